@@ -68,11 +68,26 @@ if(MULLIGAN_FUZZ)
   target_compile_options(mulligan_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# mulligan_unity(TARGET): compiles eight files of TARGET as one, which reads the headers that they share once. Names in
+# anonymous namespaces must therefore differ within a target.
+function(mulligan_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
+# mulligan_kernel_files(OUT PATTERN): the files of that name in the folders of plugins/kernels. The name says who compiles it:
+# op*.cpp the module graph, formula.h the doctor, cpu*.cpp and cuda*.c* the backends, *_test.cpp the kernel tests.
+set(MULLIGAN_KERNELS "${PROJECT_SOURCE_DIR}/plugins/kernels")
+function(mulligan_kernel_files out pattern)
+  file(GLOB files CONFIGURE_DEPENDS "${MULLIGAN_KERNELS}/*/${pattern}")
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
+
 # mulligan_module(NAME SOURCES ... [DEPENDS ...]): the static library mulligan_NAME of one framework folder.
 function(mulligan_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(mulligan_${name} STATIC ${arg_SOURCES})
   target_link_libraries(mulligan_${name} PUBLIC mulligan_options ${arg_DEPENDS})
+  mulligan_unity(mulligan_${name})
 endfunction()
 
 # mulligan_carried_libraries(TARGET FOLDER): the dynamic linker looks for the libraries of TARGET in FOLDER, relative to

@@ -22,7 +22,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are stored as they lie in memory");
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // One stream in one of its layouts, compressed.
 struct Candidate {
@@ -129,7 +129,7 @@ std::vector<Candidate> compress_streams(const Artifact& artifact, Compression co
 }
 
 // What a tensor's entry says beyond name, shape, format and bits.
-void add_choices(const QuantizedTensor& tensor, Json& entry) {
+void add_choices(const QuantizedTensor& tensor, OrderedJson& entry) {
   const ProtectedColumns& fine = tensor.protected_columns;
   if (!fine.starts.empty())
     entry["protected"] = {{"starts", fine.starts}, {"size", fine.size}, {"bits", fine.bits}};
@@ -141,11 +141,12 @@ void add_choices(const QuantizedTensor& tensor, Json& entry) {
   }
 }
 
-Json manifest_of(const Artifact& artifact, std::span<const Candidate> streams, CodeStreams code_streams) {
-  Json manifest{{"configuration", artifact.configuration},
-                {"data", to_json(without_shards(artifact.data))},
-                {"streams", Json::array()},
-                {"tensors", Json::array()}};
+OrderedJson manifest_of(const Artifact& artifact, std::span<const Candidate> streams,
+                        CodeStreams code_streams) {
+  OrderedJson manifest{{"configuration", artifact.configuration},
+                       {"data", to_json(without_shards(artifact.data))},
+                       {"streams", OrderedJson::array()},
+                       {"tensors", OrderedJson::array()}};
   if (code_streams != CodeStreams::width) manifest["code_streams"] = code_streams_word(code_streams);
   for (const Candidate& stream : streams) {
     manifest["streams"].push_back({{"content", stream.kind->content},

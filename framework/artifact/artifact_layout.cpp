@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "framework/artifact/byte_layout.h"
-#include "framework/artifact/code_role.h"
 #include "framework/artifact/role_streams.h"
 #include "framework/core/file.h"
 
@@ -54,10 +53,6 @@ std::vector<StreamKind> all_kinds(CodeStreams streams) {
 }
 
 // How many groups `count` numbers make, the last one perhaps smaller.
-std::int64_t group_count(std::int64_t count, std::int64_t group) {
-  return count / group + (count % group != 0 ? 1 : 0);
-}
-
 std::int64_t coded_columns(const QuantizedTensor& tensor) {
   return tensor.columns() - tensor.protected_columns.columns();
 }

@@ -20,6 +20,11 @@ inline constexpr std::size_t artifact_manifest_raw_offset = 16;  // u32: its byt
 inline constexpr std::size_t artifact_hash_offset = 20;  // 32 bytes: sha256 of all other bytes of the file
 inline constexpr std::size_t artifact_header_bytes = 52;
 
+// Groups of `group` elements that `count` elements make; the last one may be shorter.
+constexpr std::int64_t group_count(std::int64_t count, std::int64_t group) {
+  return count / group + (count % group != 0 ? 1 : 0);
+}
+
 // The sha256 that belongs at artifact_hash_offset, as 32 bytes. Precondition: at least a header.
 std::string artifact_hash(std::string_view bytes);
 

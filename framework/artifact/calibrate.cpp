@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "framework/graph/fuse_residuals.h"
+#include "framework/graph/passes.h"
 #include "framework/model/forward.h"
 
 namespace mulligan {
@@ -88,7 +88,7 @@ Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLay
   forward.row_length = shape_.row_tokens;
   forward.taps = &taps;
   build_forward(tape, model, ParameterValues(tape, layouts, false), inputs.forward, forward);
-  fuse_residuals(graph, tape.fused());
+  fuse_calls(graph, tape.fused());
   return graph;
 }
 

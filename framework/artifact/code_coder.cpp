@@ -1,16 +1,147 @@
 #include "framework/artifact/code_coder.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
-#include "framework/artifact/code_model.h"
 #include "framework/artifact/rans.h"
 
 namespace mulligan {
+namespace {
+
+constexpr std::int32_t one = 1 << 16;
+constexpr std::array<std::int64_t, 4> rows_remembered = {32, 200, 24, 6};  // of spread, slow, middle, fast
+constexpr std::int32_t smallest_spread = one / 64;
+// Beyond this spread low bits are so even that they are coded as they are.
+constexpr std::int32_t widest_table = 6 * one;
+constexpr int classes_per_octave = 4;
+constexpr int weight_bits = 24;
+constexpr std::int32_t heaviest_weight = 2 << weight_bits;
+// Step of the weights: step / 2^16 * error * input / (power of the inputs).
+constexpr std::int64_t step = 300;
+constexpr std::uint32_t prior_strength = 150;
+// A row counts as usual until it shows otherwise: as if sums of so much had been as expected.
+constexpr std::int64_t usual_distance = std::int64_t{64 * 3} << 12;
+constexpr std::int64_t usual_square = std::int64_t{32} << 16;
+
+std::int32_t scaled(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int32_t>(a * b >> 16);
+}
+
+// Quarter octaves, linear within an octave.
+int class_of(std::int32_t spread) {
+  const int octave = std::bit_width(static_cast<std::uint32_t>(spread)) - 1;
+  const int quarter = spread >> (octave - 2) & 3;
+  return std::clamp((octave - 10) * classes_per_octave + quarter, 0, SpreadTables::classes - 1);
+}
+
+// Student's t distribution with 7 degrees of freedom around the fraction of the mean, for a first guess: near
+// the normal one, with tails that forgive.
+std::array<std::uint32_t, SymbolTable::symbols> first_guess(int spread_class, int fraction) {
+  const int octave = spread_class / classes_per_octave + 10;
+  const std::int64_t spread = (std::int64_t{9} + 2 * (spread_class % classes_per_octave)) << octave >> 3;
+  std::array<std::uint32_t, SymbolTable::symbols> weights{};
+  for (int symbol = 1; symbol < SymbolTable::symbols; ++symbol) {
+    const std::int64_t distance = 4 * (symbol - 32) - fraction;  // in quarters
+    // t = 1 + (distance / spread)^2 / 8.67 with 16 fractional bits
+    const std::int64_t ratio =
+        (distance * distance << 44) / (spread * spread);  // (distance/4 / spread)^2 << 16
+    const std::int64_t t = one + ratio * 100 / 867;
+    const std::int64_t inverse = (std::int64_t{1} << 32) / t;  // 2^16 / t
+    const std::int64_t square = inverse * inverse >> 16;
+    weights[static_cast<std::size_t>(symbol)] = static_cast<std::uint32_t>((square * square >> 16) + 1);
+  }
+  weights[0] = 1;
+  return weights;
+}
+
+}  // namespace
+
+SymbolTable& SpreadTables::at(std::int32_t spread, int fraction) {
+  const int spread_class = class_of(spread);
+  auto& table = tables_[static_cast<std::size_t>(4 * spread_class + fraction)];
+  if (!table) {
+    table = std::make_unique<SymbolTable>();
+    table->start(first_guess(spread_class, fraction), prior_strength);
+  }
+  return *table;
+}
+
+void CodeModel::begin(std::int64_t columns) {
+  columns_.assign(static_cast<std::size_t>(columns), Column{usual_spread_, 0, 0, 0});
+  row_ = -1;
+  power_ = 12 * columns << 16;
+}
+
+void CodeModel::begin_row() {
+  ++row_;
+  for (std::size_t i = 0; i < rates_.size(); ++i) {
+    rates_[i] = static_cast<std::int32_t>(2 * one / (2 * std::min(row_, rows_remembered[i]) + 3));
+  }
+  const std::int64_t mean_power = power_ / static_cast<std::int64_t>(columns_.size());  // 16 fractional bits
+  gain_ = static_cast<std::int32_t>((step << 32) / (mean_power + 6 * std::int64_t{one}));
+  power_ = 0;
+  row_distance_ = row_spread_ = 0;
+  row_ratio_ = one;
+  row_gain_ = one;
+  row_product_ = row_square_ = 0;
+  input_ = {};
+}
+
+CodeModel::Expected CodeModel::expect(std::int64_t column) {
+  const Column& above = columns_[static_cast<std::size_t>(column)];
+  input_[0] = above.slow;
+  input_[1] = above.middle;
+  input_[2] = above.fast;
+  std::int64_t mean = 0;
+  for (int i = 0; i < inputs; ++i) mean += std::int64_t{weights_[i]} * input_[i];
+  foretold_ = std::clamp<std::int64_t>(mean >> weight_bits, -127 * one, 127 * one);
+  expected_ =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(foretold_ * row_gain_ >> 16, -127 * one, 127 * one));
+  std::int32_t spread = std::max(scaled(above.spread, row_ratio_), smallest_spread);
+  int shift = 0;
+  for (; spread >= widest_table; spread >>= 1) ++shift;
+  // Quarters: of a code, or of the coarser steps of wide spreads.
+  const std::int32_t rounded = (expected_ >> shift) + one / 8;
+  return {&tables_.at(spread, rounded >> 14 & 3), (rounded >> 16) * (1 << shift), shift};
+}
+
+void CodeModel::learn(std::int64_t column, int code) {
+  Column& above = columns_[static_cast<std::size_t>(column)];
+  const std::int32_t value = code * one;
+  const std::int32_t error = value - expected_;
+  const std::int32_t distance = std::abs(error);
+  const std::int64_t step_error = std::clamp(error, -4 * above.spread, 4 * above.spread) >> 8;
+  for (int i = 0; i < inputs; ++i) {
+    const std::int64_t input = input_[i] >> 8;
+    power_ += input * input;
+    const std::int64_t weight = weights_[i] + ((step_error * input * gain_ + (1 << 23)) >> 24);
+    weights_[i] =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(weight, -heaviest_weight, heaviest_weight));
+  }
+  row_distance_ += (distance >> 4) - (row_distance_ >> 7);
+  row_spread_ += (above.spread >> 4) - (row_spread_ >> 7);
+  row_product_ += (foretold_ >> 8) * (value >> 8) - (row_product_ >> 10);
+  row_square_ += (foretold_ >> 8) * (foretold_ >> 8) - (row_square_ >> 10);
+  // Divisions are slow: every 16 columns are enough.
+  if ((column & 15) == 15) {
+    row_ratio_ = static_cast<std::int32_t>(std::clamp<std::int64_t>(
+        ((row_distance_ + usual_distance) << 16) / (row_spread_ + usual_distance), one / 8, 8 * one));
+    row_gain_ = std::clamp<std::int64_t>(((row_product_ + usual_square) << 16) / (row_square_ + usual_square),
+                                         0, 4 * one);
+  }
+  usual_spread_ += (distance - usual_spread_) >> 11;
+  above.spread += scaled(distance - above.spread, rates_[0]);
+  above.slow += scaled(std::int64_t{value} - above.slow, rates_[1]);
+  above.middle += scaled(std::int64_t{value} - above.middle, rates_[2]);
+  above.fast += scaled(std::int64_t{value} - above.fast, rates_[3]);
+  input_[3] = value;
+}
+
 namespace {
 
 // Codes of a block, so that coding needs little memory. A block ends only between codes.

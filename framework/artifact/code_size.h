@@ -4,10 +4,27 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "framework/config/quantize_config.h"
+
 namespace mulligan {
+
+// Compressed sizes by contents, kept from one command to the next: compressing the code at the strongest
+// setting takes many seconds, and it is the same code for every run of a sweep.
+
+// Where users' caches live: $XDG_CACHE_HOME/mulligan/sizes, else ~/.cache/mulligan/sizes;
+// empty without either.
+std::filesystem::path known_sizes_folder();
+
+// Bytes of `contents` as compress() makes them. A size is kept in `folder` under the sha256 of the contents
+// and the compressor's version, and taken from there the next time; a damaged entry is computed anew, and an
+// entry that cannot be written is left out. With an empty `folder` it is always computed. Throws as
+// compress() does.
+std::uint64_t compressed_size(Compression compression, std::string_view contents,
+                              const std::filesystem::path& folder);
 
 // Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
 // equal bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "framework/artifact/code_size.h"
-#include "framework/artifact/known_sizes.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -153,6 +152,15 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
                          name.extension() == ".in";
       if (entry.is_regular_file() && built) source.files.push_back(entry.path().lexically_relative(root));
     }
+  }
+  // A kernel's folder holds the parts of several libraries: ops of the graph, signatures, what backends compute.
+  std::vector<std::string> parts{"op", "signature"};
+  parts.insert(parts.end(), plugins.begin(), plugins.end());
+  for (const auto& entry : fs::recursive_directory_iterator(root / "plugins/kernels")) {
+    const std::string stem = entry.path().stem().string();
+    const bool taken = std::ranges::any_of(
+        parts, [&](const std::string& part) { return stem == part || stem.starts_with(part + "_"); });
+    if (entry.is_regular_file() && taken) source.files.push_back(entry.path().lexically_relative(root));
   }
   std::ranges::sort(source.files);
   return source;

@@ -5,6 +5,7 @@
 #include <mulligan/half.hpp>
 #include <string>
 
+#include "framework/artifact/artifact_layout.h"
 #include "framework/core/error.h"
 #include "framework/plugin/quantizer.h"
 
@@ -42,10 +43,6 @@ void add_group(void* context, std::int64_t tensor, std::int64_t start) {
 }
 
 // ceil(count / group)
-std::int64_t group_count(std::int64_t count, std::int64_t group) {
-  return (count + group - 1) / group;
-}
-
 bool take_scales(const float* scales, std::int64_t count, std::vector<std::uint16_t>& taken) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (!std::isfinite(scales[i]) || scales[i] < 0 || sdk::round_to_half(scales[i]) != scales[i])

@@ -9,6 +9,32 @@
 namespace mulligan {
 namespace {
 
+struct RoleName {
+  std::string_view word, suffix;
+};
+constexpr std::array<RoleName, code_role_count> roles = {{{"embedding", "tok_emb.weight"},
+                                                          {"k", ".attn.c_k.weight"},
+                                                          {"q", ".attn.c_q.weight"},
+                                                          {"v", ".attn.c_v.weight"},
+                                                          {"attention_output", ".attn.proj.weight"},
+                                                          {"mlp_up", ".mlp.fc.weight"},
+                                                          {"mlp_down", ".mlp.proj.weight"},
+                                                          {"other", ""}}};
+
+}  // namespace
+
+CodeRole code_role(std::string_view name) {
+  std::size_t role = 0;
+  while (!name.ends_with(roles[role].suffix)) ++role;  // the last one ends every name
+  return static_cast<CodeRole>(role);
+}
+
+std::string_view code_role_word(CodeRole role) {
+  return roles[static_cast<std::size_t>(role)].word;
+}
+
+namespace {
+
 // Sum of |a - b|, given up as soon as it reaches `limit`.
 std::int64_t distance(const std::int8_t* a, const std::int8_t* b, std::int64_t columns, std::int64_t limit) {
   constexpr std::int64_t stretch = 128;

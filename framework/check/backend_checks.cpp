@@ -2,8 +2,8 @@
 // formulas by tests/kernels.
 #include <cstdint>
 
-#include "framework/check/finite_differences.h"
 #include "framework/check/kind_checks.h"
+#include "framework/check/poisoned_run.h"
 
 namespace mulligan {
 

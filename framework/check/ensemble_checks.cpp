@@ -30,7 +30,7 @@ void in_many_pieces(std::int64_t count, std::int64_t grain, void (*body)(void*, 
 struct Shape {
   std::int64_t rows, columns;
 };
-constexpr Shape shapes[] = {{1, 1}, {1, 7}, {5, 3}, {67, 33}};
+constexpr Shape row_shapes[] = {{1, 1}, {1, 7}, {5, 3}, {67, 33}};
 
 class EnsembleProbe {
  public:
@@ -62,7 +62,7 @@ void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, Chec
   const Ensemble ensemble(plugin, config);
   const EnsembleProbe probe(ensemble);
   list.add("members and the reference are written whole and finite", [&]() -> std::string {
-    for (const Shape shape : shapes) {
+    for (const Shape shape : row_shapes) {
       for (const std::int64_t member :
            {std::int64_t{MLG_ENSEMBLE_REFERENCE}, std::int64_t{0}, std::int64_t{9}}) {
         const std::vector<float> made = probe.make(shape, 2, member);
@@ -76,7 +76,7 @@ void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, Chec
   });
   list.add("the same member has the same bits, whatever was made before and however work is cut",
            [&]() -> std::string {
-             for (const Shape shape : shapes) {
+             for (const Shape shape : row_shapes) {
                const std::vector<float> once = probe.make(shape, 1, 4);
                probe.make({3, 5}, 0, 2);
                if (!same_bits(once, probe.make(shape, 1, 4)))

@@ -1,10 +1,10 @@
 // Checks of loss plugins.
 #include <cmath>
 
-#include "framework/check/finite_differences.h"
 #include "framework/check/kind_checks.h"
 #include "framework/check/loss_probe.h"
 #include "framework/check/loss_values.h"
+#include "framework/check/poisoned_run.h"
 
 namespace mulligan {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "framework/check/check_list.h"
-#include "framework/check/finite_differences.h"
+#include "framework/check/kind_checks.h"
+#include "framework/check/poisoned_run.h"
 #include "framework/graph/graph_recorder.h"
 
 namespace mulligan {

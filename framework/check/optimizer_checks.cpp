@@ -1,7 +1,6 @@
 // Checks of optimiser plugins.
 #include <cmath>
 
-#include "framework/check/finite_differences.h"
 #include "framework/check/kind_checks.h"
 #include "framework/check/poisoned_run.h"
 #include "framework/graph/graph_recorder.h"

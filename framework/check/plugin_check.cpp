@@ -76,8 +76,8 @@ std::vector<PluginHandle> plugins_to_check(PluginHost& host, const std::string& 
   }
   std::vector<PluginHandle> plugins;
   std::vector<std::string> names;
-  for (const PluginHost::Finding& finding : host.findings()) {
-    for (const PluginFile& file : finding.files) {
+  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
+    for (const PluginFile& file : searched.files) {
       if (!file.marker) continue;
       names.push_back(file.marker->name);
       if (file.marker->name != name) continue;

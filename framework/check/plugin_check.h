@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/check/check_list.h"
+#include "framework/check/kind_checks.h"
 #include "framework/plugin/plugin_host.h"
 
 namespace mulligan {

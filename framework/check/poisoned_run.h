@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +12,23 @@
 #include "framework/graph/program.h"
 
 namespace mulligan {
+
+// Gradients from values alone, to compare a plugin's gradients with.
+
+// A number of `values`, which the function may be asked for at changed values again and again.
+using ScalarFunction = std::function<double(const std::vector<float>& values)>;
+
+// Compares `gradient` with central differences of fourth order of `function` at `values`, element by element.
+// Returns a problem that names `what` and the worst element, or empty. Tolerance: 1 % of the largest of all
+// gradients, for the differences of f32 results carry that much noise at small ones.
+std::string compare_with_differences(const std::string& what, const std::vector<float>& values,
+                                     const std::vector<float>& gradient, const ScalarFunction& function);
+
+// Sum of weight * value, in double.
+double weighed_sum(const std::vector<float>& weights, const std::vector<float>& values);
+
+// Repeatable numbers, about normal, times `scale`.
+std::vector<float> sample(std::size_t count, unsigned seed, float scale = 1.0f);
 
 // Patterns that memory is filled with, where a check does not look for what was not written: zero.
 inline constexpr std::uint8_t poison_zero = 0;

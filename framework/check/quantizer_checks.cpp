@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/check/finite_differences.h"
 #include "framework/check/kind_checks.h"
+#include "framework/check/poisoned_run.h"
 #include "framework/plugin/quantizer.h"
 
 namespace mulligan {

@@ -1,12 +1,38 @@
 // Differences between two sets of tensors.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "framework/core/safetensors.h"
 
 namespace mulligan {
+
+// The log2-magnitude test: does a weight matrix look like numbers of the dtype its file claims?
+//
+// Of Gaussian-like weights the standard deviation of log2|x| is 1.60 whatever their scale. BF16 bytes decoded
+// as F16 crowd into [1, 2): 0.2. F16 bytes decoded as BF16 scatter over a hundred binary orders: 12.7.
+
+enum class MagnitudeVerdict { plausible, suspicious, bf16_read_as_f16, f16_read_as_bf16 };
+
+struct MagnitudeReport {
+  double log2_spread = 0;  // standard deviation of log2|x| over elements that are neither zero nor infinite
+  double median = 0;       // of |x|
+  MagnitudeVerdict verdict = MagnitudeVerdict::plausible;
+};
+
+// Fewer elements that are not zero say too little.
+inline constexpr std::size_t magnitude_test_elements = 4096;
+
+// The test of one matrix; absent where there are too few elements. Not for norm vectors, gains and biases,
+// which may well be all alike.
+std::optional<MagnitudeReport> test_magnitudes(std::span<const float> values);
+
+// "the spread of log2|x| is 0.21: this looks like BF16 bytes decoded as F16"
+std::string describe(const MagnitudeReport& report);
 
 struct TensorDifference {
   std::string name;

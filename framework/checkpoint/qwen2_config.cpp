@@ -17,9 +17,9 @@ using nlohmann::json;
 // Larger sizes than [model] takes are no model's.
 constexpr std::int64_t most_tokens = 1 << 18, most_layers = 1024, most_width = 65536, most_hidden = 1 << 20;
 
-class Reader {
+class KeyReader {
  public:
-  Reader(const std::filesystem::path& file, const json& object) : file_(file.string()), object_(object) {}
+  KeyReader(const std::filesystem::path& file, const json& object) : file_(file.string()), object_(object) {}
 
   // Null where the key is absent, or is null.
   const json* find(const char* key) const {
@@ -78,15 +78,15 @@ class Reader {
 };
 
 // Older files have rope_theta and rope_scaling, newer ones a table rope_parameters.
-double rope_base(const std::filesystem::path& file, const json& object, const Reader& reader) {
+double rope_base(const std::filesystem::path& file, const json& object, const KeyReader& reader) {
   reader.require(!reader.find("rope_scaling"), "rope_scaling", "rotary frequencies that are not scaled");
   const json* table = reader.find("rope_parameters");
   if (!table) return reader.number("rope_theta", 1e4);
   reader.require(table->is_object(), "rope_parameters", "a table there");
-  const Reader inner(file, *table);
+  const KeyReader inner(file, *table);
   inner.require(inner.word("rope_type", "default") == "default", "rope_type",
                 "rotary frequencies that are not scaled");
-  return inner.number("rope_theta", Reader(file, object).number("rope_theta", 1e4));
+  return inner.number("rope_theta", KeyReader(file, object).number("rope_theta", 1e4));
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ PublishedModel read_qwen2_config(const std::filesystem::path& file) {
     throw data_error("'{}' is not a JSON object; it is no config.json of a model, or it is damaged.",
                      file.string());
   }
-  const Reader reader(file, object);
+  const KeyReader reader(file, object);
   reader.require(reader.word("model_type", "") == "qwen2", "model_type", "\"qwen2\"");
   reader.require(reader.word("hidden_act", "silu") == "silu", "hidden_act", "\"silu\"");
   reader.require(!reader.flag("use_sliding_window", false), "use_sliding_window", "no sliding window");

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <set>
 
+#include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
-#include "framework/checkpoint/magnitude.h"
 #include "framework/core/error.h"
 #include "framework/core/temporary_path.h"
 

@@ -91,8 +91,7 @@ Schema<LanesConfig> lanes_section() {
       "final", &LanesConfig::final_lane,
       {{"mean", FinalLane::mean}, {"mlp", FinalLane::mlp}, {"attention", FinalLane::attention}},
       "what leaves the last layer: the mean of both lanes or one of them");
-  s.key("residual_init", &LanesConfig::residual_init,
-        "first value of the weight with which a lane keeps itself")
+  s.key("residual_init", &LanesConfig::residual_init, "initial weight of a lane's own residual stream")
       .range(-100, 100);
   return s;
 }
@@ -181,7 +180,7 @@ Schema<TrainConfig> train_section() {
       .required();
   s.key("micro_batches", &TrainConfig::micro_batches,
         "micro-batches per step over all ranks, one packed row each; the number of ranks must divide it, "
-        "and where nothing is said several ranks make one each")
+        "left out, several ranks make one each")
       .range(1, 1 << 20);
   s.key("sequence_length", &TrainConfig::sequence_length,
         "longest attention segment in tokens; longer documents are cut")
@@ -201,9 +200,9 @@ Schema<TrainConfig> train_section() {
       .at_least(1);
   s.key("validate_every", &TrainConfig::validate_every, "steps between validations; 0 = only at the end")
       .at_least(0);
-  s.key("validations", &TrainConfig::validations,
-        "so many validations on the way, at equal shares of the budget, "
-        "beside those of validate_every; no budget counts their seconds")
+  s.key(
+       "validations", &TrainConfig::validations,
+       "number of validations during training, at equal shares of the budget, besides those of validate_every; their seconds count against no budget")
       .range(0, 1000);
   s.section("warmup", &TrainConfig::warmup, warmup_section());
   return s;
@@ -243,8 +242,7 @@ Schema<MetricsConfig> metrics_section() {
   Schema<MetricsConfig> s;
   s.key(
       "hf_compat", &MetricsConfig::hf_compat,
-      "also report train_loss_hf, the loss summed since the process started over all steps since the first, "
-      "which is not a mean after a resume; only to compare with logs made that way");
+      "also report train_loss_hf, the sum of the losses since the process started divided by all steps since the first: no mean after a resume; only to compare with logs made that way");
   s.key("energy", &MetricsConfig::energy,
         "measure the energy that training takes: of processors by powercap, of GPUs by the driver's counter "
         "(docs/numerics/data_parallel.md)");

@@ -9,7 +9,7 @@ const Schema<EnsembleOptions>& ensemble_schema() {
   static const Schema<EnsembleOptions> schema = [] {
     Schema<EnsembleOptions> s;
     s.key("members", &EnsembleOptions::members, "models whose probabilities are averaged").range(1, 1 << 16);
-    s.key("seed", &EnsembleOptions::seed, "seed of the members' random numbers, apart from run.seed")
+    s.key("seed", &EnsembleOptions::seed, "seed of the members' random numbers, independent of run.seed")
         .at_least(0);
     s.key("chunk_mebibytes", &EnsembleOptions::chunk_mebibytes,
           "host memory for averaged probabilities, which bounds how many "

@@ -191,7 +191,7 @@ const std::string& narrow_word(const Phase& phase) {
   return phase.layercast == LayerCast::off ? word(phase.compute_dtype) : word(phase.layercast);
 }
 
-// A parameter has one copy beside its master, of one 16-bit format for all phases.
+// A parameter has one copy besides its master, of one 16-bit format for all phases.
 void check_formats(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
   const Phase* first = nullptr;
   for (std::size_t i = 0; i < phases.size(); ++i) {

@@ -18,8 +18,9 @@ const Schema<KernelRow>& kernel_row_schema() {
     Schema<KernelRow> s;
     s.key("match", &KernelRow::match, "name of the kernel that is replaced, for example softcap_ce_fwd")
         .required();
-    s.key("path", &KernelRow::path,
-          ".ptx or .cubin file, relative to this file, with its .json description beside it (docs/triton.md)")
+    s.key(
+         "path", &KernelRow::path,
+         ".ptx or .cubin file, relative to this file, with its .json description next to it (docs/triton.md)")
         .required();
     return s;
   }();
@@ -67,13 +68,13 @@ const Schema<PhaseRow>& phase_row_schema() {
     Schema<PhaseRow> s;
     s.key("name", &PhaseRow::name, "name in log, metrics and report").derived("`phase_N`");
     s.key("until_steps", &PhaseRow::until_steps,
-          "the phase ends after so many updates since the start of training; 0 = not by steps")
+          "number of updates since the start of training after which the phase ends; 0 = not by steps")
         .at_least(0);
     s.key("until_fraction", &PhaseRow::until_fraction,
           "the phase ends when this share of the budget is spent; 0 = not by budget")
         .range(0, 1);
     s.key("until_seconds", &PhaseRow::until_seconds,
-          "the phase ends after so many seconds of the training clock; 0 = not by time")
+          "seconds of the training clock after which the phase ends; 0 = not by time")
         .range(0, 1e9);
     s.key("through_fraction", &PhaseRow::through_fraction,
           "the phase ends when more than this share of the budget is "
@@ -111,9 +112,9 @@ const Schema<PhaseRow>& phase_row_schema() {
         "independent phase, which is a warm restart where the rate jumps");
     s.key("reset_optimizer", &PhaseRow::reset_optimizer,
           "the phase begins with empty optimiser states, which then count their updates from 1");
-    s.key("rewarm_steps", &PhaseRow::rewarm_steps,
-          "over so many first steps of the phase all rates grow linearly, from 1/rewarm_steps "
-          "of what they are without it; not where training begins with the phase; 0 = at once")
+    s.key(
+         "rewarm_steps", &PhaseRow::rewarm_steps,
+         "number of steps at the start of the phase over which all rates grow linearly, from 1/rewarm_steps of their value; without effect in the phase that training begins with; 0 = none")
         .range(0, 1e6);
     s.key("skip_batches", &PhaseRow::skip_batches,
           "batches of a step that are passed over when the phase begins, as the later "
@@ -171,7 +172,7 @@ const Schema<QuantizeOptions>& quantize_host_schema() {
           "rows of train.sequence_length tokens in a calibration batch")
         .range(1, 1 << 20);
     s.key("calibration_shard_stride", &QuantizeOptions::calibration_shard_stride,
-          "rows come from every so many-th training shard, from the first in the order of names")
+          "rows come from every n-th training shard in the order of names, beginning with the first")
         .range(1, 1 << 20);
     s.choice<Compression>("compression", &QuantizeOptions::compression,
                           {{"brotli", Compression::brotli},

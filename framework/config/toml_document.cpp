@@ -241,7 +241,7 @@ BaseFile shipped_base(const std::string& word, const Origin& where) {
 
 BaseFile base_file(const std::string& word, const std::string& file, const Origin& where) {
   if (word.starts_with(shipped_prefix)) return shipped_base(word, where);
-  // What a shipped configuration names beside itself is shipped, too.
+  // What a shipped configuration names next to itself is shipped, too.
   if (file.starts_with(shipped_prefix))
     return shipped_base(std::string(shipped_prefix) + fs::path(word).stem().string(), where);
   const fs::path path = (fs::path(file).parent_path() / word).lexically_normal();

@@ -145,7 +145,7 @@ std::vector<KeySpec> ttt_optimizer_host_keys() {
   multiplier.default_value = ConfigValue(1.0);
   multiplier.minimum = 0;
   multiplier.maximum = 1e6;
-  multiplier.help = "factor on lr, to say a rate by a factor of another's";
+  multiplier.help = "factor on lr, for a rate that is a multiple of another";
   return {lr, multiplier};
 }
 

@@ -31,7 +31,7 @@ class ElfFile {
   // What the sections hold; throws std::runtime_error where it lies outside of the file.
   Bytes contents(const Elf64_Shdr& section) const { return part(section.sh_offset, section.sh_size); }
 
-  // Whether there is a symbol table beside the dynamic one, which `strip` takes away.
+  // Whether there is a symbol table besides the dynamic one, which `strip` takes away.
   bool has_symbols() const;
 
   // The sha256 of what the dynamic linker maps into memory, and of the table that tells it what to map. `strip`

@@ -1,6 +1,6 @@
 // The one exception type of the framework and the exit codes it maps to.
 //
-// Every message is one sentence that says what is wrong, where (file:line or key), and how to mend it.
+// Every message is one sentence that says what is wrong, where (file:line or key), and how to fix it.
 #pragma once
 
 #include <fmt/format.h>

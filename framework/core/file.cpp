@@ -9,7 +9,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
-#include "framework/core/temporary_name.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {
@@ -19,10 +18,10 @@ namespace {
 constexpr std::size_t kReadBlock = 1 << 16;
 
 // A regular file, open for reading. Errors are data_errors that name the path.
-class InputFile {
+class OpenedFile {
  public:
   // O_NONBLOCK: opening a pipe without a writer would wait forever. For regular files it means nothing.
-  explicit InputFile(const std::filesystem::path& path)
+  explicit OpenedFile(const std::filesystem::path& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
@@ -32,9 +31,9 @@ class InputFile {
     if (!S_ISREG(status.st_mode)) fail("it is not a regular file but a pipe or a device");
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
-  ~InputFile() { close(); }
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+  ~OpenedFile() { close(); }
 
   std::uint64_t size() const { return size_; }  // as the system reports it
 
@@ -85,7 +84,7 @@ class TemporaryFile {
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t largest) {
-  const InputFile file(path);
+  const OpenedFile file(path);
   const auto refuse_size = [&] {
     throw data_error("cannot read '{}': it has more than {} bytes, the most that is read of such a file",
                      path.string(), largest);
@@ -106,7 +105,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t largest) 
 }
 
 std::string read_file_start(const std::filesystem::path& path, std::size_t bytes) {
-  const InputFile file(path);
+  const OpenedFile file(path);
   std::string start(bytes, '\0');
   std::size_t filled = 0;
   while (filled < bytes) {
@@ -156,7 +155,7 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha256_hex_of_file(const std::filesystem::path& path) {
-  const InputFile file(path);
+  const OpenedFile file(path);
   Sha256 hash;
   std::string buffer(1 << 20, '\0');
   while (const std::size_t count = file.read(buffer.data(), buffer.size())) {

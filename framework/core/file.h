@@ -14,13 +14,18 @@ inline constexpr std::uint64_t kLargestFile = std::uint64_t{4} << 30;
 // Of files that describe something: manifests, results, configurations.
 inline constexpr std::uint64_t kLargestDescription = std::uint64_t{256} << 20;
 
+// The folder that a file lies in; "." for a bare name.
+inline std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+
 // Reads a whole regular file as bytes. Throws data_error naming the path and the reason: what the system
 // says, or that it is a folder, a pipe or a device (which may never end), or has more than `largest` bytes.
 std::string read_file(const std::filesystem::path& path, std::uint64_t largest = kLargestFile);
 // The first `bytes` bytes of a regular file, fewer when it is shorter. Throws as read_file does.
 std::string read_file_start(const std::filesystem::path& path, std::size_t bytes);
 
-// Writes `bytes` to a temporary name beside `path`, syncs it to the disk, and renames it into place;
+// Writes `bytes` to a temporary name next to `path`, syncs it to the disk, and renames it into place;
 // creates missing parent folders. On failure the temporary file is removed, an existing `path` is
 // untouched, and run_error names the path and the system's reason.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "framework/core/error.h"
@@ -32,6 +33,16 @@ auto read_json_object(const std::filesystem::path& path, Convert&& convert,
   } catch (const std::exception& error) {
     throw data_error("'{}' is not as mulligan writes it ({}); {}.", path.string(), error.what(), remedy);
   }
+}
+
+// null stands for a number that is not there, in both directions.
+template <typename Json>
+std::optional<double> number_or_null(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.template get<double>());
+}
+template <typename Json, typename T>
+Json value_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
 }
 
 }  // namespace mulligan

@@ -47,7 +47,7 @@ bool apart(double a, double b) {
   return std::abs(a - b) > 0.5 + 0.01 * std::max(std::abs(a), std::abs(b));
 }
 
-const ClockReadings at_start = read_clocks();
+const ClockReadings readings_at_start = read_clocks();
 
 }  // namespace
 
@@ -69,7 +69,7 @@ ClockReadings read_clocks() {
 }
 
 const ClockReadings& clocks_at_start() {
-  return at_start;
+  return readings_at_start;
 }
 
 std::vector<std::string> clock_disagreements(const ClockReadings& begin, const ClockReadings& end) {

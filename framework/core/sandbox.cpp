@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 // The kernel's interface, which older headers lack.
 constexpr long create_ruleset = 444, add_rule = 445, restrict_self = 446;  // the same on every architecture
-constexpr std::uint64_t execute = 1, write_file = 1 << 1, read_file = 1 << 2, read_dir = 1 << 3;
+constexpr std::uint64_t may_execute = 1, may_write_file = 1 << 1, may_read_file = 1 << 2,
+                        may_read_dir = 1 << 3;
 constexpr std::uint64_t change_folder = 0x1FF0;  // remove and make, of every kind
 constexpr std::uint64_t refer = 1 << 13, truncate = 1 << 14;
 
@@ -54,7 +55,7 @@ void allow(const Descriptor& rules, const fs::path& path, std::uint64_t rights) 
   const Descriptor opened(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat status {};
   if (opened.number() < 0 || ::fstat(opened.number(), &status) != 0) return;
-  if (!S_ISDIR(status.st_mode)) rights &= execute | write_file | read_file | truncate;
+  if (!S_ISDIR(status.st_mode)) rights &= may_execute | may_write_file | may_read_file | truncate;
   const PathRule rule{rights, opened.number()};
   ::syscall(add_rule, rules.number(), 1, &rule, 0);  // what cannot be allowed stays out of reach
 }
@@ -125,8 +126,8 @@ Confinement confine_files(const ReachableFiles& files) {
     done.missing = fmt::format("files (Landlock: {})", std::strerror(errno));
     return done;
   }
-  const std::uint64_t reading = execute | read_file | read_dir;
-  std::uint64_t writing = write_file | change_folder;
+  const std::uint64_t reading = may_execute | may_read_file | may_read_dir;
+  std::uint64_t writing = may_write_file | change_folder;
   if (version >= 2) writing |= refer;
   if (version >= 3) writing |= truncate;
   RulesetAttributes attributes;
@@ -140,10 +141,10 @@ Confinement confine_files(const ReachableFiles& files) {
   }
   for (const fs::path& path : files.read) allow(rules, path, reading);
   for (const fs::path& path : files.change) allow(rules, path, reading | writing);
-  for (const fs::path& path : files.write) allow(rules, path, writing | read_dir);
+  for (const fs::path& path : files.write) allow(rules, path, writing | may_read_dir);
   for (const fs::path& path : files.look) {
     const Descriptor opened(::open(path.c_str(), O_PATH | O_CLOEXEC | O_DIRECTORY));
-    const PathRule rule{read_dir, opened.number()};
+    const PathRule rule{may_read_dir, opened.number()};
     if (opened.number() >= 0) ::syscall(add_rule, rules.number(), 1, &rule, 0);
   }
   done.files =

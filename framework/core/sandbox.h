@@ -26,8 +26,8 @@ struct ReachableFiles {
 // only. No folder of a user is among them, nor what users keep there: without /dev/shm and `hidden`, files and
 // folders, with all below them.
 std::vector<std::filesystem::path> system_folders(const std::vector<std::filesystem::path>& hidden = {});
-// Everything but these files, as ReachableFiles::change: all that lies beside the paths that lead there.
-// Files that appear later beside them are out of reach, too.
+// Everything but these files, as ReachableFiles::change: all that lies next to the paths that lead there.
+// Files that appear later next to them are out of reach, too.
 std::vector<std::filesystem::path> all_but(const std::vector<std::filesystem::path>& hidden);
 
 struct Confinement {

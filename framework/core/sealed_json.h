@@ -3,11 +3,32 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "framework/core/file.h"
-#include "framework/core/seal.h"
 
 namespace mulligan {
+
+// Whether a result is as it was written.
+
+enum class Seal {
+  intact,
+  absent,  // somebody took the digest away
+  broken,
+};
+
+// What is wrong with it, as the rest of a sentence that begins with the file's name; "" of an intact one.
+inline std::string seal_problem(Seal seal) {
+  switch (seal) {
+    case Seal::absent:
+      return "carries no digest of itself: it was changed after it was written";
+    case Seal::broken:
+      return "was changed after it was written: its digest is of other figures";
+    case Seal::intact:
+      break;
+  }
+  return {};
+}
 
 inline constexpr const char* seal_key = "sha256_of_the_rest";
 

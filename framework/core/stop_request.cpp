@@ -19,7 +19,7 @@ namespace mulligan {
 namespace {
 
 // Of the order in which SIGHUP comes: noted in a StopSignals, or the end of the process.
-std::mutex mutex;
+std::mutex signal_mutex;
 bool noting = false;
 FurtherSignals further_signals = FurtherSignals::kill;
 std::atomic<int> noted{0}, count{0};
@@ -90,7 +90,7 @@ void wait_for_signals(sigset_t ending) {
   while (true) {
     int signal = 0;
     if (sigwait(&ending, &signal) != 0) continue;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(signal_mutex);
     if (!noting) end_process(signal);
     if (noted == 0) {
       noted = signal;
@@ -125,7 +125,7 @@ void take_over_signals() {
 
 StopSignals::StopSignals(FurtherSignals further) {
   take_over_signals();
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(signal_mutex);
   further_signals = further;
   noted = 0;
   count = 0;
@@ -133,7 +133,7 @@ StopSignals::StopSignals(FurtherSignals further) {
 }
 
 StopSignals::~StopSignals() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(signal_mutex);
   noting = false;
 }
 

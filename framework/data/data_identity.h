@@ -55,7 +55,7 @@ struct DataComparison {
   bool same_bytes = false;    // each token counts the same bytes
   bool same_packing = false;  // in rows cut alike (or one side says nothing of rows)
   std::string difference;     // what differs, in words; "" where nothing does
-  // The score may stand beside the run's own.
+  // The score may be compared with the run's own.
   bool same() const { return known && same_shards && same_bytes && same_packing; }
 };
 DataComparison compare_validation(const DataIdentity& weights, const DataIdentity& now);

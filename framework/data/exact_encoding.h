@@ -7,12 +7,47 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
 namespace mulligan {
+
+// The fields of a serialised protocol buffer message, such as a SentencePiece model.
+
+// Goes over the fields of one message, one after another. Bytes that are no message end it early.
+class MessageFields {
+ public:
+  explicit MessageFields(std::string_view bytes) : rest_(bytes) {}
+
+  std::uint64_t number = 0;  // of the current field
+  std::uint64_t value = 0;   // of an integer
+  std::string_view bytes;    // of a string or an embedded message
+
+  // Moves to the next field; false at the end or where the bytes are no message.
+  bool next();
+  // After next() has returned false: whether that was the end. Groups, which no model has, count
+  // as no message.
+  bool ended() const { return rest_.empty() && !broken_; }
+
+ private:
+  bool read();
+  std::optional<std::uint64_t> integer();
+  bool take(std::uint64_t length);
+
+  std::string_view rest_;
+  bool broken_ = false;
+};
+
+// The compiled character map that a SentencePiece model may carry: how it changes characters before it
+// cuts a text.
+
+// What keeps SentencePiece from reading beyond the maps of a serialised model, in words, or "" where nothing
+// does: it follows a map's places and texts without looking whether they exist, so that a damaged model, or a
+// stranger's, would read (and perhaps reveal) memory that is not its own, or end the process.
+std::string character_map_problem(std::string_view model);
 
 // What a serialised SentencePiece model says about itself.
 struct ModelRules {

@@ -180,7 +180,7 @@ void check_split(const std::filesystem::path& manifest, const std::string& name,
   check_total(manifest, name + " bytes", split.bytes, found.bytes);
 }
 
-// Under a text transform the tables beside the shards count, and the original documents are there to compare
+// Under a text transform the tables next to the shards count, and the original documents are there to compare
 // with. Training text has neither, so only its tokens and documents are counted.
 void check_transformed(const std::filesystem::path& file, const Manifest& manifest,
                        const Tokenizer& tokenizer) {

@@ -1,12 +1,9 @@
 #include "framework/data/near_copies.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
-
-#include "framework/data/hashed_windows.h"
 
 namespace mulligan {
 namespace {
@@ -22,34 +19,21 @@ NearCopies::NearCopies(const std::vector<std::span<const std::uint8_t>>& passage
   // Of fewer windows a longer stretch, in which there are some.
   stretch_ = shortest_stretch << (bits / 2);
   needed_ = static_cast<std::size_t>(std::ceil(needed_share * static_cast<double>(stretch_ >> bits)));
-  const std::size_t size = std::bit_ceil(std::max<std::size_t>(total >> bits, 32) * 2);
-  table_ = std::vector<Window>(size);
-  sieve_.resize(size * 16 / 64);
+  keys_ = WindowKeys(total >> bits);
+  table_ = std::vector<Window>(keys_.size());
   for (const std::span<const std::uint8_t> passage : passages) {
-    std::vector<std::uint64_t>& keys = passages_.emplace_back();
+    std::vector<std::size_t>& places = passages_.emplace_back();
     each_hashed_window(passage, window_units, skip_, [&](std::size_t, std::uint64_t key) {
-      keys.push_back(key);
-      sieve_[key / 64 & (sieve_.size() - 1)] |= std::uint64_t{1} << key % 64;
-      Window& window = table_[place_of(key)];
-      window.key = key;
+      places.push_back(keys_.add(key));
+      Window& window = table_[places.back()];
       window.passage = static_cast<std::uint32_t>(passages_.size());
       ++window.scored;
     });
   }
   std::vector<std::uint32_t> times;
   for (const Window& window : table_)
-    if (window.key != 0) times.push_back(window.scored);
-  if (times.empty()) return;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::ranges::nth_element(times, middle);
-  usual_ = *middle;
-}
-
-std::size_t NearCopies::place_of(std::uint64_t key) const {
-  const std::size_t last = table_.size() - 1;  // a power of two, less one
-  std::size_t at = key & last;
-  while (table_[at].key != key && table_[at].key != 0) at = (at + 1) & last;
-  return at;
+    if (window.scored > 0) times.push_back(window.scored);
+  usual_ = median(times);
 }
 
 template <typename Visit>
@@ -61,10 +45,9 @@ void NearCopies::each_marked(std::span<const std::uint8_t> units, Visit&& visit)
   std::vector<Found> found;  // those of the last stretch from `begin` on
   std::size_t begin = 0;
   each_hashed_window(units, window_units, skip_, [&](std::size_t first, std::uint64_t key) {
-    if ((sieve_[key / 64 & (sieve_.size() - 1)] >> key % 64 & 1) == 0) return;
-    const std::size_t place = place_of(key);
+    const std::size_t place = keys_.find(key);
+    if (place == WindowKeys::none || table_[place].scored > 2 * usual_) return;
     const Window& window = table_[place];
-    if (window.key != key || window.scored > 2 * usual_) return;
     while (begin < found.size() && found[begin].first + stretch_ <= first) ++begin;
     if (begin > 4 * stretch_) {
       found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(begin));
@@ -94,10 +77,10 @@ bool NearCopies::holds_a_passage(std::span<const std::uint8_t> units, double sha
 
 std::vector<double> NearCopies::shares() const {
   std::vector<double> shares;
-  for (const std::vector<std::uint64_t>& passage : passages_) {
+  for (const std::vector<std::size_t>& passage : passages_) {
     std::size_t compared = 0, marked = 0;
-    for (const std::uint64_t key : passage) {
-      const Window& window = table_[place_of(key)];
+    for (const std::size_t place : passage) {
+      const Window& window = table_[place];
       if (window.scored > 2 * usual_) continue;
       ++compared;
       marked += window.marked.load(std::memory_order_relaxed) ? 1 : 0;

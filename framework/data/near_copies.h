@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "framework/data/hashed_windows.h"
+
 namespace mulligan {
 
 // Windows of 10 letters say little one by one: two texts of a language share many. But where in a stretch of 64 letters of
@@ -27,13 +29,11 @@ class NearCopies {
 
  private:
   struct Window {
-    std::uint64_t key = 0;      // 0: empty
     std::uint32_t scored = 0;   // times in the validation text
     std::uint32_t passage = 0;  // the last one that it stands in
     std::atomic<bool> marked{false};
     Window() = default;
   };
-  std::size_t place_of(std::uint64_t key) const;
   // visit(place) of each window that is to be marked, once or more.
   template <typename Visit>
   void each_marked(std::span<const std::uint8_t> units, Visit&& visit) const;
@@ -41,9 +41,9 @@ class NearCopies {
   std::uint64_t skip_ = 0;        // windows are compared whose key has none of these bits
   std::size_t stretch_, needed_;  // units, and windows of one passage in them
   std::uint32_t usual_ = 1;       // times that a window stands in the validation text: the median
-  std::vector<std::uint64_t> sieve_;
-  std::vector<Window> table_;  // open addressing
-  std::vector<std::vector<std::uint64_t>> passages_;
+  WindowKeys keys_;
+  std::vector<Window> table_;                       // by place
+  std::vector<std::vector<std::size_t>> passages_;  // places of the windows of each
 };
 
 }  // namespace mulligan

@@ -12,18 +12,18 @@
 namespace mulligan {
 namespace {
 
-using Ids = std::span<const std::uint16_t>;
+using TokenIds = std::span<const std::uint16_t>;
 
 // A document's tokens with its BOS and without that of the next.
-Ids tokens_of(Ids stream, const Document& document, int bos_id) {
-  Ids ids =
+TokenIds tokens_of(TokenIds stream, const Document& document, int bos_id) {
+  TokenIds ids =
       stream.subspan(static_cast<std::size_t>(document.start), static_cast<std::size_t>(document.length));
   if (ids.size() > 1 && ids.back() == bos_id) ids = ids.first(ids.size() - 1);
   return ids;
 }
 
 // All of the stream: what stands before the first BOS is scored like a document.
-std::vector<Document> all_documents(Ids stream, int bos_id) {
+std::vector<Document> all_documents(TokenIds stream, int bos_id) {
   std::vector<Document> documents = find_documents(stream, bos_id);
   const std::int64_t first =
       documents.empty() ? static_cast<std::int64_t>(stream.size()) : documents.front().start;
@@ -31,7 +31,7 @@ std::vector<Document> all_documents(Ids stream, int bos_id) {
   return documents;
 }
 
-std::uint64_t decoded_bytes(const Tokenizer& tokenizer, const TextTransform* transform, Ids ids) {
+std::uint64_t decoded_bytes(const Tokenizer& tokenizer, const TextTransform* transform, TokenIds ids) {
   const std::string spelled = tokenizer.document_text(ids);
   if (transform == nullptr) return spelled.size();
   try {
@@ -41,7 +41,7 @@ std::uint64_t decoded_bytes(const Tokenizer& tokenizer, const TextTransform* tra
   }
 }
 
-std::uint64_t counted(const ByteCounter& bytes, Ids stream, const Document& document) {
+std::uint64_t counted(const ByteCounter& bytes, TokenIds stream, const Document& document) {
   std::uint64_t sum = 0;
   for (std::int64_t at = std::max<std::int64_t>(document.start, 1); at < document.start + document.length;
        ++at)
@@ -63,7 +63,7 @@ Error too_many(std::size_t document, std::uint64_t bytes, std::uint64_t decoded)
 
 }  // namespace
 
-void require_near_decoded(const SideTable& table, Ids tokens, int bos_id, const Tokenizer& tokenizer) {
+void require_near_decoded(const SideTable& table, TokenIds tokens, int bos_id, const Tokenizer& tokenizer) {
   const std::vector<Document> documents = all_documents(tokens, bos_id);
   const TextTransform* transform = transform_of(tokenizer);
   std::vector<std::uint64_t> bytes(documents.size()), decoded(documents.size());
@@ -86,8 +86,8 @@ void require_near_decoded(const SideTable& table, Ids tokens, int bos_id, const 
       all, text, kSetByteFactor);
 }
 
-void require_encoded_originals(Ids tokens, int bos_id, const Tokenizer& tokenizer, const ByteCounter& bytes,
-                               const TextSource& originals) {
+void require_encoded_originals(TokenIds tokens, int bos_id, const Tokenizer& tokenizer,
+                               const ByteCounter& bytes, const TextSource& originals) {
   const std::vector<Document> documents = find_documents(tokens, bos_id);
   if (originals.size() < documents.size()) {
     throw data_error(

@@ -8,11 +8,8 @@
 #include "framework/core/file.h"
 
 namespace mulligan {
-namespace {
 
 static_assert(std::endian::native == std::endian::little, "tokens are read as they are stored");
-
-}  // namespace
 
 Shard::Shard(const std::filesystem::path& path) : file_(path) {
   const std::uint64_t size = file_.size();

@@ -22,14 +22,14 @@ struct ShardUse {
 
 struct CheckedShards {
   ShardSetIdentity identity;
-  std::string tokenizer_sha256;   // that made them, as the manifests beside them say; "": none says
+  std::string tokenizer_sha256;   // that made them, as the manifests next to them say; "": none says
   std::vector<FileStamp> stamps;  // of each file, as it was when it was read
 };
 
 // Reads the files in parallel (about 1.5 GB/s per core where the processor hashes in hardware) and checks,
 // in this order:
 // - header and length of each (Shard);
-// - where a manifest of prepared data lies beside a shard: that it lists the shard, on the side of the split
+// - where a manifest of prepared data lies next to a shard: that it lists the shard, on the side of the split
 //   that is asked for (validation shards are never trained on; training shards may be scored), with its token
 //   count and sha256, and that the tokenizer is the one that made it;
 // - that no token is beyond the tokenizer's pieces or, without a tokenizer, the vocabulary.

@@ -21,11 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kShardMark = "_val_", kTableMark = "_val_bytes_";
 
-fs::path folder_of(const fs::path& file) {
-  return file.has_parent_path() ? file.parent_path() : fs::path(".");
-}
-
-// What the manifest beside a shard says of its table; nothing where there is no manifest of ours.
+// What the manifest next to a shard says of its table; nothing where there is no manifest of ours.
 std::optional<fs::path> listed_table(const fs::path& shard, const std::optional<Manifest>& manifest) {
   if (!manifest) return std::nullopt;
   const auto& records = manifest->validation.shards;
@@ -40,7 +36,7 @@ std::optional<fs::path> listed_table(const fs::path& shard, const std::optional<
   return table;
 }
 
-// By the published names: fineweb_val_bytes_000000.bin beside fineweb_val_000000.bin.
+// By the published names: fineweb_val_bytes_000000.bin next to fineweb_val_000000.bin.
 fs::path table_beside(const fs::path& shard) {
   std::string name = shard.filename().string();
   const std::size_t mark = name.rfind(kShardMark);

@@ -1,4 +1,4 @@
-// SideTable: the bytes of each token of a stream, from files beside the token shards.
+// SideTable: the bytes of each token of a stream, from files next to the token shards.
 //
 // For shards of transformed text (text_transform.h) a token's piece does not say how many bytes it stands
 // for. fineweb_val_bytes_000000.bin holds them: a shard (shard.h) whose tokens are the counts, cut as the
@@ -44,7 +44,7 @@ class SideTable : public ByteCounter {
 bool names_side_table(const std::filesystem::path& file);
 
 // The side tables of validation shards: those that `pattern` (data.validation_bytes) names, else the ones
-// that the shards' manifests list or that lie beside them under the published names; empty where no shard has
+// that the shards' manifests list or that lie next to them under the published names; empty where no shard has
 // one. Throws data_error where their number is not that of the shards.
 std::vector<std::filesystem::path> find_side_tables(const std::string& pattern,
                                                     const std::vector<std::filesystem::path>& shards);

@@ -30,17 +30,21 @@ struct Piece {
   std::int64_t first, count;
 };
 
+std::uint64_t tokens_in(const std::vector<Shard>& shards) {
+  std::uint64_t tokens = 0;
+  for (const Shard& shard : shards) tokens += static_cast<std::uint64_t>(shard.token_count());
+  return tokens;
+}
+
 // Pieces of `length` tokens of all shards, or as many as `budget` allows, spread evenly at places that nobody knows before:
 // text between places that are always the same would never be seen.
 std::vector<Piece> pieces_of(const std::vector<Shard>& shards, std::int64_t length, std::uint64_t budget) {
   std::vector<Piece> all;
-  std::uint64_t tokens = 0;
   for (const Shard& shard : shards) {
-    tokens += static_cast<std::uint64_t>(shard.token_count());
     for (std::int64_t first = 0; first < shard.token_count(); first += length)
       all.push_back({&shard, first, std::min(length, shard.token_count() - first)});
   }
-  if (tokens <= budget) return all;
+  if (tokens_in(shards) <= budget) return all;
   const std::uint64_t wanted = std::max<std::uint64_t>(1, budget / static_cast<std::uint64_t>(length));
   std::random_device unknown;
   std::vector<Piece> some;
@@ -58,16 +62,8 @@ std::vector<std::uint16_t> tokens_of(const Piece& piece) {
   return tokens;
 }
 
-std::uint64_t tokens_in(const std::vector<Shard>& shards) {
-  std::uint64_t tokens = 0;
-  for (const Shard& shard : shards) tokens += static_cast<std::uint64_t>(shard.token_count());
-  return tokens;
-}
-
 std::vector<Shard> opened(const std::vector<fs::path>& files) {
-  std::vector<Shard> shards;
-  for (const fs::path& file : files) shards.emplace_back(file);
-  return shards;
+  return std::vector<Shard>(files.begin(), files.end());
 }
 
 std::string percent(double share) {
@@ -84,18 +80,11 @@ bool beyond(double share, double limit, std::int64_t passages, double seen) {
   return count > 0 && expected - 2 * std::sqrt(expected * (1 - expected) / count) > limit * seen;
 }
 
-std::uint32_t median(std::vector<std::uint32_t>& counts) {
-  if (counts.empty()) return 1;
-  const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
-  std::ranges::nth_element(counts, middle);
-  return *middle;
-}
-
 }  // namespace
 
 OverlapMeter::OverlapMeter(const TextUnits& units, std::span<const std::vector<std::uint16_t>> validation,
-                           double similar_share)
-    : units_(units), similar_share_(similar_share) {
+                           std::uint64_t training_tokens)
+    : units_(units), similar_share_(training_tokens > much_text ? share_in_much_text : usual_share) {
   std::vector<std::vector<std::uint8_t>> texts(validation.size());
   std::size_t total = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -105,28 +94,25 @@ OverlapMeter::OverlapMeter(const TextUnits& units, std::span<const std::vector<s
   passage_ = total < 16 * usual_passage ? short_passage : usual_passage;
   const int bits = skipped_bits(total);
   skip_ = ~(~std::uint64_t{0} >> bits);
-  const std::size_t size = std::bit_ceil(std::max<std::size_t>(total >> bits, 32) * 2);
-  table_ = std::vector<Window>(size);
-  sieve_.resize(size * 16 / 64);
+  keys_ = WindowKeys(total >> bits);
+  table_ = std::vector<Window>(keys_.size());
   std::vector<std::span<const std::uint8_t>> near;
   for (const std::vector<std::uint8_t>& text : texts) {
     for (std::size_t first = 0; first < text.size(); first += passage_) {
       const std::size_t count = std::min(passage_ + window_units - 1, text.size() - first);
       if (count < passage_ / 2 && first > 0) break;  // the rest of a text
-      std::vector<std::uint64_t>& passage = passages_.emplace_back();
+      std::vector<std::size_t>& places = passages_.emplace_back();
       near.push_back(
           std::span(text).subspan(first, std::min(count, passage_ + NearCopies::window_units - 1)));
       each_hashed_window(std::span(text).subspan(first, count), window_units, skip_,
                          [&](std::size_t, std::uint64_t key) {
-                           passage.push_back(key);
-                           sieve_[key / 64 & (sieve_.size() - 1)] |= std::uint64_t{1} << key % 64;
-                           Window* window = find(key);
-                           window->key = key;
-                           ++window->scored;
+                           places.push_back(keys_.add(key));
+                           ++table_[places.back()].scored;
                          });
     }
   }
   near_.emplace(near, total);
+  pieces_.emplace(texts, training_tokens);
   std::vector<std::uint32_t> times;
   double windows = 0, repeated = 0;
   for (const Window& window : table_) {
@@ -136,13 +122,6 @@ OverlapMeter::OverlapMeter(const TextUnits& units, std::span<const std::vector<s
   }
   usual_ = median(times);
   repetitive_ = repeated > repetitive_share * windows;
-}
-
-OverlapMeter::Window* OverlapMeter::find(std::uint64_t key) {
-  const std::size_t last = table_.size() - 1;  // a power of two, less one
-  std::size_t at = key & last;
-  while (table_[at].key != key && table_[at].key != 0) at = (at + 1) & last;
-  return &table_[at];
 }
 
 std::pair<std::int64_t, std::int64_t> OverlapMeter::look_through(std::span<const std::uint16_t> tokens,
@@ -158,18 +137,20 @@ std::pair<std::int64_t, std::int64_t> OverlapMeter::look_through(std::span<const
     }
     compared = found = 0;
   };
-  if (counts) near_->read(units);
+  if (counts) {
+    near_->read(units);
+    pieces_->read(units);
+  }
   each_hashed_window(units, window_units, skip_, [&](std::size_t first, std::uint64_t key) {
     if (first / passage_ != at) {
       close();
       at = first / passage_;
     }
     ++compared;
-    if ((sieve_[key / 64 & (sieve_.size() - 1)] >> key % 64 & 1) == 0) return;
-    Window* window = find(key);
-    if (window->key != key) return;
-    if (counts) window->trained.fetch_add(1, std::memory_order_relaxed);
-    if (window->scored > 2 * usual_) {
+    const std::size_t place = keys_.find(key);
+    if (place == WindowKeys::none) return;
+    if (counts) table_[place].trained.fetch_add(1, std::memory_order_relaxed);
+    if (table_[place].scored > 2 * usual_) {
       --compared;
     } else {
       ++found;
@@ -200,15 +181,14 @@ TextOverlap OverlapMeter::result() const {
     if (window.trained > 0 && window.scored <= 2 * usual_) times.push_back(window.trained);
   }
   const std::uint32_t most = 2 * median(times);
-  auto* self = const_cast<OverlapMeter*>(this);  // find() is the writers', too
   TextOverlap overlap;
   std::int64_t similar = 0, copied = 0;
   const std::vector<double> near = near_->shares();
   for (std::size_t i = 0; i < passages_.size(); ++i) {
-    const std::vector<std::uint64_t>& passage = passages_[i];
+    const std::vector<std::size_t>& passage = passages_[i];
     std::size_t compared = 0, found = 0;
-    for (const std::uint64_t key : passage) {
-      const Window& window = *self->find(key);
+    for (const std::size_t place : passage) {
+      const Window& window = table_[place];
       if (window.scored > 2 * usual_ || window.trained > most) continue;
       ++compared;
       if (window.trained > 0) ++found;
@@ -223,6 +203,8 @@ TextOverlap OverlapMeter::result() const {
   }
   overlap.similar = ratio(static_cast<double>(similar), static_cast<double>(overlap.passages));
   overlap.copied = ratio(static_cast<double>(copied), static_cast<double>(overlap.passages));
+  overlap.pieces = pieces_->share();
+  overlap.pieces_passages = pieces_->passages();
   overlap.training_passages = training_passages_;
   overlap.training = ratio(static_cast<double>(training_similar_), static_cast<double>(training_passages_));
   return overlap;
@@ -243,7 +225,7 @@ TextOverlap measure_text_overlap(const std::vector<fs::path>& training,
     texts.push_back(tokens_of(piece));
     counts.validation_read += texts.back().size();
   }
-  OverlapMeter meter(units, texts, counts.training_tokens > much_text ? share_in_much_text : usual_share);
+  OverlapMeter meter(units, texts, counts.training_tokens);
   const std::vector<Piece> pieces = pieces_of(trained, training_piece, budget.training);
   for (const Piece& piece : pieces) counts.training_read += static_cast<std::uint64_t>(piece.count);
   parallel_for(pieces.size(), 0, [&](std::size_t i) { meter.read(tokens_of(pieces[i])); });
@@ -293,6 +275,10 @@ std::string TextOverlap::excess(double of_limit) const {
                    similar_limit, passages, seen);
   }
   if (said.empty()) {
+    said = limited("{} of the validation text stands in the training data in short pieces", pieces,
+                   pieces_limit, pieces_passages, 1);
+  }
+  if (said.empty()) {
     said = limited("{} of the training data is validation text", training, training_limit, training_passages,
                    seen_back);
   }
@@ -305,9 +291,9 @@ std::string TextOverlap::text() const {
     return "the validation text is too short, or repeats itself too much, to be compared with the training "
            "data";
   std::string said = fmt::format(
-      "of the validation text {} stands in the training data, and {} of "
-      "it with changes; of the training data {} is like validation text",
-      percent(copied), percent(similar), percent(training));
+      "of the validation text {} stands in the training data, {} with changes, {} in short pieces; of the training data {} is "
+      "like validation text",
+      percent(copied), percent(similar), percent(pieces), percent(training));
   if (training_read < training_tokens) {
     said += fmt::format(" (a sample: {:.3g} of {:.3g} million training tokens; {} and more would be seen)",
                         static_cast<double>(training_read) / 1e6, static_cast<double>(training_tokens) / 1e6,
@@ -319,6 +305,8 @@ std::string TextOverlap::text() const {
 nlohmann::ordered_json to_json(const TextOverlap& o) {
   return {{"share", o.similar},
           {"copied", o.copied},
+          {"pieces", o.pieces},
+          {"pieces_passages", o.pieces_passages},
           {"training", o.training},
           {"passages", o.passages},
           {"training_passages", o.training_passages},
@@ -332,6 +320,8 @@ TextOverlap text_overlap_from_json(const nlohmann::ordered_json& json) {
   TextOverlap o;
   o.similar = json.at("share").get<double>();
   o.copied = json.at("copied").get<double>();
+  o.pieces = json.value("pieces", 0.0);  // of programs before 2026-11-24: not measured
+  o.pieces_passages = json.value("pieces_passages", std::int64_t{0});
   o.training = json.at("training").get<double>();
   o.passages = json.at("passages").get<std::int64_t>();
   o.training_passages = json.at("training_passages").get<std::int64_t>();

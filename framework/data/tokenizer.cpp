@@ -7,7 +7,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/data/character_map.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/shard.h"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,5 +30,24 @@ TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTra
 // How many bytes of an original document its tokens must stand for, found without encoding it: all but the
 // characters at both ends that the tokenizer, given them alone, has no piece for.
 std::uint64_t counted_bytes(const Tokenizer& tokenizer, std::string_view document);
+
+// OriginalTextStream: transformed text that comes in pieces, given on as the original.
+class OriginalTextStream {
+ public:
+  // `transform` outlives the object; null: text is given on as it comes.
+  explicit OriginalTextStream(const TextTransform* transform) : transform_(transform) {}
+
+  // The original of what is complete with this piece: up to the last word that has ended. What the transform cannot have
+  // made (a model may write a mark that no letter follows) is given on as it is.
+  std::string take(std::string_view piece);
+  // The rest.
+  std::string finish();
+
+ private:
+  std::string original_of(std::string_view text) const;
+
+  const TextTransform* transform_;
+  std::string kept_;
+};
 
 }  // namespace mulligan

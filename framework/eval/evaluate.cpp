@@ -9,7 +9,6 @@
 #include "framework/core/seconds_since.h"
 #include "framework/data/shard_checks.h"
 #include "framework/eval/evaluator.h"
-#include "framework/eval/masking_options.h"
 #include "framework/eval/validation_bytes.h"
 #include "framework/ranks/host_group.h"
 

@@ -33,7 +33,7 @@ struct ValidationSet {
   std::string byte_note;  // and one about side tables
   std::vector<std::uint16_t> tokens;
   std::optional<Tokenizer> tokenizer;  // absent: no bytes, so no bits per byte
-  // What counts the bytes of its targets: the pieces of the tokenizer, or tables beside the shards.
+  // What counts the bytes of its targets: the pieces of the tokenizer, or tables next to the shards.
   std::optional<ByteTable> byte_table;
   std::optional<SideTable> side_table;
   const ByteCounter* counter() const {

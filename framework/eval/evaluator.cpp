@@ -1,16 +1,39 @@
 #include "framework/eval/evaluator.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <numeric>
 
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/byte_count.h"
-#include "framework/eval/masking_options.h"
-#include "framework/graph/fuse_residuals.h"
+#include "framework/graph/passes.h"
+#include "framework/model/elements/masking/config.h"
 #include "framework/model/elements/stages.h"
 
 namespace mulligan {
+
+std::optional<MaskingOptions> masking_options(const ModelConfig& model, int bos_id) {
+  if (!predicts_masked(model)) return {};
+  const elements::masking::Config config = elements::masking::config_of(model);
+  MaskingOptions options;
+  options.share = config.share;
+  options.mask_share = config.mask_share;
+  options.random_share = config.random_share;
+  options.token = static_cast<std::int32_t>(config.token);
+  options.vocabulary = static_cast<std::int32_t>(model.vocabulary);
+  options.bos_id = bos_id;
+  options.seed = static_cast<std::uint64_t>(config.seed);
+  return options;
+}
+
+std::string masking_text(const ModelConfig& model) {
+  if (!predicts_masked(model)) return {};
+  const elements::masking::Config masking = elements::masking::config_of(model);
+  return fmt::format("{} of the tokens hidden ({} as token {}, {} as any, seed {})", masking.share,
+                     masking.mask_share, masking.token, masking.random_share, masking.seed);
+}
+
 namespace {
 
 constexpr const char* prefix = "eval";
@@ -68,7 +91,7 @@ Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayo
     graph.call("cast",
                {logits, graph.external(logits_name, TensorType(MLG_F32, {tokens, model.vocabulary}))});
   }
-  fuse_residuals(graph, fused);
+  fuse_calls(graph, fused);
   return graph;
 }
 

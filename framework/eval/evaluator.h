@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "framework/config/eval_config.h"
@@ -18,6 +19,15 @@
 #include "framework/model/parameter_values.h"
 
 namespace mulligan {
+
+// How [model.masking] hides tokens of the rows that a model is trained and scored on.
+
+// Absent where the model predicts the next token. `bos_id` begins documents.
+std::optional<MaskingOptions> masking_options(const ModelConfig& model, int bos_id);
+
+// What is hidden, in words: equal where losses are of the same tokens, hidden alike. Empty where the model predicts
+// the next token.
+std::string masking_text(const ModelConfig& model);
 
 class ByteCounter;
 

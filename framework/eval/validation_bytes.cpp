@@ -79,7 +79,7 @@ void use_tables(ValidationSet& validation, const DataConfig& data, const std::ve
                   originals.string());
 }
 
-// The validation text that the manifest beside the shards names; "" where there is none, or of several sets.
+// The validation text that the manifest next to the shards names; "" where there is none, or of several sets.
 fs::path stated_text(const ValidationSet& validation) {
   const fs::path folder = validation.files.front().parent_path();
   const auto elsewhere = [&](const fs::path& file) { return file.parent_path() != folder; };

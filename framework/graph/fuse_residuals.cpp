@@ -1,11 +1,17 @@
-#include "framework/graph/fuse_residuals.h"
-
-#include <algorithm>
+// What stands between two blocks becomes one call:
+//
+//   forward    scaled_add_norm_fwd without a norm -> [skip_merge_fwd ->] residual_mix_norm_fwd of its result
+//   backward   residual_mix_norm_bwd -> [skip_merge_bwd ->] scaled_add_norm_bwd of its gradient
+//
+// each become a call of residual_chain (docs/kernels.md), at the place of the last of them. (An addition
+// without a scale has no call of its own backward: its terms share its gradient.) The sum and what
+// the skip made of it are then written only if another call reads them; the fused backward call computes them
+// again from what scaled_add_norm was given. The gradient of the mean of two lanes (rms_norm_bwd -> two axpby
+// of its gradient by the same power of two -> lane_merge_bwd) is one tensor for both.
 #include <cmath>
-#include <optional>
-#include <utility>
 
 #include "framework/graph/graph_rewrite.h"
+#include "framework/graph/passes.h"
 #include "framework/graph/row_rules.h"
 
 namespace mulligan {
@@ -14,60 +20,28 @@ namespace {
 constexpr const char* fused_forward = "residual_chain_fwd";
 constexpr const char* fused_backward = "residual_chain_bwd";
 
-const KernelRules rules{{fused_forward, RowRule::row_wise, "iipippipoooo"},
-                        {fused_backward, RowRule::mixing, ""}};
+const KernelRules fuse_residuals_rules{
+    {fused_forward, RowRule::row_wise, "iipippipoooo", "resid and norm", "residual and norm, forward", true},
+    {fused_backward, RowRule::mixing, "", "", "residual and norm, backward", true}};
 
-// Arguments by their places (docs/kernels.md).
+// Arguments (docs/kernels.md).
 struct Add {
   Value x, a, s, sum, n;
-  explicit Add(const Call& c)
-      : x(c.arguments[0]), a(c.arguments[1]), s(c.arguments[2]), sum(c.arguments[3]), n(c.arguments[4]) {}
 };
 struct Skip {
   Value sum, skip, weight, gate, merged;
-  explicit Skip(const Call& c)
-      : sum(c.arguments[0]),
-        skip(c.arguments[1]),
-        weight(c.arguments[2]),
-        gate(c.arguments[3]),
-        merged(c.arguments[4]) {}
+};
+struct Mix {
+  Value merged, x0, mix, y, n;
 };
 struct AddBackward {
   Value sum, a, s, dsum, dn, dx, da, ds;
-  explicit AddBackward(const Call& c)
-      : sum(c.arguments[0]),
-        a(c.arguments[1]),
-        s(c.arguments[2]),
-        dsum(c.arguments[3]),
-        dn(c.arguments[4]),
-        dx(c.arguments[5]),
-        da(c.arguments[6]),
-        ds(c.arguments[7]) {}
 };
 struct SkipBackward {
   Value sum, skip, weight, gate, dmerged, dsum, dskip, dweight, dgate;
-  explicit SkipBackward(const Call& c)
-      : sum(c.arguments[0]),
-        skip(c.arguments[1]),
-        weight(c.arguments[2]),
-        gate(c.arguments[3]),
-        dmerged(c.arguments[4]),
-        dsum(c.arguments[5]),
-        dskip(c.arguments[6]),
-        dweight(c.arguments[7]),
-        dgate(c.arguments[8]) {}
 };
 struct MixBackward {
   Value merged, x0, mix, dy, dn, dmerged, dx0, dmix;
-  explicit MixBackward(const Call& c)
-      : merged(c.arguments[0]),
-        x0(c.arguments[1]),
-        mix(c.arguments[2]),
-        dy(c.arguments[3]),
-        dn(c.arguments[4]),
-        dmerged(c.arguments[5]),
-        dx0(c.arguments[6]),
-        dmix(c.arguments[7]) {}
 };
 
 using Members = std::vector<std::size_t>;
@@ -84,14 +58,14 @@ std::optional<Chain> chain_of(const GraphRewrite& graph, Value merged, std::size
   chain.sum = merged;
   std::optional<std::size_t> maker = graph.only_writer(merged);
   if (maker && graph.is(*maker, "skip_merge_fwd")) {
-    if (Skip(graph.call(*maker)).merged != merged) return {};
+    if (named<Skip>(graph.call(*maker)).merged != merged) return {};
     chain.skip_at = maker;
-    chain.sum = Skip(graph.call(*maker)).sum;
+    chain.sum = named<Skip>(graph.call(*maker)).sum;
     maker = graph.only_writer(chain.sum);
   }
   if (!maker || *maker >= chain.skip_at.value_or(before) || !graph.is(*maker, "scaled_add_norm_fwd"))
     return {};
-  const Add add(graph.call(*maker));
+  const auto add = named<Add>(graph.call(*maker));
   if (add.sum != chain.sum || add.n) return {};
   chain.add_at = *maker;
   return chain;
@@ -103,26 +77,25 @@ Value unless_own(Value skip, Value sum) {
 
 // The residual_mix_norm_fwd at `mix_at` with what made its input.
 void fuse_forward(GraphRewrite& graph, std::size_t mix_at) {
-  const Call mix = graph.call(mix_at);
-  const Value merged = mix.arguments[0];
-  const std::optional<Chain> chain = chain_of(graph, merged, mix_at);
+  const auto mix = named<Mix>(graph.call(mix_at));
+  const std::optional<Chain> chain = chain_of(graph, mix.merged, mix_at);
   if (!chain) return;
   Members members = {chain->add_at};
   if (chain->skip_at) members.push_back(*chain->skip_at);
   members.push_back(mix_at);
-  const Add add(graph.call(chain->add_at));
+  const auto add = named<Add>(graph.call(chain->add_at));
   std::vector<Value> skip(3);
   Value kept_merged;
   if (chain->skip_at) {
-    const Skip call(graph.call(*chain->skip_at));
+    const auto call = named<Skip>(graph.call(*chain->skip_at));
     skip = {unless_own(call.skip, call.sum), call.weight, call.gate};
-    if (graph.needed_beside(merged, members)) kept_merged = merged;
+    if (graph.needed_beside(mix.merged, members)) kept_merged = mix.merged;
   }
   const Value kept_sum = graph.needed_beside(add.sum, members) ? add.sum : Value{};
   graph.replace(members, {fused_forward,
-                          {add.x, add.a, add.s, skip[0], skip[1], skip[2], mix.arguments[1], mix.arguments[2],
-                           kept_sum, kept_merged, mix.arguments[3], mix.arguments[4]},
-                          mix.attributes});
+                          {add.x, add.a, add.s, skip[0], skip[1], skip[2], mix.x0, mix.mix, kept_sum,
+                           kept_merged, mix.y, mix.n},
+                          graph.call(mix_at).attributes});
 }
 
 // What a sum x + s a passes on of its gradient.
@@ -135,8 +108,8 @@ struct TermGradients {
 std::optional<TermGradients> terms_of(const GraphRewrite& graph, const Chain& chain, Value gradient,
                                       std::optional<std::size_t> at) {
   if (!at || !graph.is(*at, "scaled_add_norm_bwd")) return {};
-  const AddBackward add(graph.call(*at));
-  const Add forward(graph.call(chain.add_at));
+  const auto add = named<AddBackward>(graph.call(*at));
+  const auto forward = named<Add>(graph.call(chain.add_at));
   if (add.sum != chain.sum || add.dsum != gradient || add.dn || add.a != forward.a || add.s != forward.s)
     return {};
   // Either the call writes the gradient of x, or it is the gradient of the sum itself.
@@ -159,8 +132,7 @@ bool has_other_readers(const GraphRewrite& graph, const Chain& chain, std::size_
 // The residual_mix_norm_bwd at `mix_at` with the calls that pass its gradient on. Without s the gradient of
 // the sum is that of its terms, and no call passes it on.
 void fuse_backward(GraphRewrite& graph, std::size_t mix_at) {
-  const Call mix_call = graph.call(mix_at);
-  const MixBackward mix(mix_call);
+  const auto mix = named<MixBackward>(graph.call(mix_at));
   const std::optional<Chain> chain = chain_of(graph, mix.merged, mix_at);
   if (!chain || !mix.dmerged || !graph.is_scratch(mix.dmerged)) return;
   Members members = {mix_at};
@@ -172,8 +144,8 @@ void fuse_backward(GraphRewrite& graph, std::size_t mix_at) {
   std::optional<std::size_t> user = graph.next(gradient, mix_at);
   if (chain->skip_at) {
     if (!user || !graph.is(*user, "skip_merge_bwd") || graph.next(gradient, *user)) return;
-    const SkipBackward call(graph.call(*user));
-    const Skip forward(graph.call(*chain->skip_at));
+    const auto call = named<SkipBackward>(graph.call(*user));
+    const auto forward = named<Skip>(graph.call(*chain->skip_at));
     const bool own = call.skip == call.sum;
     if (call.dmerged != gradient || call.sum != forward.sum || call.skip != forward.skip ||
         call.weight != forward.weight || call.gate != forward.gate || !call.dsum ||
@@ -188,7 +160,7 @@ void fuse_backward(GraphRewrite& graph, std::size_t mix_at) {
     members.push_back(*user);
     user = graph.next(gradient, *user);
   }
-  const Add forward(graph.call(chain->add_at));
+  const auto forward = named<Add>(graph.call(chain->add_at));
   TermGradients terms;
   if (forward.s) {
     const std::optional<TermGradients> passed_on = terms_of(graph, *chain, gradient, user);
@@ -275,11 +247,6 @@ std::size_t fuse_residuals(Graph& graph, const CallAccess& access, std::size_t s
     if (rewrite.is(i, "residual_mix_norm_fwd")) fuse_forward(rewrite, i);
   }
   return rewrite.apply(graph);
-}
-
-std::size_t fuse_residuals(Graph& graph, const FusedKernels& fused, std::size_t split) {
-  if (!fused.have({fused_forward, fused_backward})) return split;
-  return fuse_residuals(graph, fused.access(), split);
 }
 
 }  // namespace mulligan

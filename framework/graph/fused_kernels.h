@@ -1,6 +1,7 @@
 // Which fused kernels a graph may use.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 
@@ -18,7 +19,10 @@ class FusedKernels {
   // Those that `backend` brings, unless it was told to do without. It must outlive this object.
   explicit FusedKernels(const Backend& backend) : backend_(&backend) {}
   // Whether all of `kernels` may be used.
-  bool have(std::initializer_list<std::string_view> kernels) const;
+  bool have(std::initializer_list<std::string_view> kernels) const {
+    return backend_ && backend_->fused_kernels() &&
+           std::ranges::all_of(kernels, [this](std::string_view name) { return backend_->has_kernel(name); });
+  }
   // What the backend's kernels read and write. Where there are any to use.
   CallAccess access() const { return CallAccess(*backend_); }
 

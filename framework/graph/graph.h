@@ -46,6 +46,7 @@ class Graph {
     std::string name;         // of externals; a hint for scratch
     Value base;               // of views: never itself a view
     std::int64_t offset = 0;  // of views: elements from the start of `base`
+    bool kept = false;        // of roots: keep()
   };
 
   // The persistent tensor `name`. Asking again returns the same value; another type is a std::logic_error.
@@ -62,6 +63,11 @@ class Graph {
 
   // Appends a kernel call; attributes by name, in any order.
   void call(std::string_view kernel, std::vector<Value> arguments, std::vector<Attribute> attributes = {});
+
+  // Someone looks at the value after the run: no pass may do without it.
+  void keep(Value value) { values_[root(value).id - 1].kept = true; }
+  // Puts other calls in the place of all.
+  void set_calls(std::vector<Call> calls) { calls_ = std::move(calls); }
 
   const ValueInfo& info(Value value) const;
   const TensorType& type(Value value) const { return info(value).type; }

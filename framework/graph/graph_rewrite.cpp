@@ -74,7 +74,8 @@ bool GraphRewrite::written_between(Value value, std::size_t first, std::size_t l
 }
 
 bool GraphRewrite::needed_beside(Value value, const std::vector<std::size_t>& members) const {
-  if (graph_.info(graph_.root(value)).storage == Graph::Storage::external) return true;
+  const Graph::ValueInfo& info = graph_.info(graph_.root(value));
+  if (info.storage == Graph::Storage::external || info.kept) return true;
   return std::ranges::any_of(places_[graph_.root(value).id], [&](std::size_t place) {
     return mentions(place, value) && std::ranges::find(members, place) == members.end();
   });
@@ -126,28 +127,14 @@ bool GraphRewrite::replace(const std::vector<std::size_t>& members, Call fused) 
 }
 
 std::size_t GraphRewrite::apply(Graph& graph) const {
-  Graph rewritten;
-  for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
-    const Graph::ValueInfo info = graph.info(Value{id});
-    switch (info.storage) {
-      case Graph::Storage::external:
-        rewritten.external(info.name, info.type);
-        break;
-      case Graph::Storage::scratch:
-        rewritten.scratch(info.type, info.name);
-        break;
-      case Graph::Storage::view:
-        rewritten.view(info.base, info.offset, info.type);
-        break;
-    }
-  }
+  std::vector<Call> left;
   std::size_t split = 0;
   for (std::size_t at = 0; at < calls_.size(); ++at) {
     if (!live_[at]) continue;
     if (at < split_) ++split;
-    rewritten.call(calls_[at].kernel, calls_[at].arguments, calls_[at].attributes);
+    left.push_back(calls_[at]);
   }
-  graph = std::move(rewritten);
+  graph.set_calls(std::move(left));
   return split;
 }
 

@@ -1,6 +1,9 @@
 // Replacing calls of a finished graph, one at a time, each only where nothing else changes.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -9,6 +12,15 @@
 #include "framework/graph/graph.h"
 
 namespace mulligan {
+
+// A call's first arguments by their names: `Arguments` is a struct of Values in the order of the kernel's
+// signature.
+template <typename Arguments>
+Arguments named(const Call& call) {
+  std::array<Value, sizeof(Arguments) / sizeof(Value)> values;
+  std::copy_n(call.arguments.begin(), values.size(), values.begin());
+  return std::bit_cast<Arguments>(values);
+}
 
 // Calls keep their numbers until apply(). Values count by the tensor that they are a part of (Graph::root). A
 // kernel that `access` does not know reads and writes all of its arguments.
@@ -29,7 +41,7 @@ class GraphRewrite {
   std::optional<std::size_t> only_writer(Value value) const;
   // Whether a call strictly between the two writes the value.
   bool written_between(Value value, std::size_t first, std::size_t last) const;
-  // Whether the value outlasts the graph, or a call other than `members` mentions it.
+  // Whether the value outlasts the graph or is kept, or a call other than `members` mentions it.
   bool needed_beside(Value value, const std::vector<std::size_t>& members) const;
 
   // Puts `fused` in the place of the last of `members`, which rise, and removes the others. Does nothing and
@@ -38,7 +50,7 @@ class GraphRewrite {
   // unless that is the very value and only read: a kernel may allow this.
   bool replace(const std::vector<std::size_t>& members, Call fused);
 
-  // Makes `graph` the rewritten one; all values keep their ids. Returns where the second part begins.
+  // Makes the calls of `graph` the rewritten ones. Returns where the second part begins.
   std::size_t apply(Graph& graph) const;
 
  private:

@@ -11,16 +11,12 @@ std::vector<KernelRows>& registered() {
   return rows;
 }
 
-// Kernels that belong to no op of framework/graph/ops alone.
-const KernelRules rules{
-    {"axpby", RowRule::elementwise, "iia"},    {"cast", RowRule::elementwise, "io"},
-    {"scale_by", RowRule::elementwise, "up"},  {"lerp_into", RowRule::elementwise, "ui"},
-    {"matmul", RowRule::product, "iia"},       {"sum_f64", RowRule::mixing, ""},
-    {"sum_squares_f64", RowRule::mixing, ""},  {"clip_scale", RowRule::mixing, ""},
-    {"record_scalar", RowRule::mixing, ""},    {"uniform_draws", RowRule::mixing, ""},
-    {"symmetric_matmul", RowRule::mixing, ""}, {"matmul_add", RowRule::mixing, ""},
-    {"gradient_noise", RowRule::mixing, ""},   {"widened_matmul", RowRule::row_wise, "ipa"},
-    {"add_codes", RowRule::mixing, ""}};
+// Kernels of no op.
+const KernelRules rules{{"cast", RowRule::elementwise, "io"},      {"scale_by", RowRule::elementwise, "up"},
+                        {"lerp_into", RowRule::elementwise, "ui"}, {"sum_f64", RowRule::mixing, ""},
+                        {"sum_squares_f64", RowRule::mixing, ""},  {"clip_scale", RowRule::mixing, ""},
+                        {"record_scalar", RowRule::mixing, ""},    {"uniform_draws", RowRule::mixing, ""},
+                        {"gradient_noise", RowRule::mixing, ""},   {"add_codes", RowRule::mixing, ""}};
 
 }  // namespace
 

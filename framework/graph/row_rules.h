@@ -1,4 +1,5 @@
-// Which kernels keep the rows of tokens apart: what adapters may record in a program that scores.
+// What is known of core kernels by name: whether they keep the rows of tokens apart (what adapters may record in a program
+// that scores), and how listings name them.
 #pragma once
 
 #include <initializer_list>
@@ -23,6 +24,9 @@ struct KernelRows {
   // read, p read and holding no tokens (a parameter), o written, a written, and read where `beta` or an
   // attribute accumulate_... is not 0, u read and written.
   std::string_view arguments;
+  std::string_view label = {};  // of its result, in the doctor's list of taps; empty: the kernel's name
+  std::string_view cost = {};   // the line of a profile that counts it; empty: the last one
+  bool fused = false;           // only a graph with fused kernels calls it
 };
 
 // Declares the rules of kernels before main() begins: an op does so beside its calls. A backward kernel that
@@ -35,5 +39,9 @@ struct KernelRules {
 std::span<const KernelRows> kernel_rows();
 // Null: a kernel that a plugin brings, about which nothing is known.
 const KernelRows* rows_of_kernel(std::string_view kernel);
+inline bool is_fused_core_kernel(std::string_view kernel) {
+  const KernelRows* known = rows_of_kernel(kernel);
+  return known && known->fused;
+}
 
 }  // namespace mulligan

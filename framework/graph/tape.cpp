@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace mulligan {
 
@@ -27,7 +28,37 @@ void Tape::record(std::vector<Value> outputs, std::vector<Value> inputs,
   for (const Value output : outputs) {
     if (output) depends_[output.id] = true;
   }
-  entries_.push_back({std::move(outputs), std::move(inputs), std::move(rule)});
+  entries_.push_back({std::move(outputs), std::move(inputs), std::move(rule), graph_.calls().size()});
+}
+
+std::optional<Value> Tape::input_of(std::size_t call) const {
+  const auto entry = std::ranges::find(entries_, call + 1, &Entry::calls);
+  return entry == entries_.end() ? std::nullopt : std::optional(entry->inputs.front());
+}
+
+void Tape::rewrite(const std::map<std::size_t, std::function<void()>>& replaced) {
+  if (replaced.empty()) return;
+  const std::vector<Call> calls(graph_.calls().begin(), graph_.calls().end());
+  std::vector<Entry> entries = std::exchange(entries_, {});
+  auto entry = entries.begin();
+  const auto take_over = [&](std::size_t at, bool keep) {
+    for (; entry != entries.end() && entry->calls <= at; ++entry) {
+      if (!keep) continue;
+      entry->calls = graph_.calls().size();
+      entries_.push_back(std::move(*entry));
+    }
+  };
+  graph_.set_calls({});
+  take_over(0, true);
+  for (std::size_t at = 0; at < calls.size(); ++at) {
+    const auto found = replaced.find(at);
+    if (found == replaced.end()) {
+      graph_.call(calls[at].kernel, calls[at].arguments, calls[at].attributes);
+    } else if (found->second) {
+      found->second();
+    }
+    take_over(at + 1, found == replaced.end());
+  }
 }
 
 void Tape::backward(Value output, Value seed) {

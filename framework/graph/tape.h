@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -75,6 +77,12 @@ class Tape {
   // leads to a watched leaf and one of `outputs` has a gradient.
   void record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule);
 
+  // The first input of the op whose last forward call is number `call`, where that has left a rule.
+  std::optional<Value> input_of(std::size_t call) const;
+  // Makes the forward calls anew, each with its rule, in their order: in the place of call `at` what
+  // replaced[at] records, which is nothing where that is empty. Before backward().
+  void rewrite(const std::map<std::size_t, std::function<void()>>& replaced);
+
   // Emits the backward calls for the objective whose gradient with respect to `output` is `seed`.
   void backward(Value output, Value seed);
 
@@ -84,6 +92,7 @@ class Tape {
     std::vector<Value> outputs;
     std::vector<Value> inputs;
     std::function<void(Backward&)> rule;
+    std::size_t calls;  // that the graph had: the op's forward calls are the last of them
   };
 
   Graph& graph_;

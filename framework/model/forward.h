@@ -36,7 +36,8 @@ struct ForwardOptions {
 };
 
 // Returns the logits before soft capping, [T, V] in the compute dtype ([N, V] with
-// head_rows). Formulas: docs/architecture.md.
+// head_rows). Formulas: docs/architecture.md. The family's builder writes the plain formula; the passes of
+// framework/graph/passes.h make fused calls of it.
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options);
 

@@ -47,4 +47,8 @@ std::int64_t parameter_count(const std::vector<ParameterSpec>& parameters);
 // "blocks.3.attn.q_gain" for (3, "attn.q_gain").
 std::string block_parameter(std::int64_t layer, std::string_view name);
 
+// The token embedding [V, d], and the matrix that makes logits, [V, d]: the embedding where the head is tied.
+const char* embedding_parameter(const ModelConfig& model);
+const char* head_parameter(const ModelConfig& model);
+
 }  // namespace mulligan

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/graph/ops/concat_rows.h"
-#include "framework/graph/ops/linear.h"
+#include "plugins/kernels/concat_rows/op.h"
+#include "plugins/kernels/matmul/op.h"
 
 namespace mulligan {
 namespace {
@@ -25,7 +25,8 @@ bool QkvProjection::can_pack(Value n, std::int64_t layer, std::int64_t slot) con
     return options_.taps->changes(tape_.graph(), {kind, slot, layer, n, n, Value{}}, heads(n, kind));
   };
   if (options_.taps && std::ranges::any_of(single_taps, changed)) return false;
-  return ops::has_concat_rows(tape_.fused()) && ops::has_qkv_split_norm_rope(tape_.fused());
+  return tape_.fused().have(
+      {"concat_rows_fwd", "concat_rows_bwd", "qkv_split_norm_rope_fwd", "qkv_split_norm_rope_bwd"});
 }
 
 TensorType QkvProjection::heads(Value n, TapKind kind) const {

@@ -6,11 +6,11 @@
 #include <unordered_map>
 
 #include "framework/config/model_config.h"
-#include "framework/graph/ops/qkv_split_norm_rope.h"
 #include "framework/graph/tape.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/parameter_values.h"
+#include "plugins/kernels/qk_norm_rope/op_qkv.h"
 
 namespace mulligan {
 

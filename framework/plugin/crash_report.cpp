@@ -63,7 +63,7 @@ void add_place(Sentence& sentence) {
   if (!call.plugin && process_ends.load() && loaded_libraries[0] != 0) {
     sentence.add("the command had done its work; what plugins run at the end of the process was running (");
     sentence.add(loaded_libraries);
-    sentence.add("); mend or replace the damaged one");
+    sentence.add("); repair or replace the damaged one");
     return;
   }
   if (!call.plugin) {

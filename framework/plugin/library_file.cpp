@@ -60,7 +60,8 @@ bool is_loaded_from(void* library, const ElfFile& file) {
 LibraryFile::LibraryFile(const std::filesystem::path& path) : path_(path) {
   try {
     file_.emplace(path);
-    sha256_ = sha256_hex(text_of(*file_));
+    looked_at_ = text_of(*file_);
+    sha256_ = sha256_hex(looked_at_);
     loaded_sha256_ = file_->loaded_sha256();
   } catch (const std::runtime_error& reason) {
     throw config_error("the plugin file '{}' {}.", path.string(), reason.what());
@@ -68,11 +69,10 @@ LibraryFile::LibraryFile(const std::filesystem::path& path) : path_(path) {
 }
 
 bool LibraryFile::is_loaded(void* library) const {
-  if (sha256_hex(text_of(*file_)) != sha256_) {
+  if (text_of(*file_) != looked_at_) {
     throw config_error(
-        "the plugin file '{}' was written to while it was being loaded, so its digest says nothing about its "
-        "code; "
-        "start again when it stays as it is.",
+        "the plugin file '{}' was written to while it was being loaded, so its digest says nothing about its code; start "
+        "again when it stays as it is.",
         path_.string());
   }
   return is_loaded_from(library, *file_);

@@ -24,6 +24,7 @@ class LibraryFile {
  private:
   std::filesystem::path path_;
   std::optional<ElfFile> file_;
+  std::string looked_at_;  // the bytes of the digests, which a mapping may exchange
   std::string sha256_, loaded_sha256_;
 };
 

@@ -45,26 +45,26 @@ Error unusable(const PluginFile& file) {
   return config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
 }
 
-PluginHost::Finding look_into(const PluginPlace& place) {
-  PluginHost::Finding finding{place, {}, {}};
+PluginHost::SearchedPlace look_into(const PluginPlace& place) {
+  PluginHost::SearchedPlace searched{place, {}, {}};
   std::error_code failed;
   const fs::file_status status = fs::status(place.path, failed);
   if (!fs::exists(status)) {
-    finding.problem = "does not exist";
+    searched.problem = "does not exist";
   } else if (!fs::is_directory(status)) {
-    finding.files.push_back(inspect_plugin_file(place.path));
+    searched.files.push_back(inspect_plugin_file(place.path));
   } else {
     std::vector<fs::path> paths;
     fs::directory_iterator entries(place.path, failed);
-    if (failed) finding.problem = "cannot be read";
+    if (failed) searched.problem = "cannot be read";
     for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
       const std::string name = entries->path().filename().string();
       if (name.starts_with("mulligan_") && name.ends_with(".so")) paths.push_back(entries->path());
     }
     std::ranges::sort(paths);
-    for (const fs::path& path : paths) finding.files.push_back(inspect_plugin_file(path));
+    for (const fs::path& path : paths) searched.files.push_back(inspect_plugin_file(path));
   }
-  return finding;
+  return searched;
 }
 
 // The name as it stands in the source, where a C++ compiler has encoded it.
@@ -119,12 +119,12 @@ std::vector<PluginPlace> plugin_places(std::span<const std::string> command_line
   return places;
 }
 
-const std::vector<PluginHost::Finding>& PluginHost::findings() {
+const std::vector<PluginHost::SearchedPlace>& PluginHost::searched_places() {
   if (!searched_) {
-    for (const PluginPlace& place : places_) findings_.push_back(look_into(place));
+    for (const PluginPlace& place : places_) looked_into_.push_back(look_into(place));
     searched_ = true;
   }
-  return findings_;
+  return looked_into_;
 }
 
 PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
@@ -162,8 +162,8 @@ fs::path PluginHost::locate(PluginKind kind, const std::string& name) {
 PluginFile PluginHost::find(PluginKind kind, const std::string& name) {
   const PluginFile* found = nullptr;
   const PluginFile* broken = nullptr;
-  for (const Finding& finding : findings()) {
-    for (const PluginFile& file : finding.files) {
+  for (const SearchedPlace& searched : searched_places()) {
+    for (const PluginFile& file : searched.files) {
       const bool named = file.marker ? file.marker->kind == kind && file.marker->name == name
                                      : file.path.filename() == "mulligan_" + name + ".so";
       if (!named) continue;
@@ -188,10 +188,10 @@ PluginFile PluginHost::find(PluginKind kind, const std::string& name) {
 Error PluginHost::not_found(PluginKind kind, const std::string& name) {
   std::vector<std::string> names;
   std::string places;
-  for (const Finding& finding : findings()) {
+  for (const SearchedPlace& searched : searched_places()) {
     std::string rejected;
     std::size_t usable = 0;
-    for (const PluginFile& file : finding.files) {
+    for (const PluginFile& file : searched.files) {
       if (!file.problem.empty()) {
         rejected += fmt::format(", {} {}", file.path.filename().string(), file.problem);
       } else {
@@ -199,11 +199,11 @@ Error PluginHost::not_found(PluginKind kind, const std::string& name) {
         if (file.marker->kind == kind) names.push_back(file.marker->name);
       }
     }
-    places += fmt::format("{} '{}' ({}{})", places.empty() ? "" : ",", finding.place.path.string(),
-                          finding.problem.empty()
-                              ? fmt::format("from {}: {} plugin{}, none of them this", finding.place.origin,
+    places += fmt::format("{} '{}' ({}{})", places.empty() ? "" : ",", searched.place.path.string(),
+                          searched.problem.empty()
+                              ? fmt::format("from {}: {} plugin{}, none of them this", searched.place.origin,
                                             usable, usable == 1 ? "" : "s")
-                              : fmt::format("from {}: {}", finding.place.origin, finding.problem),
+                              : fmt::format("from {}: {}", searched.place.origin, searched.problem),
                           rejected);
   }
   const std::string nearest = nearest_name(name, names);

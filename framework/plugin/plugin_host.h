@@ -46,12 +46,12 @@ class PluginHost {
   const std::vector<PluginHandle>& loaded() const { return loaded_; }
 
   // What each place holds, without running any plugin's code.
-  struct Finding {
+  struct SearchedPlace {
     PluginPlace place;
     std::string problem;            // why nothing was looked at ("does not exist"), or empty
     std::vector<PluginFile> files;  // sorted by file name
   };
-  const std::vector<Finding>& findings();
+  const std::vector<SearchedPlace>& searched_places();
 
  private:
   PluginFile find(PluginKind kind, const std::string& name);
@@ -59,7 +59,7 @@ class PluginHost {
   PluginHandle open(const PluginFile& file);
 
   std::vector<PluginPlace> places_;
-  std::vector<Finding> findings_;
+  std::vector<SearchedPlace> looked_into_;
   bool searched_ = false;
   std::vector<PluginHandle> loaded_;
 };

@@ -122,23 +122,23 @@ std::string output(const Json& json, const std::string& text, bool as_json) {
 
 std::string list_plugins(PluginHost& host, bool json) {
   std::size_t names = 16, files = 28;
-  for (const PluginHost::Finding& finding : host.findings()) {
-    for (const PluginFile& file : finding.files) {
+  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
+    for (const PluginFile& file : searched.files) {
       if (file.marker) names = std::max(names, file.marker->name.size());
       files = std::max(files, file.path.filename().string().size());
     }
   }
   Json places = Json::array();
   std::string text;
-  for (const PluginHost::Finding& finding : host.findings()) {
+  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
     Json plugins = Json::array(), rejected = Json::array();
-    text += fmt::format("{} (from {}){}\n", finding.place.path.string(), finding.place.origin,
-                        finding.problem.empty() ? "" : ": " + finding.problem);
-    for (const PluginFile& file : finding.files) {
+    text += fmt::format("{} (from {}){}\n", searched.place.path.string(), searched.place.origin,
+                        searched.problem.empty() ? "" : ": " + searched.problem);
+    for (const PluginFile& file : searched.files) {
       const PluginCallNote note(file.path.c_str(), table_read);
       std::string problem;
       if (const PluginHandle plugin = try_load(host, file, problem)) {
-        plugins.push_back(plugin_json(*plugin, finding.place));
+        plugins.push_back(plugin_json(*plugin, searched.place));
         text += fmt::format("  {:<12} {:<{}} {:<8} ABI {:<5} {:<{}} {}\n", kind_word(plugin->kind()),
                             plugin->name(), names, plugin->version(), plugin->abi(),
                             file.path.filename().string(), files, plugin->summary());
@@ -147,9 +147,9 @@ std::string list_plugins(PluginHost& host, bool json) {
         text += fmt::format("  unusable     {}: {}\n", file.path.filename().string(), problem);
       }
     }
-    places.push_back({{"origin", finding.place.origin},
-                      {"path", finding.place.path.string()},
-                      {"problem", finding.problem},
+    places.push_back({{"origin", searched.place.origin},
+                      {"path", searched.place.path.string()},
+                      {"problem", searched.problem},
                       {"plugins", plugins},
                       {"unusable", rejected}});
   }
@@ -160,8 +160,8 @@ std::string describe_plugin(PluginHost& host, const std::string& name, bool json
   Json plugins = Json::array();
   std::string text;
   std::vector<std::string> names;
-  for (const PluginHost::Finding& finding : host.findings()) {
-    for (const PluginFile& file : finding.files) {
+  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
+    for (const PluginFile& file : searched.files) {
       const PluginCallNote note(file.path.c_str(), table_read);
       if (!file.marker) continue;
       names.push_back(file.marker->name);
@@ -169,8 +169,8 @@ std::string describe_plugin(PluginHost& host, const std::string& name, bool json
       if (!file.problem.empty())
         throw config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
       const PluginHandle plugin = host.load(file.marker->kind, name, file.path);
-      plugins.push_back(plugin_json(*plugin, finding.place));
-      text += describe_text(*plugin, finding.place);
+      plugins.push_back(plugin_json(*plugin, searched.place));
+      text += describe_text(*plugin, searched.place);
     }
   }
   if (plugins.empty()) {

@@ -83,9 +83,10 @@ struct ControlChannel::State {
         options.log(fmt::format("warning: {}", error.what()));
       }
     }
-    // Before anyone can see the verdict: who unwinds and takes the callback away finds it done.
-    transfers.decide(what);
+    // In one: a transfer that the verdict aborts never fails before the verdict can be seen, and who sees it, unwinds and
+    // takes the callback away finds it done.
     const std::lock_guard lock(mutex);
+    transfers.decide(what);
     verdict = what;
     changed.notify_all();
   }

@@ -28,7 +28,7 @@ Proof prove(const char* side, const Hello& hello, const Nonce& greeted_with, con
       HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
            reinterpret_cast<const unsigned char*>(text.data()), text.size(), proof.data(), &size);
   if (!digest || size != proof.size())
-    throw run_error("OpenSSL computes no HMAC-SHA256; mend its installation.");
+    throw run_error("OpenSSL computes no HMAC-SHA256; fix its installation.");
   return proof;
 }
 

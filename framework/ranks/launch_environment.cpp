@@ -10,7 +10,6 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/ranks/launch_variables.h"
-#include "framework/ranks/slurm_nodes.h"
 
 namespace mulligan {
 namespace {

@@ -2,11 +2,121 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 
 namespace mulligan {
+namespace {
+
+constexpr std::size_t most_nodes = 65536;
+
+// Reads one list. Every refusal names the variable and its value.
+class ListReader {
+ public:
+  ListReader(std::string_view list, std::string_view variable)
+      : rest_(list), list_(list), variable_(variable) {}
+
+  bool at_end() const { return rest_.empty(); }
+  bool take(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) refuse();
+  }
+  std::string_view take_until(std::string_view stops) {
+    const std::string_view part = rest_.substr(0, rest_.find_first_of(stops));
+    rest_.remove_prefix(part.size());
+    return part;
+  }
+  std::string_view digits() {
+    const std::string_view part = rest_.substr(0, rest_.find_first_not_of("0123456789"));
+    if (part.empty() || part.size() > 9) refuse();
+    rest_.remove_prefix(part.size());
+    return part;
+  }
+  [[noreturn]] void refuse() const {
+    throw config_error("{}='{}' is not a list as Slurm writes it; start the run with srun.", variable_,
+                       printable(list_));
+  }
+
+ private:
+  std::string_view rest_, list_, variable_;
+};
+
+int number(std::string_view digits) {
+  int value = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+// The numbers of one pair of brackets behind every one of `heads`.
+std::vector<std::string> with_numbers(const std::vector<std::string>& heads, ListReader& reader) {
+  std::vector<std::string> numbers;
+  do {
+    const std::string_view first = reader.digits();
+    const std::string_view last = reader.take('-') ? reader.digits() : first;
+    if (number(last) < number(first) ||
+        static_cast<std::size_t>(number(last) - number(first)) + numbers.size() >= most_nodes) {
+      reader.refuse();
+    }
+    for (int i = number(first); i <= number(last); ++i) {
+      numbers.push_back(fmt::format("{:0{}}", i, first.size()));
+    }
+  } while (reader.take(','));
+  reader.expect(']');
+  if (heads.size() * numbers.size() > most_nodes) reader.refuse();
+  std::vector<std::string> names;
+  for (const std::string& head : heads) {
+    for (const std::string& tail : numbers) names.push_back(head + tail);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> expand_node_list(std::string_view list, std::string_view variable) {
+  ListReader reader(list, variable);
+  std::vector<std::string> nodes;
+  do {
+    std::vector<std::string> names(1);
+    const bool starts_with_text = !reader.at_end();
+    while (!reader.at_end()) {
+      const std::string text(reader.take_until("[],"));
+      for (std::string& name : names) name += text;
+      if (!reader.take('[')) break;
+      names = with_numbers(names, reader);
+    }
+    if (!starts_with_text || names.front().empty() || nodes.size() + names.size() > most_nodes) {
+      reader.refuse();
+    }
+    nodes.insert(nodes.end(), names.begin(), names.end());
+  } while (reader.take(','));
+  if (!reader.at_end()) reader.refuse();
+  return nodes;
+}
+
+std::vector<int> expand_task_counts(std::string_view list, std::string_view variable) {
+  ListReader reader(list, variable);
+  std::vector<int> counts;
+  do {
+    const int tasks = number(reader.digits());
+    int times = 1;
+    if (reader.take('(')) {
+      reader.expect('x');
+      times = number(reader.digits());
+      reader.expect(')');
+    }
+    if (tasks < 1 || times < 1 || counts.size() + static_cast<std::size_t>(times) > most_nodes)
+      reader.refuse();
+    counts.insert(counts.end(), static_cast<std::size_t>(times), tasks);
+  } while (reader.take(','));
+  if (!reader.at_end()) reader.refuse();
+  return counts;
+}
 
 std::optional<std::string> LaunchVariables::text(const std::string& name) const {
   std::optional<std::string> value = lookup_(name);

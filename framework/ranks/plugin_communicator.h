@@ -2,13 +2,32 @@
 // HostGroup.
 #pragma once
 
+#include <mulligan/communicator.h>
 #include <memory>
 #include <string>
 
 #include "framework/plugin/communicator_plugin.h"
 #include "framework/ranks/communicator.h"
+#include "framework/ranks/host_group.h"
 
 namespace mulligan {
+
+// A HostGroup as communicator plugins see it.
+
+// Neither copied nor moved: the table points to it.
+class PluginGroup {
+ public:
+  // `name` stands before every key.
+  PluginGroup(HostGroup& group, std::string name, std::string interface_name);
+  PluginGroup(const PluginGroup&) = delete;
+  PluginGroup& operator=(const PluginGroup&) = delete;
+  const mlg_group& table() const { return table_; }
+
+ private:
+  HostGroup& group_;
+  std::string name_, interface_name_;
+  mlg_group table_;
+};
 
 struct CommunicatorOptions {
   // The start of its keys in the group: another one for each communicator of a run, the same on all ranks. A

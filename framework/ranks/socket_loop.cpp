@@ -17,8 +17,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
-#include "framework/ranks/own_addresses.h"
 #include "framework/ranks/socket_link.h"
+#include "framework/ranks/user_secret.h"
 
 namespace mulligan {
 

@@ -1,7 +1,11 @@
 #include "framework/report/json_lines.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/own_file.h"
 #include "framework/core/parse_json.h"
 
 namespace mulligan {
@@ -61,6 +65,15 @@ void keep_json_lines(const std::filesystem::path& path,
 std::string event_name(const Json& object) {
   const auto name = object.find("event");
   return name != object.end() && name->is_string() ? name->get<std::string>() : "";
+}
+
+JsonLinesWriter::JsonLinesWriter(const std::filesystem::path& path, Start start)
+    : path_(path), file_(open_own_file(path, start == Start::anew ? FileStart::anew : FileStart::append)) {}
+
+void JsonLinesWriter::write(std::string_view object) {
+  const bool written = std::fwrite(object.data(), 1, object.size(), file_.get()) == object.size() &&
+                       std::fputc('\n', file_.get()) != EOF && std::fflush(file_.get()) == 0;
+  if (!written) throw run_error("the file '{}' cannot be written: {}.", path_.string(), std::strerror(errno));
 }
 
 }  // namespace mulligan

@@ -1,8 +1,10 @@
 // Files of one JSON object per line, which a killed process may have left with an unfinished last line.
 #pragma once
 
+#include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -25,5 +27,24 @@ void keep_json_lines(const std::filesystem::path& path,
 
 // The member "event" of an object; "" where it is absent or no string.
 std::string event_name(const nlohmann::ordered_json& object);
+
+// JsonLinesWriter: a file of JSON objects, one a line, each on the disk's side of the process as soon as
+// it is written.
+class JsonLinesWriter {
+ public:
+  enum class Start { anew, append };
+  // Throws run_error when the file cannot be opened.
+  JsonLinesWriter(const std::filesystem::path& path, Start start);
+
+  // `object`: JSON without a line break. Throws run_error when it cannot be written.
+  void write(std::string_view object);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
 
 }  // namespace mulligan

@@ -1,18 +1,26 @@
 #include "framework/report/metrics_file.h"
 
 #include <fmt/format.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "framework/core/error.h"
 #include "framework/core/own_file.h"
+#include "framework/core/sha256.h"
 #include "framework/report/attention_record.h"
 #include "framework/report/json_lines.h"
 #include "framework/report/metrics_reader.h"
-#include "framework/report/tensorboard_file.h"
+#include "framework/report/tensorboard.h"
 
 namespace mulligan {
+
+void MetricsMark::add(std::string_view line) {
+  Sha256 hash;
+  hash.update(std::string_view(sha256));
+  hash.update(line);
+  sha256 = hash.hex();
+  ++records;
+}
 
 using Json = nlohmann::ordered_json;  // nlohmann writes numbers that are not finite as null
 

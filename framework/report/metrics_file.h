@@ -11,12 +11,23 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "framework/report/metrics_mark.h"
-
 namespace mulligan {
+
+// MetricsMark: how much of metrics.jsonl a checkpoint vouches for.
+
+// The records of steps, skipped updates, looks at attention and validations on the way, in order: no later
+// process writes one of them again, so a run that goes on finds them as they were.
+struct MetricsMark {
+  std::int64_t records = 0;
+  std::string sha256;  // of the digest before and the line, record by record; "" of none
+  bool operator==(const MetricsMark&) const = default;
+
+  void add(std::string_view line);
+};
 
 struct StepRecord {
   std::int64_t step = 0;          // updates done, counting this one
@@ -112,7 +123,7 @@ class MetricsFile {
   // A sentence where the file that is continued does not begin with the records of `known`; else "".
   const std::string& gap() const { return gap_; }
 
-  // From now on steps and validations also go into an event file in `folder` (tensorboard_file.h), which begins
+  // From now on steps and validations also go into an event file in `folder` (tensorboard.h), which begins
   // with what this file holds.
   void mirror_to(const std::filesystem::path& folder);
 

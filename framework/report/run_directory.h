@@ -34,7 +34,7 @@ struct RunFiles {
   // Event files that were written while training (metrics.tensorboard): a folder.
   std::filesystem::path tensorboard() const { return directory / "tensorboard"; }
 
-  // Logs of the ranks beside the first: ranks/0001.log, ...
+  // Logs of the ranks after the first: ranks/0001.log, ...
   std::filesystem::path ranks() const { return directory / "ranks"; }
 
   // What describes the weights of a finished run, and so is wrong once there are others. (The artifact does

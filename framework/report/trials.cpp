@@ -7,8 +7,27 @@
 
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/sealed_json.h"
+#include "framework/report/json_lines.h"
 
 namespace mulligan {
+
+nlohmann::ordered_json evaluation_json(const EvaluationRecord& record) {
+  return {{"weights", record.weights},       {"weights_sha256", record.weights_sha256},
+          {"artifact", record.artifact},     {"mode", record.mode},
+          {"val_bpb", record.val_bpb},       {"val_loss_nats", record.val_loss_nats},
+          {"val_tokens", record.val_tokens}, {"val_bytes", record.val_bytes},
+          {"seconds", record.seconds}};
+}
+
+void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record) {
+  std::string text;
+  if (std::filesystem::exists(path)) text = read_file(path);
+  // The whole file anew, so that it never holds half a line.
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  write_file_atomically(path, text + sealed(evaluation_json(record)).dump(-1, ' ', false, replace) + "\n");
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -70,6 +89,25 @@ std::vector<TrialRecord> read_trials(const RunFiles& run) {
   }
   std::ranges::sort(trials, {}, &TrialRecord::name);
   return trials;
+}
+
+using Json = nlohmann::ordered_json;
+
+void add_sample(const std::filesystem::path& path, const TextSample& sample) {
+  const Json json{{"weights", sample.weights}, {"prompt", sample.prompt},           {"text", sample.text},
+                  {"tokens", sample.tokens},   {"temperature", sample.temperature}, {"seed", sample.seed}};
+  JsonLinesWriter(path, JsonLinesWriter::Start::append)
+      .write(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::vector<TextSample> read_samples(const std::filesystem::path& path) {
+  std::vector<TextSample> samples;
+  if (!std::filesystem::exists(path)) return samples;
+  read_json_lines(read_file(path, std::uint64_t{64} << 20), path.string(), [&](const Json& json) {
+    samples.push_back({json.at("weights"), json.at("prompt"), json.at("text"), json.at("tokens"),
+                       json.at("temperature"), json.at("seed")});
+  });
+  return samples;
 }
 
 }  // namespace mulligan

@@ -1,17 +1,41 @@
-// Trials: scores of a run's weights under other settings than the run's own. Each lies in a file of its own,
-// RUN/trials/NAME.json, which no comparison, headline or budget reads.
+// What is made of a run's weights after training: scores (evaluations.jsonl), scores under other settings (trials/),
+// texts (samples.jsonl).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "framework/report/evaluations_file.h"
+#include "framework/core/sealed_json.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {
 
+// evaluations.jsonl: the scores that were made of a run's weights after training, one JSON object per line.
+struct EvaluationRecord {
+  std::string weights;    // what was scored, as the user named it
+  bool artifact = false;  // it was quantised
+  std::string mode;       // how, in words: "rows of 512 tokens"
+  double val_loss_nats = 0;
+  double val_bpb = 0;  // NaN without bytes
+  std::uint64_t val_tokens = 0;
+  std::uint64_t val_bytes = 0;
+  double seconds = 0;
+  std::string weights_sha256 = {};  // of the tensors, or of the artifact
+  Seal seal = Seal::absent;         // of a line that was read
+};
+
+// The record as it is written. Numbers that are not finite become null.
+nlohmann::ordered_json evaluation_json(const EvaluationRecord& record);
+
+// Adds a line. Throws run_error when the file cannot be written.
+void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record);
+
+// Trials: scores of a run's weights under other settings than the run's own. Each lies in a file of its own,
+// RUN/trials/NAME.json, which no comparison, headline or budget reads.
 struct TrialRecord {
   // One setting, with the run's value and the trial's in TOML syntax ("" where that side has none).
   struct Change {
@@ -37,5 +61,19 @@ void write_trial(const RunFiles& run, const TrialRecord& trial);
 
 // All trials of a run, by name. Throws data_error, naming the file, where one is damaged.
 std::vector<TrialRecord> read_trials(const RunFiles& run);
+
+// samples.jsonl: texts that `mulligan generate` kept of a run, one JSON object per line.
+struct TextSample {
+  std::string weights;  // that wrote it, as the user named them
+  std::string prompt, text;
+  std::int64_t tokens = 0;  // of the text
+  double temperature = 0;
+  std::uint64_t seed = 0;
+};
+
+// Adds a line. Throws run_error when the file cannot be written.
+void add_sample(const std::filesystem::path& path, const TextSample& sample);
+// The lines in their order; none where there is no file. Throws data_error naming file and line.
+std::vector<TextSample> read_samples(const std::filesystem::path& path);
 
 }  // namespace mulligan

@@ -4,12 +4,11 @@
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
-#include "framework/run/clock_check.h"
+#include "framework/run/process_check.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
-#include "framework/run/score_identity.h"
-#include "framework/run/scoring_code.h"
-#include "framework/run/strict_validation.h"
+#include "framework/run/score_state.h"
+#include "framework/run/strict_rules.h"
 #include "framework/run/weights.h"
 
 namespace mulligan {

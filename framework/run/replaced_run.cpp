@@ -7,7 +7,7 @@
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/error.h"
-#include "framework/core/temporary_name.h"
+#include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {
@@ -210,7 +210,7 @@ void remove_unfinished_run(const fs::path& directory) {
 
 void remove_temporary_leftovers(const fs::path& directory) {
   const fs::path trials = RunFiles{directory}.trials();
-  std::vector<fs::path> records;  // NAME.json of each trial, beside its folder
+  std::vector<fs::path> records;  // NAME.json of each trial, next to its folder
   for (const fs::path& path : list(trials)) {
     const std::string name = path.filename().string();
     std::error_code ignored;

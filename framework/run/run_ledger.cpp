@@ -13,7 +13,7 @@
 #include "framework/core/sealed_json.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
-#include "framework/run/strict_validation.h"
+#include "framework/run/strict_rules.h"
 
 namespace mulligan {
 namespace {

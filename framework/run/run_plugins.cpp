@@ -5,7 +5,7 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/error.h"
-#include "framework/graph/fused_kernel_names.h"
+#include "framework/graph/row_rules.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/plugin/plugin_call.h"
 #include "framework/run/determinism.h"

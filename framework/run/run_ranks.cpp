@@ -7,13 +7,11 @@
 #include "framework/core/error.h"
 #include "framework/data/data_identity.h"
 #include "framework/ranks/control_channel.h"
-#include "framework/ranks/own_addresses.h"
 #include "framework/ranks/roll_call.h"
 #include "framework/ranks/user_secret.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_communicator.h"
 #include "framework/run/run_plugins.h"
-#include "framework/run/watched_communicators.h"
 
 namespace mulligan {
 namespace {

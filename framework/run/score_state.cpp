@@ -7,6 +7,8 @@
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
+#include "framework/graph/tensor_store.h"
+#include "framework/report/machine.h"
 #include "framework/run/replaced_run.h"
 
 namespace mulligan {
@@ -14,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* identity_key = "identity";
-constexpr const char* seal_key = "sha256";
+constexpr const char* state_seal_key = "sha256";
 constexpr const char* remedy = "start without --resume";
 
 Json identity_json(const ScoreIdentity& identity) {
@@ -24,14 +26,15 @@ Json identity_json(const ScoreIdentity& identity) {
 }
 
 // Of all that a state says: scores that were booked stand in it.
-std::string seal_of(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata) {
-  metadata.erase(seal_key);
+std::string state_seal_of(const std::vector<StoredTensor>& tensors,
+                          std::map<std::string, std::string> metadata) {
+  metadata.erase(state_seal_key);
   return sha256_hex(tensors_sha256(tensors) + Json(metadata).dump());
 }
 
 void require_unchanged(const SafetensorsFile& file) {
-  const auto seal = file.metadata().find(seal_key);
-  if (seal != file.metadata().end() && seal->second == seal_of(file.tensors(), file.metadata())) return;
+  const auto seal = file.metadata().find(state_seal_key);
+  if (seal != file.metadata().end() && seal->second == state_seal_of(file.tensors(), file.metadata())) return;
   throw data_error("'{}' was changed after it was saved, or is damaged: its digest is of other figures; {}.",
                    file.path().string(), remedy);
 }
@@ -110,7 +113,7 @@ PhaseSeconds ScoreState::total(const PhaseSeconds& seconds) const {
 void ScoreState::save(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata,
                       const PhaseSeconds& seconds) {
   metadata[identity_key] = identity_json(options_.identity).dump();
-  metadata[seal_key] = seal_of(tensors, metadata);
+  metadata[state_seal_key] = state_seal_of(tensors, metadata);
   std::filesystem::create_directories(options_.file.parent_path());
   write_safetensors(options_.file, tensors, metadata);
   saved_at_ = Clock::now();
@@ -133,6 +136,35 @@ void ScoreState::finish() {
   std::filesystem::remove(seconds_file(), ignored);
   // Attempts that were killed while they wrote them.
   remove_temporary_leftovers(options_.file.parent_path(), {options_.file, seconds_file()});
+}
+
+namespace {
+
+std::string_view bytes_of(const auto& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
+}
+
+}  // namespace
+
+ScoreIdentity score_identity(const LoadedConfig& loaded, ScoreCommand command, const PluginHost& host,
+                             const TensorStore& store, const std::vector<ParameterLayout>& layouts,
+                             std::span<const std::uint16_t> tokens) {
+  std::string settings, weights, program = build_commit() + '\n';
+  for (const auto& [key, value] : score_settings(loaded, command)) settings += key + " = " + value + '\n';
+  for (const ParameterLayout& layout : layouts) {
+    const std::string name = master_name(layout.spec.name);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
+    store.download(name, bytes);
+    weights += name + ' ' + sha256_hex(bytes_of(bytes)) + '\n';
+  }
+  for (const PluginHandle& plugin : host.loaded())
+    program += std::string(plugin->name()) + ' ' + plugin->sha256() + '\n';
+  const std::string& tokenizer = loaded.config.data.tokenizer;
+  return {{"the settings", sha256_hex(settings)},
+          {"the weights", sha256_hex(weights)},
+          {"the validation tokens", sha256_hex(bytes_of(tokens))},
+          {"the tokenizer", tokenizer.empty() ? "none" : sha256_hex_of_file(tokenizer)},
+          {"the program or its plugins", sha256_hex(program)}};
 }
 
 }  // namespace mulligan

@@ -2,15 +2,20 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/config/score_settings.h"
 #include "framework/core/kernel_clock.h"
 #include "framework/core/safetensors.h"
+#include "framework/model/parameter_values.h"
+#include "framework/plugin/plugin_host.h"
 
 namespace mulligan {
 
@@ -29,7 +34,7 @@ class ScoreState {
   };
   // Without `resume` throws config_error where a state lies there that could be continued. Throws data_error
   // where `resume` finds the state of another scoring, naming what differs, or a damaged one. FILE.seconds
-  // beside it books the time of an attempt that is killed.
+  // next to it books the time of an attempt that is killed.
   explicit ScoreState(Options options);
 
   // What was saved; null: begin at the beginning.
@@ -63,5 +68,14 @@ class ScoreState {
   PhaseSeconds earlier_;
   Clock::time_point saved_at_, booked_at_;
 };
+
+// What a score is of, as digests.
+class TensorStore;
+
+// Of the settings that move the score, the masters in `store`, the tokens that are scored, the tokenizer's
+// file, and the program with all plugins that `host` has loaded. Waits for the device.
+ScoreIdentity score_identity(const LoadedConfig& loaded, ScoreCommand command, const PluginHost& host,
+                             const TensorStore& store, const std::vector<ParameterLayout>& layouts,
+                             std::span<const std::uint16_t> tokens);
 
 }  // namespace mulligan

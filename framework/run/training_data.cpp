@@ -5,7 +5,7 @@
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
 #include "framework/data/shard_checks.h"
-#include "framework/eval/masking_options.h"
+#include "framework/eval/evaluator.h"
 #include "framework/model/elements/stages.h"
 
 namespace mulligan {

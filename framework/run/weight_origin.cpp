@@ -4,7 +4,9 @@
 
 #include "framework/config/run_config.h"
 #include "framework/core/error.h"
+#include "framework/core/json_file.h"
 #include "framework/core/safetensors.h"
+#include "framework/core/sealed_json.h"
 #include "framework/run/weights.h"
 
 namespace mulligan {
@@ -74,6 +76,28 @@ std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataI
   std::vector<std::string> notes = require_tokenizer_of(origin, now, data);
   for (std::string& note : compare_scored_data(origin, now)) notes.push_back(std::move(note));
   return notes;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string recorded(const std::filesystem::path& result, const char* key) {
+  if (!std::filesystem::exists(result)) return {};
+  return read_json_object<Json>(
+      result,
+      [&](const Json& json) { return seal_of(json) == Seal::intact ? json.value(key, "") : std::string(); },
+      "make it anew");
+}
+
+}  // namespace
+
+std::string recorded_weights_sha256(const RunFiles& run) {
+  return recorded(run.result(), "weights_sha256");
+}
+
+std::string recorded_artifact_sha256(const RunFiles& run) {
+  return recorded(run.quantize_result(), "artifact_sha256");
 }
 
 }  // namespace mulligan

@@ -8,6 +8,7 @@
 
 #include "framework/config/data_config.h"
 #include "framework/data/data_identity.h"
+#include "framework/report/run_directory.h"
 
 namespace mulligan {
 
@@ -44,5 +45,12 @@ std::vector<std::string> compare_scored_data(const WeightOrigin& origin, const D
 // Both of these.
 std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataIdentity& now,
                                          const DataConfig& data);
+
+// Which weights a run says are its own.
+
+// The digest of the tensors that training saved (result.json), and the sha256 of the artifact that quantize made
+// (quantize_result.json); "" where there is no such result, or it was changed since.
+std::string recorded_weights_sha256(const RunFiles& run);
+std::string recorded_artifact_sha256(const RunFiles& run);
 
 }  // namespace mulligan

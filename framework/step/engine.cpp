@@ -7,7 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/data/masking.h"
-#include "framework/data/possible_segments.h"
+#include "framework/data/segments.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/model/initialise.h"
 #include "framework/run/weights.h"

@@ -15,7 +15,7 @@
 #include "framework/step/gradient_exchange.h"
 #include "framework/step/gradient_noise.h"
 #include "framework/step/optimizer_groups.h"
-#include "framework/step/state_exchange.h"
+#include "framework/step/snapshot.h"
 #include "framework/step/step_plan.h"
 
 namespace mulligan {

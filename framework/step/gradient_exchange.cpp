@@ -20,10 +20,6 @@ std::string carried_name(const PlannedParameter& parameter) {
 std::string carried_slice_name(const PlannedParameter& parameter) {
   return fmt::format("carried_slice/{}", parameter.name());
 }
-TensorType gradient_type(const PlannedParameter& parameter) {
-  return parameter.layout.spec.type;
-}
-
 }  // namespace
 
 GradientExchange::GradientExchange(const RunConfig& config, Backend& backend, const UpdateUnits& units,
@@ -82,7 +78,7 @@ void GradientExchange::declare_slices(const RunConfig& config) {
   const bool averaged = config.ema.decay > 0 && config.eval.use_ema;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const PlannedParameter& parameter = parameters_[i];
-    const TensorType whole = gradient_type(parameter);
+    const TensorType whole = parameter.layout.spec.type;
     const DType master = parameter.layout.master;
     if (parameter.trained()) store_.create(gradient_name(parameter.name()), whole);
     store_.create(master_name(parameter.name()), whole.as(master));
@@ -104,7 +100,7 @@ void GradientExchange::declare_slices(const RunConfig& config) {
 void GradientExchange::declare_slice(std::string_view slice, std::string_view whole,
                                      const PlannedParameter& parameter, DType dtype) {
   const TensorType type = parameter.updated_type(world_size_).as(dtype);
-  const std::int64_t begin = std::min(rank_ * type.elements(), gradient_type(parameter).elements());
+  const std::int64_t begin = std::min(rank_ * type.elements(), parameter.layout.spec.type.elements());
   store_.reserve(whole, begin * dtype_size(dtype) + type.bytes());
   if (in_equal_shares(parameter)) store_.reserve(whole, type.bytes() * world_size_);
   store_.create_part(slice, type, whole, begin);
@@ -116,7 +112,7 @@ void GradientExchange::declare_carried() {
   Graph unpack;
   for (const PlannedParameter& parameter : parameters_) {
     if (!parameter.trained() || parameter.communication_dtype == MLG_F32) continue;
-    const TensorType whole = gradient_type(parameter), slice = parameter.updated_type(world_size_);
+    const TensorType whole = parameter.layout.spec.type, slice = parameter.updated_type(world_size_);
     const DType dtype = parameter.communication_dtype;
     const TensorType carried = whole.as(dtype);
     store_.create(carried_name(parameter), carried);
@@ -186,7 +182,7 @@ std::vector<Transfer> GradientExchange::gathers_of(const PlannedParameter& param
   const std::int64_t share = parameter.updated_type(world_size_).elements();
   if (in_equal_shares(parameter)) return {{Collective::all_gather, slice, whole, share}};
   std::vector<Transfer> gathers;
-  const std::int64_t all = gradient_type(parameter).elements();
+  const std::int64_t all = parameter.layout.spec.type.elements();
   for (std::int64_t first = 0; first < all; first += share) {
     gathers.push_back({Collective::broadcast, whole, whole, std::min(share, all - first),
                        static_cast<int>(first / share), first});
@@ -221,7 +217,7 @@ std::unique_ptr<Program> GradientExchange::pack_of(const std::vector<std::size_t
     const GradientPart& part = parts_[index];
     const PlannedParameter& parameter = parameters_[part.unit];
     if (!carries(parameter)) continue;
-    const TensorType whole = gradient_type(parameter), type(whole.dtype, {part.elements});
+    const TensorType whole = parameter.layout.spec.type, type(whole.dtype, {part.elements});
     const DType dtype = parameter.communication_dtype;
     graph.call("cast", {graph.view(graph.external(gradient_name(parameter.name()), whole), part.offset, type),
                         graph.view(graph.external(carried_name(parameter), whole.as(dtype)), part.offset,

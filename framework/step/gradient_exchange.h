@@ -10,7 +10,7 @@
 //               micro-batches as over the leaves of one binary tree, whoever computed them, so its bits do
 //               not depend on the number of ranks.
 // The first two may carry gradients in bf16 (communication_dtype), and go by parts while the backward pass still
-// makes other gradients (reduction_plan.h). Padding travels where it costs less than to leave it out.
+// makes other gradients (update_units.h). Padding travels where it costs less than to leave it out.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,6 @@
 #include "framework/ranks/communicator.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/step/gradient_tree.h"
-#include "framework/step/reduction_plan.h"
 #include "framework/step/update_units.h"
 
 namespace mulligan {

@@ -25,7 +25,7 @@ constexpr const char* slice_sums = "noise/slice_sums";
 // The squares of slices' noise stand apart from the other sums: they are summed over ranks later.
 constexpr const char* slice_noise = "noise/slice_noise";  // [1] f64
 
-const TensorType one_f64(MLG_F64, {1});
+const TensorType scalar_f64(MLG_F64, {1});
 const TensorType key_type(MLG_I32, {4});
 
 std::int64_t count_of(const std::vector<PlannedParameter>& parameters) {
@@ -45,7 +45,7 @@ GradientNoise::GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& mo
   store.create(sums, TensorType(MLG_F64, {(2 + count) * apart}));
   if (any_cut()) {
     store.create(slice_sums, TensorType(MLG_F64, {(2 + count) * apart}));
-    store.create(slice_noise, one_f64);
+    store.create(slice_noise, scalar_f64);
   }
   for (const NoiseMode mode : modes) {
     modes_.push_back(
@@ -73,7 +73,7 @@ GradientNoise::Part GradientNoise::part_of(const PlannedParameter& parameter) co
 
 Value GradientNoise::sum(Graph& graph, bool cut, std::int64_t index) const {
   const TensorType all(MLG_F64, {(2 + count_of(parameters_)) * apart});
-  return graph.view(graph.external(cut ? slice_sums : sums, all), index * apart, one_f64);
+  return graph.view(graph.external(cut ? slice_sums : sums, all), index * apart, scalar_f64);
 }
 
 Graph GradientNoise::build_measure() const {
@@ -113,7 +113,7 @@ Graph GradientNoise::build_add(NoiseMode mode) const {
                 {"first", static_cast<double>(part.first)},
                 {"elements", static_cast<double>(parameter.layout.spec.type.elements())}});
     graph.call("sum_squares_f64",
-               {noise, part.cut ? graph.external(slice_noise, one_f64) : sum(graph, false, 0)});
+               {noise, part.cut ? graph.external(slice_noise, scalar_f64) : sum(graph, false, 0)});
     graph.call("axpby", {noise, Value{}, gradient}, {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 1}});
   }
   return graph;

@@ -20,10 +20,6 @@ std::string level_name(std::size_t level, std::string_view tensor) {
 }
 constexpr const char* loss_pieces = "gradient_pieces/loss_sum";
 
-TensorType gradient_type(const PlannedParameter& parameter) {
-  return parameter.layout.spec.type;
-}
-
 // to += from, both f32.
 void add(Graph& graph, Value from, Value to) {
   graph.call("axpby", {from, Value{}, to}, {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 1}});
@@ -38,7 +34,7 @@ void add_in_a_tree(int count, AddParts&& add_parts) {
 }
 
 std::int64_t piece_elements(const PlannedParameter& parameter, int world_size) {
-  const std::int64_t share = (gradient_type(parameter).elements() + world_size - 1) / world_size;
+  const std::int64_t share = (parameter.layout.spec.type.elements() + world_size - 1) / world_size;
   return (share + piece_alignment - 1) / piece_alignment * piece_alignment;
 }
 
@@ -107,7 +103,7 @@ void GradientTree::declare_levels(std::int64_t leaves) {
     Graph graph;
     for (const PlannedParameter& parameter : parameters_) {
       if (!parameter.trained()) continue;
-      const TensorType type = gradient_type(parameter);
+      const TensorType type = parameter.layout.spec.type;
       add(graph, graph.external(level_name(level, parameter.name()), type),
           graph.external(gradient_name(parameter.name()), type));
     }

@@ -7,7 +7,6 @@
 
 #include "framework/core/error.h"
 #include "framework/graph/graph_recorder.h"
-#include "framework/graph/trial_recording.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {

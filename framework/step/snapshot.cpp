@@ -1,8 +1,9 @@
 #include "framework/step/snapshot.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "framework/core/sha256.h"
 
@@ -55,6 +56,124 @@ StateDigest state_digest(const TensorStore& store, const std::vector<StateTensor
   }
   digest.sha256 = all.hex();
   return digest;
+}
+
+namespace {
+
+constexpr std::int64_t most_buffer = std::int64_t{16} << 20;  // bytes, of all ranks together
+constexpr const char* own = "state_exchange/own";
+constexpr const char* all = "state_exchange/all";
+
+std::byte* at(const TensorStore& store, std::string_view tensor, std::int64_t offset) {
+  return static_cast<std::byte*>(store.address(tensor)) + offset;
+}
+
+}  // namespace
+
+StateExchange::StateExchange(TensorStore& store, std::vector<CutState> cut, int world_size)
+    : store_(store), cut_(std::move(cut)), world_size_(world_size) {
+  for (const CutState& state : cut_) stretch_ = std::max(stretch_, store.type(state.slice).bytes());
+  stretch_ = std::min(stretch_, std::max<std::int64_t>(most_buffer / world_size, 1));
+  if (stretch_ == 0) return;
+  store.create(own, TensorType(MLG_U8, {stretch_}));
+  store.create(all, TensorType(MLG_U8, {stretch_ * world_size}));
+}
+
+void StateExchange::prepare(Communicator& communicator, const std::vector<std::string>& state) {
+  communicator_ = &communicator;
+  std::vector<Transfer> whole;
+  for (const std::string& name : state) {
+    if (!find(name)) whole.push_back({Collective::broadcast, name, name, store_.type(name).elements()});
+  }
+  share_whole_ = communicator.prepare(store_, std::move(whole));
+  if (stretch_ == 0) return;
+  gather_ = communicator.prepare(store_, {{Collective::all_gather, own, all, stretch_}});
+  share_ = communicator.prepare(store_, {{Collective::broadcast, all, all, stretch_ * world_size_}});
+}
+
+const CutState* StateExchange::find(const std::string& slice) const {
+  const auto found = std::ranges::find(cut_, slice, &CutState::slice);
+  return found == cut_.end() ? nullptr : &*found;
+}
+
+std::vector<StateTensor> StateExchange::whole(const std::vector<std::string>& state) const {
+  std::vector<StateTensor> tensors;
+  for (const std::string& name : state) {
+    if (const CutState* cut = find(name)) {
+      tensors.push_back({cut->name, name, std::make_shared<HostTensor>(cut->type, std::vector<std::byte>())});
+    } else {
+      tensors.push_back({name, name});
+    }
+  }
+  return tensors;
+}
+
+template <typename Pass>
+void StateExchange::in_stretches(const CutState& cut, Pass&& pass) const {
+  const std::int64_t slice = store_.type(cut.slice).bytes();
+  for (std::int64_t begin = 0; begin < slice; begin += stretch_) {
+    pass(begin, std::min(stretch_, slice - begin));
+  }
+}
+
+// Where a stretch of a rank's slice lies in the whole: from there, so many bytes that are no padding.
+static std::pair<std::int64_t, std::size_t> place(std::int64_t slice, std::int64_t whole, int rank,
+                                                  std::int64_t begin, std::int64_t bytes) {
+  const std::int64_t start = rank * slice + begin;
+  return {start, static_cast<std::size_t>(std::clamp<std::int64_t>(whole - start, 0, bytes))};
+}
+
+// `whole`: null where this rank needs it not.
+void StateExchange::gather_slices(const CutState& cut, HostTensor* whole) {
+  const std::int64_t slice = store_.type(cut.slice).bytes();
+  if (whole) whole->bytes.resize(static_cast<std::size_t>(cut.type.bytes()));
+  in_stretches(cut, [&](std::int64_t begin, std::int64_t bytes) {
+    store_.backend().copy(store_.address(own), at(store_, cut.slice, begin), static_cast<std::size_t>(bytes));
+    gather_->submit();
+    gather_->join();
+    for (int rank = 0; whole && rank < world_size_; ++rank) {
+      const auto [start, count] = place(slice, cut.type.bytes(), rank, begin, bytes);
+      if (count > 0)
+        store_.backend().download(&whole->bytes[static_cast<std::size_t>(start)],
+                                  at(store_, all, rank * stretch_), count);
+    }
+  });
+}
+
+void StateExchange::share_slices(const CutState& cut, const HostTensor& whole) {
+  const std::int64_t slice = store_.type(cut.slice).bytes();
+  in_stretches(cut, [&](std::int64_t begin, std::int64_t bytes) {
+    for (int rank = 0; communicator_->rank() == 0 && rank < world_size_; ++rank) {
+      const auto [start, count] = place(slice, cut.type.bytes(), rank, begin, bytes);
+      store_.backend().zero(at(store_, all, rank * stretch_), static_cast<std::size_t>(bytes));
+      if (count > 0)
+        store_.backend().upload(at(store_, all, rank * stretch_),
+                                &whole.bytes.at(static_cast<std::size_t>(start)), count);
+    }
+    share_->submit();
+    share_->join();
+    store_.backend().copy(at(store_, cut.slice, begin), at(store_, all, communicator_->rank() * stretch_),
+                          static_cast<std::size_t>(bytes));
+  });
+}
+
+std::vector<StateTensor> StateExchange::gather(const std::vector<std::string>& state, bool everywhere) {
+  std::vector<StateTensor> tensors = whole(state);
+  for (const StateTensor& tensor : tensors) {
+    if (!tensor.host) continue;
+    const bool wanted = everywhere || communicator_->rank() == 0;
+    gather_slices(*find(tensor.source), wanted ? tensor.host.get() : nullptr);
+  }
+  communicator_->finish(store_);
+  return tensors;
+}
+
+void StateExchange::share(const std::vector<StateTensor>& tensors) {
+  share_whole_->submit();
+  share_whole_->join();
+  for (const StateTensor& tensor : tensors) {
+    if (tensor.host) share_slices(*find(tensor.source), *tensor.host);
+  }
 }
 
 }  // namespace mulligan

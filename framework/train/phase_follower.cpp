@@ -62,7 +62,7 @@ void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained&
     cycles_[i] = device_->groups.groups()[i].rate.cycle;
   }
   record.lr_after = rates();
-  tell_phase(now.budget_fraction, steps);
+  announce_phase(now.budget_fraction, steps);
   if (handover) tell_switch(std::move(record), *handover);
 }
 
@@ -105,7 +105,7 @@ bool PhaseFollower::make_step(std::int64_t steps_before) {
   engine_->set_loss_scale(scale);
   bool updated = engine_->step(steps_before + 1 - optimizer_start_, rows_.stream());
   engine_->record_metrics(steps_before);
-  // A gradient that no lower scale would mend is booked, which ends the run.
+  // A gradient that no lower scale would cure is booked, which ends the run.
   if (LossScaler::scales(config_.loss_scale, phase()) && !loss_scaler_.note(updated)) updated = true;
   if (updated) return true;
   ++optimizer_start_;
@@ -131,7 +131,7 @@ std::string PhaseFollower::counters(const Trained& so_far) const {
                      optimizer_start_, loss_scaler_.text());
 }
 
-void PhaseFollower::tell_phase(double budget_fraction, std::int64_t steps) {
+void PhaseFollower::announce_phase(double budget_fraction, std::int64_t steps) {
   const PhaseRecord record{steps, phase().name, phase_text(phase()), budget_fraction};
   outputs_.log().print("step {}: phase '{}' begins ({}), {:.1f} % of the budget is spent", steps,
                        record.phase, record.way, 100 * budget_fraction);

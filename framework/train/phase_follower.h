@@ -14,7 +14,6 @@
 #include "framework/step/loss_scaler.h"
 #include "framework/step/phase_devices.h"
 #include "framework/step/phase_progress.h"
-#include "framework/step/rewarm.h"
 #include "framework/train/run_outputs.h"
 #include "framework/train/training_clock.h"
 #include "framework/train/training_rows.h"
@@ -46,7 +45,7 @@ class PhaseFollower {
   std::optional<std::size_t> coming_phase(const Decision& now, const Trained& so_far) const;
   // Between two steps, all ranks alike. The losses of the steps before must have been collected.
   void begin(std::size_t phase, const Decision& now, const Trained& so_far, int world_size);
-  void tell_phase(double budget_fraction, std::int64_t steps);
+  void announce_phase(double budget_fraction, std::int64_t steps);
   // Sets rates and noise of the coming step, and tells warm restarts.
   void follow_schedules(const Decision& now, const Trained& so_far);
   // One step on the coming rows. False where it was left out, because its scaled gradient was not finite.

@@ -6,7 +6,7 @@
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
-#include "framework/run/scoring_code.h"
+#include "framework/run/strict_rules.h"
 #include "framework/train/resume.h"
 #include "framework/train/trainer.h"
 

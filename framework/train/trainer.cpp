@@ -14,7 +14,7 @@ namespace mulligan {
 RunResult Trainer::run() {
   if (result_.resumed_from.empty()) {
     warm_up();
-    if (config_.phases.size() > 1) phases_.tell_phase(0, 0);
+    if (config_.phases.size() > 1) phases_.announce_phase(0, 0);
   }
   try {
     train_until_budget_is_spent();

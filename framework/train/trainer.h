@@ -11,7 +11,6 @@
 #include "framework/run/data_overlap.h"
 #include "framework/run/run_ranks.h"
 #include "framework/train/checkpoint_keeper.h"
-#include "framework/train/loss_books.h"
 #include "framework/train/phase_follower.h"
 #include "framework/train/replica_check.h"
 #include "framework/train/run_outputs.h"
@@ -29,7 +28,7 @@ class Trainer {
  public:
   // Opens the run directory, the data and the plugins, makes every program, and continues from `resume` where
   // that holds a checkpoint. `loaded` has its plugins resolved and must outlive this object. Throws Error.
-  // Of several ranks all are made alike; the first has the run directory, the others write a log beside it.
+  // Of several ranks all are made alike; the first has the run directory, the others write a log next to it.
   // Without `make_communicator` there must be one rank.
   Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, const TrainOptions& options,
           ResumePoint resume, MakeCommunicator make_communicator = {});

@@ -6,7 +6,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_files.h"
-#include "framework/step/non_finite.h"
+#include "framework/step/loss_scaler.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {

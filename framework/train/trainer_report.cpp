@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "framework/report/machine.h"
-#include "framework/run/clock_check.h"
+#include "framework/run/process_check.h"
 #include "framework/run/run_ledger.h"
 #include "framework/train/trainer.h"
 

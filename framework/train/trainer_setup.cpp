@@ -6,8 +6,8 @@
 #include "framework/check/start_check.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/run/clock_check.h"
-#include "framework/run/memory_categories.h"
+#include "framework/run/device_plan.h"
+#include "framework/run/process_check.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -38,8 +38,7 @@ void require_memory(const DeviceMemory& memory, const Backend& backend) {
       static_cast<double>(info.memory_bytes) / gigabyte);
 }
 
-// What a device makes for the rows that may come is made before the clock starts, not when the first such row
-// comes.
+// What a device makes for rows of any length is made before the clock starts, not when the first such row comes.
 void expect_segments(TrainingDevice& device, const std::vector<Phase>& phases) {
   TrainingEngine& engine = device.programs->engine();
   std::int64_t longest = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "framework/eval/evaluator.h"
-#include "framework/run/strict_validation.h"
+#include "framework/run/strict_rules.h"
 
 namespace mulligan {
 

@@ -1,16 +1,45 @@
 #include "framework/ttt/adapter_set.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "framework/core/stop_request.h"
 #include "framework/graph/graph_recorder.h"
-#include "framework/graph/trial_recording.h"
 
 namespace mulligan {
+
+std::optional<PhiloxStream> PhiloxDraws::stream(std::int64_t draw, const AdapterTensor& tensor) const {
+  return PhiloxStream(seed_, fmt::format("ttt/{}/{}", draw, tensor.name));
+}
+
+void PhiloxDraws::fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const {
+  const PhiloxStream numbers = *stream(draw, tensor);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(tensor.bound * (2.0 * numbers.uniform(i) - 1.0));
+  }
+}
+
+DeviceDraws::DeviceDraws(TensorStore& store, const std::string& name, std::span<const Range> ranges)
+    : store_(store), key_name_(name + "/key") {
+  Graph graph;
+  const Value key = graph.external(key_name_, TensorType(MLG_I32, {4}));
+  for (const auto& [tensor, bound] : ranges) {
+    calls_[{tensor->master, bound}] = graph.calls().size();
+    graph.call("uniform_draws", {key, graph.external(tensor->master, tensor->type)}, {{"bound", bound}});
+  }
+  store.create_externals(graph);
+  program_ = std::make_unique<Program>(store.backend(), std::move(graph), name);
+}
+
+void DeviceDraws::fill(const Range& range, const PhiloxStream& stream) {
+  const std::array<std::int32_t, 4> key = stream.key();
+  store_.upload(key_name_, std::as_bytes(std::span(key)));
+  const std::size_t call = calls_.at({range.tensor->master, range.bound});
+  program_->run_range(call, call + 1);
+}
+
 namespace {
 
 constexpr double kProbeBound = 0.05;  // of fill_at_random()

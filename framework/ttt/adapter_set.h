@@ -1,20 +1,75 @@
-// AdapterSet: the adapters of all batches of one size, their optimiser's state, and their programs.
+// AdapterSet: the adapters of all batches of one size, their first values, their optimiser's state, their programs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/adapters/adapter_taps.h"
+#include "framework/core/philox.h"
+#include "framework/graph/program.h"
 #include "framework/plugin/optimizer.h"
-#include "framework/ttt/adapter_draws.h"
-#include "framework/ttt/device_draws.h"
 #include "framework/ttt/window_program.h"
 
 namespace mulligan {
+
+// First values of adapters.
+
+// The first values of the uniform adapter `tensor` at draw event number `draw` of the run (from 0): each
+// creation of a set of adapters, and each new batch whose adapters are not kept, is one event.
+class AdapterDraws {
+ public:
+  virtual ~AdapterDraws() = default;
+  // The stream from which they are drawn, uniform in +-tensor.bound, by whoever needs them; nothing: they are
+  // asked of fill(), as fixtures want it.
+  virtual std::optional<PhiloxStream> stream(std::int64_t, const AdapterTensor&) const { return {}; }
+  virtual void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const = 0;
+};
+
+// Philox numbers keyed by (seed, draw, name of the adapter), uniform in +-tensor.bound; element i of a tensor
+// is the same for every number of documents.
+class PhiloxDraws : public AdapterDraws {
+ public:
+  explicit PhiloxDraws(std::uint64_t seed) : seed_(seed) {}
+  std::optional<PhiloxStream> stream(std::int64_t draw, const AdapterTensor& tensor) const override;
+  void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override;
+
+ private:
+  std::uint64_t seed_;
+};
+
+// DeviceDraws: uniform random values of adapters, drawn by the backend. Only keys travel there.
+class DeviceDraws {
+ public:
+  // Values of these tensors, each uniform in +-bound. `name`: of the program, and of the key's tensor in the
+  // store.
+  struct Range {
+    const AdapterTensor* tensor;
+    double bound;
+  };
+  DeviceDraws(TensorStore& store, const std::string& name, std::span<const Range> ranges);
+
+  // To be bound before anything runs.
+  Program& program() { return *program_; }
+
+  // The tensor's master becomes bound * (2 uniform(i) - 1) of the stream; for one of the ranges.
+  void fill(const Range& range, const PhiloxStream& stream);
+
+ private:
+  TensorStore& store_;
+  std::string key_name_;
+  std::unique_ptr<Program> program_;
+  std::map<std::pair<std::string, double>, std::size_t> calls_;  // by master and bound
+};
+
+// AdapterSet: the adapters of all batches of one size, their optimiser's state, and their programs.
 
 // Norms over all adapters that the plugin calls by one name.
 struct AdapterNorm {

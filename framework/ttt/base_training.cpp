@@ -5,18 +5,18 @@
 
 #include "framework/core/error.h"
 #include "framework/data/eval_rows.h"
-#include "framework/graph/fuse_residuals.h"
 #include "framework/graph/graph_recorder.h"
-#include "framework/graph/ops/cross_entropy.h"
+#include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
+#include "plugins/kernels/cross_entropy/op.h"
 
 namespace mulligan {
 namespace {
 
 constexpr const char* prefix = "ttt/base";
 constexpr const char* weights_name = "ttt/base/weights";
-constexpr const char* losses_name = "ttt/base/token_loss";
+constexpr const char* token_losses_name = "ttt/base/token_loss";
 constexpr const char* scalars_name = "ttt/base/scalars";
 constexpr const char* square_sum_name = "ttt/base/square_sum";
 constexpr const char* norm_name = "ttt/base/gradient_norm";
@@ -88,10 +88,10 @@ Graph BaseTraining::build_step() const {
   const Value raw = build_forward(tape, model_.config, parameters, inputs.forward, options);
   const Value logits = transform_head(tape, model_.config, parameters, raw, HeadUse::training);
   const TensorType per_token(MLG_F32, {step_tokens()});
-  const Value losses = graph.external(losses_name, per_token);
+  const Value losses = graph.external(token_losses_name, per_token);
   ops::cross_entropy(tape, logits, inputs.targets, losses);
   tape.backward(losses, graph.external(weights_name, per_token));
-  fuse_residuals(graph, tape.fused());
+  fuse_calls(graph, tape.fused());
   return graph;
 }
 
@@ -165,7 +165,7 @@ BaseStep BaseTraining::step(std::span<const std::uint16_t> tokens, std::int64_t 
   }
   update_->run();
 
-  store.download(losses_name, std::as_writable_bytes(std::span(losses_)));
+  store.download(token_losses_name, std::as_writable_bytes(std::span(losses_)));
   const double sum =
       std::accumulate(losses_.begin(), losses_.begin() + static_cast<std::ptrdiff_t>(used), 0.0);
   return {lr, sum / static_cast<double>(used),

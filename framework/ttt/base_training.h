@@ -13,7 +13,7 @@
 #include "framework/model/packed_inputs.h"
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/ttt.h"
-#include "framework/ttt/base_model.h"
+#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 

@@ -3,7 +3,7 @@
 //
 // It has the configuration, the plugins, the weights and adapters as they are before a turn, and of the turn's
 // windows the tokens before a cut: behind it are others. It never had the real ones, reads no validation
-// data, and has no files and sockets (blind_service.h). So a score that comes out the same to the bit there
+// data, and has no files and sockets (serve_blind_checks). So a score that comes out the same to the bit there
 // was made from what it may know, whatever the plugins remember, read or tell each other. Score transforms
 // are told the same tokens there in the same order, and every one of their proposals is compared.
 //
@@ -19,12 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "framework/config/run_config.h"
 #include "framework/core/sandbox.h"
+#include "framework/plugin/plugin_host.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/blind_link.h"
-#include "framework/ttt/suffix_check.h"
-#include "framework/ttt/told_log.h"
-#include "framework/ttt/transform_witness.h"
+#include "framework/ttt/causality.h"
+#include "framework/ttt/score_transform.h"
 
 namespace mulligan {
 
@@ -93,5 +94,9 @@ class BlindChecker : public TransformWitness {
   std::uint64_t digest_ = ToldLog::no_proposals;
   std::int64_t proposals_ = 0;
 };
+
+// The process at the other end: serves `link` until its other end goes. Confines itself before any plugin is loaded,
+// and before the first score from all paths as well. Reads no data. What fails is reported to the other end.
+void serve_blind_checks(BlindLink& link, LoadedConfig& loaded, PluginHost& host);
 
 }  // namespace mulligan

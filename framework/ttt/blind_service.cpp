@@ -1,4 +1,4 @@
-#include "framework/ttt/blind_service.h"
+#include "framework/ttt/blind_checker.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -11,10 +11,10 @@
 
 #include "framework/core/error.h"
 #include "framework/run/run_plugins.h"
-#include "framework/ttt/base_model.h"
-#include "framework/ttt/scoring_files.h"
-#include "framework/ttt/told_log.h"
+#include "framework/ttt/score_transform.h"
+#include "framework/ttt/scoring_input.h"
 #include "framework/ttt/ttt_plugins.h"
+#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 namespace {

@@ -8,15 +8,14 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/seconds_since.h"
-#include "framework/data/original_text_stream.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weight_origin.h"
-#include "framework/ttt/base_model.h"
 #include "framework/ttt/ttt_plugins.h"
-#include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_scorer.h"
+#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 namespace {
@@ -74,7 +73,7 @@ class DocumentAdapters {
   TttSetup setup_;
   std::vector<std::uint16_t> tokens_;
   DType compute_;
-  TttRun run_;
+  TttScorer run_;
 };
 
 }  // namespace

@@ -1,14 +1,48 @@
-// ScoreBook: each token's score, entered once.
+// What a score passes through: the order of its steps, the book, the exchange with other ranks, the floor.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/data/byte_count.h"
+#include "framework/ranks/communicator.h"
 
 namespace mulligan {
+
+// TurnOrder: the state machine of one chunk, score -> book -> reveal -> update.
+
+// Every part of the host that scores, books or hands out a token's weight passes through here first. A step
+// out of order is a std::logic_error: the host itself is broken, so no score may be reported.
+class TurnOrder {
+ public:
+  virtual ~TurnOrder() = default;
+
+  // Losses of a chunk are computed with the adapters as they are.
+  void score();
+  // They are entered into the score book, for good.
+  void book();
+  // The chunk's tokens get their weights in the objective.
+  void reveal();
+  // The adapters take a step towards the revealed tokens; any number of times.
+  void update();
+  // The chunk is done.
+  void finish();
+  // Whether no chunk is under way, so that a base update may run.
+  bool idle() const { return stage_ == Stage::idle; }
+
+ protected:
+  virtual void require(bool in_order, const char* step) const;
+
+ private:
+  enum class Stage { idle, scored, booked, revealed };
+  Stage stage_ = Stage::idle;
+};
+
+// ScoreBook: each token's score, entered once.
 
 // Sums over booked tokens.
 struct ScoreSums {
@@ -57,5 +91,35 @@ class ScoreBook {
   std::vector<float> losses_;  // by stream position
   ScoreSums sums_;
 };
+
+// LossExchange: losses by stream position, of which each rank has computed some, known to all ranks.
+class LossExchange {
+ public:
+  // For streams of `positions` tokens. Takes memory of the store, f32 [positions]. All ranks make it alike;
+  // the arguments must outlive it.
+  LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions);
+
+  // Each position is 0 on all ranks but one at most; then all have it, to the bit. Called by all. Throws
+  // run_error where the transfer failed.
+  void merge(std::vector<float>& losses);
+
+ private:
+  TensorStore& store_;
+  Communicator& communicator_;
+  std::unique_ptr<TransferBatch> sum_;
+};
+
+// A floor for scores: what is below it, no adaptation to the text before a token can have reached.
+
+// Nats of each token of a stream (of the first: 0) by a compressor that learns as it goes: counts after the
+// last 0 to 5 tokens, each order blended with the shorter one.
+std::vector<float> compressed_nats(std::span<const std::uint16_t> tokens, std::int64_t vocabulary);
+
+// Why the scores of `book` cannot be, or empty. The floor is half of what the better of two gives, token by
+// token: the model as it was (`plain`, by stream position; empty: unknown) and the compressor. A mixture of both
+// that knew which one to trust for each token would still need twice as much. It is worked out only where the
+// score is below half of the plain one.
+std::string floor_problem(const ScoreBook& book, std::span<const std::uint16_t> tokens,
+                          std::span<const float> plain, std::int64_t vocabulary);
 
 }  // namespace mulligan

@@ -1,6 +1,8 @@
 // What a score transform makes of losses, and who tells it which token when.
 #pragma once
 
+#include <mulligan/transform.h>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,9 +12,49 @@
 #include "framework/config/ttt_config.h"
 #include "framework/plugin/transform.h"
 #include "framework/ttt/document_plan.h"
-#include "framework/ttt/transform_witness.h"
 
 namespace mulligan {
+
+// What a score transform was told, as it travels to the process that has another one propose for the same
+// text (blind_checker.h), and a digest of the proposals.
+struct ToldLog {
+  enum Kind : std::int32_t { open, begin, tell };
+  // open: stream, vocabulary, tokens, places. begin: stream, place, token, 0. tell: the same.
+  struct Entry {
+    std::int32_t kind = tell, stream = 0, a = 0, b = 0, c = 0;
+  };
+  static Entry entry(Kind kind, std::int64_t stream, std::int64_t a, std::int64_t b, std::int64_t c) {
+    const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+    return {kind, narrow(stream), narrow(a), narrow(b), narrow(c)};
+  }
+  std::vector<Entry> entries;
+
+  // FNV-1a over the bits of everything that was proposed.
+  static constexpr std::uint64_t no_proposals = 0xcbf29ce484222325u;
+  static std::uint64_t with(std::uint64_t digest, std::span<const mlg_bias> proposal) {
+    const auto add = [&](std::uint64_t value) { digest = (digest ^ value) * 0x100000001b3u; };
+    add(proposal.size());
+    for (const mlg_bias& bias : proposal) {
+      add(static_cast<std::uint64_t>(bias.token));
+      const auto bits = std::bit_cast<std::uint64_t>(bias.bias);
+      add(bits & 0xffffffffu);
+      add(bits >> 32);
+    }
+    return digest;
+  }
+};
+
+// TransformWitness: hears what a score transform was told and what it proposed.
+class TransformWitness {
+ public:
+  virtual ~TransformWitness() = default;
+  // The stream `number` begins anew.
+  virtual void opened(std::int64_t number, const mlg_transform_text& text) = 0;
+  virtual void began(std::int64_t number, std::int64_t place, std::int32_t token) = 0;
+  // `proposal` was made for the coming token of `place`, which is then told.
+  virtual void told(std::int64_t number, std::int64_t place, std::int32_t token,
+                    std::span<const mlg_bias> proposal) = 0;
+};
 
 // The loss of `target` in nats when the biases of `proposal` are added to the logits and the softmax is made
 // anew: loss - [bias of the target] + log(sum over all tokens of p e^bias). `loss` is the target's without

@@ -8,11 +8,11 @@
 
 #include "framework/core/error.h"
 #include "framework/core/seconds_since.h"
-#include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
 
-void TttRun::meet(const LanePlan::Stretch& stretch) {
+void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
   report_.checks = own_checks();
   report_.checks.seed -= static_cast<std::uint64_t>(rank());
@@ -25,7 +25,7 @@ void TttRun::meet(const LanePlan::Stretch& stretch) {
   if (stretch.boundary && base_ && !report_.fell_back) train_base(*stretch.boundary, stretch.end - 1);
 }
 
-void TttRun::note_scored(const LanePlan::Stretch& stretch) {
+void TttScorer::note_scored(const LanePlan::Stretch& stretch) {
   for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
     const DocumentBatch& batch = plan_.queue[static_cast<std::size_t>(queue)].batch;
     for (std::size_t slot = 0; slot < batch.documents.size(); ++slot) {
@@ -34,7 +34,7 @@ void TttRun::note_scored(const LanePlan::Stretch& stretch) {
   }
 }
 
-TttChecks TttRun::own_checks() const {
+TttChecks TttScorer::own_checks() const {
   TttChecks checks;
   checks.seed = suffixes_.seed();
   checks.turns = suffixes_.turns();
@@ -50,7 +50,7 @@ TttChecks TttRun::own_checks() const {
   return checks;
 }
 
-void TttRun::exchange(const LanePlan::Stretch& stretch) {
+void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   TttMessage own;
   for (const auto& [queue, batch] : pending_) own.batches.push_back(batch);
   own.checks = own_checks();
@@ -67,7 +67,7 @@ void TttRun::exchange(const LanePlan::Stretch& stretch) {
   merge_losses(stretch);
 }
 
-void TttRun::hear(const TttMessage& message) {
+void TttScorer::hear(const TttMessage& message) {
   for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
   others_ += message.checks;
   if (rank() != 0 || !listener_) return;
@@ -75,7 +75,7 @@ void TttRun::hear(const TttMessage& message) {
     listener_->on_event({event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr});
 }
 
-void TttRun::merge_losses(const LanePlan::Stretch& stretch) {
+void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
   const auto for_targets = [&](bool own, auto&& act) {
     for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
       if (is_own(queue) != own) continue;
@@ -103,7 +103,7 @@ void TttRun::merge_losses(const LanePlan::Stretch& stretch) {
 }
 
 // What is scored, as far as every batch before it is.
-void TttRun::report_batches() {
+void TttScorer::report_batches() {
   while (true) {
     const auto next = pending_.find(static_cast<std::int64_t>(report_.batches.size()));
     if (next == pending_.end()) return;
@@ -113,7 +113,7 @@ void TttRun::report_batches() {
   }
 }
 
-TttBatchReport TttRun::report_batch(const TttPendingBatch& pending) {
+TttBatchReport TttScorer::report_batch(const TttPendingBatch& pending) {
   const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(pending.queue)];
   TttBatchReport report;
   report.queue = pending.queue;
@@ -140,7 +140,7 @@ TttBatchReport TttRun::report_batch(const TttPendingBatch& pending) {
   return report;
 }
 
-void TttRun::watch_for_collapse(const TttBatchReport& batch) {
+void TttScorer::watch_for_collapse(const TttBatchReport& batch) {
   if (setup_.config.on_collapse == OnCollapse::off || data_.reference.empty() || report_.collapsed_at >= 0)
     return;
   const auto units =
@@ -154,7 +154,7 @@ void TttRun::watch_for_collapse(const TttBatchReport& batch) {
   tell_of_all(TttEventKind::fallback, batch.queue, batch.batch_index);
 }
 
-void TttRun::train_base(std::int64_t boundary, std::int64_t queue) {
+void TttScorer::train_base(std::int64_t boundary, std::int64_t queue) {
   if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
   const auto start = KernelClock::now();
   const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, scored_, boundary);
@@ -170,7 +170,7 @@ void TttRun::train_base(std::int64_t boundary, std::int64_t queue) {
   if (listener_) listener_->on_phase(report_.phases.back());
 }
 
-std::vector<TttLengthBin> TttRun::length_bins() const {
+std::vector<TttLengthBin> TttScorer::length_bins() const {
   std::map<int, TttLengthBin> bins;
   for (const ScoredDocument& one : scored_) {
     const std::int64_t targets = plan_.targets(one.number);
@@ -189,7 +189,7 @@ std::vector<TttLengthBin> TttRun::length_bins() const {
 }
 
 // What another rank than the first has seen is told at the next meeting, where somebody keeps it.
-void TttRun::tell(const TttEvent& event) {
+void TttScorer::tell(const TttEvent& event) {
   if (keeps_unheard()) {
     unheard_.push_back({event.kind,
                         event.queue,
@@ -201,7 +201,7 @@ void TttRun::tell(const TttEvent& event) {
 }
 
 // What all ranks do alike at a meeting; the first tells it.
-void TttRun::tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index) {
+void TttScorer::tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index) {
   if (rank() == 0) tell({kind, queue, batch_index, -1, {}, nullptr});
 }
 

@@ -1,7 +1,11 @@
-// What a run of test-time training found.
+// What a run of test-time training found, and its forms: in memory, between ranks, as JSON.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "framework/core/sandbox.h"
@@ -11,6 +15,9 @@
 
 namespace mulligan {
 
+struct TttResult;
+
+// What a run of test-time training found.
 struct TttBatchReport {
   std::int64_t queue = 0;        // position in the order of scoring
   std::int64_t batch_index = 0;  // in ascending order of length
@@ -45,7 +52,7 @@ struct TttLengthBin {
   ScoreSums sums, reference;
 };
 
-// Scores that were computed again with other tokens behind them (suffix_check.h), and stayed the same.
+// Scores that were computed again with other tokens behind them (causality.h), and stayed the same.
 struct TttChecks {
   std::uint64_t seed = 0;
   std::int64_t turns = 0, all_turns = 0;  // checked, of so many
@@ -80,5 +87,61 @@ struct TttReport {
   std::int64_t lanes = 1, ranks = 1;
   TttChecks checks;  // of all ranks; the seed of rank 0, rank r has the number r above it
 };
+
+// Where test-time training stands between two batches of documents: all that the rest of it depends on.
+struct TttStanding {
+  std::vector<std::int64_t> done;        // scored batches, by position in the queue, in the order of scoring
+  TttReport report;                      // reported batches and phases so far, collapse; no bins
+  std::vector<TttPendingBatch> pending;  // batches that are done and not reported
+  ScoreSums sums, reference;             // of the reported batches
+  ScoreSums untransformed;               // of the same
+  std::vector<float> losses;             // by stream position; of tokens without a score: 0
+  std::vector<float> plain_losses;       // the same without the score transform; empty where there is none
+  // Device tensors by name: adapters that the next batch inherits and, once it was trained, the base model.
+  std::map<std::string, std::vector<std::byte>> tensors;
+};
+
+// What the ranks of a test-time training tell each other where all meet.
+
+enum class TttEventKind { create, reset, score, book, reveal, update, phase, collapse, fallback };
+const char* event_name(TttEventKind kind);
+
+struct TttMessage {
+  struct Event {
+    TttEventKind kind = TttEventKind::score;
+    std::int64_t queue = -1, batch_index = -1, chunk = -1;
+    std::vector<int> documents;
+  };
+  std::vector<TttPendingBatch> batches;  // scored since the last meeting
+  TttChecks checks;                      // of the rank, so far
+  std::string void_reason;               // why its scores must not be used; empty: they may
+  std::vector<Event> events;             // since the last meeting, in order; where somebody keeps them
+};
+
+std::string to_text(const TttMessage& message);
+// Throws run_error where it is none.
+TttMessage read_ttt_message(const std::string& text);
+
+// A run of test-time training as JSON, with units in the names; numbers that are not finite become null.
+
+using Json = nlohmann::ordered_json;
+
+// The library writes doubles so that reading gives the same bits; what is not finite as null, which is read
+// as NaN.
+double json_number(const Json& json);
+std::vector<AdapterNorm> read_norms(const Json& json);
+Json pending_json(const TttPendingBatch& batch);
+TttPendingBatch read_pending(const Json& json);
+
+Json batch_json(const TttBatchReport& batch);
+Json phase_json(const TttPhaseReport& phase);
+Json length_bin_json(const TttLengthBin& bin);
+// Both scores, and how the run went, without batches, phases and bins.
+Json totals_json(const TttResult& result);
+
+// Everything: the text of ttt_result.json.
+std::string ttt_json(const TttResult& result);
+// The same file of a run that is void: no score, and why.
+std::string void_ttt_json(const std::string& reason);
 
 }  // namespace mulligan

@@ -1,11 +1,11 @@
 // One chunk of one batch: its inputs, and the four steps of a turn.
 #include <algorithm>
 
-#include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
 
-TttRun::Turn TttRun::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set) {
+TttScorer::Turn TttScorer::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set) {
   const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
   const WindowShape shape{window_documents(plan_, batch, chunk),
                           window_context(batch, chunk, setup_.config.context_tokens), batch.chunk_tokens};
@@ -28,7 +28,7 @@ TttRun::Turn TttRun::make_turn(std::int64_t queue, std::int64_t chunk, AdapterSe
 
 // Finished documents have no window, or one of zeros; places beyond a short chunk score position 0 of their
 // row, for nobody.
-void TttRun::fill_inputs(const Turn& turn) {
+void TttScorer::fill_inputs(const Turn& turn) {
   const WindowShape& shape = turn.program.shape();
   tokens_.assign(static_cast<std::size_t>(shape.tokens()), 0);
   positions_.assign(static_cast<std::size_t>(shape.positions()), 0);
@@ -55,7 +55,7 @@ void TttRun::fill_inputs(const Turn& turn) {
   }
 }
 
-void TttRun::take_turn(Turn& turn) {
+void TttScorer::take_turn(Turn& turn) {
   score(turn);
   book(turn);
   if (!turn.trains) return;
@@ -63,7 +63,7 @@ void TttRun::take_turn(Turn& turn) {
   update(turn);
 }
 
-std::vector<SuffixCheck::Window> TttRun::windows_of(const Turn& turn) const {
+std::vector<SuffixCheck::Window> TttScorer::windows_of(const Turn& turn) const {
   const WindowShape& shape = turn.program.shape();
   std::vector<SuffixCheck::Window> windows;
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
@@ -75,7 +75,8 @@ std::vector<SuffixCheck::Window> TttRun::windows_of(const Turn& turn) const {
   return windows;
 }
 
-void TttRun::score_windows(const Turn& turn, std::span<const std::int32_t> tokens, std::span<float> losses) {
+void TttScorer::score_windows(const Turn& turn, std::span<const std::int32_t> tokens,
+                              std::span<float> losses) {
   turn.program.set_inputs(tokens, positions_, targets_);
   turn.program.forward();
   turn.program.download_losses(losses);
@@ -83,13 +84,13 @@ void TttRun::score_windows(const Turn& turn, std::span<const std::int32_t> token
 }
 
 // In this process, which also has the real windows.
-void TttRun::score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
-                           std::vector<std::vector<float>>& losses) {
+void TttScorer::score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
+                              std::vector<std::vector<float>>& losses) {
   for (const SuffixCheck::Pass& pass : sample.passes)
     score_windows(turn, pass.tokens, losses.emplace_back(losses_.size()));
 }
 
-void TttRun::score(Turn& turn) {
+void TttScorer::score(Turn& turn) {
   order_->score();
   propose(turn);
   if (setup_.blind) {
@@ -102,7 +103,7 @@ void TttRun::score(Turn& turn) {
 
 // Whether a turn is checked shows when it is scored, and not before: a plugin that could see it would behave.
 // Where the adapters lie in this process's memory, those of every turn are kept.
-void TttRun::score_and_hand_over(Turn& turn) {
+void TttScorer::score_and_hand_over(Turn& turn) {
   BlindChecker& blind = *setup_.blind;
   const bool keeps_all = model_.store.backend().plugin().name() == "cpu";
   std::optional<SuffixCheck::Sample> sample;
@@ -119,7 +120,7 @@ void TttRun::score_and_hand_over(Turn& turn) {
   blind.settle(suffixes_, BlindChecker::Until::now);
 }
 
-void TttRun::score_twice_here(Turn& turn) {
+void TttScorer::score_twice_here(Turn& turn) {
   const auto sample = suffixes_.next(tokens_, windows_of(turn));
   std::vector<std::vector<float>> changed;
   if (sample && sample->first) score_changed(turn, *sample, changed);
@@ -134,7 +135,7 @@ void TttRun::score_twice_here(Turn& turn) {
     suffixes_.compare(sample->turn, sample->passes[pass], losses_, changed[pass]);
 }
 
-void TttRun::book(Turn& turn) {
+void TttScorer::book(Turn& turn) {
   order_->book();
   const auto scored = static_cast<std::size_t>(turn.program.shape().scored);
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
@@ -152,7 +153,7 @@ void TttRun::book(Turn& turn) {
 }
 
 // The objective: over documents with a later chunk, the sum of the chunk's mean losses.
-void TttRun::reveal(Turn& turn) {
+void TttScorer::reveal(Turn& turn) {
   order_->reveal();
   weights_.assign(losses_.size(), 0.0F);
   const std::int64_t scored = turn.program.shape().scored;
@@ -167,7 +168,7 @@ void TttRun::reveal(Turn& turn) {
   tell(TttEventKind::reveal, turn, true);
 }
 
-void TttRun::update(Turn& turn) {
+void TttScorer::update(Turn& turn) {
   for (std::int64_t step = 0; step < setup_.config.gradient_steps; ++step) {
     order_->update();
     if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
@@ -176,7 +177,7 @@ void TttRun::update(Turn& turn) {
   }
 }
 
-void TttRun::tell(TttEventKind kind, const Turn& turn, bool only_more) {
+void TttScorer::tell(TttEventKind kind, const Turn& turn, bool only_more) {
   if (!listener_ && !keeps_unheard()) return;
   std::vector<int> documents;
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {

@@ -1,12 +1,13 @@
 #include "framework/ttt/window_program.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
-#include "framework/graph/fuse_residuals.h"
-#include "framework/graph/ops/cross_entropy.h"
+#include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/rope.h"
+#include "plugins/kernels/cross_entropy/op.h"
 
 namespace mulligan {
 namespace {
@@ -68,7 +69,7 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   ops::cross_entropy(tape, logits, targets, losses);
   split_ = graph.calls().size();
   if (adapters) tape.backward(losses, graph.external(prefix_ + "/weights", per_token));
-  split_ = fuse_residuals(graph, tape.fused(), split_);
+  split_ = fuse_calls(graph, tape.fused(), split_);
 
   store_.create_externals(graph);
   program_ = std::make_unique<Program>(store_.backend(), std::move(graph), prefix_);
@@ -116,6 +117,35 @@ void upload_window_rope(const BaseModel& model, std::int64_t positions) {
   const RopeTables tables = rope_tables(model.config, positions);
   model.store.upload(rope_cos, tables.cos);
   model.store.upload(rope_sin, tables.sin);
+}
+
+namespace {
+
+EvaluatorOptions evaluator_options(const BaseModel& model, const RunConfig& config, int bos_id) {
+  EvaluatorOptions options;
+  options.eval = config.eval;
+  options.eval.mode = EvalMode::rows;
+  options.eval.drop_remainder = false;
+  options.compute = model.compute;
+  options.layer_order = model.layer_order;
+  options.bos_id = bos_id;
+  return options;
+}
+
+}  // namespace
+
+PlainScorer::PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id)
+    : evaluator_(model.store, model.config, model.layouts, evaluator_options(model, config, bos_id)),
+      arena_(model.store.backend()) {
+  arena_.bind({&evaluator_.program()}, model.store);
+}
+
+void PlainScorer::score(std::span<const std::uint16_t> tokens, std::vector<float>& losses, std::size_t from,
+                        const Evaluator::PassListener& passed, int world_size, int rank) {
+  const auto listen = [&](const EvalSpan& span, std::span<const float> row) {
+    std::ranges::copy(row, losses.begin() + span.start + 1);
+  };
+  evaluator_.score(tokens, nullptr, world_size, rank, listen, passed, {from, {}});
 }
 
 }  // namespace mulligan

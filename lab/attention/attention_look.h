@@ -7,6 +7,7 @@
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/attention_record.h"
 #include "framework/run/run_plugins.h"
+#include "framework/train/training_observer.h"
 #include "tools/doctor/probe.h"
 
 namespace mulligan::doctor {
@@ -34,5 +35,16 @@ class AttentionLook {
 // on.
 std::vector<std::pair<std::string, double>> attention_spectral_norms(const ModelConfig& model,
                                                                      const Weights& weights);
+
+// AttentionObserver: looks at how attention rounds, every metrics.attention_every steps (attention_look.h).
+class AttentionObserver : public TrainingObserver {
+ public:
+  bool looks_after(const RunConfig& config, std::int64_t step) const override;
+  void after_step(ObservedRun& run) override;
+
+ private:
+  std::unique_ptr<AttentionLook> look_;  // of phase_, once it was asked for
+  std::size_t phase_ = 0;
+};
 
 }  // namespace mulligan::doctor

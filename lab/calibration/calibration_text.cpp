@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "framework/core/json_file.h"
+
 namespace mulligan::calibration {
 namespace {
 
@@ -25,11 +27,6 @@ Json bins_json(const std::vector<Bin>& bins) {
   return json;
 }
 
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json figures_json(const Calibration& c) {
   return {{"items", c.count},
           {"wrong", c.wrong},
@@ -40,8 +37,8 @@ Json figures_json(const Calibration& c) {
           {"mce", c.mce},
           {"brier", c.brier},
           {"loss_nats", c.loss_nats},
-          {"swagger", or_null(c.swagger)},
-          {"swagger_gap", or_null(c.swagger_gap)}};
+          {"swagger", value_or_null<Json>(c.swagger)},
+          {"swagger_gap", value_or_null<Json>(c.swagger_gap)}};
 }
 
 std::string figures_row(const std::string& name, const Calibration& c) {

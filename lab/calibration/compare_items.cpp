@@ -6,7 +6,7 @@
 #include <map>
 
 #include "framework/core/error.h"
-#include "tools/stats/many_tests.h"
+#include "tools/stats/t_tests.h"
 
 namespace mulligan::calibration {
 namespace {
@@ -83,7 +83,7 @@ Risks risks_of(const Runs& runs, const Consistency& consistency, const RiskLimit
     for (const Item& item : run->items) by_subject[item.subject].push_back(item.prediction);
   }
   std::map<std::string, double> ece;
-  for (const auto& [subject, predictions] : by_subject) ece[subject] = calibrate(predictions).ece;
+  for (const auto& [subject, predictions] : by_subject) ece[subject] = measure_calibration(predictions).ece;
   std::vector<double> confidence, domain;
   std::vector<bool> wrong;
   for (std::size_t i = 0; i < runs.front()->items.size(); ++i) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/calibration/consistency.h"
+#include "lab/calibration/calibration.h"
 #include "lab/calibration/items.h"
 
 namespace mulligan::calibration {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "framework/core/json_file.h"
 #include "lab/calibration/compare_items.h"
 
 namespace mulligan::calibration {
@@ -12,11 +13,6 @@ using Json = nlohmann::ordered_json;
 
 std::string share_text(const std::optional<double>& share) {
   return share ? fmt::format("{:.3f}", *share) : "-";
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
 }
 
 }  // namespace
@@ -66,14 +62,14 @@ std::string comparison_json(const std::vector<SetComparison>& sets, const std::v
                    {"items", set.consistency.most_common.size()},
                    {"consistency", set.consistency.mean_most_common},
                    {"pairwise", set.consistency.pairwise},
-                   {"first_divergence", or_null(set.consistency.first_divergence)},
+                   {"first_divergence", value_or_null<Json>(set.consistency.first_divergence)},
                    {"subjects", rows},
                    {"risk",
                     {{"ids", set.risky_ids},
                      {"flagged_wrong", set.risks.flagged_wrong},
                      {"wrong", set.risks.wrong},
-                     {"precision", or_null(set.risks.precision)},
-                     {"recall", or_null(set.risks.recall)}}}});
+                     {"precision", value_or_null<Json>(set.risks.precision)},
+                     {"recall", value_or_null<Json>(set.risks.recall)}}}});
   }
   return Json{{"runs", names}, {"sets", all}}.dump(1) + "\n";
 }

@@ -28,7 +28,7 @@ Calibration calibrate_items(const std::vector<Item>& items, int bins) {
   std::vector<Prediction> predictions;
   predictions.reserve(items.size());
   for (const Item& item : items) predictions.push_back(item.prediction);
-  return calibrate(predictions, bins);
+  return measure_calibration(predictions, bins);
 }
 
 std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::vector<Item>& items,
@@ -41,7 +41,8 @@ std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::v
   }
   std::vector<std::pair<std::string, Calibration>> found;
   if (order.size() < 2) return found;
-  for (const std::string& subject : order) found.emplace_back(subject, calibrate(by_subject[subject], bins));
+  for (const std::string& subject : order)
+    found.emplace_back(subject, measure_calibration(by_subject[subject], bins));
   return found;
 }
 

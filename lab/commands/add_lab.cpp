@@ -1,9 +1,9 @@
 // What lab/ adds to the program.
-#include "lab/attention/attention_observer.h"
+#include "lab/attention/attention_look.h"
 #include "lab/commands/lab_commands.h"
 #include "lab/commands/packed_weights.h"
-#include "lab/energy/energy_observer.h"
-#include "lab/task_vectors/store_runs.h"
+#include "lab/energy/energy_meter.h"
+#include "lab/task_vectors/pack.h"
 #include "launch/program_parts.h"
 #include "tools/commands/sweep_steps.h"
 

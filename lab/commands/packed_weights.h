@@ -19,7 +19,7 @@ struct PackedName {
 std::optional<PackedName> packed_name(const std::string& name);
 
 // The device unpacks the weights (task_vectors::load_task). The base is looked for where it lay when the file
-// was packed, relative to it. The configuration is that of --config, or config.toml beside the file. Throws
+// was packed, relative to it. The configuration is that of --config, or config.toml next to the file. Throws
 // data_error or config_error.
 WeightSource from_task_vectors(const PackedName& name, const RunOptions& options);
 

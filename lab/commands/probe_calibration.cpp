@@ -4,19 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <optional>
 
-#include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
-#include "framework/run/replaced_run.h"
 #include "lab/calibration/answer.h"
 #include "lab/calibration/calibration_text.h"
 #include "lab/calibration/compare_items.h"
 #include "lab/commands/lab_commands.h"
-#include "launch/commands/refresh_report.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
@@ -48,32 +44,16 @@ void calibrate(CalibrateArguments arguments) {
     throw config_error(
         "--tokens 0 without --questions leaves nothing to calibrate on; name a file of questions.");
   arguments.answers.questions.assign(arguments.questions.begin(), arguments.questions.end());
-  const fs::path run = run_directory_of(arguments.path);
-  std::optional<DirectoryLock> lock;
-  if (!run.empty()) {
-    lock.emplace(run, "probe calibration", DirectoryLock::Kind::shared);
-    remove_temporary_leftovers(run);
-  }
-  WeightSource source = open_weights(arguments.path, arguments.run);
-  PluginHost host = arguments.run.plugin_host();
-  std::vector<TrialRecord::Change> changes;
-  if (!run.empty())
-    changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::eval);
-  const std::vector<calibration::ItemSet> sets =
-      calibration::answer(source.loaded, host, source.origin, source.load, arguments.answers);
+  OpenedScore opened =
+      open_for_score(run_directory_of(arguments.path), arguments.path, arguments.run, "probe calibration");
+  const std::vector<calibration::ItemSet> sets = calibration::answer(
+      opened.source.loaded, opened.host, opened.source.origin, opened.source.load, arguments.answers);
   fmt::print("{}", printable(calibration::calibration_text(sets, arguments.bins), LineBreaks::kept));
   const std::string json =
       calibration::calibration_json(sets, weights_of(arguments.path).filename().string(), arguments.bins);
   if (!arguments.items.empty()) write_file_atomically(arguments.items, calibration::items_text(sets));
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json);
-  if (run.empty()) return;
-  if (!changes.empty()) {  // other settings than the run's: not the run's own figures
-    if (!arguments.answers.quiet)
-      fmt::print("not kept in the run directory, because of {}\n", changed_keys(changes));
-    return;
-  }
-  write_file_atomically(RunFiles{run}.calibration(), json);
-  refresh_report(run, arguments.answers);
+  keep_in_run(opened, RunFiles{opened.run}.calibration(), json, arguments.answers);
 }
 
 void compare(const CompareArguments& arguments) {

@@ -11,7 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "lab/commands/lab_commands.h"
-#include "lab/task_vectors/save_model.h"
+#include "lab/task_vectors/model_file.h"
 #include "lab/task_vectors/task_vectors_file.h"
 #include "launch/commands/run_options.h"
 

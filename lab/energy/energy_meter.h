@@ -1,12 +1,49 @@
 // EnergyMeter: the energy of a stretch of a run that is interrupted, as a stopwatch is to time.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "lab/energy/energy_counter.h"
+#include "framework/train/training_observer.h"
 
 namespace mulligan::energy {
+
+// Counters of energy that a machine keeps: of its processors, by powercap, and of its GPUs, by their driver. Where
+// there is none it is said why; nothing is ever estimated.
+
+enum class Part { processors, gpu };
+
+class Counter {
+ public:
+  virtual ~Counter() = default;
+  virtual std::string name() const = 0;  // "powercap package-0", "GPU 0000:1B:00.0"
+  virtual Part part() const = 0;
+  // Joules since any origin, never less than before. A counter that wraps must be read before it wraps twice.
+  // Throws run_error where it cannot be read.
+  virtual double read_joules() = 0;
+};
+
+// Counters that there are, and a sentence without full stop about each kind that is not.
+struct Counters {
+  std::vector<std::unique_ptr<Counter>> counters;
+  std::vector<std::string> absent;
+};
+
+// The zones below `root` that are called package-N, dram, or package-N-die-M, whose energies add up to that of
+// processors and memory. Others (core, uncore, psys) are parts of these or hold them. They count the whole
+// machine, whoever works on it. One that may not be read is absent, and then all are: a part is no total.
+Counters processor_counters(const std::filesystem::path& root = "/sys/class/powercap");
+
+// The GPU of this thread's CUDA context, by the driver's counter of its total energy (NVML, Volta and later).
+// Absent where this process has no CUDA driver open, as on the emulated device.
+Counters gpu_counters();
+
+// The microjoules between two readings of a counter that goes from 0 to `range` and begins anew.
+std::uint64_t wrapped_difference(std::uint64_t before, std::uint64_t now, std::uint64_t range);
 
 // What was measured; of several ranks, what all of them measured. Sums of counters.
 struct Reading {
@@ -54,5 +91,25 @@ Reading total(const std::vector<RankReading>& ranks);
 // As text between ranks, and back.
 std::string to_text(const RankReading& reading);
 RankReading rank_reading_of(const std::string& text);
+
+// EnergyObserver: the energy that training takes next to its seconds (metrics.energy), as "energy" in result.json.
+
+// Counts while the training clock runs, on all ranks; validations and checkpoints at the end are no part of it. Of a
+// run that was resumed, since then.
+class EnergyObserver : public TrainingObserver {
+ public:
+  void clock_starts(ObservedRun& run) override;
+  void clock_stops() override;
+  void before_report() override;
+  void at_end(ObservedRun& run) override;
+  void add_to_result(nlohmann::ordered_json& result) const override;
+
+ private:
+  bool begun_ = false;
+  Meter meter_;                    // counts nothing unless metrics.energy says so
+  std::int64_t first_tokens_ = 0;  // trained on before it counted
+  std::int64_t tokens_ = 0;        // trained on while it did
+  std::optional<Reading> total_;   // of all ranks
+};
 
 }  // namespace mulligan::energy

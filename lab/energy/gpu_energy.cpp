@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "lab/energy/energy_counter.h"
+#include "lab/energy/energy_meter.h"
 
 namespace mulligan::energy {
 namespace {

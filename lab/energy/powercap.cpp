@@ -6,7 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "lab/energy/energy_counter.h"
+#include "lab/energy/energy_meter.h"
 
 namespace mulligan::energy {
 namespace {

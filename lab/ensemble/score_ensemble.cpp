@@ -16,10 +16,9 @@
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
-#include "framework/run/scoring_code.h"
-#include "framework/run/strict_validation.h"
+#include "framework/run/strict_rules.h"
 #include "framework/run/weights.h"
-#include "lab/ensemble/average.h"
+#include "lab/ensemble/members.h"
 
 namespace mulligan::ensemble {
 namespace {
@@ -147,9 +146,9 @@ void fill(EnsembleScore& score, const Tally& tally) {
   const auto tokens = static_cast<double>(tally.counted.tokens);
   score.tokens = tally.counted.tokens;
   score.bytes = tally.counted.bytes;
-  score.centre = calibration::calibrate(tally.centre);
-  score.reference = calibration::calibrate(tally.reference);
-  score.ensemble = calibration::calibrate(tally.members.predictions);
+  score.centre = calibration::measure_calibration(tally.centre);
+  score.reference = calibration::measure_calibration(tally.reference);
+  score.ensemble = calibration::measure_calibration(tally.members.predictions);
   for (const AverageSums::Member& member : tally.members.members) {
     score.member_loss_nats.push_back(member.loss_nats / tokens);
     score.member_accuracy.push_back(static_cast<double>(member.right) / tokens);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "framework/graph/fuse_residuals.h"
+#include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 
@@ -48,7 +48,7 @@ BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
   graph.call("cast",
              {logits, graph.external(prefix_ + "/logits", TensorType(MLG_F32, {rows, model.vocabulary}))});
   store.create_externals(graph);
-  fuse_residuals(graph, tape.fused());
+  fuse_calls(graph, tape.fused());
   program_ = std::make_unique<Program>(store.backend(), std::move(graph), prefix_);
   inputs_.upload_rope(store, model, shape.length);
   for (std::int64_t i = 0; i <= shape.sequences; ++i) {

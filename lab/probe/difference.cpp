@@ -1,5 +1,6 @@
 #include "lab/probe/difference.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -56,6 +57,43 @@ Divergence compare_texts(const std::vector<std::vector<std::int32_t>>& reference
     result.earliest = std::min(result.earliest.value_or(*at), *at);
   }
   if (result.texts > 0) result.mean_index /= static_cast<double>(result.texts);
+  return result;
+}
+
+namespace {
+
+Comparison compare(std::size_t measurement, Comparison::Kind kind, std::string what,
+                   const BatchMeasurement& reference, const BatchMeasurement& other,
+                   std::int64_t vocabulary) {
+  return {measurement, kind, std::move(what), compare_logits(reference.logits, other.logits, vocabulary),
+          compare_texts(reference.continued, other.continued)};
+}
+
+}  // namespace
+
+std::vector<Comparison> comparisons(const std::vector<Measurement>& measurements) {
+  using Kind = Comparison::Kind;
+  std::vector<Comparison> result;
+  for (std::size_t m = 0; m < measurements.size(); ++m) {
+    const Measurement& one = measurements[m];
+    const BatchMeasurement& first = one.batches.front();
+    for (std::size_t i = 1; i < one.batches.size(); ++i) {
+      result.push_back(compare(m, Kind::batch,
+                               fmt::format("batch {} to batch {}", one.batches[i].batch, first.batch), first,
+                               one.batches[i], one.vocabulary));
+    }
+    if (!one.setting.empty()) {
+      const auto base = std::ranges::find_if(measurements, [&](const Measurement& other) {
+        return other.precision == one.precision && other.setting.empty();
+      });
+      if (base == measurements.end()) throw std::logic_error("comparisons: a setting without its base");
+      result.push_back(compare(m, Kind::setting, one.setting, base->batches.front(), first, one.vocabulary));
+    } else if (m > 0) {
+      const Measurement& exact = measurements.front();
+      result.push_back(
+          compare(m, Kind::precision, "to " + exact.precision, exact.batches.front(), first, one.vocabulary));
+    }
+  }
   return result;
 }
 

@@ -15,7 +15,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
-#include "framework/eval/sampling.h"
+#include "framework/eval/generate.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"

@@ -7,7 +7,7 @@
 
 #include "framework/core/grouped.h"
 #include "framework/core/statistic.h"
-#include "lab/probe/comparisons.h"
+#include "lab/probe/difference.h"
 
 namespace mulligan::probe {
 namespace {

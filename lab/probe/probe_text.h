@@ -8,7 +8,7 @@
 
 namespace mulligan::probe {
 
-// A row for each comparison (comparisons.h), and one for each precision with the bytes of its weights, and with
+// A row for each comparison (difference.h), and one for each precision with the bytes of its weights, and with
 // its score where it was asked for. Ends with a newline.
 std::string probe_text(const std::vector<Measurement>& measurements, const ProbeOptions& options);
 // The same of several runs, each with the same measurements: a Markdown table with mean, standard deviation and

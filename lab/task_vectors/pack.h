@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lab/task_vectors/task_vectors.h"
+#include "tools/sweep/sweep_vectors.h"
 
 namespace mulligan::task_vectors {
 
@@ -17,5 +18,13 @@ struct PackOptions {
 // where a model is not of the base's parameters, a value is not finite, or the weights could not be unpacked
 // as finite numbers.
 TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options);
+
+// The weights of a sweep's runs as one file of task vectors.
+
+// Packs the weights of `runs` (directories of finished runs) as differences from `initial_weights` into
+// vectors.safetensors next to them. Nothing of the runs is changed or removed: the file is lossy, and their
+// scores are those of their exact weights. Throws data_error or run_error.
+StoredVectors store_runs(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& runs,
+                         const std::string& initial_weights, const SweepVectorsConfig& config);
 
 }  // namespace mulligan::task_vectors

@@ -1,7 +1,7 @@
 // Task vectors: fine-tuned models as quantised differences from the base that they all began with.
 //
 // TVQ (arXiv 2503.06921): each task's difference tau_t = theta_t - theta_base is quantised tensor by tensor
-// (grid.h) to `bits` bits. RTVQ: the mean of the differences is quantised once to `base_bits` bits, and each
+// (bit_packing.h) to `bits` bits. RTVQ: the mean of the differences is quantised once to `base_bits` bits, and each
 // task keeps what is left after that in `bits` bits: the offset is taken from the quantised mean, so its
 // error does not stay (error correction). With T tasks that is bits + base_bits / T bits a weight, and two
 // f64 for each tensor of each task and of the mean.
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/task_vectors/grid.h"
+#include "lab/task_vectors/bit_packing.h"
 #include "lab/task_vectors/model_file.h"
 
 namespace mulligan::task_vectors {

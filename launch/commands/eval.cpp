@@ -1,12 +1,9 @@
 // mulligan eval
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <optional>
 
-#include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/run/evaluate_loaded.h"
-#include "framework/run/replaced_run.h"
 #include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/refresh_report.h"
@@ -30,17 +27,7 @@ struct EvalArguments {
 void run(const EvalArguments& arguments, RunRanks& ranks) {
   const std::filesystem::path run =
       ranks.first() ? run_directory_of(arguments.path) : std::filesystem::path();
-  // Nobody may replace the run whose weights are being scored; others may score them too.
-  std::optional<DirectoryLock> lock;
-  if (!run.empty()) {
-    lock.emplace(run, "eval", DirectoryLock::Kind::shared);
-    remove_temporary_leftovers(run);
-  }
-  WeightSource source = open_weights(arguments.path, arguments.run);
-  PluginHost host = arguments.run.plugin_host();
-  std::vector<TrialRecord::Change> changes;
-  if (!run.empty())
-    changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::eval);
+  auto [_, lock, source, host, changes] = open_for_score(run, arguments.path, arguments.run, "eval");
   ScoreFiles files{run, arguments.resume};
   if (!changes.empty()) {
     const std::string weights = weights_of(arguments.path).filename().string();

@@ -11,7 +11,7 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
-#include "framework/report/samples_file.h"
+#include "framework/report/trials.h"
 #include "framework/ttt/run_generate.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"

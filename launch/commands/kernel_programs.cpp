@@ -11,10 +11,10 @@
 #include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"
 #include "framework/step/training_programs.h"
-#include "framework/ttt/adapter_draws.h"
-#include "framework/ttt/plain_scorer.h"
+#include "framework/ttt/adapter_set.h"
 #include "framework/ttt/ttt_plugins.h"
-#include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_scorer.h"
+#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 namespace {
@@ -88,7 +88,7 @@ void make_ttt_programs(LoadedConfig& loaded, PluginHost& host) {
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
   const TttSetup setup = rule.setup(config, draws);
   const std::vector<std::uint16_t> tokens = made_up_documents(config.ttt->config, setup.row_tokens);
-  const TttRun run(model, setup, {tokens, made_up_bos, nullptr, {}});
+  const TttScorer run(model, setup, {tokens, made_up_bos, nullptr, {}});
   finish(*plugins.backend);
 }
 

@@ -10,7 +10,6 @@
 
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
-#include "framework/core/temporary_name.h"
 #include "framework/core/temporary_path.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/kernel_programs.h"

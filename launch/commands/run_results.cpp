@@ -7,8 +7,8 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
-#include "framework/report/evaluations_file.h"
 #include "framework/report/run_directory.h"
+#include "framework/report/trials.h"
 #include "launch/commands/trial.h"
 
 namespace mulligan {

@@ -21,7 +21,7 @@ void note_evaluation(const std::filesystem::path& run, const std::filesystem::pa
                      const WeightSource& source, const EvalResult& score,
                      const std::vector<TrialRecord::Change>& changes);
 
-// Writes a score of test-time training as a trial and says so, as above.
+// Writes a score of test-time training as a trial and logs it, as above.
 void note_ttt_trial(const std::filesystem::path& run, const std::filesystem::path& path,
                     const WeightSource& source, const EvalResult& score,
                     const std::vector<TrialRecord::Change>& changes);

@@ -5,7 +5,10 @@
 #include "framework/core/sha256.h"
 #include "framework/data/shard.h"
 #include "framework/eval/evaluate.h"
-#include "framework/run/recorded_weights.h"
+#include "framework/run/replaced_run.h"
+#include "framework/run/weight_origin.h"
+#include "launch/commands/refresh_report.h"
+#include "launch/commands/run_results.h"
 
 namespace mulligan {
 namespace {
@@ -40,6 +43,32 @@ void add_other_weights(const RunFiles& run, const WeightOrigin& origin,
 }
 
 }  // namespace
+
+OpenedScore open_for_score(const fs::path& run, const std::string& weights, const RunOptions& options,
+                           std::string_view command) {
+  std::optional<DirectoryLock> lock;
+  if (!run.empty()) {
+    lock.emplace(run, command, DirectoryLock::Kind::shared);
+    remove_temporary_leftovers(run);
+  }
+  OpenedScore opened{run, std::move(lock), open_weights(weights, options), options.plugin_host(), {}};
+  if (run.empty()) return opened;
+  opened.changes =
+      changes_from_run(run, weights, opened.source.loaded, opened.source.origin, ScoreCommand::eval);
+  return opened;
+}
+
+void keep_in_run(const OpenedScore& score, const fs::path& file, const std::string& text,
+                 const ConsoleOptions& console) {
+  if (score.run.empty()) return;
+  if (!score.changes.empty()) {
+    if (!console.quiet)
+      fmt::print("not kept in the run directory, because of {}\n", changed_keys(score.changes));
+    return;
+  }
+  write_file_atomically(file, text);
+  refresh_report(score.run, console);
+}
 
 std::vector<TrialRecord::Change> changes_from_run(const fs::path& run, const fs::path& weights,
                                                   const LoadedConfig& used, const WeightOrigin& origin,

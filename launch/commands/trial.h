@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/config/score_settings.h"
+#include "framework/core/directory_lock.h"
 #include "framework/report/trials.h"
 #include "framework/run/weight_origin.h"
 #include "launch/commands/weight_source.h"
@@ -21,6 +23,22 @@ std::vector<TrialRecord::Change> changes_from_run(const std::filesystem::path& r
                                                   const std::filesystem::path& weights,
                                                   const LoadedConfig& used, const WeightOrigin& origin,
                                                   ScoreCommand command);
+
+// Weights that are opened to be scored, and what of them differs from the run at `run` (empty: they are of none).
+struct OpenedScore {
+  std::filesystem::path run;
+  std::optional<DirectoryLock> lock;  // nobody may replace the run meanwhile; others may score it, too
+  WeightSource source;
+  PluginHost host;
+  std::vector<TrialRecord::Change> changes;
+};
+OpenedScore open_for_score(const std::filesystem::path& run, const std::string& weights,
+                           const RunOptions& options, std::string_view command);
+
+// Keeps `text` as `file` of the run and makes its report anew where it is of the run as it was trained; says on the screen
+// why not, unless that is quiet. Not so without a run.
+void keep_in_run(const OpenedScore& score, const std::filesystem::path& file, const std::string& text,
+                 const ConsoleOptions& console);
 
 // Digests of the validation data and the tokenizer that `data` names.
 std::vector<std::pair<std::string, std::string>> files_digests(const DataConfig& data);

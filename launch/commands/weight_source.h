@@ -17,7 +17,7 @@ struct WeightSource {
   WeightLoader load;
 };
 
-// A run directory brings both weights and configuration; beside a weights file lies the configuration of its
+// A run directory brings both weights and configuration; next to a weights file lies the configuration of its
 // run, unless --config names another; an artifact brings its own; FILE@TASK is ProgramParts::other_weights. Throws data_error or config_error.
 WeightSource open_weights(const std::string& path, const RunOptions& options);
 

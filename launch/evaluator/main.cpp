@@ -13,7 +13,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_ranks.h"
-#include "framework/ttt/run_ttt.h"
+#include "framework/ttt/ttt_session.h"
 
 namespace mulligan {
 namespace {

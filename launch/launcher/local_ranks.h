@@ -14,7 +14,7 @@
 
 namespace mulligan {
 
-// So long after a rank's failure the others may see it for themselves and say so.
+// So long after a rank's failure the others may see it for themselves and report it.
 inline constexpr std::chrono::seconds kOwnVerdict{2};
 // So long after being asked to end a rank may save what it has; then it is killed.
 inline constexpr std::chrono::seconds kSaving{30};

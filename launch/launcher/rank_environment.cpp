@@ -9,7 +9,6 @@
 
 #include "framework/core/error.h"
 #include "framework/report/machine.h"
-#include "launch/launcher/core_shares.h"
 #include "launch/launcher/launch_plan.h"
 
 namespace mulligan {

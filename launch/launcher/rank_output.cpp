@@ -1,13 +1,82 @@
 #include "launch/launcher/rank_output.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
+#include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstring>
 
 #include "framework/core/own_file.h"
 
 namespace mulligan {
+
+void OutputQueue::put(std::string_view bytes) {
+  if (failure_.empty()) waiting_ += bytes;
+}
+
+void OutputQueue::write_some() {
+  std::size_t written = 0;
+  while (written < waiting_.size() && failure_.empty()) {
+    // The descriptor is shared with others, so it cannot be made non-blocking; a pipe that is ready takes
+    // PIPE_BUF bytes without waiting.
+    pollfd ready{descriptor_, POLLOUT, 0};
+    if (::poll(&ready, 1, 0) != 1) break;
+    const std::size_t piece = std::min<std::size_t>(waiting_.size() - written, PIPE_BUF);
+    const ssize_t count = ::write(descriptor_, waiting_.data() + written, piece);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) break;
+    if (count < 0) failure_ = std::strerror(errno);
+    if (count > 0) written += static_cast<std::size_t>(count);
+  }
+  waiting_.erase(0, failure_.empty() ? written : waiting_.size());
+}
+
+namespace {
+
+bool are_one_terminal() {
+  struct stat output {
+  }, errors{};
+  return ::isatty(STDOUT_FILENO) && ::fstat(STDOUT_FILENO, &output) == 0 &&
+         ::fstat(STDERR_FILENO, &errors) == 0 && S_ISCHR(errors.st_mode) && output.st_rdev == errors.st_rdev;
+}
+
+}  // namespace
+
+LaunchConsole::LaunchConsole()
+    : output_terminal_(terminal_of(stdout)),
+      errors_terminal_(terminal_of(stderr)),
+      one_terminal_(are_one_terminal()),
+      output_(STDOUT_FILENO),
+      errors_(STDERR_FILENO) {}
+
+bool LaunchConsole::is_terminal(RankStream stream) const {
+  return (stream == RankStream::output ? output_terminal_ : errors_terminal_).live;
+}
+
+void LaunchConsole::raw(std::string_view bytes) {
+  if (bytes.empty()) return;
+  output_.put(bytes);
+  inside_line_ = bytes.back() != '\n';
+}
+
+void LaunchConsole::line(RankStream stream, std::string_view text) {
+  // Rank 0 draws its live line again when it has news.
+  const char* erase = inside_line_ && is_terminal(stream) ? "\r\x1b[2K" : "";
+  if (inside_line_ && is_terminal(stream)) inside_line_ = false;
+  queue(stream).put(fmt::format("{}{}\n", erase, text));
+}
+
+void LaunchConsole::note(std::string_view text) {
+  line(RankStream::errors, fmt::format("launch: {}", text));
+}
+
+void LaunchConsole::write_some() {
+  output_.write_some();
+  errors_.write_some();
+}
+
 namespace {
 
 constexpr std::size_t kLongestLine = 1 << 16;  // longer ones are cut into several

@@ -5,11 +5,65 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "launch/launcher/launch_console.h"
+#include "framework/report/console.h"
 
 namespace mulligan {
+
+// OutputQueue: bytes on their way to a terminal or pipe that may not take them now.
+
+// Never waits for the reader: whoever watches ranks must not stand still because a pager does.
+class OutputQueue {
+ public:
+  explicit OutputQueue(int descriptor) : descriptor_(descriptor) {}
+
+  void put(std::string_view bytes);
+  // Writes as much as is taken at once. After a failure all that comes is dropped.
+  void write_some();
+
+  bool empty() const { return waiting_.empty(); }
+  // So much waits that nothing more should be read from the ranks.
+  bool full() const { return waiting_.size() > (1 << 20); }
+  int descriptor() const { return descriptor_; }
+  const std::string& failure() const { return failure_; }  // the system's reason, "" for none
+
+ private:
+  int descriptor_;
+  std::string waiting_, failure_;
+};
+
+// LaunchConsole: the terminal of `mulligan launch`, on which rank 0 writes as if it were alone and the other
+// ranks write whole lines between.
+
+enum class RankStream { output = 1, errors = 2 };
+
+class LaunchConsole {
+ public:
+  LaunchConsole();
+
+  bool is_terminal(RankStream stream) const;
+  // Bytes of rank 0's own terminal, as they are: they may draw a live line.
+  void raw(std::string_view bytes);
+  // A whole line, without its line break.
+  void line(RankStream stream, std::string_view text);
+  // "launch: ..." on standard error: what the launcher itself does.
+  void note(std::string_view text);
+
+  OutputQueue& queue(RankStream stream) {
+    return stream == RankStream::output || one_terminal_ ? output_ : errors_;
+  }
+  bool full() const { return output_.full() || errors_.full(); }
+  bool empty() const { return output_.empty() && errors_.empty(); }
+  void write_some();
+
+ private:
+  Terminal output_terminal_, errors_terminal_;
+  bool one_terminal_;  // both streams end there, and one queue keeps their order
+  OutputQueue output_, errors_;
+  bool inside_line_ = false;  // of rank 0 on the terminal
+};
 
 // The log of a rank: every line of its two streams in order of arrival. An existing file is continued.
 class RankLog {

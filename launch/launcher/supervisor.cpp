@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "framework/core/stop_request.h"
-#include "launch/launcher/descendants.h"
+#include "launch/launcher/guard.h"
 #include "launch/launcher/local_ranks.h"
 #include "launch/launcher/node_group.h"
 

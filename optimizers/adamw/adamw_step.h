@@ -64,7 +64,7 @@ struct AdamwStochasticUpdate : AdamwUpdate {
       "in gradient, inout master, inout? exp_avg, inout exp_avg_sq, in scalars, in? gradient_scale, "
       "inout? average, out? copy; lr_multiplier weight_decay beta2 eps average_decay stream";
   enum StreamAttribute : unsigned { stream = average_decay + 1 };
-  static constexpr std::uint64_t purpose = 0x6164616D77;  // of the stream, beside its number: "adamw"
+  static constexpr std::uint64_t purpose = 0x6164616D77;  // of the stream, with its number: "adamw"
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);

@@ -39,7 +39,7 @@ enum class NewtonSchulzForm {
   direct,  // every iteration from its own Gram matrix, like the published code
   // f32 matrices with one side at least twice the other: three iterations from one Gram matrix, in products
   // of the shorter side alone. What rounding does to small singular values grows with the iterations that
-  // share it; with three the error beside the exact result is at most five times that of direct (1e-5 of the
+  // share it; with three the error against the exact result is at most five times that of direct (1e-5 of the
   // norm on random matrices). bf16 iterates as direct does: two iterations from one matrix are 0.17 off where
   // the reference's bf16 results allow 0.15.
   gram

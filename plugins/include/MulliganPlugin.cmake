@@ -4,9 +4,10 @@
 #     The target mulligan_plugin_NAME (or `target`): the library mulligan_NAME.so of the plugin that the sources export as
 #     NAME. CPU_KERNELS compiles for the processor MULLIGAN_CPU_ARCH (default: this machine's) and optimises
 #     floating-point loops that allow it. What the library exports is checked after each link.
-#   mulligan_cuda_sources(TARGET files.cu...)
+#   mulligan_cuda_sources(TARGET [BASE folder] files.cu...)
 #     Makes NAME.cu.inc of each NAME.cu, its text as a string literal, for the host file that registers the kernels and
-#     compiles the same file for the emulated device (docs/cuda.md). CUDA_SOURCES does that, too.
+#     compiles the same file for the emulated device (docs/cuda.md). With BASE, NAME is the file's path below that folder.
+#     CUDA_SOURCES does that, too.
 #   mulligan_check_exports(TARGET NAME)
 #     After each link: the library exports mlg_plugin and the marker of this SDK's ABI for NAME, and nothing else.
 #   mulligan_add_plugin(NAME ...)
@@ -98,10 +99,14 @@ macro(mulligan_add_plugin name)
 endmacro()
 
 function(mulligan_cuda_sources target)
+  cmake_parse_arguments(arg "" "BASE" "" ${ARGN})
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}_sources")
-  foreach(file ${ARGN})
+  foreach(file ${arg_UNPARSED_ARGUMENTS})
     get_filename_component(name "${file}" NAME)
     get_filename_component(input "${file}" ABSOLUTE)
+    if(arg_BASE)
+      file(RELATIVE_PATH name "${arg_BASE}" "${input}")
+    endif()
     add_custom_command(OUTPUT "${folder}/${name}.inc"
       COMMAND "${CMAKE_COMMAND}" -DTASK=literal "-DINPUT=${input}" "-DOUTPUT=${folder}/${name}.inc"
               -P "${MULLIGAN_PLUGIN_SCRIPT}"

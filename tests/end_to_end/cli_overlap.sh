@@ -34,6 +34,10 @@ if change == "pieces":
     every = [t for d in scored for t in d]
     scored = [every[i : i + 60] for i in range(0, len(every), 60)]
     random.shuffle(scored)
+if change == "short_pieces":  # of 9 tokens, in three orders
+    every = [t for d in scored for t in d]
+    parts = [every[i : i + 9] for i in range(0, len(every), 9)]
+    scored = [part for _ in range(3) for part in random.sample(parts, len(parts))]
 if change == "few": scored = scored[:3]
 def write(name, parts):
     ids = [t for part in parts for t in part]
@@ -55,7 +59,7 @@ check_contains "and the log says so" "overlap: of the validation text 0 % stands
 check_equal "and the result" 0.0 "$(json runs/honest/result.json copied)"
 check_true "with the share" "$(json runs/honest/result.json share) < 0.05"
 
-for change in copy shuffled changed prefixes pieces few; do
+for change in copy shuffled changed prefixes pieces short_pieces few; do
   shards $change
   check_refused "validation text in training data, $change" 3 'under ledger.rules = "strict" there would be no result' \
     train small.toml --set run.name=$change "${strict[@]}" --set "data.train=$work/$change"

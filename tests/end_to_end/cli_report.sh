@@ -75,6 +75,11 @@ check_contains "stats of the mean training loss" "steps 0 to" "$("$mulligan" sta
 check_refused "stats: a figure that a run does not have" 3 "has no ttt_bpb" stats runs/small runs/other --metric ttt_bpb
 check_refused "stats: an unknown setting" 2 "no setting 'train.nothing'" stats runs/small runs/other --by train.nothing
 
+check_refused "stats accept: runs of other settings" 2 "not runs of one condition" stats accept --new runs/small runs/other runs/third --reference 9
+check_refused "stats accept: a seed twice" 2 "which counts once" stats accept --new runs/small runs/small --reference 9
+check "stats accept: runs of two seeds are taken" grep -q "fewer than three runs" \
+  <("$mulligan" stats accept --new runs/small runs/other --reference 9 2>&1)
+
 check_refused "--compare is of one run's page" 2 "name all 3 runs" report runs/small runs/other --compare runs/third
 check_refused "metrics of two runs" 2 "are of one run directory" report runs/small runs/other --csv two.csv
 check_refused "metrics in place of the page" 2 "excludes" report runs/small --csv one.csv --output page.html

@@ -50,7 +50,7 @@ check_equal "the packed source has the bytes that were counted" "$(json submissi
 check_equal "which are the ledger's" "$(json runs/small_record/seed_42/ledger.json code_source)" "$(json submission/submission.json bytes_code)"
 if command -v brotli >/dev/null; then
   check "the packed source is whole" bash -c "brotli -d -c submission/source.tar.br | tar t | grep -q '^tools/record/verify.cpp$'"
-  check "the counted source has the evaluation" bash -c "brotli -d -c submission/evaluation_source.tar.br | tar t | grep -q '^framework/ttt/run_ttt.cpp$'"
+  check "the counted source has the evaluation" bash -c "brotli -d -c submission/evaluation_source.tar.br | tar t | grep -q '^framework/ttt/ttt_session.cpp$'"
 else
   echo "skipped - the packed source is whole (brotli is not installed)"
 fi
@@ -133,7 +133,7 @@ r = open('README.md').read(); import re; open('README.md', 'w').write(re.sub(r'-
 spoilt "another overlap than the logs'" 3 "R14" more_overlap
 overlapping_data() {
   more_overlap
-  sed -i 's/and 0 % of it with changes/and 50 % of it with changes/' train_seed*.log
+  sed -i 's/, 0 % with changes/, 50 % with changes/' train_seed*.log
   python3 -c "
 import hashlib, json; s = json.load(open('submission.json'))
 for file in s['files']:

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "framework/core/error.h"
-#include "framework/ttt/ttt_memory.h"
+#include "framework/ttt/ttt_plugins.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

@@ -15,7 +15,7 @@
 #include "framework/core/safetensors.h"
 #include "framework/data/shard.h"
 #include "framework/run/weights.h"
-#include "framework/ttt/run_ttt.h"
+#include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

@@ -10,7 +10,7 @@
 #include "framework/run/loaded_model.h"
 #include "framework/run/weights.h"
 #include "framework/ttt/run_generate.h"
-#include "framework/ttt/run_ttt.h"
+#include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/run/weights.h"
-#include "framework/ttt/run_ttt.h"
-#include "framework/ttt/ttt_memory.h"
+#include "framework/ttt/ttt_plugins.h"
+#include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "framework/core/file.h"
-#include "framework/data/caseops.h"
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
+#include "framework/data/text_transform.h"
 #include "framework/data/transformed_encoding.h"
 #include "tests/golden/golden_fixture.h"
 

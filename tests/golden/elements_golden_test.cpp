@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/graph/ops/cross_entropy.h"
-#include "framework/graph/ops/embedding.h"
-#include "framework/graph/ops/rms_norm.h"
-#include "framework/model/elements/asymmetric_softcap/capped.h"
-#include "framework/model/elements/smear_gate/smear.h"
+#include "plugins/kernels/asymmetric_softcap/op.h"
+#include "plugins/kernels/cross_entropy/op.h"
+#include "plugins/kernels/embedding/op.h"
+#include "plugins/kernels/rms_norm/op.h"
+#include "plugins/kernels/smear_gate/op.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/value_runner.h"
 
@@ -45,14 +45,14 @@ TEST_P(ElementsGolden, SmearGate) {
     const auto tensor = [&, prefix = name + "."](const char* what) { return prefix + what; };
     const std::int64_t length = options.at("T"), width = options.at("d"),
                        tokens = options.at("rows").get<std::int64_t>() * length;
-    const elements::smear_gate::Smear smear{length, options.at("bos_masked").get<bool>() ? 1 : -1};
+    const ops::Smear smear{length, options.at("bos_masked").get<bool>() ? 1 : -1};
     ValueRunner run(*backend_);
     const Value ids = run.input("ids", {tokens}, MLG_I32),
                 table = run.watched("emb", fixture.shape(tensor("emb"))),
                 w = run.watched("w", fixture.shape(tensor("w"))), lambda = run.watched("lambda", {1}),
                 upstream = run.input("upstream", {tokens, width});
-    const Value smeared = elements::smear_gate::smear(run.tape(), ops::embedding(run.tape(), ids, table), ids,
-                                                      w, lambda, smear);
+    const Value smeared =
+        ops::smear(run.tape(), ops::embedding(run.tape(), ids, table), ids, w, lambda, smear);
     const Value normed = ops::rms_norm(run.tape(), smeared, 1.0, std::ldexp(1.0, -23));
     run.keep("smeared", smeared);
     run.keep("normed", normed);
@@ -70,9 +70,9 @@ TEST_P(ElementsGolden, SmearGate) {
     }
 
     ValueRunner alone(*backend_);
-    const Value again = elements::smear_gate::smear(
-        alone.tape(), alone.watched("x", {tokens, width}), alone.input("ids", {tokens}, MLG_I32),
-        alone.watched("w", fixture.shape(tensor("w"))), alone.watched("lambda", {1}), smear);
+    const Value again =
+        ops::smear(alone.tape(), alone.watched("x", {tokens, width}), alone.input("ids", {tokens}, MLG_I32),
+                   alone.watched("w", fixture.shape(tensor("w"))), alone.watched("lambda", {1}), smear);
     alone.tape().backward(again, alone.input("upstream", {tokens, width}));
     alone.prepare();
     std::vector<float> rows;
@@ -104,7 +104,7 @@ TEST_P(ElementsGolden, AsymmetricSoftcap) {
     const Value logits = run.watched("logits", shape), positive = run.watched("pos", {1}),
                 negative = run.watched("neg", {1}), targets = run.input("targets", {shape[0]}, MLG_I32),
                 loss = run.input("loss", {shape[0]});
-    const Value z = elements::asymmetric_softcap::capped(run.tape(), logits, positive, negative);
+    const Value z = ops::capped(run.tape(), logits, positive, negative);
     run.keep("z", z);
     ops::cross_entropy(run.tape(), z, targets, loss);
     run.tape().backward(loss, run.input("upstream", {shape[0]}));

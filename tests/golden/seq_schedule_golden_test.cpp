@@ -7,7 +7,7 @@
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/schedule.h"
-#include "framework/step/rewarm.h"
+#include "framework/step/phase_progress.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugins.h"
 

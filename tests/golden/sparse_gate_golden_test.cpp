@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/graph/ops/attention.h"
-#include "framework/graph/ops/concat_rows.h"
-#include "framework/graph/ops/linear.h"
 #include "framework/model/elements/sparse_gate/config.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/qkv_projection.h"
+#include "plugins/kernels/attention/op.h"
+#include "plugins/kernels/concat_rows/op.h"
+#include "plugins/kernels/matmul/op.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/value_runner.h"
 

@@ -127,7 +127,7 @@ class TttFixture {
     return runner;
   }
 
-  void compare_losses(const std::string& prefix, const TttRun& run) const {
+  void compare_losses(const std::string& prefix, const TttScorer& run) const {
     const std::vector<std::int32_t> order = data_.ints(prefix + ".doc_index");
     const std::vector<std::int32_t> batches = data_.ints(prefix + ".batch_index");
     const std::vector<double> expected = data_.doubles(prefix + ".token_loss");

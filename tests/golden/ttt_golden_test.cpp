@@ -98,7 +98,7 @@ TEST_F(TttGolden, EveryConfiguration) {
     const TttConfig config = ttt_config(settings);
     const TttSetup setup = host->setup(config);
     Recording recording(*host);
-    TttRun run(host->model(), setup, {tokens_, 1, &bytes_, {}}, &recording);
+    TttScorer run(host->model(), setup, {tokens_, 1, &bytes_, {}}, &recording);
     const TttReport report = run.run();
 
     compare_losses(prefix, run);
@@ -152,7 +152,7 @@ TEST_F(TttGolden, ReferenceWithoutUpdates) {
   const auto host = runner(frozen);
   const TttConfig config = ttt_config({{"prefix", 0}});
   const TttSetup setup = host->setup(config);
-  const TttReport report = TttRun(host->model(), setup, {tokens_, 1, &bytes_, {}}).run();
+  const TttReport report = TttScorer(host->model(), setup, {tokens_, 1, &bytes_, {}}).run();
   EXPECT_NEAR(report.sums.mean_loss_nats(), results_.at("no_ttt_reference").at("val_loss").get<double>(),
               val_loss_tolerance);
   EXPECT_NEAR(report.sums.bpb(), results_.at("no_ttt_reference").at("val_bpb").get<double>(),

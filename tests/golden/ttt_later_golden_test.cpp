@@ -96,7 +96,7 @@ class TttLaterGolden : public testing::TestWithParam<const char*>, protected Ttt
     return config;
   }
 
-  void compare_chunks(const json& expected, const TttRun& run) const {
+  void compare_chunks(const json& expected, const TttScorer& run) const {
     std::size_t document = 0;
     for (const PlannedBatch& batch : run.plan().queue) {
       for (const int number : batch.batch.documents) {
@@ -143,7 +143,7 @@ TEST_P(TttLaterGolden, EveryRun) {
     const TttConfig config = ttt_config(settings);
     const TttSetup setup = host->setup(config);
     Recording recording(*host);
-    TttRun run(host->model(), setup, {tokens_, 1, &bytes_, {}}, &recording);
+    TttScorer run(host->model(), setup, {tokens_, 1, &bytes_, {}}, &recording);
     const TttReport report = run.run();
 
     compare_chunks(result.at("chunk_lengths"), run);

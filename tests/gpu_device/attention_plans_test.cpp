@@ -1,7 +1,7 @@
 // How many plans cuDNN is asked for.
 #include <random>
 
-#include "framework/data/possible_segments.h"
+#include "framework/data/segments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "tests/gpu_device/stand_in_device.h"
 
@@ -45,7 +45,7 @@ TEST_F(StandInDevice, WindowsOfTestTimeTrainingTakeSixteenPlans) {
 // Each is made once, by a thread with a handle of its own, or where there is one thread by who asks for it.
 TEST_F(StandInDevice, ExpectedPlansAreMadeBesideEachOther) {
   for (const int threads : {1, 4}) {
-    stand_in() = {};
+    reset_stand_ins();
     GpuDevice gpu(0, "", "", threads);
     AttentionLibrary library(gpu, {});
     stand_in().plan_together = threads;

@@ -51,7 +51,7 @@ class KernelFiles : public StandInDevice {
   void write_bytes(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
   // Compilations of a device that is given the file and asked for that function.
   int compilations() const {
-    stand_in() = {};
+    reset_stand_ins();
     GpuDevice gpu(0, "", path());
     const Launch launch("norm<float>", 0.5);
     gpu.expect({"norm", "source", &launch});
@@ -144,7 +144,7 @@ TEST_F(KernelFiles, ReadsWhatWasWritten) {
 // What was expected is made beside each other, by so many threads, and each function once.
 TEST_F(StandInDevice, ExpectedFunctionsAreCompiledBesideEachOther) {
   for (const int threads : {1, 4}) {
-    stand_in() = {};
+    reset_stand_ins();
     GpuDevice gpu(0, "", "", threads);
     std::vector<std::string> names;
     for (int i = 0; i < 40; ++i) names.push_back("norm<" + std::to_string(i) + ">");

@@ -69,7 +69,7 @@ class Misuse : public StandInDevice {
  protected:
   // What the stand-in says of a product of kShape after `spoil` had its way with the operands, and the workspace.
   std::string verdict(void (*spoil)(GpuDevice& gpu, DeviceArgument (&operands)[3], void*& workspace)) {
-    stand_in() = {};
+    reset_stand_ins();
     GpuDevice gpu = device();
     const std::unique_ptr<Gemm> gemm = gpu.gemm(kShape);
     const std::size_t bytes[] = {300 * 700 * 4, 700 * 500 * 4, 300 * 500 * 4};

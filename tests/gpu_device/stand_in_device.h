@@ -7,13 +7,19 @@
 #include <string>
 
 #include "plugins/backends/cuda/gpu/gpu_device.h"
-#include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/stand_in.h"
 
 namespace mulligan::cuda {
 
+// Counters at zero, and work is done when it is enqueued.
+inline void reset_stand_ins() {
+  stand_in() = {};
+  stand_in().streams_are_threads = false;
+}
+
 class StandInDevice : public testing::Test {
  protected:
-  StandInDevice() { stand_in() = {}; }
+  StandInDevice() { reset_stand_ins(); }
   // Compiled code is not kept from device to device.
   static GpuDevice device() { return {0, ""}; }
 };

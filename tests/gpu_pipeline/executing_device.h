@@ -10,7 +10,7 @@
 #include "plugins/backends/cuda/cuda_backend.h"
 #include "plugins/backends/cuda/emulated/block_runner.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
-#include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/stand_in.h"
 
 namespace mulligan::cuda {
 

@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "plugins/backends/cuda/plan_device.h"
-#include "tests/gpu_device/stand_in/stand_in.h"
 #include "tests/gpu_pipeline/executing_device.h"
+#include "tests/stand_in/stand_in.h"
 
 namespace mulligan::cuda {
 
@@ -13,7 +13,7 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
   if (config.device == "plan") return std::make_unique<PlanDevice>();
   if (config.device != "gpu") throw std::runtime_error("these tests have the devices gpu and plan");
   StandIn& libraries = stand_in();
-  libraries.computes = libraries.captures = libraries.streams_are_threads = true;
+  libraries.computes = libraries.captures = true;
   libraries.devices = 2;
   libraries.fresh_byte = 0xFF;  // not a number, as f32 and as bf16
   return std::make_unique<ExecutingDevice>(config);

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "plugins/backends/cpu/kernels/onednn_gemm.h"
+#include "plugins/backends/cpu/math/onednn_gemm.h"
 
 namespace mulligan::cpu {
 namespace {

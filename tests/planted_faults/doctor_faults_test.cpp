@@ -79,7 +79,7 @@ packed_sequences = 4
 
 bool caught(const std::vector<Finding>& findings, const std::string& id, const std::string& words) {
   return std::ranges::any_of(findings, [&](const Finding& f) {
-    return f.id == id && f.verdict == Verdict::fail && f.message.find(words) != std::string::npos;
+    return f.id == id && f.verdict == CheckOutcome::fail && f.message.find(words) != std::string::npos;
   });
 }
 
@@ -148,7 +148,7 @@ TEST(PlantedFaults, NoneIsFoundWhereThereIsNone) {
     const std::vector<Finding> findings =
         findings_of(with_fault("none", {std::string("run.fused_kernels=") + fused}), {});
     for (const Finding& f : findings)
-      EXPECT_EQ(f.verdict, Verdict::pass) << f.id << " " << f.measured << " " << f.message;
+      EXPECT_EQ(f.verdict, CheckOutcome::pass) << f.id << " " << f.measured << " " << f.message;
   }
 }
 
@@ -161,7 +161,8 @@ const std::vector<Row> of_qwen = {
 };
 TEST(PlantedFaults, NoneIsFoundInAModelOfQwensShape) {
   for (const Finding& f : findings_of(qwen_config({}), {}))
-    EXPECT_EQ(f.verdict, Verdict::pass) << f.id << " " << f.title << ": " << f.measured << " " << f.message;
+    EXPECT_EQ(f.verdict, CheckOutcome::pass)
+        << f.id << " " << f.title << ": " << f.measured << " " << f.message;
 }
 
 // Caught where a backend takes the state of training over from another: a phase's beginning.
@@ -233,10 +234,10 @@ TEST(PlantedFaults, AMeanOfMeans) {
   std::vector<float> losses(64 + 64 + 5, 2.0F);
   std::fill(losses.end() - 5, losses.end(), 8.0F);
   const double right = (128 * 2.0 + 5 * 8.0) / 133, wrong = (2.0 + 2.0 + 8.0) / 3;
-  EXPECT_EQ(check_mean({right, 133}, losses).verdict, Verdict::pass);
+  EXPECT_EQ(check_mean({right, 133}, losses).verdict, CheckOutcome::pass);
   const Finding found = check_mean({wrong, 133}, losses);
   EXPECT_EQ(found.id, "D28");
-  EXPECT_EQ(found.verdict, Verdict::fail);
+  EXPECT_EQ(found.verdict, CheckOutcome::fail);
   EXPECT_NE(found.message.find("a mean of means"), std::string::npos) << found.message;
 }
 

@@ -44,7 +44,7 @@ TEST(DoctorOfHealthyRuns, NothingToSay) {
     LoadedConfig loaded = tiny().config(variant.overrides);
     resolve_run_plugins(loaded, test_plugin_host());
     for (const Finding& f : examine(loaded, test_plugin_host(), {})) {
-      EXPECT_EQ(f.verdict, Verdict::pass)
+      EXPECT_EQ(f.verdict, CheckOutcome::pass)
           << variant.what << ": " << f.id << " " << f.title << ": " << f.measured << " " << f.message;
       EXPECT_FALSE(f.measured.empty()) << f.id;
     }

@@ -57,6 +57,8 @@ class Execution {
   void store(unsigned warp, const Instruction& instruction, std::uint32_t mask);
   // False: lanes are missing that may still come.
   bool warp_operation(unsigned warp, const Instruction& instruction, std::uint32_t mask);
+  bool may_begin(unsigned warp, const Instruction& instruction, std::uint32_t mask,
+                 const std::uint32_t* members) const;
   bool whole_butterfly(unsigned warp, const Instruction& instruction, std::uint32_t mask);
   void shuffle(unsigned warp, const Instruction& instruction, std::uint32_t lane, std::uint32_t members,
                const std::uint32_t* values, std::uint32_t* results, std::uint32_t& inside) const;

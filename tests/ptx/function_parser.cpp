@@ -78,6 +78,7 @@ void FunctionParser::parse_instruction() {
     instruction.guard = guard.at;
   }
   const std::string opcode(reader_.take());
+  program_.opcodes.insert(opcode);
   build(instruction, opcode, parse_arguments());
 }
 

@@ -37,7 +37,11 @@ void write_lanes(std::byte* registers, std::uint32_t at, const T* values, std::u
 }
 inline void write_lanes(std::byte* registers, std::uint32_t at, const bool* values, std::uint32_t mask) {
   std::uint32_t bits = 0, old = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane) bits |= std::uint32_t{values[lane]} << lane;
+  for (unsigned lane = 0; lane < kLanes; lane += 8) {  // eight bytes of 0 and 1 become eight bits
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, values + lane, sizeof eight);
+    bits |= static_cast<std::uint32_t>(eight * 0x0102040810204080u >> 56) << lane;
+  }
   std::memcpy(&old, registers + at, sizeof old);
   bits = (bits & mask) | (old & ~mask);
   std::memcpy(registers + at, &bits, sizeof bits);

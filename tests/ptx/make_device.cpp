@@ -2,6 +2,7 @@
 #include "plugins/backends/cuda/make_device.h"
 
 #include <cstdlib>
+#include <string>
 
 #include "tests/ptx/ptx_device.h"
 
@@ -11,11 +12,14 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
   const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
                               : config.emulated_order == "reverse" ? EmulatedOrder::reverse
                                                                    : EmulatedOrder::interleaved;
-  const char* agreement = std::getenv("MULLIGAN_PTX_AGREEMENT");
+  const auto file = [](const char* variable) {
+    const char* path = std::getenv(variable);
+    return std::string(path ? path : "");
+  };
   // PTX, not machine code: the architecture is a virtual one.
   return std::make_unique<ptx::PtxDevice>(
       order, CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, 0, config.threads},
-      agreement ? agreement : "");
+      file("MULLIGAN_PTX_AGREEMENT"), file("MULLIGAN_PTX_OPCODES"));
 }
 
 }  // namespace mulligan::cuda

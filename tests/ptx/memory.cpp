@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace mulligan::ptx {
 namespace {
@@ -16,6 +17,99 @@ std::string place(bool writes, std::size_t bytes, const Region& region, std::uin
          " of " + region.name;
 }
 
+// Body(lane) for each lane of the mask, while it returns true.
+template <typename Body>
+bool each_lane(std::uint32_t mask, Body&& body) {
+  for (; mask; mask &= mask - 1) {
+    if (!body(static_cast<unsigned>(std::countr_zero(mask)))) return false;
+  }
+  return true;
+}
+
+// The lowest and highest of the lanes' addresses, and all their bits.
+struct Span {
+  std::uint64_t low = ~std::uint64_t{0}, high = 0, bits = 0;
+  Span(const std::uint64_t* at, std::uint32_t mask) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const bool active = mask >> lane & 1;
+      low = std::min(low, active ? at[lane] : ~std::uint64_t{0});
+      high = std::max(high, active ? at[lane] : 0);
+      bits |= active ? at[lane] : 0;
+    }
+  }
+};
+
+}  // namespace
+
+// Into lane `lane` of a register.
+void write_register(std::byte* registers, const Instruction& instruction, std::uint32_t at, unsigned lane,
+                    const char* element) {
+  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
+  char value[8] = {};
+  std::memcpy(value, element, bytes);
+  if (instruction.sign_extends && value[bytes - 1] < 0)
+    std::memset(value + bytes, 0xFF, sizeof value - bytes);
+  std::memcpy(registers + at + lane * wide, value, wide);
+}
+
+namespace {
+
+// Register values of lane `lane`, element `i`, from and to memory; `move` goes from address to place.
+template <typename T>
+void load_elements(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move,
+                   std::uint32_t mask, std::byte* registers) {
+  for (unsigned i = 0; i < instruction.count; ++i) {
+    T* out = reinterpret_cast<T*>(registers + instruction.at[i]);
+    const std::uint64_t shift = move + i * sizeof(T);
+    const auto one = [&](unsigned lane) { return *reinterpret_cast<const T*>(at[lane] + shift); };
+    if (mask == 0xFFFFFFFF) {
+      for (unsigned lane = 0; lane < kLanes; ++lane) out[lane] = one(lane);
+    } else {
+      each_lane(mask, [&](unsigned lane) { return out[lane] = one(lane), true; });
+    }
+  }
+}
+template <typename T>
+void store_elements(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move,
+                    std::uint32_t mask, const std::byte* registers) {
+  for (unsigned i = 0; i < instruction.count; ++i) {
+    const T* in = reinterpret_cast<const T*>(registers + instruction.at[i]);
+    const std::uint64_t shift = move + i * sizeof(T);
+    each_lane(mask, [&](unsigned lane) { return *reinterpret_cast<T*>(at[lane] + shift) = in[lane], true; });
+  }
+}
+
+void load_all(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move, std::uint32_t mask,
+              std::byte* registers) {
+  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
+  if (bytes == wide) {
+    return bytes == 2   ? load_elements<std::uint16_t>(instruction, at, move, mask, registers)
+           : bytes == 4 ? load_elements<std::uint32_t>(instruction, at, move, mask, registers)
+                        : load_elements<std::uint64_t>(instruction, at, move, mask, registers);
+  }
+  each_lane(mask, [&](unsigned lane) {
+    for (unsigned i = 0; i < instruction.count; ++i)
+      write_register(registers, instruction, instruction.at[i], lane,
+                     reinterpret_cast<const char*>(at[lane] + move + i * bytes));
+    return true;
+  });
+}
+void store_all(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move,
+               std::uint32_t mask, const std::byte* registers) {
+  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
+  if (bytes == wide) {
+    return bytes == 2   ? store_elements<std::uint16_t>(instruction, at, move, mask, registers)
+           : bytes == 4 ? store_elements<std::uint32_t>(instruction, at, move, mask, registers)
+                        : store_elements<std::uint64_t>(instruction, at, move, mask, registers);
+  }
+  each_lane(mask, [&](unsigned lane) {
+    for (unsigned i = 0; i < instruction.count; ++i)
+      std::memcpy(reinterpret_cast<char*>(at[lane] + move + i * bytes),
+                  registers + instruction.at[i] + lane * wide, bytes);
+    return true;
+  });
+}
+
 }  // namespace
 
 LaunchMemory::LaunchMemory(const Program& program, std::vector<Region> regions,
@@ -25,6 +119,7 @@ LaunchMemory::LaunchMemory(const Program& program, std::vector<Region> regions,
       shared_unit_(program.shared_unit),
       global_unit_(program.global_unit),
       shared_shift_(static_cast<unsigned>(std::countr_zero(program.shared_unit))),
+      global_shift_(static_cast<unsigned>(std::countr_zero(program.global_unit))),
       clock_(clock) {
   for (const Program::GlobalVariable& variable : program.globals) {
     regions_.push_back(
@@ -54,9 +149,16 @@ LaunchMemory::LaunchMemory(const Program& program, std::vector<Region> regions,
     next += units_of(extent);
   }
   for (const Region& region : regions_) {
-    is_written_.push_back(std::ranges::any_of(extents_, [&](const Extent& extent) {
-      return region.begin < extent.end && extent.begin < region.end();
-    }));
+    Facts facts{};
+    for (const Extent& extent : extents_) {
+      facts.written = facts.written || (region.begin < extent.end && extent.begin < region.end());
+      if (region.begin < extent.begin || region.end() > extent.end) continue;
+      facts.begins = static_cast<std::size_t>(region.begin - extent.begin);
+      facts.touches = extent.touches;
+    }
+    facts.plain =
+        region.readable && !facts.written && (!region.known || !std::memchr(region.known, 0, region.bytes));
+    facts_.push_back(facts);
   }
   for (const Program::SharedVariable& variable : program.shared) {
     const std::uint64_t bytes = variable.dynamic ? dynamic_shared_bytes : variable.end - variable.begin;
@@ -120,6 +222,87 @@ std::string LaunchMemory::no_shared(std::uint64_t address, std::size_t bytes, bo
          nearest->name + ", which has " + std::to_string(nearest->end - nearest->begin) + " bytes";
 }
 
+bool LaunchMemory::load_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+                             std::byte* registers, Toucher first, std::uint32_t& hint) {
+  const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
+  const Span span(at, mask);
+  const std::size_t whole = span.high - span.low + bytes;
+  if ((span.bits & (bytes - 1)) != 0) return false;
+  if (instruction.space == Instruction::Space::shared) {
+    Shared* shared = shared_of(span.low, whole, hint);
+    if (!shared) return false;
+    const bool ordered = each_lane(mask, [&](unsigned lane) {
+      Touch* touch = shared->touches.data() + ((at[lane] - shared->begin) >> shared_shift_);
+      for (std::size_t i = 0; i < bytes; i += shared_unit_, ++touch) {
+        if (!touch->quick_read_shared(clock_, {first.thread + lane, first.turn})) return false;
+      }
+      return true;
+    });
+    if (!ordered) return false;
+    load_all(instruction, at, reinterpret_cast<std::uint64_t>(shared->memory.data()) - shared->begin, mask,
+             registers);
+    return true;
+  }
+  const Region* region = region_of(span.low, whole, false, hint);
+  if (!region) return false;
+  const Facts& facts = facts_[hint];
+  const auto begin = reinterpret_cast<std::uint64_t>(region->begin);
+  if (!facts.plain) {
+    if (facts.written && (!facts.touches || instruction.read_only)) return false;
+    const bool sound = each_lane(mask, [&](unsigned lane) {
+      const std::size_t offset = at[lane] - begin;
+      if (region->known && std::memchr(region->known + offset, 0, bytes)) return false;
+      Touch* touch = facts.written ? facts.touches + ((facts.begins + offset) >> global_shift_) : nullptr;
+      for (std::size_t i = 0; touch && i < bytes; i += global_unit_, ++touch) {
+        if (!touch->quick_read_global(clock_, {first.thread + lane, first.turn})) return false;
+      }
+      return true;
+    });
+    if (!sound) return false;
+  }
+  load_all(instruction, at, 0, mask, registers);
+  return true;
+}
+
+bool LaunchMemory::store_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+                              const std::byte* registers, Toucher first, std::uint32_t& hint) {
+  const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
+  const Span span(at, mask);
+  const std::size_t whole = span.high - span.low + bytes;
+  if ((span.bits & (bytes - 1)) != 0) return false;
+  if (instruction.space == Instruction::Space::shared) {
+    Shared* shared = shared_of(span.low, whole, hint);
+    if (!shared) return false;
+    const bool ordered = each_lane(mask, [&](unsigned lane) {
+      Touch* touch = shared->touches.data() + ((at[lane] - shared->begin) >> shared_shift_);
+      for (std::size_t i = 0; i < bytes; i += shared_unit_, ++touch) {
+        if (!touch->quick_write_shared(clock_, {first.thread + lane, first.turn})) return false;
+      }
+      return true;
+    });
+    if (!ordered) return false;
+    store_all(instruction, at, reinterpret_cast<std::uint64_t>(shared->memory.data()) - shared->begin, mask,
+              registers);
+    return true;
+  }
+  const Region* region = region_of(span.low, whole, true, hint);
+  if (!region || !facts_[hint].touches) return false;
+  const Facts& facts = facts_[hint];
+  const auto begin = reinterpret_cast<std::uint64_t>(region->begin);
+  const bool sound = each_lane(mask, [&](unsigned lane) {
+    const std::size_t offset = at[lane] - begin;
+    Touch* touch = facts.touches + ((facts.begins + offset) >> global_shift_);
+    for (std::size_t i = 0; i < bytes; i += global_unit_, ++touch) {
+      if (!touch->quick_write_global(clock_, {first.thread + lane, first.turn})) return false;
+    }
+    if (region->known) std::memset(region->known + offset, 1, bytes);
+    return true;
+  });
+  if (!sound) return false;
+  store_all(instruction, at, 0, mask, registers);
+  return true;
+}
+
 std::string LaunchMemory::load(const Instruction& instruction, std::uint64_t address, char* to, Toucher by,
                                std::uint32_t& hint) {
   const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
@@ -142,7 +325,7 @@ std::string LaunchMemory::load(const Instruction& instruction, std::uint64_t add
   const char* from = reinterpret_cast<const char*>(address);
   if (region->known && std::memchr(region->known + (from - region->begin), 0, bytes))
     return place(false, bytes, *region, address) + ", which nothing has written";
-  if (is_written_[hint]) {
+  if (facts_[hint].written) {
     Touch* touch = touches_of(from);
     for (std::size_t i = 0; touch && i < bytes; i += global_unit_, ++touch) {
       std::string wrong = touch->read_global(clock_, by);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "tests/ptx/execution.h"
+#include "tests/ptx/opcodes.h"
 
 namespace mulligan::ptx {
 namespace {
@@ -47,6 +48,20 @@ TEST(PtxParser, WhatItDoesNotKnowIsAnErrorWithLineAndText) {
            {"add.f32 %f1, %f2;", "another number of operands"}}) {
     EXPECT_NE(refusal(body).find(reason), std::string::npos) << body << " said: " << refusal(body);
   }
+}
+
+TEST(PtxOpcodes, OneThatIsNotListedIsNamed) {
+  const auto refused = [](const std::string& body) -> std::string {
+    try {
+      require_listed(*parse(module_of(body), "f"));
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refused("add.f32 %f1, %f2, %f3;"), "");
+  EXPECT_NE(refused("mul.hi.u32 %r1, %r2, %r3;").find("f: tests/ptx/opcodes.inc does not list mul.hi.u32"),
+            std::string::npos);
 }
 
 // Runs `body` with 32 threads: %r1 of lane i is in[i], and what it leaves in %r2 comes back.

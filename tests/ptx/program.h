@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,7 @@ struct Program {
 
   std::string name;
   std::vector<Instruction> code;
+  std::set<std::string> opcodes;          // with their modifiers
   std::vector<std::string> text;          // by line
   std::vector<std::string> source_lines;  // by line: what .loc said last, "file:line", or nothing
   std::uint32_t register_bytes = 0;

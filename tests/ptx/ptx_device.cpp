@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "plugins/backends/cuda/compile/function_parameters.h"
+#include "tests/ptx/opcodes.h"
 
 namespace mulligan::ptx {
 namespace {
@@ -60,8 +61,10 @@ std::vector<char> parameters_of(const Program& program, const std::vector<cuda::
 
 }  // namespace
 
-PtxDevice::PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& agreement)
+PtxDevice::PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& agreement,
+                     const std::string& opcodes)
     : EmulatedDevice(order), order_(order_of(order)), compiler_(std::move(options)) {
+  if (!opcodes.empty()) opcodes_.open(opcodes, std::ios::app);
   if (!agreement.empty()) agreement_.emplace(agreement);
 }
 
@@ -91,6 +94,10 @@ cuda::Function& PtxDevice::load(const cuda::FunctionRequest& request) {
   function.prototype = demangled(compiled.symbol);
   try {
     function.program = parse(compiled.cubin, compiled.symbol);
+    std::string lines;  // in one piece, for several devices write to the file
+    for (const std::string& opcode : function.program->opcodes) lines += opcode + "\n";
+    opcodes_ << lines << std::flush;
+    if (!opcodes_.is_open()) require_listed(*function.program);
     if (agreement_) function.emulated = &EmulatedDevice::load(request);
   } catch (...) {
     functions_.erase(source);

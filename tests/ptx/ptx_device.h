@@ -2,6 +2,7 @@
 // products, attention and captures are the emulated device's.
 #pragma once
 
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,8 +18,10 @@ namespace mulligan::ptx {
 class PtxDevice final : public cuda::EmulatedDevice {
  public:
   // `agreement`: file in which each function's results are compared with those of the emulated device; empty: they are
-  // not. Throws std::runtime_error when NVRTC is missing.
-  PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& agreement);
+  // not. `opcodes`: file to which each function's instructions are added; empty: they are compared with opcodes.inc.
+  // Throws std::runtime_error when NVRTC is missing.
+  PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& agreement,
+            const std::string& opcodes);
 
   cuda::DeviceFacts facts() const override;
   void expect(const cuda::FunctionRequest& request) override;
@@ -42,6 +45,7 @@ class PtxDevice final : public cuda::EmulatedDevice {
   std::vector<Touch> touches_;
   Clock clock_;
   std::optional<Agreement> agreement_;
+  std::ofstream opcodes_;
 };
 
 }  // namespace mulligan::ptx

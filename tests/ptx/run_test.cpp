@@ -6,7 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/run/weights.h"
-#include "framework/ttt/run_ttt.h"
+#include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"

@@ -28,7 +28,7 @@ std::string Touch::write_shared(const Clock& clock, Toucher by) {
 }
 
 std::string Touch::read_global(const Clock& clock, Toucher by) {
-  if (write_time_ >= clock.launch_began && write_time_ < clock.block_began)
+  if (of_another_block(write_time_, clock))
     return "which block " + std::to_string(clock.block_at(write_time_)) + " writes in the same launch";
   if (!write_is_ordered(clock, by)) return unordered_write();
   record_read(clock, by);
@@ -36,9 +36,9 @@ std::string Touch::read_global(const Clock& clock, Toucher by) {
 }
 
 std::string Touch::write_global(const Clock& clock, Toucher by) {
-  if (write_time_ >= clock.launch_began && write_time_ < clock.block_began)
+  if (of_another_block(write_time_, clock))
     return "which block " + std::to_string(clock.block_at(write_time_)) + " writes in the same launch";
-  if (first_read_time_ >= clock.launch_began && first_read_time_ < clock.block_began)
+  if (of_another_block(first_read_time_, clock))
     return "which block " + std::to_string(clock.block_at(first_read_time_)) + " reads in the same launch";
   if (!write_is_ordered(clock, by)) return unordered_write();
   if (!reads_are_ordered(clock, by)) return "which another thread read since the last barrier";

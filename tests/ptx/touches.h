@@ -50,6 +50,15 @@ class Touch {
     record_write(clock, by);
     return true;
   }
+  bool quick_read_global(const Clock& clock, Toucher by) {
+    if (of_another_block(write_time_, clock) || !write_is_ordered(clock, by)) return false;
+    record_read(clock, by);
+    return true;
+  }
+  bool quick_write_global(const Clock& clock, Toucher by) {
+    if (of_another_block(write_time_, clock) || of_another_block(first_read_time_, clock)) return false;
+    return quick_write_shared(clock, by);
+  }
   // Empty, or what is wrong: "which thread 3 wrote since the last barrier". Shared memory must have been written by
   // the block.
   std::string read_shared(const Clock& clock, Toucher by);
@@ -59,6 +68,10 @@ class Touch {
   bool written_since(std::uint32_t time) const { return write_time_ >= time; }
 
  private:
+  // Whether a block before this one of the launch did it.
+  static bool of_another_block(std::uint32_t time, const Clock& clock) {
+    return time >= clock.launch_began && time < clock.block_began;
+  }
   bool write_is_ordered(const Clock& clock, Toucher by) const {
     return write_time_ != clock.now || write_thread_ == by.thread ||
            (write_thread_ / 32 == by.warp() && write_turn_ != by.turn);

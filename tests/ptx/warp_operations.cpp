@@ -1,4 +1,5 @@
 // What the lanes of a warp do with memory and with each other.
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -7,60 +8,56 @@
 namespace mulligan::ptx {
 namespace {
 
-// Into lane `lane` of a register of `bytes` bytes.
-void write_register(std::byte* registers, const Instruction& instruction, std::uint32_t at, unsigned lane,
-                    const char* element) {
-  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
-  if (bytes == wide) return copy_bytes(reinterpret_cast<char*>(registers) + at + lane * wide, element, bytes);
-  char value[8] = {};
-  std::memcpy(value, element, bytes);
-  if (instruction.sign_extends && value[bytes - 1] < 0)
-    std::memset(value + bytes, 0xFF, sizeof value - bytes);
-  std::memcpy(registers + at + lane * wide, value, wide);
+// Of each lane, with the instruction's offset.
+std::array<std::uint64_t, kLanes> addresses_of(const std::byte* registers, const Instruction& instruction) {
+  std::array<std::uint64_t, kLanes> at;
+  std::memcpy(at.data(), registers + instruction.at[instruction.count], sizeof at);
+  for (std::uint64_t& one : at) one += static_cast<std::uint64_t>(instruction.offset);
+  return at;
 }
 
 }  // namespace
 
 void Execution::load(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
   std::byte* registers = warps_[warp].registers;
-  std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
   const unsigned bytes = instruction.element_bytes;
+  const auto put = [&](unsigned lane, const char* elements) {
+    for (unsigned i = 0; i < instruction.count; ++i)
+      write_register(registers, instruction, instruction.at[i], lane, elements + i * bytes);
+  };
+  if (instruction.space == Instruction::Space::parameter) {
+    for (std::uint32_t left = mask; left; left &= left - 1)
+      put(static_cast<unsigned>(std::countr_zero(left)), parameters_.data() + instruction.offset);
+    return;
+  }
+  const auto at = addresses_of(registers, instruction);
+  std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
+  const Toucher first{warp * kLanes, warps_[warp].turn};
+  if (memory_.load_warp(instruction, at.data(), mask, registers, first, hint)) return;
   char elements[64];
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    if (instruction.space == Instruction::Space::parameter) {
-      std::memcpy(elements, parameters_.data() + instruction.offset, bytes * instruction.count);
-    } else {
-      std::uint64_t address = 0;
-      std::memcpy(&address, registers + instruction.at[instruction.count] + lane * 8, sizeof address);
-      address += static_cast<std::uint64_t>(instruction.offset);
-      const Toucher by{warp * kLanes + lane, warps_[warp].turn};
-      if (!memory_.quick_load(instruction, address, elements, by, hint)) {
-        const std::string wrong = memory_.load(instruction, address, elements, by, hint);
-        if (!wrong.empty()) fail(instruction, warp, lane, wrong);
-      }
-    }
-    for (unsigned i = 0; i < instruction.count; ++i)
-      write_register(registers, instruction, instruction.at[i], lane, elements + i * bytes);
+    const std::string wrong =
+        memory_.load(instruction, at[lane], elements, {first.thread + lane, first.turn}, hint);
+    if (!wrong.empty()) fail(instruction, warp, lane, wrong);
+    put(lane, elements);
   }
 }
 
 void Execution::store(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
-  std::byte* registers = warps_[warp].registers;
+  const std::byte* registers = warps_[warp].registers;
+  const auto at = addresses_of(registers, instruction);
   std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
+  const Toucher first{warp * kLanes, warps_[warp].turn};
+  if (memory_.store_warp(instruction, at.data(), mask, registers, first, hint)) return;
   const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
   char elements[64];
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    std::uint64_t address = 0;
-    std::memcpy(&address, registers + instruction.at[instruction.count] + lane * 8, sizeof address);
-    address += static_cast<std::uint64_t>(instruction.offset);
     for (unsigned i = 0; i < instruction.count; ++i)
-      copy_bytes(elements + i * bytes,
-                 reinterpret_cast<const char*>(registers) + instruction.at[i] + lane * wide, bytes);
-    const Toucher by{warp * kLanes + lane, warps_[warp].turn};
-    if (memory_.quick_store(instruction, address, elements, by, hint)) continue;
-    const std::string wrong = memory_.store(instruction, address, elements, by, hint);
+      std::memcpy(elements + i * bytes, registers + instruction.at[i] + lane * wide, bytes);
+    const std::string wrong =
+        memory_.store(instruction, at[lane], elements, {first.thread + lane, first.turn}, hint);
     if (!wrong.empty()) fail(instruction, warp, lane, wrong);
   }
 }
@@ -124,6 +121,28 @@ bool Execution::whole_butterfly(unsigned warp, const Instruction& instruction, s
   return true;
 }
 
+// Whether all lanes have come that those of `mask` name. Fails where they name what they may not.
+bool Execution::may_begin(unsigned warp, const Instruction& instruction, std::uint32_t mask,
+                          const std::uint32_t* members) const {
+  const std::uint32_t lanes = warps_[warp].lanes;
+  bool all_here = true;
+  for (std::uint32_t left = mask; left; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (!(members[lane] >> lane & 1)) fail(instruction, warp, lane, "names a mask that misses its caller");
+    if (members[lane] & ~lanes) fail(instruction, warp, lane, "names lanes that its block does not have");
+    all_here = all_here && (members[lane] & ~mask) == 0;
+  }
+  for (std::uint32_t left = all_here ? mask : 0; left; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
+    for (std::uint32_t others = members[lane]; others; others &= others - 1) {
+      if (members[std::countr_zero(others)] != members[lane])
+        fail(instruction, warp, lane,
+             "and lane " + std::to_string(std::countr_zero(others)) + " disagree about the mask");
+    }
+  }
+  return all_here;
+}
+
 bool Execution::warp_operation(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
   if (instruction.kind == Instruction::Kind::shuffle && whole_butterfly(warp, instruction, mask)) return true;
   Warp& own = warps_[warp];
@@ -140,22 +159,12 @@ bool Execution::warp_operation(unsigned warp, const Instruction& instruction, st
     for (std::uint32_t left = mask; left; left &= left - 1)
       body(static_cast<unsigned>(std::countr_zero(left)));
   };
-  bool whole = true, all_here = true;
+  // Lanes that the block does not have may stand in a mask of all ones.
+  for (std::uint32_t& one : members) one = one == 0xFFFFFFFF ? own.lanes : one;
+  bool whole = mask == own.lanes;  // all lanes of the warp, and all name them all, as nearly always
+  each([&](unsigned lane) { whole = whole && members[lane] == own.lanes; });
+  if (!whole && !may_begin(warp, instruction, mask, members)) return false;
   each([&](unsigned lane) {
-    // Lanes that the block does not have may stand in a mask of all ones.
-    if (members[lane] == 0xFFFFFFFF) members[lane] = own.lanes;
-    if (!(members[lane] >> lane & 1)) fail(instruction, warp, lane, "names a mask that misses its caller");
-    if (members[lane] & ~own.lanes) fail(instruction, warp, lane, "names lanes that its block does not have");
-    whole = whole && members[lane] == own.lanes;
-    all_here = all_here && (members[lane] & ~mask) == 0;
-  });
-  if (!all_here) return false;
-  each([&](unsigned lane) {
-    for (std::uint32_t left = members[lane]; left; left &= left - 1) {
-      if (members[std::countr_zero(left)] != members[lane])
-        fail(instruction, warp, lane,
-             "and lane " + std::to_string(std::countr_zero(left)) + " disagree about the mask");
-    }
     if (instruction.kind == Instruction::Kind::shuffle) {
       shuffle(warp, instruction, lane, members[lane], values, results, inside);
     } else if (votes) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "framework/graph/fuse_residuals.h"
+#include "framework/graph/passes.h"
 #include "framework/model/rope.h"
 
 namespace mulligan {
@@ -72,7 +72,7 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
   keep(graph, logits, "out/logits");
   attach_cross_entropy(tape, logits, graph.external("in/targets", per_token));
 
-  fuse_residuals(graph, tape.fused());
+  fuse_calls(graph, tape.fused());
 
   Graph copies;
   build_refresh_copies(copies, layouts_);

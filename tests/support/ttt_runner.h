@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_scorer.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {
@@ -51,7 +51,7 @@ class TttRunner {
   const Transform* transform() const { return transform_.get(); }
   const Optimizer* base_optimizer() const { return base_optimizer_.get(); }
   const Options& options() const { return options_; }
-  // For a TttRun, with this configuration.
+  // For a TttScorer, with this configuration.
   TttSetup setup(const TttConfig& config) const;
 
  private:

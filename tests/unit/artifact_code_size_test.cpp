@@ -8,7 +8,6 @@
 #include <functional>
 
 #include "framework/artifact/compression.h"
-#include "framework/artifact/known_sizes.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/plugin/plugin_host.h"

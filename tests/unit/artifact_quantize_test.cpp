@@ -14,7 +14,6 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/byte_layout.h"
 #include "framework/artifact/calibration_rows.h"
-#include "framework/artifact/size_prediction.h"
 #include "framework/artifact/size_report.h"
 #include "framework/artifact/tensor_map.h"
 #include "framework/core/error.h"

@@ -9,8 +9,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "lab/calibration/consistency.h"
-
 namespace mulligan::calibration {
 namespace {
 
@@ -18,7 +16,7 @@ const std::vector<Prediction> oracle = {{.95, true, 0}, {.85, false, 0}, {.65, t
 
 // Four predictions in ten bins: |1 - .95|, |0 - .85|, |1 - .65| and |0 - .55|, a quarter of each.
 TEST(Calibration, Oracle) {
-  const Calibration c = calibrate(oracle, 10);
+  const Calibration c = measure_calibration(oracle, 10);
   EXPECT_NEAR(c.ece, .45, 1e-12);
   EXPECT_NEAR(c.mce, .85, 1e-12);
   EXPECT_NEAR(c.brier, .2875, 1e-12);
@@ -33,13 +31,13 @@ TEST(Calibration, Oracle) {
 
 // Two in each bin of equal mass: |.5 - .6| and |.5 - .9|, half of each.
 TEST(Calibration, BinsOfEqualMass) {
-  const Calibration c = calibrate(oracle, 2);
+  const Calibration c = measure_calibration(oracle, 2);
   EXPECT_NEAR(c.adaptive_ece, (.1 + .4) / 2, 1e-12);
   EXPECT_EQ(c.adaptive_bins[0].count, 2U);
   EXPECT_EQ(c.adaptive_bins[0].high, .65);
-  EXPECT_EQ(calibrate(oracle, 15).adaptive_bins.size(), 4U);  // no more bins than predictions
+  EXPECT_EQ(measure_calibration(oracle, 15).adaptive_bins.size(), 4U);  // no more bins than predictions
   std::vector<Prediction> backwards(oracle.rbegin(), oracle.rend());
-  EXPECT_EQ(calibrate(backwards, 2).adaptive_ece, c.adaptive_ece);
+  EXPECT_EQ(measure_calibration(backwards, 2).adaptive_ece, c.adaptive_ece);
 }
 
 // (0, 0.1] holds 0.1, whatever 0.1 * 10 rounds to; 0 goes into the first and 1 into the last.
@@ -47,28 +45,28 @@ TEST(Calibration, EdgesBelongToTheBinBelow) {
   for (const int bins : {1, 3, 7, 10, 15}) {
     std::vector<Prediction> edges = {{0, true, 0}};
     for (int i = 1; i <= bins; ++i) edges.push_back({static_cast<double>(i) / bins, true, 0});
-    const Calibration c = calibrate(edges, bins);
+    const Calibration c = measure_calibration(edges, bins);
     EXPECT_EQ(c.bins[0].count, 2U);
     for (std::size_t i = 1; i < c.bins.size(); ++i) EXPECT_EQ(c.bins[i].count, 1U) << bins << " " << i;
   }
 }
 
 TEST(Calibration, NoWrongAnswersHaveNoSwagger) {
-  const Calibration right = calibrate(std::vector<Prediction>{{.9, true, .1}, {.8, true, .3}});
+  const Calibration right = measure_calibration(std::vector<Prediction>{{.9, true, .1}, {.8, true, .3}});
   EXPECT_FALSE(right.swagger || right.swagger_gap);
   EXPECT_EQ(right.wrong, 0U);
   EXPECT_NEAR(right.loss_nats, .2, 1e-12);
-  const Calibration wrong = calibrate(std::vector<Prediction>{{.9, false, 3}});
+  const Calibration wrong = measure_calibration(std::vector<Prediction>{{.9, false, 3}});
   EXPECT_EQ(wrong.swagger, .9);
   EXPECT_FALSE(wrong.swagger_gap);
 }
 
 TEST(Calibration, WhatIsNoPredictionIsRefused) {
-  EXPECT_THROW(calibrate({}), std::invalid_argument);
-  EXPECT_THROW(calibrate(oracle, 0), std::invalid_argument);
+  EXPECT_THROW(measure_calibration({}), std::invalid_argument);
+  EXPECT_THROW(measure_calibration(oracle, 0), std::invalid_argument);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double confidence : {-.1, 1.1, nan}) {
-    EXPECT_THROW(calibrate(std::vector<Prediction>{{confidence, true, 0}}), std::invalid_argument);
+    EXPECT_THROW(measure_calibration(std::vector<Prediction>{{confidence, true, 0}}), std::invalid_argument);
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
-#include "framework/checkpoint/magnitude.h"
 #include "framework/checkpoint/weight_exchange.h"
 #include "framework/core/philox.h"
 #include "tests/unit/checkpoint_support.h"

@@ -1,7 +1,6 @@
 // Rings, the two queues of a step, and what micro-batches ranks get, by hand.
 #include <gtest/gtest.h>
 
-#include "tools/cost/interconnect.h"
 #include "tools/cost/scaling.h"
 
 namespace mulligan {

@@ -1,5 +1,5 @@
 // A tokenizer's compiled character map is checked before SentencePiece follows it.
-#include "framework/data/character_map.h"
+#include "framework/data/exact_encoding.h"
 
 #include <gtest/gtest.h>
 

@@ -113,6 +113,7 @@ TEST_F(TextOverlapTest, TextsOfOneLanguageHaveNothingInCommon) {
   const TextOverlap apart = measure_text_overlap(training_, validation_, &tokenizer_);
   EXPECT_LT(apart.similar, 0.02);
   EXPECT_EQ(apart.copied, 0);
+  EXPECT_LT(apart.pieces, 0.05);
   EXPECT_EQ(apart.excess(), "");
   EXPECT_GT(apart.passages, 30);
   EXPECT_EQ(measure_text_overlap(training_, validation_, nullptr).excess(), "") << "by tokens";
@@ -201,6 +202,35 @@ TEST_F(TextOverlapTest, ShuffledPiecesOfSixtyTokens) {
                         all.begin() + static_cast<std::ptrdiff_t>(std::min(i + 60, all.size())));
   std::ranges::sort(pieces);
   EXPECT_GT(with(pieces).similar, 0.8);
+}
+
+// Too short for a window of 24 letters, and next to other pieces each time. Tokens have about two letters here.
+TEST_F(TextOverlapTest, ShuffledPiecesOfTenToTwentyLetters) {
+  const TextUnits units(&tokenizer_);
+  for (const std::size_t least : {10, 12, 16, 19}) {
+    std::vector<Tokens> pieces, all;
+    for (const Tokens& document : documents()) {
+      std::size_t letters = least;
+      for (const std::uint16_t token : document) {
+        if (letters >= least) pieces.emplace_back();
+        if (letters >= least) letters = 0;
+        std::vector<std::uint8_t> spelled;
+        units.append(std::span(&token, 1), spelled);
+        letters += spelled.size();
+        pieces.back().push_back(token);
+      }
+    }
+    for (std::uint64_t times = 0; times < 3; ++times) {
+      const PhiloxStream random(times, "overlap/pieces");
+      std::vector<std::pair<double, std::size_t>> order;
+      for (std::size_t i = 0; i < pieces.size(); ++i) order.emplace_back(random.uniform(i), i);
+      std::ranges::sort(order);
+      for (const auto& [drawn, i] : order) all.push_back(pieces[i]);
+    }
+    const TextOverlap overlap = with(all);
+    EXPECT_GT(overlap.pieces, 0.6) << least;
+    EXPECT_NE(overlap.excess(), "") << least;
+  }
 }
 
 TEST_F(TextOverlapTest, AnotherSpellingAndOtherTokensOfTheSameText) {

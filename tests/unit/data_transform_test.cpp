@@ -6,11 +6,10 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/data/caseops.h"
 #include "framework/data/manifest.h"
-#include "framework/data/original_text_stream.h"
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
+#include "framework/data/text_transform.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/validation_bytes.h"

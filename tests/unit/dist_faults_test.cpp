@@ -249,6 +249,30 @@ TEST(Faults, ATransferThatTheVerdictAbortedSaysNothingNew) {
   EXPECT_TRUE(contains(outcomes[1].sentence, "rank 1 (")) << outcomes[1].sentence;
 }
 
+// The transfer fails before the rank's own thread could see the verdict, were they two things.
+TEST(Faults, AnAbortedTransferNeverFailsBeforeItsVerdict) {
+  for (int round = 0; round < 5; ++round) {
+    RankGroup group(2);
+    group.options.wedged = 0.3;
+    const auto outcomes = group.in_threads([&](ControlChannel& channel) {
+      channel.progress().steps = 1;
+      channel.barrier();
+      if (channel.rank() == 0) wait_for_ever(channel);
+      std::atomic<bool> over = false;
+      channel.on_verdict([&](const Verdict&) { over = true; });
+      std::vector<std::jthread> crowd;  // in front of the lock that the verdict waits for
+      for (int i = 0; i < 8; ++i)
+        crowd.emplace_back([&] {
+          while (!over) static_cast<void>(channel.verdict());
+        });
+      while (!over) std::this_thread::yield();
+      throw channel.report_failure(run_error("the communicator was aborted"), FailureCause::communication);
+    });
+    expect_verdict(outcomes, 1, "is stuck: it has not moved for ");
+    EXPECT_TRUE(contains(outcomes[1].sentence, "rank 1 (")) << outcomes[1].sentence;
+  }
+}
+
 TEST(Faults, TransfersThatNobodyFinishes) {
   RankGroup group(2);
   group.options.wedged = 0.5;

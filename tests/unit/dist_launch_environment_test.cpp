@@ -8,7 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/ranks/control_options.h"
-#include "framework/ranks/slurm_nodes.h"
+#include "framework/ranks/launch_variables.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan {

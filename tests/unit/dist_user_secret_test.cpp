@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "framework/core/file.h"
-#include "framework/ranks/own_addresses.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 

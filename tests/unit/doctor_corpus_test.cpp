@@ -86,7 +86,7 @@ TEST(CorpusChecks, AHealthyTextPasses) {
   for (const int vocabulary : {256, 1024, 8192}) {
     for (const Finding& f :
          check_corpus(corpus_of(text_like(300'000, vocabulary, 3), vocabulary), vocabulary, nullptr)) {
-      EXPECT_EQ(f.verdict, Verdict::pass) << vocabulary << " " << f.id << " " << f.measured;
+      EXPECT_EQ(f.verdict, CheckOutcome::pass) << vocabulary << " " << f.id << " " << f.measured;
     }
   }
 }
@@ -99,10 +99,10 @@ TEST(CorpusChecks, ACorpusOfOneTokenFails) {
   const Corpus corpus = corpus_of(tokens, 2048);
   EXPECT_NEAR(corpus.statistics.unigram_nats / std::numbers::ln2, 0.00094, 5e-5);
   const std::vector<Finding> findings = check_corpus(corpus, 2048, nullptr);
-  EXPECT_EQ(finding(findings, "D22").verdict, Verdict::fail);
-  EXPECT_EQ(finding(findings, "D23").verdict, Verdict::fail);
-  EXPECT_EQ(finding(findings, "D20").verdict, Verdict::pass);
-  EXPECT_EQ(worst(findings), Verdict::fail);
+  EXPECT_EQ(finding(findings, "D22").verdict, CheckOutcome::fail);
+  EXPECT_EQ(finding(findings, "D23").verdict, CheckOutcome::fail);
+  EXPECT_EQ(finding(findings, "D20").verdict, CheckOutcome::pass);
+  EXPECT_EQ(worst(findings), CheckOutcome::fail);
   EXPECT_NE(findings_text(findings).find("FAIL D22  entropy of token ids, training data: 0.001 bits"),
             std::string::npos)
       << findings_text(findings);
@@ -111,7 +111,7 @@ TEST(CorpusChecks, ACorpusOfOneTokenFails) {
 TEST(CorpusChecks, IdsBeyondTheVocabularyFail) {
   Tokens tokens = text_like(100'000, 1024, 4);
   tokens[77] = 1024;
-  EXPECT_EQ(finding(check_corpus(corpus_of(tokens, 1024), 1024, nullptr), "D20").verdict, Verdict::fail);
+  EXPECT_EQ(finding(check_corpus(corpus_of(tokens, 1024), 1024, nullptr), "D20").verdict, CheckOutcome::fail);
 }
 
 TEST(CorpusChecks, OverlapWarnsAndFailsAndNamesItsRemedy) {
@@ -119,45 +119,45 @@ TEST(CorpusChecks, OverlapWarnsAndFailsAndNamesItsRemedy) {
   overlap.passages = overlap.training_passages = 10'000;
   overlap.validation_tokens = overlap.validation_read = overlap.training_tokens = overlap.training_read =
       1'500'000;
-  EXPECT_EQ(check_overlap(overlap).verdict, Verdict::pass);
+  EXPECT_EQ(check_overlap(overlap).verdict, CheckOutcome::pass);
   overlap.similar = 0.03;
-  EXPECT_EQ(check_overlap(overlap).verdict, Verdict::warn);
+  EXPECT_EQ(check_overlap(overlap).verdict, CheckOutcome::warn);
   overlap.similar = 0.1;
   const Finding found = check_overlap(overlap);
-  EXPECT_EQ(found.verdict, Verdict::fail);
+  EXPECT_EQ(found.verdict, CheckOutcome::fail);
   EXPECT_NE(found.hint.find("mulligan prepare --drop-overlap"), std::string::npos) << found.hint;
   overlap.similar = 0.03;
   overlap.copied = 0.02;
-  EXPECT_EQ(check_overlap(overlap).verdict, Verdict::fail);
+  EXPECT_EQ(check_overlap(overlap).verdict, CheckOutcome::fail);
 }
 
 TEST(LossChecks, UnitsAreNats) {
-  EXPECT_EQ(judge_uniform_loss(std::log(8192), 8192, MLG_F32).verdict, Verdict::pass);
+  EXPECT_EQ(judge_uniform_loss(std::log(8192), 8192, MLG_F32).verdict, CheckOutcome::pass);
   const Finding bits = judge_uniform_loss(13, 8192, MLG_F32);
-  EXPECT_EQ(bits.verdict, Verdict::fail);
+  EXPECT_EQ(bits.verdict, CheckOutcome::fail);
   EXPECT_NE(bits.message.find("the loss is in bits"), std::string::npos) << bits.message;
-  EXPECT_EQ(judge_uniform_loss(0.9 * std::log(8192), 8192, MLG_F32).verdict, Verdict::fail);
+  EXPECT_EQ(judge_uniform_loss(0.9 * std::log(8192), 8192, MLG_F32).verdict, CheckOutcome::fail);
   EXPECT_EQ(judge_uniform_loss(std::log(8192) + 0.01, 8192, MLG_F32).verdict,
-            Verdict::warn);  // a regulariser
-  EXPECT_EQ(judge_uniform_loss(std::nan(""), 8192, MLG_F32).verdict, Verdict::fail);
-  EXPECT_EQ(judge_other_loss({.equal = 3, .certain = 0}).verdict, Verdict::pass);
-  EXPECT_EQ(judge_other_loss({.equal = 3, .certain = 3}).verdict, Verdict::fail);
-  EXPECT_EQ(judge_other_loss({.equal = std::nan(""), .certain = 0}).verdict, Verdict::fail);
+            CheckOutcome::warn);  // a regulariser
+  EXPECT_EQ(judge_uniform_loss(std::nan(""), 8192, MLG_F32).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_other_loss({.equal = 3, .certain = 0}).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_other_loss({.equal = 3, .certain = 3}).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_other_loss({.equal = std::nan(""), .certain = 0}).verdict, CheckOutcome::fail);
 }
 
 TEST(LossChecks, GradientsOfARowSumToZero) {
-  EXPECT_EQ(judge_loss_gradient(0, 1e-6, MLG_F32).verdict, Verdict::pass);
-  EXPECT_EQ(judge_loss_gradient(0, 0.01, MLG_F32).verdict, Verdict::fail);
-  EXPECT_EQ(judge_loss_gradient(0.3, 0, MLG_F32).verdict, Verdict::fail);
-  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, 1e-6).verdict, Verdict::pass);
-  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, 1).verdict, Verdict::warn) << "a row without a gradient";
-  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, std::nan("")).verdict, Verdict::warn);
+  EXPECT_EQ(judge_loss_gradient(0, 1e-6, MLG_F32).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_loss_gradient(0, 0.01, MLG_F32).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_loss_gradient(0.3, 0, MLG_F32).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, 1e-6).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, 1).verdict, CheckOutcome::warn) << "a row without a gradient";
+  EXPECT_EQ(judge_loss_gradient(0, 0, MLG_F32, std::nan("")).verdict, CheckOutcome::warn);
 }
 
 TEST(Findings, ANumberThatIsNoneFails) {
-  EXPECT_EQ(judge(std::nan(""), {-1, 1, -1, 1}), Verdict::fail);
-  EXPECT_EQ(judge(0.5, {-1, 1, -0.1, 0.1}), Verdict::warn);
-  EXPECT_EQ(judge(0, {-1, 1, -0.1, 0.1}), Verdict::pass);
+  EXPECT_EQ(judge(std::nan(""), {-1, 1, -1, 1}), CheckOutcome::fail);
+  EXPECT_EQ(judge(0.5, {-1, 1, -0.1, 0.1}), CheckOutcome::warn);
+  EXPECT_EQ(judge(0, {-1, 1, -0.1, 0.1}), CheckOutcome::pass);
 }
 
 }  // namespace

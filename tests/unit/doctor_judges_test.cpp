@@ -10,9 +10,8 @@
 #include "framework/data/shard.h"
 #include "tests/support/scratch_folder.h"
 #include "tools/doctor/evaluation_checks.h"
-#include "tools/doctor/loss_level.h"
+#include "tools/doctor/loss_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/rate_checks.h"
 #include "tools/doctor/row_checks.h"
 #include "tools/doctor/training_checks.h"
 #include "tools/doctor/weight_checks.h"
@@ -44,9 +43,9 @@ TEST(WeightChecks, EqualStepsAreNotTakenForAnotherDtype) {
   std::vector<float> moved = normal(10'000, 0.003);
   for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += i % 2 ? 0.03F : -0.03F;
   EXPECT_LT(magnitude_spread(moved).log2_std, 0.5);
-  EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, Verdict::pass);
+  EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, CheckOutcome::pass);
   for (float& value : moved) value *= 30;  // in the range where the other cause puts them
-  EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, Verdict::fail);
+  EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, CheckOutcome::fail);
 }
 
 TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
@@ -54,7 +53,7 @@ TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
   for (const double deviation : {1e-4, 0.02, 5.0}) {
     const std::vector<float> sound = normal(10'000, deviation);
     EXPECT_NEAR(magnitude_spread(sound).log2_std, 1.6, 0.1) << "whatever the scale";
-    EXPECT_EQ(check_magnitudes(specs, {{"w", sound}}).verdict, Verdict::pass);
+    EXPECT_EQ(check_magnitudes(specs, {{"w", sound}}).verdict, CheckOutcome::pass);
   }
   std::vector<float> as_f16, as_bf16;
   for (const float value : normal(10'000, 0.02)) {
@@ -63,9 +62,9 @@ TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
   }
   const Finding f16 = check_magnitudes(specs, {{"w", as_f16}}),
                 bf16 = check_magnitudes(specs, {{"w", as_bf16}});
-  EXPECT_EQ(f16.verdict, Verdict::fail);
+  EXPECT_EQ(f16.verdict, CheckOutcome::fail);
   EXPECT_TRUE(says(f16, "bf16 bytes decoded as f16")) << f16.message;
-  EXPECT_EQ(bf16.verdict, Verdict::fail);
+  EXPECT_EQ(bf16.verdict, CheckOutcome::fail);
   EXPECT_TRUE(says(bf16, "f16 bytes decoded as bf16")) << bf16.message;
 }
 
@@ -73,15 +72,15 @@ TEST(WeightChecks, ValuesThatAreNone) {
   const std::vector<ParameterSpec> specs = {matrix("w", 10, 10, Initial::normal, 0.02),
                                             matrix("zeros", 4, 4, Initial::zeros, 0)};
   Weights weights = {{"w", normal(100, 0.02)}, {"zeros", std::vector<float>(16, 0.0F)}};
-  EXPECT_EQ(check_values(specs, weights, WeightOrigins::drawn).verdict, Verdict::pass);
+  EXPECT_EQ(check_values(specs, weights, WeightOrigins::drawn).verdict, CheckOutcome::pass);
   const Finding never_updated = check_values(specs, weights, WeightOrigins::trained);
-  EXPECT_EQ(never_updated.verdict, Verdict::warn);
+  EXPECT_EQ(never_updated.verdict, CheckOutcome::warn);
   EXPECT_TRUE(says(never_updated, "zeros")) << never_updated.message;
   for (const float value : {std::nanf(""), INFINITY}) {
     weights["w"] = normal(100, 0.02);
     weights["w"][7] = value;
     const Finding broken = check_values(specs, weights, WeightOrigins::trained);
-    EXPECT_EQ(broken.verdict, Verdict::fail);
+    EXPECT_EQ(broken.verdict, CheckOutcome::fail);
     EXPECT_TRUE(says(broken, "element 7 of w")) << broken.message;
   }
   weights["w"] = std::vector<float>(100, 0.5F);
@@ -93,15 +92,15 @@ TEST(WeightChecks, BandsOfTheEmbedding) {
   const auto verdict = [&](std::vector<float> values, WeightOrigins origin) {
     return check_bands(specs, {{"tok_emb.weight", std::move(values)}}, origin).verdict;
   };
-  EXPECT_EQ(verdict(normal(20'000, 0.005), WeightOrigins::drawn), Verdict::pass);
-  EXPECT_EQ(verdict(normal(20'000, 0.007), WeightOrigins::drawn), Verdict::fail)
+  EXPECT_EQ(verdict(normal(20'000, 0.005), WeightOrigins::drawn), CheckOutcome::pass);
+  EXPECT_EQ(verdict(normal(20'000, 0.007), WeightOrigins::drawn), CheckOutcome::fail)
       << "not what was to be drawn";
-  EXPECT_EQ(verdict(normal(20'000, 0.1), WeightOrigins::trained), Verdict::pass);
-  EXPECT_EQ(verdict(normal(20'000, 1.05), WeightOrigins::trained), Verdict::fail);
-  EXPECT_EQ(verdict(normal(20'000, 1e-4), WeightOrigins::trained), Verdict::fail);
+  EXPECT_EQ(verdict(normal(20'000, 0.1), WeightOrigins::trained), CheckOutcome::pass);
+  EXPECT_EQ(verdict(normal(20'000, 1.05), WeightOrigins::trained), CheckOutcome::fail);
+  EXPECT_EQ(verdict(normal(20'000, 1e-4), WeightOrigins::trained), CheckOutcome::fail);
   std::vector<float> shifted = normal(20'000, 0.1);
   for (float& value : shifted) value += 0.2F;
-  EXPECT_EQ(verdict(shifted, WeightOrigins::trained), Verdict::fail);
+  EXPECT_EQ(verdict(shifted, WeightOrigins::trained), CheckOutcome::fail);
 }
 
 ModelConfig model_of(std::int64_t vocabulary) {
@@ -114,27 +113,27 @@ ModelConfig model_of(std::int64_t vocabulary) {
 
 TEST(LossLevel, OfInitialWeightsIsLnVOnBothSides) {
   const ModelConfig model = model_of(1000);
-  EXPECT_EQ(judge_initial_loss(6.9078, model).verdict, Verdict::pass);
-  EXPECT_EQ(judge_initial_loss(9.9658, model).verdict, Verdict::fail) << "log2 of V: bits";
-  EXPECT_EQ(judge_initial_loss(0.6, model).verdict, Verdict::fail) << "far too good";
-  EXPECT_EQ(judge_initial_loss(std::nan(""), model).verdict, Verdict::fail);
+  EXPECT_EQ(judge_initial_loss(6.9078, model).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_initial_loss(9.9658, model).verdict, CheckOutcome::fail) << "log2 of V: bits";
+  EXPECT_EQ(judge_initial_loss(0.6, model).verdict, CheckOutcome::fail) << "far too good";
+  EXPECT_EQ(judge_initial_loss(std::nan(""), model).verdict, CheckOutcome::fail);
   ModelConfig wide = model;
   wide.embedding_init_std = 0.1;  // logits of deviation 1.13: 0.64 nats above ln V
-  EXPECT_EQ(judge_initial_loss(6.9078 + 0.64, wide).verdict, Verdict::pass);
+  EXPECT_EQ(judge_initial_loss(6.9078 + 0.64, wide).verdict, CheckOutcome::pass);
 }
 
 TEST(LossLevel, OfTrainedWeights) {
-  EXPECT_EQ(judge_trained_loss(3.0, 151'936, 0.9).verdict, Verdict::pass);
+  EXPECT_EQ(judge_trained_loss(3.0, 151'936, 0.9).verdict, CheckOutcome::pass);
   EXPECT_TRUE(says(judge_trained_loss(18.55, 151'936, 0.9), "worse than uniform"));
-  EXPECT_EQ(judge_trained_loss(9.0, 151'936, 0.9).verdict, Verdict::fail);
-  EXPECT_EQ(judge_trained_loss(0.0008, 151'936, 0.9).verdict, Verdict::fail);
+  EXPECT_EQ(judge_trained_loss(9.0, 151'936, 0.9).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_trained_loss(0.0008, 151'936, 0.9).verdict, CheckOutcome::fail);
 }
 
 TEST(LossLevel, LogitsThatSayNothing) {
   const ModelConfig model = model_of(50);
   std::vector<double> logits;
   for (const float value : normal(50 * 64, 1)) logits.push_back(static_cast<double>(value));
-  EXPECT_EQ(judge_logits(logits, model).verdict, Verdict::pass);
+  EXPECT_EQ(judge_logits(logits, model).verdict, CheckOutcome::pass);
   EXPECT_TRUE(says(judge_logits(std::vector<double>(50 * 64, 0.5), model), "")) << "equal ones";
   std::vector<double> same;
   for (int row = 0; row < 64; ++row) same.insert(same.end(), logits.begin(), logits.begin() + 50);
@@ -161,8 +160,8 @@ TEST(RowChecks, ARampThroughTheLoader) {
   for (Batch& row : rows) loader.next(row);
   EXPECT_EQ(rows[1].tokens.front(), 100);
   for (std::size_t t = 0; t < 99; ++t) EXPECT_EQ(rows[1].targets[t], rows[1].tokens[t] + 1);
-  EXPECT_EQ(check_targets(rows, 0.01).verdict, Verdict::pass);
-  EXPECT_EQ(check_end_of_data(options, 0).verdict, Verdict::pass);
+  EXPECT_EQ(check_targets(rows, 0.01).verdict, CheckOutcome::pass);
+  EXPECT_EQ(check_end_of_data(options, 0).verdict, CheckOutcome::pass);
 
   std::vector<Batch> copies = rows;
   for (Batch& row : copies) row.targets = row.tokens;
@@ -176,20 +175,20 @@ TEST(RowChecks, ARampThroughTheLoader) {
 
 TEST(OutcomeChecks, AValidationLossHasACeilingAndAFloor) {
   Outcome outcome{300, 3.0, WindowMean{200, 300, 3.1}, 1024, 0.8};
-  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::pass);
-  EXPECT_EQ(judge_validation_floor(outcome).verdict, Verdict::pass);
+  EXPECT_EQ(judge_learning(outcome).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_validation_floor(outcome).verdict, CheckOutcome::pass);
   outcome.val_nats = 13.5;
-  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::fail);
+  EXPECT_EQ(judge_learning(outcome).verdict, CheckOutcome::fail);
   EXPECT_TRUE(says(judge_validation_floor(outcome), "4.35 times that of training"));
   outcome.steps = 50;
-  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::warn) << "so early it may";
+  EXPECT_EQ(judge_learning(outcome).verdict, CheckOutcome::warn) << "so early it may";
   outcome.steps = 20;
-  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::pass) << "so early it says nothing";
+  EXPECT_EQ(judge_learning(outcome).verdict, CheckOutcome::pass) << "so early it says nothing";
   outcome.val_nats = 0.0008;
   EXPECT_TRUE(says(judge_validation_floor(outcome), "below the data's floor"));
   outcome.val_nats = std::nan("");
-  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::fail);
-  EXPECT_EQ(judge_validation_floor(outcome).verdict, Verdict::fail);
+  EXPECT_EQ(judge_learning(outcome).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_validation_floor(outcome).verdict, CheckOutcome::fail);
 }
 
 // A run that ends where guessing does has not learned, and says why where its data know.
@@ -197,14 +196,14 @@ TEST(OutcomeChecks, GuessingIsNoLearning) {
   Outcome outcome{150, 0.985 * std::log(1024), std::nullopt, 1024, 0, 0.8 * std::log(1024)};
   EXPECT_TRUE(
       says(judge_learning(outcome), "failed to learn: after 150 steps its validation loss of 6.8275 nats"));
-  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::fail);
+  EXPECT_EQ(judge_learning(outcome).verdict, CheckOutcome::fail);
   EXPECT_NE(judge_learning(outcome).hint.find("learning rates"), std::string::npos);
   outcome.of_training = true;
   outcome.unigram_nats = 0.999 * std::log(1024);
   EXPECT_TRUE(says(judge_learning(outcome), "its training loss"));
   EXPECT_NE(judge_learning(outcome).hint.find("random"), std::string::npos);
   outcome.val_nats = 0.96 * std::log(1024);
-  EXPECT_EQ(judge_learning(outcome).verdict, Verdict::pass);
+  EXPECT_EQ(judge_learning(outcome).verdict, CheckOutcome::pass);
 }
 
 TEST(OutcomeChecks, TheMeanLossIsOfAllSteps) {
@@ -213,17 +212,17 @@ TEST(OutcomeChecks, TheMeanLossIsOfAllSteps) {
   EXPECT_TRUE(says(judge_account(account, 500), "covers steps [100, 500), 400 of 500"));
   LossAccount whole;
   for (std::int64_t step = 0; step < 500; ++step) whole.add(step, 20, 10, "plain");
-  EXPECT_EQ(judge_account(whole, 500).verdict, Verdict::pass);
+  EXPECT_EQ(judge_account(whole, 500).verdict, CheckOutcome::pass);
 }
 
 TEST(OutcomeChecks, UnitsAgree) {
   Throughput seen{1'000'000, 100, 1e5, 10, 12, 1e6, processor_peak(2, false)};
-  EXPECT_EQ(judge_throughput(seen).verdict, Verdict::pass);
+  EXPECT_EQ(judge_throughput(seen).verdict, CheckOutcome::pass);
   seen.tokens_per_second = 100;  // per millisecond
-  EXPECT_EQ(judge_throughput(seen).verdict, Verdict::fail);
+  EXPECT_EQ(judge_throughput(seen).verdict, CheckOutcome::fail);
   seen.tokens_per_second = 1e5;
   seen.run_seconds = 0.012;
-  EXPECT_EQ(judge_throughput(seen).verdict, Verdict::fail);
+  EXPECT_EQ(judge_throughput(seen).verdict, CheckOutcome::fail);
   seen = {1'000'000'000, 100, 1e8, 10, 12, 1e7, processor_peak(2, false)};
   EXPECT_TRUE(says(judge_throughput(seen), "more than the machine can do"));
 }
@@ -237,41 +236,41 @@ std::vector<RatePoint> cosine(double floor) {
 
 TEST(RateChecks, ARestartMustBeDeclared) {
   std::vector<RatePoint> points = cosine(0);
-  EXPECT_EQ(check_rates("all", points).verdict, Verdict::pass);
+  EXPECT_EQ(check_rates("all", points).verdict, CheckOutcome::pass);
   // A phase of its own schedule, then the whole run's at that step: experiment C.
   for (std::size_t i = 0; i < 200; ++i)
     points[i].lr = 0.5 * (1 + std::cos(3.14159265 * static_cast<double>(i) / 200));
   const Finding jump = check_rates("all", points);
-  EXPECT_EQ(jump.verdict, Verdict::fail);
+  EXPECT_EQ(jump.verdict, CheckOutcome::fail);
   EXPECT_TRUE(says(jump, "this is a warm restart")) << jump.message;
   std::vector<RatePoint> cycles = points, factors = points;
   for (std::size_t i = 200; i < cycles.size(); ++i) cycles[i].cycle = 1;
-  EXPECT_EQ(check_rates("all", cycles).verdict, Verdict::pass);
+  EXPECT_EQ(check_rates("all", cycles).verdict, CheckOutcome::pass);
   std::vector<RatePoint> phases = cosine(0);
   for (std::size_t i = 0; i < 200; ++i) phases[i].lr *= phases[i].declared = 0.1;
-  EXPECT_EQ(check_rates("all", phases).verdict, Verdict::pass);
+  EXPECT_EQ(check_rates("all", phases).verdict, CheckOutcome::pass);
   std::vector<RatePoint> rejoined = points;
   for (std::size_t i = 200; i < rejoined.size(); ++i) rejoined[i].phase = 1, rejoined[i].restarts = true;
-  EXPECT_EQ(check_rates("all", rejoined).verdict, Verdict::pass) << "as the phase says";
+  EXPECT_EQ(check_rates("all", rejoined).verdict, CheckOutcome::pass) << "as the phase says";
   std::vector<RatePoint> warm_up = cosine(0);
   for (std::size_t i = 0; i < 10; ++i) warm_up[i].lr *= static_cast<double>(i) / 10;
-  EXPECT_EQ(check_rates("all", warm_up).verdict, Verdict::pass);
+  EXPECT_EQ(check_rates("all", warm_up).verdict, CheckOutcome::pass);
 }
 
 TEST(TrainingChecks, ARowIsLearnedByHeart) {
-  EXPECT_EQ(judge_overfit(7, 0.2, 100).verdict, Verdict::pass);
-  EXPECT_EQ(judge_overfit(7, 0.9, 100).verdict, Verdict::fail);
-  EXPECT_EQ(judge_overfit(7, -1, 100).verdict, Verdict::fail);
-  EXPECT_EQ(judge_overfit(7, std::nan(""), 100).verdict, Verdict::fail);
+  EXPECT_EQ(judge_overfit(7, 0.2, 100).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_overfit(7, 0.9, 100).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_overfit(7, -1, 100).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_overfit(7, std::nan(""), 100).verdict, CheckOutcome::fail);
 }
 
 TEST(EvaluationChecks, TrainingAndEvaluationAgree) {
-  EXPECT_EQ(judge_modes(5, 5.000001, 0, MLG_F32).verdict, Verdict::pass);
-  EXPECT_EQ(judge_modes(5, 5.01, 0, MLG_F32).verdict, Verdict::fail);
-  EXPECT_EQ(judge_modes(5.01, 5, 0.01, MLG_F32).verdict, Verdict::warn) << "a regulariser";
-  EXPECT_EQ(judge_modes(std::nan(""), 5, 0.01, MLG_F32).verdict, Verdict::fail);
-  EXPECT_EQ(judge_modes(3, 5, std::nullopt, MLG_F32).verdict, Verdict::pass) << "no cross entropy";
-  EXPECT_EQ(judge_modes(std::nan(""), 5, std::nullopt, MLG_F32).verdict, Verdict::fail);
+  EXPECT_EQ(judge_modes(5, 5.000001, 0, MLG_F32).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_modes(5, 5.01, 0, MLG_F32).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_modes(5.01, 5, 0.01, MLG_F32).verdict, CheckOutcome::warn) << "a regulariser";
+  EXPECT_EQ(judge_modes(std::nan(""), 5, 0.01, MLG_F32).verdict, CheckOutcome::fail);
+  EXPECT_EQ(judge_modes(3, 5, std::nullopt, MLG_F32).verdict, CheckOutcome::pass) << "no cross entropy";
+  EXPECT_EQ(judge_modes(std::nan(""), 5, std::nullopt, MLG_F32).verdict, CheckOutcome::fail);
 }
 
 TEST(EvaluationChecks, AScoreDoesNotChangeByTraining) {
@@ -280,10 +279,10 @@ TEST(EvaluationChecks, AScoreDoesNotChangeByTraining) {
   EXPECT_EQ(check_repeated_score(
                 score, [] {}, true)
                 .verdict,
-            Verdict::pass);
+            CheckOutcome::pass);
   const Finding changed = check_repeated_score(
       score, [&] { state = 3.1; }, true);
-  EXPECT_EQ(changed.verdict, Verdict::fail);
+  EXPECT_EQ(changed.verdict, CheckOutcome::fail);
   EXPECT_TRUE(says(changed, "buffer contents left by training"));
 }
 

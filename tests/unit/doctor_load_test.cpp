@@ -85,7 +85,7 @@ constexpr const char* q_bias = "model.layers.0.self_attn.q_proj.bias";
 constexpr const char* o_weight = "model.layers.1.self_attn.o_proj.weight";
 
 void expect_fail(const Finding& finding, const std::string& words) {
-  EXPECT_EQ(finding.verdict, Verdict::fail) << finding.id << " " << finding.measured;
+  EXPECT_EQ(finding.verdict, CheckOutcome::fail) << finding.id << " " << finding.measured;
   EXPECT_NE(finding.message.find(words), std::string::npos) << finding.message;
   EXPECT_FALSE(finding.hint.empty());
 }
@@ -94,11 +94,11 @@ TEST(DoctorLoad, RightFilesPassInEveryDtype) {
   for (const StoredType type : {StoredType::f32, StoredType::bf16, StoredType::f16}) {
     WeightsFile weights(type);
     const SafetensorsFile file = weights.write();
-    EXPECT_EQ(check_coverage(file, weights.specs()).verdict, Verdict::pass);
-    EXPECT_EQ(check_architecture(file, small_model(), {}).verdict, Verdict::pass);
+    EXPECT_EQ(check_coverage(file, weights.specs()).verdict, CheckOutcome::pass);
+    EXPECT_EQ(check_architecture(file, small_model(), {}).verdict, CheckOutcome::pass);
     for (const StoredType as : {StoredType::f32, StoredType::bf16}) {
       const Finding bits = check_source_bits(file, weights.loaded(as), 1);
-      EXPECT_EQ(bits.verdict, Verdict::pass) << bits.message;
+      EXPECT_EQ(bits.verdict, CheckOutcome::pass) << bits.message;
       EXPECT_EQ(bits.message + bits.hint, "");
     }
   }
@@ -182,12 +182,12 @@ TEST(DoctorLoad, SixtyFourElementsOrAll) {
   std::size_t unseen = 100;
   while (std::ranges::binary_search(seen, unseen)) ++unseen;
   loaded[tensor].bytes[unseen * 4] ^= std::byte{1};
-  EXPECT_EQ(check_source_bits(source, loaded, 1).verdict, Verdict::pass);
-  EXPECT_EQ(check_source_bits(source, loaded, 1, true).verdict, Verdict::fail);
+  EXPECT_EQ(check_source_bits(source, loaded, 1).verdict, CheckOutcome::pass);
+  EXPECT_EQ(check_source_bits(source, loaded, 1, true).verdict, CheckOutcome::fail);
 }
 
 TEST(DoctorLoad, NothingLoadedIsSkippedNotPassed) {
-  EXPECT_EQ(check_source_bits(WeightsFile().write(), {}, 1).verdict, Verdict::skip);
+  EXPECT_EQ(check_source_bits(WeightsFile().write(), {}, 1).verdict, CheckOutcome::skip);
 }
 
 // The values that a public report gave for a checkpoint, as BF16 and as a mislabelling makes of them.
@@ -209,7 +209,7 @@ TEST(DoctorLoad, ArchitectureEvidence) {
   expect_fail(check_architecture(WeightsFile().write(), record, {}),
               "its tensors are qwen2-shaped (q_proj.bias)");
   WeightsFile of_record(StoredType::f32, record);
-  EXPECT_EQ(check_architecture(of_record.write(), record, {}).verdict, Verdict::pass);
+  EXPECT_EQ(check_architecture(of_record.write(), record, {}).verdict, CheckOutcome::pass);
   expect_fail(check_architecture(of_record.write(), small_model(), {}), "those of the record");
   WeightsFile llama;
   for (int layer = 0; layer < 2; ++layer) {
@@ -236,9 +236,9 @@ TEST(DoctorLoad, ArchitectureEvidence) {
 
 TEST(DoctorLoad, ConfigJsonIsHeldAgainstTheModel) {
   PublishedModel published{small_model(), "bfloat16"};
-  EXPECT_EQ(check_architecture(WeightsFile().write(), small_model(), published).verdict, Verdict::pass);
+  EXPECT_EQ(check_architecture(WeightsFile().write(), small_model(), published).verdict, CheckOutcome::pass);
   const Finding dtype = check_architecture(WeightsFile(StoredType::f16).write(), small_model(), published);
-  EXPECT_EQ(dtype.verdict, Verdict::warn);
+  EXPECT_EQ(dtype.verdict, CheckOutcome::warn);
   EXPECT_NE(dtype.message.find("config.json says bfloat16"), std::string::npos) << dtype.message;
   published.model.rope.base = 1e6;
   expect_fail(check_architecture(WeightsFile().write(), small_model(), published),

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "tools/doctor/movement.h"
-#include "tools/doctor/order_check.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -77,39 +76,39 @@ class Trained {
 };
 
 bool says(const Finding& f, const std::string& words) {
-  return f.verdict != Verdict::pass && f.message.find(words) != std::string::npos && !f.hint.empty();
+  return f.verdict != CheckOutcome::pass && f.message.find(words) != std::string::npos && !f.hint.empty();
 }
 
 TEST(DoctorMovement, AHealthyRunHasNothingToSay) {
   const Trained run;
-  EXPECT_EQ(run.stillness().verdict, Verdict::pass) << run.stillness().message;
-  EXPECT_EQ(run.proportion().verdict, Verdict::pass) << run.proportion().message;
-  EXPECT_EQ(run.average(run.after, 0.9).verdict, Verdict::pass);
+  EXPECT_EQ(run.stillness().verdict, CheckOutcome::pass) << run.stillness().message;
+  EXPECT_EQ(run.proportion().verdict, CheckOutcome::pass) << run.proportion().message;
+  EXPECT_EQ(run.average(run.after, 0.9).verdict, CheckOutcome::pass);
 }
 
 TEST(DoctorMovement, WhatDidNotMoveIsNamed) {
   Trained tensor;
   tensor.weights("b") = tensor.start("b");
   EXPECT_TRUE(says(tensor.stillness(), "b is as it was before"));
-  EXPECT_EQ(tensor.stillness().verdict, Verdict::fail);
+  EXPECT_EQ(tensor.stillness().verdict, CheckOutcome::fail);
   tensor.parameter("b").lr_multiplier = 0;
-  EXPECT_EQ(tensor.stillness().verdict, Verdict::pass) << "the configuration says so";
+  EXPECT_EQ(tensor.stillness().verdict, CheckOutcome::pass) << "the configuration says so";
 
   Trained half;
   half.freeze("a", [](std::int64_t row, std::int64_t) { return row < 32; });
   EXPECT_TRUE(says(half.stillness(), "50 % of the rows of a hardly moved (between rows 0 and 31 of 64)"));
-  EXPECT_EQ(half.stillness().verdict, Verdict::fail);
+  EXPECT_EQ(half.stillness().verdict, CheckOutcome::fail);
   Trained few;
   few.freeze("a", [](std::int64_t row, std::int64_t) { return row == 40 || row == 41; });
   EXPECT_TRUE(says(few.stillness(), "between rows 40 and 41"));
-  EXPECT_EQ(few.stillness().verdict, Verdict::warn);
+  EXPECT_EQ(few.stillness().verdict, CheckOutcome::warn);
   Trained columns;
   columns.freeze("c", [](std::int64_t, std::int64_t column) { return column >= 48; });
   EXPECT_TRUE(says(columns.stillness(), "50 % of the columns of c hardly moved"));
   Trained scattered;
   scattered.freeze("c", [](std::int64_t row, std::int64_t column) { return (row + column / 3) % 2 == 0; });
   EXPECT_TRUE(says(scattered.stillness(), "of the elements of c, here and there, did not move"));
-  EXPECT_EQ(scattered.stillness().verdict, Verdict::fail);
+  EXPECT_EQ(scattered.stillness().verdict, CheckOutcome::fail);
 }
 
 // Weight decay moves what has no gradient.
@@ -128,18 +127,18 @@ TEST(DoctorMovement, RowsOfRareTokensMayStay) {
   run.freeze("tok_emb.weight", [](std::int64_t row, std::int64_t) { return row >= 100; });
   EXPECT_TRUE(says(run.stillness(), "50 % of the rows of tok_emb.weight did not move"));
   std::fill(run.expected.begin() + 100, run.expected.end(), 2.0);
-  EXPECT_EQ(run.stillness().verdict, Verdict::pass);
+  EXPECT_EQ(run.stillness().verdict, CheckOutcome::pass);
 }
 
 TEST(DoctorMovement, ShortRunsAndOtherMastersSayNothing) {
   Trained run;
   run.weights("b") = run.start("b");
   run.steps = 19;
-  EXPECT_EQ(run.stillness().verdict, Verdict::pass);
+  EXPECT_EQ(run.stillness().verdict, CheckOutcome::pass);
   Trained rounded;
   rounded.parameter("a").layout.master = MLG_BF16;  // small updates are lost by rounding
   rounded.freeze("a", [](std::int64_t row, std::int64_t) { return row < 32; });
-  EXPECT_EQ(rounded.stillness().verdict, Verdict::pass);
+  EXPECT_EQ(rounded.stillness().verdict, CheckOutcome::pass);
 }
 
 TEST(DoctorMovement, ARateOfZeroIsNamed) {
@@ -158,13 +157,13 @@ TEST(DoctorMovement, UpdatesOutOfProportionAreNamed) {
     tiny.weights("c")[i] = tiny.start("c")[i] + (tiny.weights("c")[i] - tiny.start("c")[i]) / 200;
   EXPECT_TRUE(says(tiny.proportion(), "c moved by"));
   tiny.parameter("c").lr_multiplier = 0.005;
-  EXPECT_EQ(tiny.proportion().verdict, Verdict::pass) << "its row says so";
+  EXPECT_EQ(tiny.proportion().verdict, CheckOutcome::pass) << "its row says so";
 }
 
 TEST(DoctorMovement, AveragesThatStayedBehindAreNamed) {
   const Trained run;
   EXPECT_TRUE(says(run.average(run.before, 1), "have come 0.0 % of the way"));
-  EXPECT_EQ(run.average(run.before, 1).verdict, Verdict::fail);
+  EXPECT_EQ(run.average(run.before, 1).verdict, CheckOutcome::fail);
   EXPECT_NE(run.average(run.before, 1).hint.find("never takes a step in"), std::string::npos);
   Weights behind = run.before;
   for (auto& [name, values] : behind) {
@@ -172,7 +171,7 @@ TEST(DoctorMovement, AveragesThatStayedBehindAreNamed) {
   }
   EXPECT_TRUE(says(run.average(behind, 0.99999), "have come 30.0 % of the way"));
   EXPECT_NE(run.average(behind, 0.99999).hint.find("remembers 100000 steps"), std::string::npos);
-  EXPECT_EQ(run.average(behind, 0.99999).verdict, Verdict::warn);
+  EXPECT_EQ(run.average(behind, 0.99999).verdict, CheckOutcome::warn);
 }
 
 // Tokens of which each mostly has one of three successors, and the same shuffled and read backwards.
@@ -192,8 +191,8 @@ TEST(DoctorOrder, RandomAndReversedTokensAreNamed) {
     return pieces;
   };
   const auto training = text(), validation = text();
-  EXPECT_EQ(judge_order(pair_order(training, validation)).verdict, Verdict::pass);
-  EXPECT_EQ(judge_order(pair_order(training, {})).verdict, Verdict::pass);
+  EXPECT_EQ(judge_order(pair_order(training, validation)).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_order(pair_order(training, {})).verdict, CheckOutcome::pass);
   auto backwards = training;
   std::ranges::reverse(backwards[0]);
   EXPECT_TRUE(
@@ -207,7 +206,7 @@ TEST(DoctorOrder, RandomAndReversedTokensAreNamed) {
   EXPECT_TRUE(says(judge_order(pair_order(shuffled, {})), "says nothing about the next one"));
   auto few = random;
   few[0].resize(3000);
-  EXPECT_EQ(judge_order(pair_order(few, {})).verdict, Verdict::pass) << "too few to say";
+  EXPECT_EQ(judge_order(pair_order(few, {})).verdict, CheckOutcome::pass) << "too few to say";
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <mulligan/cpu_kernel.hpp>
 
-#include "plugins/backends/common/shapes/attention.h"
-#include "plugins/backends/common/shapes/cross_entropy.h"
-#include "plugins/backends/common/shapes/qk_norm_rope.h"
-#include "plugins/backends/common/shapes/row_bias.h"
-#include "plugins/backends/common/shapes/silu_gate.h"
-#include "plugins/backends/common/shapes/weighted_rms_norm.h"
+#include "plugins/kernels/attention/signature.h"
+#include "plugins/kernels/cross_entropy/signature.h"
+#include "plugins/kernels/qk_norm_rope/signature.h"
+#include "plugins/kernels/row_bias/signature.h"
+#include "plugins/kernels/silu_gate/signature.h"
+#include "plugins/kernels/weighted_rms_norm/signature.h"
 #include "tests/support/plugins.h"
 #include "tools/doctor/parity.h"
 
@@ -180,10 +180,10 @@ void check_fault(const std::string& tap) {
   static const mlg_kernel sound = sdk::cpu_kernel<Kernel<Fault::none>>(),
                           faulty = sdk::cpu_kernel<Kernel<fault>>();
   const ParityReport healthy = compare(sound);
-  EXPECT_EQ(judge_parity(healthy, "cpu").verdict, Verdict::pass) << parity_text(healthy);
+  EXPECT_EQ(judge_parity(healthy, "cpu").verdict, CheckOutcome::pass) << parity_text(healthy);
   const ParityReport sick = compare(faulty);
   const Finding finding = judge_parity(sick, "cpu");
-  EXPECT_EQ(finding.verdict, Verdict::fail) << parity_text(sick);
+  EXPECT_EQ(finding.verdict, CheckOutcome::fail) << parity_text(sick);
   EXPECT_NE(finding.message.find("first diverging op: " + tap + " (" + Kernel<fault>::name + ")"),
             std::string::npos)
       << finding.message;

@@ -58,7 +58,7 @@ TEST(DoctorParity, HealthyBackendsAgree) {
     const auto tested = emulated();
     const ParityReport report = compare(model, *tested);
     const Finding finding = judge_parity(report, "cpu");
-    EXPECT_EQ(finding.verdict, Verdict::pass) << finding.message << "\n" << parity_text(report);
+    EXPECT_EQ(finding.verdict, CheckOutcome::pass) << finding.message << "\n" << parity_text(report);
     EXPECT_FALSE(report.first.has_value());
     EXPECT_NEAR(report.loss, report.reference_loss, 1e-4);
     EXPECT_TRUE(names(report, "logits"));
@@ -81,7 +81,7 @@ TEST(DoctorParity, TheSameBackendIsTheSameBitForBit) {
 TEST(DoctorParity, Bf16IsWithinItsToleranceAndNotEqual) {
   const auto tested = make_cpu_backend(1);
   const ParityReport report = compare(qwen2(), *tested, MLG_BF16);
-  EXPECT_EQ(judge_parity(report, "cpu").verdict, Verdict::pass) << judge_parity(report, "cpu").message;
+  EXPECT_EQ(judge_parity(report, "cpu").verdict, CheckOutcome::pass) << judge_parity(report, "cpu").message;
   EXPECT_GT(report.taps.back().difference, 0);
 }
 
@@ -189,7 +189,7 @@ TEST_F(DumpTest, ItsOwnValuesAgree) {
     with_targets_ = targets;
     for (const bool inject : {false, true}) {
       const ParityReport report = compare(random_weights(), inject);
-      EXPECT_EQ(judge_parity(report, "a file").verdict, Verdict::pass)
+      EXPECT_EQ(judge_parity(report, "a file").verdict, CheckOutcome::pass)
           << judge_parity(report, "a file").message;
       EXPECT_GE(report.taps.size(), 30u);
       EXPECT_EQ(names(report, "nll"), targets);
@@ -219,7 +219,7 @@ TEST_F(DumpTest, AFaultInTheWeightsIsNamedAtItsOp) {
       const ParityReport report = compare(weights, inject);
       EXPECT_EQ(first(report), name) << parity_text(report);
       const Finding finding = judge_parity(report, "a file");
-      EXPECT_EQ(finding.verdict, Verdict::fail);
+      EXPECT_EQ(finding.verdict, CheckOutcome::fail);
       EXPECT_NE(finding.message.find("first diverging op: " + name + " ("), std::string::npos)
           << finding.message;
     }
@@ -289,7 +289,7 @@ TEST(DoctorParity, ThreeLosses) {
   report.loss_of_tested_logits += 0.5;
   EXPECT_NE(judge_parity(report, "cpu").message.find("no op is the cause alone"), std::string::npos);
   report.loss = std::nan("");
-  EXPECT_EQ(judge_parity(report, "cpu").verdict, Verdict::fail);
+  EXPECT_EQ(judge_parity(report, "cpu").verdict, CheckOutcome::fail);
 }
 
 }  // namespace

@@ -49,17 +49,17 @@ Finding only(const MetricsHistory& history, const std::vector<Phase>& phases = k
 TEST(RunDirectory, ARateThatJumpsAtAResumeIsAWarmRestart) {
   MetricsHistory healthy = cosine();
   healthy.resumes = {200};
-  EXPECT_EQ(only(healthy).verdict, Verdict::pass);
+  EXPECT_EQ(only(healthy).verdict, CheckOutcome::pass);
   MetricsHistory jumps = cosine(201);
   jumps.resumes = {200};
   const Finding found = only(jumps);
   EXPECT_EQ(found.id, "D29");
-  EXPECT_EQ(found.verdict, Verdict::fail);
+  EXPECT_EQ(found.verdict, CheckOutcome::fail);
   EXPECT_NE(found.message.find("after step 200, where the run was resumed: this is a warm restart"),
             std::string::npos)
       << found.message;
   jumps.restarts = {{200, "all", 1, 1.0}};  // a schedule with cycles says so
-  EXPECT_EQ(only(jumps).verdict, Verdict::pass);
+  EXPECT_EQ(only(jumps).verdict, CheckOutcome::pass);
 }
 
 // A rate that rises all the time rises at a resume, too.
@@ -67,7 +67,7 @@ TEST(RunDirectory, AResumeWithinAWarmUpIsNoJump) {
   MetricsHistory history = cosine();
   for (StepRecord& record : history.steps) record.lr = {{"all", 1e-3 * static_cast<double>(record.step)}};
   history.resumes = {15, 100};
-  EXPECT_EQ(only(history).verdict, Verdict::pass);
+  EXPECT_EQ(only(history).verdict, CheckOutcome::pass);
 }
 
 TEST(RunDirectory, ASwitchOfPhasesIsDeclaredByItsPolicyOrFactor) {
@@ -83,14 +83,14 @@ TEST(RunDirectory, ASwitchOfPhasesIsDeclaredByItsPolicyOrFactor) {
     return only(history, phases_of({{"anchor", LrPolicy::independent, before}, {"main", policy, after}}));
   };
   const Finding undeclared = judged(LrPolicy::continued, 1, 1);
-  EXPECT_EQ(undeclared.verdict, Verdict::fail);
+  EXPECT_EQ(undeclared.verdict, CheckOutcome::fail);
   EXPECT_NE(undeclared.message.find("from 0.01 to 0.9 after step 100, where phase 'main' begins"),
             std::string::npos)
       << undeclared.message;
-  EXPECT_EQ(judged(LrPolicy::rejoin, 1, 1).verdict, Verdict::pass);
-  EXPECT_EQ(judged(LrPolicy::independent, 1, 1).verdict, Verdict::pass);
-  EXPECT_EQ(judged(LrPolicy::continued, 0.01, 0.9).verdict, Verdict::pass) << "the phases' factors";
-  EXPECT_EQ(judged(LrPolicy::continued, 1, 0.9).verdict, Verdict::fail);
+  EXPECT_EQ(judged(LrPolicy::rejoin, 1, 1).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judged(LrPolicy::independent, 1, 1).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judged(LrPolicy::continued, 0.01, 0.9).verdict, CheckOutcome::pass) << "the phases' factors";
+  EXPECT_EQ(judged(LrPolicy::continued, 1, 0.9).verdict, CheckOutcome::fail);
 }
 
 TEST(RunDirectory, ARateThatIsNoNumberFails) {
@@ -99,7 +99,7 @@ TEST(RunDirectory, ARateThatIsNoNumberFails) {
     if (record.step > 200) record.lr = {{"all", std::nan("")}};
   }
   history.resumes = {200};
-  EXPECT_EQ(only(history).verdict, Verdict::fail);
+  EXPECT_EQ(only(history).verdict, CheckOutcome::fail);
 }
 
 void write(const std::filesystem::path& file, const std::string& text) {
@@ -117,12 +117,12 @@ TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
                     "threshold": "h", "message": "no better than guessing", "hint": "look"}]}})");
   std::vector<Finding> findings = examine_run_directory(folder.path(), config);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].verdict, Verdict::fail);
+  EXPECT_EQ(findings[0].verdict, CheckOutcome::fail);
   EXPECT_EQ(findings[0].message, "no better than guessing");
   write(result, R"({"steps": 3})");
   findings = examine_run_directory(folder.path(), config);
   ASSERT_EQ(findings.size(), 6u);
-  for (const Finding& f : findings) EXPECT_EQ(f.verdict, Verdict::skip) << f.id;
+  for (const Finding& f : findings) EXPECT_EQ(f.verdict, CheckOutcome::skip) << f.id;
   for (const char* damaged :
        {"[1, 2]", R"({"doctor": 3})", R"({"doctor": {"findings": [{"id": "D26"}]}})",
         R"({"doctor": {"findings": [{"id": "D26", "title": "t", "verdict": "FINE", "measured": "",

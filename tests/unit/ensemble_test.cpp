@@ -13,7 +13,7 @@
 #include "framework/core/sha256.h"
 #include "framework/plugin/ensemble.h"
 #include "framework/plugin/plugin_threads.h"
-#include "lab/ensemble/average.h"
+#include "lab/ensemble/members.h"
 #include "lab/ensemble/score_ensemble.h"
 #include "plugins/ensembles/stochastic_rounding/rounding.h"
 #include "tests/support/plugins.h"

@@ -7,7 +7,6 @@
 
 #include "framework/artifact/code_coder.h"
 #include "framework/artifact/rans.h"
-#include "framework/artifact/symbol_table.h"
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
 

@@ -1,5 +1,5 @@
 // Choosing a token from logits, and text that comes in pieces of characters.
-#include "framework/eval/sampling.h"
+#include "framework/eval/generate.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/utf8_stream.h"
+#include "framework/core/utf8.h"
 
 namespace mulligan {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/graph/call_access.h"
-#include "framework/graph/fused_kernel_names.h"
+#include "framework/graph/row_rules.h"
 #include "tests/support/fused_model.h"
 
 namespace mulligan {
@@ -74,8 +74,9 @@ TEST(FusedKernels, AFaultInAnyResultIsSeen) {
   const PluginConfig config = test_plugin_config(plugin, "threads = 2");
   const ModelResult plain = run_model(false, LayerOrderKind::looped, MLG_F32);
   int planted = 0;
-  for (const std::string_view name : fused_core_kernels) {
-    if (name == "symmetric_matmul" || name == "matmul_add") continue;  // of optimisers
+  for (const KernelRows& row : kernel_rows()) {
+    const std::string_view name = row.kernel;
+    if (!row.fused || name == "symmetric_matmul" || name == "matmul_add") continue;  // these of optimisers
     SCOPED_TRACE(name);
     const std::unique_ptr<Backend> sound = make_cpu_backend(1);
     const mlg_kernel* kernel = kernel_of(*sound, name);

@@ -1,6 +1,6 @@
 // The pass that joins what stands between two blocks: which calls it joins and which not, and that the model
 // computes the same with it.
-#include "framework/graph/fuse_residuals.h"
+#include "framework/graph/passes.h"
 
 #include <gtest/gtest.h>
 
@@ -8,14 +8,14 @@
 #include <cmath>
 #include <map>
 
-#include "framework/core/philox.h"
 #include "framework/graph/graph_recorder.h"
-#include "framework/graph/ops/add.h"
-#include "framework/graph/ops/lane_merge.h"
-#include "framework/graph/ops/residual_mix_norm.h"
-#include "framework/graph/ops/rms_norm.h"
-#include "framework/graph/ops/scaled_add_norm.h"
-#include "framework/graph/ops/skip_merge.h"
+#include "plugins/kernels/axpby/op.h"
+#include "plugins/kernels/lane_merge/op.h"
+#include "plugins/kernels/residual_mix_norm/op.h"
+#include "plugins/kernels/rms_norm/op.h"
+#include "plugins/kernels/scaled_add_norm/op.h"
+#include "plugins/kernels/skip_merge/op.h"
+#include "tests/support/built_graph.h"
 #include "tests/support/fused_model.h"
 #include "tests/support/model_runner.h"
 
@@ -25,14 +25,9 @@ namespace {
 const TensorType rows(MLG_F32, {6, 8}), vector_type(MLG_F32, {8}), mix_type(MLG_F32, {2, 8});
 const double eps = 1e-6;
 
-Backend& cpu() {
-  static const std::unique_ptr<Backend> backend = make_cpu_backend(1);
-  return *backend;
-}
-
 // A graph of ops between external tensors.
-struct Built {
-  explicit Built(bool differentiate = false) : tape(graph, differentiate) {}
+struct Built : BuiltGraph {
+  using BuiltGraph::BuiltGraph;
 
   Value in(const char* name) { return graph.external(name, rows); }
   Value vector(const char* name) { return graph.external(name, vector_type); }
@@ -43,46 +38,12 @@ struct Built {
   ops::MixedResidual mix(Value x) {
     return ops::residual_mix_norm(tape, x, in("x0"), graph.external("mix", mix_type), 0.5, eps, true);
   }
-  void read(Value value, const char* to) { graph.call("cast", {value, graph.external(to, rows)}); }
   void watch(const char* name, const TensorType& type) {
     tape.watch(graph.external(name, type), graph.external(std::string("d") + name, type));
   }
   std::size_t fuse(std::size_t split = 0) { return fuse_residuals(graph, CallAccess(cpu()), split); }
-  std::vector<std::string> kernels() const {
-    std::vector<std::string> names;
-    for (const Call& call : graph.calls()) names.push_back(call.kernel);
-    return names;
-  }
-  const Call& only(const std::string& kernel) const {
-    const auto found = std::ranges::find(graph.calls(), kernel, &Call::kernel);
-    if (found == graph.calls().end()) throw std::logic_error("no " + kernel);
-    return *found;
-  }
-
-  Graph graph;
-  Tape tape;
 };
-using Kernels = std::vector<std::string>;
 constexpr std::size_t sum_argument = 8, merged_argument = 9;
-
-// Runs a graph on the cpu backend with random externals and returns all of them.
-std::map<std::string, std::vector<float>> run(Graph graph) {
-  TensorStore store(cpu());
-  store.create_externals(graph);
-  for (const std::string& name : store.names()) {
-    std::vector<float> values(static_cast<std::size_t>(store.type(name).elements()));
-    const PhiloxStream noise(3, name);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(noise.normal(i));
-    store.upload(name, values);
-  }
-  Program program(cpu(), std::move(graph), "test");
-  SharedArena arena(cpu());
-  arena.bind({&program}, store);
-  program.run();
-  std::map<std::string, std::vector<float>> result;
-  for (const std::string& name : store.names()) result[name] = store.download_as<float>(name);
-  return result;
-}
 
 TEST(FuseResiduals, AnAdditionAndTheNextBlocksNormBecomeOneCall) {
   Built built;

@@ -7,12 +7,12 @@
 #include <random>
 
 #include "framework/graph/graph_recorder.h"
-#include "framework/graph/memory_plan.h"
-#include "framework/graph/ops/concat_rows.h"
-#include "framework/graph/ops/linear.h"
-#include "framework/graph/ops/rms_norm.h"
-#include "framework/graph/ops/scaled_add_norm.h"
+#include "framework/graph/program.h"
 #include "framework/graph/tape.h"
+#include "plugins/kernels/concat_rows/op.h"
+#include "plugins/kernels/matmul/op.h"
+#include "plugins/kernels/rms_norm/op.h"
+#include "plugins/kernels/scaled_add_norm/op.h"
 
 namespace mulligan {
 namespace {

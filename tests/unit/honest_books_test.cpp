@@ -11,7 +11,7 @@
 #include "framework/core/sealed_json.h"
 #include "framework/plugin/build_plugins.h"
 #include "framework/run/run_ledger.h"
-#include "framework/train/first_steps.h"
+#include "framework/train/strict_guards.h"
 #include "tests/support/scratch_folder.h"
 
 namespace mulligan {

@@ -3,7 +3,6 @@
 
 #include <csignal>
 
-#include "launch/launcher/core_shares.h"
 #include "launch/launcher/launch_plan.h"
 #include "launch/launcher/node_group.h"
 #include "launch/launcher/outcome.h"

@@ -148,8 +148,8 @@ TEST(PluginCheck, TheHiddenStatesGradientIsComparedToo) {
 TEST(PluginCheck, EveryShippedPluginPasses) {
   PluginHost& host = test_plugin_host();
   int plugins = 0;
-  for (const PluginHost::Finding& finding : host.findings()) {
-    for (const PluginFile& file : finding.files) {
+  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
+    for (const PluginFile& file : searched.files) {
       // The cuda backend needs a device for its configuration, nccl one at all; they have tests of their own.
       if (!file.problem.empty() || file.marker->name == "cuda" || file.marker->name == "nccl") continue;
       std::vector<std::string> keys;

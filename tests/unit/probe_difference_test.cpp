@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "lab/probe/comparisons.h"
 #include "lab/probe/probe_text.h"
 
 #include <cmath>

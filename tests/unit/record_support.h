@@ -77,6 +77,8 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.overlap = TextOverlap{};
   s.overlap->similar = 0.0005;
   s.overlap->passages = s.overlap->training_passages = 1000;
+  s.overlap->pieces = 0.0078125;
+  s.overlap->pieces_passages = 128;
   s.overlap->validation_tokens = s.overlap->validation_read = 150'000;
   s.overlap->training_tokens = s.overlap->training_read = 5'000'000;
   s.data = {sha256_hex("training"), sha256_hex("validation"), sha256_hex("tokenizer")};

@@ -13,15 +13,15 @@ namespace mulligan::record {
 namespace {
 
 namespace fs = std::filesystem;
+using doctor::CheckOutcome;
 using doctor::Finding;
-using doctor::Verdict;
 using mulligan::testing::ScratchFolder;
 
 // Ids of the checks that fail, blanks between.
 std::string failed(const fs::path& folder) {
   std::string ids;
   for (const Finding& finding : verify_submission(folder)) {
-    if (finding.verdict == Verdict::fail) ids += (ids.empty() ? "" : " ") + finding.id;
+    if (finding.verdict == CheckOutcome::fail) ids += (ids.empty() ? "" : " ") + finding.id;
   }
   return ids;
 }
@@ -61,7 +61,7 @@ TEST_F(VerifyRecord, ASoundFolderPassesEveryCheck) {
   const std::vector<Finding> findings = verify_submission(folder());
   EXPECT_EQ(findings.size(), 14U);
   for (const Finding& finding : findings)
-    EXPECT_EQ(finding.verdict, Verdict::pass) << finding.id << ": " << finding.message;
+    EXPECT_EQ(finding.verdict, CheckOutcome::pass) << finding.id << ": " << finding.message;
   EXPECT_EQ(refused_with(folder()), 0);
 }
 
@@ -204,6 +204,17 @@ TEST_F(VerifyRecord, DataThatNobodyStates) {
     write_file_atomically(file(result.log),
                           testing::sample_log(result) + testing::sample_summary(submission_, result));
   sum_again();
+  EXPECT_EQ(failed(folder()), "");
+}
+
+TEST_F(VerifyRecord, ADateThatIsNoDayUntilNow) {
+  for (const char* date : {"2999-99-99", "2026-02-30", "2999-01-01", "soon", "2026-1-01"}) {
+    submission_.date = date;
+    restate();
+    EXPECT_EQ(failed(folder()), "R01") << date;
+  }
+  submission_.date = "2026-02-28";
+  restate();
   EXPECT_EQ(failed(folder()), "");
 }
 
@@ -473,11 +484,12 @@ TEST_F(VerifyOthers, IsCheckedAsFarAsItGoes) {
   EXPECT_EQ(failed(scratch_.path()), "");
   std::string skipped;
   for (const Finding& finding : verify_submission(scratch_.path())) {
-    if (finding.verdict != Verdict::skip) continue;
+    if (finding.verdict != CheckOutcome::skip) continue;
     skipped += finding.id + " ";
     EXPECT_FALSE(finding.message.empty());
   }
-  EXPECT_EQ(verify_submission(scratch_.path() / "")[3].verdict, Verdict::pass);  // a separator at its end
+  EXPECT_EQ(verify_submission(scratch_.path() / "")[3].verdict,
+            CheckOutcome::pass);                       // a separator at its end
   EXPECT_EQ(skipped, "R07 R09 R10 R11 R12 R13 R14 ");  // no claims of seconds, packed code, sums, statistics
 }
 
@@ -518,8 +530,8 @@ TEST_F(VerifyOthers, WhatIsMissingOfTheFormIsAWarning) {
   testing::edit(scratch_ / "submission.json", R"("github_id":"a",)", "");
   std::string warned;
   for (const Finding& finding : verify_submission(scratch_.path())) {
-    EXPECT_NE(finding.verdict, Verdict::fail) << finding.id << ": " << finding.message;
-    if (finding.verdict == Verdict::warn) warned += finding.id + " ";
+    EXPECT_NE(finding.verdict, CheckOutcome::fail) << finding.id << ": " << finding.message;
+    if (finding.verdict == CheckOutcome::warn) warned += finding.id + " ";
   }
   EXPECT_EQ(warned, "R01 R04 ");
   EXPECT_EQ(refused_with(scratch_.path()), 0);

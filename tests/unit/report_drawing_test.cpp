@@ -8,11 +8,9 @@
 #include "tests/support/xml_check.h"
 #include "tools/report_page/axis.h"
 #include "tools/report_page/bar_chart.h"
-#include "tools/report_page/curve.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/line_chart.h"
 #include "tools/report_page/page.h"
-#include "tools/report_page/units.h"
 
 namespace mulligan::report {
 namespace {

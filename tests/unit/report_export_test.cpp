@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/report/scalars.h"
+#include "framework/report/metrics_reader.h"
 #include "framework/report/tensorboard.h"
 
 namespace mulligan {

@@ -4,8 +4,8 @@
 #include "framework/core/file.h"
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_log.h"
-#include "framework/report/samples_file.h"
 #include "framework/report/tensorboard.h"
+#include "framework/report/trials.h"
 #include "tests/support/scratch_folder.h"
 
 namespace mulligan {

@@ -11,7 +11,6 @@
 #include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
 #include "tools/report_page/comparison.h"
-#include "tools/report_page/comparison_tables.h"
 #include "tools/report_page/run_curves.h"
 #include "tools/report_page/run_observations.h"
 #include "tools/report_page/write_report.h"

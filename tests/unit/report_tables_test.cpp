@@ -8,7 +8,6 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/support/xml_check.h"
-#include "tools/report_page/markdown.h"
 #include "tools/stats/markdown_table.h"
 
 namespace mulligan::report {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "framework/core/file.h"
-#include "framework/core/temporary_name.h"
+#include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/run_files.h"
 #include "tests/unit/checkpoint_support.h"

@@ -1,5 +1,5 @@
 // Families of tests, agreement counts, effect sizes and power against published numbers and counts by hand.
-#include "tools/stats/many_tests.h"
+#include "tools/stats/t_tests.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Permutation tests against counts by hand, bootstrap intervals against what they promise.
-#include "tools/stats/permutation.h"
+#include "tools/stats/resampling.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "framework/core/philox.h"
-#include "tools/stats/bootstrap.h"
 
 namespace mulligan::stats {
 namespace {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "framework/step/gradient_noise.h"
-#include "framework/step/rewarm.h"
 
 namespace mulligan {
 namespace {

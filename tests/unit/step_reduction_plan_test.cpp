@@ -1,5 +1,5 @@
 // In which parts gradients are summed over ranks, and when in a backward pass each is complete.
-#include "framework/step/reduction_plan.h"
+#include "framework/step/update_units.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/data/message_fields.h"
+#include "framework/data/exact_encoding.h"
 #include "tools/prepare/tokenizer_training.h"
 
 namespace mulligan {

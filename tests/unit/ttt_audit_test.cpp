@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "framework/ttt/score_floor.h"
-#include "framework/ttt/suffix_check.h"
+#include "framework/ttt/causality.h"
+#include "framework/ttt/score_book.h"
 
 namespace mulligan {
 namespace {

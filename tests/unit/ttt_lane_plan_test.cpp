@@ -1,5 +1,5 @@
 // Which lane scores which batch, and when all meet: the record's pauses, one lane's, and the numbers of draws.
-#include "framework/ttt/lane_plan.h"
+#include "framework/ttt/document_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "framework/ttt/audit_log.h"
+#include "framework/ttt/ttt_outputs.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan {
@@ -77,9 +77,9 @@ std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from,
 }
 
 // Trains on a chunk before its scores are final.
-class OutOfOrderRun : public TttRun {
+class OutOfOrderRun : public TttScorer {
  public:
-  using TttRun::TttRun;
+  using TttScorer::TttScorer;
 
  protected:
   void take_turn(Turn& turn) override {
@@ -108,7 +108,7 @@ class BrokenRun : public OutOfOrderRun {
 TEST(TttLegality, LaterTokensMoveNoEarlierScore) {
   // In the middle of a chunk, at its start, in the first chunk; in the longest and in a short document.
   for (const auto& [document, from] : {std::pair{2, 13}, {2, 10}, {7, 3}, {1, 8}}) {
-    EXPECT_EQ(moved_by_later_tokens<TttRun>(document, from), std::vector<std::size_t>{})
+    EXPECT_EQ(moved_by_later_tokens<TttScorer>(document, from), std::vector<std::size_t>{})
         << "document " << document << " changed from " << from;
   }
 }
@@ -144,14 +144,14 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
       reference[static_cast<std::size_t>(document.start + i)] = -1000.0F;
   }
   Fallbacks seen;
-  losses_of<TttRun>(tokens, config, &seen, 0.02, reference);
+  losses_of<TttScorer>(tokens, config, &seen, 0.02, reference);
   EXPECT_EQ(seen.collapsed_after, 1);
   EXPECT_TRUE(seen.fell_back);
   EXPECT_GT(seen.updates_before, 0);
   EXPECT_EQ(seen.updates_after, 0);
   for (const std::size_t queue : {0, 1, 2}) {
     const int document = plan.queue[queue].batch.documents.front();
-    EXPECT_EQ(moved_by_later_tokens<TttRun>(document, 3, config, reference), std::vector<std::size_t>{})
+    EXPECT_EQ(moved_by_later_tokens<TttScorer>(document, 3, config, reference), std::vector<std::size_t>{})
         << "document " << document;
   }
 }
@@ -163,11 +163,11 @@ TEST(TttLegality, WithoutACollapseNothingFallsBack) {
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   const std::vector<float> reference(tokens.size(), 20.0F);
   Fallbacks seen;
-  const std::vector<float> losses = losses_of<TttRun>(tokens, config, &seen, 0.02, reference);
+  const std::vector<float> losses = losses_of<TttScorer>(tokens, config, &seen, 0.02, reference);
   EXPECT_EQ(seen.collapsed_after, -1);
   EXPECT_FALSE(seen.fell_back);
   config.on_collapse = OnCollapse::off;
-  EXPECT_EQ(losses, losses_of<TttRun>(tokens, config, nullptr, 0.02, reference));
+  EXPECT_EQ(losses, losses_of<TttScorer>(tokens, config, nullptr, 0.02, reference));
 }
 
 TEST(TttLegality, TheStateMachineRefusesToRevealBeforeBooking) {
@@ -251,7 +251,7 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   TttConfig config = tiny_config();
   config.prefix_documents = 0;
-  const std::vector<float> losses = losses_of<TttRun>(tokens, config, nullptr, 0.0);
+  const std::vector<float> losses = losses_of<TttScorer>(tokens, config, nullptr, 0.0);
 
   TttRunner runner(tiny_options());
   runner.set_random_parameters(3);
@@ -312,7 +312,7 @@ TEST(TttLegality, TheAuditLogTellsTheOrder) {
       std::filesystem::temp_directory_path() / fmt::format("mulligan_audit_{}.jsonl", ::getpid());
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   AuditLog audit(path, nullptr);
-  losses_of<TttRun>(tokens, tiny_config(), &audit);
+  losses_of<TttScorer>(tokens, tiny_config(), &audit);
   std::ifstream file(path);
   std::map<std::pair<int, int>, std::string> chunks;  // (document, chunk) -> last event
   int sequence = 0, updates = 0, phases = 0;

@@ -18,7 +18,7 @@ std::string refusal(const std::string& how) {
   const TttSetup setup = runner.setup(config);
   const std::vector<std::uint16_t> tokens = made_up_stream({9, 14, 31, 7, 22});
   try {
-    TttRun run(runner.model(), setup, {tokens, 1, nullptr, {}});
+    TttScorer run(runner.model(), setup, {tokens, 1, nullptr, {}});
     EXPECT_EQ(run.run().sums.tokens, tokens.size() - 1);
   } catch (const Error& error) {
     return error.what();

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_scorer.h"
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
 
@@ -57,7 +57,7 @@ Outcome run_rank(const Options& options, Communicator* communicator) {
   }
   Events events;
   const bool first = !communicator || communicator->rank() == 0;
-  TttRun run(runner.model(), setup, {tokens, 1, nullptr, options.reference}, first ? &events : nullptr);
+  TttScorer run(runner.model(), setup, {tokens, 1, nullptr, options.reference}, first ? &events : nullptr);
   Outcome outcome{run.run(), {}, {}, {}};
   outcome.losses = run.book().losses();
   outcome.events = events.lines;
@@ -183,15 +183,15 @@ TEST(TttRanks, TheFallbackIsDecidedAtAMeeting) {
 }
 
 // A rank whose scores must not be used ends the run on all of them, with its reason.
-class Peeking : public TttRun {
+class Peeking : public TttScorer {
  public:
-  using TttRun::TttRun;
+  using TttScorer::TttScorer;
   bool peeks = false;
 
  protected:
   void take_turn(Turn& turn) override {
     if (peeks) throw VoidRun("a score has read a later token");
-    TttRun::take_turn(turn);
+    TttScorer::take_turn(turn);
   }
 };
 

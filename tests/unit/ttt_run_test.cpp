@@ -1,6 +1,6 @@
 // Test-time training as a whole on a tiny model: determinism, what is reported, the collapse detector, chunk
 // sizes by length, bf16, and refusals.
-#include "framework/ttt/ttt_run.h"
+#include "framework/ttt/ttt_scorer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,8 +13,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
-#include "framework/ttt/ttt_metrics.h"
-#include "framework/ttt/ttt_text.h"
+#include "framework/ttt/ttt_outputs.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/ttt_world.h"
 
@@ -34,7 +33,7 @@ Outcome run(const TttRunner::Options& options, const TttConfig& config, std::vec
   runner.set_random_parameters(3);
   refresh_copies(runner.model().store, runner.model().layouts);
   const TttSetup setup = runner.setup(config);
-  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, reference});
+  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, reference});
   Outcome outcome{ttt.run(), std::vector<float>(tokens.size())};
   for (std::size_t i = 1; i < tokens.size(); ++i)
     outcome.losses[i] = ttt.book().loss(static_cast<std::int64_t>(i));
@@ -54,7 +53,7 @@ TEST(TttRunDeathTest, ASignalEndsTheBuildingOfItsPrograms) {
     const TttConfig config = tiny_config();
     const TttSetup setup = runner.setup(config);
     try {
-      TttRun(runner.model(), setup, {tokens, 1, nullptr, {}});
+      TttScorer(runner.model(), setup, {tokens, 1, nullptr, {}});
     } catch (const Error& error) {
       _exit(error.code() == ExitCode::interrupted ? 7 : 1);
     }
@@ -63,14 +62,14 @@ TEST(TttRunDeathTest, ASignalEndsTheBuildingOfItsPrograms) {
   EXPECT_EXIT(build_when_stopped(), ::testing::ExitedWithCode(7), "");
 }
 
-TEST(TttRun, TheSameRunTwiceGivesTheSameBits) {
+TEST(TttScorer, TheSameRunTwiceGivesTheSameBits) {
   EXPECT_EQ(run(tiny_options(), tiny_config()).losses, run(tiny_options(), tiny_config()).losses);
 }
 
 // The adapters of a batch do not depend on which documents share it, so a document scores the same in a batch
 // of another size as long as its adapters start the same: here in the first batch, where they are drawn
 // element by element.
-TEST(TttRun, DrawsDoNotDependOnTheBatchSize) {
+TEST(TttScorer, DrawsDoNotDependOnTheBatchSize) {
   const PhiloxDraws draws(9);
   AdapterTensor tensor;
   tensor.name = "q/0/A";
@@ -97,7 +96,7 @@ class CountingDraws : public PhiloxDraws {
 };
 
 // The backend draws, from keys of 16 bytes, what the host would.
-TEST(TttRun, TheBackendDrawsTheAdaptersFirstValues) {
+TEST(TttScorer, TheBackendDrawsTheAdaptersFirstValues) {
   const auto draws = std::make_shared<CountingDraws>(7);
   TttRunner::Options options = tiny_options();
   options.draws = draws;
@@ -105,7 +104,7 @@ TEST(TttRun, TheBackendDrawsTheAdaptersFirstValues) {
   const TttConfig config = tiny_config();
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   const TttSetup setup = runner.setup(config);
-  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
   AdapterSet& set = ttt.adapters(3);
   set.create(2);
   EXPECT_EQ(draws->drawn, 0u);
@@ -124,7 +123,7 @@ TEST(TttRun, TheBackendDrawsTheAdaptersFirstValues) {
 }
 
 // Chunks of two rows in steps of up to 32 make programs of two rows, and train as steps of two do.
-TEST(TttRun, BaseProgramsAreNoLargerThanAChunk) {
+TEST(TttScorer, BaseProgramsAreNoLargerThanAChunk) {
   std::vector<std::vector<float>> trained;
   for (const int batch_rows : {2, 32}) {
     TttRunner::Options options = tiny_options();
@@ -135,7 +134,7 @@ TEST(TttRun, BaseProgramsAreNoLargerThanAChunk) {
     const TttConfig config = tiny_config();
     const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
     const TttSetup setup = runner.setup(config);
-    TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+    TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
     for (const char* tensor :
          {"ttt/base/tokens", "ttt/base/targets", "ttt/base/weights", "ttt/base/token_loss"})
       EXPECT_EQ(runner.store().type(tensor).elements(), 16) << tensor;
@@ -145,7 +144,7 @@ TEST(TttRun, BaseProgramsAreNoLargerThanAChunk) {
   EXPECT_EQ(trained[0], trained[1]);
 }
 
-TEST(TttRun, ReportsEveryBatchPhaseAndLength) {
+TEST(TttScorer, ReportsEveryBatchPhaseAndLength) {
   const Outcome outcome = run(tiny_options(), tiny_config());
   const TttReport& report = outcome.report;
   EXPECT_EQ(report.documents, static_cast<std::int64_t>(kLengths.size()));
@@ -179,7 +178,7 @@ TEST(TttRun, ReportsEveryBatchPhaseAndLength) {
 }
 
 // With warm start A is carried over; without it every batch starts from new draws of the same size.
-TEST(TttRun, AWarmStartDriftsFurtherThanAFreshOne) {
+TEST(TttScorer, AWarmStartDriftsFurtherThanAFreshOne) {
   TttRunner::Options warm = tiny_options(),
                      fresh = tiny_options("rank = 3\nalpha = 6.0\nwarm_start_a = false");
   warm.optimizer_keys = fresh.optimizer_keys = "beta1 = 0.0\nbeta2 = 0.999\neps = 1e-10\nweight_decay = 0.1";
@@ -190,7 +189,7 @@ TEST(TttRun, AWarmStartDriftsFurtherThanAFreshOne) {
   EXPECT_GT(of_warm, 1.3 * of_fresh);
 }
 
-TEST(TttRun, TheCollapseIsSeenAndFallsBack) {
+TEST(TttScorer, TheCollapseIsSeenAndFallsBack) {
   TttConfig config = tiny_config();
   config.prefix_documents = 0;
   const std::size_t tokens = made_up_stream(kLengths).size();
@@ -225,7 +224,7 @@ TEST(TttRun, TheCollapseIsSeenAndFallsBack) {
   }
 }
 
-TEST(TttRun, ChunkSizesFollowTheLongestDocument) {
+TEST(TttScorer, ChunkSizesFollowTheLongestDocument) {
   TttConfig config = tiny_config();
   config.chunk_limits = {10, 20};
   config.chunk_sizes = {2, 4};
@@ -239,7 +238,7 @@ TEST(TttRun, ChunkSizesFollowTheLongestDocument) {
   EXPECT_EQ(run(tiny_options(), config).report.sums.tokens, made_up_stream(kLengths).size() - 1);
 }
 
-TEST(TttRun, Bf16ScoresAreNearF32) {
+TEST(TttScorer, Bf16ScoresAreNearF32) {
   TttRunner::Options options = tiny_options();
   const Outcome exact = run(options, tiny_config());
   options.compute = MLG_BF16;
@@ -248,7 +247,7 @@ TEST(TttRun, Bf16ScoresAreNearF32) {
   EXPECT_NEAR(exact.report.sums.mean_loss_nats(), rounded.report.sums.mean_loss_nats(), 0.05);
 }
 
-TEST(TttRun, WindowsOfOneTokenAndDocumentsOfTwo) {
+TEST(TttScorer, WindowsOfOneTokenAndDocumentsOfTwo) {
   TttConfig config = tiny_config();
   config.chunk_tokens = config.context_tokens = 1;
   const std::vector<std::uint16_t> tokens = {1, 5, 1, 6, 7, 1};
@@ -256,11 +255,11 @@ TEST(TttRun, WindowsOfOneTokenAndDocumentsOfTwo) {
   runner.set_random_parameters(3);
   config.prefix_documents = 0;
   const TttSetup setup = runner.setup(config);
-  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
   EXPECT_EQ(ttt.run().sums.tokens, 5u);
 }
 
-TEST(TttRun, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
+TEST(TttScorer, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
   TttRunner runner(tiny_options());
   const TttConfig config = tiny_config();
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
@@ -275,7 +274,7 @@ TEST(TttRun, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
                          row_tokens,
                          *runner.options().draws};
     try {
-      TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+      TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
     } catch (const Error& error) {
       return error.what();
     }
@@ -307,7 +306,7 @@ TEST(TttMetrics, KeepsWhatIsNotOfTestTimeTraining) {
   EXPECT_EQ(read_file(file), damaged);
 }
 
-TEST(TttRun, RefusesAStreamWithoutDocuments) {
+TEST(TttScorer, RefusesAStreamWithoutDocuments) {
   const std::vector<std::uint16_t> tokens = {5, 6, 7, 8};
   EXPECT_THROW(plan_documents(tokens, 1, tiny_config()), Error);
 }

@@ -21,7 +21,7 @@ std::string outcome(const TttRunner::Options& options, TttChecks* checks = nullp
     runner.set_random_parameters(3);
     const TttConfig config = tiny_config();
     const TttSetup setup = runner.setup(config);
-    TttRun run(runner.model(), setup, {tokens, 1, nullptr, {}});
+    TttScorer run(runner.model(), setup, {tokens, 1, nullptr, {}});
     const TttReport report = run.run();
     EXPECT_EQ(report.sums.tokens, tokens.size() - 1);
     if (checks) *checks = report.checks;
@@ -141,7 +141,8 @@ TEST(TttRowRules, EveryCoreKernelHasARuleThatFitsItsSignature) {
   std::size_t kernels = 0;
   for (std::uint32_t i = 0; const mlg_kernel* kernel = backend->kernel_at(i); ++i, ++kernels) {
     const KernelRows* rows = rows_of_kernel(kernel->name);
-    ASSERT_NE(rows, nullptr) << kernel->name << ": declare it with KernelRules, as framework/graph/ops do";
+    ASSERT_NE(rows, nullptr) << kernel->name
+                             << ": declare it with KernelRules, as plugins/kernels/*/op.cpp do";
     if (rows->rule == RowRule::mixing || rows->rule == RowRule::causal) continue;
     std::string letters(rows->arguments);
     for (char& letter : letters) letter = letter == 'p' ? 'i' : letter;

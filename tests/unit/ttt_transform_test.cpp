@@ -156,7 +156,7 @@ Outcome run(const TttRunner::Options& options, const std::vector<std::uint16_t>&
   refresh_copies(runner.model().store, runner.model().layouts);
   const TttConfig config = tiny_config();
   const TttSetup setup = runner.setup(config);
-  TttRun ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
   if (standings) ttt.at_boundaries([&] { standings->push_back(ttt.standing()); }, {});
   Outcome outcome{ttt.run(from), {}};
   outcome.losses = ttt.book().losses();

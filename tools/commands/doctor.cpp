@@ -32,7 +32,7 @@ struct DoctorArguments {
   bool asked(const char* stage) const { return std::ranges::find(stages, stage) != stages.end(); }
 };
 
-// Stages that need a reference or a source beside the configuration.
+// Stages that need a reference or a source besides the configuration.
 constexpr const char* load_stage = "load";
 constexpr const char* parity_stage = "parity";
 
@@ -58,7 +58,7 @@ std::vector<doctor::Finding> findings_of(const DoctorArguments& arguments, Loade
     add(findings, load_findings(loaded, host, parity.weights, arguments.all_elements));
   // What else reads weights would end with a sentence about the first that is wrong.
   const bool loads = std::ranges::none_of(
-      findings, [](const doctor::Finding& f) { return f.verdict == doctor::Verdict::fail; });
+      findings, [](const doctor::Finding& f) { return f.verdict == doctor::CheckOutcome::fail; });
   doctor::Examination wanted = arguments.examination;
   for (const std::string& stage : arguments.stages) {
     if (stage != load_stage && stage != parity_stage) wanted.stages.push_back(doctor::stage_of(stage));
@@ -99,10 +99,10 @@ void run(const DoctorArguments& arguments) {
   fmt::print("{}", printable(doctor::findings_text(findings), LineBreaks::kept));
   if (!arguments.json.empty())
     write_file_atomically(arguments.json, doctor::findings_json(findings).dump(1) + "\n");
-  if (doctor::worst(findings) == doctor::Verdict::fail)
+  if (doctor::worst(findings) == doctor::CheckOutcome::fail)
     throw run_error("a check of this run failed; see above.");
   const bool skipped =
-      std::ranges::any_of(findings, [](const auto& f) { return f.verdict == doctor::Verdict::skip; });
+      std::ranges::any_of(findings, [](const auto& f) { return f.verdict == doctor::CheckOutcome::skip; });
   if (skipped && !arguments.allow_skip)
     throw config_error("a check of this run could not be made; see above, or allow it with --allow-skip.");
 }

@@ -19,11 +19,11 @@ namespace mulligan {
 namespace {
 
 namespace fs = std::filesystem;
+using doctor::CheckOutcome;
 using doctor::Finding;
-using doctor::Verdict;
 
 Finding not_made(const char* id, const char* title, const char* why, const char* hint) {
-  return {id, title, Verdict::skip, "not made", "", why, hint};
+  return {id, title, CheckOutcome::skip, "not made", "", why, hint};
 }
 
 std::optional<PublishedModel> published_beside(const fs::path& weights, const ModelConfig& model) {
@@ -71,7 +71,7 @@ std::vector<Finding> load_findings(LoadedConfig& loaded, PluginHost& host, const
   findings.push_back(doctor::check_coverage(file, model_parameters(config.model)));
   findings.push_back(doctor::check_architecture(file, config.model, published_beside(path, config.model)));
   std::vector<doctor::LoadedTensor> tensors;
-  if (findings.front().verdict == Verdict::pass) {
+  if (findings.front().verdict == CheckOutcome::pass) {
     resolve_run_plugins(loaded, host, PluginUse::score);
     const RunPlugins plugins = make_backend_plugin(loaded, host);
     if (!plugins.backend->info().computes) {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "framework/core/error.h"
-#include "framework/ttt/ttt_memory.h"
+#include "framework/ttt/ttt_plugins.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/scaling.h"
 

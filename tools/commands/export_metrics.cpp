@@ -11,7 +11,6 @@
 #include "framework/report/console.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
-#include "framework/report/scalars.h"
 #include "framework/report/tensorboard.h"
 #include "tools/report_page/run_record.h"
 

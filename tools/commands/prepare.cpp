@@ -133,7 +133,7 @@ void print_audit(const std::filesystem::path& folder, const Manifest& manifest) 
       find_shards({folder.string()}, DataSplit::train), find_shards({folder.string()}, DataSplit::validation),
       manifest.vocabulary, &tokenizer, budget);
   for (const doctor::Finding& finding : findings) {
-    if (finding.verdict == doctor::Verdict::pass) continue;
+    if (finding.verdict == doctor::CheckOutcome::pass) continue;
     fmt::print("warning: {} ({}); {}\n", printable(finding.message), finding.id, finding.hint);
   }
   fmt::print("audit       {} checks of the tokens, the worst {}\n", findings.size(),

@@ -8,6 +8,7 @@
 
 #include "launch/commands/run_options.h"
 #include "tools/commands/tool_commands.h"
+#include "tools/cost/graph_listing.h"
 #include "tools/cost/prediction.h"
 
 namespace mulligan {
@@ -18,6 +19,7 @@ struct ProfileArguments {
   ProfileOptions profile;
   bool json = false;
   bool predict = false;
+  bool graph = false;
   PredictOptions prediction;
   std::string card = known_cards().front().name;
 };
@@ -26,6 +28,13 @@ void run(ProfileArguments& arguments) {
   require_one_process("profile");
   PluginHost host = arguments.run.plugin_host();
   LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
+  if (arguments.graph) {
+    LoadedConfig plain = load_config(arguments.run.config, arguments.run.overrides);
+    plain.config.run.fused_kernels = false;
+    fmt::print("{}{}", list_micro_step(plain, host, arguments.profile),
+               list_micro_step(loaded, host, arguments.profile));
+    return;
+  }
   if (arguments.predict) {
     arguments.prediction.card = find_card(arguments.card);
     arguments.prediction.profile = arguments.profile;
@@ -56,10 +65,15 @@ void add_profile_command(CLI::App& app) {
   command->add_flag("--json", arguments->json, "Print JSON");
   CLI::Option* predict = command
                              ->add_flag("--predict", arguments->predict,
-                                        "Predict the step on a GPU by arithmetic, beside the least that "
+                                        "Predict the step on a GPU by arithmetic, besides the least that "
                                         "perfect fusion would take; needs "
                                         "neither GPU nor data")
                              ->excludes(steps);
+  command
+      ->add_flag(
+          "--graph", arguments->graph,
+          "Print the calls of a micro-step as the model is written, and after the passes that fuse them")
+      ->excludes(predict);
   command->add_option("--card", arguments->card, "The GPU of the prediction: " + card_names())
       ->needs(predict)
       ->type_name("NAME")

@@ -110,8 +110,7 @@ class Record {
   void make() {
     if (!preloaded_code().empty()) {
       throw config_error(
-          "{}, and what stands before the libraries that the program asks can answer in their place, so "
-          "there would be "
+          "{}, and what stands before the libraries that the program asks can answer in their place, so there would be "
           "no record; start again without it.",
           printable(preloaded_code().front()));
     }
@@ -181,7 +180,7 @@ class Record {
     options_.about.overlap = overlap;
   }
 
-  // All runs of a record are made by one program: what it was built from stands beside them.
+  // All runs of a record are made by one program: what it was built from stands next to them.
   void require_one_program() const {
     const fs::path state = folder_ / "record.json";
     if (fs::exists(state)) {

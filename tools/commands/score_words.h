@@ -14,8 +14,8 @@ struct NamedScores {
 };
 
 // Each word is a number (bits per byte), a run directory whose `metric` counts (empty: the last that all
-// have), or the folder of a submission, whose seeds all count. Throws Error where one is none of these, or
-// where two runs were not scored on the same tokens.
+// have), or the folder of a submission, whose seeds all count. Throws Error where one is none of these, where
+// two runs were not scored on the same tokens, have the same seed, or other settings that differ.
 NamedScores read_scores(const std::vector<std::string>& words, const std::string& metric);
 
 }  // namespace mulligan

@@ -13,7 +13,6 @@
 #include "framework/core/printable.h"
 #include "tools/commands/score_words.h"
 #include "tools/commands/tool_commands.h"
-#include "tools/report_page/run_doubts.h"
 #include "tools/report_page/run_observations.h"
 #include "tools/stats/acceptance.h"
 #include "tools/stats/study.h"

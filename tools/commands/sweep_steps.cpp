@@ -1,12 +1,76 @@
 #include "tools/commands/sweep_steps.h"
 
+#include <sys/wait.h>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "framework/core/child_process.h"
+#include "framework/core/error.h"
+#include "framework/core/stop_request.h"
 #include "framework/run/weight_origin.h"
 #include "framework/run/weights.h"
 #include "framework/train/train.h"
-#include "framework/ttt/run_ttt.h"
-#include "tools/commands/rank_training.h"
+#include "framework/ttt/ttt_session.h"
 
 namespace mulligan {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> launch_command(const RankTraining& training,
+                                        const std::vector<std::string>& plugin_paths, bool quiet) {
+  std::vector<std::string> command = {fs::read_symlink("/proc/self/exe").string(),
+                                      "launch",
+                                      "--standalone",
+                                      "--nproc-per-node",
+                                      std::to_string(training.ranks),
+                                      "--max-restarts",
+                                      "0",
+                                      "--log-dir",
+                                      training.directory.string() + "_ranks",
+                                      "--",
+                                      "train",
+                                      training.config,
+                                      "--overwrite"};
+  for (const std::string& override : training.overrides) command.insert(command.end(), {"--set", override});
+  for (const std::string& path : plugin_paths) command.insert(command.end(), {"--plugin-path", path});
+  if (quiet) command.emplace_back("--quiet");
+  return command;
+}
+
+}  // namespace
+
+void train_by_ranks(const RankTraining& training, const std::vector<std::string>& plugin_paths,
+                    const ConsoleOptions& console) {
+  throw_if_stopping();
+  std::string errors;
+  const auto show = [&](std::string_view bytes) {
+    if (console.console == nullptr) return;
+    std::fwrite(bytes.data(), 1, bytes.size(), console.console);
+    std::fflush(console.console);
+  };
+  const int status =
+      run_program(launch_command(training, plugin_paths, console.quiet || console.console == nullptr),
+                  {show,
+                   [&](std::string_view bytes) {
+                     errors.append(bytes);
+                     show(bytes);
+                   },
+                   [] { return stop_signal() != 0 ? SIGTERM : 0; }});
+  if (status == 0) return;
+  const std::string what =
+      fmt::format("training '{}' by {} ranks", training.directory.string(), training.ranks);
+  const std::string logs = training.directory.string() + "_ranks";
+  if (status < 0) throw run_error("{}: the launcher could not be started.", what);
+  if (stop_signal() != 0)
+    throw Error(ExitCode::interrupted, fmt::format("{} was stopped; the same command makes it anew.", what));
+  if (!WIFEXITED(status))
+    throw run_error("{} was ended by {}; see '{}'.", what, signal_name(WTERMSIG(status)), logs);
+  throw Error(static_cast<ExitCode>(WEXITSTATUS(status)),
+              fmt::format("{} failed with exit code {}; see '{}'.", what, WEXITSTATUS(status), logs));
+}
+
 namespace {
 
 SweepCell cell_of(const TttResult& result) {

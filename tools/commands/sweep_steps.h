@@ -4,10 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "framework/report/console.h"
 #include "framework/train/training_observer.h"
 #include "tools/sweep/sweep.h"
 
 namespace mulligan {
+
+// A training by several ranks on this machine, as `mulligan launch` starts them.
+
+// Begins anew in the run directory and waits for the end; what the ranks say goes to the console and to
+// DIRECTORY_ranks. Throws Error with the launcher's exit code.
+void train_by_ranks(const RankTraining& training, const std::vector<std::string>& plugin_paths,
+                    const ConsoleOptions& console);
 
 // What sweeps are given by other parts of the program.
 struct SweepParts {

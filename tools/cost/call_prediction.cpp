@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
+#include "framework/graph/row_rules.h"
 #include "tools/cost/cost.h"
 
 namespace mulligan {
@@ -90,10 +92,6 @@ double unread_bytes(const Graph& graph, const Call& call) {
   return 0;
 }
 
-bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
-  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
 }  // namespace
 
 ProductClass product_class(const Graph& graph, const Call& call) {
@@ -146,14 +144,54 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   }
   if (activates(call)) return "MLP products with activation";
   if (is_attention(call)) return kernel.ends_with("_bwd") ? "attention, backward" : "attention, forward";
-  if (starts_with_any(kernel, {"leaky_relu"})) return "MLP activation";
-  if (starts_with_any(kernel, {"residual_chain", "residual_mix_norm", "scaled_add_norm", "rms_norm"})) {
-    return kernel.ends_with("_bwd") ? "residual and norm, backward" : "residual and norm, forward";
-  }
-  if (starts_with_any(kernel, {"qk_norm_rope", "qkv_split_norm_rope", "concat_rows", "head_gate_xsa"}))
-    return "q-k norm, rotary, XSA, gate";
-  if (starts_with_any(kernel, {"softcap", "asymmetric_softcap", "cross_entropy"})) return "cross entropy";
+  if (const KernelRows* known = rows_of_kernel(kernel); known && !known->cost.empty())
+    return std::string(known->cost);
+  if (kernel.starts_with("softcap_ce")) return "cross entropy";  // the loss's own kernels
   return "skips, lanes, embedding, sums";
+}
+
+PredictedRow EventCost::row(const StepEvent& event) const {
+  using Kind = StepEvent::Kind;
+  PredictedRow row;
+  row.calls = 1;
+  if (event.kind == Kind::call) {
+    const Graph& graph = event.program->graph();
+    const Call& call = graph.calls()[event.call];
+    const CallPrediction predicted =
+        predict_call(graph, call, rehearsal_.access(), rehearsal_.work(event), segment_tokens_, card_);
+    row.program = rehearsal_.role_of(event.program);
+    row.kernel = call.kernel;
+    row.category = cost_category(graph, call, rehearsal_.is_micro_step(event.program));
+    row.launches = predicted.launches;
+    row.flops = predicted.flops;
+    row.bytes_read = predicted.bytes_read;
+    row.bytes_written = predicted.bytes_written;
+    row.seconds = predicted.seconds;
+    return row;
+  }
+  const auto bytes = static_cast<double>(event.bytes);
+  row.program = "between programs";
+  row.bytes_written = bytes;
+  switch (event.kind) {
+    case Kind::zero:
+      row.kernel = "memset";
+      row.category = "memsets and copies";
+      row.seconds = card_.launch_seconds + bytes / card_.sustained_bytes_per_second;
+      return row;
+    case Kind::copy:
+      row.kernel = "copy";
+      row.category = "memsets and copies";
+      row.bytes_read = bytes;
+      row.seconds = card_.launch_seconds + 2 * bytes / card_.sustained_bytes_per_second;
+      return row;
+    case Kind::upload:
+      row.kernel = "upload";
+      row.category = "uploads";
+      row.seconds = card_.upload_seconds + bytes / card_.upload_bytes_per_second;
+      return row;
+    default:
+      throw std::logic_error("transfers are no work of one card");
+  }
 }
 
 }  // namespace mulligan

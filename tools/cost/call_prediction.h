@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 #include "tools/cost/card.h"
+#include "tools/cost/prediction.h"
+#include "tools/cost/step_rehearsal.h"
 
 namespace mulligan {
 
@@ -44,5 +47,21 @@ CallPrediction predict_call(const Graph& graph, const Call& call, const CallAcce
 // What a table sums over: "layer products", "attention, backward", ... `in_micro_step` is false for clip,
 // update and averages.
 std::string cost_category(const Graph& graph, const Call& call, bool in_micro_step);
+
+// What the events of a rehearsed step cost on a card.
+class EventCost {
+ public:
+  // `rehearsal` must outlive it, and its last step be that of the events.
+  EventCost(const StepRehearsal& rehearsal, std::int64_t segment_tokens, const Card& card)
+      : rehearsal_(rehearsal), segment_tokens_(segment_tokens), card_(card) {}
+
+  // Of one event that is no transfer; shapes are left out.
+  PredictedRow row(const StepEvent& event) const;
+
+ private:
+  const StepRehearsal& rehearsal_;
+  std::int64_t segment_tokens_;
+  Card card_;
+};
 
 }  // namespace mulligan

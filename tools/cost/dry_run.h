@@ -9,7 +9,7 @@
 #include "framework/config/run_config.h"
 #include "framework/model/elements/stages.h"
 #include "framework/plugin/plugin_host.h"
-#include "framework/run/memory_categories.h"
+#include "framework/run/device_plan.h"
 #include "tools/cost/cost.h"
 
 namespace mulligan {

@@ -9,7 +9,6 @@
 #include "tools/cost/call_prediction.h"
 #include "tools/cost/cost_text.h"
 #include "tools/cost/dry_run.h"
-#include "tools/cost/event_cost.h"
 #include "tools/cost/step_rehearsal.h"
 
 namespace mulligan {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"
-#include "tools/cost/rehearsed_communicator.h"
 
 namespace mulligan {
 namespace {
@@ -133,9 +133,13 @@ mlg_work StepRehearsal::work(const StepEvent& call) const {
   return parts_->plugins.backend->work(call.program->handles().at(call.call));
 }
 
+const Program& StepRehearsal::micro_step(std::size_t phase) const {
+  return *parts_->engine.plan().find(phase, StepRole::micro_step);
+}
+
 bool StepRehearsal::is_micro_step(const Program* program) const {
   for (std::size_t phase = 0; phase < parts_->config.phases.size(); ++phase) {
-    if (parts_->engine.plan().find(phase, StepRole::micro_step) == program) return true;
+    if (&micro_step(phase) == program) return true;
   }
   return false;
 }
@@ -147,6 +151,40 @@ std::string StepRehearsal::role_of(const Program* program) const {
     }
   }
   return program->name();
+}
+
+namespace {
+
+class RehearsedBatch final : public TransferBatch {
+ public:
+  RehearsedBatch(const RehearsedCommunicator::Tell& tell, std::size_t number)
+      : tell_(tell), number_(number) {}
+  void submit() override { tell_(StepEvent::Kind::submit, number_); }
+  void join() override { tell_(StepEvent::Kind::join, number_); }
+
+ private:
+  const RehearsedCommunicator::Tell& tell_;
+  std::size_t number_;
+};
+
+}  // namespace
+
+RehearsedCommunicator::RehearsedCommunicator(int ranks, Tell tell)
+    : planned_(make_planned_communicator(ranks)), tell_(std::move(tell)) {}
+
+HostGroup& RehearsedCommunicator::group() {
+  return planned_->group();
+}
+
+std::unique_ptr<TransferBatch> RehearsedCommunicator::prepare(TensorStore& store,
+                                                              std::vector<Transfer> transfers) {
+  std::vector<RehearsedTransfer> batch;
+  for (const Transfer& transfer : transfers) {
+    batch.push_back(
+        {transfer.kind, transfer.from, transfer.count * dtype_size(store.type(transfer.from).dtype)});
+  }
+  batches_.push_back(std::move(batch));
+  return std::make_unique<RehearsedBatch>(tell_, batches_.size() - 1);
 }
 
 }  // namespace mulligan

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/data/segments.h"
 #include "framework/graph/call_access.h"
+#include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {
@@ -63,6 +65,7 @@ class StepRehearsal {
   RehearsedStep step(std::size_t phase);
   // What the cuda backend launches for a call event of the last step.
   mlg_work work(const StepEvent& call) const;
+  const Program& micro_step(std::size_t phase) const;
   // Whether the program is a micro-step; what it does, for people (role_name(), or its own name).
   bool is_micro_step(const Program* program) const;
   std::string role_of(const Program* program) const;
@@ -72,6 +75,24 @@ class StepRehearsal {
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
+};
+
+// A communicator of the first of several ranks that are not there: it keeps what it is given to transfer, and
+// tells when. Messages between hosts are a std::logic_error.
+class RehearsedCommunicator final : public Communicator {
+ public:
+  // `tell`: a batch, by its number in batches(), is submitted or joined.
+  using Tell = std::function<void(StepEvent::Kind, std::size_t)>;
+  RehearsedCommunicator(int ranks, Tell tell);
+
+  HostGroup& group() override;
+  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override;
+  const std::vector<std::vector<RehearsedTransfer>>& batches() const { return batches_; }
+
+ private:
+  std::unique_ptr<Communicator> planned_;
+  Tell tell_;
+  std::vector<std::vector<RehearsedTransfer>> batches_;
 };
 
 }  // namespace mulligan

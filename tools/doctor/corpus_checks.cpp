@@ -1,11 +1,15 @@
 #include "tools/doctor/corpus_checks.h"
 
 #include <fmt/format.h>
-
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "framework/core/printable.h"
 #include "framework/data/shard.h"
@@ -13,7 +17,79 @@
 namespace mulligan::doctor {
 namespace {
 
-constexpr double none = std::numeric_limits<double>::infinity();
+const std::vector<std::pair<const char*, std::string>> classes = {
+    {"ASCII", "The quick brown fox, 3.14 of {them}; jumps over\n\tthe lazy dog & back!"},
+    {"Latin-1",
+     "Stra\xC3\x9F"
+     "e, na\xC3\xAFve caf\xC3\xA9, \xC2\xBFqu\xC3\xA9?"},
+    {"CJK",
+     "\xE4\xBB\x8A\xE5\xA4\xA9\xE5\xA4\xA9\xE6\xB0\x94\xE3\x81\xA7\xE3\x81\x99\xED\x95\x9C\xEA\xB8\x80"},
+    {"emoji", "\xF0\x9F\x98\x80 and \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x94\xAC"},
+    {"mathematics",
+     "\xE2\x88\x91\xE2\x82\x99 x\xC2\xB2 \xE2\x89\xA4 \xE2\x88\x9A\xCF\x80 \xE2\x88\xAB\xE2\x88\x9E"},
+};
+// How byte-level vocabularies spell the space and the line feed: U+0120, U+010A.
+constexpr const char* byte_level_space = "\xC4\xA0";
+constexpr const char* byte_level_line = "\xC4\x8A";
+
+std::size_t unknown_among(const Tokenizer& tokenizer, const std::vector<int>& ids) {
+  const int unknown = tokenizer.find("<unk>");
+  return static_cast<std::size_t>(
+      std::ranges::count_if(ids, [&](int id) { return id == unknown && tokenizer.is_textless(id); }));
+}
+
+}  // namespace
+
+Finding check_tokenizer(const Tokenizer& tokenizer) {
+  Finding f;
+  f.id = "D24";
+  f.title = "text through the tokenizer and back";
+  f.threshold = "any unknown token or loss fails; warns where the tokenizer's own normalisation changes text";
+  std::vector<std::string> lossy, changed;
+  std::size_t unknown = 0;
+  for (const auto& [name, text] : classes) {
+    const std::vector<int> ids = tokenizer.encode(text);
+    const std::size_t strangers = unknown_among(tokenizer, ids);
+    unknown += strangers;
+    const std::vector<std::uint16_t> stored(ids.begin(), ids.end());
+    const bool same =
+        tokenizer.keeps_text() ? tokenizer.document_text(stored) == text : tokenizer.decode(ids) == text;
+    if (same && strangers == 0) continue;
+    (tokenizer.keeps_text() || strangers > 0 ? lossy : changed).emplace_back(name);
+  }
+  int bytes = 0, byte_level = 0;
+  for (int id = 0; id < tokenizer.vocab_size(); ++id) {
+    bytes += tokenizer.is_byte(id);
+    byte_level +=
+        tokenizer.piece(id).starts_with(byte_level_space) || tokenizer.piece(id).starts_with(byte_level_line);
+  }
+  f.measured = fmt::format("{} of {} classes of text kept, {} unknown tokens, {} byte pieces",
+                           classes.size() - lossy.size() - changed.size(), classes.size(), unknown, bytes);
+  if (byte_level * 20 > tokenizer.vocab_size()) {
+    f.verdict = CheckOutcome::fail;
+    f.message = fmt::format(
+        "{} of {} pieces begin with GPT-2's letter for a space: a byte-level vocabulary is taken for another "
+        "kind",
+        byte_level, tokenizer.vocab_size());
+  } else if (bytes != 0 && bytes != 256) {
+    f.verdict = CheckOutcome::fail;
+    f.message = fmt::format("the tokenizer has {} of the 256 byte pieces", bytes);
+  } else if (!lossy.empty()) {
+    f.verdict = CheckOutcome::fail;
+    f.message = fmt::format("the tokenizer loses text: {}", fmt::join(lossy, ", "));
+  } else if (!changed.empty()) {
+    f.verdict = CheckOutcome::warn;
+    f.message = fmt::format("the tokenizer's normalisation changes text: {}", fmt::join(changed, ", "));
+  }
+  if (f.verdict != CheckOutcome::pass)
+    f.hint =
+        "train a tokenizer with byte fallback and without normalisation (mulligan prepare does), or name the "
+        "data's own";
+  return f;
+}
+
+namespace {
+
 constexpr const char* look_at_prepare =
     "decode some documents of the shards (mulligan prepare --check, generate) "
     "and prepare the data again with the tokenizer that the model was made for";
@@ -41,7 +117,7 @@ Finding ids_in_range(const Corpus& corpus, int vocabulary) {
                            corpus.statistics.tokens, vocabulary);
   f.threshold = "any fails";
   if (corpus.statistics.outside == 0) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = fmt::format("{} data hold tokens that a model of {} tokens has no embedding for", corpus.name,
                           vocabulary);
   f.hint = "set model.vocabulary to the tokenizer's, or name shards of this tokenizer";
@@ -61,8 +137,9 @@ Finding unknown_tokens(const Corpus& corpus, const Tokenizer& tokenizer) {
   const bool spells_all = tokenizer.keeps_text();
   f.threshold = spells_all ? "fails above 0: this tokenizer can spell every byte"
                            : "fails above 1 %, warns above 0.01 %";
-  f.verdict = judge(found, spells_all ? Limits{-none, 0, -none, 0} : Limits{-none, 1e-2, -none, 1e-4});
-  if (f.verdict == Verdict::pass) return f;
+  f.verdict = judge(
+      found, spells_all ? Limits{-no_limit, 0, -no_limit, 0} : Limits{-no_limit, 1e-2, -no_limit, 1e-4});
+  if (f.verdict == CheckOutcome::pass) return f;
   f.message = fmt::format("{} of the {} tokens are token {}", percent(found), corpus.name,
                           token_name(unknown, &tokenizer));
   f.hint = look_at_prepare;
@@ -80,8 +157,8 @@ Finding unigram_entropy(const Corpus& corpus, int vocabulary) {
   const double doubtful = words ? std::max(3.0, 0.4 * most) : least;
   f.threshold =
       fmt::format("fails below {:.2f} bits, warns below {:.2f}; fails above uniform", least, doubtful);
-  f.verdict = judge(bits, {least, most + 1e-9, doubtful, none});
-  if (f.verdict == Verdict::pass) return f;
+  f.verdict = judge(bits, {least, most + 1e-9, doubtful, no_limit});
+  if (f.verdict == CheckOutcome::pass) return f;
   f.message = fmt::format(
       "token ids of the {} data carry {:.5f} bits: they say next to nothing, and a loss near 0 on "
       "them is no achievement",
@@ -99,8 +176,8 @@ Finding commonest_token(const Corpus& corpus, int vocabulary, const Tokenizer* t
                            percent(s.commonest_share), s.distinct);
   f.threshold = fmt::format("fails above 30 % or below {:.0f} different tokens", std::ceil(least));
   const bool few = static_cast<double>(s.distinct) < least;
-  f.verdict = few ? Verdict::fail : judge(s.commonest_share, {-none, 0.30, -none, none});
-  if (f.verdict == Verdict::pass) return f;
+  f.verdict = few ? CheckOutcome::fail : judge(s.commonest_share, {-no_limit, 0.30, -no_limit, no_limit});
+  if (f.verdict == CheckOutcome::pass) return f;
   f.message = few ? fmt::format("only {} different tokens occur in the {} data", s.distinct, corpus.name)
                   : fmt::format("{} of the {} data are token {}", percent(s.commonest_share), corpus.name,
                                 token_name(s.commonest, tokenizer));
@@ -129,7 +206,7 @@ Finding check_overlap(const TextOverlap& overlap) {
       percent(TextOverlap::training_limit));
   const std::string excess = overlap.excess(), doubtful = overlap.excess(0.2);
   if (doubtful.empty()) return f;
-  f.verdict = excess.empty() ? Verdict::warn : Verdict::fail;
+  f.verdict = excess.empty() ? CheckOutcome::warn : CheckOutcome::fail;
   f.message = excess.empty() ? doubtful : excess;
   f.hint =
       "prepare the documents anew with mulligan prepare --drop-overlap, which leaves training "

@@ -13,6 +13,13 @@
 
 namespace mulligan::doctor {
 
+// D24: whether a tokenizer keeps text.
+
+// Text of five classes (ASCII, Latin-1, Chinese, emoji, mathematics) there and back, and whether the
+// vocabulary is of the kind that the tokenizer takes it for: byte pieces are all there, and no pieces
+// are spelled in GPT-2's letters for bytes.
+Finding check_tokenizer(const Tokenizer& tokenizer);
+
 // What the checks are told about one side of the data.
 struct Corpus {
   std::string name;  // "training", "validation"

@@ -53,7 +53,7 @@ Finding check_coverage(const SafetensorsFile& file, const std::vector<ParameterS
   f.measured = fmt::format("{} of {} parameters filled, {} tensors in the file", filled, model.size(),
                            file.tensors().size());
   f.threshold = "any missing, extra, transposed or of another shape fails";
-  f.verdict = parts.empty() ? Verdict::pass : Verdict::fail;
+  f.verdict = parts.empty() ? CheckOutcome::pass : CheckOutcome::fail;
   if (parts.empty()) return f;
   f.message = fmt::format("{}/{} tensors populated: {}{}", filled, model.size(), fmt::join(parts, "; "),
                           biases ? "; bias tensors are present, but the model has no such bias" : "");

@@ -1,7 +1,6 @@
 #include "tools/doctor/evaluation_checks.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,17 +8,13 @@
 #include <numeric>
 
 #include "framework/core/error.h"
+#include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/run_ranks.h"
 
 namespace mulligan::doctor {
 namespace {
-
-Finding begin(const char* id, const char* title, std::string threshold) {
-  Finding f;
-  f.id = id;
-  f.title = title;
-  f.threshold = std::move(threshold);
-  return f;
-}
 
 double mean_of(const float* first, std::size_t count) {
   return std::accumulate(first, first + count, 0.0) / static_cast<double>(count);
@@ -42,7 +37,7 @@ Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes
   constexpr std::int64_t own = 40, rest = 56;
   const bool wide = compute.activations == MLG_F32;
   const double beside = wide ? 1e-5 : 2e-3, moved = wide ? 1e-4 : 3e-2;
-  Finding f = begin(
+  Finding f = begin_finding(
       "D15", "loss of a segment beside others",
       fmt::format("mean: fails beyond {:.0e} nats beside others, {:.0e} at another place", beside, moved));
   EvaluationProbe probe(backend, config, own + rest, compute);
@@ -63,7 +58,7 @@ Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes
   f.measured = fmt::format("{:.6f} nats; {:.1e} off beside other tokens, {:.1e} at another place", first,
                            off_beside, off_moved);
   if (off_beside <= beside && off_moved <= moved) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = fmt::format(
       "the loss of one and the same segment is {:.6f}, {:.6f} and {:.6f} nats, by what stands beside it",
       first, second, third);
@@ -74,8 +69,8 @@ Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes
 }
 
 Finding check_memory(EvaluationProbe& probe, bool repeats) {
-  Finding f = begin("D16", "evaluation on memory that held other things",
-                    repeats ? "any bit of a token's loss fails" : "fails beyond 1e-6 nats");
+  Finding f = begin_finding("D16", "evaluation on memory that held other things",
+                            repeats ? "any bit of a token's loss fails" : "fails beyond 1e-6 nats");
   probe.run(poison_nan);
   const std::vector<float> first = probe.token_losses();
   probe.run(poison_number);
@@ -89,7 +84,7 @@ Finding check_memory(EvaluationProbe& probe, bool repeats) {
   f.measured = fmt::format("{} token losses, {} of them never written, mean {:.6f} nats", second.size(),
                            unwritten, mean_of(second.data(), second.size()));
   if (!different && unwritten == 0) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = unwritten > 0
                   ? fmt::format("{} of {} token losses are what memory held before", unwritten, second.size())
                   : fmt::format(
@@ -104,14 +99,14 @@ Finding check_memory(EvaluationProbe& probe, bool repeats) {
 Finding check_repeated_score(const std::function<double()>& score, const std::function<void()>& disturb,
                              bool repeats) {
   const double slack = repeats ? 0 : 1e-6;
-  Finding f = begin("D16", "the run's evaluation before and after training used its memory",
-                    repeats ? "any bit fails" : "fails beyond 1e-6 of it");
+  Finding f = begin_finding("D16", "the run's evaluation before and after training used its memory",
+                            repeats ? "any bit fails" : "fails beyond 1e-6 of it");
   const double first = score();
   disturb();
   const double second = score();
   f.measured = fmt::format("{:.9g} and {:.9g} nats", first, second);
   if (std::abs(first - second) <= slack * std::abs(first)) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = fmt::format(
       "the evaluation depends on buffer contents left by training: the same tokens and weights have {:.9g} "
       "and then {:.9g} nats",
@@ -124,8 +119,8 @@ Finding check_repeated_score(const std::function<double()>& score, const std::fu
 Finding judge_modes(double training_nats, double evaluation_nats, std::optional<double> excess_nats,
                     DType compute) {
   const double slack = compute == MLG_F32 ? 1e-5 : 2e-2;
-  Finding f = begin("D17", "loss of one row in training and in evaluation",
-                    fmt::format("fails beyond {:.0e} nats", slack));
+  Finding f = begin_finding("D17", "loss of one row in training and in evaluation",
+                            fmt::format("fails beyond {:.0e} nats", slack));
   const double off = std::abs(training_nats - evaluation_nats);
   f.measured = fmt::format("{:.6f} and {:.6f} nats, {:.1e} apart", training_nats, evaluation_nats, off);
   if (!excess_nats && std::isfinite(training_nats) && std::isfinite(evaluation_nats)) {
@@ -135,7 +130,7 @@ Finding judge_modes(double training_nats, double evaluation_nats, std::optional<
   }
   if (off <= slack) return f;
   const bool regularised = excess_nats && *excess_nats > slack && std::isfinite(off);
-  f.verdict = regularised ? Verdict::warn : Verdict::fail;
+  f.verdict = regularised ? CheckOutcome::warn : CheckOutcome::fail;
   f.message =
       fmt::format("training gives a row {:.6f} nats and evaluation {:.6f}{}", training_nats, evaluation_nats,
                   regularised ? ": the training loss holds a further term (D01)" : "");
@@ -146,8 +141,8 @@ Finding judge_modes(double training_nats, double evaluation_nats, std::optional<
 }
 
 Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {
-  Finding f = begin("D18", "calls that are waited for, and calls that cannot be",
-                    "any bit fails; a call that is not refused fails");
+  Finding f = begin_finding("D18", "calls that are waited for, and calls that cannot be",
+                            "any bit fails; a call that is not refused fails");
   probe.run();
   const std::vector<float> together = probe.token_losses();
   probe.memory().run_stepwise();
@@ -167,7 +162,7 @@ Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {
   f.measured = fmt::format("{}; a product of [2, 3] and [4, 5] is {}",
                            different ? "results differ" : "the same bits", refused ? "refused" : "taken");
   if (!different && refused) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message =
       different
           ? fmt::format("the loss of token {} is another when the device is waited for after every call",
@@ -184,19 +179,54 @@ Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses) {
   double sum = 0;
   for (const float loss : losses) sum += static_cast<double>(loss);
   const double mean = sum / static_cast<double>(losses.size());
-  Finding f = begin("D28", "mean of a score", "fails beyond 1e-9 of it, or by any token");
+  Finding f = begin_finding("D28", "mean of a score", "fails beyond 1e-9 of it, or by any token");
   f.measured = fmt::format("{:.9f} nats over {} tokens; token by token {:.9f} over {}", scored.mean_nats,
                            scored.tokens, mean, losses.size());
   const bool same =
       std::abs(scored.mean_nats - mean) <= 1e-9 * std::abs(mean) && scored.tokens == losses.size();
   if (same) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = fmt::format(
       "the score of rows of different lengths is {:.6f} nats over {} tokens, but the sum over tokens by "
       "their number is {:.6f} over {}: a mean of means",
       scored.mean_nats, scored.tokens, mean, losses.size());
   f.hint = "sum losses and count tokens over all rows, and divide once";
   return f;
+}
+
+Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const Weights& weights) {
+  LoadedModel model(backend, config);
+  model.load([&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    for (const ParameterLayout& layout : layouts)
+      store.upload(master_name(layout.spec.name), weights.at(layout.spec.name));
+  });
+  EvaluatorOptions options;
+  options.eval = config.eval;
+  options.eval.mode = EvalMode::rows;
+  options.eval.sequence_length = 16;
+  options.eval.packed_sequences = 2;
+  options.eval.drop_remainder = false;
+  options.compute = model.compute();
+  options.layer_order = scored_order(config.model);
+  Evaluator evaluator(model.store(), config.model, model.layouts(), options);
+  SharedArena arena(backend);
+  arena.bind({&evaluator.program()}, model.store());
+
+  ValidationSet tokens;
+  const Batch drawn = drawn_row({2 * 32 + 5}, config.model.vocabulary, 11);
+  tokens.tokens.assign(drawn.tokens.begin(), drawn.tokens.end());
+  if (const auto masking = masking_options(config.model, options.bos_id)) {  // which no text has
+    const auto other = static_cast<std::uint16_t>((masking->token + 1) % masking->vocabulary);
+    std::ranges::replace(tokens.tokens, static_cast<std::uint16_t>(masking->token), other);
+  }
+  std::vector<float> losses;
+  evaluator.score(tokens.tokens, nullptr, 1, 0, [&](const EvalSpan& span, std::span<const float> row) {
+    losses.insert(losses.end(), row.begin() + span.score_begin, row.end());
+  });
+  if (evaluator.masks()) std::erase(losses, 0.0F);  // of the tokens that were not hidden
+  RunRanks alone;
+  const EvalResult result = evaluate(evaluator, tokens, alone.group());
+  return check_mean({result.val_loss_nats, result.tokens}, losses);
 }
 
 }  // namespace mulligan::doctor

@@ -12,7 +12,7 @@
 
 namespace mulligan::doctor {
 
-// D15: the losses of a segment do not depend on what stands beside it in the row, nor on where it stands.
+// D15: the losses of a segment do not depend on what stands next to it in the row, nor on where it stands.
 Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute);
 
 // D16: token losses do not depend on what memory held before: it is filled with numbers that are none,
@@ -41,5 +41,11 @@ struct ScoredMean {
   std::uint64_t tokens = 0;
 };
 Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses);
+
+// What a run's own evaluation says of rows of different lengths: D28.
+
+// Scores some drawn tokens, of which the last row is short, by evaluate(), and holds its mean against
+// the losses of all tokens. Takes memory on `backend` for the model and two short rows.
+Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const Weights& weights);
 
 }  // namespace mulligan::doctor

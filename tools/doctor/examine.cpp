@@ -18,20 +18,15 @@
 #include "tools/doctor/gradient_checks.h"
 #include "tools/doctor/kernel_properties.h"
 #include "tools/doctor/loss_checks.h"
-#include "tools/doctor/loss_level.h"
-#include "tools/doctor/precision_checks.h"
-#include "tools/doctor/rate_checks.h"
-#include "tools/doctor/rehearsal.h"
+#include "tools/doctor/outcome_checks.h"
 #include "tools/doctor/row_checks.h"
-#include "tools/doctor/score_checks.h"
-#include "tools/doctor/tokenizer_checks.h"
 #include "tools/doctor/training_checks.h"
 #include "tools/doctor/weight_checks.h"
 
 namespace mulligan::doctor {
 namespace {
 
-constexpr std::int64_t row_tokens = 256;
+constexpr std::int64_t examined_tokens = 256;
 
 class Examiner {
  public:
@@ -44,7 +39,7 @@ class Examiner {
     if (std::ranges::none_of(computing, [&](Stage stage) { return asked(stage); })) return std::move(found_);
     plugins_ = make_run_plugins(loaded_, host_);
     if (!plugins_.backend->info().computes) {
-      found_.push_back({"D01", "loss of equal logits", Verdict::skip, "not computed", "",
+      found_.push_back({"D01", "loss of equal logits", CheckOutcome::skip, "not computed", "",
                         "the backend computes nothing", "choose one that does, --set backend.plugin=cpu"});
       return std::move(found_);
     }
@@ -81,7 +76,7 @@ class Examiner {
     if (tokenizer) found_.push_back(check_tokenizer(*tokenizer));
     // Tokens beyond the vocabulary are D20's, and a loader refuses them.
     readable_ = std::ranges::none_of(
-        found_, [](const Finding& f) { return f.id == "D20" && f.verdict == Verdict::fail; });
+        found_, [](const Finding& f) { return f.id == "D20" && f.verdict == CheckOutcome::fail; });
     if (!readable_) return;
     const TokenStatistics statistics =
         token_statistics(sample_tokens(training, wanted_.tokens), vocabulary());
@@ -119,7 +114,7 @@ class Examiner {
 
   void forward() {
     Backend& backend = *plugins_.backend;
-    const Batch row = text_row(row_tokens);
+    const Batch row = text_row(examined_tokens);
     const auto tokens = static_cast<std::int64_t>(row.tokens.size());
     EvaluationProbe evaluation(backend, config_, tokens, types());
     evaluation.set(weights_);

@@ -9,35 +9,43 @@
 namespace mulligan::doctor {
 namespace {
 
-std::size_t count_of(const std::vector<Finding>& findings, Verdict verdict) {
+std::size_t count_of(const std::vector<Finding>& findings, CheckOutcome verdict) {
   return static_cast<std::size_t>(std::ranges::count(findings, verdict, &Finding::verdict));
 }
 
 }  // namespace
 
-const char* verdict_name(Verdict verdict) {
+const char* verdict_name(CheckOutcome verdict) {
   switch (verdict) {
-    case Verdict::pass:
+    case CheckOutcome::pass:
       return "PASS";
-    case Verdict::warn:
+    case CheckOutcome::warn:
       return "WARN";
-    case Verdict::fail:
+    case CheckOutcome::fail:
       return "FAIL";
-    case Verdict::skip:
+    case CheckOutcome::skip:
       return "SKIP";
   }
   return "";
 }
 
-Verdict judge(double value, const Limits& limits) {
-  // A number that is none passes nothing.
-  if (std::isnan(value) || value < limits.fail_below || value > limits.fail_above) return Verdict::fail;
-  return value < limits.warn_below || value > limits.warn_above ? Verdict::warn : Verdict::pass;
+Finding begin_finding(const char* id, const char* title, std::string threshold) {
+  Finding f;
+  f.id = id;
+  f.title = title;
+  f.threshold = std::move(threshold);
+  return f;
 }
 
-Verdict worst(const std::vector<Finding>& findings) {
-  if (count_of(findings, Verdict::fail) > 0) return Verdict::fail;
-  return count_of(findings, Verdict::warn) > 0 ? Verdict::warn : Verdict::pass;
+CheckOutcome judge(double value, const Limits& limits) {
+  // A number that is none passes nothing.
+  if (std::isnan(value) || value < limits.fail_below || value > limits.fail_above) return CheckOutcome::fail;
+  return value < limits.warn_below || value > limits.warn_above ? CheckOutcome::warn : CheckOutcome::pass;
+}
+
+CheckOutcome worst(const std::vector<Finding>& findings) {
+  if (count_of(findings, CheckOutcome::fail) > 0) return CheckOutcome::fail;
+  return count_of(findings, CheckOutcome::warn) > 0 ? CheckOutcome::warn : CheckOutcome::pass;
 }
 
 std::string findings_text(const std::vector<Finding>& findings) {
@@ -45,12 +53,12 @@ std::string findings_text(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     text += fmt::format("{} {}  {}: {}\n", verdict_name(finding.verdict), finding.id, finding.title,
                         finding.measured);
-    if (finding.verdict == Verdict::pass) continue;
+    if (finding.verdict == CheckOutcome::pass) continue;
     text += fmt::format("          {}; {}.\n", finding.message, finding.hint);
   }
   return text + fmt::format("{} passed, {} warnings, {} failed, {} skipped\n",
-                            count_of(findings, Verdict::pass), count_of(findings, Verdict::warn),
-                            count_of(findings, Verdict::fail), count_of(findings, Verdict::skip));
+                            count_of(findings, CheckOutcome::pass), count_of(findings, CheckOutcome::warn),
+                            count_of(findings, CheckOutcome::fail), count_of(findings, CheckOutcome::skip));
 }
 
 nlohmann::ordered_json findings_json(const std::vector<Finding>& findings) {

@@ -1,5 +1,5 @@
 // The kernels of a forward pass as plain formulas in double precision, written from docs/kernels.md
-// alone: a reference for what a backend computed.
+// alone: a reference for what a backend computed. They lie with their kernels (plugins/kernels/NAME/formula.h).
 #pragma once
 
 #include <functional>
@@ -32,7 +32,9 @@ struct ReferenceCall {
 using ReferenceResults = std::map<std::size_t, std::vector<double>>;
 using Formula = ReferenceResults (*)(const ReferenceCall&);
 
-// Null for a kernel without a formula. The formulas overwrite: calls that add to what is there have none.
+// Null for a kernel without a formula.
+Formula formula_of(std::string_view kernel);
+// Null also where formulas do not apply: they overwrite, so calls that add to what is there have none.
 Formula formula_of(const ReferenceCall& call);
 
 }  // namespace mulligan::doctor

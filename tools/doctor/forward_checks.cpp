@@ -10,7 +10,7 @@
 
 #include "framework/graph/call_access.h"
 #include "framework/model/elements/masking/config.h"
-#include "framework/model/parameter_roles.h"
+#include "framework/model/parameters.h"
 #include "tools/doctor/formulas.h"
 #include "tools/doctor/tap_names.h"
 
@@ -18,7 +18,7 @@ namespace mulligan::doctor {
 namespace {
 
 constexpr std::int64_t row_tokens = 96;
-constexpr const char* look_at_kernel =
+constexpr const char* look_at_forward_kernel =
     "compare this kernel of the backend, or of what replaces it ([[backend.kernels]]), with docs/kernels.md";
 
 Finding d14(std::string title, std::string threshold) {
@@ -136,12 +136,12 @@ Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes c
                            graph.calls().size(), worst_tap, worst.of_rms);
   if (!first_off) return f;
   const Call& call = graph.calls()[*first_off];
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = fmt::format(
       "the first operation that is off is {} ({}, call {}): position {}, {:.3g} of the rms, cos {:.5f}",
       taps[*first_off], call.kernel, *first_off, row_of(graph.type(call.arguments[off_argument]), off.at),
       off.of_rms, off.cosine);
-  f.hint = look_at_kernel;
+  f.hint = look_at_forward_kernel;
   return f;
 }
 
@@ -189,7 +189,7 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
       const auto row_moved = moved_row(value);
       if (!row_moved) continue;
       if (moved++ > 0) continue;
-      f.verdict = Verdict::fail;
+      f.verdict = CheckOutcome::fail;
       f.message = fmt::format("position {} of {} ({}, call {}) changed with tokens from position {} on",
                               *row_moved, taps[i], graph.calls()[i].kernel, i, kept);
       f.hint =
@@ -213,7 +213,7 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
   while (std::ranges::find(row.tokens, unused) != row.tokens.end()) ++unused;
   const auto v = static_cast<std::size_t>(config.model.vocabulary);
   if (static_cast<std::size_t>(unused) >= v) {
-    f.verdict = Verdict::skip;
+    f.verdict = CheckOutcome::skip;
     f.measured = "not looked at";
     f.message = "every token of so small a vocabulary is an input";
     f.hint = "none is needed; formulas of all operations are checked beside this";
@@ -231,11 +231,11 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
   }
   f.measured = fmt::format("{} logits of the token moved, {} of others", own, others);
   if (own > 0 && others == 0) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message =
       fmt::format("changing the row of token {} in {} moved {} of its own logits and {} of other tokens",
                   unused, head, own, others);
-  f.hint = look_at_kernel;
+  f.hint = look_at_forward_kernel;
   return f;
 }
 

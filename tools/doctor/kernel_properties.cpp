@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/check/finite_differences.h"
 #include "framework/check/poisoned_run.h"
 #include "framework/model/rope.h"
 
@@ -106,7 +105,7 @@ Finding check_rotation(Backend& backend, const ModelConfig& model, DType compute
   f.measured = fmt::format("{} heads, {} of {} dimensions rotated, {} positions", model.heads,
                            model.rope.dims, model.head_width, Rotated::positions);
   if (problem.empty()) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = "q and k (post-rope), kernel qk_norm_rope_fwd: " + problem;
   f.hint = look_at_kernel;
   return f;
@@ -144,7 +143,7 @@ Finding check_softmax(Backend& backend, const ModelConfig& model, DType compute)
   f.measured = fmt::format("rows sum to 1 within {:.2g}", worst);
   f.threshold = fmt::format("fails beyond {:.0e}", slack);
   if (worst <= slack) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = fmt::format("attn_out, kernel attention_fwd: the weights of {} keys sum to {:.6g}",
                           static_cast<std::int64_t>(at) / (model.heads * model.head_width) + 1,
                           static_cast<double>(o[at]));

@@ -33,7 +33,7 @@ std::vector<std::size_t> compared_elements(const std::string& name, std::size_t 
 // D04: what was loaded has the bits of the source, decoded by the header's dtype and rounded to nearest even
 // where it is kept narrower. Where it has not, the sentence says which decoding of the source would match.
 // And the header's dtype must be believable: 16-bit matrices are decoded as BF16 and as F16, and it fails
-// where only the other one looks like weights (the spread of log2|x|, framework/checkpoint/magnitude.h).
+// where only the other one looks like weights (the spread of log2|x|, framework/checkpoint/compare.h).
 // Tensors of the source without a loaded one of as many elements are D03's.
 Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded,
                           std::uint64_t seed, bool all = false);

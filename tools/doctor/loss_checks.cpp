@@ -1,20 +1,127 @@
 #include "tools/doctor/loss_checks.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <set>
+#include <span>
 
 #include "framework/check/loss_values.h"
+#include "framework/model/elements/masking/config.h"
 
 namespace mulligan::doctor {
-namespace {
+namespace {}  // namespace
 
-constexpr double none = std::numeric_limits<double>::infinity();
+Finding judge_initial_loss(double loss_nats, const ModelConfig& model) {
+  const double nats = std::log(static_cast<double>(model.vocabulary));
+  const double spread = model.embedding_init_std * std::sqrt(static_cast<double>(model.width));
+  // A softcap keeps logits from being further apart.
+  const double logits = model.softcap > 0 ? std::min(spread, model.softcap) : spread;
+  const double expected = nats + logits * logits / 2, slack = std::max(0.05 * nats, 0.3);
+  Finding f;
+  f.id = "D09";
+  f.title = "loss of the initial weights";
+  f.measured = fmt::format("{:.4f} nats; ln V = {:.4f}, expected {:.4f}", loss_nats, nats, expected);
+  f.threshold = fmt::format("fails further than {:.3f} nats from it", slack);
+  f.verdict = judge(loss_nats, {expected - slack, expected + slack, -no_limit, no_limit});
+  if (f.verdict == CheckOutcome::pass) return f;
+  f.message = fmt::format(
+      "before any step the loss is {:.4f} nats, where {:.4f} is what weights that know nothing have",
+      loss_nats, expected);
+  f.hint = loss_nats < expected
+               ? "look at the targets (D19) and the corpus (D21 to D23)"
+               : "look at the loss (D01) and the scale of the logits (model.embedding_init_std)";
+  return f;
+}
 
-}  // namespace
+Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats) {
+  const double nats = std::log(static_cast<double>(vocabulary));
+  Finding f;
+  f.id = "D10";
+  f.title = "loss of the weights that training begins with";
+  f.measured = fmt::format("{:.4f} nats; ln V = {:.4f}, floor {:.4f}", loss_nats, nats, floor_nats);
+  f.threshold = fmt::format("fails above 0.7 ln V = {:.4f} or below the floor", 0.7 * nats);
+  f.verdict = judge(loss_nats, {floor_nats, 0.7 * nats, -no_limit, no_limit});
+  if (f.verdict == CheckOutcome::pass) return f;
+  if (loss_nats < floor_nats) {
+    f.message = fmt::format("the loss of {:.4f} nats is below what the data allow", loss_nats);
+    f.hint = "look at the targets (D19) and the corpus (D21 to D23)";
+  } else {
+    f.message =
+        loss_nats > nats
+            ? fmt::format("the loss of {:.4f} nats is worse than uniform: forward path or tokenizer mismatch",
+                          loss_nats)
+            : fmt::format("the loss of {:.4f} nats is that of weights that know little", loss_nats);
+    f.hint = "compare tokenizer and weights (data.tokenizer), then the forward pass (--stage forward)";
+  }
+  return f;
+}
+
+double loss_floor(const ModelConfig& model, double bigram_nats) {
+  return predicts_masked(model) ? 0 : 0.3 * bigram_nats;
+}
+
+Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model) {
+  Finding f;
+  f.id = "D11";
+  f.title = "logits";
+  f.threshold =
+      "fails: not finite, deviation below 0.01, peak below 1.5 deviations, one token everywhere, above 5 % "
+      "at the softcap";
+  const auto v = static_cast<std::size_t>(model.vocabulary);
+  const std::size_t rows = logits.size() / v;
+  std::set<std::ptrdiff_t> likeliest;
+  double sum = 0, squares = 0, peaks = 0;
+  std::size_t capped = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::span<const double> row(logits.data() + r * v, v);
+    const auto broken = std::ranges::find_if(row, [](double value) { return !std::isfinite(value); });
+    if (broken != row.end()) {
+      f.verdict = CheckOutcome::fail;
+      f.measured =
+          fmt::format("the logit of token {} at position {} is {}", broken - row.begin(), r, *broken);
+      f.message = f.measured;
+      f.hint = "look at the weights (D06) and the forward pass (--stage forward)";
+      return f;
+    }
+    double row_sum = 0, row_squares = 0;
+    for (const double value : row) {
+      row_sum += value;
+      row_squares += value * value;
+      capped += model.softcap > 0 && std::abs(value) > 0.99 * model.softcap;
+    }
+    const double mean = row_sum / static_cast<double>(v);
+    const double deviation = std::sqrt(std::max(0.0, row_squares / static_cast<double>(v) - mean * mean));
+    const auto most = std::ranges::max_element(row);
+    likeliest.insert(most - row.begin());
+    peaks += (*most - mean) / std::max(deviation, 1e-12);
+    sum += row_sum;
+    squares += row_squares;
+  }
+  const auto count = static_cast<double>(logits.size());
+  const double deviation = std::sqrt(std::max(0.0, squares / count - std::pow(sum / count, 2)));
+  const double peak = peaks / static_cast<double>(rows), share = static_cast<double>(capped) / count;
+  f.measured = fmt::format(
+      "deviation {:.3g}, peak {:.2f} deviations, {} likeliest tokens at {} positions, {:.2g} % at the "
+      "softcap",
+      deviation, peak, likeliest.size(), rows, 100 * share);
+  if (deviation < 0.01)
+    f.message = fmt::format("the logits have a deviation of {:.3g}: the model says the same of all tokens",
+                            deviation);
+  if (peak < 1.5) f.message = fmt::format("the largest logit is {:.2f} deviations above the mean", peak);
+  if (likeliest.size() == 1 && rows > 1)
+    f.message =
+        fmt::format("token {} is the likeliest at every one of {} positions", *likeliest.begin(), rows);
+  if (share > 0.05) f.message = fmt::format("{:.1f} % of the logits are at the softcap", 100 * share);
+  if (f.message.empty()) return f;
+  f.verdict = CheckOutcome::fail;
+  f.hint = "look at the weights (--stage weights) and the forward pass (--stage forward)";
+  return f;
+}
+
+namespace {}  // namespace
 
 Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
   const double nats = std::log(vocabulary), slack = uniform_slack(vocabulary, compute);
@@ -24,14 +131,14 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
   f.measured = fmt::format("{:.5f}; ln {} = {:.5f} nats, log2 {} = {:.5f} bits", loss, vocabulary, nats,
                            vocabulary, nats / std::numbers::ln2);
   f.threshold = fmt::format("fails more than {:.5f} below ln V, warns as much above", slack);
-  f.verdict = judge(loss, {nats - slack, none, -none, nats + slack});
+  f.verdict = judge(loss, {nats - slack, no_limit, -no_limit, nats + slack});
   const bool bits = is_in_bits(loss, vocabulary);
-  if (bits) f.verdict = Verdict::fail;
-  if (f.verdict == Verdict::pass) return f;
+  if (bits) f.verdict = CheckOutcome::fail;
+  if (f.verdict == CheckOutcome::pass) return f;
   f.message = fmt::format("the loss of equal logits is {:.5f}, but ln {} is {:.5f} nats{}", loss, vocabulary,
                           nats, bits ? "; it is log2 of it: the loss is in bits" : "");
-  f.hint = f.verdict == Verdict::fail
-               ? "mend the loss plugin: everything here is in nats; one that is no cross entropy says so "
+  f.hint = f.verdict == CheckOutcome::fail
+               ? "fix the loss plugin: everything here is in nats; one that is no cross entropy says so "
                  "(cross_entropy = false in its class)"
                : "compare this training loss with no validation loss: it holds a further term";
   return f;
@@ -46,22 +153,22 @@ Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType c
       "loss {:.2e}, largest sum of a gradient's row {:.2e}, furthest from softmax minus target {:.2e}",
       certain_loss, largest_row_sum, furthest);
   f.threshold = fmt::format("the first two above {0:.0e} fail, the third above {0:.0e} warns", slack);
-  f.verdict = std::max(judge(std::abs(certain_loss), {-none, slack, -none, none}),
-                       judge(std::abs(largest_row_sum), {-none, slack, -none, none}));
-  if (f.verdict == Verdict::pass && !(furthest <= slack)) {
-    f.verdict = Verdict::warn;
+  f.verdict = std::max(judge(std::abs(certain_loss), {-no_limit, slack, -no_limit, no_limit}),
+                       judge(std::abs(largest_row_sum), {-no_limit, slack, -no_limit, no_limit}));
+  if (f.verdict == CheckOutcome::pass && !(furthest <= slack)) {
+    f.verdict = CheckOutcome::warn;
     f.message = fmt::format(
         "the gradient of equal logits is off by {:.3g} from softmax minus target in some row, so some tokens "
         "teach less, more or something else than the loss says",
         furthest);
-    f.hint = "nothing, where the loss smooths or weighs its targets on purpose; else mend the loss plugin";
+    f.hint = "nothing, where the loss smooths or weighs its targets on purpose; else fix the loss plugin";
   }
-  if (f.verdict != Verdict::fail) return f;
+  if (f.verdict != CheckOutcome::fail) return f;
   f.message =
       std::abs(certain_loss) > slack
           ? fmt::format("logits that name the target have a loss of {:.4g}", certain_loss)
           : fmt::format("the gradient of a row of equal logits sums to {:.4g}, not to 0", largest_row_sum);
-  f.hint = "mend the loss plugin (mulligan plugins check compares its gradients with finite differences)";
+  f.hint = "fix the loss plugin (mulligan plugins check compares its gradients with finite differences)";
   return f;
 }
 
@@ -75,8 +182,8 @@ Finding judge_other_loss(const LossValues& values) {
   f.threshold = "fails where it does not fall as the target becomes more likely";
   f.message = loss_value_problem(values, false, 0, MLG_F32);
   if (f.message.empty()) return f;
-  f.verdict = Verdict::fail;
-  f.hint = "mend the loss plugin: training would lead away from the targets";
+  f.verdict = CheckOutcome::fail;
+  f.hint = "fix the loss plugin: training would lead away from the targets";
   return f;
 }
 
@@ -95,8 +202,8 @@ std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int v
   Finding sharp = judge_loss_gradient(values.certain - values.softcap_leaves, values.largest_row_sum, compute,
                                       values.furthest);
   // A further term, of which D01 has told, has values and gradients of its own.
-  if (uniform.verdict == Verdict::warn && sharp.verdict == Verdict::fail) {
-    sharp.verdict = Verdict::warn;
+  if (uniform.verdict == CheckOutcome::warn && sharp.verdict == CheckOutcome::fail) {
+    sharp.verdict = CheckOutcome::warn;
     sharp.hint = uniform.hint;
   }
   return {uniform, sharp};

@@ -1,40 +1,27 @@
 #include "tools/doctor/outcome_checks.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace mulligan::doctor {
-namespace {
-
-constexpr double none = std::numeric_limits<double>::infinity();
-
-Finding begin(const char* id, const char* title, std::string threshold) {
-  Finding f;
-  f.id = id;
-  f.title = title;
-  f.threshold = std::move(threshold);
-  return f;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Finding judge_learning(const Outcome& o) {
   constexpr double not_learned = 0.98, guessing = 1.02;
   constexpr std::int64_t early = 40, late = 100;
   const double nats = std::log(static_cast<double>(o.vocabulary));
   const char* what = o.of_training ? "training loss" : "validation loss";
-  Finding f =
-      begin("D26", "what the run has learned",
-            fmt::format("after {} steps fails above {} ln V = {:.4f}, after {} steps warns; not finite fails",
-                        late, not_learned, not_learned * nats, early));
+  Finding f = begin_finding(
+      "D26", "what the run has learned",
+      fmt::format("after {} steps fails above {} ln V = {:.4f}, after {} steps warns; not finite fails", late,
+                  not_learned, not_learned * nats, early));
   f.measured = fmt::format("{} {:.4f} nats after {} steps; ln V = {:.4f}", what, o.val_nats, o.steps, nats);
   if (o.steps <= early && !std::isnan(o.val_nats)) return f;
-  f.verdict = judge(o.val_nats, {-none, not_learned * nats, -none, none});
-  if (f.verdict == Verdict::pass) return f;
-  if (o.steps <= late && !std::isnan(o.val_nats)) f.verdict = Verdict::warn;
+  f.verdict = judge(o.val_nats, {-no_limit, not_learned * nats, -no_limit, no_limit});
+  if (f.verdict == CheckOutcome::pass) return f;
+  if (o.steps <= late && !std::isnan(o.val_nats)) f.verdict = CheckOutcome::warn;
   const double of_data = o.unigram_nats / nats;
   f.message = fmt::format(
       "the run failed to learn: after {} steps its {} of {:.4f} nats is {:.3f} of ln V = {:.4f}, {}", o.steps,
@@ -51,18 +38,18 @@ Finding judge_learning(const Outcome& o) {
 }
 
 Finding judge_validation_floor(const Outcome& o) {
-  Finding f =
-      begin("D27", "validation loss against the data's floor and the training loss",
-            fmt::format("fails below {:.4f} nats, and below 0.5 or above 3 of the last steps' training loss",
-                        o.floor_nats));
+  Finding f = begin_finding(
+      "D27", "validation loss against the data's floor and the training loss",
+      fmt::format("fails below {:.4f} nats, and below 0.5 or above 3 of the last steps' training loss",
+                  o.floor_nats));
   const bool trained = o.last_steps && o.steps > 0 && o.last_steps->mean_nats > 0;
   const double ratio = trained ? o.val_nats / o.last_steps->mean_nats : 1;
   f.measured = trained ? fmt::format("{:.4f} nats, {:.3f} of the training loss of steps [{}, {})", o.val_nats,
                                      ratio, o.last_steps->first, o.last_steps->last)
                        : fmt::format("{:.4f} nats", o.val_nats);
-  f.verdict =
-      std::max(judge(o.val_nats, {o.floor_nats, none, -none, none}), judge(ratio, {0.5, 3, -none, none}));
-  if (f.verdict == Verdict::pass) return f;
+  f.verdict = std::max(judge(o.val_nats, {o.floor_nats, no_limit, -no_limit, no_limit}),
+                       judge(ratio, {0.5, 3, -no_limit, no_limit}));
+  if (f.verdict == CheckOutcome::pass) return f;
   f.message =
       o.val_nats < o.floor_nats
           ? fmt::format("the validation loss of {:.4f} nats is below the data's floor of {:.4f}", o.val_nats,
@@ -75,14 +62,15 @@ Finding judge_validation_floor(const Outcome& o) {
 }
 
 Finding judge_account(const LossAccount& account, std::int64_t steps) {
-  Finding f = begin("D28", "steps that the mean losses are of", "any other number than the steps made fails");
+  Finding f =
+      begin_finding("D28", "steps that the mean losses are of", "any other number than the steps made fails");
   const LossAccount::State& state = account.state();
   const auto counted = static_cast<std::int64_t>(state.run.steps_counted) + state.steps_skipped;
   f.measured = fmt::format("{} counted{} of {} made, window [{}, {})", state.run.steps_counted,
                            state.steps_skipped > 0 ? fmt::format(" and {} skipped", state.steps_skipped) : "",
                            steps, state.step_first, state.step_last);
   if (counted == steps && state.step_last - state.step_first == steps && state.step_first == 0) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = fmt::format(
       "the mean training loss covers steps [{}, {}), {} of {}; do not compare it with one over [0, {})",
       state.step_first, state.step_last, counted, steps, steps);
@@ -96,8 +84,8 @@ double processor_peak(int threads, bool bf16) {
 }
 
 Finding judge_throughput(const Throughput& seen) {
-  Finding f = begin("D36", "tokens, seconds and operations",
-                    "fails where they contradict each other or the machine's peak");
+  Finding f = begin_finding("D36", "tokens, seconds and operations",
+                            "fails where they contradict each other or the machine's peak");
   const double rate = seen.train_seconds > 0 ? static_cast<double>(seen.tokens) / seen.train_seconds : 0;
   const double operations = 6 * seen.matrix_parameters * seen.tokens_per_second;
   const double share = seen.peak_operations_per_second > 0 ? operations / seen.peak_operations_per_second : 0;
@@ -115,8 +103,46 @@ Finding judge_throughput(const Throughput& seen) {
     f.message = fmt::format("{:.3g} operations per second are more than the machine can do", operations);
   }
   if (f.message.empty()) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.hint = "a number has another unit than its name says, or work was not done: do not report it";
+  return f;
+}
+
+Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points) {
+  Finding f;
+  f.id = "D29";
+  f.title = fmt::format("learning rate of [optimizer.{}]", optimizer);
+  f.threshold = "fails where it rises by more than 10 % at once, without a declared restart or factor";
+  double highest = 0, lowest = 0, largest = 0;
+  std::size_t restarts = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const RatePoint& now = points[i];
+    highest = i == 0 ? now.lr : std::max(highest, now.lr);
+    lowest = i == 0 ? now.lr : std::min(lowest, now.lr);
+    if (i == 0) continue;
+    const RatePoint& before = points[i - 1];
+    if (now.cycle != before.cycle || (now.phase != before.phase && now.restarts)) {
+      ++restarts;
+      continue;
+    }
+    constexpr double warm_up = 0.05;
+    if (before.progress < warm_up || before.declared <= 0 || now.declared <= 0) continue;
+    // What the phases' factors explain is no jump.
+    const double from = before.lr / before.declared, to = now.lr / now.declared;
+    const double rise = to - from;
+    if (rise <= 0.1 * from || rise <= 0.01 * highest / now.declared) continue;
+    largest = std::max(largest, rise / std::max(from, 1e-30));
+    if (f.verdict == CheckOutcome::fail) continue;
+    f.verdict = CheckOutcome::fail;
+    f.message = fmt::format(
+        "the learning rate of [optimizer.{}] jumps from {:.4g} to {:.4g} at {:.1f} % of the run: this is a "
+        "warm restart",
+        optimizer, before.lr, now.lr, 100 * now.progress);
+    f.hint =
+        "declare it (a schedule with cycles, a phase's lr_multiplier), or its effect is taken for something "
+        "else's";
+  }
+  f.measured = fmt::format("{:.4g} to {:.4g}, {} declared restarts", lowest, highest, restarts);
   return f;
 }
 

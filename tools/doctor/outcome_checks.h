@@ -42,4 +42,21 @@ Finding judge_throughput(const Throughput& seen);
 // A processor's most: 64 fp32 or 1,024 bf16 operations per core and cycle at 6 GHz are never reached.
 double processor_peak(int threads, bool bf16);
 
+// D29: learning rates that jump where nobody said so.
+
+// The rate of one optimiser at one point of a run.
+struct RatePoint {
+  double progress = 0;  // share of the run, 0 to 1
+  double lr = 0;
+  std::int64_t cycle = 0;  // of a schedule with restarts
+  std::size_t phase = 0;
+  double declared = 1;    // the phase's factor
+  bool restarts = false;  // the phase says that its schedule begins anew or is taken up again
+};
+
+// Points in the order of training, close to each other. A rate that rises by more than a tenth from one
+// to the next, behind the first twentieth of the run (warm-up), is declared where a restart's cycle
+// begins, a phase says so, or the phases' factors explain it.
+Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points);
+
 }  // namespace mulligan::doctor

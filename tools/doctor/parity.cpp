@@ -11,7 +11,7 @@
 #include "framework/checkpoint/float_formats.h"
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
-#include "framework/graph/fused_kernel_names.h"
+#include "framework/graph/row_rules.h"
 #include "framework/model/initialise.h"
 #include "framework/model/packed_inputs.h"
 #include "tools/doctor/parity_side.h"
@@ -19,23 +19,23 @@
 namespace mulligan::doctor {
 namespace {
 
-constexpr double none = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_computed = std::numeric_limits<double>::quiet_NaN();
 
-struct Distance {
+struct ParityDistance {
   double cosine = 1, largest = 0;
   std::int64_t position = -1;  // first row beyond the tolerance that was asked for
 };
 
 // Of two tensors of `rows` rows, in the unit of ParityTolerance.
-Distance distance(const std::vector<float>& reference, const std::vector<float>& tested, std::int64_t rows,
-                  double tolerance) {
+ParityDistance distance(const std::vector<float>& reference, const std::vector<float>& tested,
+                        std::int64_t rows, double tolerance) {
   double dot = 0, of_reference = 0, of_tested = 0;
   for (std::size_t i = 0; i < reference.size(); ++i) {
     dot += static_cast<double>(reference[i]) * tested[i];
     of_reference += static_cast<double>(reference[i]) * reference[i];
     of_tested += static_cast<double>(tested[i]) * tested[i];
   }
-  Distance result;
+  ParityDistance result;
   if (of_reference != of_tested || dot != of_reference)
     result.cosine = dot / std::sqrt(of_reference * of_tested);
   const double rms =
@@ -67,13 +67,14 @@ std::vector<Value> results_of(const CallAccess& access, const Call& call) {
 // Those that the side under test uses and that the reference has, too.
 FusedKernels common_fused_kernels(const Backend& tested, const Backend& reference) {
   if (!tested.fused_kernels()) return {};
-  for (const std::string_view kernel : fused_core_kernels) {
-    if (tested.has_kernel(kernel) && !reference.has_kernel(kernel)) return {};
+  for (const KernelRows& row : kernel_rows()) {
+    if (row.fused && tested.has_kernel(row.kernel) && !reference.has_kernel(row.kernel)) return {};
   }
   return FusedKernels(tested);
 }
 
-void keep_worst(ParityTap& tap, const Distance& whole, const Distance& alone, double op_tolerance) {
+void keep_worst(ParityTap& tap, const ParityDistance& whole, const ParityDistance& alone,
+                double op_tolerance) {
   if (whole.largest >= tap.difference) {
     tap.difference = whole.largest;
     tap.cosine = whole.cosine;
@@ -240,7 +241,7 @@ ParityReport compare_with_dump(const ModelConfig& model, const ParityWeights& we
   }
   ParityReport report;
   report.tolerance = parity_tolerance(compute);
-  report.loss = report.reference_loss = report.loss_of_tested_logits = none;
+  report.loss = report.reference_loss = report.loss_of_tested_logits = not_computed;
   const double tolerance = inject ? report.tolerance.op : report.tolerance.pass;
   const CallAccess access(tested);
   for (std::size_t i = 0; i < graph.graph().calls().size(); ++i) {
@@ -250,7 +251,7 @@ ParityReport compare_with_dump(const ModelConfig& model, const ParityWeights& we
       const auto found = expected.find(graph.graph().root(result).id);
       if (found == expected.end()) continue;
       const std::vector<float> values = decode_weights(found->second->bytes, found->second->type);
-      const Distance off =
+      const ParityDistance off =
           distance(values, pass.whole(result), graph.graph().type(result).dims[0], tolerance);
       if (inject) pass.put(result, values);
       if (!report.first && off.largest > tolerance) report.first = report.taps.size();

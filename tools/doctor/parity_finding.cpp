@@ -60,9 +60,9 @@ Finding judge_parity(const ParityReport& report, const std::string& against) {
       fmt::format("an op off by more than {:.0e}, logits by {:.0e} or cos below {}, loss by {:.0e} nats",
                   report.tolerance.op, report.tolerance.pass, report.tolerance.cosine, report.tolerance.loss);
   f.message = fault(report);
-  f.verdict = f.message.empty() ? Verdict::pass : Verdict::fail;
-  if (f.verdict == Verdict::fail)
-    f.hint = "ops before it agree, so mend that one: its kernel, or what the model gives it";
+  f.verdict = f.message.empty() ? CheckOutcome::pass : CheckOutcome::fail;
+  if (f.verdict == CheckOutcome::fail)
+    f.hint = "ops before it agree, so fix that one: its kernel, or what the model gives it";
   return f;
 }
 

@@ -35,7 +35,7 @@ Finding check_targets(const std::vector<Batch>& rows, double repeat_share) {
   f.threshold = fmt::format("any other than the next token fails; fails above {:.1f} % copies", 100 * most);
   const bool copied = share > most;
   if (wrong == 0 && !copied) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = copied ? fmt::format("targets equal inputs: {:.1f} % of them", 100 * share)
                      : fmt::format("the target at position {} of row {} is {}, but the next token is {}",
                                    wrong_at, wrong_row, rows[wrong_row].targets[wrong_at],
@@ -72,7 +72,7 @@ Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOption
                   targets, wanted, 100 * share_of_targets(masked), 100 * share_of_targets(visible));
   f.threshold = fmt::format("another number fails; fails above {:.1f} % visible", 100 * most);
   if (targets == wanted && elsewhere == 0 && share_of_targets(visible) <= most) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = targets != wanted ? fmt::format("{} tokens of the rows are targets, not {}", targets, wanted)
               : elsewhere > 0   ? fmt::format("{} tokens are hidden and are no targets", elsewhere)
                                 : fmt::format("{} of {} targets can be read off the row", visible, targets);
@@ -104,7 +104,7 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   const bool same = row.tokens == first.tokens && row.targets == first.targets;
   const bool counted = loader.position().consumed_spans >= spans;
   if (same && counted) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message = same ? "the row behind the end of the data is not counted as read"
                    : "the row behind the end of the data is not the first row again";
   f.hint = "what is no text of the shards must not be learned from; look at the loader";

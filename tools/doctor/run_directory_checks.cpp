@@ -19,9 +19,10 @@ using Rates = std::vector<std::pair<std::string, double>>;
 
 Finding recorded(const Json& json) {
   const auto text = [&](const char* key) { return json.at(key).get<std::string>(); };
-  Finding f{text("id"),        text("title"),   Verdict::pass, text("measured"),
+  Finding f{text("id"),        text("title"),   CheckOutcome::pass, text("measured"),
             text("threshold"), text("message"), text("hint")};
-  for (const Verdict verdict : {Verdict::pass, Verdict::warn, Verdict::fail, Verdict::skip}) {
+  for (const CheckOutcome verdict :
+       {CheckOutcome::pass, CheckOutcome::warn, CheckOutcome::fail, CheckOutcome::skip}) {
     if (text("verdict") != verdict_name(verdict)) continue;
     f.verdict = verdict;
     return f;
@@ -37,7 +38,7 @@ std::vector<Finding> recorded_findings(const Json& result) {
   }
   if (!findings.empty()) return findings;
   for (const char* id : {"D26", "D27", "D28", "D36", "D38", "D39"}) {
-    findings.push_back({id, "what the run found at its end", Verdict::skip, "not recorded", "",
+    findings.push_back({id, "what the run found at its end", CheckOutcome::skip, "not recorded", "",
                         "the run made no checks (doctor.level = \"off\")",
                         "train it with doctor.level = \"start\""});
   }
@@ -122,8 +123,8 @@ class RateHistory {
              std::int64_t step, const std::string& where) {
     const double rise = plain_after - plain_before;
     if (!std::isnan(rise) && rise <= 0.1 * plain_before + usual) return;
-    if (f_.verdict == Verdict::fail) return;
-    f_.verdict = Verdict::fail;
+    if (f_.verdict == CheckOutcome::fail) return;
+    f_.verdict = CheckOutcome::fail;
     f_.message = fmt::format(
         "the learning rate of [optimizer.{}] jumped from {:.4g} to {:.4g} after step {}, {}: this is a warm "
         "restart",

@@ -17,7 +17,7 @@ namespace mulligan::doctor {
 std::vector<Finding> examine_run_directory(const std::filesystem::path& directory, const RunConfig& config);
 
 // D29 of a run's step lines, one finding for each optimiser: at a resume and at a switch of phases a rate may
-// not rise by more than a tenth, beyond what it rises between the lines beside. Declared are a schedule's
+// not rise by more than a tenth, beyond what it rises between the lines around it. Declared are a schedule's
 // cycle, a phase's schedule of its own, and what the phases' factors explain. `phases` are the run's.
 std::vector<Finding> check_realised_rates(const MetricsHistory& history, const std::vector<Phase>& phases);
 

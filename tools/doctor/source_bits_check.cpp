@@ -180,13 +180,13 @@ Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedT
     const std::string sentence = mislabelled(source, type);
     if (!sentence.empty() && f.message.empty()) f.message = sentence;
   }
-  f.verdict = f.message.empty() ? Verdict::pass : Verdict::fail;
+  f.verdict = f.message.empty() ? CheckOutcome::pass : CheckOutcome::fail;
   if (tensors == 0 && f.message.empty()) {
-    f.verdict = Verdict::skip;
+    f.verdict = CheckOutcome::skip;
     f.message = "no tensor of the file was loaded";
     f.hint = "see D03";
   }
-  if (f.verdict == Verdict::pass) f.hint.clear();
+  if (f.verdict == CheckOutcome::pass) f.hint.clear();
   return f;
 }
 

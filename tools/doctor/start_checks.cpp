@@ -9,14 +9,13 @@
 
 #include "framework/core/error.h"
 #include "framework/core/seconds_since.h"
-#include "framework/eval/masking_options.h"
+#include "framework/eval/evaluator.h"
 #include "framework/step/step_graphs.h"
 #include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/evaluation_checks.h"
 #include "tools/doctor/examine.h"
 #include "tools/doctor/loss_checks.h"
-#include "tools/doctor/loss_level.h"
-#include "tools/doctor/order_check.h"
+#include "tools/doctor/movement.h"
 #include "tools/doctor/row_checks.h"
 #include "tools/doctor/weight_checks.h"
 
@@ -158,7 +157,7 @@ const char* level_name(DoctorLevel level) {
 
 void say_findings(const std::vector<Finding>& findings, const Say& say) {
   for (const Finding& f : findings) {
-    if (f.verdict == Verdict::pass) continue;
+    if (f.verdict == CheckOutcome::pass) continue;
     say(fmt::format("warning: doctor {} {}: {}: {}; {}", verdict_name(f.verdict), f.id, f.title, f.message,
                     f.hint));
   }
@@ -202,7 +201,7 @@ StartRecord examine_start(const RunSubject& subject, bool force, const Say& say)
   say_findings(record.findings, say);
   say(fmt::format("doctor: {} checks in {:.2f} s, the worst {}", record.findings.size(), record.seconds,
                   verdict_name(worst(record.findings))));
-  const auto failed = std::ranges::find(record.findings, Verdict::fail, &Finding::verdict);
+  const auto failed = std::ranges::find(record.findings, CheckOutcome::fail, &Finding::verdict);
   if (failed == record.findings.end()) return record;
   if (!force) {
     throw run_error(
@@ -238,13 +237,13 @@ void examine_end(StartRecord& record, const RunEnd& end, const Say& say) {
 
 bool passed(const StartRecord& record, std::string_view id) {
   const auto found = std::ranges::find(record.findings, id, &Finding::id);
-  return found != record.findings.end() && found->verdict == Verdict::pass;
+  return found != record.findings.end() && found->verdict == CheckOutcome::pass;
 }
 
 void say_failures(const StartRecord& record, const Say& say) {
   std::vector<Finding> failed;
   std::ranges::copy_if(record.findings, std::back_inserter(failed),
-                       [](const Finding& f) { return f.verdict == Verdict::fail; });
+                       [](const Finding& f) { return f.verdict == CheckOutcome::fail; });
   say_findings(failed, say);
 }
 

@@ -156,7 +156,7 @@ Finding judge_stillness(const Movement& m) {
   f.measured = fmt::format("{} of {} parameters in {} steps", told.size(), looked_at, m.steps);
   if (m.steps < least_steps || told.empty()) return f;
   std::ranges::stable_sort(told, std::ranges::greater(), &Told::share);
-  f.verdict = told.front().share >= large ? Verdict::fail : Verdict::warn;
+  f.verdict = told.front().share >= large ? CheckOutcome::fail : CheckOutcome::warn;
   f.message = fmt::format("in {} steps {}", m.steps, told.front().sentence);
   constexpr std::size_t most_named = 4;
   for (std::size_t i = 1; i < std::min(told.size(), most_named); ++i) f.message += "; " + told[i].sentence;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "framework/graph/row_rules.h"
 #include "framework/model/qwen2/parameters.h"
 
 namespace mulligan::doctor {
@@ -53,34 +54,6 @@ std::string product_name(const Mention& weight, std::int64_t layers) {
   return weight.parameter.empty() ? "product" : weight.parameter;
 }
 
-const std::map<std::string, const char*, std::less<>> names_of_kernels = {
-    {"asymmetric_softcap_fwd", "capped logits"},
-    {"attention_bidirectional_fwd", "attn_out"},
-    {"attention_fwd", "attn_out"},
-    {"attention_stable_fwd", "attn_out"},
-    {"axpby", "mean of the lanes"},
-    {"concat_rows_fwd", "packed q, k, v weights"},
-    {"cross_entropy_fwd", "nll"},
-    {"embedding_fwd", "embed"},
-    {"head_gate_xsa_fwd", "gated attn_out"},
-    {"lane_chain_fwd", "resid of both lanes and norms"},
-    {"lane_mean_norm_fwd", "norm of the lanes' mean"},
-    {"lane_merge_fwd", "resid of both lanes"},
-    {"leaky_relu_squared_fwd", "act"},
-    {"linear_leaky_relu_squared_fwd", "up and act"},
-    {"qkv_split_norm_rope_fwd", "q and k (post-rope)"},
-    {"residual_chain_fwd", "resid and norm"},
-    {"residual_mix_norm_fwd", "norm before attention"},
-    {"rms_norm_fwd", "norm"},
-    {"scaled_add_norm_fwd", "resid and norm"},
-    {"scale_rows_fwd", "scaled weights"},
-    {"silu_gate_fwd", "act"},
-    {"skip_merge_fwd", "skip connection"},
-    {"smear_gate_fwd", "smeared embedding"},
-    {"softcap_fwd", "capped logits"},
-    {"weighted_rms_norm_fwd", "norm"},
-};
-
 }  // namespace
 
 std::vector<std::string> tap_names(const Graph& graph, const ModelConfig& model,
@@ -114,8 +87,8 @@ std::vector<std::string> tap_names(const Graph& graph, const ModelConfig& model,
     } else if (call.kernel == "qk_norm_rope_fwd") {
       name = gained ? "k (post-rope)" : "q (post-rope)";
       gained = !gained;
-    } else if (const auto found = names_of_kernels.find(call.kernel); found != names_of_kernels.end()) {
-      name = found->second;
+    } else if (const KernelRows* known = rows_of_kernel(call.kernel); known && !known->label.empty()) {
+      name = known->label;
     }
     if (call.kernel == "scale_rows_fwd")
       scaled[graph.root(call.arguments[2]).id] = mention_of(call.arguments[0]);

@@ -1,7 +1,6 @@
 #include "tools/doctor/training_checks.h"
 
 #include <fmt/format.h>
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,22 +9,61 @@
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/error.h"
 #include "framework/core/temporary_path.h"
+#include "framework/ranks/communicator.h"
 #include "framework/step/snapshot.h"
-#include "tools/doctor/rehearsal.h"
 
 namespace mulligan::doctor {
+
+RunConfig shortened(RunConfig config, std::int64_t tokens) {
+  config.train.micro_batches = 1;
+  config.train.tokens_per_step = tokens;
+  config.train.sequence_length = tokens;
+  Phase phase = config.phases.back();
+  phase.until = {};
+  phase.micro_batches = 1;
+  phase.sequence_length = tokens;
+  phase.backend.reset();
+  phase.lr_policy = LrPolicy::continued;
+  phase.reset_optimizer = false;
+  config.phases = {phase};
+  return config;
+}
+
+Rehearsal::Rehearsal(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host)
+    : config_(config),
+      loss_scaler_(config.loss_scale),
+      plugins_(make_run_plugins(loaded, host)),
+      parameters_(plan_parameters(config)),
+      groups_(config, plugins_, parameters_),
+      communicator_(make_self_communicator()),
+      engine_(config, "backend", plugins_, parameters_, groups_, *communicator_, 4),
+      arena_(*plugins_.backend) {
+  arena_.bind(engine_.programs(), engine_.store());
+  engine_.initialise(static_cast<std::uint64_t>(config.run.seed));
+}
+
+double Rehearsal::step(std::int64_t number, const Batch& row) {
+  // Past warm-up and before decay in any usual schedule.
+  constexpr double share = 0.3;
+  groups_.set_rates({30, 100, share, share});
+  const auto row_again = [&]() -> const Batch& { return row; };
+  const Phase& phase = config_.phases.back();
+  do {
+    engine_.set_loss_scale(loss_scaler_.scale(phase));
+  } while (!engine_.step(number, row_again) && loss_scaler_.note(false));
+  engine_.record_metrics(number - 1);
+  return engine_.read_metrics(number - 1, number).front().loss_sum_nats /
+         static_cast<double>(row.target_count());
+}
+
+std::string Rehearsal::state_digest_of(TensorStore& store) const {
+  return state_digest(store, engine_.whole_state(), "").sha256;
+}
+
 namespace {
 
 constexpr int overfit_steps = 100;
 constexpr int repeated_steps = 3;
-
-Finding begin(const char* id, const char* title, const char* threshold) {
-  Finding f;
-  f.id = id;
-  f.title = title;
-  f.threshold = threshold;
-  return f;
-}
 
 std::vector<double> losses_of(Rehearsal& rehearsal, const Batch& row, int steps) {
   std::vector<double> losses;
@@ -42,15 +80,15 @@ Finding overfit(const LoadedConfig& loaded, const RunConfig& config, PluginHost&
 // D34
 Finding repeated(Rehearsal& first, const std::vector<double>& first_losses, Rehearsal& second,
                  const Batch& row) {
-  Finding f =
-      begin("D34", "the same three steps twice", "any bit fails, where the backend promises to repeat them");
+  Finding f = begin_finding("D34", "the same three steps twice",
+                            "any bit fails, where the backend promises to repeat them");
   const std::vector<double> again = losses_of(second, row, repeated_steps);
   const bool same_losses = first_losses == again, same_state = first.digest() == second.digest();
   const bool promised = first.backend().repeats();
   f.measured = fmt::format("losses {}, state {}; repeated bits are {}", same_losses ? "the same" : "differ",
                            same_state ? "the same" : "differs", promised ? "promised" : "not promised");
   if ((same_losses && same_state) || !promised) return f;
-  f.verdict = Verdict::fail;
+  f.verdict = CheckOutcome::fail;
   f.message =
       fmt::format("two runs of the same steps differ in {}, though the backend promises the same bits",
                   same_losses ? "the state of training" : "their losses");
@@ -80,9 +118,10 @@ bool damaged_is_refused(const std::filesystem::path& checkpoint) {
 // D30 and D35
 std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const RunConfig& config,
                           PluginHost& host, const Batch& row) {
-  Finding state = begin("D30", "state of training after saving and on another device", "any bit fails");
-  Finding checkpoint =
-      begin("D35", "checkpoint: written, read, damaged", "any bit of the loss fails; damage must be refused");
+  Finding state =
+      begin_finding("D30", "state of training after saving and on another device", "any bit fails");
+  Finding checkpoint = begin_finding("D35", "checkpoint: written, read, damaged",
+                                     "any bit of the loss fails; damage must be refused");
   const std::string before = trained.digest();
   Rehearsal moved(loaded, config, host), read(loaded, config, host);
   StateSnapshot(trained.engine().store(), trained.state()).restore_to(moved.engine().store());
@@ -103,7 +142,7 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
   state.measured = fmt::format("sha256 {}; moved: {}, read: {}", before.substr(0, 12),
                                same_moved ? "the same" : "another", same_read ? "the same" : "another");
   if (!same_moved || !same_read) {
-    state.verdict = Verdict::fail;
+    state.verdict = CheckOutcome::fail;
     state.message = fmt::format("the state of training is another after it was {}",
                                 same_moved ? "saved and read" : "moved to another device");
     state.hint =
@@ -115,11 +154,11 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
   checkpoint.measured = fmt::format("{:.9g} and {:.9g} nats; a changed byte is {}", loss_before, loss_after,
                                     refused ? "refused" : "taken");
   if (loss_before != loss_after || !refused) {
-    checkpoint.verdict = Verdict::fail;
+    checkpoint.verdict = CheckOutcome::fail;
     checkpoint.message = refused ? fmt::format("a row has {:.9g} nats before saving and {:.9g} after reading",
                                                loss_before, loss_after)
                                  : "a checkpoint with a changed byte was taken for a sound one";
-    checkpoint.hint = "do not continue runs from checkpoints until this is mended";
+    checkpoint.hint = "do not continue runs from checkpoints until this is fixed";
   }
   return {state, checkpoint};
 }
@@ -127,11 +166,11 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
 }  // namespace
 
 Finding judge_overfit(double first_nats, double last_nats, int steps) {
-  Finding f = begin("D32", "one row learned by heart", "fails above a tenth of the first loss, and below 0");
+  Finding f =
+      begin_finding("D32", "one row learned by heart", "fails above a tenth of the first loss, and below 0");
   f.measured = fmt::format("{:.4f} nats, after {} steps {:.4f}", first_nats, steps, last_nats);
-  constexpr double none = std::numeric_limits<double>::infinity();
-  f.verdict = judge(last_nats, {-1e-6, 0.1 * first_nats, -none, none});
-  if (f.verdict == Verdict::pass) return f;
+  f.verdict = judge(last_nats, {-1e-6, 0.1 * first_nats, -no_limit, no_limit});
+  if (f.verdict == CheckOutcome::pass) return f;
   f.message = fmt::format("{} steps on one and the same row left its loss at {:.4f} of {:.4f} nats", steps,
                           last_nats, first_nats);
   f.hint = "look at gradients (D13) and learning rates; a model that cannot learn one row learns no corpus";

@@ -40,8 +40,8 @@ bool begins_random(const ParameterSpec& spec) {
 }
 
 // Makes `f` worse, keeping the sentence of the first of the worst.
-void note(Finding& f, Verdict verdict, std::string message, const char* hint) {
-  if (verdict == Verdict::pass || (f.verdict != Verdict::pass && verdict <= f.verdict)) return;
+void note(Finding& f, CheckOutcome verdict, std::string message, const char* hint) {
+  if (verdict == CheckOutcome::pass || (f.verdict != CheckOutcome::pass && verdict <= f.verdict)) return;
   f.verdict = verdict;
   f.message = std::move(message);
   f.hint = hint;
@@ -72,10 +72,10 @@ namespace {
 // The sign and the exponent's upper five bits of a bf16 number are the sign and exponent of an f16 one:
 // weights between 2^-16 and 2 turn into numbers between 1/4 and 2. A spread as small elsewhere has another
 // cause: the first updates of AdamW move every element by as much.
-Verdict judge_spread(const MagnitudeSpread& spread) {
-  const Verdict verdict = judge(spread.log2_std, {0.5, 6, 0.9, 3});
+CheckOutcome judge_spread(const MagnitudeSpread& spread) {
+  const CheckOutcome verdict = judge(spread.log2_std, {0.5, 6, 0.9, 3});
   const bool narrow = spread.log2_std < 1;
-  return narrow && !(spread.median >= 0.25 && spread.median < 2) ? Verdict::pass : verdict;
+  return narrow && !(spread.median >= 0.25 && spread.median < 2) ? CheckOutcome::pass : verdict;
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
     ++looked_at;
     least = std::min(least, spread.log2_std);
     most = std::max(most, spread.log2_std);
-    const Verdict verdict = judge_spread(spread);
+    const CheckOutcome verdict = judge_spread(spread);
     const char* mechanism = spread.log2_std < 0.5 ? ": this looks like bf16 bytes decoded as f16"
                             : spread.log2_std > 6
                                 ? ": this looks like f16 bytes decoded as bf16, or like the wrong byte order"
@@ -128,7 +128,7 @@ Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights
     const auto broken = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
     if (broken != values.end()) {
       ++bad;
-      note(f, Verdict::fail,
+      note(f, CheckOutcome::fail,
            fmt::format("element {} of {} is {}", broken - values.begin(), spec.name, *broken),
            "go back to a checkpoint from before, or read the weights again from their source");
     }
@@ -137,11 +137,11 @@ Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights
     const std::string what = fmt::format("all {} elements of {} are {}", values.size(), spec.name, *least);
     if (begins_random(spec)) {
       ++constant;
-      note(f, Verdict::fail, what,
+      note(f, CheckOutcome::fail, what,
            "draw or read this tensor again: nothing can be learned from equal numbers");
     } else if (origin == WeightOrigins::trained && begins_at_zero(spec) && *least == 0) {
       ++constant;
-      note(f, Verdict::warn, what + ", as before any training",
+      note(f, CheckOutcome::warn, what + ", as before any training",
            "look whether it was updated: its row in [[parameters]], its learning rate");
     }
   }
@@ -168,19 +168,19 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
     if (!embedding && !norm) continue;
     const Moments m = moments(found->second);
     const InitialPart& start = spec.initial.front();
-    Verdict verdict = Verdict::pass;
-    constexpr double none = std::numeric_limits<double>::infinity();
+    CheckOutcome verdict = CheckOutcome::pass;
     if (norm) {
-      verdict = judge(m.mean, {0.01, 100, -none, none});
+      verdict = judge(m.mean, {0.01, 100, -no_limit, no_limit});
     } else if (origin == WeightOrigins::drawn && start.kind == Initial::normal) {
       // Few elements scatter: six standard errors on top.
       const double noise = 6 / std::sqrt(2.0 * static_cast<double>(found->second.size()));
-      verdict = std::max(judge(m.deviation / start.value, {0.9 - noise, 1.1 + noise, -none, none}),
-                         judge(std::abs(m.mean) / start.value, {-none, 0.1 + 2 * noise, -none, none}));
+      verdict =
+          std::max(judge(m.deviation / start.value, {0.9 - noise, 1.1 + noise, -no_limit, no_limit}),
+                   judge(std::abs(m.mean) / start.value, {-no_limit, 0.1 + 2 * noise, -no_limit, no_limit}));
     } else {
       const double least = start.kind == Initial::normal ? std::min(0.005, start.value / 2) : 0.005;
-      verdict = std::max(judge(std::abs(m.mean), {-none, 0.05, -none, none}),
-                         judge(m.deviation, {least, 0.5, -none, none}));
+      verdict = std::max(judge(std::abs(m.mean), {-no_limit, 0.05, -no_limit, no_limit}),
+                         judge(m.deviation, {least, 0.5, -no_limit, no_limit}));
     }
     if (embedding) measured = fmt::format("embedding: mean {:.2g}, deviation {:.4g}", m.mean, m.deviation);
     note(f, verdict,

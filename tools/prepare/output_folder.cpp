@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/temporary_name.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace fs = std::filesystem;

@@ -9,7 +9,7 @@
 
 namespace mulligan {
 
-// Files are written into "TARGET.preparing" beside the target; publish() renames it into place. Until then
+// Files are written into "TARGET.preparing" next to the target; publish() renames it into place. Until then
 // the target is as it was; afterwards it holds the new files alone. What a killed process left behind is
 // removed by the next one for the same target; two at a time are refused.
 class OutputFolder {

@@ -47,7 +47,7 @@ class Stopwatch {
 };
 
 // Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation
-// that has no other files beside it.
+// that has no other files next to it.
 void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   namespace fs = std::filesystem;
   const bool prepared = fs::exists(folder / kManifestFile);

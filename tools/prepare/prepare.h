@@ -64,7 +64,7 @@ struct PrepareSummary {
 };
 
 // Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt,
-// changes.jsonl (when a document was left out or changed) and manifest.json into a folder beside `output`
+// changes.jsonl (when a document was left out or changed) and manifest.json into a folder next to `output`
 // that takes its place at the end (OutputFolder), so `output` never holds a part. Equal documents are kept
 // once. A document is cut by a shard's end only when it is longer than a shard. The same inputs and options
 // give the same bytes.

@@ -12,9 +12,6 @@ namespace {
 constexpr std::size_t most_lines = std::size_t{1} << 24;
 constexpr std::size_t block_documents = 256;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;

@@ -1,26 +1,25 @@
 #include "tools/record/claim_check.h"
 
 #include <fmt/ranges.h>
-
 #include <algorithm>
 
 namespace mulligan::record {
 
+using doctor::CheckOutcome;
 using doctor::Finding;
-using doctor::Verdict;
 
 Finding ClaimCheck::finish(const std::string& measured, const std::string& hint) {
   finding_.measured = measured.empty() ? fmt::format("{} compared", looked_) : measured;
   if (!wrong_.empty()) {
-    finding_.verdict = Verdict::fail;
+    finding_.verdict = CheckOutcome::fail;
     finding_.message = fmt::format("{}", fmt::join(wrong_, "; "));
     finding_.hint = hint;
   } else if (!form_.empty()) {
-    finding_.verdict = Verdict::warn;
+    finding_.verdict = CheckOutcome::warn;
     finding_.message = fmt::format("{}", fmt::join(form_, "; "));
     finding_.hint = "a matter of form: it contradicts no number";
   } else if (!unknown_.empty() || looked_ == 0) {
-    finding_.verdict = looked_ > 0 ? Verdict::pass : Verdict::skip;
+    finding_.verdict = looked_ > 0 ? CheckOutcome::pass : CheckOutcome::skip;
     if (looked_ == 0) {
       finding_.message = unknown_.empty() ? "the folder claims nothing of the kind"
                                           : fmt::format("{}", fmt::join(unknown_, "; "));

@@ -14,7 +14,6 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/core/statistic.h"
-#include "framework/core/temporary_name.h"
 #include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
 #include "tools/record/seed_log.h"

@@ -12,7 +12,7 @@
 #include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 #include "tools/report_page/result_files.h"
-#include "tools/report_page/run_doubts.h"
+#include "tools/report_page/run_observations.h"
 
 namespace mulligan::record {
 namespace {

@@ -225,12 +225,14 @@ TextOverlap read_overlap(const Fields& fields) {
   TextOverlap overlap;
   overlap.similar = fields.number("share").value_or(1);
   overlap.copied = fields.number("copied").value_or(1);
+  overlap.pieces = fields.number("pieces").value_or(1);
   overlap.training = fields.number("training").value_or(1);
   overlap.validation_tokens = fields.count("validation_tokens").value_or(0);
   overlap.training_tokens = fields.count("training_tokens").value_or(0);
   overlap.validation_read = fields.count("validation_read").value_or(0);
   overlap.training_read = fields.count("training_read").value_or(0);
   overlap.passages = static_cast<std::int64_t>(fields.count("passages").value_or(0));
+  overlap.pieces_passages = static_cast<std::int64_t>(fields.count("pieces_passages").value_or(0));
   overlap.training_passages = static_cast<std::int64_t>(fields.count("training_passages").value_or(0));
   return overlap;
 }
@@ -400,7 +402,7 @@ Submission read_submission(const std::filesystem::path& path, bool own_files) {
         try {
           return submission_of(json, own_files);
         } catch (const std::exception& error) {
-          throw data_error("'{}' is no submission: {}; mend that field.", path.string(), error.what());
+          throw data_error("'{}' is no submission: {}; fix that field.", path.string(), error.what());
         }
       },
       "get the folder anew");

@@ -95,7 +95,7 @@ std::string artifact_name(const SeedResult& result);
 // As published: means and deviations in `val_bpb`, `val_bpb_std`, runs in `seed_results` by seed.
 nlohmann::ordered_json submission_json(const Submission& submission);
 
-// Reads a submission.json of this program or of others (`own_files`: whether the files beside it are this
+// Reads a submission.json of this program or of others (`own_files`: whether the files next to it are this
 // program's): results stand in `seed_results`, an object by seed
 // (of objects, or of bits per byte alone) or a list of objects with `seed`; one without them is a single run
 // whose figures stand at the top. Unknown fields are left alone. Throws data_error where it is no JSON object

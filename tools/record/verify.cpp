@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "framework/core/error.h"
-#include "tools/record/verify_parts.h"
+#include "tools/record/claim_check.h"
 
 namespace mulligan::record {
 
@@ -20,7 +20,7 @@ std::vector<doctor::Finding> verify_submission(const std::filesystem::path& path
 void require_sound(const std::filesystem::path& folder, const std::vector<doctor::Finding>& findings) {
   std::vector<const doctor::Finding*> failed;
   for (const doctor::Finding& finding : findings) {
-    if (finding.verdict == doctor::Verdict::fail) failed.push_back(&finding);
+    if (finding.verdict == doctor::CheckOutcome::fail) failed.push_back(&finding);
   }
   if (failed.empty()) return;
   // A folder that contradicts itself says nothing about rules either.

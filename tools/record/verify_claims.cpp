@@ -1,6 +1,8 @@
 // R01 to R03, R08, R11, R13: what submission.json says, by itself.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <set>
 
 #include "framework/core/error.h"
@@ -8,12 +10,27 @@
 #include "framework/core/statistic.h"
 #include "tools/record/claim_check.h"
 #include "tools/record/make_submission.h"
-#include "tools/record/verify_parts.h"
 
 namespace mulligan::record {
 
 namespace fs = std::filesystem;
 using doctor::Finding;
+
+namespace {
+
+// YYYY-MM-DD, a day of the calendar that has begun somewhere.
+bool is_past_day(const std::string& date) {
+  int year = 0, month = 0, day = 0, end = 0;
+  if (date.size() != 10 || std::sscanf(date.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &end) != 3 ||
+      end != 10)
+    return false;
+  using namespace std::chrono;
+  const year_month_day given{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                             std::chrono::day(static_cast<unsigned>(day))};
+  return given.ok() && sys_days(given) <= floor<days>(system_clock::now()) + days(1);
+}
+
+}  // namespace
 
 Finding claims_check(const SubmissionFolder& folder) {
   ClaimCheck check("R01", "what it claims", "a score, author and name", folder.submission.own);
@@ -25,6 +42,8 @@ Finding claims_check(const SubmissionFolder& folder) {
   if (!s.unwritten.empty())
     check.wrong(fmt::format("submission.json says {}, which mulligan record does not write, or not so",
                             printable(s.unwritten)));
+  if (s.own && !s.date.empty() && !is_past_day(s.date))
+    check.wrong(fmt::format("the date '{}' is no day until now (YYYY-MM-DD)", printable(s.date)));
   if (s.own) {
     try {
       require_track(s.track, {});
@@ -226,7 +245,7 @@ Finding overlap_check(const SubmissionFolder& folder) {
   if (overlap) {
     check.looked();
     if (!overlap->known() || overlap->passages == 0) check.wrong("nothing was compared");
-    for (const double share : {overlap->similar, overlap->copied, overlap->training}) {
+    for (const double share : {overlap->similar, overlap->copied, overlap->pieces, overlap->training}) {
       if (!(share >= 0 && share <= 1)) check.wrong(fmt::format("a share of it is {}", share));
     }
     if (overlap->validation_read > overlap->validation_tokens ||

@@ -4,7 +4,6 @@
 #include "framework/core/file.h"
 #include "tools/record/claim_check.h"
 #include "tools/record/submission_readme.h"
-#include "tools/record/verify_parts.h"
 
 namespace mulligan::record {
 

@@ -8,7 +8,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/record/claim_check.h"
-#include "tools/record/verify_parts.h"
 
 namespace mulligan::record {
 

@@ -12,7 +12,6 @@
 #include "framework/run/run_files.h"
 #include "tools/record/claim_check.h"
 #include "tools/record/tar_contents.h"
-#include "tools/record/verify_parts.h"
 
 namespace mulligan::record {
 

@@ -11,7 +11,7 @@
 namespace mulligan::report {
 namespace {
 
-constexpr double extent = 1000;  // of a row's drawing, across
+constexpr double row_extent = 1000;  // of a row's drawing, across
 
 std::string figure(const std::string& id, const std::string& title, const std::string& about,
                    const std::string& body) {
@@ -48,7 +48,7 @@ std::string draw(const BarChart& chart) {
     if (bar.limit) hold(*bar.limit);
   }
   if (low == high) high = 1;
-  const auto place = [&](double value) { return (value - low) / (high - low) * extent; };
+  const auto place = [&](double value) { return (value - low) / (high - low) * row_extent; };
   std::string body;
   for (const Bar& bar : chart.bars) {
     std::string paths;
@@ -61,7 +61,7 @@ std::string draw(const BarChart& chart) {
     }
     if (bar.limit && std::isfinite(*bar.limit)) {
       // A line at the very end would be cut in half.
-      const double at = std::min(place(*bar.limit), extent - 2);
+      const double at = std::min(place(*bar.limit), row_extent - 2);
       paths += fmt::format("<path class=\"limit\" d=\"M{0:.1f} 0V10\"/>", at);
     }
     body += fmt::format("<span class=\"label\">{}</span>{}<span class=\"value\">{}</span>\n",
@@ -78,9 +78,9 @@ std::string draw(const StackedBar& bar) {
   double sum = 0;
   for (std::size_t i = 0; i < bar.parts.size(); ++i) {
     const StackedBar::Part& part = bar.parts[i];
-    const double left = sum / total * extent;
+    const double left = sum / total * row_extent;
     sum += part.value;
-    paths += rectangle(left, sum / total * extent, fmt::format("f{}", i % palette_size));
+    paths += rectangle(left, sum / total * row_extent, fmt::format("f{}", i % palette_size));
     legend += fmt::format(
         "<span class=\"entry\"><svg class=\"key\" viewBox=\"0 0 20 10\"><path class=\"bar f{}\" "
         "d=\"M0 0H20V10H0Z\"/></svg>{} <b>{}</b></span>",

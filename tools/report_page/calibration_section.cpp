@@ -7,7 +7,6 @@
 #include "tools/report_page/html.h"
 #include "tools/report_page/line_chart.h"
 #include "tools/report_page/run_sections.h"
-#include "tools/report_page/units.h"
 
 namespace mulligan::report {
 namespace {

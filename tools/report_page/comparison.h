@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/core/statistic.h"
+#include "tools/report_page/html.h"
 #include "tools/report_page/run_record.h"
 
 namespace mulligan::report {
@@ -47,5 +48,19 @@ Comparison compare(std::vector<RunRecord> runs);
 std::string comparison_text(const Comparison& comparison);
 // The same and the curves laid over one another, as sections of HTML.
 std::string comparison_sections(const Comparison& comparison);
+
+// A comparison as tables of text cells, the same for the terminal and for a page.
+struct TextTable {
+  std::vector<std::string> head;
+  std::vector<std::vector<Cell>> rows;
+};
+
+TextTable figures_table(const Comparison& comparison);  // a row per figure, a column per run
+TextTable keys_table(const Comparison& comparison);     // a row per key, a column per run
+// A row per group and figure: mean, standard deviation, n, seeds.
+TextTable seeds_table(const Comparison& comparison);
+
+// Columns padded to their widest cell, two blanks between them; ends with a newline.
+std::string plain_text(const TextTable& table);
 
 }  // namespace mulligan::report

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "tools/report_page/comparison.h"
-#include "tools/report_page/comparison_tables.h"
 #include "tools/report_page/line_chart.h"
 #include "tools/report_page/run_curves.h"
 #include "tools/report_page/run_observations.h"

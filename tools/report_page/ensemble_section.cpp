@@ -8,7 +8,6 @@
 #include "tools/report_page/bar_chart.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/run_sections.h"
-#include "tools/report_page/units.h"
 
 namespace mulligan::report {
 namespace {
@@ -26,7 +25,7 @@ std::vector<Cell> row(const std::string& name, const EnsembleResult::Figures& fi
           {bytes > 0 ? bytes_text(bytes) : "-", true}};
 }
 
-// What averaging gains, beside the spread of those who are averaged.
+// What averaging gains, next to the spread of those who are averaged.
 std::string chart(const EnsembleResult& result) {
   const auto text = [](double loss) { return fixed(loss, 5) + " nats"; };
   BarChart bars{"ensemble-bars", "Losses of the members", "Nats per token.", {}};

@@ -29,4 +29,13 @@ std::string charts(const std::string& figures);
 // <p class="note">, escaped.
 std::string note(std::string_view text);
 
+// Numbers as people read them.
+
+std::string bytes_text(double bytes);      // "1.25 MB"; decimal prefixes, three digits
+std::string seconds_text(double seconds);  // "2.31 s", "12 min 5 s"
+// `digits` behind the point; "not finite" for NaN and infinities.
+std::string fixed(double value, int digits);
+// Four significant digits without trailing zeros; "not finite" as above.
+std::string short_number(double value);
+
 }  // namespace mulligan::report

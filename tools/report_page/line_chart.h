@@ -1,4 +1,4 @@
-// A chart of curves as HTML: the curves in one SVG that stretches with the page, all text beside it in HTML,
+// A chart of curves as HTML: the curves in one SVG that stretches with the page, all text next to it in HTML,
 // so that it keeps its size on narrow and wide pages.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/report_page/curve.h"
+#include "tools/report_page/axis.h"
 
 namespace mulligan::report {
 

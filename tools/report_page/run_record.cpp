@@ -4,11 +4,93 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_file.h"
 #include "framework/report/json_lines.h"
 #include "tools/report_page/result_files.h"
-#include "tools/report_page/run_doubts.h"
+#include "tools/report_page/run_observations.h"
 
 namespace mulligan::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+CalibrationResult::Figures calibration_figures(const Json& json) {
+  return {json.at("name"),
+          json.at("items"),
+          json.at("accuracy"),
+          json.at("confidence"),
+          json.at("ece"),
+          json.at("adaptive_ece"),
+          json.at("mce"),
+          json.at("brier"),
+          json.at("loss_nats"),
+          number_or_null(json.at("swagger")),
+          number_or_null(json.at("swagger_gap"))};
+}
+
+CalibrationResult::Set set_of(const Json& json) {
+  CalibrationResult::Set set{calibration_figures(json), {}, {}};
+  for (const Json& bin : json.at("bins")) {
+    set.bins.push_back(
+        {bin.at("low"), bin.at("high"), bin.at("count"), bin.at("confidence"), bin.at("accuracy")});
+  }
+  for (const Json& subject : json.at("subjects")) set.subjects.push_back(calibration_figures(subject));
+  return set;
+}
+
+}  // namespace
+
+CalibrationResult read_calibration_result(const std::filesystem::path& path) {
+  return read_json_object<Json>(
+      path,
+      [](const Json& json) {
+        CalibrationResult result{json.at("weights"), {}};
+        for (const Json& set : json.at("sets")) result.sets.push_back(set_of(set));
+        return result;
+      },
+      "make it again with mulligan probe calibration, or remove it");
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+EnsembleResult::Figures figures_of(const Json& json) {
+  return {json.at("loss_nats"), json.at("accuracy"), number_or_null(json.at("bpb")),
+          number_or_null(json.at("ece"))};
+}
+
+}  // namespace
+
+EnsembleResult read_ensemble_result(const std::filesystem::path& path) {
+  return read_json_object<Json>(
+      path,
+      [](const Json& json) {
+        EnsembleResult result;
+        result.weights = json.at("weights");
+        result.plugin = json.at("plugin");
+        result.settings = json.at("settings");
+        result.members = json.at("members");
+        result.seed = json.at("seed");
+        result.tokens = json.at("tokens");
+        result.model = figures_of(json.at("model"));
+        result.reference = figures_of(json.at("reference"));
+        result.ensemble = figures_of(json.at("ensemble"));
+        for (const Json& loss : json.at("member_loss_nats"))
+          result.member_loss_nats.push_back(loss.get<double>());
+        for (const Json& share : json.at("member_accuracy"))
+          result.member_accuracy.push_back(share.get<double>());
+        result.mean_loss_nats = json.at("member_mean_loss_nats");
+        result.ambiguity_nats = json.at("ambiguity_nats");
+        result.disagreement = json.at("disagreement");
+        result.member_bytes = json.at("member_bytes");
+        result.kept_bytes = json.at("kept_bytes");
+        result.all_bytes = json.at("all_bytes");
+        return result;
+      },
+      "make it again with mulligan probe ensemble, or remove it");
+}
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -9,16 +9,52 @@
 #include <vector>
 
 #include "framework/config/resolved_settings.h"
-#include "framework/core/seal.h"
-#include "framework/report/evaluations_file.h"
+#include "framework/core/sealed_json.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
-#include "framework/report/samples_file.h"
 #include "framework/report/trials.h"
-#include "tools/report_page/calibration_result.h"
-#include "tools/report_page/ensemble_result.h"
 
 namespace mulligan::report {
+
+// calibration.json of a run directory, for its report.
+struct CalibrationResult {
+  struct Bin {
+    double low = 0, high = 0, count = 0, confidence = 0, accuracy = 0;
+  };
+  struct Figures {
+    std::string name;
+    double items = 0, accuracy = 0, confidence = 0, ece = 0, adaptive_ece = 0, mce = 0, brier = 0,
+           loss_nats = 0;
+    std::optional<double> swagger, swagger_gap;  // absent: nothing was wrong, or nothing right
+  };
+  struct Set {
+    Figures all;
+    std::vector<Bin> bins;
+    std::vector<Figures> subjects;
+  };
+  std::string weights;  // what answered
+  std::vector<Set> sets;
+};
+
+// Throws data_error that names the file where it is not as mulligan probe calibration writes it.
+CalibrationResult read_calibration_result(const std::filesystem::path& path);
+
+// ensemble.json of a run directory, for its report.
+struct EnsembleResult {
+  struct Figures {
+    double loss_nats = 0, accuracy = 0;
+    std::optional<double> bpb, ece;  // absent: without a tokenizer; of members
+  };
+  std::string weights, plugin, settings;
+  double members = 0, seed = 0, tokens = 0;
+  Figures model, reference, ensemble;
+  std::vector<double> member_loss_nats, member_accuracy;
+  double mean_loss_nats = 0, ambiguity_nats = 0, disagreement = 0;
+  double member_bytes = 0, kept_bytes = 0, all_bytes = 0;
+};
+
+// Throws data_error that names the file where it is not as mulligan probe ensemble writes it.
+EnsembleResult read_ensemble_result(const std::filesystem::path& path);
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
@@ -124,7 +160,7 @@ struct RunRecord {
   std::optional<EnsembleResult> ensemble;
   std::optional<TttResult> ttt;     // absent where it is void
   std::string ttt_void;             // why, or empty
-  std::vector<std::string> doubts;  // run_doubts.h
+  std::vector<std::string> doubts;  // run_observations.h
 
   // The value of a setting in TOML syntax without quotes; "" where there is none.
   std::string setting(std::string_view key) const;

@@ -10,7 +10,6 @@
 #include "tools/report_page/bar_chart.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/run_curves.h"
-#include "tools/report_page/units.h"
 
 namespace mulligan::report {
 namespace {
@@ -324,7 +323,7 @@ std::string scores_section(const RunRecord& run) {
                       {std::isfinite(score.val_loss_nats) ? fixed(score.val_loss_nats, 5) : "", true},
                       {count_text(static_cast<double>(score.val_tokens)), true}});
   }
-  // What a score is of, beside it.
+  // What a score is of, next to it.
   std::string of;
   for (const char* key : {"data.validation", "data.tokenizer"}) {
     if (const std::string value = run.setting(key); !value.empty()) {

@@ -7,7 +7,7 @@
 namespace mulligan::stats {
 
 // Left-aligned columns, as wide as their widest cell. Pipes and backslashes of a cell are escaped, its line
-// breaks become blanks: report_page/markdown.h reads the cells back.
+// breaks become blanks: report_page/tables_page.h reads the cells back.
 class MarkdownTable {
  public:
   explicit MarkdownTable(std::vector<std::string> head) { add(std::move(head)); }

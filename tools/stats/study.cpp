@@ -11,7 +11,7 @@
 
 #include "framework/core/error.h"
 #include "tools/stats/acceptance.h"
-#include "tools/stats/many_tests.h"
+#include "tools/stats/t_tests.h"
 
 namespace mulligan::stats {
 namespace {

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "framework/core/statistic.h"
-#include "tools/stats/bootstrap.h"
 #include "tools/stats/mixed_model.h"
 #include "tools/stats/observations.h"
-#include "tools/stats/permutation.h"
+#include "tools/stats/resampling.h"
 #include "tools/stats/t_tests.h"
 
 namespace mulligan::stats {

@@ -1,8 +1,12 @@
 #include "tools/stats/t_tests.h"
 
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -96,6 +100,94 @@ Equivalence equivalence_test(const TTest& test, double margin) {
   result.above_low = t_cdf(-t_value(test.difference + margin, test.standard_error), test.degrees);
   result.below_high = t_cdf(t_value(test.difference - margin, test.standard_error), test.degrees);
   return result;
+}
+
+namespace {
+
+std::vector<std::size_t> ascending(std::span<const double> p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p[i]; });
+  return order;
+}
+
+double power_of(double effect, double alpha, double runs) {
+  const double degrees = 2 * (runs - 1);
+  const double critical = t_quantile(1 - alpha / 2, degrees);
+  const boost::math::non_central_t found(degrees, effect * std::sqrt(runs / 2));
+  return boost::math::cdf(boost::math::complement(found, critical)) + boost::math::cdf(found, -critical);
+}
+
+}  // namespace
+
+double mcnemar_test(std::uint64_t only_first, std::uint64_t only_second) {
+  const std::uint64_t all = only_first + only_second;
+  if (all == 0) return 1;
+  const boost::math::binomial coin(static_cast<double>(all), 0.5);
+  return std::min(1.0, 2 * boost::math::cdf(coin, static_cast<double>(std::min(only_first, only_second))));
+}
+
+std::vector<double> holm(std::span<const double> p) {
+  std::vector<double> adjusted(p.size());
+  double most = 0;
+  const std::vector<std::size_t> order = ascending(p);
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    most = std::max(most, std::min(1.0, static_cast<double>(p.size() - rank) * p[order[rank]]));
+    adjusted[order[rank]] = most;
+  }
+  return adjusted;
+}
+
+std::vector<double> benjamini_hochberg(std::span<const double> p) {
+  std::vector<double> adjusted(p.size());
+  double least = 1;
+  const std::vector<std::size_t> order = ascending(p);
+  for (std::size_t rank = order.size(); rank-- > 0;) {
+    const double scaled = static_cast<double>(p.size()) / static_cast<double>(rank + 1) * p[order[rank]];
+    least = std::min(least, scaled);
+    adjusted[order[rank]] = least;
+  }
+  return adjusted;
+}
+
+double hedges_g(std::span<const double> first, std::span<const double> second) {
+  if (first.size() < 2 || second.size() < 2)
+    throw std::invalid_argument("Hedges' g needs two values of both");
+  const Statistic a = statistic_of(first), b = statistic_of(second);
+  const double na = static_cast<double>(a.n - 1), nb = static_cast<double>(b.n - 1);
+  const double pooled =
+      std::sqrt((na * *a.deviation * *a.deviation + nb * *b.deviation * *b.deviation) / (na + nb));
+  const double difference = a.mean - b.mean;
+  if (pooled == 0) {
+    return difference == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), difference);
+  }
+  return difference / pooled * (1 - 3 / (4 * (na + nb) - 1));
+}
+
+std::uint64_t runs_for_power(double effect, double alpha, double power) {
+  if (!(std::abs(effect) > 0) || !(alpha > 0 && alpha < 1) || !(power > 0 && power < 1)) {
+    throw std::invalid_argument("power needs an effect other than 0, and alpha and power between 0 and 1");
+  }
+  constexpr std::uint64_t most = 100'000;
+  effect = std::abs(effect);
+  const auto enough = [&](std::uint64_t runs) {
+    return power_of(effect, alpha, static_cast<double>(runs)) >= power;
+  };
+  std::uint64_t low = 2, high = 2;
+  while (high < most && !enough(high)) {
+    low = high + 1;
+    high = std::min(2 * high, most);
+  }
+  if (!enough(high)) return 0;
+  while (low < high) {
+    const std::uint64_t middle = (low + high) / 2;
+    if (enough(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
 }
 
 }  // namespace mulligan::stats

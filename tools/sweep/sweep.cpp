@@ -13,7 +13,7 @@
 #include "framework/core/json_file.h"
 #include "framework/core/sealed_json.h"
 #include "framework/core/statistic.h"
-#include "framework/eval/masking_options.h"
+#include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"

@@ -128,7 +128,7 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
 // of A; collapses are marked.
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 
-// The mean training losses of the rows over one window, all steps, beside what a trainer that forgets its
+// The mean training losses of the rows over one window, all steps, next to what a trainer that forgets its
 // sums at the start of a phase would report for them, which looks like a gain. Empty where no row has several
 // phases.
 std::string training_loss_table(const Sweep& sweep, const SweepResult& result);

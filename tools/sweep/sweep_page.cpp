@@ -8,7 +8,6 @@
 #include "tools/report_page/html.h"
 #include "tools/report_page/line_chart.h"
 #include "tools/report_page/page.h"
-#include "tools/report_page/units.h"
 #include "tools/sweep/sweep_cost.h"
 #include "tools/sweep/sweep_page.h"
 

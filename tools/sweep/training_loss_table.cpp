@@ -1,4 +1,4 @@
-// The mean training losses of a sweep, beside the artefact of averages that lost their sums.
+// The mean training losses of a sweep, next to the artefact of averages that lost their sums.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ std::string mean_text(const std::vector<double>& values) {
 }
 
 // By how much `values` are lower on average.
-std::string gain_text(const std::vector<double>& than, const std::vector<double>& values) {
+std::string loss_gain_text(const std::vector<double>& than, const std::vector<double>& values) {
   const double base = statistic_of(than).mean, gain = base - statistic_of(values).mean;
   return fmt::format("{:+.5f} ({:+.1f} %)", gain, 100 * gain / base);
 }
@@ -57,8 +57,8 @@ std::string training_loss_table(const Sweep& sweep, const SweepResult& result) {
                               forgetful = of_row(row, &TrainingLoss::forgetful_nats);
     text +=
         fmt::format("{:<{}} {:>20} {:>18}   {:>20} {:>18}\n", sweep.rows[row].name, width, mean_text(mean),
-                    row == base ? "baseline" : gain_text(base_mean, mean), mean_text(forgetful),
-                    row == base ? "baseline" : gain_text(base_forgetful, forgetful));
+                    row == base ? "baseline" : loss_gain_text(base_mean, mean), mean_text(forgetful),
+                    row == base ? "baseline" : loss_gain_text(base_forgetful, forgetful));
   }
   text +=
       "* what a trainer reports that forgets its sums where the last phase "

@@ -3,7 +3,7 @@
 //   output += (x A^T) B^T * alpha / rank,   A [B, r, in] uniform in +-1/sqrt(in), B [B, out, r] zero
 //
 // x is the block's normed input, also for the attention output and the MLP's down projection: their adapters
-// run beside the whole attention or MLP, not behind it. (docs/record_run.md#adapters)
+// run next to the whole attention or MLP, not behind it. (docs/record_run.md#adapters)
 #include <mulligan/ttt.hpp>
 
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "framework/graph/ops/attention.h"
+#include "plugins/kernels/attention/op.h"
 
 namespace mulligan {
 

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "framework/graph/ops/add.h"
-#include "framework/graph/ops/embedding.h"
-#include "framework/graph/ops/gather_rows.h"
-#include "framework/graph/ops/linear.h"
-#include "framework/graph/ops/qk_norm_rope.h"
-#include "framework/graph/ops/row_bias.h"
-#include "framework/graph/ops/silu_gate.h"
-#include "framework/graph/ops/weighted_rms_norm.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/qwen2/parameters.h"
+#include "plugins/kernels/axpby/op.h"
+#include "plugins/kernels/embedding/op.h"
+#include "plugins/kernels/embedding/op_gather.h"
+#include "plugins/kernels/matmul/op.h"
+#include "plugins/kernels/qk_norm_rope/op.h"
+#include "plugins/kernels/row_bias/op.h"
+#include "plugins/kernels/silu_gate/op.h"
+#include "plugins/kernels/weighted_rms_norm/op.h"
 
 namespace mulligan::qwen2 {
 namespace {

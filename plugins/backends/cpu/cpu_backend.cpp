@@ -6,7 +6,7 @@
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cpu/cpu_machine.h"
-#include "plugins/backends/cpu/kernels/product_mode.h"
+#include "plugins/backends/cpu/math/product_mode.h"
 #include "plugins/backends/cpu/thread_count.h"
 #include "plugins/backends/cpu/worker_pool.h"
 

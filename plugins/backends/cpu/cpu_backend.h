@@ -74,7 +74,7 @@ class CpuBackend final : public sdk::Backend {
   void release(void* prepared) noexcept override;
   void synchronize() override {}  // run() returns when the work is done
   // Every kernel adds in an order that depends on neither threads nor chance; oneDNN promises the same. Rows of
-  // tokens are independent in all but products, which `batch_invariant` holds (kernels/padded_rows.h).
+  // tokens are independent in all but products, which `batch_invariant` holds (math/padded_rows.h).
   mlg_determinism determinism() const noexcept override {
     return batch_invariant_ ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
   }

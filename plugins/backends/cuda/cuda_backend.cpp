@@ -6,9 +6,9 @@
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cuda/calls/device_call.h"
-#include "plugins/backends/cuda/kernels/invariant_kernels.h"
-#include "plugins/backends/cuda/kernels/matmul.h"
+#include "plugins/backends/cuda/invariant_kernels.h"
 #include "plugins/backends/cuda/make_device.h"
+#include "plugins/kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 

@@ -123,7 +123,7 @@ class CudaBackend final : public sdk::Backend {
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
   // kept. A library's attention promises it only where `deterministic` is set; of compiled code that a user
   // put in the kernels' place nothing is known. Rows of tokens are independent in all but the libraries, which
-  // `batch_invariant` does without (kernels/invariant_kernels.h).
+  // `batch_invariant` does without (invariant_kernels.h).
   mlg_determinism determinism() const noexcept override {
     if (!compiled_.empty() || !attention_.deterministic()) return MLG_DETERMINISM_NONE;
     return batch_invariant_ ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;

@@ -12,11 +12,11 @@
 namespace mulligan::gloo_ranks {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kBufferAlignment{64};
 
 std::shared_ptr<char[]> allocate(std::size_t bytes) {
-  auto* memory = static_cast<char*>(::operator new(bytes, kAlignment));
-  return {memory, [](char* address) { ::operator delete(address, kAlignment); }};
+  auto* memory = static_cast<char*>(::operator new(bytes, kBufferAlignment));
+  return {memory, [](char* address) { ::operator delete(address, kBufferAlignment); }};
 }
 
 std::chrono::milliseconds milliseconds(double seconds) {

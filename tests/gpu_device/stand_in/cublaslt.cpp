@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "tests/gpu_device/stand_in/cublaslt_product.h"
-#include "tests/gpu_device/stand_in/stand_in.h"
 #include "tests/stand_in/report.h"
+#include "tests/stand_in/stand_in.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 

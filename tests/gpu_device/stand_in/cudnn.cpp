@@ -12,8 +12,8 @@
 
 #include "tests/gpu_device/stand_in/cudnn_execution.h"
 #include "tests/gpu_device/stand_in/cudnn_rules.h"
-#include "tests/gpu_device/stand_in/stand_in.h"
 #include "tests/stand_in/report.h"
+#include "tests/stand_in/stand_in.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/stand_in.h"
 
 namespace stand_in_cudnn {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/stand_in.h"
 
 namespace stand_in_cudnn {
 namespace {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "tests/gpu_device/stand_in/stand_in.h"
+#include "tests/stand_in/stand_in.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 

@@ -3,8 +3,8 @@
 // have the optimiser "none", and scores are those of the plain softcap until something else sets them
 // (docs/architecture.md).
 #include "framework/model/elements/element.h"
-#include "framework/model/elements/asymmetric_softcap/capped.h"
 #include "framework/model/elements/asymmetric_softcap/config.h"
+#include "plugins/kernels/asymmetric_softcap/op.h"
 
 namespace mulligan::elements::asymmetric_softcap {
 namespace {
@@ -18,7 +18,7 @@ void parameters(const ModelConfig& model, std::vector<ParameterSpec>& out) {
 
 Value transform_head(const ElementContext& context, HeadUse use, Value logits) {
   if (use != HeadUse::scoring) return logits;
-  return capped(context.tape, logits, context.parameters(positive), context.parameters(negative));
+  return ops::capped(context.tape, logits, context.parameters(positive), context.parameters(negative));
 }
 
 }  // namespace

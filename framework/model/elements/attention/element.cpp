@@ -1,8 +1,8 @@
 // Attention by the kernel that says how it rounds, where [model.attention] asks for anything but plain
 // attention.
 #include "framework/model/elements/element.h"
-#include "framework/graph/ops/stable_attention.h"
 #include "framework/model/elements/attention/config.h"
+#include "plugins/kernels/attention/op.h"
 
 namespace mulligan::elements::attention {
 namespace {

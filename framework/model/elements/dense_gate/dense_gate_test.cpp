@@ -1,4 +1,4 @@
-// The dense gate as an element: its key, parameters and calls. Its numbers: tests/kernels/head_test.cpp and
+// The dense gate as an element: its key, parameters and calls. Its numbers: plugins/kernels/head_gate_xsa and
 // tests/golden/model_golden_test.cpp.
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Attention to all of a segment, where the model fills in masked tokens.
 #include "framework/model/elements/element.h"
 #include "framework/core/error.h"
-#include "framework/graph/ops/attention.h"
 #include "framework/model/elements/masking/config.h"
+#include "plugins/kernels/attention/op.h"
 
 namespace mulligan::elements::masking {
 namespace {

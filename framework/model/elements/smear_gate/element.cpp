@@ -3,7 +3,7 @@
 #include "framework/model/elements/element.h"
 #include "framework/core/error.h"
 #include "framework/model/elements/smear_gate/config.h"
-#include "framework/model/elements/smear_gate/smear.h"
+#include "plugins/kernels/smear_gate/op.h"
 
 namespace mulligan::elements::smear_gate {
 namespace {
@@ -27,8 +27,8 @@ void check_tokenizer(const ModelConfig& model, int bos_id) {
 }
 
 Value mix_embedding(const ElementContext& context, const EmbeddingSite& site) {
-  return smear(context.tape, site.x, site.tokens, context.parameters(weight), context.parameters(lambda),
-               {site.row_length, config_of(context.model).document_start});
+  return ops::smear(context.tape, site.x, site.tokens, context.parameters(weight), context.parameters(lambda),
+                    {site.row_length, config_of(context.model).document_start});
 }
 
 }  // namespace

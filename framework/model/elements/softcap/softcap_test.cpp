@@ -1,4 +1,4 @@
-// The softcap as an element: where it is recorded. Its numbers: tests/kernels/element_test.cpp.
+// The softcap as an element: where it is recorded. Its numbers: plugins/kernels/softcap.
 #include <gtest/gtest.h>
 
 #include "tests/support/element_testing.h"

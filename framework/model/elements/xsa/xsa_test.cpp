@@ -1,4 +1,4 @@
-// XSA as an element: its key and the layers it acts in. Its numbers: tests/kernels/head_test.cpp and
+// XSA as an element: its key and the layers it acts in. Its numbers: plugins/kernels/head_gate_xsa and
 // tests/golden/model_golden_test.cpp.
 #include <gtest/gtest.h>
 

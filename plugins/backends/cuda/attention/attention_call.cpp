@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/backends/common/shapes/attention.h"
+#include "plugins/kernels/attention/signature.h"
 
 namespace mulligan::cuda {
 

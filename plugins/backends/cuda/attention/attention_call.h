@@ -9,8 +9,8 @@
 #include "plugins/backends/common/call_arguments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "plugins/backends/cuda/attention/segment_rows.h"
-#include "plugins/backends/cuda/kernels/attention_rows.h"
 #include "plugins/backends/cuda/launch_steps.h"
+#include "plugins/kernels/attention/cuda_rows.h"
 
 namespace mulligan::cuda {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "plugins/backends/cuda/device.h"
-#include "plugins/backends/cuda/kernels/attention_rows.h"
 #include "plugins/backends/cuda/launch_steps.h"
+#include "plugins/kernels/attention/cuda_rows.h"
 
 namespace mulligan::cuda {
 

@@ -1,7 +1,7 @@
 #include "plugins/backends/cuda/calls/compiled_call.h"
 
 #include "plugins/backends/cuda/calls/source_call.h"
-#include "plugins/backends/cuda/kernels/matmul.h"
+#include "plugins/kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 

@@ -4,7 +4,7 @@
 #include "plugins/backends/cuda/calls/matmul_call.h"
 #include "plugins/backends/cuda/calls/product_call.h"
 #include "plugins/backends/cuda/calls/source_call.h"
-#include "plugins/backends/cuda/kernels/matmul.h"
+#include "plugins/kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 

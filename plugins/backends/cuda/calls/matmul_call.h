@@ -5,7 +5,7 @@
 
 #include "plugins/backends/cuda/calls/call_memory.h"
 #include "plugins/backends/cuda/calls/device_call.h"
-#include "plugins/backends/cuda/kernels/matmul.h"
+#include "plugins/kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "plugins/backends/cuda/calls/source_call.h"
-#include "plugins/backends/cuda/kernels/linear_leaky_relu_squared.h"
+#include "plugins/kernels/leaky_relu_squared/cuda_linear.h"
 
 namespace mulligan::cuda {
 

@@ -50,9 +50,9 @@ bool is_type(const std::string& word) {
 }
 
 // Reads the words of a PTX file from left to right.
-class Reader {
+class EntryReader {
  public:
-  Reader(std::vector<std::string> words, std::string file)
+  EntryReader(std::vector<std::string> words, std::string file)
       : words_(std::move(words)), file_(std::move(file)) {}
 
   bool at_end() const { return at_ == words_.size(); }
@@ -73,7 +73,7 @@ class Reader {
 };
 
 // After the name of an entry: "(.param .u64 .ptr .global .align 1 a, .param .f32 b)".
-std::vector<std::string> read_parameters(Reader& reader) {
+std::vector<std::string> read_parameters(EntryReader& reader) {
   std::vector<std::string> parameters;
   if (!reader.skip("(")) return parameters;
   for (std::string word = reader.next(); word != ")"; word = reader.next()) {
@@ -91,7 +91,7 @@ std::vector<std::string> read_parameters(Reader& reader) {
 }
 
 // Between the parameters and the body: ".reqntid 128" or ".reqntid 16, 8, 1".
-std::uint32_t read_threads(Reader& reader) {
+std::uint32_t read_threads(EntryReader& reader) {
   std::uint32_t threads = 0;
   for (std::string word = reader.next(); word != "{" && word != ";"; word = reader.next()) {
     if (word != ".reqntid") continue;
@@ -105,7 +105,7 @@ std::uint32_t read_threads(Reader& reader) {
 }  // namespace
 
 PtxEntry read_ptx_entry(const std::string& text, const std::string& name, const std::string& file) {
-  Reader reader(split(text), file);
+  EntryReader reader(split(text), file);
   PtxEntry entry;
   bool found = false;
   std::string others;

@@ -5,7 +5,7 @@
 namespace mulligan::cuda::cudnn {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;               // bytes
+constexpr std::int64_t kGraphAlignment = 16;          // bytes
 constexpr auto kPlain = CUDNN_ATTR_TENSOR_UNIQUE_ID;  // neither virtual nor by value: nothing to set
 
 }  // namespace
@@ -17,7 +17,7 @@ Graph::Tensor Graph::tensor(std::int64_t id, const TensorSpec& spec, Tensor star
   d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(spec.extents));
   d.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const std::int64_t>(spec.strides));
   d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
-  d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
+  d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kGraphAlignment);
   if (kind != kPlain) d.set(kind, true);
   if (starts) d.set(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, *starts);
   d.finalize();

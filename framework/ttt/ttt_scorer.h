@@ -1,0 +1,219 @@
+// TttScorer: scores a validation set with test-time training.
+//
+// The host owns the order. For each batch of documents, and chunk by chunk from left to right:
+//   score   the losses of the chunk's tokens, with the adapters as they are
+//   book    enter them into the score book, for good
+//   reveal  give the chunk's tokens their weight in the objective
+//   update  the adapters take a gradient step
+// and between batches, at fixed counts of scored documents, the base model is trained on documents that were
+// scored. Semantics: docs/record_run.md#test-time-training. The batches are dealt to lanes (document_plan.h),
+// which several ranks share: they meet before each training of the base model, which every one of them does,
+// and at the end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "framework/ranks/communicator.h"
+#include "framework/ttt/adapter_set.h"
+#include "framework/ttt/base_training.h"
+#include "framework/ttt/blind_checker.h"
+#include "framework/ttt/causality.h"
+#include "framework/ttt/document_plan.h"
+#include "framework/ttt/score_book.h"
+#include "framework/ttt/score_transform.h"
+#include "framework/ttt/ttt_report.h"
+
+namespace mulligan {
+
+// Something that happened, in order.
+struct TttEvent {
+  TttEventKind kind = TttEventKind::score;
+  std::int64_t queue = -1, batch_index = -1, chunk = -1;
+  std::span<const int> documents;  // numbers in the stream: those it concerns
+  AdapterSet* adapters = nullptr;  // of create, reset, update, where this rank made them
+};
+
+class TttListener {
+ public:
+  virtual ~TttListener() = default;
+  virtual void on_event(const TttEvent&) {}
+  virtual void on_batch(const TttBatchReport&) {}
+  virtual void on_phase(const TttPhaseReport&) {}
+};
+
+struct TttSetup {
+  const TttConfig& config;
+  const TttPlugin& adapters;
+  const Optimizer& optimizer;
+  double lr = 0;                              // of the adapters
+  const TttPlugin* base = nullptr;            // null: the base model is not trained
+  const Optimizer* base_optimizer = nullptr;  // with the momentum that `base` asks for
+  std::int64_t row_tokens = 0;  // of the base model's training rows: the evaluation's sequence length
+  const AdapterDraws& draws;
+  const Transform* transform = nullptr;  // null: losses are booked as they are
+  TransformOrder transform_order = TransformOrder::queue;
+  std::int64_t lanes = 1;  // at least as many as ranks
+  // Of all ranks, which have the same weights, data and setup; null: there is one.
+  Communicator* communicator = nullptr;
+  // The process that scores sampled turns again, of this rank; null: they are scored again in this one.
+  BlindChecker* blind = nullptr;
+  bool full_audit = false;         // every turn at every cut (SuffixCheck)
+  bool full_for_kernels = false;   // the same where adapters are scored by kernels that plugins bring
+  LossExchange* losses = nullptr;  // for as many positions as there are tokens; where there is a communicator
+};
+
+struct TttData {
+  std::span<const std::uint16_t> tokens;  // the stream, cut to what is to be scored
+  int bos_id = 1;
+  const ByteCounter* bytes = nullptr;  // null: no bytes, so no bits per byte
+  // Losses without test-time training by stream position, from a plain evaluation; empty: no reference,
+  // no collapse detector.
+  std::span<const float> reference;
+};
+
+class TttScorer {
+ public:
+  // Plans every program and allocates all memory. All references must outlive this object. The model's
+  // masters and copies must hold its weights. Throws config_error when a plugin does not offer what it
+  // is used for.
+  TttScorer(const BaseModel& model, const TttSetup& setup, const TttData& data,
+            TttListener* listener = nullptr);
+  virtual ~TttScorer() = default;
+
+  // Probes the adapters for causality, then scores everything, or what follows `from`: to the bit as without
+  // an interruption; checks some windows on the way (causality.h; throws VoidRun where a score has read a
+  // later token). Once. Base-model phases change the masters.
+  TttReport run(const TttStanding* from = nullptr);
+  // Called between two batches, where standing() may be asked for of a run of one rank, and before each
+  // chunk; what they throw ends the run.
+  void at_boundaries(std::function<void()> batch, std::function<void()> chunk) {
+    at_boundary_ = std::move(batch);
+    at_chunk_ = std::move(chunk);
+  }
+  TttStanding standing() const;
+
+  const ScoreBook& book() const { return book_; }
+  const DocumentPlan& plan() const { return plan_; }
+  const LanePlan& lanes() const { return lanes_; }
+  // The batches that this rank scores, by position in the queue, in its order.
+  const std::vector<std::int64_t>& own_batches() const { return own_; }
+  // All that it runs; bound.
+  const std::vector<Program*>& programs() const { return programs_; }
+  // The adapters of batches of `documents` documents.
+  AdapterSet& adapters(std::int64_t documents) { return *sets_.at(documents); }
+
+ protected:
+  // One chunk of one batch.
+  struct Turn {
+    struct Row {
+      ChunkWindow window;
+      bool active = false;  // has tokens in this chunk
+      bool more = false;    // has a later chunk
+    };
+    const PlannedBatch& batch;
+    std::int64_t queue = 0, chunk = 0;
+    AdapterSet& set;
+    WindowProgram& program;
+    std::span<const int> documents;  // that have a window: the last of the batch
+    std::vector<Row> rows;           // one for each
+    bool trains = false;             // some document has a later chunk
+  };
+  virtual std::unique_ptr<TurnOrder> make_order() const { return std::make_unique<TurnOrder>(); }
+  virtual void take_turn(Turn& turn);
+  // The windows of a turn, for the check of its scores.
+  std::vector<SuffixCheck::Window> windows_of(const Turn& turn) const;
+  // The steps of a turn; each refuses to act out of order.
+  void score(Turn& turn);
+  void book(Turn& turn);
+  void reveal(Turn& turn);
+  void update(Turn& turn);
+
+ private:
+  // ttt_scorer.cpp
+  bool is_own(std::int64_t queue) const;
+  std::vector<std::int64_t> own_order() const;
+  void score_stretch(std::size_t stretch);
+  void begin_lane(std::size_t stretch, std::int64_t queue);
+  AdapterSet& begin_batch(std::int64_t queue);
+  void score_batch(std::int64_t queue, AdapterSet& set);
+  void restore(const TttStanding& from);
+  std::int64_t rank() const { return setup_.communicator ? setup_.communicator->rank() : 0; }
+  std::int64_t world_size() const { return setup_.communicator ? setup_.communicator->world_size() : 1; }
+
+  // ttt_turn.cpp
+  Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
+  void fill_inputs(const Turn& turn);
+  void score_windows(const Turn& turn, std::span<const std::int32_t> tokens, std::span<float> losses);
+  void score_and_hand_over(Turn& turn);
+  void score_twice_here(Turn& turn);
+  void score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
+                     std::vector<std::vector<float>>& losses);
+  void tell(TttEventKind kind, const Turn& turn, bool only_more);
+
+  // ttt_meeting.cpp
+  void meet(const LanePlan::Stretch& stretch);
+  void note_scored(const LanePlan::Stretch& stretch);
+  TttChecks own_checks() const;
+  void exchange(const LanePlan::Stretch& stretch);
+  void merge_losses(const LanePlan::Stretch& stretch);
+  void hear(const TttMessage& message);
+  void report_batches();
+  TttBatchReport report_batch(const TttPendingBatch& pending);
+  void watch_for_collapse(const TttBatchReport& batch);
+  void train_base(std::int64_t boundary, std::int64_t queue);
+  std::vector<TttLengthBin> length_bins() const;
+  void tell(const TttEvent& event);
+  void tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index);
+  bool keeps_unheard() const { return rank() > 0 && !setup_.config.audit.empty(); }
+
+  // score_transform.cpp
+  void prepare_transform();
+  void propose(const Turn& turn);
+  void apply_proposals(const WindowProgram& program, std::span<float> losses);
+  std::vector<std::vector<std::int32_t>> proposed_numbers() const;
+  void tell_again(std::int64_t queue);
+  std::vector<std::string> standing_tensors() const;
+
+  const BaseModel& model_;
+  const TttSetup& setup_;
+  TttData data_;
+  TttListener* listener_;
+  DocumentPlan plan_;
+  LanePlan lanes_;
+  std::vector<std::int64_t> own_;  // batches of this rank's lanes, in its order
+  ScoreBook book_;
+  AdapterSets sets_;  // by documents per batch
+  std::unique_ptr<BaseTraining> base_;
+  std::vector<Program*> programs_;  // of sets_ and base_
+  SharedArena arena_;
+  std::unique_ptr<TurnOrder> order_;
+  bool plugin_kernels_ = false;  // some adapters are scored by kernels that no table of this program knows
+  SuffixCheck suffixes_;
+  TttChecks others_;         // of the other ranks, at the last meeting
+  std::string void_reason_;  // why the scores of this rank must not be used
+  DrawNumbers draws_;
+  std::vector<ScoredDocument> scored_;  // up to the last meeting
+  ScoreSums reference_;                 // of the reported batches
+  ScoreSums plain_;                     // of the same, without the score transform
+  TttReport report_;  // its batches: the first of the queue, as far as all of these are scored
+  std::map<std::int64_t, TttPendingBatch> pending_;  // scored and not reported, by position in the queue
+  std::vector<TttMessage::Event> unheard_;           // since the last meeting; only of other ranks than 0
+  std::size_t done_ = 0;                             // of own_
+  std::size_t stretch_ = 0;                          // under way
+  std::function<void()> at_boundary_, at_chunk_;
+  std::vector<std::int32_t> tokens_, positions_, targets_;
+  std::vector<float> losses_, weights_;
+  // Where there is a score transform:
+  std::unique_ptr<TransformFeed> feed_;
+  std::vector<std::vector<mlg_bias>> proposals_;  // of the scored positions of a turn
+  std::vector<std::vector<float>> proposed_;      // losses of the proposed tokens, by number
+  std::vector<float> plain_losses_;               // of a turn, as the model gives them
+  std::vector<float> plain_book_;                 // the same of all that was booked, by stream position
+};
+
+}  // namespace mulligan

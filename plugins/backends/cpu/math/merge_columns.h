@@ -1,0 +1,38 @@
+// How a skip connection is merged into a sum, per column: merged = k sum + (1-k) w skip with k =
+// sigmoid(gate); without gate sum + w skip; without weight w = 0.
+#pragma once
+
+#include <mulligan/vector_math.hpp>
+
+#include "plugins/backends/cpu/math/row_math.h"
+
+namespace mulligan::cpu {
+
+// merged = of_sum sum + of_skip skip. Null where nothing is merged: without weight and gate.
+struct MergeColumns {
+  float *of_sum, *of_skip;
+
+  // Of workspace.
+  static std::int64_t floats(std::int64_t width) { return 2 * aligned_floats(width); }
+
+  // weight, gate [width]: null where they are absent.
+  MergeColumns(const float* weight, const float* gate, float* workspace, std::int64_t width)
+      : of_sum(weight || gate ? workspace : nullptr),
+        of_skip(of_sum ? workspace + aligned_floats(width) : nullptr) {
+    for (std::int64_t j = 0; of_sum && j < width; ++j) {
+      const float w = weight ? weight[j] : 0.0f;
+      of_sum[j] = gate ? sdk::fast_sigmoid(gate[j]) : 1.0f;
+      of_skip[j] = gate ? sdk::fast_sigmoid(-gate[j]) * w : w;
+    }
+  }
+
+  // From sum(m skip) and sum(m (sum - w skip)), m the gradient of merged: dweight and dgate of column j.
+  float weight_gradient(const float* gate, std::int64_t j, float of_skips) const {
+    return (gate ? sdk::fast_sigmoid(-gate[j]) : 1.0f) * of_skips;
+  }
+  float gate_gradient(const float* gate, std::int64_t j, float of_gates) const {
+    return of_sum[j] * (gate ? sdk::fast_sigmoid(-gate[j]) : 1.0f) * of_gates;
+  }
+};
+
+}  // namespace mulligan::cpu

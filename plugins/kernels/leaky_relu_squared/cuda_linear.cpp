@@ -1,0 +1,70 @@
+// linear_leaky_relu_squared where no compiled kernel takes its place (docs/triton.md): the library's product,
+// and then the launch of leaky_relu_squared.cu on its result, in place where it may be. That is what the
+// plain calls do, and no less.
+#include "plugins/kernels/leaky_relu_squared/cuda_linear.h"
+
+#include <mulligan/cuda/element_plan.hpp>
+
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "plugins/kernels/leaky_relu_squared/signature_linear.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "plugins/kernels/leaky_relu_squared/cuda.cu"
+
+constexpr char kSource[] =
+#include "leaky_relu_squared/cuda.cu.inc"
+    ;
+
+struct Forward : shapes::LinearLeakyReluSquaredForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({slope});
+    const std::uint32_t before = call.has(u) ? u : y;
+    sdk::dispatch_cuda(call.dtype(y), [&]<typename T>() {
+      sdk::dispatch_elements<T>(call, {before, y}, [&]<int N>(const sdk::ElementPlan& elements) {
+        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements.grid(), elements.block(),
+                    call.tensor(before), call.tensor(y), elements.count);
+      });
+    });
+  }
+};
+
+struct Backward : shapes::LinearLeakyReluSquaredBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({slope});
+    call.constant("accumulate_du", false);
+    sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
+      sdk::dispatch_elements<T>(call, {u, du}, [&]<int N>(const sdk::ElementPlan& elements) {
+        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements.grid(), elements.block(),
+                    call.tensor(u), call.tensor(du), call.tensor(du), elements.count);
+      });
+    });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+
+}  // namespace
+
+std::optional<ProductBefore> product_before(const mlg_kernel& kernel, const mlg_launch& launch) {
+  if (kernel.source != kSource) return std::nullopt;
+  const bool forward = kernel.name == std::string_view(Forward::name);
+  const sdk::Launch call(&launch);
+  const std::uint32_t result = call.has(Forward::u) ? Forward::u : Forward::y;
+  ProductBefore product = {Forward::x, Forward::w, result, {}};
+  if (!forward) product = {Backward::dy, Backward::w, Backward::du, {}};
+  GemmShape& shape = product.shape;
+  shape.m = call.dim(product.a, 0);
+  shape.k = call.dim(product.a, 1);
+  shape.n = call.dim(product.c, 1);
+  shape.transpose_b = forward;
+  shape.input = shape.output = call.dtype(product.a);
+  return product;
+}
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "plugins/kernels/leaky_relu_squared/signature.h"
+#include "plugins/kernels/leaky_relu_squared/signature_linear.h"
+#include "tools/doctor/formula_parts.h"
+
+namespace mulligan::doctor {
+
+double leaky_squared(double u, double slope) {
+  const double v = u > 0 ? u : slope * u;
+  return v * v;
+}
+
+const Formulas<shapes::LeakyReluSquaredForward> leaky_relu_squared([](const ReferenceCall& c,
+                                                                      auto f) -> ReferenceResults {
+  Numbers y = c[f.u];
+  for (double& value : y) value = leaky_squared(value, c.attribute("slope"));
+  return {{f.y, y}};
+});
+
+const Formulas<shapes::LinearLeakyReluSquaredForward> linear_leaky_relu_squared(
+    [](const ReferenceCall& c, auto f) -> ReferenceResults {
+      const Numbers x = c[f.x], w = c[f.w];
+      const std::int64_t rows = c.dim(f.x, 0), inner = c.dim(f.w, 1), columns = c.dim(f.w, 0);
+      Numbers u(index(rows * columns)), y;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < inner; ++k) sum += x[index(i * inner + k)] * w[index(j * inner + k)];
+          u[index(i * columns + j)] = sum;
+        }
+      }
+      for (const double value : u) y.push_back(leaky_squared(value, c.attribute("slope")));
+      return {{f.u, u}, {f.y, y}};
+    });
+
+}  // namespace mulligan::doctor

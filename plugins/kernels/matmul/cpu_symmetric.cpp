@@ -1,0 +1,153 @@
+// symmetric_matmul: c = alpha op(a) op(b) + beta c where the caller knows that the result equals its
+// transpose. f32: panels of rows are computed up to their diagonal, each as a one-threaded oneDNN product,
+// and copied to the upper triangle while they are in the cache. Panels of h rows compute (1 + h/n) / 2 of the
+// whole product. The panels are a function of the shape, so the bits do not depend on the number of threads.
+//
+// bf16, f16, and what one panel holds: the whole product. oneDNN's matrix-unit products take dense operands
+// only, and the tiles of a triangle are not; what it has for them is slower than computing both halves.
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "plugins/backends/cpu/cpu_kernel.h"
+#include "plugins/backends/cpu/math/onednn_gemm.h"
+#include "plugins/backends/cpu/math/tiled_product.h"
+#include "plugins/backends/cpu/worker_pool.h"
+#include "plugins/kernels/matmul/cpu_mirror.h"
+#include "plugins/kernels/matmul/signature_symmetric.h"
+
+namespace mulligan::cpu::symmetric_matmul {
+namespace {
+
+// Fewer rows compute less beyond the diagonal, more make faster products. Columns are cut so that wide
+// matrices give enough pieces to share out.
+constexpr std::int64_t kPanelRows = 128, kSmallPanelRows = 64, kLarge = 512, kPanelColumns = 512;
+
+class SymmetricProduct {
+ public:
+  explicit SymmetricProduct(const Launch& call);
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  void run(const Launch& launch) const;
+
+ private:
+  struct Piece {
+    std::int64_t row, column, rows, columns;
+    Gemm* gemm;  // of gemms_
+  };
+  void make_pieces(const GemmShape& whole);
+
+  std::int64_t batch_, n_, k_;
+  bool transpose_a_, transpose_b_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Gemm>> gemms_;  // by rows and columns
+  std::vector<Piece> pieces_;            // of one matrix, the largest first
+  std::unique_ptr<TiledProduct> whole_;  // instead of pieces
+  std::size_t scratch_bytes_ = 0, workspace_bytes_ = 0;
+};
+
+SymmetricProduct::SymmetricProduct(const Launch& call)
+    : transpose_a_(call.attribute(shapes::Matmul::transpose_a) != 0),
+      transpose_b_(call.attribute(shapes::Matmul::transpose_b) != 0) {
+  const shapes::Matmul::Extents e = shapes::Matmul::extents(call);
+  batch_ = e.batch;
+  n_ = e.n;
+  k_ = e.k;
+  if (call.dtype(shapes::Matmul::a) != MLG_F32 || n_ <= kSmallPanelRows) {
+    ProductShape all{e.batch, e.m, e.n, e.k, transpose_a_, transpose_b_};
+    all.input = call.dtype(shapes::Matmul::a);
+    all.output = call.dtype(shapes::Matmul::c);
+    all.alpha = static_cast<float>(call.attribute(shapes::Matmul::alpha));
+    all.beta = static_cast<float>(call.attribute(shapes::Matmul::beta));
+    whole_ = std::make_unique<TiledProduct>(all);
+    workspace_bytes_ = whole_->workspace_bytes();
+    return;
+  }
+  GemmShape shape;
+  shape.k = k_;
+  shape.a_row = transpose_a_ ? 1 : k_;
+  shape.a_column = transpose_a_ ? n_ : 1;
+  shape.b_row = transpose_b_ ? 1 : n_;
+  shape.b_column = transpose_b_ ? k_ : 1;
+  shape.c_row = n_;
+  shape.alpha = static_cast<float>(call.attribute(shapes::Matmul::alpha));
+  shape.beta = static_cast<float>(call.attribute(shapes::Matmul::beta));
+  make_pieces(shape);
+  workspace_bytes_ = scratch_bytes_ * static_cast<std::size_t>(thread_count());
+}
+
+void SymmetricProduct::make_pieces(const GemmShape& whole) {
+  const std::int64_t panel = n_ < kLarge ? kSmallPanelRows : kPanelRows;
+  for (std::int64_t row = 0; row < n_; row += panel) {
+    const std::int64_t rows = std::min(panel, n_ - row);
+    // A panel's diagonal block lies in one piece: kPanelColumns is a multiple of both heights.
+    for (std::int64_t column = 0; column < row + rows; column += kPanelColumns) {
+      const std::int64_t columns = std::min(kPanelColumns, row + rows - column);
+      std::unique_ptr<Gemm>& gemm = gemms_[{rows, columns}];
+      if (!gemm) {
+        GemmShape shape = whole;
+        shape.m = rows;
+        shape.n = columns;
+        gemm = make_gemm(shape, thread_count());
+        if (!gemm)
+          throw std::runtime_error("kernel symmetric_matmul: oneDNN has no f32 product for this processor");
+        scratch_bytes_ = std::max(scratch_bytes_, (gemm->scratch_bytes() + 255) / 256 * 256);
+      }
+      pieces_.push_back({row, column, rows, columns, gemm.get()});
+    }
+  }
+  std::ranges::stable_sort(pieces_, std::greater<>(), [](const Piece& p) { return p.rows * p.columns; });
+}
+
+void SymmetricProduct::run(const Launch& launch) const {
+  if (whole_) {
+    return whole_->run(launch, launch.tensor(shapes::Matmul::a).data, launch.tensor(shapes::Matmul::b).data,
+                       launch.tensor(shapes::Matmul::c).data);
+  }
+  const auto* a = launch.data<const float>(shapes::Matmul::a);
+  const auto* b = launch.data<const float>(shapes::Matmul::b);
+  auto* c = launch.data<float>(shapes::Matmul::c);
+  std::byte* scratch = launch.workspace<std::byte>();
+  std::atomic<bool> failed = false;
+
+  // Pieces of one matrix follow each other: its operands stay in the cache. No piece touches what another
+  // reads or writes: it copies to columns beyond the panels of the rows there.
+  const auto count = static_cast<std::int64_t>(pieces_.size());
+  launch.parallel_for(batch_ * count, 1, [&](std::int64_t begin, std::int64_t end) {
+    const int slot = thread_index();
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t item = task / count;
+      const Piece& p = pieces_[static_cast<std::size_t>(task % count)];
+      const float* left = a + item * n_ * k_ + p.row * (transpose_a_ ? 1 : k_);
+      const float* right = b + item * n_ * k_ + p.column * (transpose_b_ ? k_ : 1);
+      float* result = c + item * n_ * n_;
+      if (!p.gemm->run(slot, left, right, result + p.row * n_ + p.column,
+                       scratch + scratch_bytes_ * static_cast<std::size_t>(slot))) {
+        failed = true;
+      }
+      mirror_rows(result, n_, p.row, p.row + p.rows, p.column, p.column + p.columns);
+    }
+  });
+  if (failed)
+    throw std::runtime_error(
+        "oneDNN refused to run a product that it had prepared; it may lack memory: use a smaller batch or "
+        "model");
+}
+
+struct SymmetricMatmul : shapes::SymmetricMatmul {
+  using State = SymmetricProduct;
+  static std::unique_ptr<SymmetricProduct> prepare(sdk::CallChecks& call) {
+    check(call);
+    auto product = std::make_unique<SymmetricProduct>(call);
+    call.workspace(product->workspace_bytes());
+    return product;
+  }
+  static void run(const Launch& launch) { launch.state<const SymmetricProduct>()->run(launch); }
+};
+
+const Register registered = sdk::cpu_kernel<SymmetricMatmul>();
+
+}  // namespace
+}  // namespace mulligan::cpu::symmetric_matmul

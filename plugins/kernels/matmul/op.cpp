@@ -1,0 +1,62 @@
+#include "plugins/kernels/matmul/op.h"
+
+#include "framework/graph/row_rules.h"
+
+namespace mulligan::ops {
+
+namespace {
+
+// Optimisers call the fused ones.
+const KernelRules matmul_rules{{"matmul", RowRule::product, "iia"},
+                               {"widened_matmul", RowRule::row_wise, "ipa"},
+                               {"symmetric_matmul", RowRule::mixing, "", "", "", true},
+                               {"matmul_add", RowRule::mixing, "", "", "", true}};
+
+// The value seen as [rows, columns].
+Value as_matrix(Graph& graph, Value value, std::int64_t columns) {
+  const TensorType& type = graph.type(value);
+  return graph.reshape(value, TensorType(type.dtype, {type.elements() / columns, columns}));
+}
+
+std::vector<Attribute> matmul_attributes(bool transpose_a, bool transpose_b, double beta) {
+  return {{"transpose_a", transpose_a ? 1.0 : 0.0},
+          {"transpose_b", transpose_b ? 1.0 : 0.0},
+          {"alpha", 1.0},
+          {"beta", beta}};
+}
+
+// c = a op(weight) + beta c.
+void weight_product(Graph& graph, Value a, Value weight, Value c, bool transpose_b, double beta) {
+  if (graph.type(weight).dtype == graph.type(a).dtype) {
+    graph.call("matmul", {a, weight, c}, matmul_attributes(false, transpose_b, beta));
+  } else {
+    graph.call("widened_matmul", {a, weight, c}, {{"transpose_b", transpose_b ? 1.0 : 0.0}, {"beta", beta}});
+  }
+}
+
+}  // namespace
+
+void linear_into(Tape& tape, Value x, Value weight, Value y) {
+  const std::int64_t out = tape.graph().type(weight).dims[0], in = tape.graph().type(weight).dims[1];
+  weight_product(tape.graph(), as_matrix(tape.graph(), x, in), weight, as_matrix(tape.graph(), y, out), true,
+                 0.0);
+  tape.record({y}, {x, weight}, [=](Backward& b) {
+    Graph& graph = b.graph();
+    if (const auto dw = b.into(weight); dw.value) {
+      graph.call("matmul", {as_matrix(graph, b.of(y), out), as_matrix(graph, x, in), dw.value},
+                 matmul_attributes(true, false, dw.accumulate));
+    }
+    if (const auto dx = b.into(x); dx.value) {
+      weight_product(graph, as_matrix(graph, b.of(y), out), weight, as_matrix(graph, dx.value, in), false,
+                     dx.accumulate);
+    }
+  });
+}
+
+Value linear(Tape& tape, Value x, Value weight, const TensorType& result) {
+  const Value y = tape.graph().scratch(result, "linear");
+  linear_into(tape, x, weight, y);
+  return y;
+}
+
+}  // namespace mulligan::ops

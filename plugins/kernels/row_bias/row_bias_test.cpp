@@ -1,0 +1,25 @@
+// row_bias against its formula (docs/kernels.md).
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Operator row_bias() {
+  Operator op{.forward = "row_bias_fwd", .backward = "row_bias_bwd", .cases = {}};
+  for (const auto& [tokens, width] :
+       {std::pair{1, 1}, {3, 7}, {67, 129}, {2500, 7}, {9, 1031}, {3, 4099}, {1, 16392}}) {
+    const Shape rows{tokens, width};
+    op.cases.push_back({{{"x", rows}, {"bias", {width}, MLG_F32}}, {{"y", rows}}, {}});
+  }
+  return op.computes([](auto& call) {
+    auto &x = call.in("x"), &y = call.out("y");
+    for (std::int64_t t = 0; t < x.dim(0); ++t) {
+      for (std::int64_t j = 0; j < x.dim(1); ++j) y(t, j) = x(t, j) + call.in("bias")[j];
+    }
+  });
+}
+
+const RegisterOperator registered(row_bias());
+
+}  // namespace
+}  // namespace mulligan::kernel_test

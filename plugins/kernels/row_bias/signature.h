@@ -1,0 +1,32 @@
+#pragma once
+
+#include <mulligan/call_checks.hpp>
+
+namespace mulligan::shapes {
+
+struct RowBiasForward {
+  static constexpr const char* name = "row_bias_fwd";
+  static constexpr const char* signature = "in x, in bias, out y";
+  enum Argument : std::uint32_t { x, bias, y };
+  static void check(const sdk::CallChecks& call) {
+    call.compute_dtype(x);
+    call.rank(x, 2, 2);
+    call.dtype(bias, {MLG_F32});
+    call.shape(bias, {call.dim(x, 1)});
+    call.like(y, x);
+  }
+};
+
+struct RowBiasBackward {
+  static constexpr const char* name = "row_bias_bwd";
+  static constexpr const char* signature = "in dy, inout dbias";
+  enum Argument : std::uint32_t { dy, dbias };
+  static void check(const sdk::CallChecks& call) {
+    call.compute_dtype(dy);
+    call.rank(dy, 2, 2);
+    call.dtype(dbias, {MLG_F32});
+    call.shape(dbias, {call.dim(dy, 1)});
+  }
+};
+
+}  // namespace mulligan::shapes

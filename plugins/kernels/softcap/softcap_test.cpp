@@ -1,0 +1,28 @@
+// softcap against its formula (docs/kernels.md).
+#include <cmath>
+
+#include "tests/kernels/element_shapes.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Operator softcap() {
+  Operator op{.forward = "softcap_fwd", .backward = "softcap_bwd", .cases = {}};
+  for (const Shape& shape : kShapes) {
+    op.cases.push_back({{{"z", shape, std::nullopt, normal(0, 30)}}, {{"y", shape}}, {{"cap", 30.0}}});
+  }
+  op.cases.push_back({{{"z", {200}, std::nullopt, normal(0, 1e-3)}}, {{"y", {200}}}, {{"cap", 15.0}}});
+  return op.computes([](auto& call) {
+    using std::tanh;
+    auto& z = call.in("z");
+    for (std::int64_t i = 0; i < z.size(); ++i) {
+      call.out("y")[i] = call.attribute("cap") * tanh(z[i] / call.attribute("cap"));
+    }
+  });
+}
+
+const RegisterOperator registered(softcap());
+
+}  // namespace
+}  // namespace mulligan::kernel_test

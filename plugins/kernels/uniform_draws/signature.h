@@ -1,0 +1,20 @@
+#pragma once
+
+#include <mulligan/call_checks.hpp>
+
+namespace mulligan::shapes {
+
+struct UniformDraws {
+  static constexpr const char* name = "uniform_draws";
+  static constexpr const char* signature = "in key, out values; bound";
+  enum Argument : std::uint32_t { key, values };
+  enum Attribute : std::uint32_t { bound };
+  static void check(const sdk::CallChecks& call) {
+    call.dtype(key, {MLG_I32});
+    call.shape(key, {4});
+    call.dtype(values, {MLG_F32});
+    if (call.attribute(bound) != 0) call.attribute_range(bound, 1e-20, 1e6);
+  }
+};
+
+}  // namespace mulligan::shapes

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <mulligan/call_checks.hpp>
+
+namespace mulligan::shapes {
+
+struct WeightedRmsNormForward {
+  static constexpr const char* name = "weighted_rms_norm_fwd";
+  static constexpr const char* signature = "in x, in weight, out y; eps";
+  enum Argument : std::uint32_t { x, weight, y };
+  enum Attribute : std::uint32_t { eps };
+  static void check(const sdk::CallChecks& call) {
+    call.compute_dtype(x);
+    call.rank(x, 2, 2);
+    call.dtype(weight, {MLG_F32});
+    call.shape(weight, {call.dim(x, 1)});
+    call.like(y, x);
+    call.attribute_range(eps, 0.0, 1.0);
+  }
+};
+
+struct WeightedRmsNormBackward {
+  static constexpr const char* name = "weighted_rms_norm_bwd";
+  static constexpr const char* signature =
+      "in x, in weight, in dy, inout? dx, inout? dweight; eps accumulate_dx";
+  enum Argument : std::uint32_t { x, weight, dy, dx, dweight };
+  enum Attribute : std::uint32_t { eps, accumulate_dx };
+  static void check(const sdk::CallChecks& call) {
+    call.compute_dtype(x);
+    call.rank(x, 2, 2);
+    for (const std::uint32_t argument : {weight, dweight}) {
+      call.dtype(argument, {MLG_F32});
+      call.shape(argument, {call.dim(x, 1)});
+    }
+    call.like(dy, x);
+    call.like(dx, x);
+    call.attribute_range(eps, 0.0, 1.0);
+  }
+};
+
+}  // namespace mulligan::shapes

@@ -1,0 +1,151 @@
+// The stand-in driver's memory: of the host, each allocation known.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "tests/stand_in/driver_state.h"
+#include "tests/stand_in/report.h"
+#include "tests/stand_in/stand_in.h"
+
+using namespace stand_in_driver;
+
+namespace {
+
+std::mutex mutex;
+std::map<const char*, Allocation> allocations;  // by base; freed ones stay until their place is given anew
+
+// What is wrong with `bytes` from `address` on, for a sentence; empty: nothing.
+std::string fault_of(const void* address, std::size_t bytes) {
+  const auto* at = static_cast<const char*>(address);
+  const std::lock_guard lock(mutex);
+  const auto next = allocations.upper_bound(at);
+  if (next == allocations.begin() ||
+      at >= std::prev(next)->first + std::max<std::size_t>(std::prev(next)->second.bytes, 1))
+    return " where nothing was allocated";
+  const auto& [base, allocation] = *std::prev(next);
+  const auto offset = static_cast<std::size_t>(at - base);
+  if (allocation.freed) return " of an allocation of " + std::to_string(allocation.bytes) + " that was freed";
+  if (bytes > allocation.bytes - offset)
+    return ", " + std::to_string(offset) + " bytes into an allocation of " + std::to_string(allocation.bytes);
+  return {};
+}
+
+// What was freed within the new one's place is no more.
+void note_allocation(const char* base, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  allocations.erase(allocations.lower_bound(base), allocations.lower_bound(base + bytes));
+  allocations[base] = {bytes, false};
+}
+// False: there is none, or it was freed.
+bool note_end(const void* address) {
+  const std::lock_guard lock(mutex);
+  const auto found = allocations.find(static_cast<const char*>(address));
+  if (found == allocations.end() || found->second.freed) return false;
+  return found->second.freed = true;
+}
+
+// A copy or fill of `bytes` from `first` on, and, where it is one, from `second` on.
+template <typename Work>
+int transfer(const char* call, const char* first_name, std::uintptr_t first, const char* second_name,
+             std::uintptr_t second, std::size_t bytes, void* stream, Work&& work) {
+  const auto judged = [=] {
+    return stand_in_touches(call, first_name, reinterpret_cast<void*>(first), bytes) &&
+           (!second_name || stand_in_touches(call, second_name, reinterpret_cast<void*>(second), bytes));
+  };
+  ++stand_in().copies;
+  if (!judged()) return kIllegalAddress;
+  // Again when it is done: a graph may outlive the memory that it was captured with.
+  return enqueue(stream, [judged, work = std::forward<Work>(work)] {
+    if (judged()) work();
+  });
+}
+
+}  // namespace
+
+EXPORTED bool stand_in_touches(const char* call, const char* argument, const void* address,
+                               std::size_t bytes) {
+  const std::string fault = fault_of(address, bytes);
+  if (fault.empty()) return true;
+  violate(std::string(call) + ": argument " + argument + " takes " + std::to_string(bytes) + " bytes" +
+          fault);
+  return false;
+}
+// What is wrong with it, for the sentences of NCCL's stand-in; null: nothing.
+EXPORTED const char* stand_in_memory_fault(const void* address, std::size_t bytes) {
+  thread_local std::string fault;
+  fault = fault_of(address, bytes);
+  return fault.empty() ? nullptr : fault.c_str();
+}
+EXPORTED std::size_t stand_in_bytes_from(const void* address) {
+  if (!fault_of(address, 1).empty()) return 0;
+  const std::lock_guard lock(mutex);
+  const auto& [base, allocation] = *std::prev(allocations.upper_bound(static_cast<const char*>(address)));
+  return allocation.bytes - static_cast<std::size_t>(static_cast<const char*>(address) - base);
+}
+
+EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
+  if (refused_in_capture("cuMemAlloc") || answer() != 0) return kIllegalAddress;
+  char* base = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  std::memset(base, stand_in().fresh_byte, bytes);
+  note_allocation(base, bytes);
+  *address = reinterpret_cast<std::uintptr_t>(base);
+  return 0;
+}
+EXPORTED int cuMemFree_v2(std::uintptr_t address) {
+  if (refused_in_capture("cuMemFree")) return answer();
+  if (address == 0) return answer();
+  if (note_end(reinterpret_cast<void*>(address))) {
+    std::free(reinterpret_cast<void*>(address));
+    return answer();
+  }
+  violate("cuMemFree: argument address is no allocation, or was freed");
+  return kInvalidValue;
+}
+// Memory of the host that libraries may be given; the emulated device's is.
+EXPORTED int cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned) {
+  note_allocation(static_cast<char*>(address), bytes);
+  return answer();
+}
+EXPORTED int cuMemHostUnregister(void* address) {
+  return note_end(address) ? answer() : kInvalidValue;
+}
+EXPORTED int cuMemAllocHost_v2(void** address, std::size_t bytes) {
+  ++stand_in().host_allocations;
+  *address = std::malloc(bytes);
+  return 0;
+}
+EXPORTED int cuMemFreeHost(void* address) {
+  std::free(address);
+  return 0;
+}
+EXPORTED int cuMemcpyHtoDAsync_v2(std::uintptr_t to, const void* from, std::size_t bytes, void* stream) {
+  return transfer("cuMemcpyHtoDAsync", "to", to, nullptr, 0, bytes, stream,
+                  [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+}
+EXPORTED int cuMemcpyDtoHAsync_v2(void* to, std::uintptr_t from, std::size_t bytes, void* stream) {
+  return transfer("cuMemcpyDtoHAsync", "from", from, nullptr, 0, bytes, stream,
+                  [=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+}
+EXPORTED int cuMemcpyDtoDAsync_v2(std::uintptr_t to, std::uintptr_t from, std::size_t bytes, void* stream) {
+  return transfer("cuMemcpyDtoDAsync", "to", to, "from", from, bytes, stream, [=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  });
+}
+EXPORTED int cuMemsetD8Async(std::uintptr_t address, unsigned char value, std::size_t bytes, void* stream) {
+  return transfer("cuMemsetD8Async", "address", address, nullptr, 0, bytes, stream,
+                  [=] { std::memset(reinterpret_cast<void*>(address), value, bytes); });
+}
+// Late, so that what does not wait for it is found out.
+EXPORTED int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream) {
+  return enqueue(stream, [=] {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::memcpy(to, from, bytes);
+  });
+}

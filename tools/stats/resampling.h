@@ -1,0 +1,64 @@
+// Tests without distributions: permutation and bootstrap.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tools/stats/t_tests.h"
+
+namespace mulligan::stats {
+
+// Permutation tests of differences of means, and the smallest p that they can reach.
+struct PermutationTest {
+  double difference = 0;  // of the means, first minus second
+  double greater = 1;     // one-sided p: first > second
+  double two_sided = 1;
+  double least_greater = 1;  // the smallest one-sided p that these sample sizes can reach
+  double least_two_sided = 1;
+  bool exact = true;               // all arrangements were counted
+  std::uint64_t arrangements = 0;  // counted, or drawn
+};
+
+// Pairs first[i], second[i] with their signs exchanged: all 2^n of them up to n = 20, otherwise 100,000 draws
+// with p = (1 + found) / (1 + drawn). As many values of both, at least one; throws std::invalid_argument
+// otherwise.
+PermutationTest sign_flip_test(std::span<const double> first, std::span<const double> second,
+                               std::uint64_t seed = 1);
+
+// Values dealt anew to both samples: all C(n + m, n) ways up to 200,000, otherwise 100,000 draws. At least
+// one value of both.
+PermutationTest shuffle_test(std::span<const double> first, std::span<const double> second,
+                             std::uint64_t seed = 1);
+
+// Bootstrap intervals: the spread of a statistic over samples drawn anew from the sample.
+
+using SampleStatistic = std::function<double(std::span<const double>)>;
+double mean_of(std::span<const double> values);
+
+struct BootstrapOptions {
+  std::uint64_t draws = 10'000;
+  double confidence = 0.95;
+  std::uint64_t seed = 1;
+};
+
+struct Bootstrap {
+  double estimate = 0;  // the statistic of the sample itself
+  Interval percentile;
+  // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987): bias from the
+  // share of draws below the estimate, acceleration from the jackknife. Where nothing varies it is the
+  // percentiles'.
+  Interval bca;
+};
+
+// Two values or more; throws std::invalid_argument otherwise.
+Bootstrap bootstrap(std::span<const double> values, const SampleStatistic& statistic = mean_of,
+                    const BootstrapOptions& options = {});
+
+// The percentile interval of the mean over seeds of the means over items: seeds are drawn first, then items
+// within each drawn seed. Two seeds or more, each with an item.
+Interval hierarchical_bootstrap(std::span<const std::vector<double>> items_by_seed,
+                                const BootstrapOptions& options = {});
+
+}  // namespace mulligan::stats
