@@ -37,8 +37,7 @@ ResumePoint open_run_directory(const LoadedConfig& loaded, PluginHost& host, con
   return resume;
 }
 
-// The first rank's point of resuming, on all ranks: the others have its manifest, and get the tensors from
-// there.
+// Gives all ranks the first rank's point of resuming: its manifest now, its tensors when they are loaded.
 void share_resume_point(ResumePoint& resume, HostGroup& group) {
   if (group.world_size() == 1) return;
   const bool has = group.agree(resume.checkpoint.has_value()) != 0;
@@ -61,7 +60,7 @@ void require_no_restarts(const LedgerConfig& ledger, std::int64_t restarts) {
       restarts, restarts == 1 ? "" : "s");
 }
 
-// What was learned before the clock starts is no part of a record's time.
+// What was learned before the clock starts is not part of a record's time.
 void require_counted_training(const RunConfig& config) {
   if (config.ledger.rules != LedgerRules::strict) return;
   if (config.train.warmup.steps > most_free_warmup_steps) {

@@ -35,7 +35,7 @@ struct Counters {
 
 // The zones below `root` that are called package-N, dram, or package-N-die-M, whose energies add up to that of
 // processors and memory. Others (core, uncore, psys) are parts of these or hold them. They count the whole
-// machine, whoever works on it. One that may not be read is absent, and then all are: a part is no total.
+// machine, whoever works on it. One that may not be read is absent, and then all are: a part is not a total.
 Counters processor_counters(const std::filesystem::path& root = "/sys/class/powercap");
 
 // The GPU of this thread's CUDA context, by the driver's counter of its total energy (NVML, Volta and later).
@@ -80,8 +80,7 @@ class Meter {
 };
 
 // One reading of all ranks' readings: GPUs are each rank's own; processors belong to the machine, so one rank
-// of each machine counts them (`counts_processors`), whose readings are added. A kind that one rank lacks is
-// absent.
+// of each machine counts them (`counts_processors`), whose readings are added. What one rank lacks is absent.
 struct RankReading {
   Reading reading;
   bool counts_processors = true;
@@ -94,7 +93,7 @@ RankReading rank_reading_of(const std::string& text);
 
 // EnergyObserver: the energy that training takes next to its seconds (metrics.energy), as "energy" in result.json.
 
-// Counts while the training clock runs, on all ranks; validations and checkpoints at the end are no part of it. Of a
+// Counts while the training clock runs, on all ranks; validations and checkpoints at the end are not part of it. Of a
 // run that was resumed, since then.
 class EnergyObserver : public TrainingObserver {
  public:
@@ -106,7 +105,7 @@ class EnergyObserver : public TrainingObserver {
 
  private:
   bool begun_ = false;
-  Meter meter_;                    // counts nothing unless metrics.energy says so
+  Meter meter_;                    // counts nothing unless metrics.energy is set
   std::int64_t first_tokens_ = 0;  // trained on before it counted
   std::int64_t tokens_ = 0;        // trained on while it did
   std::optional<Reading> total_;   // of all ranks

@@ -15,7 +15,7 @@ namespace mulligan::report {
 
 // Files that were changed after they were written, or that are about other weights than the run's; one sentence
 // without full stop each. `config` is the text of config.toml. Takes a score of test-time training and scores of
-// artifacts that belong to other weights out of `run`. A digest is no signature: whoever forges a result with its
+// artifacts that belong to other weights out of `run`. A digest is not a signature: whoever forges a result with its
 // digest is not found here.
 std::vector<std::string> find_doubts(RunRecord& run, std::string_view config);
 
@@ -44,8 +44,7 @@ stats::Observations observe_runs(const std::vector<RunRecord>& runs, const std::
 // where there can be none; empty where no two conditions are there, one of them with runs of several seeds.
 std::string study_of_runs(const std::vector<RunRecord>& runs);
 
-// Bytes of text per token of what a run was scored on. Throws data_error where it does not say, or two runs
-// differ.
+// Bytes of text per token of what runs were scored on. Throws data_error where one has none or two differ.
 double bytes_per_token(const std::vector<RunRecord>& runs);
 
 }  // namespace mulligan::report

@@ -1,5 +1,4 @@
-// attention_stable_fwd: the same result as attention, computed exactly; rounded, an error that is not of one
-// sign.
+// attention_stable_fwd: attention's result when computed exactly; rounded, an error of no preferred sign.
 #include <algorithm>
 #include <cmath>
 
@@ -81,7 +80,7 @@ TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
 }
 
 // The backends' own arithmetic, sums in f32 that are rounded once: the same ties are broken to one side where
-// the values beside the maxima's are smaller, and the rule ends that, too, but not with the rounded
+// the other values are smaller than the maxima's, and the rule ends that, too, but not with the rounded
 // normalizer: that makes the quotient exact again, and with it the ties.
 TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
@@ -178,7 +177,7 @@ TEST(StableAttention, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
-// exp(-cap) is no number of f16 that could be relied on.
+// exp(-cap) is not a number of f16 that could be relied on.
 TEST(StableAttention, HalfPrecisionIsRefused) {
   const AttentionProblem problem = repeated_maxima(1, 3, 4, 2, RepeatedValues::one_sign, 8);
   const std::string sentence =

@@ -32,8 +32,7 @@ class AttentionLibrary {
 
   // False where the own kernel is meant to compute calls like this one, whatever the library can do: f32,
   // another width than a multiple of 16 up to 128, a backward pass that must be deterministic, attention =
-  // "own", or a device without such a library, which the log then says, once, or where one is required the
-  // exception.
+  // "own", or a device without such a library: logged once, an exception where one is required.
   bool wanted(const AttentionShape& shape);
   // The most workspace that plans with this shape's direction, tokens, heads and width need; nothing where
   // the library has none of them, which the log then says, once. Makes no plan.
@@ -51,8 +50,7 @@ class AttentionLibrary {
   // Segments of this shape are the own kernel's, whatever the library can do: said once, with `reason`.
   void leave(const AttentionShape& shape, const std::string& reason);
 
-  // A wanted call is computed by the own kernel all the same, for it rounds as model.attention says; the log
-  // says so, once.
+  // The own kernel computes a wanted call, since only it rounds as model.attention says. Logged once.
   void leave_to_own_kernel();
 
   // The library has failed to execute a call. Throws a sentence that says how to do without, or where a

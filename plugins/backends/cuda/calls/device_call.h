@@ -1,6 +1,5 @@
-// A kernel call of the cuda backend, made ready on a device. Implementations: a matrix product
-// (matmul_call.h), the kernel's own code (source_call.h), both (product_call.h), a compiled file in its place
-// (compiled_call.h), a library's attention (library_call.h).
+// A kernel call of the cuda backend, made ready on a device: a matrix product, the kernel's own code, both, a
+// compiled file in its place, or a library's attention (make_device_call.cpp has them all).
 #pragma once
 
 #include <mulligan/backend.h>
@@ -29,8 +28,7 @@ class DeviceCall {
   virtual ~DeviceCall() = default;
 
   virtual std::size_t workspace_bytes() const = 0;
-  // Fixes the addresses. Plans again for those that are not aligned to 16 bytes, whose workspace must not be
-  // larger.
+  // Fixes the addresses. Plans again where they are not aligned to 16 bytes, with no larger workspace.
   virtual void bind(void* const* addresses, void* workspace) = 0;
   // A choice() will follow: what takes long about it begins, for all calls of a list before the first of them
   // waits for its own.
