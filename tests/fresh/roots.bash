@@ -1,7 +1,7 @@
 # Minimal systems to try things in: a release's minbase and nothing else, in a folder, entered by chroot in namespaces of its
 # own. Sourced by tests/fresh/run and tests/release/check; needs mmdebstrap, and root or user namespaces (as_root_here).
 fresh_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-fresh_kept=${MULLIGAN_FRESH_ROOTS:-$fresh_here/../../build/fresh}
+fresh_kept=${MULLIGAN_FRESH_ROOTS:-$(realpath "$fresh_here/../..")/build/fresh}
 
 # as_root_here SCRIPT ARGUMENT...: goes on as root; where the caller is another user, as root of a user namespace. Returns
 # where that is impossible.
@@ -33,10 +33,11 @@ make_root() {
       sources_of "$release" >"$fresh_kept/$release.list"
       sources=("$fresh_kept/$release.list")
     fi
-    if ! mmdebstrap --mode=root --variant=minbase --aptopt="$fresh_kept/apt.conf" "$release" "$archive.part" "${sources[@]}" \
+    if ! mmdebstrap --mode=root --format=tar --variant=minbase --aptopt="$fresh_kept/apt.conf" "$release" "$archive.part" "${sources[@]}" \
       >"$log" 2>&1 </dev/null; then
       rm -f "$archive.part"
-      fresh_refusal="mmdebstrap: $(grep -m1 -E '^(E|Err|W: Failed)' "$log" || tail -n 1 "$log")"
+      # apt's reason stands below its "Err:".
+      fresh_refusal="mmdebstrap: $(grep -m1 -A1 '^Err:' "$log" || tail -n 1 "$log")"
       return 1
     fi
     mv "$archive.part" "$archive"
