@@ -32,6 +32,7 @@ add_custom_target(bundle
   COMMAND "${CMAKE_COMMAND}" --build "${folder}/build"
   COMMAND "${CMAKE_COMMAND}" -E rm -rf "${folder}/${name}"
   COMMAND "${CMAKE_COMMAND}" --install "${folder}/build" --component runtime --strip --prefix "${folder}/${name}"
+  COMMAND "${CMAKE_COMMAND}" --install "${folder}/build" --component sdk --prefix "${folder}/${name}"
   COMMAND "${scripts}/collect" "${folder}/${name}"
   COMMAND "${scripts}/kernels" "${folder}/${name}"
   COMMAND "${scripts}/inspect" "${folder}/${name}" --cpu "${MULLIGAN_BUNDLE_CPU_ARCH}" --glibc 2.36

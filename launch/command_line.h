@@ -19,7 +19,7 @@ ExitCode run_command_line(int argc, char** argv);
 // "0 ok", "1 the run failed", ...: each exit code with its meaning.
 std::vector<std::string> exit_code_texts();
 
-// "0.1.0 (commit 1bf7f1c..., Release build, plugin interface 1.1)"
+// "1.0.0 (commit 1bf7f1c..., Release build, plugin interface 1.1)"
 std::string version_text();
 
 }  // namespace mulligan

@@ -9,6 +9,7 @@
 4. docs/architecture.md names every folder of framework/, plugins/, tests/, optimizers/ and ttt/ ("core/", "gptq").
 5. Nothing cites a page that the repository does not hold ("spec/...", "specification of the record run").
 6. README.md has at most 170 lines: what is longer belongs on a page of its own.
+7. launch/site/mkdocs.yml lists every page of docs/ and of the root.
 """
 import os
 import re
@@ -28,6 +29,7 @@ SUFFIXED = re.compile(r"(?<![\w./<*{}-])[a-z_]+/[\w/-]+\.(?:h|hpp|cpp|cuh?|py|sh
 OUTSIDE = re.compile(r"\bspec/|\bspec section|[Ss]pecification of the record|[Ss]pecification: |numerics-and-diagnostics")
 PLACEHOLDER = re.compile(r"(^|[/_.])([A-Z]+|x)($|[/_.])")  # NAME, FILE, x.toml
 README_LINES = 170
+SITE = "launch/site/mkdocs.yml"
 FOREIGN = ("tensorflow/",)  # folders of other projects that comments cite
 
 
@@ -115,7 +117,18 @@ class Tree:
             if not re.search(r"(?<![\w])%s(?![\w])" % re.escape(folder), self.files.get(page, "")):
                 self.fault(page, 1, f"does not name the folder {folder}")
 
+    def check_site(self):
+        site = os.path.join(self.root, SITE)
+        if not os.path.exists(site):
+            return
+        with open(site, encoding="utf-8") as file:
+            listed = set(re.findall(r": (\S+\.md)$", file.read(), re.M))
+        for path in self.files:
+            if path.endswith(".md") and (path.startswith("docs/") or "/" not in path) and path not in listed:
+                self.fault(path, 1, f"{SITE} does not list it")
+
     def check(self):
+        self.check_site()
         if "docs/architecture.md" in self.files:
             self.check_map()
         lines = len(self.files.get("README.md", "").splitlines())

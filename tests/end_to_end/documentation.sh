@@ -17,7 +17,8 @@ flunk() { # flunk WHAT LINES
 if seen=$(python3 "$check" "$root" 2>&1); then echo "ok - what documentation and comments point at exists"
 else flunk "what documentation and comments point at exists" "$seen"; fi
 
-mkdir -p "$work/docs" "$work/framework/core"
+mkdir -p "$work/docs" "$work/framework/core" "$work/launch/site"
+printf 'nav:\n  - Page: docs/page.md\n  - Other: docs/other.md\n  - README: README.md\n  - Map: docs/architecture.md\n' >"$work/launch/site/mkdocs.yml"
 printf '# Page\n\n## A heading, with `code`\n\n[here](#a-heading-with-code) [other](other.md) `framework/core`\n' >"$work/docs/page.md"
 printf '# Other\n\n[back](page.md#a-heading-with-code) `framework/core/real.h` `framework/core/NAME.h` `core/real.h`\n' >"$work/docs/other.md"
 printf '// See docs/page.md#a-heading-with-code.\nint real;\n' >"$work/framework/core/real.h"
@@ -46,4 +47,5 @@ planted "a comment's file that is not there" framework/core/real.h '// As framew
 planted "a folder that the map does not name" docs/architecture.md '# Architecture, without any folder'
 planted "a page outside of the repository" framework/core/real.h '// (spec/gone section 1)'
 planted "a README that is too long" README.md "$(seq 171)"
+planted "a page that the site does not list" docs/unlisted.md "# Unlisted"
 exit $not_ok

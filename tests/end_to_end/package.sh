@@ -18,13 +18,21 @@ for library in libc6 libfmt libssl libsentencepiece libdnnl libbrotli; do
 done
 contents=$(dpkg-deb -c "$deb" | awk '{ print $6 }')
 for file in usr/bin/mulligan usr/lib/mulligan/plugins/mulligan_cpu.so usr/share/doc/mulligan/LICENSE usr/share/doc/mulligan/README.md \
-  usr/share/doc/mulligan/docs/configuration.md usr/share/mulligan/configs/quickstart.toml usr/share/man/man1/mulligan.1 \
+  usr/share/doc/mulligan/docs/configuration.md usr/share/mulligan/configs/quickstart.toml usr/share/man/man1/mulligan.1.gz \
   usr/share/bash-completion/completions/mulligan usr/share/zsh/vendor-completions/_mulligan; do
   check_contains "it holds $file" "./$file" "$contents"
 done
 check_equal "it holds every plugin" "$(find "$build/lib/mulligan/plugins" -name '*.so' | wc -l)" \
   "$(grep -c '/plugins/mulligan_.*\.so$' <<<"$contents")"
-check_equal "no headers of the development package" "" "$(grep '/include/' <<<"$contents")"
+for file in usr/include/mulligan/abi.h usr/lib/cmake/mulligan/mulliganConfig.cmake usr/share/doc/mulligan/copyright usr/share/doc/mulligan/changelog.gz; do
+  check_contains "it holds $file" "./$file" "$contents"
+done
+check_equal "no script that works in the source tree only" "" "$(grep '/configs/.*/run$' <<<"$contents")"
+if command -v lintian >/dev/null; then
+  check "lintian finds no error" lintian --allow-root --fail-on error "$deb"
+else
+  echo "skipped - lintian (not installed)"
+fi
 
 # A bare root: apt resolves the dependencies as for a system that has nothing, their files are unpacked, and dpkg installs
 # the package there, which it refuses where a dependency is missing.
@@ -55,7 +63,7 @@ else
   check_equal "dpkg installs it" "0" "$?"
   # Of /proc, which every container has, the program needs one link: to itself.
   mkdir -p root/proc/self && ln -s /usr/bin/mulligan root/proc/self/exe
-  check_contains "mulligan --version runs there" "mulligan 0." "$(chroot root /usr/bin/mulligan --version 2>&1)"
+  check_contains "mulligan --version runs there" "mulligan 1." "$(chroot root /usr/bin/mulligan --version 2>&1)"
   plugins=$(chroot root /usr/bin/mulligan plugins 2>&1)
   for plugin in cpu muon softcap_ce warmdown gptq doc_lora; do
     check_contains "mulligan plugins finds $plugin" "$plugin" "$plugins"

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# The Python module of launch/python against the built program: its own tests (unittest), each of which is one check here.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+python=${MULLIGAN_PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+  echo "skipped - the Python module ($("$python" --version) is older than 3.11)"
+  check "the program prints its version" "$mulligan" --version
+  finish
+}
+tiny_corpus corpus
+"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 2 >/dev/null || flunk "prepare"
+{ small_config "$work/data"; record_sections; } >small.toml
+export MULLIGAN_PROGRAM=$mulligan PYTHONPATH=$root/launch/python PYTHONDONTWRITEBYTECODE=1
+"$python" -m unittest discover --verbose --start-directory "$root/launch/python/tests" >/dev/null 2>report
+code=$?
+# A line for each test: "test_x (test_mulligan.Program.test_x) ... ok".
+sed -nE "s/^(test_\w+) \(\w+\.(\w+)\..* \.\.\. (.*)/\3 \2: \1/p" report | sed -E '
+  s/^ok /ok - /
+  s/^skipped .(.*). (\w+: .*)/skipped - \2 (\1)/
+  s/^(FAIL|ERROR) /not ok - /'
+check_equal "all of the module's tests passed" 0 "$code"
+((code == 0)) || { not_ok=1; sed -n '/^=====/,$s/^/    /p' report; }
+finish
