@@ -14,8 +14,8 @@
 
 namespace mulligan {
 
-// What the coder expects of the next code of a matrix: a mean, a spread, and a table of probabilities for
-// both.
+// What the coder expects of the next code of a matrix: its mean and spread, and the table of probabilities
+// they choose.
 
 // Probabilities by spread and fraction of the mean: each role has its own.
 class SpreadTables {

@@ -13,8 +13,7 @@
 namespace mulligan {
 namespace {
 
-// What a coder needs of the entropy of normal codes: Brotli's prefix codes, and the adaptive coder's
-// learning.
+// Coded size over the entropy of normal codes: Brotli's prefix codes, and the adaptive coder's learning.
 double coder_overhead(Compression compression) {
   return compression == Compression::adaptive ? 1.001 : 1.015;
 }

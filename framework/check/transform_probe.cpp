@@ -29,8 +29,7 @@ std::vector<std::pair<std::size_t, std::size_t>> queue_order(const ProbeText& te
   return order;
 }
 
-// Documents of unequal length that repeat one motif, so that long contexts occur again, also across
-// documents.
+// Documents of unequal length that repeat one motif: long contexts occur again, in other documents too.
 ProbeText repeating_text(std::int64_t vocabulary) {
   const PhiloxStream draws(0, "transform probe");
   const auto below = static_cast<std::uint32_t>(std::min<std::int64_t>(vocabulary, 1 << 16));

@@ -7,8 +7,7 @@
 
 namespace mulligan {
 
-// A sentence where `failure` is std::bad_alloc or a std::system_error such as std::thread throws; else
-// nothing.
+// A sentence for std::bad_alloc and for a std::system_error such as std::thread throws; else nothing.
 std::optional<std::string> exhaustion_sentence(const std::exception_ptr& failure);
 
 // From now on such an exception that leaves a thread, as one of a library's may, ends the process with that

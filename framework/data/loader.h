@@ -55,8 +55,7 @@ struct PartPosition {
 };
 
 // Where the stream stands, in units that do not depend on the ranks: before a group. Saved in checkpoints;
-// restoring it under another world size continues at the same token: nothing is read twice and nothing is
-// skipped.
+// restoring it under another world size continues at the same token: none is read twice or skipped.
 struct LoaderPosition {
   std::int64_t consumed_spans =
       0;  // spans of row_tokens + 1 tokens read by all ranks since the start of training

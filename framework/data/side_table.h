@@ -51,8 +51,7 @@ std::vector<std::filesystem::path> find_side_tables(const std::string& pattern,
 
 // Whether all of these shards are by their manifests of untransformed text.
 bool has_plain_text(const std::vector<std::filesystem::path>& shards);
-// The original validation documents that the shards' manifest names; "" where there are none, or of several
-// sets.
+// The original validation documents that the shards' manifest names; "" where none or several sets are.
 std::filesystem::path original_documents(const std::vector<std::filesystem::path>& shards);
 
 // Throws data_error where `tokens`, which piece tables are to count, hold symbols of a text transform that
@@ -64,8 +63,7 @@ void refuse_transform_symbols(const Tokenizer& tokenizer, std::span<const std::u
 void require_fit(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id);
 
 // Compares the counts of each document with its original (counted_bytes); originals beyond the stream's
-// documents are ignored. Throws data_error naming the first that differs, and where there are fewer
-// originals.
+// documents are ignored. Throws data_error naming the first that differs or is missing.
 void require_original_bytes(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id,
                             const Tokenizer& tokenizer, const TextSource& originals);
 

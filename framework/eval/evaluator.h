@@ -46,8 +46,7 @@ struct EvalSums {
   std::uint64_t bytes = 0;        // by the byte table
   std::int64_t first_target = 0;  // the scored targets are the stream's positions [first_target, last_target]
   std::int64_t last_target = -1;
-  // One for each sequence or window, in order; kept where the share is not all there is. loss_nats is their
-  // sum.
+  // One for each sequence or window, in order, kept where the share is not all; loss_nats is their sum.
   std::vector<double> parts_nats;
 };
 

@@ -13,8 +13,7 @@
 
 namespace mulligan {
 
-// A call's first arguments by their names: `Arguments` is a struct of Values in the order of the kernel's
-// signature.
+// A call's first arguments by name: `Arguments` is a struct of Values in the order of the signature.
 template <typename Arguments>
 Arguments named(const Call& call) {
   std::array<Value, sizeof(Arguments) / sizeof(Value)> values;

@@ -1,5 +1,4 @@
-// The forward pass of the model: the only one there is. model.family chooses its builder, and nothing else
-// does.
+// The only forward pass of the model. model.family chooses its builder, and nothing else does.
 #pragma once
 
 #include <functional>

@@ -29,8 +29,7 @@ class Quantizer : public PluginInstance<mlg_quantizer_table> {
   void correct(std::span<const mlg_quantize_tensor> tensors, mlg_quantize_choices& choices) const {
     call("correct", table().correct, tensors.data(), static_cast<std::int64_t>(tensors.size()), &choices);
   }
-  // Of shapes alone: bytes, at most, by which both let the artifact grow; 0 of a quantiser that does not
-  // choose.
+  // Of shapes alone: bytes, at most, by which both let the artifact grow; 0 without a choice.
   double extra_bytes(std::span<const mlg_quantize_tensor> tensors) const {
     double bytes = 0;
     if (chooses())

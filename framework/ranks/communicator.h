@@ -17,8 +17,8 @@ enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broa
 // One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> says what each
 // does. `count` elements: of the whole tensor (all_reduce, broadcast, reduce), of one rank's share (the others).
 // Sums are over ranks. `to` may be `from`, but for all_to_all: then a rank's share is at its place in the tensor,
-// rank * count elements from its start. A reduce is in place, and leaves other ranks than `root` with anything
-// there.
+// rank * count elements from its start. A reduce is in place, its result undefined on other ranks than
+// `root`.
 struct Transfer {
   Collective kind = Collective::all_reduce;
   std::string from, to;
@@ -36,8 +36,7 @@ class TransferBatch {
   // Starts them, after all work that the backend has been given so far; does not wait and allocates nothing.
   // Joined before it is submitted again.
   virtual void submit() = 0;
-  // Work that the backend is given from now on sees the results of the last submit(). Throws Error where it
-  // failed.
+  // Later work of the backend sees the results of the last submit(). Throws Error where it failed.
   virtual void join() = 0;
 };
 

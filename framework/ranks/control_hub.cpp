@@ -1,5 +1,4 @@
-// What rank 0 does for the ranks that are there: calls, values, ends. control_hub_meeting.cpp has how they
-// come.
+// What rank 0 does for the ranks that have met: calls, values, ends. How they meet: control_hub_meeting.cpp.
 #include "framework/ranks/control_hub.h"
 
 #include <algorithm>

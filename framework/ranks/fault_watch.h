@@ -32,8 +32,7 @@ class FaultWatch {
 
   // A rank (but rank 0, which asks) that has said nothing for too long.
   std::optional<Suspect> lost(double now) const;
-  // A rank that stands still while others wait for it; or no single one, where all of them wait and nothing
-  // moves.
+  // A rank that stands still while others wait for it; no single one where all wait and nothing moves.
   std::optional<Suspect> wedged(double now) const;
   // A rank that others wait for, once for each time; or which the others spent much of the last minute
   // waiting for.

@@ -61,8 +61,7 @@ Found read_torchrun(const LaunchVariables& variables) {
   return found;
 }
 
-// Whoever starts one process per machine (Kubernetes, by hand) gives no local numbers; deepspeed calls them
-// otherwise.
+// One process per machine (Kubernetes, by hand) comes without local numbers; deepspeed renames them.
 Found read_environment(const LaunchVariables& variables) {
   const bool deepspeed = !variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_SIZE");
   const char* local_size = deepspeed ? "LOCAL_SIZE" : "LOCAL_WORLD_SIZE";

@@ -1,5 +1,4 @@
-// The communicator of a run of several ranks: collectives by a communicator plugin, host messages by the
-// HostGroup.
+// The communicator of several ranks: collectives by a communicator plugin, host messages by the HostGroup.
 #pragma once
 
 #include <mulligan/communicator.h>

@@ -28,8 +28,7 @@ class RunLog : public ProgressSink {
   void keep_lines() { keeps_ = true; }
   // Opens the file and writes the lines that were kept. Throws run_error when it cannot be made.
   void open_file(const std::filesystem::path& file, bool append);
-  // Throws run_error where a line did not get into the file. line() itself never throws: it also tells of
-  // failures.
+  // Throws run_error where a line did not get into the file. line() never throws: it also reports failures.
   void require_written();
 
   // A line, written at once to both. A quiet console shows only those that start with "warning: "; on a

@@ -20,9 +20,8 @@ struct ScoreFiles {
 };
 
 // evaluate(), with the same result to the bit however often it was interrupted. `identity` is asked for only
-// where a state is kept. The result's seconds are those of all attempts. Throws as evaluate(); where a signal
-// asked for an end, an Error of ExitCode::interrupted once the state is saved. `passed` is called after each
-// pass.
+// where a state is kept. The result's seconds are those of all attempts. Throws as evaluate(); after a
+// signal, an Error of ExitCode::interrupted once the state is saved. `passed` is called after each pass.
 EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                               const ScoreFiles& files, double save_seconds,
                               const std::function<ScoreIdentity()>& identity, RunLog& log,

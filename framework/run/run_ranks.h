@@ -56,8 +56,7 @@ class RunRanks {
   void require_running();
   // While the result lives, the others wait for this rank as patiently as before the first step.
   [[nodiscard]] std::shared_ptr<const void> patience();
-  // All ranks have agreed to stop, and what they have is saved: the interruption that follows is no one's
-  // alone.
+  // All ranks have agreed to stop and have saved what they have: no single rank caused the interruption.
   void note_agreed_stop() { agreed_stop_ = true; }
 
   // Does `work`. When it is done, or was interrupted, all ranks end together; a failure is told to the

@@ -45,8 +45,7 @@ class TrainingEngine {
   void initialise(std::uint64_t seed);
   // The same but for the values: steps then work on what the memory holds, as where nothing is computed.
   void make_ready();
-  // From now on steps are those of this phase, which runs here. Brings input tables and compute copies up to
-  // date.
+  // From now on steps are those of this phase, which runs here. Updates input tables and compute copies.
   void enter(std::size_t phase);
   // Brings the compute copies of the phase up to date after the masters were set from outside.
   void refresh_copies();
@@ -96,8 +95,7 @@ class TrainingEngine {
   // for the device.
   std::vector<double> group_gradient_norms() const;
 
-  // Brings evaluation weights up to date, where an optimiser has any (evaluation_weights.h). By all ranks
-  // alike.
+  // Updates the evaluation weights of optimisers that have any (evaluation_weights.h). By all ranks alike.
   void refresh_evaluation_weights();
   // Averages that ranks have slices of: whole until the next step, for scoring and saving. By all ranks alike.
   void gather_averages() { exchange_->gather_averages(); }
@@ -114,8 +112,7 @@ class TrainingEngine {
   std::vector<StateTensor> gather_state(bool everywhere = false) {
     return state_exchange_->gather(state_tensors(), everywhere);
   }
-  // Every rank gets what rank 0 has in `state`, made by whole_state(), and of slices its own. By all ranks
-  // alike.
+  // Every rank gets rank 0's `state`, made by whole_state(), and of slices its own. By all ranks alike.
   void share_state(const std::vector<StateTensor>& state) { state_exchange_->share(state); }
 
  private:

@@ -1,5 +1,4 @@
-// GradientExchange: how the gradients of the ranks become one, and how what each rank updated becomes whole
-// again.
+// GradientExchange: sums the gradients of the ranks, and makes whole again what each rank updated a part of.
 //
 // A parameter is reduced in one of three ways:
 //   replicated  all ranks get the whole sum and update the whole parameter alike;

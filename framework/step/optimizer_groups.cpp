@@ -141,8 +141,7 @@ bool OptimizerGroups::keeps_other_states_apart(const OptimizerGroup& group) cons
   return calls_of(group, several).size() > 1 && states(1) != states(several);
 }
 
-// The parameters of each call of a group's optimiser: of those that can be gathered after it one, then the
-// others.
+// The parameters of each call of a group's optimiser: each that is gathered by itself, then the rest.
 std::vector<std::vector<std::size_t>> OptimizerGroups::calls_of(const OptimizerGroup& group,
                                                                 int world_size) const {
   std::vector<std::vector<std::size_t>> calls;

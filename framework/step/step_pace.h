@@ -20,8 +20,8 @@ class StepPace {
     backend.mark(slot(made_++));
     backend_ = &backend;
   }
-  // To be called before a step is decided: waits until most_under_way are left. Steps that ended since the last
-  // report.
+  // Before a step is decided: waits until most_under_way are left. Returns the steps that ended since the
+  // last call.
   std::int64_t wait() {
     if (under_way() <= most_under_way) return 0;
     backend_->await(slot(made_ - 1 - most_under_way));

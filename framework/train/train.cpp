@@ -37,8 +37,7 @@ ResumePoint open_run_directory(const LoadedConfig& loaded, PluginHost& host, con
   return resume;
 }
 
-// The first rank's point of resuming, on all ranks: the others have its manifest, and get the tensors from
-// there.
+// Gives all ranks the first rank's point of resuming: its manifest now, its tensors when they are loaded.
 void share_resume_point(ResumePoint& resume, HostGroup& group) {
   if (group.world_size() == 1) return;
   const bool has = group.agree(resume.checkpoint.has_value()) != 0;

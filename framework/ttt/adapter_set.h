@@ -48,8 +48,7 @@ class PhiloxDraws : public AdapterDraws {
 // DeviceDraws: uniform random values of adapters, drawn by the backend. Only keys travel there.
 class DeviceDraws {
  public:
-  // Values of these tensors, each uniform in +-bound. `name`: of the program, and of the key's tensor in the
-  // store.
+  // Values of these tensors, each uniform in +-bound. `name`: of the program and of the key's tensor.
   struct Range {
     const AdapterTensor* tensor;
     double bound;

@@ -87,8 +87,7 @@ TransformFeed::Reader TransformFeed::stream_of(std::int64_t place) const {
   return {lane_.stream, place, lane_.number};
 }
 
-// The score transform of a run: what is proposed for the tokens of a turn, and what that makes of their
-// losses.
+// The score transform of a run: what it proposes for the tokens of a turn, and the losses that follow.
 
 // Refused before anything is scored: proposals that know what they propose for.
 void TttScorer::prepare_transform() {

@@ -31,8 +31,7 @@ class AttentionLook {
   MicroStepProbe probe_;
 };
 
-// The spectral norms of the weights of queries, keys, values and outputs of each layer, "layers.0.q" and so
-// on.
+// Spectral norms of the weights of queries, keys, values and outputs of each layer: "layers.0.q", ...
 std::vector<std::pair<std::string, double>> attention_spectral_norms(const ModelConfig& model,
                                                                      const Weights& weights);
 

@@ -35,8 +35,7 @@ std::vector<Bin> equal_width(std::span<const Prediction> predictions, int bins) 
   return found;
 }
 
-// The same number of predictions in each, or one more; fewer bins than asked for where there are fewer
-// predictions.
+// As many predictions in each, or one more; fewer bins than asked for where there are fewer predictions.
 std::vector<Bin> equal_mass(std::span<const Prediction> predictions, int bins) {
   std::vector<Prediction> sorted(predictions.begin(), predictions.end());
   // Of equal confidence the wrong ones first, so that the order of the input does not count.

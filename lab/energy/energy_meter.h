@@ -80,8 +80,7 @@ class Meter {
 };
 
 // One reading of all ranks' readings: GPUs are each rank's own; processors belong to the machine, so one rank
-// of each machine counts them (`counts_processors`), whose readings are added. A kind that one rank lacks is
-// absent.
+// of each machine counts them (`counts_processors`), whose readings are added. What one rank lacks is absent.
 struct RankReading {
   Reading reading;
   bool counts_processors = true;

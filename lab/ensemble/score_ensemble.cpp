@@ -26,8 +26,7 @@ namespace {
 // The passes of one model over a stretch of tokens, with its logits.
 class Scorer {
  public:
-  // `token`: index of a scored token within the stretch; its logits; its right answer. Called from several
-  // threads.
+  // `token`: index of a scored token in the stretch; its logits; its right answer. Called by many threads.
   using TokenListener =
       std::function<void(std::size_t token, std::span<const float> logits, std::size_t answer)>;
 

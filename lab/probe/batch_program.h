@@ -1,6 +1,5 @@
-// BatchProgram: the one forward pass over several sequences of equal length at once, and the logits of some of
-// their rows. What a batch's size does to a sequence's logits shows only where head and products see the whole
-// batch.
+// BatchProgram: the one forward pass over several sequences of equal length at once, and the logits of some
+// of their rows. The size of the batch changes logits only where head and products see the whole batch.
 #pragma once
 
 #include <cstdint>

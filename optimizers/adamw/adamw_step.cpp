@@ -52,8 +52,7 @@ struct Stochastic {
   }
 };
 
-// Elements begin to end - 1 of the tensors. Without `with_mean` m is not touched, and the gradient stands for
-// it.
+// Elements begin to end - 1 of the tensors. Without `with_mean` the gradient stands for m.
 template <bool with_mean, typename Master, typename State, typename Rounding>
 void update(const Coefficients k, std::int64_t begin, std::int64_t end, const float* __restrict g,
             Master* __restrict p, State* __restrict m, State* __restrict v, const Rounding rounding) {

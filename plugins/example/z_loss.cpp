@@ -26,8 +26,7 @@ void check_rows(sdk::CallChecks& call, std::initializer_list<unsigned> per_row) 
   }
 }
 
-// body.operator()<T>(row) for each row of the logits; rows are independent, so pieces of them may run at
-// once.
+// body.operator()<T>(row) for each row of the logits; rows are independent, so several may run at once.
 template <typename Body>
 void for_rows(const sdk::Launch& call, Body&& body) {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / call.dim(Forward::logits, 1));

@@ -113,8 +113,7 @@ TEST_F(EnsembleRun, DependsOnSeedAndNotOnHowItIsMade) {
   EXPECT_EQ(score({"eval.mode=sliding", "eval.stride=32"}, 300).tokens, 300U);
 }
 
-// The same bits of every weight on the cpu backend and on the cuda backend: members, reference, and the centre
-// afterwards.
+// Every weight has the same bits on the cpu and the cuda backend: members, reference, the final centre.
 TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
   using Weights = std::map<std::string, std::vector<float>>;
   const auto made = [&](const std::vector<std::string>& overrides, std::int64_t member) {

@@ -140,8 +140,7 @@ TEST(TrainingPhases, AFactorOnRatesHoldsInItsPhase) {
 }
 
 // A later record's length schedule: behind a change of length all rates grow anew, also over the start of the
-// loop, and the batches that its loader has prepared are lost. A checkpoint within it goes on to the same
-// bits.
+// loop, and the batches that its loader has prepared are lost. A checkpoint within resumes bit for bit.
 TEST(TrainingPhases, ANewLengthWarmsUpAgainAndSkipsBatches) {
   const auto rows = [](int rewarm, int skip) {
     return fmt::format(R"(

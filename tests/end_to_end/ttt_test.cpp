@@ -110,8 +110,7 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
   EXPECT_NE(refusal("file", "open", "0.5").find("ttt.document_fraction"), std::string::npos);
 }
 
-// Steps of the base model that are small beside a bf16 number round away in masters of that dtype, and do not in fp32
-// ones.
+// Steps of the base model that are small against a bf16 number are lost in bf16 masters, not in fp32.
 TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
   const auto score = [&](bool keep, const std::string& rate) {
     std::vector<std::string> overrides = kTtt;

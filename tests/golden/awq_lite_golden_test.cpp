@@ -1,5 +1,4 @@
-// Protected columns against the public reference (fixture folder awq_lite/): which groups, codes and both
-// scales.
+// Protected columns against the public reference (fixtures awq_lite/): which groups, codes and both scales.
 #include <gtest/gtest.h>
 
 #include <algorithm>

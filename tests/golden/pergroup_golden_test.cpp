@@ -59,8 +59,7 @@ TEST(PergroupGolden, StreamsAndTheirOrders) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto group = groups.at(i).get<std::string>();
     SCOPED_TRACE(group);
-    // The order of the roles is that of the streams: the enumeration's. Names there begin with a dot or with
-    // nothing.
+    // Streams come in the order of the enumeration. Names there begin with a dot or with nothing.
     const auto role = static_cast<CodeRole>(i);
     ASSERT_TRUE(by_role.contains(role));
     const bool ordered = std::ranges::find(sorted, groups.at(i)) != sorted.end();

@@ -1,6 +1,5 @@
 // The later records' quantisation of a whole model against the public reference (fixture folder quant-2014/,
-// weights and tokens of model-2014/): statistics, choices over the model, codes and scales, the loss
-// afterwards.
+// weights and tokens of model-2014/): statistics, choices over the model, codes, scales, final loss.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Attention's formula, and calls of its kernels whose result is known: what the tests of the forward kernels
-// share.
+// Attention's formula, and calls of its kernels with known results, for the tests of the forward kernels.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// A backend with one of the faults of planted_faults.h: everything else is done by the cpu backend
-// underneath.
+// A backend with one of the faults of planted_faults.h; the cpu backend does everything else.
 #include <mulligan/backend.hpp>
 
 #include <dlfcn.h>

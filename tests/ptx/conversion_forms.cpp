@@ -1,5 +1,4 @@
-// cvt: between integers, floating point and the 16-bit formats. Conversions to integers clamp, and make 0 of what is no
-// number.
+// cvt: between integers, floating point and the 16-bit formats. Conversions to integers clamp; NaN becomes 0.
 #include <bit>
 #include <cfenv>
 #include <cmath>

@@ -28,8 +28,7 @@ __global__ void reverse_blocks(global<const float> x, global<float> y, int count
 }
 
 // y = the sum of each warp's elements in its first one, else 0. Fault 1: half of the lanes do not come to the shuffle
-// whose mask names them. 2: the mask misses its caller. 3: a lane is read that takes no part. 4: half of the lanes have
-// ended.
+// whose mask names them. 2: the mask misses its caller. 3: a lane is read that takes no part. 4: half ended.
 MLG_KERNEL(sum_warps, fault)
 __global__ void sum_warps(global<const float> x, global<float> y, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;

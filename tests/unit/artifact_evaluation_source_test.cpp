@@ -1,5 +1,4 @@
-// The source of an evaluation: it is closed under includes, and what is taken out of it means nothing to a
-// compiler.
+// The source of an evaluation is closed under includes; what is taken out means nothing to a compiler.
 #include "framework/artifact/evaluation_source.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// The configurations of pull requests 2014 and 2135: what they change of pr1886.toml, and nothing else of its
-// model.
+// The configurations of pull requests 2014 and 2135: what they change of pr1886.toml's model, and no more.
 #include <gtest/gtest.h>
 
 #include "framework/config/run_config.h"

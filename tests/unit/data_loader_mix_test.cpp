@@ -1,5 +1,4 @@
-// Rows of several bodies of text in a fixed ratio: exact at every moment, the same for any number of ranks,
-// resumable.
+// Rows of several texts in a fixed ratio: exact at every moment, the same for any number of ranks, resumable.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -119,8 +119,7 @@ TEST(TransformedData, PreparesAndVerifies) {
   EXPECT_LT(counted, manifest.validation.source_bytes);
 }
 
-// For every document, not only those that fell to validation: the count of the original alone is that of its
-// tokens.
+// For every document, not only those of validation: the bytes of the original are those of its tokens.
 TEST(TransformedData, BytesByTokensAndByOriginals) {
   const Tokenizer tokenizer = Tokenizer::load(prepared() / "tokenizer.model");
   for (const std::string& document : documents()) {

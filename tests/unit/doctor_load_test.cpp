@@ -1,5 +1,4 @@
-// D03, D04, D08: weights files that are right, and files with a planted fault, which the right check must
-// name.
+// D03, D04, D08: weights files that are right, and files with a planted fault for the right check to name.
 #include "tools/doctor/load_checks.h"
 
 #include <fmt/format.h>

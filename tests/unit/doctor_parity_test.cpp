@@ -197,8 +197,7 @@ TEST_F(DumpTest, ItsOwnValuesAgree) {
   }
 }
 
-// Weights that lack something: the op that reads them is named, with and without the file's values in its
-// place.
+// Weights that lack something: the op that reads them is named, with the file's values in place and without.
 TEST_F(DumpTest, AFaultInTheWeightsIsNamedAtItsOp) {
   const auto fault = [&](const std::string& parameter, auto&& change) {
     return [=](const ParameterSpec& spec) {
@@ -239,8 +238,7 @@ TEST_F(DumpTest, WithInjectionOnlyTheChangedPointIsOff) {
   const ParityReport report = compare(random_weights(), true);
   EXPECT_EQ(first(report), "layers.1.q_rope");
   EXPECT_EQ(report.taps[*report.first].position, 7);
-  // What follows is computed from the changed values, and is off as well: it was computed from others in the
-  // file.
+  // What follows is computed from the changed values, so it differs from the file as well.
   const auto later = std::ranges::find(report.taps, "layers.1.attn_out", &ParityTap::name);
   ASSERT_NE(later, report.taps.end());
   EXPECT_GT(later->difference, report.tolerance.op);

@@ -164,8 +164,7 @@ TEST(Tape, APackedWeightHasOneGradientInF32) {
   EXPECT_EQ(last.attributes[0].value, 3);  // the row of b
 }
 
-// A sum without a scale hands one gradient to both of its terms; a term that gets more adds to a copy of its
-// own.
+// A sum without a scale hands one gradient to both terms; a term that gets more adds to its own copy.
 TEST(Tape, TermsShareAGradientUntilOneIsAddedTo) {
   for (const bool used_again : {false, true}) {
     SCOPED_TRACE(used_again);

@@ -1,5 +1,4 @@
-// Initial values beside the formulas they come from, written down plainly: equal to the bit, whatever the
-// threads.
+// Initial values against their formulas, written down plainly: equal to the bit for any number of threads.
 #include "framework/model/initialise.h"
 
 #include <gtest/gtest.h>

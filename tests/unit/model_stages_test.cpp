@@ -1,5 +1,4 @@
-// The stages of the forward pass as a whole: which elements act, in which order, and what refuses to act
-// together.
+// The stages of the forward pass as a whole: which elements act, in which order, what they exclude.
 #include <gtest/gtest.h>
 
 #include <set>

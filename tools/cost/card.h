@@ -1,5 +1,4 @@
-// The cards that costs are estimated for: what their makers say, and what is expected of them in a training
-// step.
+// The cards that costs are estimated for: their makers' figures, and rates expected in a training step.
 #pragma once
 
 #include <string>

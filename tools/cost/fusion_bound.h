@@ -9,8 +9,7 @@
 // another one reads it or it outlasts the graph, and read once by each group that needs it. What is made and
 // used within one group never reaches memory. A group takes max(FLOPs / fused rate, crossing bytes / fused
 // bytes per second), the graph the sum of its groups; launches, memsets and uploads cost nothing. bf16
-// attention has a rate of its own, that of the best published kernels: its softmax keeps the matrix units
-// waiting.
+// attention has a rate of its own, that of the best published kernels, where softmax delays the matrix units.
 //
 // It never exceeds the sum of predict_call(): each byte and FLOP counted here is one of a call there, at no
 // higher rate. It is not the best imaginable either: a product is never fused into the next one.

@@ -1,5 +1,4 @@
-// Where the time of a training step would go on a card, by arithmetic: mulligan profile --predict. Nothing is
-// measured.
+// Where a training step's time would go on a card, by arithmetic (mulligan profile --predict), not measured.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +53,9 @@ struct Prediction {
   std::vector<PredictedPhase> phases;
 };
 
-// Makes a step of each phase where nothing is computed (StepRehearsal) and adds up predict_call(). A memset,
-// copy or upload costs a launch, or upload_seconds, besides its bytes. Changes [backend] in `loaded`. Throws
-// Error.
+// Makes a step of each phase where nothing is computed (StepRehearsal) and adds up predict_call(). Each
+// memset, copy or upload costs a launch or upload_seconds, and its bytes. Changes [backend] in `loaded`.
+// Throws Error.
 Prediction predict_step(LoadedConfig& loaded, PluginHost& host, const PredictOptions& options);
 
 // As tables for people; ends with a newline.

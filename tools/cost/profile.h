@@ -39,8 +39,7 @@ struct Profile {
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
 };
 
-// The phase that the options choose, an index into RunConfig::phases. Throws config_error where there is
-// none.
+// The phase that the options choose, an index into RunConfig::phases; config_error where there is none.
 std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options);
 
 // Initial weights, the first rows of data.train. In the profiled pass every call is followed by a

@@ -31,8 +31,7 @@ double loss_floor(const ModelConfig& model, double bigram_nats);
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model);
 
 // D01: the loss of equal logits is ln V nats. A training loss may lie above (with a regulariser), which
-// is a warning: then it cannot be compared with a validation loss. Below, or where it is log2 V, it
-// fails.
+// is a warning: then it cannot be compared with a validation loss. Below, or at log2 V, it fails.
 Finding judge_uniform_loss(double loss, int vocabulary, DType compute);
 
 // D02: the loss of logits that name the target is almost 0 (`certain_loss`: how far it is from what the

@@ -44,8 +44,7 @@ struct Movement {
 // Those of which the configuration says so (optimizer "none", lr_multiplier 0) are not meant; nor are rows of tokens
 // that hardly occurred, and runs of fewer than 20 steps.
 Finding judge_stillness(const Movement& movement);
-// D39: weights that left their scale, and matrices that moved 50 times more or less than the others of their
-// optimizer.
+// D39: weights that left their scale; matrices that moved 50 times more or less than the optimiser's rest.
 Finding judge_proportion(const Movement& movement);
 // D40: how far the averages (`averaged`, by decay) have come from the start towards the weights.
 Finding judge_average(const Movement& movement, const Samples& averaged, double decay);

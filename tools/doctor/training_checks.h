@@ -53,8 +53,7 @@ Finding judge_overfit(double first_nats, double last_nats, int steps);
 
 // D34: two runs of three steps are the same to the bit, where the backend promises that. D30: the state
 // of training is the same after a checkpoint was written and read, and on another instance of the
-// backend. D35: so is the loss, and a checkpoint with a changed byte is refused. `row`: of 16 tokens or
-// more.
+// backend. D35: so is the loss, and a checkpoint with a changed byte is refused. `row`: 16 tokens or more.
 std::vector<Finding> check_training(const LoadedConfig& loaded, PluginHost& host, const Batch& row);
 
 }  // namespace mulligan::doctor

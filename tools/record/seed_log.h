@@ -1,5 +1,4 @@
-// The log of one run of a record, read for what it says of itself: of this program, and of the challenge's
-// scripts.
+// Reads what the log of one run of a record states, of this program's and of the challenge's scripts.
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,7 @@ stats::Observations observe_runs(const std::vector<RunRecord>& runs, const std::
 // where there can be none; empty where no two conditions are there, one of them with runs of several seeds.
 std::string study_of_runs(const std::vector<RunRecord>& runs);
 
-// Bytes of text per token of what a run was scored on. Throws data_error where it does not say, or two runs
-// differ.
+// Bytes of text per token of what runs were scored on. Throws data_error where one has none or two differ.
 double bytes_per_token(const std::vector<RunRecord>& runs);
 
 }  // namespace mulligan::report

@@ -1,5 +1,4 @@
-// A linear model with a random intercept: y = X beta + u of the seed + noise, by restricted maximum
-// likelihood.
+// A linear model with a random intercept, y = X beta + u(seed) + noise, by restricted maximum likelihood.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 20;
 
-// Records of RFC 4180: fields apart by commas, in quotes where they hold commas, quotes (doubled) or line
-// breaks.
+// Records of RFC 4180: fields between commas, quoted where they hold commas, quotes (doubled) or line breaks.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::filesystem::path& path) : text_(text), path_(path) {

@@ -22,8 +22,7 @@ struct PermutationTest {
 };
 
 // Pairs first[i], second[i] with their signs exchanged: all 2^n of them up to n = 20, otherwise 100,000 draws
-// with p = (1 + found) / (1 + drawn). As many values of both, at least one; throws std::invalid_argument
-// otherwise.
+// with p = (1 + found) / (1 + drawn). As many values of both, at least one; else std::invalid_argument.
 PermutationTest sign_flip_test(std::span<const double> first, std::span<const double> second,
                                std::uint64_t seed = 1);
 

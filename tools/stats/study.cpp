@@ -70,8 +70,7 @@ ConditionSummary summary_of(const Observations& all, const std::string& name,
   return summary;
 }
 
-// Values of both by common seed; empty unless every value of both has a seed of its own that the other has,
-// too.
+// Values of both by common seed; empty unless each value has a seed of its own that the other has as well.
 std::pair<std::vector<double>, std::vector<double>> pairs_of(const Observations& all,
                                                              const std::vector<std::size_t>& first,
                                                              const std::vector<std::size_t>& second) {

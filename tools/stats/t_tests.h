@@ -28,15 +28,13 @@ double t_cdf(double t, double degrees);
 // The t that P(T <= t) = `probability` has; 0 < probability < 1.
 double t_quantile(double probability, double degrees);
 
-// Of the mean; two values or more, 0 < confidence < 1. Throws std::invalid_argument otherwise, as all below
-// do.
+// Of the mean; two values or more, 0 < confidence < 1. All below throw std::invalid_argument otherwise.
 Interval t_interval(std::span<const double> values, double confidence = 0.95);
 
 // Mean of `values` against a number without error.
 TTest one_sample_test(std::span<const double> values, double number, double margin = 0,
                       double confidence = 0.95);
-// first[i] against second[i]: as many values, two or more. Legitimate where value i of both shares its
-// randomness.
+// first[i] against second[i]: as many values, two or more, where value i of both shares its randomness.
 TTest paired_test(std::span<const double> first, std::span<const double> second, double margin = 0,
                   double confidence = 0.95);
 // Two independent samples with variances of their own, two values each or more; Satterthwaite's degrees.
@@ -56,8 +54,7 @@ Equivalence equivalence_test(const TTest& test, double margin);
 // Counts of agreement, families of tests, sizes of effects, and how many runs a test needs.
 
 // McNemar's exact test of two classifiers on the same items, of which `only_first` were right for the first
-// alone and `only_second` for the second alone: two-sided p of the sign test on those; 1 where there are
-// none.
+// alone and `only_second` for the second alone: two-sided p of the sign test on those; 1 for none.
 double mcnemar_test(std::uint64_t only_first, std::uint64_t only_second);
 
 // p values adjusted for a family of tests, in their order. Holm: the chance of any false alarm is kept;

@@ -38,8 +38,7 @@ std::optional<HeadGate> head_gate(const ModelConfig& model);
 // Stage "attention output": the result that the output projection reads.
 Value mix_attention(const ElementContext& context, AttentionOutput output);
 
-// Stage "head": from the logits of the head to those that `use` reads. Every place that scores or trains asks
-// here.
+// Stage "head": from the logits of the head to those that `use` reads. All scoring and training asks here.
 Value transform_head(Tape& tape, const ModelConfig& model, const ParameterValues& parameters, Value logits,
                      HeadUse use);
 

@@ -77,8 +77,7 @@ class Gemm {
   virtual std::size_t workspace_bytes() const { return 0; }
   // The measurement that its algorithm was taken from (mlg_work); 0: none.
   virtual std::uint32_t measurement() const { return 0; }
-  // Finds that algorithm, now at the latest; run() does it where nobody did before. Not while a graph is
-  // captured.
+  // Finds that algorithm; run() does it where nobody did before. Not while a graph is captured.
   virtual void make_ready() {}
   // c = alpha op(a) op(b) + beta term: `term` is c itself, or lies beside it and has its shape.
   virtual void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,

@@ -50,8 +50,7 @@ struct AttentionShape {
 struct QueryBlock {
   std::int64_t segment_begin, segment_end, begin, count;
 
-  // Its queries see the keys [segment_begin, keys_end()), the last of them partly where they lie on the
-  // diagonal.
+  // Its queries see the keys [segment_begin, keys_end()); on the diagonal the last of them in part.
   std::int64_t keys_end(Sight sight) const { return sight == Sight::causal ? begin + count : segment_end; }
   // Whether each query of the block sees another part of the keys that begin there.
   bool on_diagonal(Sight sight, std::int64_t keys_begin) const {

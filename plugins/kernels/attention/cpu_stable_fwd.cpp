@@ -23,8 +23,7 @@ struct StableSoftmax {
   std::int32_t min_repeats = 0;
   bool round_normalizer = false, round_sums = false;
 
-  // What takes the place of the maxima r [kLanes] of scores * scale; scores [count, kTile]. `any`: r is of a
-  // key.
+  // What replaces the maxima r [kLanes] of scores * scale; scores [count, kTile]. `any`: r is of a key.
   FloatVector shifted(FloatVector r, FloatVector scale, const float* scores, std::int64_t count,
                       IntVector any) const {
     if (min_repeats == 0) return r;

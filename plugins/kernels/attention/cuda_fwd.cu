@@ -1,5 +1,4 @@
-// attention_fwd and attention_bidirectional_fwd: attention_forward.cuh with the plain online softmax, which rounds
-// nothing.
+// attention_fwd and attention_bidirectional_fwd: attention_forward.cuh with the plain online softmax.
 #include <mulligan/cuda/attention_forward.cuh>
 
 MLG_CONST_INT(restart_tiles)

@@ -1,8 +1,7 @@
 // attention_stable_fwd: attention_forward.cuh with a softmax in which the largest score r of a block of 32 keys
 // that occurs min_repeats times (counting scores from r - tolerance on) is replaced by
 //   r + shift,  shift = (beta - 1) r where r > 0, -r otherwise, halved until it is at most cap
-// (arXiv 2510.04212; why a shift is halved: the cpu backend's attention_stable_fwd.cpp). min_repeats = 0:
-// never.
+// (arXiv 2510.04212; why a shift is halved: cpu_stable_fwd.cpp). min_repeats = 0: never.
 //
 // Weights are rounded to T before they are multiplied with the values, as on tensor cores, though the sums are f32.
 // round_normalizer: the sums are divided by the sum of the rounded weights; round_sums: they are rounded to T before.

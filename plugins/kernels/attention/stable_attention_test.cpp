@@ -1,5 +1,4 @@
-// attention_stable_fwd: the same result as attention, computed exactly; rounded, an error that is not of one
-// sign.
+// attention_stable_fwd: attention's result when computed exactly; rounded, an error of no preferred sign.
 #include <algorithm>
 #include <cmath>
 

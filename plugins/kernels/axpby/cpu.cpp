@@ -1,5 +1,4 @@
-// axpby, element by element:  y (+)= alpha a + beta b; each tensor f32 or bf16, or each f32 or f16; b may be
-// absent.
+// axpby, element by element: y (+)= alpha a + beta b; tensors f32 or bf16, or f32 or f16; b may be absent.
 //
 // Determinism: elements are independent.
 #include "plugins/kernels/axpby/signature.h"

@@ -18,8 +18,7 @@ struct Backward : shapes::ConcatRowsBackward {
   static void run(const Launch& launch);
 };
 
-// Calls body(row, part) for each of the rows of a matrix [rows, width], part null where no matrix has that
-// row.
+// Calls body(row, part) for each row of a matrix [rows, width], part null where no matrix has that row.
 template <typename Parts, typename Body>
 void for_rows(const Launch& launch, const Parts& parts, std::int64_t rows, std::int64_t width, Body&& body) {
   launch.parallel_for(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {

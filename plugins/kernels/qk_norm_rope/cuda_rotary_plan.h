@@ -16,8 +16,7 @@ inline int rotary_row_length(const sdk::CudaCall& call) {
   return std::max(1, static_cast<int>(call.attribute(shapes::Rotary::row_length)));
 }
 
-// Gives the constants of rotary.cuh, but for those of heads.cuh; returns the extent that accesses must
-// divide.
+// Gives the constants of rotary.cuh without those of heads.cuh; returns what accesses must divide.
 inline std::int64_t rotary_constants(sdk::CudaCall& call, std::int64_t head_width) {
   using Shape = shapes::Rotary;
   const auto half_dims = static_cast<std::int64_t>(call.attribute(Shape::rope_dims)) / 2;

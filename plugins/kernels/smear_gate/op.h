@@ -13,8 +13,7 @@ struct Smear {
 };
 
 // y_t = x_t + lambda sigmoid(<weight, x_t[:W]>) x_{t-1}, or x_t where token t begins a row or a document. x
-// [T, D]; tokens [T] i32; weight [1, W] of x's dtype, W <= D; lambda [1] f32. x_{t-1} is the value before the
-// mix.
+// [T, D]; tokens [T] i32; weight [1, W] of x's dtype, W <= D; lambda [1] f32. x_{t-1} is not mixed.
 Value smear(Tape& tape, Value x, Value tokens, Value weight, Value lambda, const Smear& options);
 
 }  // namespace mulligan::ops

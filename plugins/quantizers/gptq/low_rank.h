@@ -1,6 +1,5 @@
-// What quantising lost, given back in part by a product of two thin matrices: LQER (Zhang et al., "LQER:
-// low-rank quantization error reconstruction for LLMs", ICML 2024) with the coarse factors of public record
-// runs.
+// LQER gives back a part of what quantising lost by a product of two thin matrices (Zhang et al., "LQER:
+// low-rank quantization error reconstruction for LLMs", ICML 2024), with public records' coarse factors.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +10,7 @@ namespace mulligan {
 
 inline constexpr std::int64_t largest_rank = 12;
 
-// The first singular triplets of a matrix: left [rows, rank] = U S, right [rank, columns] = V^T, from the
-// largest.
+// A matrix's largest singular triplets: left [rows, rank] = U S, right [rank, columns] = V^T, descending.
 struct LowRankFactors {
   std::int64_t rank = 0;
   std::vector<double> left, right;

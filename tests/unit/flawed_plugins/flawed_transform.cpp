@@ -1,5 +1,4 @@
-// A score transform with a flaw of one's choice. Sound, it raises the token that followed the present one
-// last.
+// A score transform with a chosen flaw. Without one it raises the token that last followed the present one.
 #include <mulligan/transform.hpp>
 
 #include <map>

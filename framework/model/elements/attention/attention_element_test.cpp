@@ -1,5 +1,4 @@
-// [model.attention]: plain attention unless a key asks for more, in both families, and the same backward
-// pass.
+// [model.attention]: plain attention unless a key asks for more, in both families; the same backward pass.
 #include <gtest/gtest.h>
 
 #include "framework/model/elements/attention/config.h"

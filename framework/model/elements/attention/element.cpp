@@ -1,5 +1,4 @@
-// Attention by the kernel that says how it rounds, where [model.attention] asks for anything but plain
-// attention.
+// Attention with a stated rounding, where [model.attention] asks for anything but plain attention.
 #include "framework/model/elements/element.h"
 #include "framework/model/elements/attention/config.h"
 #include "plugins/kernels/attention/op.h"

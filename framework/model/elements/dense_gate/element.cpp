@@ -1,5 +1,4 @@
-// Dense gate: head h's attention result times sigmoid(<n, w_h>), n the whole normed input of the attention
-// part.
+// Dense gate: head h's attention result times sigmoid(<n, w_h>), n the normed input of the attention part.
 #include "framework/model/elements/element.h"
 
 namespace mulligan::elements::dense_gate {

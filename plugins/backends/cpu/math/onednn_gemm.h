@@ -26,8 +26,7 @@ class Gemm {
   // Bytes of scratch memory for one slot, 64-byte aligned.
   virtual std::size_t scratch_bytes() const = 0;
   // False when an f32 product of converted operands is faster here: oneDNN has no vectorised implementation
-  // for these types, or the processor's bf16 instructions do not pay (bf16_products_pay). The caller then
-  // converts.
+  // for these types, or the processor's bf16 instructions do not pay (bf16_products_pay). Callers convert.
   virtual bool fast() const = 0;
   // False when oneDNN reports an error (it does not for a product it has prepared). Does not throw.
   virtual bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept = 0;

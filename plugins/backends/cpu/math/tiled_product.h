@@ -29,8 +29,7 @@ struct ProductShape {
 // transposed, a row of c is the same for any number of rows, too (padded_rows.h).
 class TiledProduct {
  public:
-  // Throws std::runtime_error where oneDNN has no such product, or none whose rows do not depend on their
-  // place.
+  // Throws std::runtime_error where oneDNN has no such product whose rows do not depend on their place.
   explicit TiledProduct(const ProductShape& shape);
 
   std::size_t workspace_bytes() const { return partial_offset_ + partial_bytes_; }

@@ -29,8 +29,7 @@ class DeviceCall {
   virtual ~DeviceCall() = default;
 
   virtual std::size_t workspace_bytes() const = 0;
-  // Fixes the addresses. Plans again for those that are not aligned to 16 bytes, whose workspace must not be
-  // larger.
+  // Fixes the addresses. Plans again where they are not aligned to 16 bytes, with no larger workspace.
   virtual void bind(void* const* addresses, void* workspace) = 0;
   // A choice() will follow: what takes long about it begins, for all calls of a list before the first of them
   // waits for its own.

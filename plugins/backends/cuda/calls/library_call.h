@@ -1,5 +1,4 @@
-// An attention call that a library computes where it has a plan for the segments, and the own kernel
-// elsewhere.
+// An attention call, computed by a library where it has a plan for the segments, else by the own kernel.
 #pragma once
 
 #include <memory>

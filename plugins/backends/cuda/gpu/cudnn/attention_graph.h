@@ -36,7 +36,7 @@ enum AttentionTensor : std::int64_t {
   kSumQ,
   kEachK,
   kEachV,
-  // Numbers.
+  // The numbers that the graph takes.
   kScale,
   kOne,
   kHidden,       // minus infinity, for what lies beyond a row's end
