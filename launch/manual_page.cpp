@@ -120,7 +120,7 @@ std::string manual_page(const std::vector<CommandOutline>& commands, const std::
   }
   page += environment;
   return page +
-         ".SH SEE ALSO\nThe documents that are installed beside the program, in its folder "
+         ".SH SEE ALSO\nThe documents that are installed next to the program, in its folder "
          "share/doc/mulligan, "
          "with the configurations.\n";
 }

@@ -8,7 +8,7 @@
 namespace mulligan {
 namespace {
 
-// FNV-1a: purposes are few, fixed words; any well-mixed 64-bit hash serves.
+// FNV-1a: purposes are a small set of fixed words; any well-mixed 64-bit hash serves.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;

@@ -22,8 +22,8 @@ class ShortPieces {
   ShortPieces(const std::vector<std::vector<std::uint8_t>>& texts, std::uint64_t training_tokens);
   // Looks through training text. May be called from several threads; their order changes nothing.
   void read(std::span<const std::uint8_t> units);
-  // Of the passages that are looked at, those that are pieced; 0 where there are few. Those of the shortest pieces, which a
-  // few honest passages look like, count from 40 % on.
+  // Of the passages that are looked at, those made of short pieces; 0 below a minimum. Those of the shortest
+  // pieces, which some honest passages resemble, count from 40 % on.
   double share() const;
   std::int64_t passages() const { return static_cast<std::int64_t>(passages_.size()); }
 

@@ -24,12 +24,13 @@ class Tokenizer;
 // windows are compared is decided by the hash, so the order of documents and the cuts of shards play no part.
 // A window that is more than twice as common as usual, on either side, is a phrase of the language or a
 // notice at the head of many files, and counts neither way. Copies with many changes, or so many copies that they look like
-// common phrases, are found as NearCopies, shuffled pieces as ShortPieces. Validation text of which more than half repeats itself is
-// not judged: sentences of a small grammar stand in any text of that grammar.
+// common phrases, are found as NearCopies, shuffled pieces as ShortPieces. Validation text of which more than
+// half repeats itself is not judged: sentences of a small grammar stand in any text of that grammar.
 struct TextOverlap {
-  // A passage is similar where 40 % of its windows are found, or of its short ones in stretches of it (NearCopies), and copied where 90 % are; beside more than 134 million
-  // training tokens, which hold many a phrase of any text, similar where 70 % are. What two honest texts have in
-  // common stays below the limits; docs/data.md has the measurements.
+  // A passage is similar where 40 % of its windows are found, or of its short ones in stretches of it
+  // (NearCopies), and copied where 90 % are; with more than 134 million training tokens, which contain many
+  // phrases of any text, it is similar where 70 % are. What two independent texts share stays below the
+  // limits; docs/data.md has the measurements.
   static constexpr double similar_limit = 0.05, copied_limit = 0.01, training_limit = 0.25,
                           pieces_limit = 0.1;
 

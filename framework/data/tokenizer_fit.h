@@ -31,7 +31,7 @@ struct TokenizerFit {
   std::string example;  // the text of the first odd stretch or piece
 
   // A share of 0.001 of the bytes and 0.01 of the stretches may be odd: ties of a unigram model fall
-  // differently with what stands before them, and a few documents may hold what other versions encode
+  // differently with what stands before them, and some documents may hold what other versions encode
   // otherwise. More than that moves a score by no more than these shares.
   bool fits() const;
   // At most a share of 0.01 of the bytes is of disordered pieces. Not so in some models that other trainers made.

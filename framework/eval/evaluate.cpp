@@ -84,7 +84,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
     throw data_error(
         "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
         "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-        validation.side_table ? "side tables beside the pieces" : "pieces", data.tokenizer, data.validation);
+        validation.side_table ? "side tables next to the pieces" : "pieces", data.tokenizer, data.validation);
   }
   return validation;
 }

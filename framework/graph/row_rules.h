@@ -29,8 +29,8 @@ struct KernelRows {
   bool fused = false;           // only a graph with fused kernels calls it
 };
 
-// Declares the rules of kernels before main() begins: an op does so beside its calls. A backward kernel that
-// adds up gradients of parameters mixes, as a whole.
+// Declares the rules of kernels before main() begins: an op does so in the file of its calls. A backward
+// kernel that adds up gradients of parameters mixes, as a whole.
 struct KernelRules {
   KernelRules(std::initializer_list<KernelRows> rows);
 };

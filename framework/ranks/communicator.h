@@ -17,8 +17,7 @@ enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broa
 // One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> says what each
 // does. `count` elements: of the whole tensor (all_reduce, broadcast, reduce), of one rank's share (the others).
 // Sums are over ranks. `to` may be `from`, but for all_to_all: then a rank's share is at its place in the tensor,
-// rank * count elements from its start. A reduce is in place, its result undefined on other ranks than
-// `root`.
+// rank * count elements from its start. A reduce is in place; only `root` has a result.
 struct Transfer {
   Collective kind = Collective::all_reduce;
   std::string from, to;

@@ -34,8 +34,8 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
         state_->look_for_blocked_stop(options_);
         return state_->pulse();
       }};
-  state.end = environment_.rank == 0 ? make_control_hub(state.loop, environment_, options_, callbacks)
-                                     : make_control_spoke(state.loop, environment_, options_, callbacks);
+  state.end = environment_.rank == 0 ? make_control_server(state.loop, environment_, options_, callbacks)
+                                     : make_control_client(state.loop, environment_, options_, callbacks);
   state.loop.post([&state] { state.end->start(); });
 }
 

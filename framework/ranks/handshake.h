@@ -45,7 +45,7 @@ inline constexpr std::uint32_t no_rank = 0xFFFFFFFF;
 struct Judgement {
   enum class Admission { accepted, other_run, refused, stranger };
   Admission admission = Admission::stranger;
-  bool authentic = false;  // the proof is right: who says so is of the run
+  bool authentic = false;  // the proof is right: the sender belongs to the run
   Hello hello;             // rank no_rank where it could not be read
   std::string sentence;    // why not
 };

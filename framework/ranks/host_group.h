@@ -43,7 +43,7 @@ class HostGroup {
   void sum(std::span<double> values);
   // Rank 0's value, for decisions that all ranks must take alike.
   double agree(double value);
-  // Whether any rank says so.
+  // Whether `value` is true on any rank.
   bool any(bool value);
   // Every rank's text, by rank; rank 0's text; consult() with texts. Of any length, in several messages.
   std::vector<std::string> gather_texts(std::string_view text);

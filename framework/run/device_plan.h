@@ -32,7 +32,7 @@ RunPlugins device_plugins(const LoadedConfig& loaded, PluginHost& host, std::str
 std::int64_t workspace_on(Backend& device, const std::vector<Program*>& programs);
 
 // Plans on the cuda backend's planning device from here on: the backend's keys are taken over where they are the
-// cuda backend's; the device plans, or compiles where the configuration says so.
+// cuda backend's; the device plans, or compiles where it is configured to.
 void plan_on_cuda(LoadedConfig& loaded);
 
 // How many measurements of products (mlg_work) these programs take their algorithms from; they must be bound.

@@ -48,7 +48,7 @@ std::vector<std::vector<float>> read_initial_weights(const InitConfig& init,
 
 // Reads weights (f32, bf16 or f16) into the f32 masters of `layouts`. Throws data_error when a tensor is
 // missing, has another shape or dtype, the file holds one that the model has not, or its bytes are not those
-// that were written (files without a checksum are taken as they are; origin_of_weights says so).
+// that were written (files without a checksum are accepted; origin_of_weights names them).
 void load_weights(const std::filesystem::path& path, TensorStore& store,
                   const std::vector<ParameterLayout>& layouts);
 

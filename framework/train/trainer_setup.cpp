@@ -186,7 +186,7 @@ void Trainer::begin_files(const ResumePoint& resume) {
     tell_start(resume);
   }
   ranks_.group().barrier();  // an earlier run has been set aside
-  if (!ranks_.first()) outputs_.begin_beside(ranks_.group().rank(), resume.in_place);
+  if (!ranks_.first()) outputs_.begin_on_rank(ranks_.group().rank(), resume.in_place);
 }
 
 void Trainer::record_memory() {

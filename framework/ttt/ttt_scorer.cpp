@@ -123,7 +123,7 @@ TttReport TttScorer::run(const TttStanding* from) {
 }
 
 // This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next
-// meeting says so.
+// meeting reports it.
 void TttScorer::score_stretch(std::size_t stretch) {
   const std::int64_t begin = lanes_.stretches[stretch].first, end = lanes_.stretches[stretch].end;
   const auto lane_of = [&](std::int64_t queue) { return lanes_.lanes[static_cast<std::size_t>(queue)]; };

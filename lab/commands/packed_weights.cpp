@@ -35,9 +35,9 @@ Model open_base(const TaskVectors& vectors, const fs::path& file) {
 
 std::string configuration_for(const PackedName& name, const RunOptions& options) {
   if (!options.config.empty()) return options.config;
-  const fs::path beside = name.file.parent_path() / "config.toml";
-  if (fs::exists(beside)) return beside.string();
-  throw config_error("there is no config.toml beside '{}'; name the configuration with --config.",
+  const fs::path config = name.file.parent_path() / "config.toml";
+  if (fs::exists(config)) return config.string();
+  throw config_error("there is no config.toml next to '{}'; name the configuration with --config.",
                      name.file.string());
 }
 

@@ -105,7 +105,7 @@ class EnergyObserver : public TrainingObserver {
 
  private:
   bool begun_ = false;
-  Meter meter_;                    // counts nothing unless metrics.energy says so
+  Meter meter_;                    // counts nothing unless metrics.energy is set
   std::int64_t first_tokens_ = 0;  // trained on before it counted
   std::int64_t tokens_ = 0;        // trained on while it did
   std::optional<Reading> total_;   // of all ranks

@@ -37,7 +37,7 @@ std::string configuration_of(const QuantizeArguments& arguments) {
   if (fs::path(arguments.path).extension() == ".toml") return arguments.path;
   const fs::path beside = folder_of(arguments.path) / "config.toml";
   if (!fs::exists(beside)) {
-    throw config_error("there is no config.toml beside '{}'; name the configuration with --config.",
+    throw config_error("there is no config.toml next to '{}'; name the configuration with --config.",
                        arguments.path);
   }
   return beside.string();

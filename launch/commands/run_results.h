@@ -16,7 +16,7 @@ std::filesystem::path weights_of(const std::filesystem::path& path);
 std::filesystem::path run_directory_of(const std::filesystem::path& path);
 
 // Adds a score to the run's evaluations.jsonl, or, with `changes` from the run's settings, writes it as a
-// trial and says so. `path` is what was scored. That it cannot is a warning on stderr: the score was printed.
+// trial, with a message. `path` is what was scored. A failure is a warning on stderr: the score was printed.
 void note_evaluation(const std::filesystem::path& run, const std::filesystem::path& path,
                      const WeightSource& source, const EvalResult& score,
                      const std::vector<TrialRecord::Change>& changes);

@@ -62,7 +62,7 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   if (config.empty()) {
     const fs::path beside = (directory ? path : path.parent_path()) / "config.toml";
     if (!fs::exists(beside)) {
-      throw config_error("there is no config.toml beside '{}'; name the configuration with --config.", name);
+      throw config_error("there is no config.toml next to '{}'; name the configuration with --config.", name);
     }
     config = beside.string();
   }

@@ -101,6 +101,6 @@ check_equal "which may be allowed" 0 $?
 printf '{' >unseen/result.json
 check_refused "a damaged result" 3 "result.json" doctor unseen
 check_refused "a folder that is no run" 2 "no run directory" doctor data
-check_refused "settings beside a run directory" 2 "for configurations" doctor done --set train.steps=4
+check_refused "settings together with a run directory" 2 "for configurations" doctor done --set train.steps=4
 check_refused "no configuration" 2 "nothere.toml" doctor nothere.toml
 finish

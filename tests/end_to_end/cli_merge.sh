@@ -35,7 +35,7 @@ tune x 1024
 tune y 2048
 # loss WEIGHTS: nats a token of weights outside of a run
 loss() { "$mulligan" eval "$1" --config small.toml | grep -o 'val_loss *[0-9.]*' | sed 's/.* //'; }
-near() { echo "# $1: $2 beside $3"; check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
+near() { echo "# $1: $2 against $3"; check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
 
 # Packing and unpacking.
 seen=$("$mulligan" vectors pack runs/base runs/x runs/y --bits 4 --out v4.safetensors)

@@ -95,7 +95,7 @@ for change in copy changed pieces; do
     "${calibrate[@]}" --set "data.train=$work/$change"
 done
 check_refused "calibration without the validation text" 3 "is not known" "${calibrate[@]}" --set data.validation=
-check_refused "calibration beside another validation text" 3 "is not known" "${calibrate[@]}" \
+check_refused "calibration with another validation text" 3 "is not known" "${calibrate[@]}" \
   --set "data.validation=$work/data/fineweb_train_*.bin" --set "data.train=$work/copy"
 
 # A text that repeats itself cannot be compared: its windows stand everywhere.
@@ -117,7 +117,7 @@ done
 seen=$("$mulligan" prepare family --out kept --vocab-size 512 --validation-documents 8 2>&1)
 check_contains "prepare names the remedy" "mulligan prepare --drop-overlap" "$(grep D25 <<<"$seen")"
 seen=$("$mulligan" prepare family --out dropped --vocab-size 512 --validation-documents 8 --drop-overlap 2>&1)
-check_equal "which mends it" "" "$(grep D25 <<<"$seen")"
+check_equal "which repairs it" "" "$(grep D25 <<<"$seen")"
 small_config "$work/dropped" >dropped.toml
 check "and strict rules take it" "$mulligan" train dropped.toml --set run.name=dropped "${strict[@]}"
 finish

@@ -1,4 +1,4 @@
-// Whole runs of the cuda backend, beside the same runs on the cpu backend: the model's logits, training step
+// Whole runs of the cuda backend, against the same runs on the cpu backend: the model's logits, training step
 // by step, evaluation, quantisation, test-time training, memory. On the emulated device, or with
 // MULLIGAN_TEST_DEVICE=gpu on a GPU.
 #include <dlfcn.h>

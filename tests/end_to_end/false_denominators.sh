@@ -41,7 +41,7 @@ check_refused "strict: shards without their text" 3 "no original documents" trai
   --set "data.train=$work/bare/fineweb_train_*.bin" "${bare[@]}"
 cp -r data retold
 tr a-z b-za <data/validation.txt >retold/validation.txt
-check_refused "strict: another text beside them" 3 "is not the text" eval $run --set ledger.rules=strict \
+check_refused "strict: another text next to them" 3 "is not the text" eval $run --set ledger.rules=strict \
   --set "data.validation=$work/retold/fineweb_val_*.bin"
 
 # Sizes of the code that were counted before, in the user's folder.

@@ -52,12 +52,12 @@ TEST(LossScale, ChangesNoBitInFp32) {
   for (const char* mode : {"static", "dynamic"}) {
     for (const char* fused : {"true", "false"}) {
       SCOPED_TRACE(std::string(mode) + " " + fused);
-      const std::string scaled = tiny().next_directory(), beside = tiny().next_directory();
+      const std::string scaled = tiny().next_directory(), plain = tiny().next_directory();
       const Overrides plainly = with(kSteps, {std::string("run.fused_kernels=") + fused});
       const RunResult result = train_in(
           scaled, with(plainly, {std::string("loss_scale.mode=") + mode, "loss_scale.growth_every=5"}));
-      EXPECT_EQ(result.step_loss_nats, train_in(beside, plainly).step_loss_nats);
-      EXPECT_EQ(result_of(scaled).at("weights_sha256"), result_of(beside).at("weights_sha256"));
+      EXPECT_EQ(result.step_loss_nats, train_in(plain, plainly).step_loss_nats);
+      EXPECT_EQ(result_of(scaled).at("weights_sha256"), result_of(plain).at("weights_sha256"));
       EXPECT_EQ(result.step_loss_nats.front(), expected.step_loss_nats.front());
       const std::vector<Json> steps = events_of(scaled, "step");
       EXPECT_EQ(steps.front().at("loss_scale"), 65536);

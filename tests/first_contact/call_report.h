@@ -1,4 +1,4 @@
-// What is said of one call on a device beside a reference.
+// What is said of one call on a device against a reference.
 #pragma once
 
 #include <string>

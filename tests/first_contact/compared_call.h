@@ -12,7 +12,7 @@
 
 namespace mulligan::first_contact {
 
-// Where a program's values lie. Beside it workspace that every call gets filled with `nan_bytes`.
+// Where a program's values lie. And workspace, which every call gets filled with `nan_bytes`.
 struct ProgramMemory {
   const TensorStore* store = nullptr;
   void* arena = nullptr;

@@ -1,4 +1,4 @@
-// The calls of a configuration's training step, each distinct one once on the configured backend, beside a reference.
+// The calls of a configuration's training step, each distinct one once on the configured backend, against a reference.
 #pragma once
 
 #include <functional>

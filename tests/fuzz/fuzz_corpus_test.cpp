@@ -1,4 +1,4 @@
-// Every input that fuzzing kept, replayed in an ordinary build: the crashes of the past stay mended.
+// Every input that fuzzing kept, replayed in an ordinary build: crashes of the past stay fixed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

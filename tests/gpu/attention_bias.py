@@ -25,7 +25,7 @@ def attention_bias(context, detail):
     found = json.loads(out.read_text())
     bias = {(row["output_rounding"], row["values"], row["maxima"], row["beta"], row["normalizer"]): row["bias_ulp"] for row in found}
     figures = context.partial = {"queries": found[0]["rows"]}
-    # Where there is a bias to mend: rounded sums of two to four maxima; rounded once, the others' values smaller.
+    # Where there is a bias to correct: rounded sums of two to four maxima; rounded once, the others' values smaller.
     problems = [("sums", "one_sign", maxima) for maxima in (2, 3, 4)] + [("once", "small_rest", maxima) for maxima in (2, 3)]
     for problem in problems:
         name = "_".join(map(str, problem))

@@ -11,7 +11,7 @@ namespace mulligan::kernel_test {
 BackendUnderTest backend_under_test(int) {
   return {};
 }
-BackendUnderTest backend_beside() {
+BackendUnderTest reference_under_test() {
   return {};
 }
 

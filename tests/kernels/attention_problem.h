@@ -16,7 +16,7 @@ struct Heads {
   std::int64_t query, kv, width;
 };
 
-// Segments of these lengths; `attributes` beside softmax_scale, which is 1/sqrt(width) where it is not given.
+// Segments of these lengths; `attributes`; softmax_scale is 1/sqrt(width) where it is not given.
 inline Case attention_case(const std::vector<std::int64_t>& lengths, const Heads& heads,
                            std::map<std::string, double> attributes = {}, double scale = 0.0) {
   std::vector<double> cu = {0.0};

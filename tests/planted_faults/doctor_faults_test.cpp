@@ -93,7 +93,7 @@ const std::vector<Row> of_the_model = {
     {"rope_pairs", "D14", "(post-rope) of layer 0 ("},
     {"rope_head_0", "D14", "(post-rope) of layer 0 ("},
     {"not_causal", "D14", "attn_out of layer 0 (attention_fwd"},
-    {"across_documents", "D15", "by what stands beside it"},
+    {"across_documents", "D15", "by its neighbours"},
     {"unscaled_scores", "D14", "attn_out of layer 0 (attention_fwd"},
     {"unscaled_logits", "D14", "off is logits (matmul"},
     {"no_softcap", "D14", "off is capped logits (softcap_fwd"},

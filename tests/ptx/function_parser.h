@@ -35,7 +35,7 @@ class FunctionParser {
     std::string_view base;
     std::int64_t offset;
   };
-  // A register, label or symbol is a name; "p|q" and "!p" keep their marks beside it.
+  // A register, label or symbol is a name; "p|q" and "!p" keep their marks.
   struct Name {
     std::string_view text, second;
     bool negated;

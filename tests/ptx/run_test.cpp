@@ -1,4 +1,4 @@
-// Training steps and test-time training of a tiny model whose kernels run as NVRTC's PTX, beside the same runs on the cpu
+// Training steps and test-time training of a tiny model whose kernels run as NVRTC's PTX, against the same runs on the cpu
 // backend, in the tolerances that hold for the emulated device (tests/end_to_end/cuda_train_test.cpp).
 #include <gtest/gtest.h>
 

@@ -48,7 +48,7 @@ std::vector<std::uint16_t> free_ports() {
 RankGroup::RankGroup() {
   options.meet = 60;
   options.heartbeat = 0.05;
-  options.silent = 5;  // tests run beside others
+  options.silent = 5;  // other tests run at the same time
   options.believe_refusal = 0.3;
   options.watchdog = 0;
 }

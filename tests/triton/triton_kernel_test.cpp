@@ -239,7 +239,7 @@ TEST_F(TritonKernel, ArchitecturesAreCompared) {
 TEST_F(TritonKernel, MissingAndDamagedFilesAreNamed) {
   expect_has(sentence([&] { load(); }), {"loss.ptx", "cannot be read", "No such file"});
   std::ofstream(folder_ / "loss.ptx") << kPtx;
-  expect_has(sentence([&] { load(); }), {"loss.json", "cannot be read", "beside the .ptx"});
+  expect_has(sentence([&] { load(); }), {"loss.json", "cannot be read", "next to the .ptx"});
   const std::string json = description().dump();
   expect_has(refusal(kPtx, json.substr(0, json.size() / 2)), {"loss.json", "not JSON", "byte"});
   expect_has(refusal(kPtx, ""), {"loss.json", "not JSON"});

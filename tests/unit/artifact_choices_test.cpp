@@ -1,5 +1,5 @@
-// What an artifact holds beside codes and scales: protected columns, corrections, the adaptive coder, streams
-// by role.
+// What an artifact holds besides codes and scales: protected columns, corrections, the adaptive coder,
+// streams by role.
 #include <gtest/gtest.h>
 
 #include <algorithm>

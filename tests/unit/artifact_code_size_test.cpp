@@ -57,7 +57,7 @@ TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   const fs::path file = kept()[0];
   const std::string entry = read_file(file);
 
-  // It is read: an entry that is sound but says something else is believed.
+  // It is read: an intact entry with another number is believed.
   const std::string said = entry.substr(0, 64) + " 7";
   write_file_atomically(file, said + " " + sha256_hex(said) + "\n");
   EXPECT_EQ(compressed_size(Compression::xz, contents, folder), 7u);

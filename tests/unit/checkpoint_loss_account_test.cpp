@@ -140,7 +140,7 @@ TEST(LossAccount, SumsThatWereLostAreNoticed) {
   state.run = {};  // what a trainer does that forgets its sums at a resume
   account.restore(state);
   count(account, 100, 110);
-  // The next step sets where counting starts: the means are then of the steps counted, and say so.
+  // The next step sets where counting starts: the means are of the counted steps, and record from which.
   EXPECT_EQ(account.state().step_first, 100);
   state.run.steps_counted = 3;
   account.restore(state);

@@ -178,7 +178,7 @@ TEST(TransformedData, LoadsWithItsSideTables) {
   EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
 }
 
-// A published set: tables beside the shards, found by a folder and by a pattern that matches both.
+// A published set: tables next to the shards, found by a folder and by a pattern that matches both.
 TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
   const fs::path folder = published("transform_published");
   const std::uint64_t bytes = load_manifest(prepared()).validation.bytes;
@@ -255,7 +255,7 @@ TEST(TransformedData, TablesBeyondTheDecodedTextAreRefused) {
   EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("validation document 1"), std::string::npos);
 }
 
-// Padded originals beside tables that agree with them are not what the tokens say.
+// Padded originals with tables that agree with them are not what the tokens say.
 TEST(TransformedData, OriginalsOfOtherTextAreRefused) {
   const fs::path folder = published("transform_padded");
   const fs::path table = folder / "fineweb_val_bytes_000000.bin";

@@ -17,7 +17,7 @@ namespace {
 
 using Tokens = std::vector<std::uint16_t>;
 
-// Like a text: few ids are common (Zipf), and what follows an id depends on it.
+// Like a text: some ids are common (Zipf), and what follows an id depends on it.
 Tokens text_like(std::size_t count, int vocabulary, std::uint64_t seed) {
   const PhiloxStream random(seed, "doctor/test");
   std::vector<double> cumulative;

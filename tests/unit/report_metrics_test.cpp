@@ -1,4 +1,4 @@
-// metrics.jsonl of a run that goes on: what its checkpoint knows of it, and the event file beside it.
+// metrics.jsonl of a run that goes on: what its checkpoint knows of it, and its event file.
 #include <gtest/gtest.h>
 
 #include "framework/core/file.h"

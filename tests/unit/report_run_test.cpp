@@ -165,7 +165,7 @@ TEST_F(MadeUpRuns, OnlyCrossEntropyIsConvertedToBitsPerByte) {
   EXPECT_NE(chart.find("no cross entropy"), std::string::npos);
 }
 
-// Losses of masked tokens are no figures beside those of the next token, nor beside those of tokens hidden otherwise.
+// Losses of masked tokens are not compared with those of the next token, nor with those of other maskings.
 TEST_F(MadeUpRuns, LossesOfMaskedTokensStandApart) {
   const auto masked = [&](const char* name, const char* share, const char* seed) {
     const fs::path directory = make(

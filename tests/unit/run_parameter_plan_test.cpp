@@ -163,7 +163,7 @@ optimizer = "none"
 }
 
 // Where rows take everything for none, an optimiser has nothing to do, and is named.
-TEST(ParameterPlan, AnOptimizerBesideNoneMustUpdateSomething) {
+TEST(ParameterPlan, AnOptimizerNextToNoneMustUpdateSomething) {
   const std::string message = refusal(std::string(two_optimizers) + R"(
 [[parameters]]
 match = "skip_*"

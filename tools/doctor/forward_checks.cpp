@@ -216,7 +216,7 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
     f.verdict = CheckOutcome::skip;
     f.measured = "not looked at";
     f.message = "every token of so small a vocabulary is an input";
-    f.hint = "none is needed; formulas of all operations are checked beside this";
+    f.hint = "none is needed; the formulas of all operations are checked as well";
     return f;
   }
   const std::string head = head_parameter(config.model);

@@ -1,4 +1,4 @@
-// What training did to a run's parameters, seen in a few elements of each row: D38 to D40.
+// What training did to a run's parameters, seen in some elements of each row: D38 to D40.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct Movement {
 };
 
 // D38: parameters, rows, columns and elements that stayed where they were, or that weight decay alone has moved.
-// Those of which the configuration says so (optimizer "none", lr_multiplier 0) are not meant; nor are rows of tokens
-// that hardly occurred, and runs of fewer than 20 steps.
+// Not judged: those that are configured to stay (optimizer "none", lr_multiplier 0), rows of tokens that
+// hardly occurred, and runs of fewer than 20 steps.
 Finding judge_stillness(const Movement& movement);
 // D39: weights that left their scale; matrices that moved 50 times more or less than the optimiser's rest.
 Finding judge_proportion(const Movement& movement);

@@ -56,7 +56,7 @@ struct RatePoint {
 
 // Points in the order of training, close to each other. A rate that rises by more than a tenth from one
 // to the next, behind the first twentieth of the run (warm-up), is declared where a restart's cycle
-// begins, a phase says so, or the phases' factors explain it.
+// begins, a phase declares it, or the phases' factors explain it.
 Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points);
 
 }  // namespace mulligan::doctor

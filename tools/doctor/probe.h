@@ -35,7 +35,7 @@ Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>
 // A row cut to `tokens` tokens of a longer one.
 Batch cut_row(const Batch& row, std::int64_t tokens);
 // The same of a row whose tokens are hidden: where fewer of the cut are than usual, as many are hidden anew, for the
-// mean loss of few tokens is noise, and that of none is no number.
+// mean loss of a handful of tokens is noise, and that of none is not a number.
 Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking);
 // A row of repeatable ids below `vocabulary` in segments of these lengths; the targets are the following ids.
 Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed);

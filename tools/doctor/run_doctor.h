@@ -8,7 +8,7 @@ namespace mulligan::doctor {
 
 class RunDoctor : public TrainingObserver {
  public:
-  // With `force` a run starts although a check failed, and its result says so.
+  // With `force` a run starts although a check failed, and its result records it.
   explicit RunDoctor(bool force) : force_(force) {}
 
   // Throws run_error naming the first check that failed.

@@ -13,7 +13,7 @@ namespace mulligan::doctor {
 namespace {
 
 constexpr std::size_t compared = 64, from_start = 6, from_end = 2;
-// Elements of a matrix that its dtype is judged by, and how few of all matrices say too little.
+// Elements of a matrix that its dtype is judged by, and the fewest of all matrices that are enough.
 constexpr std::size_t judged = 4096, fewest_judged = 128;
 
 std::uint32_t raw_bits(std::span<const std::byte> bytes, std::size_t size, std::size_t index) {

@@ -172,7 +172,7 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
     if (norm) {
       verdict = judge(m.mean, {0.01, 100, -no_limit, no_limit});
     } else if (origin == WeightOrigins::drawn && start.kind == Initial::normal) {
-      // Few elements scatter: six standard errors on top.
+      // Small samples scatter: six standard errors on top.
       const double noise = 6 / std::sqrt(2.0 * static_cast<double>(found->second.size()));
       verdict =
           std::max(judge(m.deviation / start.value, {0.9 - noise, 1.1 + noise, -no_limit, no_limit}),

@@ -27,7 +27,7 @@ class Tally {
     if (difference >= seen_ - slack_) ++greater_;
     if (std::abs(difference) >= std::abs(seen_) - slack_) ++two_sided_;
   }
-  // Drawn arrangements do not hold the one that was seen; it is counted besides.
+  // Drawn arrangements do not hold the one that was seen; it is counted in addition.
   void fill(PermutationTest& test) const {
     const std::uint64_t own = test.exact ? 0 : 1;
     const auto all = static_cast<double>(all_ + own);

@@ -175,7 +175,7 @@ void add_notes(Study& study) {
     if (!comparison.reportable) continue;
     const PermutationTest& test = comparison.signs ? *comparison.signs : comparison.shuffle;
     if (test.least_two_sided > 0.01) {
-      study.notes.push_back(fmt::format("so few runs of '{}' can reach no permutation p below {:.3g}",
+      study.notes.push_back(fmt::format("with this number of runs of '{}' no permutation p can be below {:.3g}",
                                         comparison.name, test.least_two_sided));
     }
   }

@@ -321,10 +321,10 @@ Sweep read_sweep(const std::string& path) {
   static const std::vector<std::string> rows_elsewhere = {"rows"};
   const ConfigNode tree = read_toml(path);
   Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
-  const auto beside_this_file = [&](std::string& file) {
+  const auto next_to_this_file = [&](std::string& file) {
     if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
   };
-  beside_this_file(sweep.config);
+  next_to_this_file(sweep.config);
   if (sweep.vectors.bits == 1 || sweep.vectors.mean_bits == 1 ||
       (sweep.vectors.bits == 0 && sweep.vectors.mean_bits > 0)) {
     throw config_error("{}: [vectors] needs bits of 2 to 8, and mean_bits of 2 to 8 or 0.", path);
@@ -335,7 +335,7 @@ Sweep read_sweep(const std::string& path) {
   }
   for (const ConfigNode& row : rows->rows) {
     sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
-    beside_this_file(sweep.rows.back().config);
+    next_to_this_file(sweep.rows.back().config);
     const std::string folder = folder_name(sweep.rows.back().name);
     const auto same = std::ranges::count_if(
         sweep.rows, [&](const SweepRow& other) { return folder_name(other.name) == folder; });

@@ -79,7 +79,7 @@ class Gemm {
   virtual std::uint32_t measurement() const { return 0; }
   // Finds that algorithm; run() does it where nobody did before. Not while a graph is captured.
   virtual void make_ready() {}
-  // c = alpha op(a) op(b) + beta term: `term` is c itself, or lies beside it and has its shape.
+  // c = alpha op(a) op(b) + beta term: `term` is c itself, or other memory of its shape.
   virtual void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
                    const DeviceArgument& c, void* workspace) = 0;
 };

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* NULL: success. Otherwise one sentence for the user (what, where, how to mend); the callee owns it and keeps
+/* NULL: success. Otherwise one sentence for the user (what, where, how to fix it); the callee owns it and keeps
  * it valid until its next call on the same thread. */
 typedef const char* mlg_error;
 

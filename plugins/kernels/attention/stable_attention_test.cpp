@@ -80,7 +80,7 @@ TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
 }
 
 // The backends' own arithmetic, sums in f32 that are rounded once: the same ties are broken to one side where
-// the values beside the maxima's are smaller, and the rule ends that, too, but not with the rounded
+// the other values are smaller than the maxima's, and the rule ends that, too, but not with the rounded
 // normalizer: that makes the quotient exact again, and with it the ties.
 TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);

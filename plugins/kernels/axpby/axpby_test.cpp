@@ -7,7 +7,7 @@
 namespace mulligan::kernel_test {
 namespace {
 
-// Every dtype of every tensor that may stand beside the others', adding to y and overwriting it (then y starts as NaN).
+// Every allowed combination of dtypes, adding to y and overwriting it (then y starts as NaN).
 Operator axpby() {
   Operator op{.forward = "axpby", .cases = {}, .dtypes = {MLG_F32}};
   op.tolerance_f32 = 4e-3;  // y may be bf16: half a unit of 8 bits

@@ -14,7 +14,7 @@ struct Axpby {
     call.same_shape(b, a);
     call.same_shape(y, a);
   }
-  // What arguments may be beside f32: f16 where one is, else bf16.
+  // What arguments may be other than f32: f16 where one is, else bf16.
   static mlg_dtype narrow_dtype(const sdk::Launch& call) {
     for (const std::uint32_t argument : {a, b, y}) {
       if (call.dtype(argument) == MLG_F16) return MLG_F16;

@@ -11,7 +11,7 @@ namespace {
 
 const CoversKernel covers_cast("cast");
 
-// Numbers at and beside every kind of rounding boundary of f32, bf16 and f16, and the special ones.
+// Numbers at and next to every kind of rounding boundary of f32, bf16 and f16, and the special ones.
 std::vector<double> awkward_numbers() {
   std::vector<double> numbers{0.0,     -0.0,    INFINITY, -INFINITY, std::nan(""),
                               65504.0, 65519.0, 65520.0,  3.4e38,    1e39};

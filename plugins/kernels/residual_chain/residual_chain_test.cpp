@@ -1,4 +1,4 @@
-// residual_chain against its formula (docs/kernels.md), and beside the kernels that it stands for.
+// residual_chain against its formula (docs/kernels.md), and against the kernels that it replaces.
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"

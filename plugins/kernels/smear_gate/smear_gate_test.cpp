@@ -52,7 +52,7 @@ Operator smear_gate() {
 
 const RegisterOperator test{smear_gate()};
 
-// With lambda 0 the embedding goes through, bit for bit, and only lambda has a gradient beside it.
+// With lambda 0 the embedding goes through, bit for bit, and only lambda has a gradient as well.
 TEST(SmearGate, BeginsAsTheIdentity) {
   const Array x{MLG_F32, {3, 2}, {1, 2, 3, 4, 5, 6}}, tokens{MLG_I32, {3}, {1, 7, 8}},
       weight{MLG_F32, {1, 2}, {0, 0}}, lambda{MLG_F32, {1}, {0}}, zeros{MLG_F32, {1, 2}, {0, 0}};

@@ -20,7 +20,7 @@ TEST(DenseGateElement, HasAWeightOfTheWholeWidthInEachLayer) {
   EXPECT_NEAR(std::sqrt(squares / 64), 0.005, 0.002);
 }
 
-// With XSA beside it one call does both.
+// With XSA as well one call does both.
 TEST(DenseGateElement, SharesACallWithXsa) {
   EXPECT_EQ(count_calls(element_model(), "head_gate_xsa_fwd"), 0);
   EXPECT_EQ(count_calls(element_model({"model.attention_gate=true"}), "head_gate_xsa_fwd"), 2);

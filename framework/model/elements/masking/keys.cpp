@@ -53,10 +53,10 @@ void check(const ModelConfig& m, const Settings& s) {
 // A model that fills in masked tokens is trained and scored by its own loss, and nothing else.
 void check_run(const RunConfig& c, const Settings& s) {
   if (!predicts_masked(c.model)) return;
-  const auto refuse = [&](bool asked, std::string_view what, std::string_view mend) {
+  const auto refuse = [&](bool asked, std::string_view what, std::string_view fix) {
     if (!asked) return;
     throw config_error("{} is on, so that masked tokens are filled in, but {}; {}.",
-                       s.where("model.masking.share"), what, mend);
+                       s.where("model.masking.share"), what, fix);
   };
   refuse(c.ttt.has_value(), "[ttt] adapts a model that predicts the next token", "remove [ttt]");
   refuse(c.quantize.has_value(), "[quantize] makes an artifact, which is scored by the next token",

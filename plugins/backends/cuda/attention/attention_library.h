@@ -50,8 +50,7 @@ class AttentionLibrary {
   // Segments of this shape are the own kernel's, whatever the library can do: said once, with `reason`.
   void leave(const AttentionShape& shape, const std::string& reason);
 
-  // A wanted call is computed by the own kernel all the same, for it rounds as model.attention says; the log
-  // says so, once.
+  // The own kernel computes a wanted call, since only it rounds as model.attention says. Logged once.
   void leave_to_own_kernel();
 
   // The library has failed to execute a call. Throws a sentence that says how to do without, or where a

@@ -1,4 +1,4 @@
-// Work that goes on beside the thread that asks for it.
+// Work on other threads than the one that asks for it.
 #pragma once
 
 #include <condition_variable>

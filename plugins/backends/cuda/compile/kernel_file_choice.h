@@ -8,7 +8,7 @@
 
 namespace mulligan::cuda {
 
-// The file at `path`, or where that is empty the one that is shipped beside the plugins,
+// The file at `path`, or where that is empty the one that is shipped next to the plugins,
 // ../kernels/ARCHITECTURE.kernels, if there is one; "none": no file. Nothing where it does not serve this
 // architecture, these headers and a driver of this version, or is damaged: then the log says why. Throws
 // std::runtime_error when there is no file at `path`.

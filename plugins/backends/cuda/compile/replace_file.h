@@ -5,7 +5,7 @@
 
 namespace mulligan::cuda {
 
-// Writes `bytes` under a temporary name beside `path`, to the disk, and renames it. False when that fails,
+// Writes `bytes` under a temporary name next to `path`, to the disk, and renames it. False when that fails,
 // and then errno says why; nothing is left behind.
 bool replace_file(const std::string& path, const std::string& bytes);
 

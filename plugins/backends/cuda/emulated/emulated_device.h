@@ -17,8 +17,8 @@ namespace mulligan::cuda {
 
 class EmulatedDevice : public Device {
  public:
-  // `driver`: library of an EmulatedStream, on which the work is done beside the caller; empty: at once, by
-  // the caller. `log_launches`: each launch and call of a library is written to the log when it runs.
+  // `driver`: library of an EmulatedStream, on which the work is done asynchronously; empty: at once, by the
+  // caller. `log_launches`: each launch and call of a library is written to the log when it runs.
   explicit EmulatedDevice(EmulatedOrder order, const std::string& driver = "", bool log_launches = false);
 
   DeviceFacts facts() const override;

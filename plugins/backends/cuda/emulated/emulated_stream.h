@@ -1,4 +1,4 @@
-// The emulated device's work on a stream: in order, beside the caller, with libraries that are ordered by the
+// The emulated device's work on a stream: in order, asynchronously, with libraries that are ordered by the
 // driver's streams and events, as NCCL is. The driver's functions come from a library that works on the
 // processor, as that of the tests does.
 #pragma once

@@ -66,7 +66,7 @@ class GpuDevice final : public Device {
   std::string name_, architecture_;
   int major_ = 0;  // of the compute capability
   std::string cache_directory_;
-  int threads_ = 0;  // for what is made beside each other; 0: one for each core
+  int threads_ = 0;  // that compile kernels and make plans; 0: one for each core
   std::unique_ptr<KernelCompiler> compiler_;
   std::unique_ptr<CublasLt> blas_;  // made with the first product
   std::unique_ptr<Cudnn> cudnn_;    // made when it is first asked for

@@ -32,7 +32,7 @@ struct PlannedCall {
 
 class CompiledKernel {
  public:
-  // `file`: .ptx or .cubin, its description beside it with the ending .json. `architecture`: "sm_90a" of the
+  // `file`: .ptx or .cubin, its description next to it with the ending .json. `architecture`: "sm_90a" of the
   // device; empty: not known, not checked. Throws std::runtime_error with one sentence when a file is missing
   // or damaged, is for another GPU or another kernel, or its parameters do not fit `signature`.
   CompiledKernel(const std::string& file, const std::string& kernel, const std::string& signature,

@@ -1,5 +1,5 @@
-// What the update kernels of optimisers do beside their formula, in the same pass: they scale the gradient,
-// and make an average and a copy of the new master. The host side is fused_update_plan.hpp.
+// What the update kernels of optimisers do in the same pass as their formula: they scale the gradient, and
+// make an average and a copy of the new master. The host side is fused_update_plan.hpp.
 #pragma once
 
 #include <mulligan/cuda/elements.cuh>

@@ -141,7 +141,7 @@ __device__ inline void store(P p, long long i, const float (&values)[N], bool ac
   copy_out<N>(p, i, stored);
 }
 
-// The same for floats beside a narrower T: N floats are read in accesses of at most 16 bytes.
+// The same for floats where T is narrower: N floats are read in accesses of at most 16 bytes.
 template <int N, typename P>
 __device__ inline void load_floats(P p, long long i, float (&out)[N]) {
   constexpr int kStep = N < 4 ? N : 4;

@@ -6,9 +6,9 @@
 
 namespace mulligan {
 
-class ControlSpoke final : public ControlEnd {
+class ControlClient final : public ControlEnd {
  public:
-  ControlSpoke(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+  ControlClient(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
                Callbacks callbacks);
   void start() override;
   void arrive(const Arrival& arrival) override { send(write_message(arrival)); }
@@ -24,11 +24,11 @@ class ControlSpoke final : public ControlEnd {
 
  private:
   void send(std::string frames);
-  void welcomed(std::shared_ptr<Link> link, const RankName& hub);
+  void welcomed(std::shared_ptr<Link> link, const RankName& server);
   void take(const ControlMessage& message);
   void tick();
   void tell_missing();
-  void lose_hub(const std::string& why);
+  void lose_server(const std::string& why);
   void decide(const Verdict& verdict);
   std::string looking_for() const;
 
@@ -36,8 +36,8 @@ class ControlSpoke final : public ControlEnd {
   LaunchEnvironment environment_;
   ControlOptions options_;
   Callbacks callbacks_;
-  RankName own_, hub_;
-  MeetingGuest guest_;
+  RankName own_, server_;
+  MeetingClient meeting_;
   std::shared_ptr<Link> link_;
   std::string waiting_;  // frames from before the welcome
   double begun_ = 0, last_tick_ = 0, heard_ = 0;

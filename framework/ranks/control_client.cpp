@@ -1,4 +1,4 @@
-#include "framework/ranks/control_spoke.h"
+#include "framework/ranks/control_client.h"
 
 #include <utility>
 
@@ -6,15 +6,15 @@
 
 namespace mulligan {
 
-ControlSpoke::ControlSpoke(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+ControlClient::ControlClient(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
                            Callbacks callbacks)
     : loop_(loop),
       environment_(environment),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       own_(own_name(environment.rank)),
-      guest_(loop, identity_of(environment, options_.secret), own_, options_.handshake,
-             {[this](std::shared_ptr<Link> link, const RankName& hub) { welcomed(std::move(link), hub); },
+      meeting_(loop, identity_of(environment, options_.secret), own_, options_.handshake,
+             {[this](std::shared_ptr<Link> link, const RankName& server) { welcomed(std::move(link), server); },
               [this](const std::string& sentence) {
                 if (std::exchange(refused_, true) || link_) return;
                 loop_.after(options_.believe_refusal, [this, sentence] {
@@ -22,48 +22,48 @@ ControlSpoke::ControlSpoke(SocketLoop& loop, const LaunchEnvironment& environmen
                 });
               }}) {}
 
-void ControlSpoke::start() {
+void ControlClient::start() {
   begun_ = last_tick_ = SocketLoop::now();
-  guest_.try_ports(environment_.host, environment_.ports);
+  meeting_.try_ports(environment_.host, environment_.ports);
   loop_.after(options_.meet, [this] {
     if (link_) return;
     decide({0, ExitCode::peer_failed,
             fmt::format("{} did not find rank 0 at {} within {:g} s (last: {}); look at rank 0's log, and at "
                         "firewalls between the machines.",
-                        own_.text(), looking_for(), options_.meet, guest_.last_reason())});
+                        own_.text(), looking_for(), options_.meet, meeting_.last_reason())});
   });
   loop_.after(options_.tell_missing, [this] { tell_missing(); });
 }
 
-std::string ControlSpoke::looking_for() const {
+std::string ControlClient::looking_for() const {
   return fmt::format("{} ports {} to {}", printable(environment_.host), environment_.ports.front(),
                      environment_.ports.back());
 }
 
-void ControlSpoke::tell_missing() {
+void ControlClient::tell_missing() {
   if (link_ || decided_) return;
   callbacks_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
-                             looking_for(), SocketLoop::now() - begun_, guest_.last_reason()));
+                             looking_for(), SocketLoop::now() - begun_, meeting_.last_reason()));
   loop_.after(options_.tell_missing, [this] { tell_missing(); });
 }
 
-void ControlSpoke::welcomed(std::shared_ptr<Link> link, const RankName& hub) {
+void ControlClient::welcomed(std::shared_ptr<Link> link, const RankName& server) {
   if (decided_) return link->close();
   link_ = std::move(link);
-  hub_ = hub;
+  server_ = server;
   link_->on_message = [this](const ControlMessage& message) { take(message); };
-  link_->on_closed = [this](const std::string& why) { lose_hub(why); };
+  link_->on_closed = [this](const std::string& why) { lose_server(why); };
   if (!waiting_.empty()) link_->send(std::exchange(waiting_, {}));
   heard_ = last_tick_ = SocketLoop::now();
   tick();
 }
 
-void ControlSpoke::send(std::string frames) {
+void ControlClient::send(std::string frames) {
   if (link_) return link_->send(std::move(frames));
   waiting_ += frames;
 }
 
-void ControlSpoke::tick() {
+void ControlClient::tick() {
   if (decided_ || done_) return;
   const double now = SocketLoop::now();
   // Late by far: this process itself was stopped, and what rank 0 said meanwhile has yet to be read.
@@ -71,12 +71,12 @@ void ControlSpoke::tick() {
   last_tick_ = now;
   heard_ = std::max(heard_, link_->last_heard());
   if (now - heard_ >= options_.silent - options_.heartbeat)
-    return lose_hub(fmt::format("it said nothing for {:.0f} s", now - heard_));
+    return lose_server(fmt::format("it said nothing for {:.0f} s", now - heard_));
   send(write_message(callbacks_.pulse()));
   loop_.after(options_.heartbeat, [this] { tick(); });
 }
 
-void ControlSpoke::take(const ControlMessage& message) {
+void ControlClient::take(const ControlMessage& message) {
   if (decided_ || done_) return;
   switch (message.kind) {
     case Heartbeat::kind:
@@ -102,17 +102,17 @@ void ControlSpoke::take(const ControlMessage& message) {
   }
 }
 
-void ControlSpoke::lose_hub(const std::string& why) {
+void ControlClient::lose_server(const std::string& why) {
   if (done_) return;
   Verdict verdict{0, ExitCode::peer_failed,
-                  fmt::format("{} was lost: {}; look at its log and its machine.", hub_.text(), why)};
+                  fmt::format("{} was lost: {}; look at its log and its machine.", server_.text(), why)};
   // Should it only have been stopped, it learns so.
   link_->send(
-      write_message(FailureReport{static_cast<std::uint8_t>(FailureCause::hub_lost), verdict.sentence}));
+      write_message(FailureReport{static_cast<std::uint8_t>(FailureCause::server_lost), verdict.sentence}));
   decide(verdict);
 }
 
-void ControlSpoke::report(const FailureReport& report) {
+void ControlClient::report(const FailureReport& report) {
   if (decided_) return;
   if (link_) return link_->send(write_message(report));
   // Nobody to tell: the run is over for this rank all the same.
@@ -121,20 +121,20 @@ void ControlSpoke::report(const FailureReport& report) {
           report.sentence});
 }
 
-void ControlSpoke::decide(const Verdict& verdict) {
+void ControlClient::decide(const Verdict& verdict) {
   if (std::exchange(decided_, true)) return;
-  guest_.stop();
+  meeting_.stop();
   callbacks_.decided(verdict);
 }
 
-void ControlSpoke::leave() {
-  guest_.stop();
+void ControlClient::leave() {
+  meeting_.stop();
   if (const auto link = std::exchange(link_, nullptr)) link->close();
 }
 
-std::unique_ptr<ControlEnd> make_control_spoke(SocketLoop& loop, const LaunchEnvironment& environment,
+std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
                                                ControlOptions options, ControlEnd::Callbacks callbacks) {
-  return std::make_unique<ControlSpoke>(loop, environment, std::move(options), std::move(callbacks));
+  return std::make_unique<ControlClient>(loop, environment, std::move(options), std::move(callbacks));
 }
 
 }  // namespace mulligan
