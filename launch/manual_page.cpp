@@ -121,8 +121,7 @@ std::string manual_page(const std::vector<CommandOutline>& commands, const std::
   page += environment;
   return page +
          ".SH SEE ALSO\nThe documents that are installed next to the program, in its folder "
-         "share/doc/mulligan, "
-         "with the configurations.\n";
+         "share/doc/mulligan, with the configurations.\n";
 }
 
 }  // namespace mulligan

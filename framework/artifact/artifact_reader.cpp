@@ -108,8 +108,8 @@ class ArtifactReader {
     const std::uint32_t version = u32(artifact_version_offset);
     if (version != artifact_version) {
       throw data_error(
-          "the artifact '{}' has format version {}, but this program reads version {} only; make it again with "
-          "mulligan quantize",
+          "the artifact '{}' has format version {}, but this program reads version {} only; make it again "
+          "with mulligan quantize",
           origin_, version, artifact_version);
     }
     if (bytes_.substr(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset) !=

@@ -9,7 +9,6 @@
 #include "framework/artifact/size_report.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
-#include "framework/run/evaluate_loaded.h"
 
 namespace mulligan {
 

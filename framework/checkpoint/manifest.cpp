@@ -270,8 +270,8 @@ CheckpointManifest manifest_from_json(std::string_view text, const std::string& 
   const Json version = json.value("format_version", Json());
   if (version != checkpoint_format_version) {
     throw data_error(
-        "the checkpoint manifest '{}' has format version {}, but this program reads version {} only; use another "
-        "checkpoint, or start the run anew.",
+        "the checkpoint manifest '{}' has format version {}, but this program reads version {} only; use "
+        "another checkpoint, or start the run anew.",
         source, version.dump(), checkpoint_format_version);
   }
   CheckpointManifest manifest;

@@ -213,8 +213,7 @@ Schema<ParallelConfig> parallel_section() {
   s.choice<ParallelStrategy>("strategy", &ParallelConfig::strategy,
                              {{"parameters", ParallelStrategy::parameters}, {"ddp", ParallelStrategy::ddp}},
                              "how ranks share the update: as the rows of [[parameters]] say, or each updates "
-                             "everything from gradients "
-                             "summed in fp32, for comparison");
+                             "everything from gradients summed in fp32, for comparison");
   return s;
 }
 
@@ -297,9 +296,8 @@ Schema<LossScaleConfig> loss_scale_section() {
        {"off", LossScaleMode::off},
        {"static", LossScaleMode::constant},
        {"dynamic", LossScaleMode::dynamic}},
-      "auto = dynamic in phases that compute in fp16 and none in others; static = `initial`; "
-      "dynamic = it grows, and is lowered where a gradient is not finite, whose update is "
-      "skipped");
+      "auto = dynamic in phases that compute in fp16 and none in others; static = `initial`; dynamic = it "
+      "grows, and is lowered where a gradient is not finite, whose update is skipped");
   s.key("initial", &LossScaleConfig::initial,
         "what the loss is multiplied with before it is differentiated, a power of two")
       .range(1, 0x1p32);

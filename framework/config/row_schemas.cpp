@@ -180,8 +180,7 @@ const Schema<QuantizeOptions>& quantize_host_schema() {
                            {"zstd", Compression::zstd},
                            {"adaptive", Compression::adaptive}},
                           "compression of the artifact, each at its strongest setting; adaptive = codes by "
-                          "mulligan's own coder, the "
-                          "rest by Brotli");
+                          "mulligan's own coder, the rest by Brotli");
     s.choice<CodeStreams>("streams", &QuantizeOptions::streams,
                           {{"width", CodeStreams::width},
                            {"role", CodeStreams::role},

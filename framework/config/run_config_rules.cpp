@@ -197,8 +197,7 @@ void check_family(const RunConfig& written, const Settings& s) {
     const auto& get = core_schema().bindings()[i].get;
     if (get(record) == get(own)) continue;
     throw config_error(
-        "{}: the family \"qwen2\" has no such part; remove the key, or set model.family = "
-        "\"record\".",
+        "{}: the family \"qwen2\" has no such part; remove the key, or set model.family = \"record\".",
         s.where(name));
   }
 }

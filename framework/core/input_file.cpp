@@ -108,8 +108,8 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
     read_unchecked(from, blocks);
     if (!checked_->hold(from, blocks)) {
       throw data_error(
-          "'{}' holds other bytes near {} than when it was checked: it was written to while it was being used; leave it "
-          "alone, and start again",
+          "'{}' holds other bytes near {} than when it was checked: it was written to while it was being "
+          "used; leave it alone, and start again",
           path_.string(), offset);
     }
     std::copy_n(blocks.begin() + static_cast<std::ptrdiff_t>(offset - from), count, out.begin());

@@ -80,8 +80,7 @@ std::vector<std::string> clock_disagreements(const ClockReadings& begin, const C
   if (apart(library, kernel)) {
     found.push_back(
         fmt::format("the C library's clock counted {:.2f} s where the kernel's counted {:.2f} s, so "
-                    "something answers in its "
-                    "place",
+                    "something answers in its place",
                     library, kernel));
   }
   // Asleep the machine computes nothing, so a gap is no fraud; more seconds awake than in all are none.

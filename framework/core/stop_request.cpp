@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstring>
 #include <mutex>
 #include <thread>
 

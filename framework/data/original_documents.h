@@ -3,10 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "framework/data/side_table.h"
 #include "framework/data/text_source.h"

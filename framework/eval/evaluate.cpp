@@ -1,6 +1,5 @@
 #include "framework/eval/evaluate.h"
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numbers>

@@ -71,8 +71,8 @@ LibraryFile::LibraryFile(const std::filesystem::path& path) : path_(path) {
 bool LibraryFile::is_loaded(void* library) const {
   if (text_of(*file_) != looked_at_) {
     throw config_error(
-        "the plugin file '{}' was written to while it was being loaded, so its digest says nothing about its code; start "
-        "again when it stays as it is.",
+        "the plugin file '{}' was written to while it was being loaded, so its digest says nothing about its "
+        "code; start again when it stays as it is.",
         path_.string());
   }
   return is_loaded_from(library, *file_);

@@ -55,8 +55,7 @@ PluginFile inspect_plugin_file(const std::filesystem::path& path) {
         "end its source with one of the SDK's MULLIGAN_EXPORT_ macros";
   } else if (file.marker->abi_major != MLG_ABI_MAJOR) {
     file.problem = fmt::format(
-        "was built for plugin ABI {}, but this program has ABI {}; rebuild it with this "
-        "program's SDK",
+        "was built for plugin ABI {}, but this program has ABI {}; rebuild it with this program's SDK",
         file.marker->abi_major, MLG_ABI_MAJOR);
   } else if (std::ranges::find(symbols, "mlg_plugin") == symbols.end()) {
     file.problem = fmt::format(

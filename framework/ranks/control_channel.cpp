@@ -207,8 +207,7 @@ std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, Contr
   if (environment.world_size > 1 && options.secret.empty() && !is_loopback_name(environment.host)) {
     throw config_error(
         "the ranks of the run meet at {}, which other machines can reach, and have no secret; give all of "
-        "them the same "
-        "MULLIGAN_SECRET, or MULLIGAN_SECRET_FILE naming a file with it.",
+        "them the same MULLIGAN_SECRET, or MULLIGAN_SECRET_FILE naming a file with it.",
         printable(environment.host));
   }
   auto channel = std::make_unique<ControlChannel>(environment, std::move(options));

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/printable.h"
 #include "framework/ranks/meeting.h"
 
 namespace mulligan {

@@ -29,20 +29,20 @@ TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<s
   }
   if (config.ledger.rules == LedgerRules::strict && overlap.known() && overlap.passages == 0) {
     log.print(
-        "warning: {}, so whether it is learned is not known, and under ledger.rules = \"strict\" the result will be refused "
-        "as a record; take other data",
+        "warning: {}, so whether it is learned is not known, and under ledger.rules = \"strict\" the result "
+        "will be refused as a record; take other data",
         overlap.text());
   }
   if (excess.empty()) return overlap;
   if (config.ledger.rules == LedgerRules::strict) {
     throw data_error(
-        "{}, so under ledger.rules = \"strict\" there would be no result; prepare the data anew with mulligan prepare "
-        "--drop-overlap, or name other training data in data.train",
+        "{}, so under ledger.rules = \"strict\" there would be no result; prepare the data anew with "
+        "mulligan prepare --drop-overlap, or name other training data in data.train",
         excess);
   }
   log.print(
-      "warning: {}, so the score is partly of text that was learned from; mulligan prepare --drop-overlap leaves such "
-      "documents out",
+      "warning: {}, so the score is partly of text that was learned from; mulligan prepare --drop-overlap "
+      "leaves such documents out",
       excess);
   return overlap;
 }

@@ -131,8 +131,8 @@ void require_own_scoring_code(const LoadedConfig& loaded, PluginHost& host, Plug
   if (!loaded.config.kernels.empty()) {
     const KernelRow& row = loaded.config.kernels.front();
     throw run_error(
-        "{}: '{}' computes in the place of the kernel '{}', and counting the source tree says nothing about its "
-        "code (leave the row out, or put the kernel into the backend and build it); {}",
+        "{}: '{}' computes in the place of the kernel '{}', and counting the source tree says nothing about "
+        "its code (leave the row out, or put the kernel into the backend and build it); {}",
         row.origin.text(), row.path, row.match, refused);
   }
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {

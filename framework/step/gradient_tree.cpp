@@ -159,8 +159,7 @@ void GradientTree::require_leaves(std::int64_t count) const {
   if (count > std::int64_t{1} << levels_.size()) {
     throw config_error(
         "run.determinism = \"world\" has made its tree for {} micro-batches on each rank, and the schedule "
-        "asks for {}; "
-        "raise train.micro_batches and let the schedule begin with less.",
+        "asks for {}; raise train.micro_batches and let the schedule begin with less.",
         std::int64_t{1} << levels_.size(), count);
   }
 }

@@ -69,10 +69,9 @@ void ReplicaCheck::require_equal(const TensorStore& store, HostGroup& group, std
   }
   const std::vector<std::string> tensors = differing(masters_, all[drifted.front()], common);
   throw run_error(
-      "after step {} rank{} {} of {} hold{} other weights than the others: the "
-      "first tensor that differs is '{}', one of {} of {}; what all ranks compute "
-      "alike has drifted apart, through a device's fault or a plugin that is not "
-      "deterministic; continue from the last checkpoint with --resume once that is fixed.",
+      "after step {} rank{} {} of {} hold{} other weights than the others: the first tensor that differs is "
+      "'{}', one of {} of {}; what all ranks compute alike has drifted apart, through a device's fault or a "
+      "plugin that is not deterministic; continue from the last checkpoint with --resume once that is fixed.",
       step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
       drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), masters_.size());
 }

@@ -17,7 +17,6 @@
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
-#include "framework/run/determinism.h"
 
 namespace mulligan {
 

@@ -54,8 +54,8 @@ void WarmUp::require_undone() {
   for (const auto& before : before_) {
     if (const auto changed = before->first_difference()) {
       throw run_error(
-          "after the warm-up '{}' is not what it was before, although it was restored: something writes to it "
-          "between steps; find the plugin that does, or set train.warmup.steps = 0.",
+          "after the warm-up '{}' is not what it was before, although it was restored: something writes to "
+          "it between steps; find the plugin that does, or set train.warmup.steps = 0.",
           *changed);
     }
   }

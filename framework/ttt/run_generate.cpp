@@ -1,6 +1,5 @@
 #include "framework/ttt/run_generate.h"
 
-#include <chrono>
 #include <memory>
 #include <optional>
 

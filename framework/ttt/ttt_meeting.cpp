@@ -2,7 +2,6 @@
 // base model.
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <numbers>
 #include <stdexcept>
 

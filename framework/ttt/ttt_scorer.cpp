@@ -1,7 +1,6 @@
 #include "framework/ttt/ttt_scorer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
 #include <span>

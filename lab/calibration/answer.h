@@ -3,9 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "framework/config/run_config.h"

@@ -2,7 +2,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/safetensors.h"
-#include "framework/run/weights.h"
 #include "lab/task_vectors/device_unpack.h"
 #include "lab/task_vectors/task_vectors_file.h"
 

@@ -11,7 +11,6 @@
 #include "framework/data/loader.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/run/training_data.h"
-#include "framework/run/weights.h"
 #include "lab/attention/attention_look.h"
 #include "lab/attention/attention_problem.h"
 #include "lab/commands/lab_commands.h"
@@ -41,8 +40,8 @@ doctor::Weights weights_of_source(Backend& backend, const WeightSource& source) 
 std::string look_text(const AttentionRecord& record) {
   std::string text = fmt::format("{} rows of each layer\n\n", record.rows);
   text +=
-      "| slot | largest logit | rows with repeated maxima | mean error, ulp | its standard error | delta's error "
-      "| of |\n|---|---|---|---|---|---|---|\n";
+      "| slot | largest logit | rows with repeated maxima | mean error, ulp | its standard error | delta's "
+      "error | of |\n|---|---|---|---|---|---|---|\n";
   for (const AttentionLayerRecord& layer : record.layers) {
     text += fmt::format("| {} | {:.2f} | {:.4f} | {:+.4f} | {:.4f} |", layer.slot, layer.largest_logit,
                         layer.repeated_rows, layer.error_ulp, layer.error_standard_error_ulp);

@@ -2,7 +2,6 @@
 // boot, back to 0 after max_energy_range_uj (minutes to hours).
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"

@@ -1,10 +1,8 @@
 #include "lab/ensemble/score_ensemble.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <numbers>
-#include <optional>
 #include <stdexcept>
 
 #include "framework/core/error.h"
@@ -17,7 +15,6 @@
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
-#include "framework/run/weights.h"
 #include "lab/ensemble/members.h"
 
 namespace mulligan::ensemble {

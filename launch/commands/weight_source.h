@@ -2,7 +2,6 @@
 // a weights file.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "framework/run/loaded_model.h"

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <thread>
 
 #include "framework/ranks/control_channel.h"

@@ -98,9 +98,8 @@ TEST_F(AttentionAbsent, NoPlanIsSaidOncePerShape) {
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(
       said[0],
-      "bf16 attention, forward, of 192 tokens in 3 rows of 64, 2 heads over 1 of width 16: cuDNN "
-      "9.19.0 has no "
-      "plan for it: it proposes no engine; the own kernel computes it, without tensor cores: a step that "
+      "bf16 attention, forward, of 192 tokens in 3 rows of 64, 2 heads over 1 of width 16: cuDNN 9.19.0 has "
+      "no plan for it: it proposes no engine; the own kernel computes it, without tensor cores: a step that "
       "is mostly attention takes about ten times as long");
 }
 

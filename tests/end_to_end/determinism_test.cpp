@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "framework/run/determinism.h"
 #include "framework/run/run_plugins.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/checkpoint/checkpoint_folder.h"
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"

@@ -52,8 +52,7 @@ void judge(CallReport& report, const std::string& reference, const std::string& 
                                         agreement.not_numbers(), agreement.elements(), name)
                           : fmt::format(
                                 "{} differs by {:.2e} of its largest number and {:.2e} of its root mean "
-                                "square (limits {:.0e} "
-                                "and {:.0e})",
+                                "square (limits {:.0e} and {:.0e})",
                                 name, agreement.largest(), agreement.rms(), limits.largest, limits.rms);
   }
   report.verdict = !holds || was_wrong ? Verdict::differs : Verdict::agrees;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "framework/core/seconds_since.h"
-#include "framework/data/prefetcher.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
 #include "tests/first_contact/compared_call.h"

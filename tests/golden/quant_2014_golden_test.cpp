@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <mulligan/half.hpp>
-#include <set>
 
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/quantize_model.h"

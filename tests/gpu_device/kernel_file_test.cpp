@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "plugins/backends/cuda/compile/kernel_file_choice.h"
 #include "tests/gpu_device/stand_in_device.h"
 
 namespace mulligan::cuda {

@@ -37,10 +37,7 @@ enum class Fault {
   mistakes,          // of a large tensor that is uploaded one bit is changed
 };
 constexpr const char* fault_names =
-    "none|rope_pairs|rope_head_0|not_causal|across_documents|unscaled_scores|unscaled_logits|no_softcap|"
-    "no_final_norm|missing_bias|transposed_o_proj|stale_logits|unfinished_losses|labels_are_inputs|"
-    "shuffled_targets|short_gradients|bf16_as_f16|no_two_alike|rounded_products|forgets|swallows|nans|"
-    "mistakes";
+    "none|rope_pairs|rope_head_0|not_causal|across_documents|unscaled_scores|unscaled_logits|no_softcap|no_final_norm|missing_bias|transposed_o_proj|stale_logits|unfinished_losses|labels_are_inputs|shuffled_targets|short_gradients|bf16_as_f16|no_two_alike|rounded_products|forgets|swallows|nans|mistakes";
 Fault fault_of(std::string_view name);
 
 // A call as it was recorded, with its addresses.

@@ -1,7 +1,6 @@
 #include "tests/ptx/function_parser.h"
 
 #include <algorithm>
-#include <set>
 
 namespace mulligan::ptx {
 

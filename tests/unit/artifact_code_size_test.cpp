@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
 
 #include "framework/artifact/compression.h"
 #include "framework/core/error.h"

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 
 #include "framework/checkpoint/compare.h"

@@ -49,8 +49,7 @@ TEST(ConfigParameterTable, AParameterWithoutARowIsRefused) {
               resolve_parameter_table(kNames, rows({"tok_emb*", "*_bank"}));
             }),
             "x.toml:2: the parameter 'blocks.0.attn_scale' is matched by no row of [[parameters]]; add a row "
-            "for it, or a "
-            "last row with match = \"*\".");
+            "for it, or a last row with match = \"*\".");
 }
 
 }  // namespace

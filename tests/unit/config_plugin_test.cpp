@@ -72,8 +72,7 @@ TEST(ConfigPlugin, ErrorsOfThePluginsKeysReadLikeThoseOfCoreKeys) {
             "conf/x.toml:3: 'loss.kind' is \"x\", but must be one of: polar, plain.");
   EXPECT_EQ(refusal("[loss.sub]\nk = 1\n"),
             "conf/x.toml:4: unknown key 'loss.sub.k'; see docs/configuration.md or 'mulligan plugins NAME' "
-            "for the keys "
-            "there are.");
+            "for the keys there are.");
 }
 
 TEST(ConfigPlugin, TheDefaultPluginStandsWhereNoneIsNamed) {
@@ -104,8 +103,7 @@ TEST(ConfigPlugin, BrokenDeclarationsAreThePluginsMistake) {
   const auto declare = [](mlg_key row) { return error_of([&] { key_specs("p", &row, 1); }); };
   EXPECT_EQ(declare({nullptr, MLG_KEY_INT, "1", 0, 1, nullptr, ""}),
             "plugin 'p' declares the key '' of type 2, which is not a bare name with a type of "
-            "mulligan/config.h; fix the "
-            "plugin.");
+            "mulligan/config.h; fix the plugin.");
   EXPECT_EQ(declare({"k", 77, "1", 0, 1, nullptr, ""}),
             "plugin 'p' declares the key 'k' of type 77, which is not a "
             "bare name with a type of mulligan/config.h; fix the plugin.");

@@ -164,19 +164,16 @@ TEST(ConfigRun, MisshapenOptimizerAndParameterTables) {
       "--set: 'optimizer.all.schedule' must be a table, not \"cosine\"; write [optimizer.all.schedule].");
   EXPECT_EQ(refusal({"optimizer.b.plugin=sgd"}),
             "conf/small.toml: the required key 'optimizer.b.lr' is missing (base learning rate, multiplied "
-            "by the schedule "
-            "and by a parameter row's lr_multiplier); set it to a number.");
+            "by the schedule and by a parameter row's lr_multiplier); set it to a number.");
 }
 
 TEST(ConfigRun, RulesBetweenModelKeys) {
   EXPECT_EQ(refusal({"model.heads=5"}),
             "'model.width' (conf/small.toml:8) is 32, but 'model.heads' (--set) times 'model.head_width' "
-            "(derived) is 30; "
-            "choose a width that is heads * head_width.");
+            "(derived) is 30; choose a width that is heads * head_width.");
   EXPECT_EQ(refusal({"model.kv_heads=3"}),
             "'model.heads' (conf/small.toml:9) is 4, which 'model.kv_heads' (--set) = 3 does not divide; "
-            "choose a divisor of "
-            "the query heads.");
+            "choose a divisor of the query heads.");
   EXPECT_EQ(refusal({"model.width=12"}),
             "'model.head_width' (derived) is 3, but must be even, since RoPE rotates pairs of dimensions.");
   for (const std::string dims : {"3", "10"}) {
@@ -186,8 +183,7 @@ TEST(ConfigRun, RulesBetweenModelKeys) {
   }
   EXPECT_EQ(refusal({"model.xsa_last_layers=5"}),
             "'model.xsa_last_layers' (--set) is 5, but there are only 'model.layers' (conf/small.toml:7) = 4 "
-            "layers; use -1 "
-            "for all.");
+            "layers; use -1 for all.");
   EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2", "model.loop.last=4"}),
             "the loop from 'model.loop.first' (--set) = 2 to 'model.loop.last' (--set) = 4 does not lie in "
             "the layers 0 to 3 "
@@ -195,34 +191,29 @@ TEST(ConfigRun, RulesBetweenModelKeys) {
   EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2"}).substr(0, 8), "the loop");
   EXPECT_EQ(refusal({"model.lanes.parallel_start=4"}),
             "'model.lanes.parallel_start' (--set) is 4, but the last layer of 'model.layers' "
-            "(conf/small.toml:7) is 3; "
-            "choose an earlier layer, or 0 for no lanes.");
+            "(conf/small.toml:7) is 3; choose an earlier layer, or 0 for no lanes.");
   EXPECT_EQ(refusal({"model.skip_weights=false"}),
             "'model.skip_gates' (default) is on, but 'model.skip_weights' (--set) is off, so there is "
-            "nothing to gate; set "
-            "model.skip_gates = false.");
+            "nothing to gate; set model.skip_gates = false.");
 }
 
 TEST(ConfigRun, RulesBetweenTrainingKeys) {
   EXPECT_EQ(refusal({"train.micro_batches=3"}),
             "'train.tokens_per_step' (conf/small.toml:12) is 256, which 'train.micro_batches' (--set) = 3 "
-            "does not divide; "
-            "each micro-batch needs a whole number of tokens.");
+            "does not divide; each micro-batch needs a whole number of tokens.");
   EXPECT_EQ(
       refusal({"train.tokens_per_step=4294967296", "train.micro_batches=2"}),
       "'train.tokens_per_step' (--set) is 4294967296, in 'train.micro_batches' (--set) = 2 rows of more than "
       "16777216 tokens each; set more micro-batches.");
   EXPECT_EQ(refusal({"train.steps=0"}),
             "'train.budget_seconds' (default) and 'train.steps' (--set) are both 0, so training would never "
-            "end; set one of "
-            "them.");
+            "end; set one of them.");
   EXPECT_EQ(
       refusal({"train.budget_seconds=2", "train.reserve_seconds=2"}),
       "'train.reserve_seconds' (--set) is 2, but must be less than 'train.budget_seconds' (--set) = 2.");
   EXPECT_EQ(refusal({"eval.mode=sliding", "eval.sequence_length=32"}),
             "'eval.stride' (default) is 64, but a window has only 'eval.sequence_length' (--set) = 32 "
-            "tokens, so some would "
-            "never be scored.");
+            "tokens, so some would never be scored.");
   EXPECT_EQ(
       refusal({"eval.shares=8", "eval.mode=sliding"}),
       "'eval.shares' (--set) is 8, but 'eval.mode' (--set) is \"sliding\", and windows are not cut into "
@@ -243,8 +234,7 @@ TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
             "x.toml: there is no [[parameters]] row; add one with match = \"*\" and optimizer = \"all\".");
   EXPECT_EQ(error_of([&] { parse_run_config(neither, "x.toml"); }),
             "x.toml: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
-            "\"adamw\" and lr "
-            "= 0.001.");
+            "\"adamw\" and lr = 0.001.");
 }
 
 }  // namespace

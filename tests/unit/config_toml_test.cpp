@@ -211,8 +211,7 @@ TEST(ConfigToml, AChainOfExtendsIsNotEndless) {
   const std::string last = last_of(20'000);
   EXPECT_EQ(error_of([&] { read_toml(last); }),
             folder.path("19968.toml") +
-                ":1: this is the 33th file of a chain of 'extends', more than there may be; "
-                "shorten it.");
+                ":1: this is the 33th file of a chain of 'extends', more than there may be; shorten it.");
 }
 
 TEST(ConfigToml, DotsOfCommentsDoNotCount) {

@@ -31,8 +31,7 @@ TEST(RollCall, RanksThatAgree) {
 TEST(RollCall, TheFirstDifferenceIsNamed) {
   EXPECT_EQ(first_difference({entry("a", "x", "g0"), entry("a", "x", "g0"), entry("b", "y\n", "g0")}),
             "rank 0 (a, process 7) and rank 2 (b, process 7) differ in configuration: 'x' and 'y\\n'; start "
-            "all ranks with "
-            "the same.");
+            "all ranks with the same.");
   EXPECT_EQ(first_difference({entry("b", "x", "g0"), entry("a", "x", "g0"), entry("a", "x", "g0")}),
             "rank 1 (a, process 7) and rank 2 (a, process 7) have the "
             "same device, 'g0'; give each rank of a machine its own.");

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -10,7 +9,6 @@
 
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
-#include "framework/core/sha256.h"
 #include "framework/plugin/ensemble.h"
 #include "framework/plugin/plugin_threads.h"
 #include "lab/ensemble/members.h"

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"

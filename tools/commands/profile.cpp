@@ -66,8 +66,7 @@ void add_profile_command(CLI::App& app) {
   CLI::Option* predict = command
                              ->add_flag("--predict", arguments->predict,
                                         "Predict the step on a GPU by arithmetic, besides the least that "
-                                        "perfect fusion would take; needs "
-                                        "neither GPU nor data")
+                                        "perfect fusion would take; needs neither GPU nor data")
                              ->excludes(steps);
   command
       ->add_flag(

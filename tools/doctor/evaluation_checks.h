@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/plugin/loss.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/probe.h"
 

@@ -5,7 +5,6 @@
 
 #include "framework/config/run_config.h"
 #include "tools/doctor/finding.h"
-#include "tools/doctor/probe.h"
 
 namespace mulligan::doctor {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/core/tensor_type.h"

@@ -1,8 +1,6 @@
 // Properties that single kernels of a forward pass must have whatever the model, on the run's backend: D14.
 #pragma once
 
-#include <vector>
-
 #include "framework/config/model_config.h"
 #include "framework/core/tensor_type.h"
 #include "framework/plugin/backend.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <set>
 #include <span>
@@ -138,8 +137,8 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
   f.message = fmt::format("the loss of equal logits is {:.5f}, but ln {} is {:.5f} nats{}", loss, vocabulary,
                           nats, bits ? "; it is log2 of it: the loss is in bits" : "");
   f.hint = f.verdict == CheckOutcome::fail
-               ? "fix the loss plugin: everything here is in nats; one that is not a cross entropy declares it "
-                 "(cross_entropy = false in its class)"
+               ? "fix the loss plugin: everything here is in nats; one that is not a cross entropy declares "
+                 "it (cross_entropy = false in its class)"
                : "compare this training loss with no validation loss: it holds a further term";
   return f;
 }

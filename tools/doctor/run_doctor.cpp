@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/report/machine.h"
 #include "framework/step/step_graphs.h"
 #include "tools/doctor/probe.h"
 

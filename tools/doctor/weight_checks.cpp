@@ -104,8 +104,7 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
                                 : "";
     note(f, verdict,
          fmt::format("log2 of the magnitudes of {} has a deviation of {:.3f} (median magnitude {:.3g}), "
-                     "where weights have "
-                     "about 1.6{}",
+                     "where weights have about 1.6{}",
                      spec.name, spread.log2_std, spread.median, mechanism),
          look_at_file);
   }

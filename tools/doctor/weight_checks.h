@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "framework/config/model_config.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/probe.h"
 

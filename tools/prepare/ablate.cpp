@@ -6,7 +6,6 @@
 #include <bit>
 #include <cctype>
 #include <numeric>
-#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"

@@ -60,8 +60,7 @@ void require_alike(const Submission& submission) {
     if (!(first.data == other.data)) {
       throw data_error(
           "seeds {} and {} have other data (training shards, validation shards or tokenizer): they are no "
-          "runs of one "
-          "record; make both again.",
+          "runs of one record; make both again.",
           first.seed.value(), other.seed.value());
     }
     if (first.code_bytes != other.code_bytes)

@@ -9,7 +9,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 #include "tools/report_page/result_files.h"
 #include "tools/report_page/run_observations.h"

@@ -1,7 +1,6 @@
 #include "tools/record/submission_folder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "framework/core/error.h"

@@ -230,13 +230,10 @@ std::string readme_text(const Submission& s) {
   text += fmt::format("{}, on {}.\n\n", s.software, s.hardware);
   text +=
       "Each seed was trained, quantised and scored with test-time training under a strict ledger; its log "
-      "holds all "
-      "three stages. Test-time training is a state machine: a chunk is scored, its score is booked, only "
-      "then are its "
-      "tokens shown to the adapters. Every validation token is scored once, left to right, from a full "
-      "softmax; that "
-      "its score does not depend on later tokens is checked while scoring (the log's line "
-      "\"causality\").\n\n";
+      "holds all three stages. Test-time training is a state machine: a chunk is scored, its score is "
+      "booked, only then are its tokens shown to the adapters. Every validation token is scored once, left "
+      "to right, from a full softmax; that its score does not depend on later tokens is checked while "
+      "scoring (the log's line \"causality\").\n\n";
   text += fmt::format(
       "## Files\n\n- `{}`: the source that an evaluation needs, which counts (`brotli -d -c {} | tar x`)\n"
       "- `{}`: the source of program, plugins and configurations, training included\n"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <set>
 
 #include "framework/core/grouped.h"
 #include "tools/report_page/html.h"

@@ -133,8 +133,7 @@ LineChart bpb_chart(const RunRecord& run) {
 LineChart learning_rate_chart(const RunRecord& run) {
   LineChart chart{"lr-curve",
                   "Learning rate",
-                  "As the schedule gave it to each optimiser, before the multipliers of "
-                  "[[parameters]].",
+                  "As the schedule gave it to each optimiser, before the multipliers of [[parameters]].",
                   "step",
                   "",
                   false,

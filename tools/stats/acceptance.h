@@ -2,7 +2,6 @@
 // 0.01.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

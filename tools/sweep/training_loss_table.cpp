@@ -41,8 +41,7 @@ std::string training_loss_table(const Sweep& sweep, const SweepResult& result) {
   });
   if (!one_window) {
     return "\nNo mean training losses: the rows made different numbers of steps, and means over different "
-           "windows are "
-           "not compared.\n";
+           "windows are not compared.\n";
   }
   std::size_t width = 16;
   for (const SweepRow& row : sweep.rows) width = std::max(width, row.name.size());

@@ -50,8 +50,7 @@ class CpuBackend final : public sdk::Backend {
   static inline const sdk::Schema<CpuConfig> schema{
       sdk::key("threads", &CpuConfig::threads,
                "Threads of the kernels; 0: one per physical core that the process may use, which the ranks "
-               "of a machine "
-               "share.")
+               "of a machine share.")
           .range(0, 4096),
       sdk::key("batch_invariant", &CpuConfig::batch_invariant,
                "What is computed of a row does not depend on how many rows are computed with it: products of "

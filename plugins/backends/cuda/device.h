@@ -15,7 +15,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "plugins/backends/cuda/attention.h"
 #include "plugins/backends/cuda/device_argument.h"

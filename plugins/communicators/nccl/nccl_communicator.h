@@ -3,7 +3,6 @@
 // with the backend's by events, so that transfers and kernels overlap.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>

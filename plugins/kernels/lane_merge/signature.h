@@ -33,10 +33,9 @@ struct LaneMergeForward : LaneMerge {
 struct LaneMergeBackward : LaneMerge {
   static constexpr const char* name = "lane_merge_bwd";
   static constexpr const char* signature =
-      "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? dout0, "
-      "in? dout1, inout? dlane0, inout? dlane1, inout? da, inout? dm, inout? dattn_scale, "
-      "inout? dmlp_scale, inout? drho, inout? dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da "
-      "accumulate_dm";
+      "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? dout0, in? dout1, "
+      "inout? dlane0, inout? dlane1, inout? da, inout? dm, inout? dattn_scale, inout? dmlp_scale, inout? "
+      "drho, inout? dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm";
   enum Gradient : std::uint32_t {
     dout0 = 8,
     dout1,

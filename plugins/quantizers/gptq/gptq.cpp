@@ -8,7 +8,6 @@
 //   w_k + sum over columns j rounded before k of d_j L[j, k] / L[k, k],   d_j = w_j - q_j scale,
 // which costs a third of the arithmetic and loses no digits to the inversion. All arithmetic is f64.
 #include <algorithm>
-#include <memory>
 #include <mulligan/quantizer.hpp>
 #include <numeric>
 #include <string>

@@ -25,8 +25,7 @@ enum Flaw : int {
   differs_in_one
 };
 constexpr const char* kFlaws =
-    "not_at_all|no_token_loss|half_gradient|wrong_gradient|negative_target|order_of_threads|allocates|throws|"
-    "crashes|bits|differs_in_one";
+    "not_at_all|no_token_loss|half_gradient|wrong_gradient|negative_target|order_of_threads|allocates|throws|crashes|bits|differs_in_one";
 
 struct Config {
   std::string how = "not_at_all";

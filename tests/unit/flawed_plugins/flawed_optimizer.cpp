@@ -41,8 +41,7 @@ class Flawed : public sdk::Optimizer {
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")
-          .choices("not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|reads_neighbours|"
-                   "ignores_scale|late_copy")};
+          .choices("not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|reads_neighbours|ignores_scale|late_copy")};
   static constexpr bool fused_update = true, elementwise = true;
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Step>()};
 

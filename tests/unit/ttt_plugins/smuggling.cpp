@@ -48,9 +48,7 @@ class Smuggling : public sdk::Adapters {
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")
           .choices(
-              "not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|"
-              "through_base_weights|through_old_memory|transposed_product|tokens_as_parameter|through_a_sum|"
-              "attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|honest_kernel"),
+              "not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|through_base_weights|through_old_memory|transposed_product|tokens_as_parameter|through_a_sum|attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|honest_kernel"),
       sdk::key("number", &Config::number, "of the way")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<NextRow>()};
 

@@ -28,8 +28,7 @@ const Schema<Config>& table() {
     s.choice<OutputRounding>("output_rounding", &Config::output_rounding,
                              {{"once", OutputRounding::once}, {"sums", OutputRounding::sums}},
                              "sums: the sums are rounded to the compute dtype before they are divided, as in "
-                             "the kernels where the "
-                             "bias was found; for experiments");
+                             "the kernels where the bias was found; for experiments");
     return s;
   }();
   return schema;

@@ -100,8 +100,7 @@ void AttentionLibrary::failed(const AttentionFailure& failure) {
 void AttentionLibrary::leave_to_own_kernel() {
   say_once(
       "model.attention asks for a softmax that the device's library cannot compute: the own kernel, which "
-      "uses no tensor "
-      "cores, computes attention's forward pass");
+      "uses no tensor cores, computes attention's forward pass");
 }
 
 void AttentionLibrary::leave(const AttentionShape& shape, const std::string& reason) {
