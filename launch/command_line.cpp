@@ -53,7 +53,7 @@ ExitCode require_output(ExitCode code) {
       ExitCode::run_failed);
 }
 
-// --help and --version are no errors; any other ParseError is a slip of the user's.
+// --help and --version are not errors; any other ParseError is a slip of the user's.
 ExitCode report_parse_error(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
   if (error.get_exit_code() == 0) {
     app.exit(error);

@@ -24,7 +24,7 @@ std::span<const CommandEntry> command_table();
 // The heading above the commands of a group.
 const char* group_heading(CommandGroup group);
 
-// For a word that is no command of this build, why: "; it is `mulligan report RUN RUN`." for another name of a command,
+// For a word that is not a command of this build, why: "; it is `mulligan report RUN RUN`." for another name of a command,
 // or the part that was left out. Empty where nothing is known of the word.
 std::string why_no_command(const std::string& word);
 

@@ -1,4 +1,4 @@
-#include "launch/manual_page.h"
+#include "launch/command_outline.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

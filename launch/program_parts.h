@@ -34,7 +34,7 @@ struct ProgramParts {
   std::vector<std::function<TrainAnswer(CLI::App& train)>> train_answers;
   // Writes the report of a run directory. Throws Error. Empty: there is none.
   std::function<void(const std::filesystem::path& run)> write_report;
-  // Weights by names that are no path, FILE@TASK; null where the name is none. Empty: there are none.
+  // Weights by names that are not paths, FILE@TASK; null for any other name. Empty: there are none.
   std::function<std::unique_ptr<WeightSource>(const std::string& name, const RunOptions& options)>
       other_weights;
 

@@ -19,7 +19,6 @@
 #include "framework/plugin/quantizer.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/run/data_overlap.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/process_check.h"
 #include "framework/run/replaced_run.h"

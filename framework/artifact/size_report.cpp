@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "framework/artifact/quantize.h"
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "framework/core/sealed_json.h"
 
 namespace mulligan {
@@ -73,7 +73,7 @@ std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
 
 namespace {
 
-// Predictions are no whole numbers.
+// Predictions are not whole numbers.
 std::string rounded(double bytes) {
   return grouped(std::llrint(bytes));
 }

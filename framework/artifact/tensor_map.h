@@ -26,7 +26,7 @@ struct ArtifactPart {
   std::string parameter;    // "qo_bank"
   std::int64_t offset = 0;  // first element within the parameter
   TensorType type;          // f32: the shape
-  // Where the linear layer that uses it reads its input; absent for what is no linear layer's weight.
+  // Where the linear layer that uses it reads its input; absent for what is not a linear layer's weight.
   std::optional<TapPoint> input;
 };
 

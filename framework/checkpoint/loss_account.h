@@ -68,7 +68,7 @@ class LossAccount {
   std::optional<WindowMean> last_steps() const;
 
   // What the transformers trainer reports as train_loss: the losses summed since this process started (since
-  // restore()), divided by the number of all steps since training began. After a resume that is no mean of
+  // restore()), divided by the number of all steps since training began. After a resume that is not a mean of
   // anything; it exists to compare with logs made that way (metrics.hf_compat).
   double train_loss_hf_nats() const;
 

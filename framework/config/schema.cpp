@@ -74,7 +74,7 @@ constexpr ForeignKey foreign_keys[] = {
 };
 
 // What to write in the place of `key`, a full name such as "train.learning_rate", as the end of a sentence; "" where
-// its last part is no word of others.
+// its last part is not a word of others.
 std::string hint_for_foreign_key(std::string_view key) {
   const std::size_t dot = key.rfind('.');
   const std::string_view section = dot == key.npos ? "" : key.substr(0, dot);

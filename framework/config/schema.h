@@ -184,7 +184,7 @@ class Schema {
   const std::vector<KeySpec>& keys() const { return keys_; }
   const std::vector<Binding>& bindings() const { return bindings_; }
 
-  // A key whose value is no plain member.
+  // A key whose value is not a plain member.
   void bind(KeySpec key, Binding binding) {
     keys_.push_back(std::move(key));
     bindings_.push_back(std::move(binding));

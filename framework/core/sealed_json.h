@@ -1,5 +1,5 @@
 // Results that say whether they were changed after they were written: a JSON object carries the sha256 of the rest
-// of itself. That finds edits and damage. It is no signature: whoever changes a result may compute the digest anew.
+// of itself. That finds edits and damage. It is not a signature: whoever changes a result may compute the digest anew.
 #pragma once
 
 #include <nlohmann/json.hpp>

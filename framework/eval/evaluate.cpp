@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/data/shard_checks.h"
 #include "framework/eval/evaluator.h"
 #include "framework/eval/validation_bytes.h"
@@ -101,7 +101,7 @@ std::string packing_text(const EvalConfig& eval, const ModelConfig& model) {
 
 std::string score_text(const EvalResult& result) {
   if (result.masked) {
-    return fmt::format("val_loss {:.5f} nats over {} masked tokens, which is no bits per byte",
+    return fmt::format("val_loss {:.5f} nats over {} masked tokens, which is not in bits per byte",
                        result.val_loss_nats, result.tokens);
   }
   const std::string loss =

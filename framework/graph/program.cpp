@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 
 namespace mulligan {
 namespace {

@@ -13,7 +13,7 @@ namespace mulligan {
 // loaded may rename others over it. The digests here are of one file, and so is what is compared with memory.
 class LibraryFile {
  public:
-  // Throws config_error for what is no library of this machine.
+  // Throws config_error for what is not a library of this machine.
   explicit LibraryFile(const std::filesystem::path& path);
   const std::string& sha256() const { return sha256_; }                // of the file
   const std::string& loaded_sha256() const { return loaded_sha256_; }  // ElfFile::loaded_sha256()

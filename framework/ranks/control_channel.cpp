@@ -2,8 +2,8 @@
 
 #include <future>
 
+#include "framework/core/kernel_clock.h"
 #include "framework/core/printable.h"
-#include "framework/core/seconds_since.h"
 #include "framework/core/stop_request.h"
 #include "framework/ranks/control_channel_state.h"
 

@@ -1,26 +1,66 @@
-#include "framework/ranks/control_client.h"
-
+// The end of the control channel of every rank but 0.
 #include <utility>
 
 #include "framework/core/printable.h"
+#include "framework/ranks/control_end.h"
+#include "framework/ranks/meeting.h"
 
 namespace mulligan {
 
+class ControlClient final : public ControlEnd {
+ public:
+  ControlClient(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+                Callbacks callbacks);
+  void start() override;
+  void arrive(const Arrival& arrival) override { send(write_message(arrival)); }
+  void answer(const CallResult&) override {}  // is rank 0's
+  void put(const Put& put) override { send(write_message(put)); }
+  void get(const Get& get) override { send(write_message(get)); }
+  void report(const FailureReport& report) override;
+  void say_farewell() override { send(write_message(Farewell{})); }
+  std::string own_address() const override {
+    return link_ && !link_->peer_on_loopback() ? link_->own_address() : "";
+  }
+  void leave() override;
+
+ private:
+  void send(std::string frames);
+  void welcomed(std::shared_ptr<Link> link, const RankName& server);
+  void take(const ControlMessage& message);
+  void tick();
+  void tell_missing();
+  void lose_server(const std::string& why);
+  void decide(const Verdict& verdict);
+  std::string looking_for() const;
+
+  SocketLoop& loop_;
+  LaunchEnvironment environment_;
+  ControlOptions options_;
+  Callbacks callbacks_;
+  RankName own_, server_;
+  MeetingClient meeting_;
+  std::shared_ptr<Link> link_;
+  std::string waiting_;  // frames from before the welcome
+  double begun_ = 0, last_tick_ = 0, heard_ = 0;
+  bool refused_ = false, decided_ = false, done_ = false;
+};
+
 ControlClient::ControlClient(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
-                           Callbacks callbacks)
+                             Callbacks callbacks)
     : loop_(loop),
       environment_(environment),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       own_(own_name(environment.rank)),
-      meeting_(loop, identity_of(environment, options_.secret), own_, options_.handshake,
-             {[this](std::shared_ptr<Link> link, const RankName& server) { welcomed(std::move(link), server); },
-              [this](const std::string& sentence) {
-                if (std::exchange(refused_, true) || link_) return;
-                loop_.after(options_.believe_refusal, [this, sentence] {
-                  if (!link_) decide({own_.rank, ExitCode::bad_configuration, sentence});
-                });
-              }}) {}
+      meeting_(
+          loop, identity_of(environment, options_.secret), own_, options_.handshake,
+          {[this](std::shared_ptr<Link> link, const RankName& server) { welcomed(std::move(link), server); },
+           [this](const std::string& sentence) {
+             if (std::exchange(refused_, true) || link_) return;
+             loop_.after(options_.believe_refusal, [this, sentence] {
+               if (!link_) decide({own_.rank, ExitCode::bad_configuration, sentence});
+             });
+           }}) {}
 
 void ControlClient::start() {
   begun_ = last_tick_ = SocketLoop::now();
@@ -133,7 +173,7 @@ void ControlClient::leave() {
 }
 
 std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
-                                               ControlOptions options, ControlEnd::Callbacks callbacks) {
+                                                ControlOptions options, ControlEnd::Callbacks callbacks) {
   return std::make_unique<ControlClient>(loop, environment, std::move(options), std::move(callbacks));
 }
 

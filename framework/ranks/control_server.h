@@ -14,7 +14,7 @@ namespace mulligan {
 class ControlServer final : public ControlEnd {
  public:
   ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
-             Callbacks callbacks);
+                Callbacks callbacks);
   void start() override;
   void arrive(const Arrival& arrival) override { arrived(0, arrival); }
   void answer(const CallResult& result) override;

@@ -21,17 +21,17 @@ std::string listening_address(const LaunchEnvironment& environment) {
 }  // namespace
 
 ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
-                       Callbacks callbacks)
+                             Callbacks callbacks)
     : loop_(loop),
       environment_(environment),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       meeting_(loop, identity_of(environment, options_.secret), own_name(0), options_.handshake,
-            {[this](const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome) {
-               return take_seat(hello, std::move(link), welcome);
-             },
-             [this](const Judgement& judgement) { refused(judgement); },
-             [this](const std::string& line) { callbacks_.log(line); }}),
+               {[this](const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome) {
+                  return take_seat(hello, std::move(link), welcome);
+                },
+                [this](const Judgement& judgement) { refused(judgement); },
+                [this](const std::string& line) { callbacks_.log(line); }}),
       seats_(static_cast<std::size_t>(environment.world_size)),
       watch_(environment.world_size, options_, SocketLoop::now()),
       begun_(SocketLoop::now()),
@@ -68,9 +68,9 @@ void ControlServer::look_for_other_servers(std::size_t port_index) {
   other_servers_ = std::make_unique<MeetingClient>(
       loop_, identity_of(environment_, options_.secret), seats_[0].name, options_.handshake,
       MeetingClient::Callbacks{[](std::shared_ptr<Link> link, const RankName&) { link->close(); },
-                              [this](const std::string& sentence) {
-                                if (!all_there()) decide({0, ExitCode::bad_configuration, sentence});
-                              }});
+                               [this](const std::string& sentence) {
+                                 if (!all_there()) decide({0, ExitCode::bad_configuration, sentence});
+                               }});
   other_servers_->try_ports(
       environment_.host,
       {environment_.ports.begin(), environment_.ports.begin() + static_cast<std::ptrdiff_t>(port_index)});
@@ -108,7 +108,7 @@ void ControlServer::tell_missing() {
 }
 
 std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> link,
-                                  const std::string& welcome) {
+                                     const std::string& welcome) {
   const auto rank = static_cast<int>(hello.rank);
   Seat& one = seat(rank);
   const RankName name{rank, hello.host, hello.process};
@@ -148,7 +148,7 @@ void ControlServer::refused(const Judgement& judgement) {
 }
 
 std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
-                                             ControlOptions options, ControlEnd::Callbacks callbacks) {
+                                                ControlOptions options, ControlEnd::Callbacks callbacks) {
   return std::make_unique<ControlServer>(loop, environment, std::move(options), std::move(callbacks));
 }
 

@@ -26,7 +26,8 @@ class MeetingServer {
     std::function<void(const Judgement&)> refused;
     std::function<void(const std::string&)> log;
   };
-  MeetingServer(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds, Callbacks callbacks);
+  MeetingServer(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
+                Callbacks callbacks);
 
   // A connection, from SocketLoop::listen.
   void greet(std::shared_ptr<Link> link);
@@ -57,7 +58,7 @@ class MeetingClient {
     std::function<void(const std::string& sentence)> refused;  // by a rank 0 of this run; may come often
   };
   MeetingClient(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
-               Callbacks callbacks);
+                Callbacks callbacks);
 
   void try_ports(const std::string& host, const std::vector<std::uint16_t>& ports);
   void stop();

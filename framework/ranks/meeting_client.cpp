@@ -21,7 +21,7 @@ struct MeetingClient::Attempt {
 };
 
 MeetingClient::MeetingClient(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
-                           Callbacks callbacks)
+                             Callbacks callbacks)
     : loop_(loop),
       run_(std::move(run)),
       own_(std::move(own)),
@@ -86,7 +86,7 @@ void MeetingClient::take(const std::shared_ptr<Attempt>& attempt, const ControlM
     } catch (const Error& error) {
       callbacks_.refused(error.what());
     }
-    if (!attempt->hello) return try_again(attempt, "it is no rank 0 of mulligan");
+    if (!attempt->hello) return try_again(attempt, "it is not a rank 0 of mulligan");
     attempt->greeted_with = read_message<Greeting>(message).nonce;
     attempt->link->send(write_message(*attempt->hello));
     return;

@@ -10,7 +10,7 @@ namespace mulligan {
 constexpr std::size_t most_newcomers = 256;
 
 MeetingServer::MeetingServer(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
-                         Callbacks callbacks)
+                             Callbacks callbacks)
     : loop_(loop),
       run_(std::move(run)),
       own_(std::move(own)),
@@ -32,15 +32,16 @@ void MeetingServer::greet(std::shared_ptr<Link> link) {
 }
 
 std::list<MeetingServer::Newcomer>::iterator MeetingServer::find(const Link* link) {
-  return std::ranges::find_if(newcomers_, [&](const Newcomer& newcomer) { return newcomer.link.get() == link; });
+  return std::ranges::find_if(newcomers_,
+                              [&](const Newcomer& newcomer) { return newcomer.link.get() == link; });
 }
 
 void MeetingServer::drop(Link* link, const std::string& reason) {
   const auto newcomer = find(link);
   if (newcomer == newcomers_.end()) return;
   if (!reason.empty()) {
-    callbacks_.log(
-        fmt::format("a connection from {} is no rank's and was dropped: {}", link->peer_address(), reason));
+    callbacks_.log(fmt::format("a connection from {} is not a rank's and was dropped: {}",
+                               link->peer_address(), reason));
   }
   const auto keep = newcomer->link;
   newcomers_.erase(newcomer);

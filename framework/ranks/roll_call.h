@@ -36,7 +36,7 @@ struct RollCallEntry {
 // where all agree.
 void call_roll(HostGroup& group, std::vector<Fact> facts);
 
-// The parts of it. parse_roll_call_entry throws run_error where the bytes are no entry. first_difference: the
+// The parts of it. parse_roll_call_entry throws run_error where the bytes are not an entry. first_difference: the
 // sentence, or nothing. roll_call_digest: of ranks that agree, the same, but for what differs on a host, which
 // follows it.
 std::string roll_call_bytes(const RollCallEntry& entry);

@@ -18,7 +18,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 double real(const Json& value) {
   return value.is_null() ? nan : value.get<double>();
 }
-// A number such as 1e300 is no count: converting it would be undefined. Throws Json::type_error.
+// A number such as 1e300 is not a count: converting it would be undefined. Throws Json::type_error.
 std::int64_t integer(const Json& value) {
   return value.get_ref<const Json::number_integer_t&>();
 }

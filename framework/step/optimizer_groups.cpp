@@ -207,7 +207,7 @@ void OptimizerGroups::note_cut_states(const Graph& graph, int world_size) {
   const std::map<std::string, TensorType> whole = external_types(alone), here = external_types(graph);
   for (const OptimizerGroup& group : groups_) {
     for (const std::string& state : group.states) {
-      const auto cut = here.find(state);  // parts of a joined unit are no externals, and whole
+      const auto cut = here.find(state);  // parts of a joined unit are not externals, and whole
       if (cut == here.end()) continue;
       const auto one = whole.find(state);
       if (one != whole.end() && one->second == cut->second) continue;
@@ -216,7 +216,7 @@ void OptimizerGroups::note_cut_states(const Graph& graph, int world_size) {
       if (one == whole.end() || slice != cut->second) {
         throw config_error(
             "[optimizer.{}]: its state '{}' is {} on one of {} ranks and {} "
-            "on one rank alone, which is no slice along the first dimension; "
+            "on one rank alone, which is not a slice along the first dimension; "
             "set communication = \"replicated\" in the rows of its parameters.",
             group.name, state, cut->second.text(), world_size,
             one == whole.end() ? "missing" : one->second.text());

@@ -64,7 +64,7 @@ class PhaseDevices {
   // Goes to a later phase, all ranks alike and between two steps. A declared one is verified: the state is
   // handed over to its backend, compute copies are made anew from the masters, the canonical image of the
   // state must have one sha256 before and after, and `probe` is scored both ways; with reset_optimizer the
-  // optimisers' states are then emptied. `counters` says what belongs to the state and is no tensor. Throws
+  // optimisers' states are then emptied. `counters` says what belongs to the state and is not a tensor. Throws
   // run_error when the state does not arrive as it left, or the losses lie too far apart.
   std::optional<Handover> enter(std::size_t phase, const Batch& probe,
                                 const std::function<std::string()>& counters);

@@ -31,7 +31,7 @@ class StateSnapshot {
 };
 
 // The canonical image of a state as sha256: of each tensor (its name, type and bytes), and of `counters`
-// (what is no tensor, in words) with these. Equal for equal states on whatever backend and, with whole
+// (what is not a tensor, in words) with these. Equal for equal states on whatever backend and, with whole
 // tensors, for any number of ranks.
 struct StateDigest {
   std::string sha256;

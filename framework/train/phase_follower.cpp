@@ -123,7 +123,7 @@ std::vector<std::pair<std::string, double>> PhaseFollower::rates() const {
   return rates;
 }
 
-// What belongs to the state of training and is no tensor.
+// What belongs to the state of training and is not a tensor.
 std::string PhaseFollower::counters(const Trained& so_far) const {
   const LoaderPosition data = rows_.stream().position();
   return fmt::format("seed {}, step {}, tokens {}, data {} {} {}, optimisers since {}, {}", config_.run.seed,

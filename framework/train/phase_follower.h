@@ -1,5 +1,5 @@
 // PhaseFollower: the phase that a run is in, the rates of its coming step, and the counts that go with both: what of
-// the state of training is no tensor.
+// the state of training is not a tensor.
 #pragma once
 
 #include <cstddef>

@@ -107,7 +107,7 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
         checkpoint.path.string());
   }
   for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
-    // Kernels by path are no part of what stored data may say.
+    // Kernels by path are not part of what stored data may say.
     if (difference.key.starts_with("backend.kernels.") && difference.left.empty()) continue;
     const Change change = meaning_of(difference.key);
     if (change == Change::refused) {

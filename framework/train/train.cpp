@@ -60,7 +60,7 @@ void require_no_restarts(const LedgerConfig& ledger, std::int64_t restarts) {
       restarts, restarts == 1 ? "" : "s");
 }
 
-// What was learned before the clock starts is no part of a record's time.
+// What was learned before the clock starts is not part of a record's time.
 void require_counted_training(const RunConfig& config) {
   if (config.ledger.rules != LedgerRules::strict) return;
   if (config.train.warmup.steps > most_free_warmup_steps) {

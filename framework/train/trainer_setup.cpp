@@ -211,7 +211,7 @@ void Trainer::tell_start(const ResumePoint& resume) {
     outputs_.metrics().attempt({trained_.steps, start.ranks, start.nodes, start.launcher, start.restarts});
   }
   if (start.restarts > 0) {
-    outputs_.log().print("warning: the run was restarted {} time{} after a failure, so it is no record",
+    outputs_.log().print("warning: the run was restarted {} time{} after a failure, so it is not a record",
                          start.restarts, start.restarts == 1 ? "" : "s");
   }
   if (resume.checkpoint) outputs_.metrics().resume(trained_.steps, resume.checkpoint->path.string());

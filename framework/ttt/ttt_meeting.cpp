@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {

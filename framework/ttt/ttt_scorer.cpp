@@ -6,7 +6,7 @@
 #include <span>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/ttt/causality.h"
 
 namespace mulligan {

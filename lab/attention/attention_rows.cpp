@@ -82,7 +82,7 @@ AttentionRowsSeen look_at_rows(const AttentionCallValues& c, std::int64_t most_r
   for (std::int64_t i = 0; i < looked_at; ++i) {
     const std::int64_t index = rows[static_cast<std::size_t>(i * there / looked_at)];
     const Row row = exact_row(c, start_of(index), index / c.heads, index % c.heads);
-    // A logit that is no number is to be seen.
+    // A logit that is not a number is to be seen.
     record.largest_logit =
         row.largest > record.largest_logit || std::isnan(row.largest) ? row.largest : record.largest_logit;
     repeated += row.repeats > 1 ? 1 : 0;

@@ -32,14 +32,6 @@ Model open_base(const TaskVectors& vectors, const fs::path& file) {
   return open_model(vectors.base_path);
 }
 
-std::string configuration_for(const PackedName& name, const RunOptions& options) {
-  if (!options.config.empty()) return options.config;
-  const fs::path config = name.file.parent_path() / "config.toml";
-  if (fs::exists(config)) return config.string();
-  throw config_error("there is no config.toml next to '{}'; name the configuration with --config.",
-                     name.file.string());
-}
-
 }  // namespace
 
 std::optional<PackedName> packed_name(const std::string& name) {
@@ -60,7 +52,8 @@ WeightSource from_task_vectors(const PackedName& name, const RunOptions& options
   packed->task = name.task.empty() ? 0 : packed->vectors.index_of(name.task);
   packed->base = open_base(packed->vectors, name.file);
   require_base(packed->vectors, name.file.string(), packed->base);
-  LoadedConfig loaded = load_config(configuration_for(name, options), options.overrides);
+  LoadedConfig loaded =
+      load_config(configuration_of(options, name.file.parent_path(), name.file.string()), options.overrides);
   const std::string source = name.file.string();
   const auto load = [packed, source](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_task(packed->vectors, source, packed->base, packed->task, store, layouts);

@@ -14,7 +14,7 @@ struct PackedName {
   std::string task;  // "" where none was named
 };
 
-// What a user means by FILE@TASK, or by FILE alone where it holds one task; nothing where `name` is no file of
+// What a user means by FILE@TASK, or by FILE alone where it holds one task; nothing where `name` is not a file of
 // task vectors. A file whose own name has an @ is taken as it is.
 std::optional<PackedName> packed_name(const std::string& name);
 

@@ -96,11 +96,7 @@ void add_probe_attention(CLI::App& probe) {
   CLI::App* of_model = probe.add_subcommand(
       "attention",
       "Holds a model's attention on a row of its training data against the exact one, layer by layer");
-  of_model->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
-      ->required()
-      ->type_name("PATH");
-  of_model->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_weights(*of_model, arguments->path);
   of_model->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*of_model);
   of_model->callback([arguments] { look(*arguments); });

@@ -35,7 +35,7 @@ struct Counters {
 
 // The zones below `root` that are called package-N, dram, or package-N-die-M, whose energies add up to that of
 // processors and memory. Others (core, uncore, psys) are parts of these or hold them. They count the whole
-// machine, whoever works on it. One that may not be read is absent, and then all are: a part is no total.
+// machine, whoever works on it. One that may not be read is absent, and then all are: a part is not a total.
 Counters processor_counters(const std::filesystem::path& root = "/sys/class/powercap");
 
 // The GPU of this thread's CUDA context, by the driver's counter of its total energy (NVML, Volta and later).
@@ -93,7 +93,7 @@ RankReading rank_reading_of(const std::string& text);
 
 // EnergyObserver: the energy that training takes next to its seconds (metrics.energy), as "energy" in result.json.
 
-// Counts while the training clock runs, on all ranks; validations and checkpoints at the end are no part of it. Of a
+// Counts while the training clock runs, on all ranks; validations and checkpoints at the end are not part of it. Of a
 // run that was resumed, since then.
 class EnergyObserver : public TrainingObserver {
  public:

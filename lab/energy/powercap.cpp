@@ -23,7 +23,7 @@ std::uint64_t number_of(const fs::path& file) {
   std::uint64_t value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size())
-    throw run_error("'{}' holds '{}', which is no number of microjoules.", file.string(), text);
+    throw run_error("'{}' holds '{}', which is not a number of microjoules.", file.string(), text);
   return value;
 }
 

@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "framework/core/error.h"
-#include "framework/core/grouped.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/core/parallel.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/printable.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"

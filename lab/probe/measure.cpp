@@ -10,7 +10,7 @@
 #include <set>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/core/stop_request.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"

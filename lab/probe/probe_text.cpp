@@ -1,13 +1,12 @@
-#include "lab/probe/probe_text.h"
+#include "lab/probe/difference.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "framework/core/statistic.h"
-#include "lab/probe/difference.h"
 
 namespace mulligan::probe {
 namespace {

@@ -8,7 +8,6 @@
 #include "framework/core/error.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
-#include "lab/ensemble/ensemble_text.h"
 #include "lab/ensemble/score_ensemble.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"

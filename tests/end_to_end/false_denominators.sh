@@ -129,7 +129,7 @@ for stage in "quantize $run --source $root" "eval $run" "ttt $run/artifact.mulli
   check_refused "${stage%% *}" 2 "leaves validation tokens unscored" $stage --set ledger.rules=strict "${dropped[@]}"
 done
 check "train: open rules take it" "$mulligan" train small.toml "${elsewhere[@]}" "${dropped[@]}"
-check_refused "but what it booked is no record" 1 "of the validation set were not scored" quantize runs/other --source "$root" \
+check_refused "but what it booked is not a record" 1 "of the validation set were not scored" quantize runs/other --source "$root" \
   --set ledger.rules=strict --set eval.drop_remainder=false
 rm -rf runs/other
 first=(--set "data.validation=$work/data/fineweb_val_000000.bin")

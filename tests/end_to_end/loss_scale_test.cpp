@@ -149,7 +149,7 @@ TEST(LossScale, AStaticOneThatOverflowsEndsTheRun) {
 TEST(LossScale, WhatIsNoPowerOfTwoIsRefused) {
   for (const char* key : {"loss_scale.initial=1000.0", "loss_scale.growth=3.0", "loss_scale.backoff=0.3"}) {
     const std::string sentence = sentence_of([&] { tiny().config({key}); });
-    EXPECT_NE(sentence.find("which is no power of two"), std::string::npos) << key << ": " << sentence;
+    EXPECT_NE(sentence.find("which is not a power of two"), std::string::npos) << key << ": " << sentence;
   }
 }
 

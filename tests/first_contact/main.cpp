@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/run/run_plugins.h"
 #include "tests/first_contact/attention_probe.h"
 #include "tests/first_contact/step_walk.h"
@@ -84,7 +84,7 @@ int run(const Options& options) {
                   {"device", walk.device().info().description},
                   {"seconds", seconds_since(start)}});
     const auto ends = [&](const CallName& name, const CallReport& report) {
-      wrong |= report.verdict == Verdict::differs || report.verdict == Verdict::failed;
+      wrong |= report.verdict == CallVerdict::differs || report.verdict == CallVerdict::failed;
       events.write(json_of(name, report));
     };
     const auto begins = [&](const CallName& name) {

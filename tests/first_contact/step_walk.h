@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
 #include "tests/first_contact/compared_call.h"

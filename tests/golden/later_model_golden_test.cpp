@@ -89,7 +89,7 @@ TEST_P(LaterModelGolden, TrainingLossGradientsAndBlocks) {
     for (const ParameterLayout& layout : model->parameters()) {
       const std::string& name = layout.spec.name;
       const std::vector<float> ours = model->gradient(name);
-      if (name.starts_with("softcap_")) {  // they are no part of the training loss
+      if (name.starts_with("softcap_")) {  // they are not part of the training loss
         EXPECT_EQ(ours, std::vector<float>{0}) << name;
         continue;
       }

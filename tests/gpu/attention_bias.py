@@ -61,7 +61,7 @@ def attention_run(context, detail):
     figures = context.partial = {"steps": steps, "loss_off": means["off"], "loss_on": means["repeat_max"],
                                  "standard_deviation": noise, "slowdown": speed["off"] / speed["repeat_max"] - 1}
     if not all(value == value and value < 1e3 for values in losses.values() for value in values):
-        raise NotOk("a training's loss is no number")
+        raise NotOk("a training's loss is not a number")
     if rehearsal:
         return figures  # three steps say nothing of noise, and the emulation nothing of speed
     if abs(means["repeat_max"] - means["off"]) > 2 * noise:

@@ -297,7 +297,8 @@ BackendFixture& backend_with_threads(int threads) {
 
 BackendFixture* reference_backend() {
   static const std::unique_ptr<BackendFixture> fixture =
-      reference_under_test().file.empty() ? nullptr : std::make_unique<BackendFixture>(reference_under_test());
+      reference_under_test().file.empty() ? nullptr
+                                          : std::make_unique<BackendFixture>(reference_under_test());
   return fixture.get();
 }
 

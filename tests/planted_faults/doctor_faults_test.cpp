@@ -15,8 +15,8 @@
 #include "tests/planted_faults/watched_run.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
-#include "tools/doctor/evaluation_checks.h"
 #include "tools/doctor/examine.h"
+#include "tools/doctor/model_checks.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -248,7 +248,7 @@ TEST(PlantedFaults, ARunThatIsForcedSaysSo) {
   TrainOptions options;
   options.console = nullptr;
   options.observers = watched(true);
-  // It goes on, and ends at the first loss, which is no number.
+  // It goes on, and ends at the first loss, which is not a number.
   const std::string sentence = sentence_of([&] { train(loaded, test_plugin_host(), options); });
   EXPECT_NE(sentence.find("the training loss is nan"), std::string::npos) << sentence;
 }

@@ -18,7 +18,7 @@ using Graph = std::vector<std::function<void()>>;
 std::deque<std::function<void()>> held;
 void* captured_stream = nullptr;
 Graph captured;
-int the_stream;  // where streams are no threads
+int the_stream;  // where streams are not threads
 
 bool is_captured(const void* stream) {
   return stand_in().capturing && stream == captured_stream;

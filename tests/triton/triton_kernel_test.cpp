@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "plugins/backends/cuda/triton/architecture.h"
+#include "plugins/backends/cuda/triton/compiled_file.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
-#include "plugins/backends/cuda/triton/ptx_entry.h"
 #include "tests/support/scratch_folder.h"
 
 namespace mulligan::cuda::triton {

@@ -73,7 +73,7 @@ TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   EXPECT_EQ(compressed_size(Compression::xz, contents, folder), compress(Compression::xz, contents).size());
   EXPECT_EQ(kept().size(), 3u);
 
-  // A folder that cannot be is no error.
+  // A folder that cannot be is not an error.
   EXPECT_EQ(compressed_size(Compression::xz, contents, file / "below"),
             compress(Compression::xz, contents).size());
 }

@@ -61,7 +61,7 @@ TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {
     }
     return std::string();
   };
-  EXPECT_NE(sentence(tree, "not_there").find("'not_there' is no plugin of the source tree"),
+  EXPECT_NE(sentence(tree, "not_there").find("'not_there' is not a plugin of the source tree"),
             std::string::npos);
   EXPECT_NE(sentence(tree / "docs", "cpu").find("is not mulligan's source tree"), std::string::npos);
 }

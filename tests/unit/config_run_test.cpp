@@ -54,7 +54,7 @@ TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
   EXPECT_NE(refused.find("leave it \"width\""), std::string::npos) << refused;
 }
 
-// Keys of other trainers are no slips of the pen: no name here is near them.
+// Keys of other trainers are not slips of the pen: no name here is near them.
 TEST(ConfigRun, KeysOfOtherTrainersAreTranslated) {
   EXPECT_NE(refusal({"train.learning_rate=1"})
                 .find("unknown key 'train.learning_rate'; here it is optimizer.NAME.lr"),

@@ -446,7 +446,7 @@ TEST(Prepare, DropsTrainingDocumentsThatHoldAPassageOfValidation) {
   options.drop_overlap = true;
   options.output = fresh_folder("overlap_dropped");
   const PrepareSummary dropped = prepare(options);
-  EXPECT_EQ(dropped.manifest.train.documents, 7u) << "five words are no passage";
+  EXPECT_EQ(dropped.manifest.train.documents, 7u) << "five words are not a passage";
   EXPECT_EQ(dropped.manifest.text->overlap_left_out, 1u);
   EXPECT_EQ(load_manifest(options.output).text->overlap_left_out, 1u);
   EXPECT_TRUE(dropped.manifest.text->kept);

@@ -154,7 +154,7 @@ TEST(LaunchEnvironment, SlurmCountsTasksPerNode) {
   const LaunchEnvironment found = find(slurm);
   EXPECT_EQ(describe(found), "rank 4 of 5, local rank 0 of 1 (slurm, run 99.7)");
   EXPECT_EQ(found.host, "n01");
-  // The script of sbatch itself is no task of a step, though it has a number.
+  // The script of sbatch itself is not a task of a step, though it has a number.
   EXPECT_EQ(describe(find(with(slurm, {{"SLURM_STEP_ID", ""}}))), "rank 0 of 1, local rank 0 of 1 (none)");
   EXPECT_NE(sentence_of([] {
               find(with(slurm, {{"SLURM_NODEID", "3"}}));

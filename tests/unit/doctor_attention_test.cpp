@@ -80,7 +80,7 @@ TEST(AttentionRows, LooksAtSomeRowsAndSharesKeys) {
   EXPECT_NEAR(seen.record.error_ulp, 0, 1e-12);
 }
 
-// A result that is no number is no result without an error.
+// A result that is not a number is not a result without an error.
 TEST(AttentionRows, NumbersThatAreNoneShow) {
   AttentionCallValues call = small_call();
   call.o[3] = std::nan("");

@@ -60,12 +60,6 @@ TEST(TokenStatistics, PairsEndAtTheEdgeOfAPiece) {
   EXPECT_NEAR(s.repeat_share, 0.5, 1e-12);
 }
 
-TEST(TokenStatistics, ADivergenceIsZeroOfItselfAndFiniteOtherwise) {
-  const std::vector<double> p = {0.5, 0.5, 0, 0}, q = {0, 0, 0.5, 0.5}, uniform = {0.25, 0.25, 0.25, 0.25};
-  EXPECT_NEAR(divergence_nats(uniform, uniform), 0, 1e-12);
-  EXPECT_NEAR(divergence_nats(p, q), std::log(0.5 / 0.0025), 1e-12);
-}
-
 TEST(TokenStatistics, SamplesReachFromTheFirstTokenToTheLast) {
   const testing::ScratchFolder folder;
   std::vector<std::filesystem::path> shards;

@@ -205,7 +205,7 @@ TEST(FuseLanes, LanesThatSomeoneLooksAtAreStillMade) {
             (Kernels{"lane_merge_fwd", "lane_chain_fwd", "lane_merge_fwd", "lane_mean_norm_fwd", "cast"}));
 }
 
-// A weighted sum is no mean, and without x0 in the lanes their mean shares its gradient (fuse_residuals).
+// A weighted sum is not a mean, and without x0 in the lanes their mean shares its gradient (fuse_residuals).
 TEST(FuseLanes, AnotherSumAndTheMeanOfLanesWithoutMixesStayAsTheyAre) {
   for (const bool mixes : {true, false}) {
     SCOPED_TRACE(mixes);

@@ -448,7 +448,8 @@ TEST_F(VerifyRecord, ValidationTextInTheTrainingData) {
 }
 
 TEST_F(VerifyRecord, AFolderThatIsNone) {
-  EXPECT_NE(sentence_of([&] { verify_submission(file("nowhere")); }).find("is no folder"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { verify_submission(file("nowhere")); }).find("is not a folder"),
+            std::string::npos);
   fs::create_directory(file("empty"));
   EXPECT_NE(sentence_of([&] { verify_submission(file("empty")); }).find("holds no submission.json"),
             std::string::npos);

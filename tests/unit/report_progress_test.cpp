@@ -122,7 +122,7 @@ TEST(Progress, ASlowPhaseGetsALineEveryTenSecondsAtFirst) {
     return sink.lines.size();
   };
   EXPECT_EQ(run(200), 20u);
-  EXPECT_LT(run(3400), 110u);  // an hour is no flood of lines
+  EXPECT_LT(run(3400), 110u);  // an hour is not a flood of lines
 }
 
 TEST(Progress, WorkOfAnEarlierProcessIsNoPartOfTheRate) {

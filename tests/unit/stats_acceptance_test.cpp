@@ -85,7 +85,7 @@ TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
   EXPECT_EQ(collapsed_values({1.0696, 1.0697, 1.0698, 1.0710}),
             (std::vector<std::size_t>{3}));  // > 5 deviations
   EXPECT_TRUE(collapsed_values(pr1886).empty());
-  EXPECT_TRUE(collapsed_values({1.0696, 1.0596, 1.0695}).empty());  // lower is no collapse
+  EXPECT_TRUE(collapsed_values({1.0696, 1.0596, 1.0695}).empty());  // lower is not a collapse
   AcceptanceRule rule;
   rule.bytes_per_token = 3.7;
   const Acceptance result = accept_record({1.060, 1.1214, 1.0599}, {1.0700, 1.0698, 1.0701}, rule);

@@ -50,7 +50,7 @@ struct StepTimeline {
   double step_seconds = 0;
   double exposed_seconds = 0;  // of the communication: that the card waits for
 };
-// `seconds` of each event that is no transfer (others are not looked at), and of each batch.
+// `seconds` of each event that is not a transfer (others are not looked at), and of each batch.
 StepTimeline step_timeline(const std::vector<StepEvent>& events, const std::vector<double>& seconds,
                            const std::vector<double>& batch_seconds);
 

@@ -176,7 +176,7 @@ Finding judge_other_loss(const LossValues& values) {
   f.id = "D01";
   f.title = "loss of equal logits";
   f.measured =
-      fmt::format("{:.5f}, of certain ones {:.5f}; its plugin says that it is no cross entropy in nats",
+      fmt::format("{:.5f}, of certain ones {:.5f}; its plugin says that it is not a cross entropy in nats",
                   values.equal, values.certain);
   f.threshold = "fails where it does not fall as the target becomes more likely";
   f.message = loss_value_problem(values, false, 0, MLG_F32);

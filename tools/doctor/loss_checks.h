@@ -39,11 +39,11 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute);
 // `furthest`: how far an element of the gradient at equal logits is from softmax minus target, in the worst row.
 Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute, double furthest = 0);
 
-// D01 of a loss that is no cross entropy in nats: it falls as the target becomes more likely.
+// D01 of a loss that is not a cross entropy in nats: it falls as the target becomes more likely.
 Finding judge_other_loss(const LossValues& values);
 
 // What a training loss holds besides the cross entropy, in nats: what the loss of equal logits lies above
-// ln V. Nothing of a loss that is no cross entropy.
+// ln V. Nothing of a loss that is not a cross entropy.
 std::optional<double> loss_excess(Backend& backend, const Loss& loss, int vocabulary, double softcap,
                                   DType compute);
 

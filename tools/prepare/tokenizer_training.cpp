@@ -30,7 +30,7 @@ class Sentences : public sentencepiece::SentenceIterator {
   const std::string& value() const override { return sentence_; }
   sentencepiece::util::Status status() const override { return {}; }
   void Next() override {
-    // Nothing but white space is no sentence.
+    // Nothing but white space is not a sentence.
     do {
       if (!find_stretch()) {
         done_ = true;

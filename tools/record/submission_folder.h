@@ -20,7 +20,7 @@ struct SubmissionFolder {
   std::filesystem::path path;
   Submission submission;
   std::vector<FoundLog> logs;                  // every log that lies there
-  std::vector<std::string> links;              // entries that are no file of the folder's own; never read
+  std::vector<std::string> links;              // entries that are not files of the folder's own; never read
   std::vector<std::optional<std::size_t>> of;  // by result: its log in `logs`; absent: there is none
 
   const LogClaims* log_of(std::size_t result) const {

@@ -149,7 +149,7 @@ void compare_seconds(ClaimCheck& check, const SeedResult& result, const LogClaim
   check.compare("training seconds of " + whose, result.train_seconds, log.train_seconds, tolerance, where);
   check.compare("steps of " + whose, result.steps, log.steps, 0, where);
   if (own && result.step_avg_ms && result.steps && result.train_seconds) {
-    // Calibration counts as training, and is no step.
+    // Calibration counts as training, and is not a step.
     const double stepped = *result.step_avg_ms * static_cast<double>(*result.steps) / 1000;
     check.looked();
     if (!(stepped <= *result.train_seconds + tolerance))

@@ -8,7 +8,7 @@
 namespace mulligan::report {
 namespace {
 
-constexpr double largest = 1e100;       // beyond, values are no part of a picture
+constexpr double largest = 1e100;       // beyond, values are not part of a picture
 constexpr double smallest_span = 1e-9;  // relative to the values; below, they count as one
 
 // Enough digits to tell ticks `step` apart; k, M or G where the largest one on the axis is that large.

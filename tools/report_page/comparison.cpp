@@ -7,7 +7,7 @@
 #include <functional>
 #include <map>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/run_observations.h"
 

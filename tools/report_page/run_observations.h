@@ -15,7 +15,7 @@ namespace mulligan::report {
 
 // Files that were changed after they were written, or that are about other weights than the run's; one sentence
 // without full stop each. `config` is the text of config.toml. Takes a score of test-time training and scores of
-// artifacts that belong to other weights out of `run`. A digest is no signature: whoever forges a result with its
+// artifacts that belong to other weights out of `run`. A digest is not a signature: whoever forges a result with its
 // digest is not found here.
 std::vector<std::string> find_doubts(RunRecord& run, std::string_view config);
 

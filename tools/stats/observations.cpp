@@ -73,8 +73,8 @@ double number_in(const std::string& text, const std::filesystem::path& path, std
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    throw data_error("'{}' line {}: column '{}' holds '{}', which is no finite number.", path.string(), line,
-                     column, text);
+    throw data_error("'{}' line {}: column '{}' holds '{}', which is not a finite number.", path.string(),
+                     line, column, text);
   }
   return value;
 }

@@ -174,8 +174,9 @@ void add_notes(Study& study) {
     if (!comparison.reportable) continue;
     const PermutationTest& test = comparison.signs ? *comparison.signs : comparison.shuffle;
     if (test.least_two_sided > 0.01) {
-      study.notes.push_back(fmt::format("with this number of runs of '{}' no permutation p can be below {:.3g}",
-                                        comparison.name, test.least_two_sided));
+      study.notes.push_back(
+          fmt::format("with this number of runs of '{}' no permutation p can be below {:.3g}",
+                      comparison.name, test.least_two_sided));
     }
   }
 }

@@ -19,7 +19,6 @@
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "tools/sweep/sweep_cost.h"
-#include "tools/sweep/sweep_page.h"
 
 namespace mulligan {
 namespace {
@@ -392,7 +391,7 @@ void require_one_objective(const Sweep& sweep, const std::function<std::string(s
   if (first.empty() || sweep.metric == "val_loss_nats") return;
   throw config_error(
       "the sweep's rows fill in masked tokens (model.masking.share), "
-      "whose loss is no bits per byte; set metric = \"val_loss_nats\".");
+      "whose loss is not in bits per byte; set metric = \"val_loss_nats\".");
 }
 
 }  // namespace

@@ -136,4 +136,8 @@ std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
 // tests of equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
 
+// sweep.html: the table of costs and its pictures (Sweep::costs), and the table of the files that [vectors]
+// made. Empty where the sweep has neither.
+std::string sweep_page(const Sweep& sweep, const SweepResult& result);
+
 }  // namespace mulligan

@@ -49,14 +49,13 @@ class AttentionOutput {
 
   std::int64_t layer() const { return layer_; }
   Value input() const { return n_; }
-  Value gate_logits() const { return gate_; }
 
   // o - (o.u)u of each head, u the normed value of the same position.
   void remove_value() {
     if (removes_ || gates_) record();
     removes_ = true;
   }
-  // o times sigmoid(scale * gate_logits()).
+  // o times sigmoid(scale * gate).
   void apply_gate(double scale) {
     if (gates_) record();
     gates_ = true;

@@ -145,7 +145,7 @@ class Device {
   // As Backend's of the same names (<mulligan/backend.h>): the place in the stream, and waiting for it.
   virtual void mark(std::uint32_t) {}
   virtual void await(std::uint32_t) { synchronize(); }
-  // The stream, for libraries that work on the same memory; none where its memory is no address for others.
+  // The stream, for libraries that work on the same memory; none where its memory is not an address for others.
   virtual std::optional<mlg_queue> queue() { return std::nullopt; }
 };
 

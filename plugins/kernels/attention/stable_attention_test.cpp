@@ -177,7 +177,7 @@ TEST(StableAttention, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
-// exp(-cap) is no number of f16 that could be relied on.
+// exp(-cap) is not a number of f16 that could be relied on.
 TEST(StableAttention, HalfPrecisionIsRefused) {
   const AttentionProblem problem = repeated_maxima(1, 3, 4, 2, RepeatedValues::one_sign, 8);
   const std::string sentence =

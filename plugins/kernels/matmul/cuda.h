@@ -1,4 +1,4 @@
-// matmul and matmul_add are no kernels of source code: a library (cuBLASLt) computes them on a GPU, plain
+// matmul and matmul_add are not kernels of source code: a library (cuBLASLt) computes them on a GPU, plain
 // loops in emulation.
 #pragma once
 

@@ -18,7 +18,7 @@ struct Extents {
   std::int64_t access;  // what accesses must divide
 };
 
-// Declares the constants. `q`, `k`: arguments of their shapes; `tail`: whether what is no head needs a group.
+// Declares the constants. `q`, `k`: arguments of their shapes; `tail`: whether what is not a head needs a group.
 Extents declare(CudaCall& call, std::uint32_t q, std::uint32_t k, bool tail) {
   const std::int64_t heads = call.dim(q, 1), kv_heads = call.dim(k, 1), width = call.dim(q, 2),
                      packed_width = call.dim(shapes::QkvSplitNormRope::packed, 1);

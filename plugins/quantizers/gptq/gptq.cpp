@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "plugins/quantizers/common/row_scale.h"
-#include "plugins/quantizers/gptq/cholesky.h"
+#include "plugins/quantizers/gptq/linear_algebra.h"
 #include "plugins/quantizers/gptq/low_rank.h"
 #include "plugins/quantizers/gptq/saliency.h"
 
@@ -246,7 +246,7 @@ class Gptq : public sdk::ModelQuantizer {
   }
 
   void correct(sdk::QuantizeTensors tensors, mlg_quantize_choices& choices) override {
-    // Matrices that no linear layer reads, such as gates, are no candidates.
+    // Matrices that no linear layer reads, such as gates, are not candidates.
     for (const std::int64_t index : largest_errors(tensors, config_.corrected_tensors)) {
       const mlg_quantize_tensor& tensor = tensors[static_cast<std::size_t>(index)];
       const LowRankCodes codes = low_rank_codes(error_of(tensor), tensor.rows, tensor.columns,

@@ -7,7 +7,7 @@
 #include <mulligan/half_of_double.hpp>
 
 #include "plugins/quantizers/gptq/dot.h"
-#include "plugins/quantizers/gptq/symmetric_eigen.h"
+#include "plugins/quantizers/gptq/linear_algebra.h"
 
 namespace mulligan {
 namespace {

@@ -14,7 +14,7 @@ struct ColumnGroup {
 };
 
 // Score of each group of `size` columns from 0: sum over its columns of the root mean square of the input
-// times the mean magnitude of the weights. What is left over at the end is no group.
+// times the mean magnitude of the weights. What is left over at the end is not a group.
 std::vector<double> group_scores(const mlg_quantize_tensor& tensor, std::int64_t size);
 
 // The `count` groups of the highest score among all tensors with fewer than `bits` bits whose inputs are

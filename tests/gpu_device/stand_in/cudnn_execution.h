@@ -1,5 +1,5 @@
 // How cuDNN's stand-in computes a graph: operation by operation as the graph says them, row after row of the batch. What
-// engines know of attention is no part of it, so that results are those that the graph means.
+// engines know of attention is not part of it, so that results are those that the graph means.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,9 @@ struct Step {
       const float more = call.has(2) ? 1e-6f * call.data<const float>(2)[i] : 0.0f;
       // What depends on how many elements there are is not element-wise.
       const auto neighbours = static_cast<float>(call.attribute(3) * static_cast<double>(call.size(0)));
-      call.data<float>(1)[i] -= static_cast<float>(rate) * (call.data<const float>(0)[i] + more + neighbours) +
-                                static_cast<float>(call.attribute(2));
+      call.data<float>(1)[i] -=
+          static_cast<float>(rate) * (call.data<const float>(0)[i] + more + neighbours) +
+          static_cast<float>(call.attribute(2));
     }
   }
   static std::vector<float>* call_memory() {
@@ -41,7 +42,8 @@ class Flawed : public sdk::Optimizer {
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")
-          .choices("not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|reads_neighbours|ignores_scale|late_copy")};
+          .choices(
+              "not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|reads_neighbours|ignores_scale|late_copy")};
   static constexpr bool fused_update = true, elementwise = true;
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Step>()};
 

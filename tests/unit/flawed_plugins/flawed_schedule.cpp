@@ -23,7 +23,8 @@ class Flawed : public sdk::Schedule {
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")
-          .choices("not_at_all|negative|nan|infinite|negative_factor|impure|allocates|crashes|momentum|weight_decay|batch"),
+          .choices(
+              "not_at_all|negative|nan|infinite|negative_factor|impure|allocates|crashes|momentum|weight_decay|batch"),
       sdk::key("from_step", &Config::from_step, "first step with it").at_least(1),
       sdk::key("factor", &Config::factor, "of the momentum, the weight decay or the batch")};
 

@@ -14,7 +14,7 @@ const Schema<Config>& table() {
     Schema<Config> s;
     s.key("share", &Config::share,
           "share of a row's tokens that are hidden and predicted from both sides, usually 0.15; 0 = off: the "
-          "next token is predicted. Its loss is no bits per byte")
+          "next token is predicted. Its loss is not in bits per byte")
         .range(0, 1);
     s.key("mask_share", &Config::mask_share, "share of the chosen tokens that become the mask token")
         .range(0, 1);
@@ -63,9 +63,10 @@ void check_run(const RunConfig& c, const Settings& s) {
          "remove [quantize]");
   refuse(c.eval.mode == EvalMode::sliding, "eval.mode is \"sliding\", whose windows score the next token",
          "set eval.mode = \"rows\"");
-  refuse(c.ledger.rules == LedgerRules::strict,
-         "ledger.rules is \"strict\", and the loss of masked tokens is no bits per byte and no record",
-         "set ledger.rules = \"open\"");
+  refuse(
+      c.ledger.rules == LedgerRules::strict,
+      "ledger.rules is \"strict\", and the loss of masked tokens is not in bits per byte, so it cannot be a record",
+      "set ledger.rules = \"open\"");
   refuse(c.metrics.attention_every > 0, "metrics.attention_every looks at causal attention",
          "set metrics.attention_every = 0");
 }

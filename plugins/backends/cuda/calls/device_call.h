@@ -1,6 +1,5 @@
-// A kernel call of the cuda backend, made ready on a device. Implementations: a matrix product
-// (matmul_call.h), the kernel's own code (source_call.h), both (product_call.h), a compiled file in its place
-// (compiled_call.h), a library's attention (library_call.h).
+// A kernel call of the cuda backend, made ready on a device: a matrix product, the kernel's own code, both, a
+// compiled file in its place, or a library's attention (make_device_call.cpp has them all).
 #pragma once
 
 #include <mulligan/backend.h>

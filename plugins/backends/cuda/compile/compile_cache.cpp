@@ -110,7 +110,7 @@ void CompileCache::write(const std::string& path, const std::string& key, const 
   put(bytes, value.size());
   put(bytes, fingerprint(key + value));
   bytes += key + value;
-  replace_file(path, bytes);  // a cache that cannot be written is no error
+  replace_file(path, bytes);  // a cache that cannot be written is not an error
 }
 
 std::string default_cache_directory() {

@@ -53,7 +53,7 @@ struct AttentionGraph {
   std::vector<std::int64_t> numbers;
 };
 
-// The shape's number of tokens is no part of it, its other members are. Throws std::runtime_error where cuDNN
+// The shape's number of tokens is not part of it, its other members are. Throws std::runtime_error where cuDNN
 // refuses a part of it.
 AttentionGraph attention_graph(const Functions& functions, const AttentionShape& shape);
 
