@@ -121,7 +121,7 @@ function(mulligan_carried_libraries target folder)
   target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
 endfunction()
 
-# mulligan_carried_test(PROGRAM): a test program that tests/gpu/pack takes along looks for libraries beside itself.
+# mulligan_carried_test(PROGRAM): a test program that tests/gpu/pack takes along looks for libraries in its own folder.
 function(mulligan_carried_test program)
   mulligan_carried_libraries(${program} ../lib/mulligan)
 endfunction()

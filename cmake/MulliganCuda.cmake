@@ -15,7 +15,7 @@ if(NOT MULLIGAN_CUDA_INCLUDE)
   message(STATUS "CUDA: headers not found, or MULLIGAN_CUDA is OFF; the cuda backend gets its emulated device only")
 endif()
 
-# cuDNN's headers (9.16 or newer) beside CUDA's.
+# cuDNN's headers (9.16 or newer) as well as CUDA's.
 if(MULLIGAN_CUDA_INCLUDE)
   find_path(MULLIGAN_CUDNN_INCLUDE cudnn_graph.h HINTS "${MULLIGAN_CUDA_INCLUDE}" ENV CUDNN_HOME ENV CUDNN_PATH
     PATH_SUFFIXES include)

@@ -9,7 +9,7 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 trains under a wall-clock budget, quantises into a byte-limited artifact,
 scores in bits per byte. Optimisers, losses, schedules and backends are
 plugins. Headers and a CMake package for plugins of your own are included.")
-# Kernels for this very processor are no general package, and its name says so.
+# A package whose kernels are for this machine's processor alone is named differently.
 if(MULLIGAN_CPU_ARCH STREQUAL "native")
   set(CPACK_DEBIAN_PACKAGE_VERSION "${PROJECT_VERSION}+native")
 else()

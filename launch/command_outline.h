@@ -36,4 +36,14 @@ struct CommandOutline {
 // The program first, then its commands in the order of their declaration, each followed by its own.
 std::vector<CommandOutline> outline(const CLI::App& app);
 
+// mulligan(1) in the man macros. `version` stands at the foot of its pages; `about` is the program's
+// description and `codes` its exit codes, each "NUMBER WHAT".
+std::string manual_page(const std::vector<CommandOutline>& commands, const std::string& version,
+                        const std::vector<std::string>& codes);
+
+// Scripts that complete commands, options, their values and, behind --set, `keys` of the configuration.
+std::string bash_completion(const std::vector<CommandOutline>& commands,
+                            const std::vector<std::string>& keys);
+std::string zsh_completion(const std::vector<CommandOutline>& commands, const std::vector<std::string>& keys);
+
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-#include "launch/manual_page.h"
+#include "launch/command_outline.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -120,9 +120,8 @@ std::string manual_page(const std::vector<CommandOutline>& commands, const std::
   }
   page += environment;
   return page +
-         ".SH SEE ALSO\nThe documents that are installed beside the program, in its folder "
-         "share/doc/mulligan, "
-         "with the configurations.\n";
+         ".SH SEE ALSO\nThe documents that are installed next to the program, in its folder "
+         "share/doc/mulligan, with the configurations.\n";
 }
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-#include "launch/shell_completion.h"
+#include "launch/command_outline.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-# What the bundle leaves to the machine it runs on. Sourced by the scripts beside it.
+# What the bundle leaves to the machine it runs on. Sourced by the scripts of this folder.
 
 # is_system_library NAME: the C library's own parts and the dynamic linker, which must be those of the running system.
 is_system_library() {

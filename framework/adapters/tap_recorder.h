@@ -6,7 +6,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "framework/adapters/row_guard.h"
 #include "framework/graph/graph.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <stdexcept>
 
 #include "framework/artifact/byte_layout.h"
 #include "framework/artifact/role_streams.h"

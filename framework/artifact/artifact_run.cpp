@@ -19,7 +19,6 @@
 #include "framework/plugin/quantizer.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/run/data_overlap.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/process_check.h"
 #include "framework/run/replaced_run.h"
@@ -201,8 +200,8 @@ WeightOrigin origin_of(const LoadedConfig& loaded, const fs::path& weights, RunL
 // Whether a file in `folder` belongs to the run whose weights lie in `run`.
 bool in_folder(const fs::path& file, const fs::path& run) {
   std::error_code unknown;
-  const fs::path beside = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  return fs::equivalent(beside, run.empty() ? fs::path(".") : run, unknown) && !unknown;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return fs::equivalent(folder, run.empty() ? fs::path(".") : run, unknown) && !unknown;
 }
 
 // An artifact in a run's directory is of the run's weights: not of others that were put in their place.

@@ -9,7 +9,6 @@
 #include "framework/artifact/size_report.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
-#include "framework/run/evaluate_loaded.h"
 
 namespace mulligan {
 
@@ -30,7 +29,7 @@ struct QuantizeRunOptions : ConsoleOptions {
 };
 
 // Quantises `weights` (as written by train) as [quantize] of `loaded` says, writes the artifact and prints
-// the table of its sizes. Beside the weights of a run its ledger is continued. Throws Error; run_error when
+// the table of its sizes. Next to a run's weights the run's ledger is continued. Throws Error; run_error when
 // under strict rules the artifact with its source breaks ledger.artifact_bytes, or calibration together with
 // training ledger.train_seconds (the file is written all the same).
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,

@@ -50,7 +50,7 @@ void add_plugin(const fs::path& root, const std::string& plugin, std::set<std::s
     return;
   }
   throw data_error(
-      "'{}' is no plugin of the source tree '{}', so the code of an evaluation cannot be counted", plugin,
+      "'{}' is not a plugin of the source tree '{}', so the code of an evaluation cannot be counted", plugin,
       root.string());
 }
 

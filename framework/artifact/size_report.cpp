@@ -7,14 +7,13 @@
 #include <numeric>
 
 #include "framework/artifact/quantize.h"
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "framework/core/sealed_json.h"
 
 namespace mulligan {
 namespace {
 
-// What a coder needs of the entropy of normal codes: Brotli's prefix codes, and the adaptive coder's
-// learning.
+// Coded size over the entropy of normal codes: Brotli's prefix codes, and the adaptive coder's learning.
 double coder_overhead(Compression compression) {
   return compression == Compression::adaptive ? 1.001 : 1.015;
 }
@@ -74,7 +73,7 @@ std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
 
 namespace {
 
-// Predictions are no whole numbers.
+// Predictions are not whole numbers.
 std::string rounded(double bytes) {
   return grouped(std::llrint(bytes));
 }

@@ -98,9 +98,8 @@ std::string loss_value_problem(const LossValues& values, bool is_cross_entropy, 
   const bool bits = is_in_bits(values.equal, vocabulary);
   if (!bits && values.equal >= nats - uniform_slack(vocabulary, compute)) return {};
   return fmt::format(
-      "the loss of equal logits is {:.5f}, but ln {} is {:.5f} nats{}; a loss that is no cross entropy in "
-      "nats says so "
-      "(cross_entropy = false in its class)",
+      "the loss of equal logits is {:.5f}, but ln {} is {:.5f} nats{}; a loss that is not a cross entropy in "
+      "nats must declare it (cross_entropy = false in its class)",
       values.equal, vocabulary, nats, bits ? " (it is log2 of it: the loss is in bits)" : "");
 }
 

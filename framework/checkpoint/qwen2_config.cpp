@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Larger sizes than [model] takes are no model's.
+// Sizes beyond those that [model] allows do not occur in models.
 constexpr std::int64_t most_tokens = 1 << 18, most_layers = 1024, most_width = 65536, most_hidden = 1 << 20;
 
 class KeyReader {
@@ -94,7 +94,7 @@ double rope_base(const std::filesystem::path& file, const json& object, const Ke
 PublishedModel read_qwen2_config(const std::filesystem::path& file) {
   const json object = json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
-    throw data_error("'{}' is not a JSON object; it is no config.json of a model, or it is damaged.",
+    throw data_error("'{}' is not a JSON object; it is not a config.json of a model, or it is damaged.",
                      file.string());
   }
   const KeyReader reader(file, object);

@@ -1,15 +1,43 @@
+// Values of the keys that elements of the model declare for themselves (framework/config/model_elements.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "framework/config/value.h"
+
+namespace mulligan {
+
+// By name below [model]: "smear_gate.window". What is absent has its default, which leaves an element off.
+class ElementSettings {
+ public:
+  const ConfigValue* find(std::string_view name) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? nullptr : &found->second;
+  }
+  // Those of one element alone.
+  ElementSettings of(const std::string& element) const {
+    ElementSettings kept;
+    for (const auto& [name, value] : values_) {
+      if (name.starts_with(element + ".")) kept.set(name, value);
+    }
+    return kept;
+  }
+  void set(std::string name, ConfigValue value) {
+    values_.insert_or_assign(std::move(name), std::move(value));
+  }
+
+ private:
+  std::map<std::string, ConfigValue, std::less<>> values_;
+};
+
 // The [model] section: shape and switches of the language model.
 //
 // One struct drives the parameter list, the graph builder, the parameter count and the dry run. Symbols as in
 // the architecture page: d = width, H = heads, Hkv = kv_heads, dh = head_width, V = vocabulary, L = layers.
-#pragma once
-
-#include <cstdint>
-#include <string>
-
-#include "framework/config/element_settings.h"
-
-namespace mulligan {
 
 // Which forward pass the model has: the record's, with all the switches below, or that of Qwen2.5
 // (framework/model/qwen2, docs/qwen2.md), which has none of them.

@@ -261,10 +261,6 @@ Precision scored_dtype(const RunConfig& config) {
   return config.phases.back().compute_dtype;
 }
 
-LayerCast scored_layercast(const RunConfig& config) {
-  return config.phases.back().layercast;
-}
-
 std::string phase_text(const Phase& phase) {
   const std::string stored =
       phase.layercast == LayerCast::off ? "" : fmt::format(" with projections in {}", word(phase.layercast));

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "framework/config/model_config.h"
-#include "framework/config/noise_config.h"
 #include "framework/config/plugin_config.h"
 #include "framework/config/precision.h"
+#include "framework/config/train_config.h"
 
 namespace mulligan {
 
@@ -89,9 +89,8 @@ void read_phases(const ConfigNode* list, LoadedConfig& loaded);
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,
                      double budget_fraction, double elapsed_seconds = 0);
 
-// What weights are scored in: the dtype and the storage of projections of the last phase.
+// What weights are scored in: the dtype of the last phase.
 Precision scored_dtype(const RunConfig& config);
-LayerCast scored_layercast(const RunConfig& config);
 
 // "looped, bf16, segments of 2048 tokens": how a phase makes its steps.
 std::string phase_text(const Phase& phase);

@@ -6,7 +6,6 @@
 #include <mulligan/config.h>
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

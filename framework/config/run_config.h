@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "framework/config/data_config.h"
-#include "framework/config/doctor_config.h"
 #include "framework/config/ensemble_config.h"
 #include "framework/config/eval_config.h"
-#include "framework/config/loss_scale_config.h"
 #include "framework/config/model_config.h"
-#include "framework/config/noise_config.h"
 #include "framework/config/parameter_table.h"
 #include "framework/config/phase_config.h"
 #include "framework/config/plugin_config.h"

@@ -110,8 +110,8 @@ void check_loss_scale(const LossScaleConfig& scale, const Settings& s) {
   const auto require = [&](const char* key, double value) {
     int exponent = 0;
     if (std::frexp(value, &exponent) == 0.5) return;
-    throw config_error("{} is {}, which is no power of two; {} and {} are the nearest.", s.where(key), value,
-                       std::ldexp(0.5, exponent), std::ldexp(1.0, exponent));
+    throw config_error("{} is {}, which is not a power of two; {} and {} are the nearest.", s.where(key),
+                       value, std::ldexp(0.5, exponent), std::ldexp(1.0, exponent));
   };
   require("loss_scale.initial", scale.initial);
   require("loss_scale.growth", scale.growth);
@@ -197,8 +197,7 @@ void check_family(const RunConfig& written, const Settings& s) {
     const auto& get = core_schema().bindings()[i].get;
     if (get(record) == get(own)) continue;
     throw config_error(
-        "{}: the family \"qwen2\" has no such part; remove the key, or set model.family = "
-        "\"record\".",
+        "{}: the family \"qwen2\" has no such part; remove the key, or set model.family = \"record\".",
         s.where(name));
   }
 }

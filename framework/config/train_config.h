@@ -79,4 +79,58 @@ inline int64_t tokens_per_micro_batch(const TrainConfig& train) {
   return train.tokens_per_step / train.micro_batches;
 }
 
+// The [loss_scale] section: a power of two that the loss is multiplied with before it is differentiated, and
+// the gradients are divided by before anything reads them, so that small gradients are not lost in fp16.
+
+enum class LossScaleMode {
+  automatic,  // dynamic in phases that compute in fp16, none in others
+  off,
+  constant,  // `initial`, in all phases; a gradient that is not finite ends the run
+  dynamic,   // in all phases; a gradient that is not finite skips the update and lowers the scale
+};
+
+// [loss_scale]; scale and factors are powers of two: a scale under which nothing overflows changes nothing.
+struct LossScaleConfig {
+  LossScaleMode mode = LossScaleMode::automatic;
+  double initial = 65536.0;
+  double growth = 2.0;               // factor on the scale
+  std::int64_t growth_every = 2000;  // after so many updates without a skipped one
+  double backoff = 0.5;              // factor on the scale where an update is skipped
+};
+
+// The [noise] section: noise in the gradients of training, for experiments on what precision does.
+
+// What is done to each element g of a gradient tensor of d elements; xi is standard normal.
+enum class NoiseMode {
+  off,
+  bf16_round,       // g rounded to bf16, to the nearest, ties to even
+  bf16_stochastic,  // g rounded to bf16, up or down with the probabilities that keep its mean
+  relative,         // g + sigma g xi
+  norm,             // g + sigma |g| / sqrt(d) xi, with |g| the norm of the tensor
+  anneal,           // g + sqrt(sigma / (1 + t)^0.55) xi, t the updates done (Neelakantan et al. 2015)
+};
+
+// Whether before the gradient is clipped, so that the clip sees it, or after it; after the reduction.
+enum class NoiseOrder { before_clip, after_clip };
+
+// [noise]
+struct NoiseConfig {
+  NoiseMode mode = NoiseMode::off;
+  double sigma = 0.00166;       // 0 = none; the default is the relative error of rounding to bf16
+  double from_fraction = 0.0;   // share of the budget from which on it is added
+  double until_fraction = 1.0;  // and up to which, exclusive; 1 = to the end
+  NoiseOrder order = NoiseOrder::before_clip;
+};
+
+// The [doctor] section.
+
+// What is checked when a run starts: nothing; the checks that take moments; or also those that train and
+// compare on the side.
+enum class DoctorLevel { off, start, all };
+
+// [doctor]
+struct DoctorConfig {
+  DoctorLevel level = DoctorLevel::start;
+};
+
 }  // namespace mulligan

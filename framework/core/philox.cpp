@@ -1,59 +1,39 @@
 #include "framework/core/philox.h"
 
-#include <mulligan/philox.hpp>
-
+#include <bit>
 #include <cmath>
 #include <numbers>
 
 namespace mulligan {
 namespace {
 
-// FNV-1a: purposes are few, fixed words; any well-mixed 64-bit hash serves.
+// FNV-1a: purposes are a small set of fixed words; any well-mixed 64-bit hash serves.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash;
 }
 
-std::uint32_t low(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value);
-}
-std::uint32_t high(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value >> 32);
-}
-
 }  // namespace
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
-                                        std::array<std::uint32_t, 2> key) {
-  return sdk::philox4x32(counter, key);
-}
-
-PhiloxStream::PhiloxStream(std::uint64_t seed, std::string_view purpose)
-    : seed_(seed), purpose_hash_(hash_of(purpose)) {}
-
-std::array<std::uint32_t, 4> PhiloxStream::block(std::uint64_t index) const {
-  return philox4x32({low(index), high(index), low(purpose_hash_), high(purpose_hash_)},
-                    {low(seed_), high(seed_)});
-}
+PhiloxStream::PhiloxStream(std::uint64_t seed, std::string_view purpose) : key_(seed, hash_of(purpose)) {}
 
 std::array<std::int32_t, 4> PhiloxStream::key() const {
-  return {static_cast<std::int32_t>(low(seed_)), static_cast<std::int32_t>(high(seed_)),
-          static_cast<std::int32_t>(low(purpose_hash_)), static_cast<std::int32_t>(high(purpose_hash_))};
+  return std::bit_cast<std::array<std::int32_t, 4>>(key_);
 }
 
 std::uint32_t PhiloxStream::bits(std::uint64_t index) const {
-  return block(index)[0];
+  return key_.block(index)[0];
 }
 
 double PhiloxStream::uniform(std::uint64_t index) const {
-  const auto words = block(index);
+  const auto words = key_.block(index);
   const std::uint64_t word = (std::uint64_t{words[1]} << 32) | words[0];
   return static_cast<double>(word >> 11) * 0x1.0p-53;
 }
 
 double PhiloxStream::normal(std::uint64_t index) const {
-  const auto words = block(index);
+  const auto words = key_.block(index);
   // (0, 1]: the logarithm stays finite.
   const double radius_draw = (static_cast<double>(words[0]) + 1.0) * 0x1.0p-32;
   const double angle_draw = static_cast<double>(words[1]) * 0x1.0p-32;

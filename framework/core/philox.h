@@ -5,16 +5,14 @@
 // of the draws.
 #pragma once
 
+#include <mulligan/philox.hpp>
+
 #include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 namespace mulligan {
-
-// The ten-round Philox4x32 bijection.
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
-                                        std::array<std::uint32_t, 2> key);
 
 // One independent stream of numbers, named by its purpose ("init/qo_bank", "shuffle", ...).
 class PhiloxStream {
@@ -32,9 +30,7 @@ class PhiloxStream {
   void fill_normal(std::span<float> out, double standard_deviation, std::uint64_t first = 0) const;
 
  private:
-  std::array<std::uint32_t, 4> block(std::uint64_t index) const;
-  std::uint64_t seed_;
-  std::uint64_t purpose_hash_;
+  sdk::PhiloxKey key_;
 };
 
 }  // namespace mulligan

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <link.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -1,10 +1,13 @@
-// Text of others (file names, fields of files) for a terminal.
+// Text and numbers for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace mulligan {
+
+// Text of others (file names, fields of files) for a terminal.
 
 enum class LineBreaks { escaped, kept };
 
@@ -12,5 +15,9 @@ enum class LineBreaks { escaped, kept };
 // steer the terminal nor pretend to be a line of the program's own. Tabs stay. `kept`: so do line breaks, for
 // texts of several lines.
 std::string printable(std::string_view text, LineBreaks breaks = LineBreaks::escaped);
+
+// Whole numbers as people read them.
+
+std::string grouped(std::int64_t number);  // 16000000 as "16,000,000"
 
 }  // namespace mulligan

@@ -65,7 +65,7 @@ void allow(const Descriptor& rules, const fs::path& path, std::uint64_t rights) 
 namespace {
 
 // What lies below `root` but `hidden` and what leads there; links are reached where they lead. Real paths.
-void add_beside(const fs::path& root, const std::vector<fs::path>& hidden, std::vector<fs::path>& open) {
+void add_siblings(const fs::path& root, const std::vector<fs::path>& hidden, std::vector<fs::path>& open) {
   std::error_code failed;
   std::vector<fs::path> look = {root};
   while (!look.empty()) {
@@ -107,7 +107,7 @@ std::vector<fs::path> system_folders(const std::vector<fs::path>& hidden) {
     if (whole) {
       open.push_back(folder);
     } else if (std::ranges::find(secret, folder) == secret.end()) {
-      add_beside(folder, secret, open);
+      add_siblings(folder, secret, open);
     }
   }
   return open;
@@ -115,7 +115,7 @@ std::vector<fs::path> system_folders(const std::vector<fs::path>& hidden) {
 
 std::vector<fs::path> all_but(const std::vector<fs::path>& hidden) {
   std::vector<fs::path> open;
-  add_beside("/", real_paths(hidden), open);
+  add_siblings("/", real_paths(hidden), open);
   return open;
 }
 

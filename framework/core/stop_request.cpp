@@ -4,15 +4,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "framework/core/error.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/core/printable.h"
-#include "framework/core/seconds_since.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {

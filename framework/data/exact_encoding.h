@@ -11,13 +11,12 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
-#include <vector>
 
 namespace mulligan {
 
 // The fields of a serialised protocol buffer message, such as a SentencePiece model.
 
-// Goes over the fields of one message, one after another. Bytes that are no message end it early.
+// Goes over the fields of one message, one after another. Bytes that are not a message end it early.
 class MessageFields {
  public:
   explicit MessageFields(std::string_view bytes) : rest_(bytes) {}
@@ -26,7 +25,7 @@ class MessageFields {
   std::uint64_t value = 0;   // of an integer
   std::string_view bytes;    // of a string or an embedded message
 
-  // Moves to the next field; false at the end or where the bytes are no message.
+  // Moves to the next field; false at the end or where the bytes are not a message.
   bool next();
   // After next() has returned false: whether that was the end. Groups, which no model has, count
   // as no message.

@@ -34,7 +34,7 @@ std::vector<std::string> shards_of_manifest(const fs::path& folder, const SplitR
     std::error_code failed;
     if (!fs::exists(file, failed)) {
       throw data_error(
-          "'{}' is named by the manifest beside it but is not there; bring it back, or name the shards to "
+          "'{}' is named by the manifest next to it but is not there; bring it back, or name the shards to "
           "use one by one or by a pattern",
           file.string());
     }

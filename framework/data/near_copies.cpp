@@ -85,8 +85,8 @@ std::vector<double> NearCopies::shares() const {
       ++compared;
       marked += window.marked.load(std::memory_order_relaxed) ? 1 : 0;
     }
-    const bool few = compared == 0 || compared * 4 < passage.size();  // little but common phrases
-    shares.push_back(few ? 0 : static_cast<double>(marked) / static_cast<double>(compared));
+    const bool undecided = compared == 0 || compared * 4 < passage.size();  // little but common phrases
+    shares.push_back(undecided ? 0 : static_cast<double>(marked) / static_cast<double>(compared));
   }
   return shares;
 }

@@ -3,10 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "framework/data/side_table.h"
 #include "framework/data/text_source.h"
@@ -25,8 +22,8 @@ void require_near_decoded(const SideTable& table, std::span<const std::uint16_t>
                           const Tokenizer& tokenizer);
 
 // Encodes every original and compares the ids with the shards': throws data_error where more than one in a
-// hundred documents are others (versions of SentencePiece differ in few), or one of these counts more than the
-// bound of a document by `bytes`, or originals are missing. Originals beyond the stream's documents are
+// hundred documents are others (versions of SentencePiece differ in some), or one of these counts more than
+// the bound of a document by `bytes`, or originals are missing. Originals beyond the stream's documents are
 // ignored, and so is what stands before its first BOS.
 void require_encoded_originals(std::span<const std::uint16_t> tokens, int bos_id, const Tokenizer& tokenizer,
                                const ByteCounter& bytes, const TextSource& originals);

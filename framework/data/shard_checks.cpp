@@ -75,23 +75,23 @@ void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest&
   const std::string folder = folder_of(shard.path()).string();
   if (!record) {
     throw data_error(
-        "'{}' is not in the manifest beside it, so it is not known which tokenizer made it; move it to a "
+        "'{}' is not in the manifest next to it, so it is not known which tokenizer made it; move it to a "
         "folder of its own or prepare the data again",
         shard.path().string());
   }
   if (split == DataSplit::train && !training) {
     throw data_error(
-        "data.train names '{}', a validation shard by the manifest beside it, so the score would be of text "
+        "data.train names '{}', a validation shard by the manifest next to it, so the score would be of text "
         "that was trained on; set data.train to the folder '{}' or to its training shards",
         shard.path().string(), folder);
   }
   if (record->tokens != static_cast<std::uint64_t>(shard.token_count())) {
-    throw data_error("'{}' holds {} tokens but the manifest beside it says {}; prepare or download it again",
+    throw data_error("'{}' holds {} tokens but the manifest next to it says {}; prepare or download it again",
                      shard.path().string(), shard.token_count(), record->tokens);
   }
   if (record->sha256 != facts.sha256) {
     throw data_error(
-        "'{}' has sha256 {} but the manifest beside it says {}: it was changed or belongs to another "
+        "'{}' has sha256 {} but the manifest next to it says {}: it was changed or belongs to another "
         "preparation; prepare or download it again",
         shard.path().string(), short_digest(facts.sha256), short_digest(record->sha256));
   }
@@ -100,7 +100,7 @@ void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest&
 void require_tokenizer(const fs::path& shard, const Manifest& manifest, const ShardUse& use) {
   if (use.tokenizer_file.empty() || manifest.tokenizer_sha256 == use.tokenizer_sha256) return;
   throw data_error(
-      "'{}' was made with the tokenizer {} by the manifest beside it, but data.tokenizer = '{}' has sha256 "
+      "'{}' was made with the tokenizer {} by the manifest next to it, but data.tokenizer = '{}' has sha256 "
       "{}; set data.tokenizer to '{}' or {} to shards of that tokenizer",
       shard.string(), short_digest(manifest.tokenizer_sha256), use.tokenizer_file,
       short_digest(use.tokenizer_sha256), (folder_of(shard) / manifest.tokenizer_file).string(),

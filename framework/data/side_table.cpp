@@ -30,14 +30,14 @@ std::optional<fs::path> listed_table(const fs::path& shard, const std::optional<
   const fs::path table = folder_of(shard) / record->bytes_file;
   const std::string digest = sha256_hex_of_file(table);
   if (digest != record->bytes_sha256) {
-    throw data_error("'{}' has sha256 {} but the manifest beside it says {}; prepare or download it again",
+    throw data_error("'{}' has sha256 {} but the manifest next to it says {}; prepare or download it again",
                      table.string(), short_digest(digest), short_digest(record->bytes_sha256));
   }
   return table;
 }
 
 // By the published names: fineweb_val_bytes_000000.bin next to fineweb_val_000000.bin.
-fs::path table_beside(const fs::path& shard) {
+fs::path table_next_to(const fs::path& shard) {
   std::string name = shard.filename().string();
   const std::size_t mark = name.rfind(kShardMark);
   if (mark == std::string::npos) return {};
@@ -54,7 +54,7 @@ std::vector<fs::path> tables_of_shards(const std::vector<fs::path>& shards) {
     const fs::path folder = folder_of(shard);
     if (!manifests.contains(folder)) manifests[folder] = find_manifest(folder);
     const std::optional<fs::path> listed = listed_table(shard, manifests[folder]);
-    const fs::path table = listed ? *listed : table_beside(shard);
+    const fs::path table = listed ? *listed : table_next_to(shard);
     (table.empty() ? without : tables).push_back(table.empty() ? shard : table);
   }
   if (!tables.empty() && !without.empty()) {
@@ -149,7 +149,7 @@ fs::path original_documents(const std::vector<fs::path>& shards) {
   if (!fs::exists(file, failed)) return {};
   const std::string digest = sha256_hex_of_file(file);
   if (digest != manifest->validation_text_sha256) {
-    throw data_error("'{}' has sha256 {} but the manifest beside it says {}; prepare or download it again",
+    throw data_error("'{}' has sha256 {} but the manifest next to it says {}; prepare or download it again",
                      file.string(), short_digest(digest), short_digest(manifest->validation_text_sha256));
   }
   return file;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -291,8 +290,8 @@ std::string TextOverlap::text() const {
     return "the validation text is too short, or repeats itself too much, to be compared with the training "
            "data";
   std::string said = fmt::format(
-      "of the validation text {} stands in the training data, {} with changes, {} in short pieces; of the training data {} is "
-      "like validation text",
+      "of the validation text {} stands in the training data, {} with changes, {} in short pieces; of the "
+      "training data {} is like validation text",
       percent(copied), percent(similar), percent(pieces), percent(training));
   if (training_read < training_tokens) {
     said += fmt::format(" (a sample: {:.3g} of {:.3g} million training tokens; {} and more would be seen)",

@@ -1,7 +1,6 @@
 #include "framework/data/text_source.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"

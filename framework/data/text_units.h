@@ -1,10 +1,8 @@
 // TextUnits: a token stream as the letters and digits that it spells, which is what texts are compared by.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace mulligan {

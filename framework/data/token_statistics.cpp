@@ -90,17 +90,6 @@ TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pie
   return found;
 }
 
-double divergence_nats(std::span<const double> p, std::span<const double> q) {
-  if (p.size() != q.size()) throw std::invalid_argument("a divergence needs two distributions of one length");
-  constexpr double uniform = 0.01;
-  double sum = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    if (p[i] <= 0) continue;
-    sum += p[i] * std::log(p[i] / ((1 - uniform) * q[i] + uniform / static_cast<double>(q.size())));
-  }
-  return sum;
-}
-
 std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::filesystem::path>& shards,
                                                       std::uint64_t budget) {
   constexpr std::uint64_t piece_tokens = 65'536;

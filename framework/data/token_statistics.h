@@ -28,10 +28,6 @@ struct TokenStatistics {
 // have 16 bits.
 TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pieces, int vocabulary);
 
-// Kullback-Leibler divergence of the shares `p` from `q` in nats, with q mixed with a hundredth of the
-// uniform distribution, so that an id that q misses does not make it infinite. Equal lengths.
-double divergence_nats(std::span<const double> p, std::span<const double> q);
-
 // Consecutive tokens out of the shards: all of them where they are at most `budget` together, otherwise equal
 // pieces of 65,536 tokens at even distances over the whole, the first at the first shard's beginning and the
 // last at the last shard's end. The order of `shards` counts. Throws data_error for bad shards.

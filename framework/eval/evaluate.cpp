@@ -1,12 +1,11 @@
 #include "framework/eval/evaluate.h"
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/data/shard_checks.h"
 #include "framework/eval/evaluator.h"
 #include "framework/eval/validation_bytes.h"
@@ -84,7 +83,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
     throw data_error(
         "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
         "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-        validation.side_table ? "side tables beside the pieces" : "pieces", data.tokenizer, data.validation);
+        validation.side_table ? "side tables next to the pieces" : "pieces", data.tokenizer, data.validation);
   }
   return validation;
 }
@@ -102,7 +101,7 @@ std::string packing_text(const EvalConfig& eval, const ModelConfig& model) {
 
 std::string score_text(const EvalResult& result) {
   if (result.masked) {
-    return fmt::format("val_loss {:.5f} nats over {} masked tokens, which is no bits per byte",
+    return fmt::format("val_loss {:.5f} nats over {} masked tokens, which is not in bits per byte",
                        result.val_loss_nats, result.tokens);
   }
   const std::string loss =

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <numeric>
 
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"

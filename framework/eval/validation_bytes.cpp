@@ -53,7 +53,7 @@ void refuse_tables_of_plain_text(const ValidationSet& validation, const DataConf
                                  const fs::path& table) {
   if (!has_plain_text(validation.files)) return;
   throw data_error(
-      "'{}' is a byte side table, but the manifest beside '{}' says that its text is plain, and then the "
+      "'{}' is a byte side table, but the manifest next to '{}' says that its text is plain, and then the "
       "tokenizer's pieces count its bytes; {}",
       table.string(), validation.files.front().string(),
       data.validation_bytes.empty() ? "prepare the data again" : "leave out data.validation_bytes");
@@ -142,7 +142,7 @@ std::string unproven_bytes(const ValidationSet& validation, const DataConfig& da
     return fmt::format(
         "nothing but the pieces of data.tokenizer = '{}' says what text the shards '{}' are "
         "of, and who changes letters in them changes its bytes: there is no manifest with a "
-        "text beside the shards, and no original documents are named (data.validation_documents)",
+        "text next to the shards, and no original documents are named (data.validation_documents)",
         data.tokenizer, data.validation);
   }
   if (text_of_tokens(validation) != read_file(text))

@@ -32,7 +32,7 @@ void fuse_forward_of(GraphRewrite& graph, std::size_t at) {
   const std::optional<std::size_t> up = product_of(graph, u, true);
   if (!up) return;
   const auto product = named<Product>(graph.call(*up));
-  const Value kept_u = graph.needed_beside(u, {*up, at}) ? u : Value{};
+  const Value kept_u = graph.needed_outside(u, {*up, at}) ? u : Value{};
   graph.replace({*up, at}, {activated_forward, {product.a, product.b, kept_u, y}, activation.attributes});
 }
 
@@ -41,7 +41,7 @@ void fuse_backward_of(GraphRewrite& graph, std::size_t at) {
   const Value u = activation.arguments[0], dy = activation.arguments[1], du = activation.arguments[2];
   const std::optional<std::size_t> forward = graph.only_writer(u), down = product_of(graph, dy, false);
   if (!forward || !graph.is(*forward, activated_forward) || !down ||
-      graph.attribute(at, "accumulate_du") != 0 || graph.needed_beside(dy, {*down, at}))
+      graph.attribute(at, "accumulate_du") != 0 || graph.needed_outside(dy, {*down, at}))
     return;
   const auto product = named<Product>(graph.call(*down));
   graph.replace(

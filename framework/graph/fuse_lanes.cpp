@@ -85,7 +85,7 @@ class LanePass {
     for (const Value value : {skip.skip, skip.weight, skip.gate, mixed.x0, mixed.mix}) {
       if (!is_made(value, at)) return false;
     }
-    const bool keeps_lane0 = skip_at && graph_.needed_beside(out.attention, {at, *skip_at});
+    const bool keeps_lane0 = skip_at && graph_.needed_outside(out.attention, {at, *skip_at});
     replaced_[at] = [=, this] {
       if (keeps_lane0) merge(block, {out.attention, {}});
       ops::lane_chain(tape_, block, skip, mixed.x0, mixed.mix, scale, eps,
@@ -104,13 +104,13 @@ class LanePass {
     const auto sum = named<Sum>(graph_.call(*sum_at));
     const auto norm_at = reader(sum.y, *sum_at, "rms_norm_fwd");
     if (sum.a != out.attention || sum.b != out.mlp || !norm_at || !makes(at, sum.a) || !makes(at, sum.b) ||
-        !makes(*sum_at, sum.y) || graph_.needed_beside(sum.y, {*sum_at, *norm_at}))
+        !makes(*sum_at, sum.y) || graph_.needed_outside(sum.y, {*sum_at, *norm_at}))
       return;
     const Value norm = named<Norm>(graph_.call(*norm_at)).n;
     if (!makes(*norm_at, norm)) return;
     const double scale = graph_.attribute(*norm_at, "scale"), eps = graph_.attribute(*norm_at, "eps");
     const bool keeps_lanes =
-        graph_.needed_beside(out.attention, {at, *sum_at}) || graph_.needed_beside(out.mlp, {at, *sum_at});
+        graph_.needed_outside(out.attention, {at, *sum_at}) || graph_.needed_outside(out.mlp, {at, *sum_at});
     replaced_[at] = [=, this] {
       if (keeps_lanes) merge(block, out);
       ops::lane_mean_norm(tape_, block, scale, eps, norm);

@@ -37,7 +37,7 @@ void fuse_output_scales(Tape& tape) {
     const auto [y, a, scale, out] = named<ScaledAdd>(calls.call(at));
     const std::optional<std::size_t> product = calls.only_writer(a);
     if (!tape.needs_gradient(scale) || !product || !calls.is(*product, "matmul") ||
-        calls.attribute(*product, "transpose_b") == 0 || calls.needed_beside(a, {*product, at}))
+        calls.attribute(*product, "transpose_b") == 0 || calls.needed_outside(a, {*product, at}))
       continue;
     const std::vector<Value>& factors = calls.call(*product).arguments;
     const Value weight = factors[1], x = tape.input_of(*product).value_or(factors[0]);

@@ -89,9 +89,9 @@ void fuse_forward(GraphRewrite& graph, std::size_t mix_at) {
   if (chain->skip_at) {
     const auto call = named<Skip>(graph.call(*chain->skip_at));
     skip = {unless_own(call.skip, call.sum), call.weight, call.gate};
-    if (graph.needed_beside(mix.merged, members)) kept_merged = mix.merged;
+    if (graph.needed_outside(mix.merged, members)) kept_merged = mix.merged;
   }
-  const Value kept_sum = graph.needed_beside(add.sum, members) ? add.sum : Value{};
+  const Value kept_sum = graph.needed_outside(add.sum, members) ? add.sum : Value{};
   graph.replace(members, {fused_forward,
                           {add.x, add.a, add.s, skip[0], skip[1], skip[2], mix.x0, mix.mix, kept_sum,
                            kept_merged, mix.y, mix.n},
@@ -126,7 +126,7 @@ std::optional<TermGradients> terms_of(const GraphRewrite& graph, const Chain& ch
 // it is there to be read, and a backward call that computes it again from two tensors would read one more.
 bool has_other_readers(const GraphRewrite& graph, const Chain& chain, std::size_t mix_at) {
   const std::optional<std::size_t> mix = graph.next(chain.sum, chain.add_at);
-  return !mix || graph.needed_beside(chain.sum, {chain.add_at, *mix, mix_at});
+  return !mix || graph.needed_outside(chain.sum, {chain.add_at, *mix, mix_at});
 }
 
 // The residual_mix_norm_bwd at `mix_at` with the calls that pass its gradient on. Without s the gradient of

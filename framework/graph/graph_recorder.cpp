@@ -39,7 +39,7 @@ GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernel
     return guarded(self, [&](GraphRecorder& r) {
       const auto state = r.state_values_.find(value);
       if (state == r.state_values_.end()) {
-        throw run_error("{}: value {} is no state, so it cannot survive warm-up", r.prefix_, value);
+        throw run_error("{}: value {} is not a state, so it cannot survive warm-up", r.prefix_, value);
       }
       r.surviving_.insert(state->second);
     });

@@ -8,7 +8,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "framework/graph/fused_kernels.h"
@@ -71,7 +70,7 @@ class GraphRecorder {
 bool have_kernels_of(const FusedKernels& fused, const Graph& trial);
 
 // Whether updates of a parameter of this type (with its master's dtype) may be recorded with all that
-// mlg_update offers. An optimiser that refuses the parameter says so when its update is recorded.
+// mlg_update offers. An optimiser that refuses the parameter throws when its update is recorded.
 bool can_fuse_update(const FusedKernels& fused, const Optimizer& optimizer, const TensorType& parameter);
 
 }  // namespace mulligan

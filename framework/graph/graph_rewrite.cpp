@@ -73,7 +73,7 @@ bool GraphRewrite::written_between(Value value, std::size_t first, std::size_t l
   });
 }
 
-bool GraphRewrite::needed_beside(Value value, const std::vector<std::size_t>& members) const {
+bool GraphRewrite::needed_outside(Value value, const std::vector<std::size_t>& members) const {
   const Graph::ValueInfo& info = graph_.info(graph_.root(value));
   if (info.storage == Graph::Storage::external || info.kept) return true;
   return std::ranges::any_of(places_[graph_.root(value).id], [&](std::size_t place) {

@@ -13,8 +13,7 @@
 
 namespace mulligan {
 
-// A call's first arguments by their names: `Arguments` is a struct of Values in the order of the kernel's
-// signature.
+// A call's first arguments by name: `Arguments` is a struct of Values in the order of the signature.
 template <typename Arguments>
 Arguments named(const Call& call) {
   std::array<Value, sizeof(Arguments) / sizeof(Value)> values;
@@ -42,7 +41,7 @@ class GraphRewrite {
   // Whether a call strictly between the two writes the value.
   bool written_between(Value value, std::size_t first, std::size_t last) const;
   // Whether the value outlasts the graph or is kept, or a call other than `members` mentions it.
-  bool needed_beside(Value value, const std::vector<std::size_t>& members) const;
+  bool needed_outside(Value value, const std::vector<std::size_t>& members) const;
 
   // Puts `fused` in the place of the last of `members`, which rise, and removes the others. Does nothing and
   // returns false where that would change what another call reads or leaves behind, where the members lie on

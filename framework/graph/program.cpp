@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 
 namespace mulligan {
 namespace {

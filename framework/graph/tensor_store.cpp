@@ -28,7 +28,7 @@ void TensorStore::create_part(std::string_view name, const TensorType& type, std
   const Entry& around = entry(whole);
   if (type.dtype != around.type.dtype || offset < 0 || !around.whole.empty() ||
       offset * dtype_size(type.dtype) + type.bytes() > around.reserved_bytes) {
-    throw std::logic_error(fmt::format("'{}', {}, is no part of '{}', {}, from element {} on", name,
+    throw std::logic_error(fmt::format("'{}', {}, is not part of '{}', {}, from element {} on", name,
                                        type.text(), whole, around.type.text(), offset));
   }
   create(name, type);
@@ -122,17 +122,6 @@ void TensorStore::copy(std::string_view to, std::string_view from) {
         fmt::format("copy from '{}', {}, to '{}', {}", from, source.type.text(), to, target.type.text()));
   }
   backend_.copy(memory(target), memory(source), static_cast<std::size_t>(target.type.bytes()));
-}
-
-void TensorStore::copy_share(std::string_view to, std::string_view from, int index) {
-  const Entry& target = entry(to);
-  const Entry& source = entry(from);
-  const std::int64_t bytes = target.type.bytes(), begin = index * bytes;
-  if (target.type.dtype != source.type.dtype || begin + bytes > source.reserved_bytes) {
-    throw std::logic_error(fmt::format("'{}' is no share {} of '{}'", to, index, from));
-  }
-  backend_.copy(memory(target), static_cast<const std::byte*>(memory(source)) + begin,
-                static_cast<std::size_t>(bytes));
 }
 
 }  // namespace mulligan

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,8 +48,6 @@ class TensorStore {
   void download(std::string_view name, std::span<std::byte> bytes) const;
   void zero(std::string_view name);
   void copy(std::string_view to, std::string_view from);
-  // Fills `to` with the share number `index` of `from`, which was cut into shares of this size (reserve).
-  void copy_share(std::string_view to, std::string_view from, int index);
 
   template <typename T>
   void upload(std::string_view name, const std::vector<T>& values) {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string>
 
 #include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"

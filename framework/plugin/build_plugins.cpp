@@ -54,7 +54,7 @@ bool is_foreign(const std::filesystem::path& library) {
 
 std::string foreign_text(const std::filesystem::path& library) {
   return fmt::format(
-      "'{}' is no library that this program was built with, so counting the source "
+      "'{}' is not a library that this program was built with, so counting the source "
       "tree says nothing about its code (put its source into the tree and build that)",
       library.string());
 }

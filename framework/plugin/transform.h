@@ -7,7 +7,6 @@
 #include <cmath>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "framework/plugin/plugin_instance.h"
 

@@ -2,8 +2,8 @@
 
 #include <future>
 
+#include "framework/core/kernel_clock.h"
 #include "framework/core/printable.h"
-#include "framework/core/seconds_since.h"
 #include "framework/core/stop_request.h"
 #include "framework/ranks/control_channel_state.h"
 
@@ -34,8 +34,8 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
         state_->look_for_blocked_stop(options_);
         return state_->pulse();
       }};
-  state.end = environment_.rank == 0 ? make_control_hub(state.loop, environment_, options_, callbacks)
-                                     : make_control_spoke(state.loop, environment_, options_, callbacks);
+  state.end = environment_.rank == 0 ? make_control_server(state.loop, environment_, options_, callbacks)
+                                     : make_control_client(state.loop, environment_, options_, callbacks);
   state.loop.post([&state] { state.end->start(); });
 }
 
@@ -207,8 +207,7 @@ std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, Contr
   if (environment.world_size > 1 && options.secret.empty() && !is_loopback_name(environment.host)) {
     throw config_error(
         "the ranks of the run meet at {}, which other machines can reach, and have no secret; give all of "
-        "them the same "
-        "MULLIGAN_SECRET, or MULLIGAN_SECRET_FILE naming a file with it.",
+        "them the same MULLIGAN_SECRET, or MULLIGAN_SECRET_FILE naming a file with it.",
         printable(environment.host));
   }
   auto channel = std::make_unique<ControlChannel>(environment, std::move(options));

@@ -19,7 +19,7 @@ enum class FailureCause : std::uint8_t {
   own = 1,            // of this rank: an exception
   communication = 2,  // a transfer failed, maybe because another rank is gone
   stopped = 3,        // a signal: no fault
-  hub_lost = 4,       // this rank has given rank 0 up: its own verdict, told to a rank 0 that goes on later
+  server_lost = 4,    // this rank has given rank 0 up: its own verdict, told to a rank 0 that goes on later
 };
 
 class ControlEnd {
@@ -50,10 +50,10 @@ class ControlEnd {
 };
 
 // Both throw what SocketLoop::listen throws. The loop is stopped before they end.
-std::unique_ptr<ControlEnd> make_control_hub(SocketLoop& loop, const LaunchEnvironment& environment,
-                                             ControlOptions options, ControlEnd::Callbacks callbacks);
-std::unique_ptr<ControlEnd> make_control_spoke(SocketLoop& loop, const LaunchEnvironment& environment,
-                                               ControlOptions options, ControlEnd::Callbacks callbacks);
+std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
+                                                ControlOptions options, ControlEnd::Callbacks callbacks);
+std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
+                                                ControlOptions options, ControlEnd::Callbacks callbacks);
 
 // Whether a host is this machine by its name alone: localhost, 127.x.x.x or ::1.
 bool is_loopback_name(const std::string& host);

@@ -20,7 +20,7 @@ void read_seconds(const EnvironmentLookup& lookup, const char* name, double& sec
   if (parsed.ec != std::errc{} || parsed.ptr != end ||
       !(seconds >= shortest_seconds && seconds <= longest_seconds)) {
     throw config_error(
-        "the environment variable {}='{}' is no number of seconds from {:g} to {:g}; set it right on all "
+        "the environment variable {}='{}' is not a number of seconds from {:g} to {:g}; set it right on all "
         "ranks, or leave it out.",
         name, printable(*text), shortest_seconds, longest_seconds);
   }

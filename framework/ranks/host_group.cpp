@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <utility>
 
 #include "framework/core/error.h"
 

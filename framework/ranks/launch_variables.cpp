@@ -146,7 +146,7 @@ std::optional<int> LaunchVariables::number(const std::string& name, int least, i
   const auto parsed = std::from_chars(value->data(), end, result);
   if (parsed.ec != std::errc{} || parsed.ptr != end || result < least || result > most) {
     throw config_error(
-        "the environment variable {}='{}' is no whole number from "
+        "the environment variable {}='{}' is not a whole number from "
         "{} to {}; start the run again with {}, or set it right.",
         name, printable(*value), least, most, launcher_);
   }

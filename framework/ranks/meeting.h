@@ -16,7 +16,7 @@
 namespace mulligan {
 
 // Rank 0's side.
-class MeetingHost {
+class MeetingServer {
  public:
   struct Callbacks {
     // A rank of the run is there; `welcome` is the answer that it waits for. A sentence where it has no
@@ -26,38 +26,39 @@ class MeetingHost {
     std::function<void(const Judgement&)> refused;
     std::function<void(const std::string&)> log;
   };
-  MeetingHost(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds, Callbacks callbacks);
+  MeetingServer(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
+                Callbacks callbacks);
 
   // A connection, from SocketLoop::listen.
   void greet(std::shared_ptr<Link> link);
 
  private:
-  struct Guest {
+  struct Newcomer {
     std::shared_ptr<Link> link;
     Nonce nonce{};
   };
   void judge(Link* link, const ControlMessage& answer);
   void drop(Link* link, const std::string& reason);
-  std::list<Guest>::iterator find(const Link* link);
+  std::list<Newcomer>::iterator find(const Link* link);
 
   SocketLoop& loop_;
   RunIdentity run_;
   RankName own_;
   double handshake_seconds_;
   Callbacks callbacks_;
-  std::list<Guest> guests_;  // that have not proved anything yet
+  std::list<Newcomer> newcomers_;  // that have not proved anything yet
   bool other_run_logged_ = false;
 };
 
 // Another rank's side.
-class MeetingGuest {
+class MeetingClient {
  public:
   struct Callbacks {
     std::function<void(std::shared_ptr<Link>, const RankName& host)> welcomed;  // once
     std::function<void(const std::string& sentence)> refused;  // by a rank 0 of this run; may come often
   };
-  MeetingGuest(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
-               Callbacks callbacks);
+  MeetingClient(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
+                Callbacks callbacks);
 
   void try_ports(const std::string& host, const std::vector<std::uint16_t>& ports);
   void stop();

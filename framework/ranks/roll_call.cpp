@@ -82,7 +82,7 @@ std::string roll_call_bytes(const RollCallEntry& entry) {
 RollCallEntry parse_roll_call_entry(std::string_view bytes) {
   const auto message = from_wire<EntryMessage>(bytes);
   RollCallEntry entry{message.host, message.process, {}};
-  if (message.texts.size() % 3 != 0) throw run_error("an answer to the roll call is no list of facts.");
+  if (message.texts.size() % 3 != 0) throw run_error("an answer to the roll call is not a list of facts.");
   for (std::size_t i = 0; i < message.texts.size(); i += 3) {
     const std::string& rule = message.texts[i + 2];
     if (rule != "0" && rule != "1" && rule != "2") {

@@ -14,8 +14,11 @@ struct TransferExtent {
 };
 
 // Throws std::logic_error where the transfer cannot work with `world_size` ranks, or could not with more than
-// one: a sum of a dtype that is not summed, tensors of two dtypes or without room, a root that is no rank, an
+// one: a sum of a dtype that is not summed, tensors of two dtypes or without room, a root that is not a rank, an
 // all_to_all in place.
 TransferExtent transfer_extent(const TensorStore& store, const Transfer& transfer, int rank, int world_size);
+
+// "all_reduce"; "no collective" for what is none.
+const char* collective_name(Collective kind);
 
 }  // namespace mulligan

@@ -5,7 +5,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/own_file.h"
 #include "framework/core/parse_json.h"
 
 namespace mulligan {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "framework/core/error.h"
-#include "framework/core/own_file.h"
+#include "framework/core/file.h"
 #include "framework/core/sha256.h"
 #include "framework/report/attention_record.h"
 #include "framework/report/json_lines.h"

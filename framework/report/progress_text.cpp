@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "framework/report/progress.h"
 
 namespace mulligan {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/own_file.h"
+#include "framework/core/file.h"
 #include "framework/core/printable.h"
 
 namespace mulligan {

@@ -1,31 +1,20 @@
 #include "framework/report/tensorboard.h"
 
 #include <fmt/format.h>
-#include <array>
+
 #include <bit>
+#include <boost/crc.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <system_error>
 
 #include "framework/core/error.h"
-#include "framework/core/own_file.h"
+#include "framework/core/file.h"
 #include "framework/report/metrics_reader.h"
 
 namespace mulligan {
 namespace {
-
-constexpr std::uint32_t polynomial = 0x82f63b78;  // Castagnoli's, its bits reversed
-
-constexpr std::array<std::uint32_t, 256> crc_table = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? (crc >> 1) ^ polynomial : crc >> 1;
-    table[byte] = crc;
-  }
-  return table;
-}();
 
 template <typename Unsigned>
 std::string little_endian(Unsigned value) {
@@ -66,9 +55,9 @@ std::string summary_value(const Scalar& scalar) {
 }  // namespace
 
 std::uint32_t crc32c(std::string_view data) {
-  std::uint32_t crc = 0xffffffff;
-  for (const char c : data) crc = crc_table[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
-  return ~crc;
+  boost::crc_optimal<32, 0x1edc6f41, 0xffffffff, 0xffffffff, true, true> crc;
+  crc.process_bytes(data.data(), data.size());
+  return crc.checksum();
 }
 
 std::uint32_t masked_crc32c(std::string_view data) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 
 namespace mulligan {
 namespace {

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <utility>
 
-#include "framework/ranks/collective_name.h"
 #include "framework/ranks/control_channel.h"
 #include "framework/ranks/roll_call.h"
+#include "framework/ranks/transfer_checks.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {

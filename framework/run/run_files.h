@@ -1,13 +1,11 @@
 // The run directory: what may stand there before a run, its locks, what its files say of it.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "framework/config/resolved_settings.h"
 #include "framework/config/run_config.h"
 #include "framework/core/directory_lock.h"
 #include "framework/data/data_identity.h"

@@ -267,7 +267,7 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
   }
   if (limits.artifact_bytes > 0 && made + scored > 0 && ledger.bytes("code_source") == 0) {
     reasons.emplace_back(
-        "the code beside the artifact was not counted (name the source tree with mulligan quantize "
+        "the code next to the artifact was not counted (name the source tree with mulligan quantize "
         "--source)");
   }
   if (ledger.changed()) reasons.emplace_back("ledger.json was changed by hand");

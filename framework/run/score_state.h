@@ -1,7 +1,6 @@
 // ScoreState: what an unfinished evaluation or test-time training has on disk, so that --resume continues it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>

@@ -8,6 +8,7 @@
 #include "framework/config/run_config.h"
 #include "framework/data/loader.h"
 #include "framework/data/shared_text.h"
+#include "framework/data/text_overlap.h"
 #include "framework/eval/evaluate.h"
 
 namespace mulligan {
@@ -32,5 +33,12 @@ TrainingData unchecked_training_data(const RunConfig& config);
 
 // How a rank of `world_size` reads rows of one micro-batch, in the first phase.
 LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, int rank, int world_size);
+
+class RunLog;
+
+// Measures the overlap of the shards with the validation text and says it in `log`, as a warning where it is
+// beyond the limits. Throws data_error for such an overlap under strict rules.
+TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
+                                    const ValidationSet& validation, RunLog& log);
 
 }  // namespace mulligan

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -175,8 +174,7 @@ void GradientExchange::prepare() {
       store_, {{Collective::all_reduce, step_tensor::slice_squares, step_tensor::slice_squares, optimizers}});
 }
 
-// The slices of all ranks, each in its place of tensor `whole`, to all of them: as equal shares, or each for
-// itself.
+// The slices of all ranks, each in its place of tensor `whole`, to all: as equal shares, or one by one.
 std::vector<Transfer> GradientExchange::gathers_of(const PlannedParameter& parameter,
                                                    const std::string& slice, const std::string& whole) const {
   const std::int64_t share = parameter.updated_type(world_size_).elements();

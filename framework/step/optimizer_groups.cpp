@@ -141,8 +141,7 @@ bool OptimizerGroups::keeps_other_states_apart(const OptimizerGroup& group) cons
   return calls_of(group, several).size() > 1 && states(1) != states(several);
 }
 
-// The parameters of each call of a group's optimiser: of those that can be gathered after it one, then the
-// others.
+// The parameters of each call of a group's optimiser: each that is gathered by itself, then the rest.
 std::vector<std::vector<std::size_t>> OptimizerGroups::calls_of(const OptimizerGroup& group,
                                                                 int world_size) const {
   std::vector<std::vector<std::size_t>> calls;
@@ -208,7 +207,7 @@ void OptimizerGroups::note_cut_states(const Graph& graph, int world_size) {
   const std::map<std::string, TensorType> whole = external_types(alone), here = external_types(graph);
   for (const OptimizerGroup& group : groups_) {
     for (const std::string& state : group.states) {
-      const auto cut = here.find(state);  // parts of a joined unit are no externals, and whole
+      const auto cut = here.find(state);  // parts of a joined unit are not externals, and whole
       if (cut == here.end()) continue;
       const auto one = whole.find(state);
       if (one != whole.end() && one->second == cut->second) continue;
@@ -217,7 +216,7 @@ void OptimizerGroups::note_cut_states(const Graph& graph, int world_size) {
       if (one == whole.end() || slice != cut->second) {
         throw config_error(
             "[optimizer.{}]: its state '{}' is {} on one of {} ranks and {} "
-            "on one rank alone, which is no slice along the first dimension; "
+            "on one rank alone, which is not a slice along the first dimension; "
             "set communication = \"replicated\" in the rows of its parameters.",
             group.name, state, cut->second.text(), world_size,
             one == whole.end() ? "missing" : one->second.text());

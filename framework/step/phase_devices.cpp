@@ -72,7 +72,7 @@ std::optional<Handover> PhaseDevices::enter(std::size_t phase, const Batch& prob
 void PhaseDevices::require_arrival(const StateDigest& left, const StateDigest& arrived) {
   if (arrived.sha256 == left.sha256) return;
   const std::vector<StateTensor> tensors = engine().whole_state();
-  std::string which = "what is counted beside the tensors";
+  std::string which = "a counter outside of the tensors";
   std::size_t others = 0;
   for (std::size_t i = tensors.size(); i-- > 0;) {
     if (arrived.tensors[i] == left.tensors[i]) continue;

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "framework/config/run_config.h"
-#include "framework/plugin/schedule.h"
 
 namespace mulligan {
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "framework/core/sha256.h"
@@ -116,7 +115,7 @@ void StateExchange::in_stretches(const CutState& cut, Pass&& pass) const {
   }
 }
 
-// Where a stretch of a rank's slice lies in the whole: from there, so many bytes that are no padding.
+// Where a stretch of a rank's slice lies in the whole: from there, so many bytes that are not padding.
 static std::pair<std::int64_t, std::size_t> place(std::int64_t slice, std::int64_t whole, int rank,
                                                   std::int64_t begin, std::int64_t bytes) {
   const std::int64_t start = rank * slice + begin;

@@ -1,7 +1,5 @@
 #include "framework/train/checkpoint_keeper.h"
 
-#include "framework/core/error.h"
-
 namespace mulligan {
 
 bool CheckpointKeeper::due(std::int64_t steps, double seconds) {

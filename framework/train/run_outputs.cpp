@@ -60,7 +60,7 @@ void RunOutputs::begin(const ResumePoint& resume, const std::string& resolved_co
   if (!metrics_->gap().empty()) log_.print("warning: {}", metrics_->gap());
 }
 
-void RunOutputs::begin_beside(int rank, bool goes_on) {
+void RunOutputs::begin_on_rank(int rank, bool goes_on) {
   std::error_code refused;  // which opening the log then says
   std::filesystem::create_directories(files_.ranks(), refused);
   log_.open_file(files_.ranks() / fmt::format("{:04}.log", rank), goes_on);

@@ -32,7 +32,7 @@ class RunOutputs {
   // The first rank, when nothing can be refused any more: an earlier run is set aside, or this one's files go on.
   void begin(const ResumePoint& resume, const std::string& resolved_config);
   // Another rank, after that: it has a log of its own and keeps no metrics.
-  void begin_beside(int rank, bool goes_on);
+  void begin_on_rank(int rank, bool goes_on);
   // This run has saved something: from now on it is the one to keep.
   void keep();
   // The end of a run that failed: what it was to replace is put back, unless it has saved something.

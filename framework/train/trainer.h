@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "framework/core/error.h"
-#include "framework/run/data_overlap.h"
 #include "framework/run/run_ranks.h"
 #include "framework/train/checkpoint_keeper.h"
 #include "framework/train/phase_follower.h"

@@ -186,7 +186,7 @@ void Trainer::begin_files(const ResumePoint& resume) {
     tell_start(resume);
   }
   ranks_.group().barrier();  // an earlier run has been set aside
-  if (!ranks_.first()) outputs_.begin_beside(ranks_.group().rank(), resume.in_place);
+  if (!ranks_.first()) outputs_.begin_on_rank(ranks_.group().rank(), resume.in_place);
 }
 
 void Trainer::record_memory() {
@@ -211,7 +211,7 @@ void Trainer::tell_start(const ResumePoint& resume) {
     outputs_.metrics().attempt({trained_.steps, start.ranks, start.nodes, start.launcher, start.restarts});
   }
   if (start.restarts > 0) {
-    outputs_.log().print("warning: the run was restarted {} time{} after a failure, so it is no record",
+    outputs_.log().print("warning: the run was restarted {} time{} after a failure, so it is not a record",
                          start.restarts, start.restarts == 1 ? "" : "s");
   }
   if (resume.checkpoint) outputs_.metrics().resume(trained_.steps, resume.checkpoint->path.string());

@@ -1,7 +1,6 @@
 #include "framework/train/training_rows.h"
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/train/resume.h"
 
 namespace mulligan {
@@ -33,8 +32,8 @@ void TrainingRows::require_unwritten() const {
   for (std::size_t i = 0; i < data_.shards.size(); ++i) {
     if (opened[i] == data_.stamps[i] && InputFile(data_.shards[i]).stamp() == data_.stamps[i]) continue;
     throw run_error(
-        "the training shard '{}' was written to or replaced while the run was reading it, so nothing says what it "
-        "has learned from; under ledger.rules = \"strict\" the run is refused as a record.",
+        "the training shard '{}' was written to or replaced while the run was reading it, so nothing says "
+        "what it has learned from; under ledger.rules = \"strict\" the run is refused as a record.",
         data_.shards[i].string());
   }
 }

@@ -1,5 +1,4 @@
-// BlindChecker: a second process of this program that scores sampled turns again, without having seen what
-// follows.
+// BlindChecker: a second process of this program that scores sampled turns again without the later tokens.
 //
 // It has the configuration, the plugins, the weights and adapters as they are before a turn, and of the turn's
 // windows the tokens before a cut: behind it are others. It never had the real ones, reads no validation
@@ -13,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>

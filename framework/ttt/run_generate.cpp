@@ -1,13 +1,12 @@
 #include "framework/ttt/run_generate.h"
 
-#include <chrono>
 #include <memory>
 #include <optional>
 
 #include "framework/adapters/adapter_taps.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"

@@ -2,12 +2,11 @@
 // base model.
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <numbers>
 #include <stdexcept>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {

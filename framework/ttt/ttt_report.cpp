@@ -58,7 +58,7 @@ TttMessage read_ttt_message(const std::string& text) {
     }
     return message;
   } catch (const std::exception& error) {
-    throw run_error("another rank of test-time training sent what is no message ({}).", error.what());
+    throw run_error("another rank of test-time training sent what is not a message ({}).", error.what());
   }
 }
 

@@ -1,13 +1,12 @@
 #include "framework/ttt/ttt_scorer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
 #include <span>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/ttt/causality.h"
 
 namespace mulligan {
@@ -123,7 +122,7 @@ TttReport TttScorer::run(const TttStanding* from) {
 }
 
 // This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next
-// meeting says so.
+// meeting reports it.
 void TttScorer::score_stretch(std::size_t stretch) {
   const std::int64_t begin = lanes_.stretches[stretch].first, end = lanes_.stretches[stretch].end;
   const auto lane_of = [&](std::int64_t queue) { return lanes_.lanes[static_cast<std::size_t>(queue)]; };

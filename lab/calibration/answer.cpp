@@ -15,7 +15,6 @@
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
-#include "framework/run/weights.h"
 
 namespace mulligan::calibration {
 namespace {

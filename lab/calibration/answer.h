@@ -1,10 +1,9 @@
 // Answers of a model: its next tokens on a validation set, its choices on questions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,9 +13,20 @@
 #include "framework/run/loaded_model.h"
 #include "framework/run/weight_origin.h"
 #include "lab/calibration/items.h"
-#include "lab/calibration/questions.h"
 
 namespace mulligan::calibration {
+
+struct Question {
+  std::string id, subject;  // id: the line's number where it has none; subject: "" where it has none
+  std::string text;
+  std::vector<std::string> choices;  // two or more
+  std::size_t answer = 0;            // index of the right one
+};
+
+// One object per line: "question", "choices" (a list of texts), "answer" (index from 0, or a letter from
+// "A"), and if they are there "subject" and "id" (text or whole number). Other fields and empty lines are
+// left alone. Throws data_error naming file and line; also for no question, and for one id twice.
+std::vector<Question> read_questions(const std::filesystem::path& path);
 
 struct AnswerOptions : ConsoleOptions {
   std::int64_t tokens = std::int64_t{1} << 20;  // of the validation set, from its front; 0: none

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace mulligan::calibration {
@@ -72,8 +71,7 @@ struct Consistency {
 // other shapes.
 Consistency consistency_of(std::span<const std::vector<int>> answers);
 
-// What makes an item suspicious: the runs agree, they are sure, and their domain is known to be badly
-// calibrated.
+// An item is suspicious where runs agree and are sure, and their domain is known to be badly calibrated.
 struct RiskLimits {
   double consistency = 0.8, confidence = 0.8, domain_ece = 0.10;
 };

@@ -1,4 +1,4 @@
-#include "lab/calibration/calibration_text.h"
+#include "lab/calibration/compare_items.h"
 
 #include <fmt/format.h>
 

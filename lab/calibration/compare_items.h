@@ -37,4 +37,10 @@ std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>
 std::string comparison_text(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
 std::string comparison_json(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
 
+// For each set its figures and bins, then its subjects with their counts.
+std::string calibration_text(const std::vector<ItemSet>& sets, int bins = default_bins);
+// `weights`: what answered.
+std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights,
+                             int bins = default_bins);
+
 }  // namespace mulligan::calibration

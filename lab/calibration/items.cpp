@@ -82,7 +82,7 @@ std::vector<ItemSet> read_items(const std::filesystem::path& path) {
       if (found == sets.end()) found = sets.insert(found, {name, object.at("kind") == "questions", {}});
       found->items.push_back(item_of(object));
     } catch (const std::exception& error) {
-      throw data_error("'{}' line {} is no item as mulligan probe calibration --items writes them: {}.",
+      throw data_error("'{}' line {} is not an item as mulligan probe calibration --items writes them: {}.",
                        path.string(), number, error.what());
     }
   }

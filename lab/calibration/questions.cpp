@@ -1,4 +1,4 @@
-#include "lab/calibration/questions.h"
+#include "lab/calibration/answer.h"
 
 #include <fmt/format.h>
 

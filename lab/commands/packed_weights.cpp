@@ -2,7 +2,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/safetensors.h"
-#include "framework/run/weights.h"
 #include "lab/task_vectors/device_unpack.h"
 #include "lab/task_vectors/task_vectors_file.h"
 
@@ -33,14 +32,6 @@ Model open_base(const TaskVectors& vectors, const fs::path& file) {
   return open_model(vectors.base_path);
 }
 
-std::string configuration_for(const PackedName& name, const RunOptions& options) {
-  if (!options.config.empty()) return options.config;
-  const fs::path beside = name.file.parent_path() / "config.toml";
-  if (fs::exists(beside)) return beside.string();
-  throw config_error("there is no config.toml beside '{}'; name the configuration with --config.",
-                     name.file.string());
-}
-
 }  // namespace
 
 std::optional<PackedName> packed_name(const std::string& name) {
@@ -61,7 +52,8 @@ WeightSource from_task_vectors(const PackedName& name, const RunOptions& options
   packed->task = name.task.empty() ? 0 : packed->vectors.index_of(name.task);
   packed->base = open_base(packed->vectors, name.file);
   require_base(packed->vectors, name.file.string(), packed->base);
-  LoadedConfig loaded = load_config(configuration_for(name, options), options.overrides);
+  LoadedConfig loaded =
+      load_config(configuration_of(options, name.file.parent_path(), name.file.string()), options.overrides);
   const std::string source = name.file.string();
   const auto load = [packed, source](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_task(packed->vectors, source, packed->base, packed->task, store, layouts);

@@ -11,7 +11,6 @@
 #include "framework/data/loader.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/run/training_data.h"
-#include "framework/run/weights.h"
 #include "lab/attention/attention_look.h"
 #include "lab/attention/attention_problem.h"
 #include "lab/commands/lab_commands.h"
@@ -41,8 +40,8 @@ doctor::Weights weights_of_source(Backend& backend, const WeightSource& source) 
 std::string look_text(const AttentionRecord& record) {
   std::string text = fmt::format("{} rows of each layer\n\n", record.rows);
   text +=
-      "| slot | largest logit | rows with repeated maxima | mean error, ulp | its standard error | delta's error "
-      "| of |\n|---|---|---|---|---|---|---|\n";
+      "| slot | largest logit | rows with repeated maxima | mean error, ulp | its standard error | delta's "
+      "error | of |\n|---|---|---|---|---|---|---|\n";
   for (const AttentionLayerRecord& layer : record.layers) {
     text += fmt::format("| {} | {:.2f} | {:.4f} | {:+.4f} | {:.4f} |", layer.slot, layer.largest_logit,
                         layer.repeated_rows, layer.error_ulp, layer.error_standard_error_ulp);
@@ -97,11 +96,7 @@ void add_probe_attention(CLI::App& probe) {
   CLI::App* of_model = probe.add_subcommand(
       "attention",
       "Holds a model's attention on a row of its training data against the exact one, layer by layer");
-  of_model->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
-      ->required()
-      ->type_name("PATH");
-  of_model->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_weights(*of_model, arguments->path);
   of_model->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*of_model);
   of_model->callback([arguments] { look(*arguments); });

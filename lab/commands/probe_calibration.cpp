@@ -10,7 +10,6 @@
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
 #include "lab/calibration/answer.h"
-#include "lab/calibration/calibration_text.h"
 #include "lab/calibration/compare_items.h"
 #include "lab/commands/lab_commands.h"
 #include "launch/commands/run_options.h"
@@ -38,7 +37,7 @@ struct CompareArguments {
   std::string json;
 };
 
-void calibrate(CalibrateArguments arguments) {
+void run(CalibrateArguments arguments) {
   require_one_process("probe calibration");
   if (arguments.answers.tokens == 0 && arguments.questions.empty())
     throw config_error(
@@ -93,11 +92,7 @@ void add_probe_calibration(CLI::App& probe) {
       "calibration",
       "How far a model's confidence can be trusted: of next tokens and of multiple-choice questions");
   auto arguments = std::make_shared<CalibrateArguments>();
-  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
-      ->required()
-      ->type_name("PATH");
-  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_weights(*command, arguments->path);
   command
       ->add_option("--tokens", arguments->answers.tokens,
                    "Validation tokens to predict, from the front; 0: none")
@@ -119,7 +114,7 @@ void add_probe_calibration(CLI::App& probe) {
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->answers);
-  command->callback([arguments] { calibrate(*arguments); });
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace mulligan

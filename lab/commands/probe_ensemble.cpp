@@ -8,7 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
 #include "lab/commands/lab_commands.h"
-#include "lab/ensemble/ensemble_text.h"
+#include "lab/ensemble/score_ensemble.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
@@ -48,11 +48,7 @@ void add_probe_ensemble(CLI::App& probe) {
   CLI::App* command = probe.add_subcommand(
       "ensemble", "Scores several models made of one by rounding its weights, their probabilities averaged");
   auto arguments = std::make_shared<EnsembleArguments>();
-  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
-      ->required()
-      ->type_name("PATH");
-  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_weights(*command, arguments->path);
   command->add_option("--tokens", arguments->score.tokens, "Validation tokens to score, from the front")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();

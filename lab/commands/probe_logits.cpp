@@ -11,7 +11,7 @@
 #include "framework/core/printable.h"
 #include "framework/core/stop_request.h"
 #include "lab/commands/lab_commands.h"
-#include "lab/probe/probe_text.h"
+#include "lab/probe/difference.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/weight_source.h"
@@ -87,8 +87,7 @@ void add_probe_logits(CLI::App& probe) {
           "mean and standard deviation is printed")
       ->required()
       ->type_name("PATH");
-  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_config(*command);
   command
       ->add_option(
           "--precisions", arguments->precisions,

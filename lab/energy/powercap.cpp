@@ -2,7 +2,6 @@
 // boot, back to 0 after max_energy_range_uj (minutes to hours).
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -24,7 +23,7 @@ std::uint64_t number_of(const fs::path& file) {
   std::uint64_t value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size())
-    throw run_error("'{}' holds '{}', which is no number of microjoules.", file.string(), text);
+    throw run_error("'{}' holds '{}', which is not a number of microjoules.", file.string(), text);
   return value;
 }
 

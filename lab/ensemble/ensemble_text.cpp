@@ -1,4 +1,4 @@
-#include "lab/ensemble/ensemble_text.h"
+#include "lab/ensemble/score_ensemble.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "framework/core/statistic.h"
 
 namespace mulligan::ensemble {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "framework/config/ensemble_config.h"
@@ -87,8 +86,7 @@ class ProbabilityAverage {
   ProbabilityAverage(std::size_t tokens, std::size_t vocabulary, std::size_t members);
 
   // Adds what `member` makes of `token` (both from 0, each pair once): the softmax of its logits [vocabulary],
-  // in fp64. Different tokens may be added at once. Throws std::invalid_argument for logits that are not
-  // finite.
+  // in fp64. Threads may add different tokens. Throws std::invalid_argument for logits that are not finite.
   void add(std::size_t member, std::size_t token, std::span<const float> logits, std::size_t answer);
 
   // Adds the first `tokens` tokens, which all members have scored, to `sums`, and forgets them all.

@@ -1,23 +1,20 @@
 #include "lab/ensemble/score_ensemble.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <numbers>
-#include <optional>
 #include <stdexcept>
 
 #include "framework/core/error.h"
-#include "framework/core/grouped.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/core/parallel.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/printable.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
-#include "framework/run/weights.h"
 #include "lab/ensemble/members.h"
 
 namespace mulligan::ensemble {
@@ -26,8 +23,7 @@ namespace {
 // The passes of one model over a stretch of tokens, with its logits.
 class Scorer {
  public:
-  // `token`: index of a scored token within the stretch; its logits; its right answer. Called from several
-  // threads.
+  // `token`: index of a scored token in the stretch; its logits; its right answer. Called by many threads.
   using TokenListener =
       std::function<void(std::size_t token, std::span<const float> logits, std::size_t answer)>;
 

@@ -48,4 +48,11 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
 // Throws config_error as score_ensemble does under strict rules.
 void require_counted(const RunConfig& config, const MemberBytes& stored);
 
+// The model, the reference, the members' mean with its standard deviation and the ensemble: nats per token,
+// bits per byte, accuracy, ECE and stored bytes; then ambiguity, disagreement and memory.
+std::string ensemble_text(const EnsembleScore& score);
+
+// `weights`: what the members were made of. No member is called val_bpb.
+std::string ensemble_json(const EnsembleScore& score, const std::string& weights);
+
 }  // namespace mulligan::ensemble

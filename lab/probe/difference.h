@@ -19,7 +19,7 @@ struct LogitDifference {
 };
 
 // Both [rows, vocabulary]; of equal logits the lower token counts as the largest. A logit that is not finite on
-// one side alone is an infinite difference. Throws std::logic_error where the sizes differ or are no whole rows.
+// one side alone is an infinite difference. Throws std::logic_error where the sizes differ or are not whole rows.
 LogitDifference compare_logits(std::span<const float> reference, std::span<const float> other,
                                std::int64_t vocabulary);
 
@@ -49,5 +49,15 @@ struct Comparison {
 // the same precision without one, at the first batch size; else with that of the first precision. In the order
 // of the measurements, of which the first has no setting and each precision one without.
 std::vector<Comparison> comparisons(const std::vector<Measurement>& measurements);
+
+// A row for each comparison (difference.h), and one for each precision with the bytes of its weights, and with
+// its score where it was asked for. Ends with a newline.
+std::string probe_text(const std::vector<Measurement>& measurements, const ProbeOptions& options);
+// The same of several runs, each with the same measurements: a Markdown table with mean, standard deviation and
+// n. Flips count per thousand tokens, a text that does not diverge with its length.
+std::string probe_markdown(const std::vector<std::vector<Measurement>>& runs, const ProbeOptions& options);
+// Of one run, named `weights`.
+std::string probe_json(const std::vector<Measurement>& measurements, const ProbeOptions& options,
+                       const std::string& weights);
 
 }  // namespace mulligan::probe

@@ -4,14 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <set>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/core/stop_request.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
@@ -89,8 +88,8 @@ class BatchPrograms {
   SharedArena arena_;
 };
 
-// Which of `all` sequences are a batch that begins, or ends, with number `at`.
-std::size_t beside(std::size_t at, std::size_t offset, std::size_t all) {
+// Number of the sequence `offset` places after `at` in a batch, round the end of `all`.
+std::size_t in_batch(std::size_t at, std::size_t offset, std::size_t all) {
   return (at + offset) % all;
 }
 
@@ -99,7 +98,7 @@ void measure_logits(BatchPrograms& programs, const std::vector<Sequence>& sequen
   const auto batch = static_cast<std::size_t>(result.batch);
   for (std::size_t s = 0; s < static_cast<std::size_t>(options.sequences); ++s) {
     std::vector<std::span<const std::int32_t>> texts;
-    for (std::size_t i = 1; i < batch; ++i) texts.emplace_back(sequences[beside(s, i, sequences.size())]);
+    for (std::size_t i = 1; i < batch; ++i) texts.emplace_back(sequences[in_batch(s, i, sequences.size())]);
     texts.emplace_back(sequences[s]);
     for (auto& text : texts) text = text.first(static_cast<std::size_t>(options.length));
     const std::span<const float> logits = programs.whole(texts);
@@ -117,7 +116,7 @@ void measure_continuations(BatchPrograms& programs, const std::vector<Sequence>&
   for (std::size_t s = 0; s < wanted; s += batch) {
     std::vector<Sequence> texts;
     for (std::size_t i = 0; i < batch; ++i) {
-      const Sequence& from = sequences[beside(s, i, sequences.size())];
+      const Sequence& from = sequences[in_batch(s, i, sequences.size())];
       texts.emplace_back(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(prompt));
     }
     for (std::int64_t step = 0; step < options.tokens; ++step) {

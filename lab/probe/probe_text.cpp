@@ -1,13 +1,12 @@
-#include "lab/probe/probe_text.h"
+#include "lab/probe/difference.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "framework/core/statistic.h"
-#include "lab/probe/difference.h"
 
 namespace mulligan::probe {
 namespace {
@@ -72,10 +71,8 @@ ordered_json json_of(const Comparison& comparison) {
 std::string probe_text(const std::vector<Measurement>& measurements, const ProbeOptions& options) {
   std::string text = fmt::format(
       "logits of {} sequences of {} tokens, {} greedy tokens each; |d|/rms: the largest difference of a "
-      "logit "
-      "over the\nrms of the reference's; flips: tokens whose most probable successor changed; diverged: "
-      "first "
-      "place where texts differ\n\n{:<15} {:<32} {:>10} {:>8} {:>16}\n",
+      "logit over the\nrms of the reference's; flips: tokens whose most probable successor changed; "
+      "diverged: first place where texts differ\n\n{:<15} {:<32} {:>10} {:>8} {:>16}\n",
       options.sequences, options.length, options.tokens, "precision", "compared", "|d|/rms", "flips",
       "diverged");
   for (const Comparison& one : comparisons(measurements)) {

@@ -1,7 +1,6 @@
 #include "lab/task_vectors/device_unpack.h"
 
 #include <algorithm>
-#include <array>
 
 #include "framework/core/error.h"
 #include "framework/graph/program.h"

@@ -85,8 +85,8 @@ void require_same_parameters(const Model& base, const Model& model) {
   const auto other = std::ranges::mismatch(base.parameters, model.parameters);
   const bool in_base = other.in1 != base.parameters.end(), in_model = other.in2 != model.parameters.end();
   if (!in_base && !in_model) return;
-  throw data_error("'{}' is no fine-tuned form of the base '{}': where that has {}, it has {}.", model.source,
-                   base.source, in_base ? describe(*other.in1) : "nothing more",
+  throw data_error("'{}' is not a fine-tuned form of the base '{}': where that has {}, it has {}.",
+                   model.source, base.source, in_base ? describe(*other.in1) : "nothing more",
                    in_model ? describe(*other.in2) : "nothing more");
 }
 

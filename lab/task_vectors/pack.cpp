@@ -24,7 +24,7 @@ void check(const std::vector<Model>& models, const PackOptions& options) {
   if (models.empty()) throw config_error("task vectors are made of one fine-tuned model or more; name one.");
   std::set<std::string> names;
   for (const Model& model : models) {
-    if (!is_utf8(model.name)) throw config_error("'{}' is no name in UTF-8; use NAME=PATH.", model.source);
+    if (!is_utf8(model.name)) throw config_error("'{}' is not a name in UTF-8; use NAME=PATH.", model.source);
     if (model.name.empty() || !names.insert(model.name).second) {
       throw config_error("two of the models are named '{}'; name them otherwise with NAME=PATH.", model.name);
     }
@@ -77,7 +77,7 @@ void pack_parameter(const Model& base, const std::vector<Model>& models, std::si
     const double error = largest_error(weights, tuned[task]);
     if (!std::isfinite(error)) {
       throw data_error(
-          "'{}' and its base lie so far apart in '{}' that what is unpacked would not be finite; they are no "
+          "'{}' and its base lie so far apart in '{}' that what is unpacked would not be finite; they are not "
           "models of one kind.",
           models[task].source, base.parameters[index].name);
     }
@@ -89,7 +89,7 @@ void pack_parameter(const Model& base, const std::vector<Model>& models, std::si
 
 TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options) {
   check(models, options);
-  if (!is_utf8(base.source)) throw config_error("'{}' is no path in UTF-8; rename it.", base.source);
+  if (!is_utf8(base.source)) throw config_error("'{}' is not a path in UTF-8; rename it.", base.source);
   TaskVectors vectors{base.name,
                       base.sha256,
                       std::filesystem::absolute(base.source).lexically_normal().string(),

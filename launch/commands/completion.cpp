@@ -8,8 +8,6 @@
 #include "launch/command_line.h"
 #include "launch/command_outline.h"
 #include "launch/commands/commands.h"
-#include "launch/manual_page.h"
-#include "launch/shell_completion.h"
 
 namespace mulligan {
 

@@ -50,11 +50,7 @@ void run(const EvalArguments& arguments, RunRanks& ranks) {
 void add_eval_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "Scores weights on the validation shards in bits per byte");
   auto arguments = std::make_shared<EvalArguments>();
-  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
-      ->required()
-      ->type_name("PATH");
-  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_weights(*command, arguments->path);
   command->add_flag(
       "--resume", arguments->resume,
       "Continue an evaluation that was stopped or killed; from the beginning where nothing was saved");

@@ -122,8 +122,7 @@ void add_generate_command(CLI::App& app) {
       ->add_option("--document", arguments->document,
                    "Text file that the prompt continues; adapters are trained on it first, as [ttt] says")
       ->type_name("FILE");
-  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_config(*command);
   arguments->run.declare(*command);
   declare_quiet(*command, options);
   command->callback([arguments] { run(*arguments); });

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/toml_document.h"
 #include "framework/core/error.h"
 #include "framework/core/temporary_path.h"
 #include "launch/commands/commands.h"

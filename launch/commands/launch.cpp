@@ -34,7 +34,7 @@ void require_command(const std::string& first, const CLI::App& app) {
     names.push_back(command->get_name());
   if (std::ranges::find(names, first) != names.end()) return;
   const std::string nearest = nearest_name(first, names);
-  throw config_error("'{}' is no command of mulligan{}; another program is named by a path, such as ./{}.",
+  throw config_error("'{}' is not a command of mulligan{}; another program is named by a path, such as ./{}.",
                      first, nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest), first);
 }
 
@@ -81,9 +81,10 @@ void add_launch_command(CLI::App& app) {
   LaunchOptions& options = arguments->options;
   declare_nodes(*command, options);
   command
-      ->add_option("--max-restarts", options.restarts,
-                   "How often all ranks start again after one has failed; a run that did is no record under "
-                   "strict rules")
+      ->add_option(
+          "--max-restarts", options.restarts,
+          "How often all ranks start again after one has failed; a run that did is not a record under "
+          "strict rules")
       ->type_name("K")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();

@@ -31,16 +31,10 @@ fs::path folder_of(const fs::path& path) {
   return fs::is_directory(path) ? path : path.parent_path();
 }
 
-// The configuration that was named, else the one that lies in the run directory.
 std::string configuration_of(const QuantizeArguments& arguments) {
-  if (!arguments.run.config.empty()) return arguments.run.config;
-  if (fs::path(arguments.path).extension() == ".toml") return arguments.path;
-  const fs::path beside = folder_of(arguments.path) / "config.toml";
-  if (!fs::exists(beside)) {
-    throw config_error("there is no config.toml beside '{}'; name the configuration with --config.",
-                       arguments.path);
-  }
-  return beside.string();
+  const bool is_config = arguments.run.config.empty() && fs::path(arguments.path).extension() == ".toml";
+  return is_config ? arguments.path
+                   : configuration_of(arguments.run, folder_of(arguments.path), arguments.path);
 }
 
 void run(const QuantizeArguments& arguments) {
@@ -85,8 +79,7 @@ void add_quantize_command(CLI::App& app) {
                    "Run directory, weights file (.safetensors) or, with --dry-run, configuration (TOML)")
       ->required()
       ->type_name("PATH");
-  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_config(*command);
   command
       ->add_option("--output", arguments->output,
                    "Artifact; without it artifact.mulligan in the run directory")

@@ -26,6 +26,17 @@ void RunOptions::declare(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
+void RunOptions::declare_config(CLI::App& command) {
+  command.add_option("--config", config, "Configuration; without it the run's own")->type_name("FILE");
+}
+
+void RunOptions::declare_weights(CLI::App& command, std::string& path) {
+  command.add_option("path", path, "Artifact, run directory or weights file (.safetensors)")
+      ->required()
+      ->type_name("PATH");
+  declare_config(command);
+}
+
 void declare_quiet(CLI::App& command, ConsoleOptions& options) {
   command.add_flag("--quiet", options.quiet, "Print the result, warnings and errors only; no progress");
 }

@@ -25,8 +25,11 @@ struct RunOptions {
   std::vector<std::string> overrides;     // --set
   std::vector<std::string> plugin_paths;  // --plugin-path
 
-  // Declares --set and --plugin-path; the command declares its own positional for `config`.
+  // Declares --set and --plugin-path; the command declares its own positional for `config`, or one of these.
   void declare(CLI::App& command);
+  void declare_config(CLI::App& command);  // --config, for weights that bring a configuration
+  void declare_weights(CLI::App& command,
+                       std::string& path);  // that, and the argument that names the weights
   PluginHost plugin_host() const { return PluginHost(plugin_places(plugin_paths)); }
 };
 

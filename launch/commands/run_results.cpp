@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/error.h"
 #include "framework/core/printable.h"

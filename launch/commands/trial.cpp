@@ -8,7 +8,6 @@
 #include "framework/run/replaced_run.h"
 #include "framework/run/weight_origin.h"
 #include "launch/commands/refresh_report.h"
-#include "launch/commands/run_results.h"
 
 namespace mulligan {
 namespace {

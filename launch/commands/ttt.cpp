@@ -112,11 +112,7 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
 void add_ttt_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("ttt", "Scores weights with test-time training, as [ttt] says");
   auto arguments = std::make_shared<TttArguments>();
-  command->add_option("path", arguments->path, "Artifact, run directory or weights file (.safetensors)")
-      ->required()
-      ->type_name("PATH");
-  command->add_option("--config", arguments->run.config, "Configuration; without it the run's own")
-      ->type_name("FILE");
+  arguments->run.declare_weights(*command, arguments->path);
   command
       ->add_option("--output", arguments->output,
                    "Folder for ttt_result.json and the audit log; without it the run directory that PATH "

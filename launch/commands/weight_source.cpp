@@ -37,6 +37,13 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
 
 }  // namespace
 
+std::string configuration_of(const RunOptions& options, const fs::path& folder, const std::string& name) {
+  if (!options.config.empty()) return options.config;
+  const fs::path config = folder / "config.toml";
+  if (fs::exists(config)) return config.string();
+  throw config_error("there is no config.toml next to '{}'; name the configuration with --config.", name);
+}
+
 WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const fs::path path = name;
   const bool exists = fs::exists(path);
@@ -58,18 +65,11 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   if (!fs::exists(weights)) {
     throw data_error("'{}' holds no weights.safetensors, so the run has not finished; train it first.", name);
   }
-  std::string config = options.config;
-  if (config.empty()) {
-    const fs::path beside = (directory ? path : path.parent_path()) / "config.toml";
-    if (!fs::exists(beside)) {
-      throw config_error("there is no config.toml beside '{}'; name the configuration with --config.", name);
-    }
-    config = beside.string();
-  }
   const auto load = [weights](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   };
-  LoadedConfig loaded = load_config(config, options.overrides);
+  LoadedConfig loaded =
+      load_config(configuration_of(options, directory ? path : path.parent_path(), name), options.overrides);
   require_weights(weights, loaded.config.model);
   return {origin_of_weights(weights), std::move(loaded), load};
 }

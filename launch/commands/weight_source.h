@@ -2,7 +2,7 @@
 // a weights file.
 #pragma once
 
-#include <memory>
+#include <filesystem>
 #include <string>
 
 #include "framework/run/loaded_model.h"
@@ -16,6 +16,11 @@ struct WeightSource {
   LoadedConfig loaded;
   WeightLoader load;
 };
+
+// The file of --config, else the config.toml in `folder`, where the weights `name` lie. Throws config_error
+// where there is neither.
+std::string configuration_of(const RunOptions& options, const std::filesystem::path& folder,
+                             const std::string& name);
 
 // A run directory brings both weights and configuration; next to a weights file lies the configuration of its
 // run, unless --config names another; an artifact brings its own; FILE@TASK is ProgramParts::other_weights. Throws data_error or config_error.

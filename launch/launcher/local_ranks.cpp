@@ -9,7 +9,6 @@
 
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
-#include "launch/launcher/rank_process.h"
 
 namespace mulligan {
 

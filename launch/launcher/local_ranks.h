@@ -1,4 +1,4 @@
-// LocalRanks: the processes of one attempt on this node.
+// The processes of one attempt on this node.
 #pragma once
 
 #include <poll.h>
@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "launch/launcher/launch_plan.h"
@@ -13,6 +14,22 @@
 #include "launch/launcher/rank_output.h"
 
 namespace mulligan {
+
+struct RankCommand {
+  std::string program;
+  std::vector<std::string> arguments, environment;
+  std::vector<int> processors;  // to which it is bound; empty: to none
+};
+
+// Starts a process in a group of its own with the usual signals and /dev/null as its standard input, and
+// gives `output` what it writes to. It is killed when the calling thread ends. With `terminals` a stream that
+// is a terminal here is one there, too. Throws run_error when the system refuses, config_error when there is
+// no such program.
+pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool terminals,
+                 RankOutput& output);
+
+// A terminal of a rank gets the size of this process's. `descriptor`: its side of it.
+void copy_terminal_size(int descriptor);
 
 // So long after a rank's failure the others may see it for themselves and report it.
 inline constexpr std::chrono::seconds kOwnVerdict{2};

@@ -213,7 +213,7 @@ AttemptEnd parse_attempt_end(const std::string& text) {
                            rank.at("host"), rank.at("log"), rank.at("words")});
     }
   } catch (const nlohmann::json::exception& error) {
-    throw data_error("the launcher of another node sent what is no end of an attempt: {}.", error.what());
+    throw data_error("the launcher of another node sent what is not an end of an attempt: {}.", error.what());
   }
   return end;
 }

@@ -9,7 +9,7 @@
 #include <climits>
 #include <cstring>
 
-#include "framework/core/own_file.h"
+#include "framework/core/file.h"
 
 namespace mulligan {
 

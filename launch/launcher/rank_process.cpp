@@ -1,4 +1,4 @@
-#include "launch/launcher/rank_process.h"
+#include "launch/launcher/local_ranks.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -10,8 +10,6 @@
 #     CUDA_SOURCES does that, too.
 #   mulligan_check_exports(TARGET NAME)
 #     After each link: the library exports mlg_plugin and the marker of this SDK's ABI for NAME, and nothing else.
-#   mulligan_add_plugin(NAME ...)
-#     mulligan_plugin with the target NAME.
 #
 # Set before, where wanted: MULLIGAN_PLUGIN_DIRECTORY (where the libraries go), MULLIGAN_PLUGIN_DEPENDS (targets with the
 # project's own flags that every plugin links), MULLIGAN_CPU_ARCH (native, x86-64-v3, ...).
@@ -93,10 +91,6 @@ function(mulligan_plugin name)
   mulligan_check_exports(${target} ${name})
   set_property(GLOBAL APPEND PROPERTY MULLIGAN_PLUGIN_TARGETS ${target})
 endfunction()
-
-macro(mulligan_add_plugin name)
-  mulligan_plugin(${name} TARGET ${name} ${ARGN})
-endmacro()
 
 function(mulligan_cuda_sources target)
   cmake_parse_arguments(arg "" "BASE" "" ${ARGN})

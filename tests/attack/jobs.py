@@ -5,7 +5,7 @@ import tempfile
 
 from running import fault, leftovers, run
 from subject import Broken, difference, outcome, scores
-from verdict import Finding
+from verdict import Flaw
 
 TRAIN = ("train", "tiny.toml", "--set", "run.directory=attacked")
 
@@ -64,7 +64,7 @@ class Jobs:
         expected, seen = self.straight(name)[0], self.result(name, folder, ended)
         if seen != expected:
             wherein = difference(expected, seen) if isinstance(expected, dict) and isinstance(seen, dict) else str(seen)[:200]
-            raise Finding(f"{what}, with another result: {wherein}", repeat)
+            raise Flaw(f"{what}, with another result: {wherein}", repeat)
 
     def again(self, name, folder, what, repeat):
         """Repeats (train, eval, ttt: resumes) what was interrupted. It must end with the undisturbed command's result, one row for each
@@ -76,7 +76,7 @@ class Jobs:
         if second.code or fault(second):
             # A run that was complete refuses to be trained again, with a sentence; what it made is compared.
             if not (name.startswith("train") and second.code == 2 and (folder / "attacked/result.json").exists()):
-                raise Finding(f"{what}; then `{words[0]}` again: {fault(second) or second.errors}", repeat)
+                raise Flaw(f"{what}; then `{words[0]}` again: {fault(second) or second.errors}", repeat)
         self.compare(name, folder, second, f"{what}; then `{words[0]}` again", repeat)
         if left := leftovers(folder):
-            raise Finding(f"{what}; `{words[0]}` again leaves {left[:3]}", repeat)
+            raise Flaw(f"{what}; `{words[0]}` again leaves {left[:3]}", repeat)

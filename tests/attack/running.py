@@ -41,7 +41,7 @@ class Ended:
 
 
 class Running:
-    """A started command. `limits`: resource limits beside the fuses, of the size of files also for what catches its output;
+    """A started command. `limits`: resource limits in addition to the fuses, of the size of files also for what catches its output;
     `user`: runs under that user id; `stdout`, `stderr`: open files in place of that."""
 
     alive = set()  # process groups, to be ended with the attack

@@ -88,7 +88,7 @@ lr = 0.002
 beta1 = 0.0
 """
 
-# The quickstart's model; few and short steps.
+# The quickstart's model; a small number of short steps.
 QUICKSTART = ("train.budget_seconds=0", "train.steps=6", "schedule.by=step", "train.log_every=1", "train.tokens_per_step=512",
               "checkpoint.every_steps=2")
 

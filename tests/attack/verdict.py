@@ -34,7 +34,7 @@ def parse(text, count, what):
 
 class Attack:
     """Runs cases and keeps account. A case is a function of a random.Random and a scratch folder; it returns how it ended, in
-    few words, or raises Finding."""
+    few words, or raises Flaw."""
 
     def __init__(self, name, options):
         self.name, self.options = name, options
@@ -57,7 +57,7 @@ class Attack:
                 folder = pathlib.Path(folder)
                 try:
                     self.counts[case(self.draw(number), folder, number)] += 1
-                except Finding as finding:
+                except Flaw as finding:
                     self.counts["FINDING"] += 1
                     self.findings.append((number, finding, self.kept(number, folder)))
                     print(f"case {number}: {finding}", file=sys.stderr, flush=True)
@@ -103,7 +103,7 @@ def stop(*_):
     raise Stopped
 
 
-class Finding(Exception):
+class Flaw(Exception):
     """Something that no user should see, with the command that showed it."""
 
     def __init__(self, sentence, command=""):

@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
-#include <mulligan/half.hpp>
 #include <random>
 
 #include "framework/artifact/artifact_file.h"

@@ -1,4 +1,4 @@
-"""Training tokens per second beside PyTorch: quickstart's size and d = 512, L = 11, T = 2048, V = 8192; fp32 and bf16.
+"""Training tokens per second against PyTorch: quickstart's size and d = 512, L = 11, T = 2048, V = 8192; fp32 and bf16.
 
   mulligan prepare TEXT --out DATA2048 --vocab-size 2048
   mulligan prepare TEXT --out DATA8192 --vocab-size 8192

@@ -1,4 +1,4 @@
-"""Tokens per second of test-time training beside PyTorch: quickstart's size and d = 512, L = 11, V = 8192; fp32 and bf16.
+"""Tokens per second of test-time training against PyTorch: quickstart's size and d = 512, L = 11, V = 8192; fp32 and bf16.
 
   mulligan train configs/quickstart.toml ...                               # RUN: any weights of this size will do
   mulligan train tests/bench/train_speed.toml --set train.steps=1 ...

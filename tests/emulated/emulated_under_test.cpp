@@ -13,7 +13,7 @@ BackendUnderTest backend_under_test(int variant) {
           false};
 }
 
-BackendUnderTest backend_beside() {
+BackendUnderTest reference_under_test() {
   return {plugin_file("cpu"), MULLIGAN_KERNEL_PLUGINS, {{"threads", "2"}}, true};
 }
 

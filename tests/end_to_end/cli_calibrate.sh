@@ -59,7 +59,7 @@ check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan'
 
 check_refused "other items" 3 "not answered by every run" probe consistency first.jsonl packed.jsonl
 check_refused "one run" 3 "two runs or more" probe consistency first.jsonl
-check_refused "no items" 3 "is no item" probe consistency small.toml first.jsonl
+check_refused "no items" 3 "is not an item" probe consistency small.toml first.jsonl
 check_refused "no such file" 3 "nowhere.jsonl" probe calibration $run --tokens 0 --questions nowhere.jsonl
 : >empty.jsonl
 check_refused "no question" 3 "holds no question" probe calibration $run --tokens 0 --questions empty.jsonl

@@ -71,7 +71,7 @@ END
 rm overlap/manifest.json
 sick "validation text in the training data" D25 "of the validation text stands in the training data" $(settings overlap)
 sick "a loss in bits" D01 "the loss is in bits" --set loss.plugin=flawed_loss --set loss.path="$flawed/mulligan_flawed_loss.so" --set loss.how=bits
-# A sound loss that is no cross entropy: trained without a word where its plugin says so, and refused where it does not.
+# A sound loss that is not a cross entropy: trained without a word where its plugin says so, and refused where it does not.
 loss() { echo --set loss.plugin="$1" --set loss.path="$flawed/mulligan_$1.so"; }
 check "a focal loss trains under the default checks" "$mulligan" train small.toml $(loss focal_loss) --set run.directory=focal
 check_equal "and nothing is held against it" "" "$(grep -oE '\b(WARN|FAIL) D(01|02|17|26|27)\b' focal/run.log | sort -u)"
@@ -100,7 +100,7 @@ check_contains "and says why" "SKIP D26" "$(cat unseen.out)"
 check_equal "which may be allowed" 0 $?
 printf '{' >unseen/result.json
 check_refused "a damaged result" 3 "result.json" doctor unseen
-check_refused "a folder that is no run" 2 "no run directory" doctor data
-check_refused "settings beside a run directory" 2 "for configurations" doctor done --set train.steps=4
+check_refused "a folder that is not a run" 2 "not a run directory" doctor data
+check_refused "settings together with a run directory" 2 "for configurations" doctor done --set train.steps=4
 check_refused "no configuration" 2 "nothere.toml" doctor nothere.toml
 finish

@@ -43,7 +43,7 @@ check_refused "--set without a value" 2 "--set" config check "$quickstart" --set
 printf '[model\n' >broken.toml
 check_refused "invalid TOML: file and line" 2 "broken.toml:1" config check broken.toml
 printf 'extends = "circle.toml"\n' >circle.toml
-check_refused "launch: no command" 2 "'foo' is no command of mulligan" launch foo
+check_refused "launch: no command" 2 "'foo' is not a command of mulligan" launch foo
 check_equal "which leaves nothing behind" "" "$(ls -d launch_logs 2>/dev/null)"
 check_refused "checkpoint verify: nothing there" 3 "there is no 'nosuch'" checkpoint verify nosuch
 mkdir -p holds_none

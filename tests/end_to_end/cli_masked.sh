@@ -70,7 +70,7 @@ check_contains "and has no bits per byte" '"val_bpb": null' "$(cat runs/masked/r
 check_contains "its metrics say so" '"masked":true' "$(grep '"event":"validation"' runs/masked/metrics.jsonl)"
 check_equal "the other has, and says nothing of masks" 0 "$(grep -c 'val_masked\|"val_bpb": null' runs/next/result.json)"
 seen=$("$mulligan" eval runs/masked)
-check_contains "eval scores the same tokens" "val_loss $(printf %.5f "$loss") nats over $(json runs/masked/result.json val_tokens) masked tokens, which is no bits per byte" "$seen"
+check_contains "eval scores the same tokens" "val_loss $(printf %.5f "$loss") nats over $(json runs/masked/result.json val_tokens) masked tokens, which is not in bits per byte" "$seen"
 check_contains "the report names it" "val_loss of masked tokens, nats" "$(cat runs/masked/report.html)"
 
 # Ranks, resuming, the emulated device.
@@ -141,7 +141,7 @@ refused "attention" "causal attention" probe attention runs/masked
 small_config "$work/data" | sed "s/^vocabulary = 512/vocabulary = 277/" >small.toml
 record_sections >>small.toml
 refused "test-time training and artifacts" "model.masking.share" train small.toml "${masked[@]}" --set run.directory=runs/other
-refused "strict rules" "no bits per byte and no record" train next.toml "${masked[@]}" --set ledger.rules=strict --set run.directory=runs/other
+refused "strict rules" "not in bits per byte, so it cannot be a record" train next.toml "${masked[@]}" --set ledger.rules=strict --set run.directory=runs/other
 refused "sliding evaluation" 'set eval.mode = "rows"' train next.toml "${masked[@]}" --set eval.mode=sliding --set run.directory=runs/other
 letter=$(od -An -tu2 -j1026 -N2 data/*_val_*.bin) # the second token behind the 256 words of the header
 check_refused "a mask token that the text has" 3 "model.masking.token" train next.toml "${masked[@]}" --set model.masking.token="$letter" --set run.directory=runs/unread

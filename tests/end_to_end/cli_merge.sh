@@ -23,7 +23,7 @@ awk 'BEGIN {
 {
   small_config "$work/data" | sed "s/^vocabulary = 512/vocabulary = 300/"
   record_sections
-  printf '[doctor]\nlevel = "off"\n' # weights that know as little as these are no start, says D10
+  printf '[doctor]\nlevel = "off"\n' # weights that know as little as these fail D10
 } >small.toml
 tune() { # tune NAME TOKENS: a few gentle steps of so many tokens
   "$mulligan" train small.toml --quiet --set run.directory="runs/$1" --set train.tokens_per_step="$2" --set train.steps=5 \
@@ -35,7 +35,7 @@ tune x 1024
 tune y 2048
 # loss WEIGHTS: nats a token of weights outside of a run
 loss() { "$mulligan" eval "$1" --config small.toml | grep -o 'val_loss *[0-9.]*' | sed 's/.* //'; }
-near() { echo "# $1: $2 beside $3"; check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
+near() { echo "# $1: $2 against $3"; check_true "$1" "sqrt(($2 - $3)^2) <= $4"; } # near WHAT A B DISTANCE
 
 # Packing and unpacking.
 seen=$("$mulligan" vectors pack runs/base runs/x runs/y --bits 4 --out v4.safetensors)
@@ -94,13 +94,13 @@ check_refused "which of two" 2 "name one as v4.safetensors@x" eval v4.safetensor
 check_refused "a file that exists" 2 "only exact copy" vectors unpack v4.safetensors runs/base --task x --out runs/x/weights.safetensors
 check_refused "two of one name" 2 "name them otherwise" vectors pack runs/base runs/x runs/x --out no.safetensors
 check_refused "too many bits" 2 "outside of 2 to 8" vectors pack runs/base runs/x --bits 9 --out no.safetensors
-check_refused "a scale that is no number" 2 "is not a number" vectors merge runs/base runs/x --scale nan --out no.safetensors
+check_refused "a scale that is not a number" 2 "is not a number" vectors merge runs/base runs/x --scale nan --out no.safetensors
 check_refused "keep without ties" 2 "--keep is of the method ties" vectors merge runs/base runs/x --keep 0.5 --out no.safetensors
 "$mulligan" train small.toml --quiet --set run.directory=runs/wide --set train.steps=1 --set model.mlp_hidden=64 >/dev/null
-check_refused "another shape" 3 "is no fine-tuned form of the base" vectors merge runs/base runs/wide --out no.safetensors
+check_refused "another shape" 3 "is not a fine-tuned form of the base" vectors merge runs/base runs/wide --out no.safetensors
 head -c 3000 v4.safetensors >cut.safetensors
 check_refused "a truncated file" 3 "cut.safetensors" vectors show cut.safetensors
-check_refused "weights are no task vectors" 3 "another format" vectors show runs/x/weights.safetensors
+check_refused "weights are not task vectors" 3 "another format" vectors show runs/x/weights.safetensors
 mv runs/base runs/moved
 check_refused "a base that moved" 3 "does not lie at" eval v4.safetensors@x --config small.toml
 check "is named to unpack" "$mulligan" vectors unpack v4.safetensors runs/moved --task y --out y4.safetensors

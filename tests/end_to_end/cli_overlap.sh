@@ -54,7 +54,7 @@ END
 }
 
 seen=$("$mulligan" train small.toml --set run.name=honest "${strict[@]}" 2>&1)
-check_equal "honest data are no overlap under strict rules" 0 $?
+check_equal "honest data pass under strict rules" 0 $?
 check_contains "and the log says so" "overlap: of the validation text 0 % stands in the training data" "$seen"
 check_equal "and the result" 0.0 "$(json runs/honest/result.json copied)"
 check_true "with the share" "$(json runs/honest/result.json share) < 0.05"
@@ -95,7 +95,7 @@ for change in copy changed pieces; do
     "${calibrate[@]}" --set "data.train=$work/$change"
 done
 check_refused "calibration without the validation text" 3 "is not known" "${calibrate[@]}" --set data.validation=
-check_refused "calibration beside another validation text" 3 "is not known" "${calibrate[@]}" \
+check_refused "calibration with another validation text" 3 "is not known" "${calibrate[@]}" \
   --set "data.validation=$work/data/fineweb_train_*.bin" --set "data.train=$work/copy"
 
 # A text that repeats itself cannot be compared: its windows stand everywhere.
@@ -117,7 +117,7 @@ done
 seen=$("$mulligan" prepare family --out kept --vocab-size 512 --validation-documents 8 2>&1)
 check_contains "prepare names the remedy" "mulligan prepare --drop-overlap" "$(grep D25 <<<"$seen")"
 seen=$("$mulligan" prepare family --out dropped --vocab-size 512 --validation-documents 8 --drop-overlap 2>&1)
-check_equal "which mends it" "" "$(grep D25 <<<"$seen")"
+check_equal "which repairs it" "" "$(grep D25 <<<"$seen")"
 small_config "$work/dropped" >dropped.toml
 check "and strict rules take it" "$mulligan" train dropped.toml --set run.name=dropped "${strict[@]}"
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command prepare beside what strangers have on their disks.
+# The command prepare next to other files on a disk.
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 # A pipe or a device in place of a file: refused at once, never read to an end that does not come.
@@ -56,7 +56,7 @@ check_refused "an input that is a link in a circle" 3 "symbolic links" prepare l
 check_refused "an existing data set" 2 "--overwrite" prepare training --validation own --out kept
 check "it is as it was" "$mulligan" prepare --check kept
 echo mine >kept/notes.txt
-check_refused "foreign files beside it" 2 "notes.txt" prepare training --validation own --out kept --overwrite
+check_refused "foreign files in it" 2 "notes.txt" prepare training --validation own --out kept --overwrite
 rm kept/notes.txt
 before=$(cksum kept/*)
 after="" # of the set that would replace it
@@ -72,6 +72,6 @@ for moment in 0.05 0.1 0.2 0.4 0.6 0.8; do
 done
 pass "killed preparations leave the old set or the new one"
 check "prepare after them" "$mulligan" prepare training --validation own --out kept --vocab-size 520 --overwrite
-check_equal "and nothing beside it" "" "$(find . -maxdepth 1 -name 'kept.*')"
+check_equal "and nothing else is left" "" "$(find . -maxdepth 1 -name 'kept.*')"
 check_equal "the new set" 520 "$(json kept/manifest.json vocabulary)"
 finish

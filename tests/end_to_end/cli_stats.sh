@@ -41,7 +41,7 @@ check_contains "is accepted" "ACCEPT: better by more than 0.0050 nats" "$seen"
 check_equal "also for programs" true "$(json accept.json accepted)"
 seen=$("$mulligan" stats accept --new 1.07010 1.06920 1.06942 --reference 1.07146 1.07014 1.07082 --bytes-per-token 3.7 2>&1)
 check_equal "less than the margin" 1 $?
-check_contains "is no record" "REJECT: the mean is better by 0.0032 nats, less than the 0.0050 that a record needs" "$seen"
+check_contains "is not a record" "REJECT: the mean is better by 0.0032 nats, less than the 0.0050 that a record needs" "$seen"
 seen=$("$mulligan" stats accept --new 1.060 1.1214 1.0599 --reference 1.0700 --bytes-per-token 3.7 2>&1)
 check_contains "a collapsed run counts, and is named" "1 of the new runs stand out upwards (1.12140" "$seen"
 check_contains "a published number has no variance" "the reference is a single number" "$seen"

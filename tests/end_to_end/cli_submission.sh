@@ -167,5 +167,5 @@ check_equal "one by others" 0 $?
 check_contains "what could not be checked is said" "SKIP R11" "$seen"
 sed -i 's/1.08079/1.07979/' others/submission.json
 check_refused "its claim against its log" 3 "R0" record --verify others
-check_refused "no folder" 3 "is no folder" record --verify nowhere
+check_refused "no folder" 3 "is not a folder" record --verify nowhere
 finish

@@ -6,7 +6,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 if ! command -v ccache >/dev/null && [[ ${MULLIGAN_LONG_TESTS:-} != 1 ]]; then
-  echo "skipped - the core alone: there is no ccache, and this is no long test"
+  echo "skipped - the core alone: there is no ccache, and this is not a long test"
   exit 0
 fi
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <regex>
 #include <set>
 
@@ -83,7 +82,7 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
               draws.external("dpositive", cap), draws.external("dnegative", cap)},
              {{"accumulate_dz", 0}});
   const Program draw(*plugins.backend, std::move(draws), "draws");
-  plugins.backend->synchronize();  // functions are compiled beside each other; throws where one is refused
+  plugins.backend->synchronize();  // functions are compiled in parallel; throws where one is refused
   std::set<std::string> kernels;
   for (std::uint32_t i = 0; const mlg_kernel* kernel = plugins.backend->kernel_at(i); ++i) {
     if (kernel->source) kernels.insert(kernel->name);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "framework/run/determinism.h"
 #include "framework/run/run_plugins.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -73,7 +72,7 @@ TEST(Determinism, BatchIsPassedOnToTheBackend) {
     EXPECT_EQ(promise({}), MLG_DETERMINISM_RUN);
     EXPECT_EQ(promise({"run.determinism=batch"}), MLG_DETERMINISM_BATCH);
     EXPECT_EQ(promise({"run.determinism=world"}), MLG_DETERMINISM_BATCH);
-    // "world" is about ranks: who does not want to pay for rows may say so.
+    // "world" is about ranks: the cost for rows can be switched off.
     EXPECT_EQ(promise({"run.determinism=world", "backend.batch_invariant=false"}), MLG_DETERMINISM_RUN);
   }
 }
@@ -110,7 +109,7 @@ double scored(const char* level, int windows, const std::vector<std::string>& mo
 
 // 2,048 hidden units: what the level "run" makes of a product with that inner dimension depends on the number of
 // rows, for it is cut where there are few. So the test sees a difference where there is one.
-TEST(Determinism, AScoreDoesNotDependOnWhatIsScoredBesideIt) {
+TEST(Determinism, AScoreDoesNotDependOnWhatIsScoredWithIt) {
   const double alone = scored("batch", 1);
   for (const int windows : {3, 64}) EXPECT_EQ(scored("batch", windows), alone) << windows;
   EXPECT_EQ(scored("batch", 64, {"run.threads=3"}), alone);

@@ -9,7 +9,6 @@
 
 #include "framework/core/error.h"
 #include "framework/ttt/ttt_plugins.h"
-#include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end {

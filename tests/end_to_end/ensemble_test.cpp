@@ -8,7 +8,6 @@
 #include "framework/core/error.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
-#include "lab/ensemble/ensemble_text.h"
 #include "lab/ensemble/score_ensemble.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -113,8 +112,7 @@ TEST_F(EnsembleRun, DependsOnSeedAndNotOnHowItIsMade) {
   EXPECT_EQ(score({"eval.mode=sliding", "eval.stride=32"}, 300).tokens, 300U);
 }
 
-// The same bits of every weight on the cpu backend and on the cuda backend: members, reference, and the centre
-// afterwards.
+// Every weight has the same bits on the cpu and the cuda backend: members, reference, the final centre.
 TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
   using Weights = std::map<std::string, std::vector<float>>;
   const auto made = [&](const std::vector<std::string>& overrides, std::int64_t member) {

@@ -41,7 +41,7 @@ check_refused "strict: shards without their text" 3 "no original documents" trai
   --set "data.train=$work/bare/fineweb_train_*.bin" "${bare[@]}"
 cp -r data retold
 tr a-z b-za <data/validation.txt >retold/validation.txt
-check_refused "strict: another text beside them" 3 "is not the text" eval $run --set ledger.rules=strict \
+check_refused "strict: another text next to them" 3 "is not the text" eval $run --set ledger.rules=strict \
   --set "data.validation=$work/retold/fineweb_val_*.bin"
 
 # Sizes of the code that were counted before, in the user's folder.
@@ -129,7 +129,7 @@ for stage in "quantize $run --source $root" "eval $run" "ttt $run/artifact.mulli
   check_refused "${stage%% *}" 2 "leaves validation tokens unscored" $stage --set ledger.rules=strict "${dropped[@]}"
 done
 check "train: open rules take it" "$mulligan" train small.toml "${elsewhere[@]}" "${dropped[@]}"
-check_refused "but what it booked is no record" 1 "of the validation set were not scored" quantize runs/other --source "$root" \
+check_refused "but what it booked is not a record" 1 "of the validation set were not scored" quantize runs/other --source "$root" \
   --set ledger.rules=strict --set eval.drop_remainder=false
 rm -rf runs/other
 first=(--set "data.validation=$work/data/fineweb_val_000000.bin")

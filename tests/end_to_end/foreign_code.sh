@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Data names no code: no command loads a library that a run directory, a checkpoint or a stored configuration names, or
-# that lies beside them. The libraries of marking_plugins leave a mark when they are loaded.
+# in their folder. The libraries of marking_plugins leave a mark when they are loaded.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -29,7 +29,7 @@ kinds='[backend] backend
 [ttt.optimizer] optimizer'
 
 # poison FOLDER HOW: a copy of the honest run whose saved configurations name the marking libraries. HOW: path (instead
-# of the plugin's name), both (the name stays), name (a plugin "marking" that lies beside the run), dots, slash.
+# of the plugin's name), both (the name stays), name (a plugin "marking" in the run's folder), dots, slash.
 poison() {
   rm -rf "$1"
   cp -r honest "$1"

@@ -15,8 +15,8 @@ check_equal "without a GPU compute-sanitizer's row is skipped" "skipped" "$(outc
 check_contains "and says why" "needs a GPU" "$(grep memcheck out/table.md)"
 check_contains "the table says that it is emulated" "emulated, not a GPU" "$(head -n 1 out/table.md)"
 check_contains "kernels are listed" "| micro step | matmul |" "$(cat out/table.md)"
-check "measured beside predicted: the same calls of every kernel, sums of both" python3 - <<'PYTHON'
-lines = open("out/table.md").read().split("Measured beside predicted for h100")[1].splitlines()
+check "measured against predicted: the same calls of every kernel, sums of both" python3 - <<'PYTHON'
+lines = open("out/table.md").read().split("Measured against predicted for h100")[1].splitlines()
 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")][1:]
 end = next(i for i, row in enumerate(rows) if row[0] == "perfect fusion")
 kernels = rows[:end - 1]
@@ -55,7 +55,7 @@ printf '#!/bin/sh\necho dying >&2\nexit 139\n' >faulty/bin/mulligan_golden_tests
 chmod +x faulty/bin/*
 gpu_run --build faulty --only golden,model,train-fp32,repeat,memory
 check_equal "a row that is not ok: exit code 1" 1 $?
-check_equal "another seed is found: beside the cpu backend" "not ok" "$(outcome train-fp32)"
+check_equal "another seed is found: against the cpu backend" "not ok" "$(outcome train-fp32)"
 check_contains "and the first step that differs is named" "loss of the first step" "$(grep train-fp32 out/table.md)"
 check_equal "and between two runs" "not ok" "$(outcome repeat)"
 check_equal "a test program that dies" "not ok" "$(outcome golden)"

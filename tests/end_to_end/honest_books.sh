@@ -166,7 +166,7 @@ data[at] ^= 0x20
 open(sys.argv[2], "wb").write(data)
 PYTHON
 # shellcheck disable=SC2046
-check_refused "another library of the name" 1 "no library that this program was built with" quantize honest --source "$root" \
+check_refused "another library of the name" 1 "not a library that this program was built with" quantize honest --source "$root" \
   --output other.mulligan $(path other)
 # A backend computes the scores, and rows of kernels do in its place.
 mkdir backends
@@ -180,7 +180,7 @@ PYTHON
 for command in "eval honest" "train strict.toml --set run.directory=other_backend" "quantize honest --output backend.mulligan" \
   "ttt honest/artifact.mulligan --output honest"; do
   # shellcheck disable=SC2086
-  check_refused "another backend of the name, ${command%% *}" 1 "no library that this program was built with" $command \
+  check_refused "another backend of the name, ${command%% *}" 1 "not a library that this program was built with" $command \
     --set "backend.path=$work/backends/mulligan_cpu.so"
 done
 { cat strict.toml; printf '[[backend.kernels]]\nmatch = "cross_entropy_fwd"\npath = "%s/any.ptx"\n' "$work"; } >kernels.toml

@@ -147,11 +147,11 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
   const std::string other = tokenizer_of(tiny_->other_data());
   ASSERT_NE(sha256_hex_of_file(tiny_->other_data() / "tokenizer.model"),
             sha256_hex_of_file(data() / "tokenizer.model"));
-  // The manifest beside the shards knows better.
+  // The manifest next to the shards knows better.
   for (const auto& said : {refused(ExitCode::bad_data, [&] { train({other}); }),
                            refused(ExitCode::bad_data, [&] { eval({other}); }),
                            refused(ExitCode::bad_data, [&] { ttt({other}); })}) {
-    EXPECT_NE(said.find("the manifest beside it"), std::string::npos) << said;
+    EXPECT_NE(said.find("the manifest next to it"), std::string::npos) << said;
   }
   // Without a manifest the shards themselves know: their tokens are not what it makes of their text.
   const Overrides bare = with(shards_of(published()), {other});
@@ -315,7 +315,7 @@ TEST_F(Identity, ABadTokenIsFoundBeforeTrainingStarts) {
   EXPECT_FALSE(fs::exists(fs::path(directory) / "checkpoints"));
 }
 
-// A shard that is cut off while a run reads it: the state before the failing step is saved, and the mended
+// A shard that is cut off while a run reads it: the state before the failing step is saved, and the restored
 // run goes on bit for bit.
 TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
   const fs::path folder = tiny_->folder() / "failing";
@@ -352,7 +352,7 @@ TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
   EXPECT_EQ(resumed.validation->val_loss_nats, straight.validation->val_loss_nats);
 }
 
-// Pieces with the space mark inside make the two counts differ. Test-time training must say so before
+// Pieces with the space mark inside make the two counts differ. Test-time training must report it before
 // hours of work.
 TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
   const fs::path folder = tiny_->folder() / "ambiguous";

@@ -55,7 +55,7 @@ for module, (layer, place) in modules.items():
                 included[other] = path
     for other in sorted(named | set(included)):
         if other not in modules:
-            upward.append(f"{module} knows {other}, which is no module")
+            upward.append(f"{module} knows {other}, which is not a module")
         elif modules[other][1] > place:
             upward.append(f"{module} knows {other}, which comes after it: {included.get(other, 'CMakeLists.txt')}")
         elif {module, other} <= SIDE_BY_SIDE:

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "framework/checkpoint/checkpoint_folder.h"
@@ -140,8 +139,7 @@ TEST(TrainingPhases, AFactorOnRatesHoldsInItsPhase) {
 }
 
 // A later record's length schedule: behind a change of length all rates grow anew, also over the start of the
-// loop, and the batches that its loader has prepared are lost. A checkpoint within it goes on to the same
-// bits.
+// loop, and the batches that its loader has prepared are lost. A checkpoint within resumes bit for bit.
 TEST(TrainingPhases, ANewLengthWarmsUpAgainAndSkipsBatches) {
   const auto rows = [](int rewarm, int skip) {
     return fmt::format(R"(

@@ -1,7 +1,6 @@
 // The report and the comparison of real runs: every section and every curve is there.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <set>
 
 #include "framework/core/file.h"

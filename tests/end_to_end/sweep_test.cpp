@@ -172,7 +172,7 @@ TEST(SweepTable, OfFewerThanThreeSeedsItSaysNoGain) {
 }
 
 // Experiment C of a forum thread: a mean over 400 steps, divided by 500, looked 22.5 % better.
-TEST(SweepTable, TheArtefactOfForgottenSumsStandsBesideTheMeanOfAllSteps) {
+TEST(SweepTable, TheArtefactOfForgottenSumsStandsNextToTheMeanOfAllSteps) {
   Sweep sweep;
   sweep.seeds = {1, 2};
   sweep.baseline = "A";

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_plugins.h"
 #include "framework/train/train.h"
 

@@ -8,7 +8,6 @@
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/model/initialise.h"
-#include "framework/run/weights.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

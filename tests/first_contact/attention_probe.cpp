@@ -8,7 +8,7 @@
 
 #include "framework/check/poisoned_run.h"
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/model/packed_inputs.h"
 #include "tests/first_contact/sampled_attention.h"
 
@@ -114,7 +114,7 @@ std::vector<CallReport> probe_attention(Backend& device, const ModelConfig& mode
     say(reports[1], "dv", backward.dv, k_type);
   } catch (const Error& error) {
     for (CallReport& report : reports) {
-      if (report.reference.empty()) report.verdict = Verdict::failed, report.sentence = error.what();
+      if (report.reference.empty()) report.verdict = CallVerdict::failed, report.sentence = error.what();
     }
   }
   for (CallReport& report : reports) report.seconds = seconds_since(start) / 2;

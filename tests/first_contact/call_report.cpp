@@ -17,17 +17,17 @@ double used(double largest, double rms, const Limits& limits) {
 
 }  // namespace
 
-const char* verdict_name(Verdict verdict) {
+const char* verdict_name(CallVerdict verdict) {
   switch (verdict) {
-    case Verdict::agrees:
+    case CallVerdict::agrees:
       return "agrees";
-    case Verdict::differs:
+    case CallVerdict::differs:
       return "differs";
-    case Verdict::failed:
+    case CallVerdict::failed:
       return "failed";
-    case Verdict::not_compared:
+    case CallVerdict::not_compared:
       return "not compared";
-    case Verdict::taken_over:
+    case CallVerdict::taken_over:
       return "taken over";
   }
   return "";
@@ -35,7 +35,7 @@ const char* verdict_name(Verdict verdict) {
 
 void judge(CallReport& report, const std::string& reference, const std::string& name,
            const Agreement& agreement, const Limits& limits) {
-  const bool first = report.reference.empty(), was_wrong = report.verdict == Verdict::differs;
+  const bool first = report.reference.empty(), was_wrong = report.verdict == CallVerdict::differs;
   const bool holds = agreement.holds(limits);
   const bool further =
       used(agreement.largest(), agreement.rms(), limits) > used(report.largest, report.rms, report.limits);
@@ -52,11 +52,10 @@ void judge(CallReport& report, const std::string& reference, const std::string& 
                                         agreement.not_numbers(), agreement.elements(), name)
                           : fmt::format(
                                 "{} differs by {:.2e} of its largest number and {:.2e} of its root mean "
-                                "square (limits {:.0e} "
-                                "and {:.0e})",
+                                "square (limits {:.0e} and {:.0e})",
                                 name, agreement.largest(), agreement.rms(), limits.largest, limits.rms);
   }
-  report.verdict = !holds || was_wrong ? Verdict::differs : Verdict::agrees;
+  report.verdict = !holds || was_wrong ? CallVerdict::differs : CallVerdict::agrees;
 }
 
 }  // namespace mulligan::first_contact

@@ -1,4 +1,4 @@
-// What is said of one call on a device beside a reference.
+// What is said of one call on a device against a reference.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace mulligan::first_contact {
 
-enum class Verdict {
+enum class CallVerdict {
   agrees,
   differs,
   failed,        // the device refused or stopped it
   not_compared,  // it ran, and there was no reference or no time for one
   taken_over     // the reference computed it in the device's place
 };
-const char* verdict_name(Verdict verdict);
+const char* verdict_name(CallVerdict verdict);
 
 struct CallReport {
-  Verdict verdict = Verdict::not_compared;
+  CallVerdict verdict = CallVerdict::not_compared;
   std::string reference;  // "fp64, 576 elements", "cpu backend, every element"
   std::string argument;   // the one that lies furthest from what was expected
   double largest = 0, rms = 0;

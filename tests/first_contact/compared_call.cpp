@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "tests/first_contact/sampled_attention.h"
 #include "tests/first_contact/sampled_product.h"
 
@@ -246,7 +246,7 @@ CallReport ComparedCall::run(Treatment treatment) {
     }
   }
   if (treatment == Treatment::take_over) {
-    report.verdict = Verdict::taken_over;
+    report.verdict = CallVerdict::taken_over;
     report.sentence = run_on_reference();
     if (report.sentence.empty()) put_reference_results();
     return report;
@@ -254,7 +254,7 @@ CallReport ComparedCall::run(Treatment treatment) {
   poison();
   report.sentence = run_on_device(report);
   if (!report.sentence.empty()) {
-    report.verdict = Verdict::failed;
+    report.verdict = CallVerdict::failed;
   } else if (treatment == Treatment::run_only) {
     report.sentence = "no time was left for a reference";
     return report;
@@ -266,7 +266,7 @@ CallReport ComparedCall::run(Treatment treatment) {
       report.sentence = "no reference: " + missing;
     }
   }
-  const bool wrong = report.verdict == Verdict::failed || report.verdict == Verdict::differs;
+  const bool wrong = report.verdict == CallVerdict::failed || report.verdict == CallVerdict::differs;
   if (!wrong || report.stopped) return report;
   const bool computed =
       std::ranges::all_of(regions_, [](const Region& r) { return r.reference.address() != nullptr; });

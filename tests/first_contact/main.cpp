@@ -1,6 +1,6 @@
 // mulligan_first_contact CONFIG --events FILE [--set KEY=VALUE]... [--seconds N] [--taken-over 3,17]
 //
-// Every distinct call of the configuration's training step once on [backend], each beside a reference, then packed
+// Every distinct call of the configuration's training step once on [backend], each against a reference, then packed
 // attention whose batch has empty rows. One line of JSON per event in FILE, written before and after each call, so that
 // the last line of a process that died names the call. Exit code 0: all agree; 1: some do not; 2: nothing could be set
 // up; 3: the device stopped at a call. tests/gpu/run starts it (docs/gpu_runs.md).
@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/run/run_plugins.h"
 #include "tests/first_contact/attention_probe.h"
 #include "tests/first_contact/step_walk.h"
@@ -84,7 +84,7 @@ int run(const Options& options) {
                   {"device", walk.device().info().description},
                   {"seconds", seconds_since(start)}});
     const auto ends = [&](const CallName& name, const CallReport& report) {
-      wrong |= report.verdict == Verdict::differs || report.verdict == Verdict::failed;
+      wrong |= report.verdict == CallVerdict::differs || report.verdict == CallVerdict::failed;
       events.write(json_of(name, report));
     };
     const auto begins = [&](const CallName& name) {
@@ -128,7 +128,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   mulligan::first_contact::Options options;
-  CLI::App app("Each distinct call of a training step once, beside a reference");
+  CLI::App app("Each distinct call of a training step once, against a reference");
   app.add_option("config", options.config)->required();
   app.add_option("--events", options.events)->required();
   app.add_option("--set", options.overrides)->allow_extra_args(false);

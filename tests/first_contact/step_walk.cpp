@@ -89,7 +89,7 @@ bool StepWalk::run_program(Program& program, const std::string& role, const Walk
                                                                           : Treatment::compare;
     const CallReport report =
         ComparedCall(device(), *reference_.backend, program, index, memory).run(treatment);
-    if (report.verdict == Verdict::failed) broken_.insert(name.number);
+    if (report.verdict == CallVerdict::failed) broken_.insert(name.number);
     if (added) listener.ends(name, report);
     if (report.stopped) return false;
   }

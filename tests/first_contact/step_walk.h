@@ -1,4 +1,4 @@
-// The calls of a configuration's training step, each distinct one once on the configured backend, beside a reference.
+// The calls of a configuration's training step, each distinct one once on the configured backend, against a reference.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/seconds_since.h"
-#include "framework/data/prefetcher.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
 #include "tests/first_contact/compared_call.h"

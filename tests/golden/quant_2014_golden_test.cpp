@@ -1,13 +1,11 @@
 // The later records' quantisation of a whole model against the public reference (fixture folder quant-2014/,
-// weights and tokens of model-2014/): statistics, choices over the model, codes and scales, the loss
-// afterwards.
+// weights and tokens of model-2014/): statistics, choices over the model, codes, scales, final loss.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <mulligan/half.hpp>
-#include <set>
 
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/quantize_model.h"

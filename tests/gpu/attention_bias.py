@@ -25,7 +25,7 @@ def attention_bias(context, detail):
     found = json.loads(out.read_text())
     bias = {(row["output_rounding"], row["values"], row["maxima"], row["beta"], row["normalizer"]): row["bias_ulp"] for row in found}
     figures = context.partial = {"queries": found[0]["rows"]}
-    # Where there is a bias to mend: rounded sums of two to four maxima; rounded once, the others' values smaller.
+    # Where there is a bias to correct: rounded sums of two to four maxima; rounded once, the others' values smaller.
     problems = [("sums", "one_sign", maxima) for maxima in (2, 3, 4)] + [("once", "small_rest", maxima) for maxima in (2, 3)]
     for problem in problems:
         name = "_".join(map(str, problem))
@@ -61,7 +61,7 @@ def attention_run(context, detail):
     figures = context.partial = {"steps": steps, "loss_off": means["off"], "loss_on": means["repeat_max"],
                                  "standard_deviation": noise, "slowdown": speed["off"] / speed["repeat_max"] - 1}
     if not all(value == value and value < 1e3 for values in losses.values() for value in values):
-        raise NotOk("a training's loss is no number")
+        raise NotOk("a training's loss is not a number")
     if rehearsal:
         return figures  # three steps say nothing of noise, and the emulation nothing of speed
     if abs(means["repeat_max"] - means["off"]) > 2 * noise:

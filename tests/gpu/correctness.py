@@ -1,4 +1,4 @@
-"""Rows of the first part: the backend's results beside the cpu backend's and the reference's, bit-identical repetition,
+"""Rows of the first part: the backend's results against the cpu backend's and the reference's, bit-identical repetition,
 and what NVIDIA's checkers find."""
 import concurrent.futures
 import json
@@ -61,13 +61,13 @@ def shards_of(context):
     return 1 if context.emulated else max(1, min(8, (os.cpu_count() or 1) // 2))
 
 
-@rows.row("kernels", "correctness", "every kernel beside the formulas and the cpu backend (fp32 2e-5, bf16 2e-2)", 240)
+@rows.row("kernels", "correctness", "every kernel against the formulas and the cpu backend (fp32 2e-5, bf16 2e-2)", 240)
 def kernels(context, detail):
     return run_tests(context, "mulligan_emulated_tests", "*", "*norm*:*rope*:*softcap*:*adamw*:*sum_*:*embedding*:PlantedBugs*",
                      shards_of(context))
 
 
-@rows.row("model", "correctness", "logits and gradients of the model beside the cpu backend (fp32 2e-5; bf16 cosine 0.999)", 60)
+@rows.row("model", "correctness", "logits and gradients of the model against the cpu backend (fp32 2e-5; bf16 cosine 0.999)", 60)
 def model(context, detail):
     return run_tests(context, "mulligan_end_to_end_tests", "CudaModel.*", "CudaModel.*")
 
@@ -83,7 +83,7 @@ def golden_ttt(context, detail):
     return run_tests(context, "mulligan_golden_tests", "*TttGolden*", "TttGolden.PhaseTokens:TttGolden.ForwardAndGradients")
 
 
-@rows.row("runs", "correctness", "20 steps, artifact, test-time training and planned memory beside the cpu backend", 120)
+@rows.row("runs", "correctness", "20 steps, artifact, test-time training and planned memory against the cpu backend", 120)
 def runs(context, detail):
     return run_tests(context, "mulligan_end_to_end_tests", "CudaRun.*", "CudaRun.TrainsLike*:CudaRun.TakesTheMemory*")
 
@@ -113,12 +113,12 @@ def compare_training(context, dtype, first, every, score):
     return figures
 
 
-@rows.row("train-fp32", "correctness", "training in fp32 beside the same run on the cpu backend", 120)
+@rows.row("train-fp32", "correctness", "training in fp32 against the same run on the cpu backend", 120)
 def train_fp32(context, detail):
     return compare_training(context, "fp32", 2e-6, 1e-3, 2e-3)
 
 
-@rows.row("train-bf16", "correctness", "training in bf16 beside the same run on the cpu backend", 120)
+@rows.row("train-bf16", "correctness", "training in bf16 against the same run on the cpu backend", 120)
 def train_bf16(context, detail):
     return compare_training(context, "bf16", 2e-3, 2e-2, 2e-2)
 
@@ -225,7 +225,7 @@ def repeat(context, detail):
     return compare_bits(context, "again")
 
 
-@rows.row("graphs", "correctness", "captured graphs beside calls one by one, to the bit", 90)
+@rows.row("graphs", "correctness", "captured graphs against calls one by one, to the bit", 90)
 def graphs(context, detail):
     return compare_bits(context, "eager", **{"backend.graphs": "false"})
 

@@ -1,5 +1,5 @@
 """The row that a run begins with: what only a card can answer, in at most three minutes. Each library call and kernel of the
-record's step once with its real shapes, beside a reference; attention whose batch has empty rows; how many modules,
+record's step once with its real shapes, against a reference; attention whose batch has empty rows; how many modules,
 measurements and plans there were; the time to the first step. Where anything is wrong it prints one block to send back."""
 import ctypes
 import json
@@ -160,7 +160,7 @@ def first_step_seconds(context):
     return json.loads(text)["first_step_seconds"]
 
 
-@rows.row("first-contact", "correctness", "each call of the record's step once, beside a reference; attention with empty rows; counts",
+@rows.row("first-contact", "correctness", "each call of the record's step once, against a reference; attention with empty rows; counts",
           SECONDS)
 def first_contact(context, detail):
     seen, faults, files = walk(context)

@@ -1,4 +1,4 @@
-"""The prediction of a step (mulligan profile --predict) beside what was measured, kernel by kernel."""
+"""The prediction of a step (mulligan profile --predict) against what was measured, kernel by kernel."""
 import array
 import json
 
@@ -48,7 +48,7 @@ def table(measured, predicted, card):
     """Markdown: every kernel that either names, the longest first; the rows of both add up to the last line."""
     ours, theirs = by_kernel(measured["rows"]), by_kernel(predicted["rows"])
     milliseconds = lambda row: f"{1e3 * row['seconds']:.3f}" if row else "-"
-    lines = [f"Measured beside predicted for {card} (documents of the same mean length); no rate was fitted to these measurements:", "",
+    lines = [f"Measured against predicted for {card} (documents of the same mean length); no rate was fitted to these measurements:", "",
              "| program | kernel | calls | launches | ms measured | ms predicted | measured / predicted |",
              "|---|---|---|---|---|---|---|"]
     longest = lambda key: -max(rows[key]["seconds"] if key in rows else 0 for rows in (ours, theirs))

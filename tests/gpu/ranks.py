@@ -38,7 +38,7 @@ def require_shared_gpus(version):
         raise Skipped(f"library {text_of(version)} refuses two ranks on one GPU; {text_of(SHARES_GPUS)} is the first that does not")
 
 
-@rows.row("nccl", "correctness", "one rank through NCCL beside none, to the bit", 120)
+@rows.row("nccl", "correctness", "one rank through NCCL against none, to the bit", 120)
 def nccl(context, detail):
     settings = over_nccl(context)
     version = {} if context.emulated else {"NCCL": text_of(nccl_version(context))}
@@ -47,7 +47,7 @@ def nccl(context, detail):
     return {**version, **figures}
 
 
-@rows.row("nccl-ranks", "correctness", "two ranks on one GPU through NCCL beside one rank, determinism = world, to the bit", 180)
+@rows.row("nccl-ranks", "correctness", "two ranks on one GPU through NCCL against one rank, determinism = world, to the bit", 180)
 def nccl_ranks(context, detail):
     settings = over_nccl(context)
     version = {}

@@ -1,4 +1,4 @@
-"""Rows of the second part: the record's shape on one device, kernel by kernel, beside PyTorch and beside what the device can do
+"""Rows of the second part: the record's shape on one device, kernel by kernel, against PyTorch and against what the device can do
 at best. Emulated they are a rehearsal: shapes are small, PyTorch runs on the CPU, and no figure says anything of a GPU."""
 import json
 import os
@@ -116,17 +116,17 @@ def step_row(context, detail, looped):
     return figures
 
 
-@rows.row("step-plain", "throughput", "a step of the record's shape, plain layer order, beside PyTorch", 420)
+@rows.row("step-plain", "throughput", "a step of the record's shape, plain layer order, against PyTorch", 420)
 def step_plain(context, detail):
     return step_row(context, detail, False)
 
 
-@rows.row("step-looped", "throughput", "a step of the record's shape, layers repeated, beside PyTorch", 480)
+@rows.row("step-looped", "throughput", "a step of the record's shape, layers repeated, against PyTorch", 480)
 def step_looped(context, detail):
     return step_row(context, detail, True)
 
 
-@rows.row("memory", "throughput", "peak memory of a run of the record's shape beside the plan", 180)
+@rows.row("memory", "throughput", "peak memory of a run of the record's shape against the plan", 180)
 def memory(context, detail):
     settings = record_settings(context, **{"train.budget_seconds": 0, "train.reserve_seconds": 0, "train.steps": 2,
                                            "schedule.by": "step", "train.warmup.steps": 1})
@@ -159,7 +159,7 @@ def ttt_shape(context):
     return settings, peer
 
 
-@rows.row("ttt-speed", "throughput", "test-time training of the record's shape beside the PyTorch loop", 540)
+@rows.row("ttt-speed", "throughput", "test-time training of the record's shape against the PyTorch loop", 540)
 def ttt_speed(context, detail):
     settings, peer = ttt_shape(context)
     weights = context.run_folder("memory") / "weights.safetensors"

@@ -11,7 +11,7 @@ namespace mulligan::kernel_test {
 BackendUnderTest backend_under_test(int) {
   return {};
 }
-BackendUnderTest backend_beside() {
+BackendUnderTest reference_under_test() {
   return {};
 }
 
@@ -46,8 +46,7 @@ class AttentionExecution : public StandInDevice {
 
 constexpr const char* kFailure =
     "cuDNN 9.19.0 does not execute bf16 attention, forward, of 100 tokens in up to 16 rows of up to 2048, 1 "
-    "heads over 1 "
-    "of width 16: CUDNN_STATUS_EXECUTION_FAILED (the stand-in was told to)";
+    "heads over 1 of width 16: CUDNN_STATUS_EXECUTION_FAILED (the stand-in was told to)";
 
 TEST_F(AttentionExecution, AFailureEndsTheRunWithASentence) {
   BackendFixture backend(gpu("false"));
@@ -72,8 +71,7 @@ TEST_F(AttentionExecution, TheOwnKernelTakesOverWhereAKeyAsksForIt) {
   ASSERT_FALSE(log.empty());
   EXPECT_EQ(log.back(), std::string(kFailure) +
                             "; the own kernel computes it from now on (backend.attention_fallback), without "
-                            "tensor cores: a step "
-                            "that is mostly attention takes about ten times as long");
+                            "tensor cores: a step that is mostly attention takes about ten times as long");
 }
 
 // A plan may take more workspace than was reserved before it was known.

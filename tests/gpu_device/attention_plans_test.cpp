@@ -43,7 +43,7 @@ TEST_F(StandInDevice, WindowsOfTestTimeTrainingTakeSixteenPlans) {
 }
 
 // Each is made once, by a thread with a handle of its own, or where there is one thread by who asks for it.
-TEST_F(StandInDevice, ExpectedPlansAreMadeBesideEachOther) {
+TEST_F(StandInDevice, ExpectedPlansAreMadeInParallel) {
   for (const int threads : {1, 4}) {
     reset_stand_ins();
     GpuDevice gpu(0, "", "", threads);

@@ -1,5 +1,5 @@
 // Functions compiled ahead of time: found by all that the compiler would get, or not at all; and functions
-// that are compiled beside each other.
+// that are compiled in parallel.
 #include "plugins/backends/cuda/compile/kernel_file.h"
 
 #include <unistd.h>
@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "plugins/backends/cuda/compile/kernel_file_choice.h"
 #include "tests/gpu_device/stand_in_device.h"
 
 namespace mulligan::cuda {
@@ -141,8 +140,8 @@ TEST_F(KernelFiles, ReadsWhatWasWritten) {
   EXPECT_EQ(read.find({"f", {"-DA=1"}, "text"}), nullptr);
 }
 
-// What was expected is made beside each other, by so many threads, and each function once.
-TEST_F(StandInDevice, ExpectedFunctionsAreCompiledBesideEachOther) {
+// What was expected is compiled in parallel, by so many threads, each function once.
+TEST_F(StandInDevice, ExpectedFunctionsAreCompiledInParallel) {
   for (const int threads : {1, 4}) {
     reset_stand_ins();
     GpuDevice gpu(0, "", "", threads);

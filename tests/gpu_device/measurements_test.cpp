@@ -3,7 +3,6 @@
 #include <cublasLt.h>
 
 #include <filesystem>
-#include <set>
 
 #include "tests/gpu_device/stand_in_device.h"
 

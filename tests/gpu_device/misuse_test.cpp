@@ -279,7 +279,7 @@ std::vector<Misuse> misuses() {
          gpu.free(twice);
          gpu.free(twice);
        },
-       "cuMemFree: argument address is no allocation, or was freed"},
+       "cuMemFree: argument address is not an allocation, or was freed"},
       {"copy beyond its source", [](GpuDevice& gpu) { gpu.copy(memory(gpu, 100), memory(gpu, 99), 100); },
        "cuMemcpyDtoDAsync: argument from takes 100 bytes, 0 bytes into an allocation of 99"},
       {"upload beyond its target", [](GpuDevice& gpu) { gpu.to_device(memory(gpu, 100) + 50, host, 51); },

@@ -74,9 +74,9 @@ TEST(AdamwRounding, TheRandomNumbersAreThoseOfTheirStream) {
   int wrong = 0;
   for (std::uint32_t i = 0; i < elements; ++i) {
     const auto words =
-        philox4x32({i, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(purpose),
-                    static_cast<std::uint32_t>(purpose >> 32)},
-                   {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)});
+        sdk::philox4x32({i, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(purpose),
+                         static_cast<std::uint32_t>(purpose >> 32)},
+                        {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)});
     // The last bit of the exact value decides where the random number is just at the edge.
     wrong += result.written.at("exp_avg").values[i] != static_cast<double>(rounded(exact_first, words[0]));
     wrong +=

@@ -141,8 +141,8 @@ class Prepared {
 
 // The table of the plugin library `file`. It stays loaded.
 const mlg_plugin_header* load_plugin(const std::string& file) {
-  // Read by GNU OpenMP when it is loaded: three threads on two cores, or beside other work, must not
-  // spin for long.
+  // Read by GNU OpenMP when it is loaded: three threads on two cores, or with other work there, must not spin
+  // for long.
   setenv("GOMP_SPINCOUNT", "1000", 0);
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw std::runtime_error(dlerror());
@@ -295,9 +295,10 @@ BackendFixture& backend_with_threads(int threads) {
   return *fixture;
 }
 
-BackendFixture* backend_beside_it() {
+BackendFixture* reference_backend() {
   static const std::unique_ptr<BackendFixture> fixture =
-      backend_beside().file.empty() ? nullptr : std::make_unique<BackendFixture>(backend_beside());
+      reference_under_test().file.empty() ? nullptr
+                                          : std::make_unique<BackendFixture>(reference_under_test());
   return fixture.get();
 }
 

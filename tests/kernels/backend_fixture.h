@@ -68,7 +68,7 @@ class BackendFixture {
 // The program's backend with that many threads (any other variant of backend_under_test.h), made
 // once per process.
 BackendFixture& backend_with_threads(int threads);
-// That of backend_beside(), made once per process; null where there is none.
-BackendFixture* backend_beside_it();
+// That of reference_under_test(), made once per process; null where there is none.
+BackendFixture* reference_backend();
 
 }  // namespace mulligan::kernel_test

@@ -25,6 +25,6 @@ struct BackendUnderTest {
 BackendUnderTest backend_under_test(int variant);
 // Another backend whose results must be the same within the tests' tolerance; its file is empty where
 // there is none.
-BackendUnderTest backend_beside();
+BackendUnderTest reference_under_test();
 
 }  // namespace mulligan::kernel_test

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 #include <regex>
-#include <set>
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"

@@ -6,7 +6,7 @@ BackendUnderTest backend_under_test(int variant) {
   return {plugin_file("cpu"), MULLIGAN_KERNEL_PLUGINS, {{"threads", std::to_string(variant)}}, true};
 }
 
-BackendUnderTest backend_beside() {
+BackendUnderTest reference_under_test() {
   return {};
 }
 

@@ -108,7 +108,7 @@ class OperatorTest : public ::testing::Test {
     return present;
   }
 
-  // Runs with one, two and three threads: bit for bit the same. Compares with the backend beside it, where
+  // Runs with one, two and three threads: bit for bit the same. Compares with the reference backend, where
   // there is one. Returns the first result.
   static KernelResult run(const KernelCall& call, double tolerance) {
     KernelResult first = backend_with_threads(1).run(call);
@@ -119,8 +119,8 @@ class OperatorTest : public ::testing::Test {
             << call.kernel << ": " << name << " differs between 1 and " << threads << " threads";
       }
     }
-    if (BackendFixture* beside = backend_beside_it()) {
-      for (const auto& [name, array] : beside->run(call).written) {
+    if (BackendFixture* reference = reference_backend()) {
+      for (const auto& [name, array] : reference->run(call).written) {
         EXPECT_EQ(difference(first.written.at(name), array.values, tolerance), "")
             << call.kernel << ": " << name << " differs from the other backend's";
       }

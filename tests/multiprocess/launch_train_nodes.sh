@@ -80,9 +80,9 @@ for rank in 3 0; do
 done
 check_contains "the result counts the restart" '"restarts": 1' "$(cat killed_3/result.json)"
 check_contains "the report marks it" "4 ranks on 2 nodes, started by mulligan launch, 1 restart after a failure" "$(cat killed_3/report.html)"
-check_contains "and says what it means" "so this run is no record" "$(cat killed_3/report.html)"
-check_contains "the log does, too" "warning: the run was restarted 1 time after a failure, so it is no record" "$(cat killed_3/log.txt)"
-check_equal "nothing of that where there was none" "" "$(grep -l "no record" straight/report.html straight/log.txt)"
+check_contains "and says what it means" "so this run is not a record" "$(cat killed_3/report.html)"
+check_contains "the log does, too" "warning: the run was restarted 1 time after a failure, so it is not a record" "$(cat killed_3/log.txt)"
+check_equal "nothing of that where there was none" "" "$(grep -l "not a record" straight/report.html straight/log.txt)"
 
 # Strict rules.
 check_refused "strict rules refuse to quantise it as a record" 1 "the training was restarted 1 time after a failure" \

@@ -1,4 +1,4 @@
-# Machines that are network namespaces, for the scripts beside this file. Source before anything else, then enter_namespaces.
+# Machines that are network namespaces, for the scripts in this folder. Source before anything else, then enter_namespaces.
 
 # enter_namespaces WHAT: goes on in namespaces of this script's own, with a bridge to plug machines into; where these are not to be had the
 # script ends as skipped.

@@ -1,4 +1,4 @@
-# Several ranks of mulligan on this machine, for the scripts beside this file. Source after cli_checks.bash.
+# Several ranks of mulligan on this machine, for the scripts in this folder. Source after cli_checks.bash.
 
 # make_subject: text, data and a configuration `run.toml` of 12 steps of four micro-batches, with cut banks.
 make_subject() {

@@ -30,7 +30,7 @@ for stuck in 0 1; do
 done
 
 be_rank 1 2 20000
-check_contains "a deadline that is no number is refused" "MULLIGAN_STUCK_SECONDS='soon' is no number of seconds" \
+check_contains "a deadline that is not a number is refused" "MULLIGAN_STUCK_SECONDS='soon' is not a number of seconds" \
   "$(MULLIGAN_STUCK_SECONDS=soon "${rank[@]}" train run.toml 2>&1)"
 
 begin_ranks 2 drifted "${long[@]}"

@@ -15,8 +15,8 @@
 #include "tests/planted_faults/watched_run.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
-#include "tools/doctor/evaluation_checks.h"
 #include "tools/doctor/examine.h"
+#include "tools/doctor/model_checks.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -93,7 +93,7 @@ const std::vector<Row> of_the_model = {
     {"rope_pairs", "D14", "(post-rope) of layer 0 ("},
     {"rope_head_0", "D14", "(post-rope) of layer 0 ("},
     {"not_causal", "D14", "attn_out of layer 0 (attention_fwd"},
-    {"across_documents", "D15", "by what stands beside it"},
+    {"across_documents", "D15", "by its neighbours"},
     {"unscaled_scores", "D14", "attn_out of layer 0 (attention_fwd"},
     {"unscaled_logits", "D14", "off is logits (matmul"},
     {"no_softcap", "D14", "off is capped logits (softcap_fwd"},
@@ -248,7 +248,7 @@ TEST(PlantedFaults, ARunThatIsForcedSaysSo) {
   TrainOptions options;
   options.console = nullptr;
   options.observers = watched(true);
-  // It goes on, and ends at the first loss, which is no number.
+  // It goes on, and ends at the first loss, which is not a number.
   const std::string sentence = sentence_of([&] { train(loaded, test_plugin_host(), options); });
   EXPECT_NE(sentence.find("the training loss is nan"), std::string::npos) << sentence;
 }

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "tests/ptx/program.h"

@@ -1,7 +1,6 @@
 #include "tests/ptx/function_parser.h"
 
 #include <algorithm>
-#include <set>
 
 namespace mulligan::ptx {
 
@@ -74,7 +73,7 @@ void FunctionParser::parse_instruction() {
   if (reader_.take_if("@")) {
     instruction.guard_negated = reader_.take_if("!");
     const Register guard = register_named(reader_.take());
-    if (guard.width != Operand::predicate) fail("a guard that is no predicate");
+    if (guard.width != Operand::predicate) fail("a guard that is not a predicate");
     instruction.guard = guard.at;
   }
   const std::string opcode(reader_.take());
@@ -171,7 +170,7 @@ void FunctionParser::build_compute(Instruction instruction, const std::string& n
     instruction.at[i] = source(argument, form->operands[static_cast<std::size_t>(i)]);
     if (const Name* one = std::get_if<Name>(&argument); one && one->negated) {
       if (form->operands[static_cast<std::size_t>(i)] != Operand::predicate)
-        fail("'!' before what is no predicate");
+        fail("'!' before what is not a predicate");
       instruction.negated = static_cast<std::uint8_t>(instruction.negated | 1 << i);
     }
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -35,7 +34,7 @@ class FunctionParser {
     std::string_view base;
     std::int64_t offset;
   };
-  // A register, label or symbol is a name; "p|q" and "!p" keep their marks beside it.
+  // A register, label or symbol is a name; "p|q" and "!p" keep their marks.
   struct Name {
     std::string_view text, second;
     bool negated;

@@ -1,9 +1,6 @@
 // The instructions that NVRTC's output uses, with all modifiers: opcodes.inc lists them, so that a new one is noticed.
 #pragma once
 
-#include <set>
-#include <string>
-
 #include "tests/ptx/program.h"
 
 namespace mulligan::ptx {

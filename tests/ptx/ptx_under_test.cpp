@@ -10,7 +10,7 @@
 
 namespace mulligan::kernel_test {
 
-// The cuda backend around the PTX executor, beside the cpu backend.
+// The cuda backend around the PTX executor, against the cpu backend.
 BackendUnderTest backend_under_test(int variant) {
   const char* orders[] = {"\"forward\"", "\"reverse\"", "\"interleaved\""};
   return {
@@ -21,7 +21,7 @@ BackendUnderTest backend_under_test(int variant) {
       !long_tests()};
 }
 
-BackendUnderTest backend_beside() {
+BackendUnderTest reference_under_test() {
   return {plugin_file("cpu"), MULLIGAN_KERNEL_PLUGINS, {{"threads", "2"}}, true};
 }
 

@@ -94,9 +94,9 @@ std::uint64_t TokenReader::take_number() {
   try {
     value = std::stoull(word.substr(prefix), &read, base);
   } catch (const std::exception&) {
-    fail("'" + word + "' is no number");
+    fail("'" + word + "' is not a number");
   }
-  if (read + prefix != word.size()) fail("'" + word + "' is no number");
+  if (read + prefix != word.size()) fail("'" + word + "' is not a number");
   return negative ? std::uint64_t{0} - value : value;
 }
 

@@ -105,7 +105,7 @@ EXPORTED int cuMemFree_v2(std::uintptr_t address) {
     std::free(reinterpret_cast<void*>(address));
     return answer();
   }
-  violate("cuMemFree: argument address is no allocation, or was freed");
+  violate("cuMemFree: argument address is not an allocation, or was freed");
   return kInvalidValue;
 }
 // Memory of the host that libraries may be given; the emulated device's is.

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
 #include <string>
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,7 @@ struct Allocation {
   bool freed;
 };
 
-// What a launch does, for tests that compute: set beside the function's code (stand_in_announces).
+// What a launch does, for tests that compute: set together with the function's code (stand_in_announces).
 struct StandInLaunch {
   unsigned grid[3], block[3], shared_bytes;
   const void* const* values;  // where each argument lies

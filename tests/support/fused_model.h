@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "framework/core/tensor_type.h"
-#include "framework/model/layer_order.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {

@@ -79,7 +79,7 @@ SimulatedRanks::SimulatedRanks(int size) : size_(size) {
   callbacks.all_done = [] {};
   callbacks.log = [](const std::string&) {};
   callbacks.pulse = [] { return Heartbeat{}; };
-  hub_ = std::make_unique<ControlHub>(loop_, environment, options, callbacks);
+  hub_ = std::make_unique<ControlServer>(loop_, environment, options, callbacks);
   on_loop([&] {
     hub_->start();
     const RunIdentity run = identity_of(environment, "");

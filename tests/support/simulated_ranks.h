@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/ranks/control_hub.h"
+#include "framework/ranks/control_server.h"
 
 namespace mulligan::testing {
 
@@ -20,7 +20,7 @@ class SimulatedRanks {
   // Every rank comes to the call with these bytes; returns when rank 0 has sent what it sends: how many bytes,
   // to all of them. `answer`: rank 0's, of consult.
   std::size_t call(CallKind kind, const std::string& bytes, const std::string& answer = "");
-  // Processor time that the hub's thread has spent in the last call, in seconds.
+  // Processor time that rank 0's thread has spent in the last call, in seconds.
   double seconds_of_last_call() const { return seconds_; }
   // Different buffers that were sent in it.
   std::size_t buffers_of_last_call() const { return buffers_.size(); }
@@ -33,7 +33,7 @@ class SimulatedRanks {
 
   int size_;
   SocketLoop loop_{10};
-  std::unique_ptr<ControlHub> hub_;
+  std::unique_ptr<ControlServer> hub_;
   std::vector<std::shared_ptr<SimulatedLink>> links_;
   std::set<const std::string*> buffers_;
   std::uint64_t sequence_ = 0;

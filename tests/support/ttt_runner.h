@@ -2,7 +2,6 @@
 // of this build.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>

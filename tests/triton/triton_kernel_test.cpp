@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "plugins/backends/cuda/triton/architecture.h"
+#include "plugins/backends/cuda/triton/compiled_file.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
-#include "plugins/backends/cuda/triton/ptx_entry.h"
 #include "tests/support/scratch_folder.h"
 
 namespace mulligan::cuda::triton {
@@ -239,7 +238,7 @@ TEST_F(TritonKernel, ArchitecturesAreCompared) {
 TEST_F(TritonKernel, MissingAndDamagedFilesAreNamed) {
   expect_has(sentence([&] { load(); }), {"loss.ptx", "cannot be read", "No such file"});
   std::ofstream(folder_ / "loss.ptx") << kPtx;
-  expect_has(sentence([&] { load(); }), {"loss.json", "cannot be read", "beside the .ptx"});
+  expect_has(sentence([&] { load(); }), {"loss.json", "cannot be read", "next to the .ptx"});
   const std::string json = description().dump();
   expect_has(refusal(kPtx, json.substr(0, json.size() / 2)), {"loss.json", "not JSON", "byte"});
   expect_has(refusal(kPtx, ""), {"loss.json", "not JSON"});

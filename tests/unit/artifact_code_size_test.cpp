@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
 
 #include "framework/artifact/compression.h"
 #include "framework/core/error.h"
@@ -57,7 +56,7 @@ TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   const fs::path file = kept()[0];
   const std::string entry = read_file(file);
 
-  // It is read: an entry that is sound but says something else is believed.
+  // It is read: an intact entry with another number is believed.
   const std::string said = entry.substr(0, 64) + " 7";
   write_file_atomically(file, said + " " + sha256_hex(said) + "\n");
   EXPECT_EQ(compressed_size(Compression::xz, contents, folder), 7u);
@@ -74,7 +73,7 @@ TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   EXPECT_EQ(compressed_size(Compression::xz, contents, folder), compress(Compression::xz, contents).size());
   EXPECT_EQ(kept().size(), 3u);
 
-  // A folder that cannot be is no error.
+  // A folder that cannot be is not an error.
   EXPECT_EQ(compressed_size(Compression::xz, contents, file / "below"),
             compress(Compression::xz, contents).size());
 }

@@ -1,5 +1,4 @@
-// The source of an evaluation: it is closed under includes, and what is taken out of it means nothing to a
-// compiler.
+// The source of an evaluation is closed under includes; what is taken out means nothing to a compiler.
 #include "framework/artifact/evaluation_source.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +61,7 @@ TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {
     }
     return std::string();
   };
-  EXPECT_NE(sentence(tree, "not_there").find("'not_there' is no plugin of the source tree"),
+  EXPECT_NE(sentence(tree, "not_there").find("'not_there' is not a plugin of the source tree"),
             std::string::npos);
   EXPECT_NE(sentence(tree / "docs", "cpu").find("is not mulligan's source tree"), std::string::npos);
 }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <mulligan/half.hpp>
 #include <numeric>
@@ -12,7 +11,6 @@
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
-#include "framework/artifact/byte_layout.h"
 #include "framework/artifact/calibration_rows.h"
 #include "framework/artifact/size_report.h"
 #include "framework/artifact/tensor_map.h"

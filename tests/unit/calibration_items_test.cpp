@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "lab/calibration/calibration_text.h"
+#include "lab/calibration/answer.h"
 #include "lab/calibration/compare_items.h"
-#include "lab/calibration/questions.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
@@ -74,7 +73,7 @@ TEST(Items, AreReadAsTheyWereWritten) {
   EXPECT_FALSE(read[1].questions);
   EXPECT_EQ(read[1].items[0].prediction.confidence, 1.0 / 3);
   write_file_atomically(scratch / "items.jsonl", items_text(sets) + "{\"set\":\"x\"}\n");
-  EXPECT_NE(sentence_of([&] { read_items(scratch / "items.jsonl"); }).find("line 5 is no item"),
+  EXPECT_NE(sentence_of([&] { read_items(scratch / "items.jsonl"); }).find("line 5 is not an item"),
             std::string::npos);
 }
 

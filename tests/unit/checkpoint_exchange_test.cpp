@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 
 #include "framework/checkpoint/compare.h"
@@ -47,7 +46,7 @@ TEST(FloatFormats, EveryHalfDecodesToItsValueAndBack) {
   }
 }
 
-// The nearest half by search, ties to even: between any two neighbours, their middle and what lies beside it.
+// The nearest half by search, ties to even: any two neighbours, their middle and the numbers next to it.
 TEST(FloatFormats, HalvesRoundToNearestEven) {
   for (std::uint32_t bits = 0; bits < 0x7bff; ++bits) {
     const auto low = static_cast<std::uint16_t>(bits), high = static_cast<std::uint16_t>(bits + 1);

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "framework/checkpoint/checkpoint_writer.h"
-#include "framework/core/stop_request.h"
 #include "tests/support/plugins.h"
 #include "tests/unit/checkpoint_support.h"
 

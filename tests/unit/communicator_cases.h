@@ -1,7 +1,6 @@
 // Transfers with what they must give, for tests of communicators.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

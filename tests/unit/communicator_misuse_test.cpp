@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <thread>
 
 #include "plugins/communicators/nccl/library.h"
@@ -69,18 +68,15 @@ TEST(NcclMisuse, OfCollectivesThatDifferBetweenRanksNamesThem) {
         Difference{"type",
                    {sum},
                    {wide},
-                   "ncclAllReduce, number 1 of its group: argument datatype is 8 on rank 1 "
-                   "and 7 on rank 0"},
+                   "ncclAllReduce, number 1 of its group: argument datatype is 8 on rank 1 and 7 on rank 0"},
         Difference{"order",
                    {sum, first},
                    {first, sum},
-                   "ncclBroadcast, number 1 of its group on rank 1, is "
-                   "ncclAllReduce on rank 0"},
+                   "ncclBroadcast, number 1 of its group on rank 1, is ncclAllReduce on rank 0"},
         Difference{"root",
                    {first},
                    {second},
-                   "ncclBroadcast, number 1 of its group: argument root is 1 on rank 1 "
-                   "and 0 on rank 0"},
+                   "ncclBroadcast, number 1 of its group: argument root is 1 on rank 1 and 0 on rank 0"},
         Difference{
             "fewer", {sum, wide}, {sum}, "ncclGroupEnd: the group has 1 calls on rank 1 and 2 on rank 0"}}) {
     expect_refused(difference);

@@ -165,7 +165,7 @@ TEST(NcclCommunicator, ADeviceThatStandsStillBeforeATransferHasNotBegunIt) {
 }
 
 // Rank 1's device keeps the transfer from ending, and rank 0's has other work meanwhile.
-TEST(NcclCommunicator, TheBackendWorksBesideATransferUntilItIsJoined) {
+TEST(NcclCommunicator, TheBackendWorksDuringATransferUntilItIsJoined) {
   expect_no_problem(run_ranks(2, [](HostGroup& group) {
     Rank rank(group);
     rank.store.create("y", TensorType(MLG_F32, {10}));

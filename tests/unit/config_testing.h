@@ -11,7 +11,6 @@
 #include <string>
 
 #include "framework/core/error.h"
-#include "tests/support/small_config.h"
 
 namespace mulligan {
 

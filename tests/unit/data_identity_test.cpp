@@ -127,7 +127,7 @@ TEST(CheckShards, ValidationShardsAreNeverTrainedOn) {
   check_shards({folder / "fineweb_train_000000.bin"}, use_of(DataSplit::validation));
 }
 
-TEST(CheckShards, AShardBesideAManifestThatDoesNotListItIsRefused) {
+TEST(CheckShards, AShardThatItsManifestDoesNotListIsRefused) {
   const fs::path folder = prepared("check_unlisted");
   write_shard(folder / "fineweb_train_000002.bin", documents(9, 3));
   EXPECT_NE(

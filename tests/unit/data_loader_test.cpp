@@ -2,10 +2,6 @@
 // the prefetching thread.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-#include <numeric>
-
 #include "framework/data/loader.h"
 #include "framework/data/prefetcher.h"
 #include "tests/unit/data_support.h"

@@ -274,14 +274,14 @@ TEST(Prepare, TouchesAnExistingOutputOnlyAsAWhole) {
   EXPECT_NO_THROW(verify_manifest(output));
   fs::remove(output / "fineweb_train_000007.bin");
 
-  // A failure in the middle leaves the old data whole, and nothing beside it.
+  // A failure in the middle leaves the old data whole, and nothing else.
   options.vocab_size = 60000;
   message_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_EQ(read_file(output / "manifest.json"), manifest);
   EXPECT_NO_THROW(verify_manifest(output));
   EXPECT_FALSE(fs::exists(output.string() + ".preparing"));
 
-  // What a killed preparation left beside it is taken away by the next.
+  // What a killed preparation left there is removed by the next.
   write_file_atomically(fs::path(output.string() + ".preparing") / "fineweb_train_000000.bin", "half");
   options.vocab_size = 330;
   prepare(options);
@@ -446,7 +446,7 @@ TEST(Prepare, DropsTrainingDocumentsThatHoldAPassageOfValidation) {
   options.drop_overlap = true;
   options.output = fresh_folder("overlap_dropped");
   const PrepareSummary dropped = prepare(options);
-  EXPECT_EQ(dropped.manifest.train.documents, 7u) << "five words are no passage";
+  EXPECT_EQ(dropped.manifest.train.documents, 7u) << "five words are not a passage";
   EXPECT_EQ(dropped.manifest.text->overlap_left_out, 1u);
   EXPECT_EQ(load_manifest(options.output).text->overlap_left_out, 1u);
   EXPECT_TRUE(dropped.manifest.text->kept);

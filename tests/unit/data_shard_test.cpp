@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <functional>
-
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/shard.h"

@@ -171,7 +171,7 @@ TEST_F(TextOverlapTest, AChangeInEveryLongWindowHidesNothing) {
 }
 
 // A part of the documents three times and a little of each other passage once, which makes once the usual number.
-TEST_F(TextOverlapTest, CopiesOfAPartAreNoCommonPhrasesBesideALittleOfTheRest) {
+TEST_F(TextOverlapTest, CopiesOfAPartAreNoCommonPhrasesNextToALittleOfTheRest) {
   const std::vector<Tokens> documents = this->documents();
   std::vector<Tokens> copies;
   for (std::size_t i = 0; i < documents.size(); ++i) {

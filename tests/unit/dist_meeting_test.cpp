@@ -149,9 +149,9 @@ TEST(Meeting, AnotherVersionIsRefusedOnBothSides) {
     EXPECT_TRUE(contains(refusal.sentence, "speaks version 9 of the control protocol")) << refusal.sentence;
   });
   group.absent = {1};
-  const Outcome hub = group.in_threads(nothing)[0];
+  const Outcome server = group.in_threads(nothing)[0];
   other.join();
-  EXPECT_TRUE(contains(hub.sentence, "speaks version 9 of the control protocol")) << hub.sentence;
+  EXPECT_TRUE(contains(server.sentence, "speaks version 9 of the control protocol")) << server.sentence;
 
   group.ports = testing::free_ports();
   group.options.meet = 60;
@@ -173,7 +173,7 @@ TEST(Meeting, AnotherRunAtThePortIsPassedBy) {
   RankGroup group(2), other(2);
   other.ports = group.ports;
   other.change = [](LaunchEnvironment& environment, ControlOptions&) { environment.run_id = "other"; };
-  std::thread beside([&] {
+  std::thread other([&] {
     for (const Outcome& outcome : other.in_threads([](ControlChannel& channel) { channel.barrier(); })) {
       EXPECT_EQ(outcome.code, 0) << outcome.sentence;
     }
@@ -181,7 +181,7 @@ TEST(Meeting, AnotherRunAtThePortIsPassedBy) {
   for (const Outcome& outcome : group.in_threads([](ControlChannel& channel) { channel.barrier(); })) {
     EXPECT_EQ(outcome.code, 0) << outcome.sentence;
   }
-  beside.join();
+  other.join();
 }
 
 TEST(Meeting, MissingRanksAreNamed) {

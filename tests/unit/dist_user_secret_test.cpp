@@ -62,7 +62,7 @@ TEST(UserSecret, WhatOthersMayReadOrChangeIsRefused) {
   fs::permissions(folder, fs::perms(0700));
   fs::remove(file);
   fs::create_symlink("/etc/hostname", file);
-  EXPECT_NE(refusal().find("is no file"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("is not a file"), std::string::npos) << refusal();
   fs::remove(file);
   write_file_atomically(file, "\n");
   fs::permissions(file, fs::perms(0600));

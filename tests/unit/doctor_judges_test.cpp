@@ -9,12 +9,10 @@
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
 #include "tests/support/scratch_folder.h"
-#include "tools/doctor/evaluation_checks.h"
 #include "tools/doctor/loss_checks.h"
+#include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/row_checks.h"
 #include "tools/doctor/training_checks.h"
-#include "tools/doctor/weight_checks.h"
 
 namespace mulligan::doctor {
 namespace {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <fstream>
 
-#include "framework/core/error.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 

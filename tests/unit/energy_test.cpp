@@ -83,7 +83,7 @@ TEST_F(Powercap, WhatIsNotThereIsSaid) {
   EXPECT_NE(meter().reading().absent[0].find("no zone"), std::string::npos);
   zone("intel-rapl:1", "package-0", "some");
   EXPECT_FALSE(meter().reading().measured());
-  EXPECT_NE(meter().reading().absent[0].find("no number of microjoules"), std::string::npos);
+  EXPECT_NE(meter().reading().absent[0].find("not a number of microjoules"), std::string::npos);
 }
 
 // Half a machine's energy is none: one package that may not be read makes all absent, at the start and later.

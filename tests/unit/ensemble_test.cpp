@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -10,7 +9,6 @@
 
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
-#include "framework/core/sha256.h"
 #include "framework/plugin/ensemble.h"
 #include "framework/plugin/plugin_threads.h"
 #include "lab/ensemble/members.h"
@@ -88,8 +86,8 @@ TEST(StochasticRounding, TheMeanOverMembersIsTheWeight) {
   }
 }
 
-// Every weight lies on one of the two grid points beside it, within the largest code.
-TEST(StochasticRounding, StaysOnTheGridBesideTheWeight) {
+// Every weight lies on one of the two nearest grid points, within the largest code.
+TEST(StochasticRounding, StaysOnTheGridNextToTheWeight) {
   constexpr std::int64_t columns = 7;
   const std::vector<float> centre = normal_values(11 * columns, 1.0, 2);
   for (const int bits : {2, 4, 7, 16}) {

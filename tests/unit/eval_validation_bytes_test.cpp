@@ -1,4 +1,4 @@
-// What strict rules ask of a byte count: a text beside the shards, and no bytes that no token stands for.
+// What strict rules ask of a byte count: a text next to the shards, and no bytes that no token stands for.
 #include "framework/eval/validation_bytes.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ std::string unproven(const DataConfig& data) {
 }
 
 // The same ids with other letters in the tokenizer's pieces are other bytes, and no check of ids finds that.
-TEST(ValidationBytes, PlainTextIsProvenByATextBesideTheShards) {
+TEST(ValidationBytes, PlainTextIsProvenByATextNextToTheShards) {
   const fs::path folder = prepared("bytes_plain", "", 1);
   DataConfig data = data_config(folder);
   EXPECT_EQ(unproven(data), "");

@@ -2,7 +2,6 @@
 // what it found.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <utility>
 #include <vector>
 

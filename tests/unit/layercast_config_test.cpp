@@ -1,4 +1,4 @@
-// train.layercast and its place in [[phase]] rows: what it is refused beside, what it makes of the dtypes that
+// train.layercast and its place in [[phase]] rows: what it is refused with, what it makes of the dtypes that
 // kernels read, and the bytes of the weights.
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(LayerCast, OfQwen2StoresEveryProjectionOfABlock) {
   EXPECT_EQ(projections, 2 * 7);
 }
 
-TEST(LayerCast, IsRefusedBesideAnotherComputeDtype) {
+TEST(LayerCast, IsRefusedWithAnotherComputeDtype) {
   const std::string refused = refusal("", {"train.layercast=bf16", "train.compute_dtype=bf16"});
   EXPECT_NE(refused.find("compute_dtype is \"bf16\""), std::string::npos) << refused;
   EXPECT_NE(refusal("", {"train.layercast=fp8"}).find("layercast"), std::string::npos);

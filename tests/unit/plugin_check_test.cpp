@@ -125,7 +125,7 @@ TEST(PluginCheck, WhatIsNotWrittenIsFound) {
         "a fused update is a plain one of scaled gradients, with average and copy");
   fails(PluginKind::optimizer, "flawed_optimizer", "late_copy",
         "a fused update is a plain one of scaled gradients, with average and copy");
-  fails(PluginKind::optimizer, "flawed_optimizer", "looks_beside",
+  fails(PluginKind::optimizer, "flawed_optimizer", "reads_neighbours",
         "several parameters as one are updated as one by one");
   fails(PluginKind::ttt, "flawed_adapters", "no_gradient",
         "of gradients[0] at tap 'mlp_down' is not written");

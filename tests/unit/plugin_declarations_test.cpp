@@ -39,7 +39,7 @@ TEST(PluginDeclarations, MomentumSurvivesWarmUpAndAveragesOfAdamwDoNot) {
             (std::map<std::string, bool>{{"optimizer/w.exp_avg", false}, {"optimizer/w.exp_avg_sq", false}}));
 }
 
-// What is no state cannot survive.
+// What is not a state cannot survive.
 TEST(PluginDeclarations, OnlyAStateCanBeDeclaredToSurvive) {
   Graph graph;
   const GraphRecorder recorder(graph, "optimizer.matrices");
@@ -50,7 +50,7 @@ TEST(PluginDeclarations, OnlyAStateCanBeDeclaredToSurvive) {
   ASSERT_EQ(table.state(table.self, "w.sum", &shape, &state), nullptr);
   const mlg_error refusal = table.survives_warmup(table.self, scratch);
   ASSERT_NE(refusal, nullptr);
-  EXPECT_NE(std::string(refusal).find("is no state"), std::string::npos) << refusal;
+  EXPECT_NE(std::string(refusal).find("is not a state"), std::string::npos) << refusal;
   EXPECT_TRUE(recorder.surviving().empty());
   EXPECT_EQ(table.survives_warmup(table.self, state), nullptr);
   EXPECT_EQ(recorder.surviving(), std::set<std::string>{"optimizer.matrices/w.sum"});

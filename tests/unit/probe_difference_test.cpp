@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "lab/probe/probe_text.h"
-
 #include <cmath>
 #include <limits>
 #include <stdexcept>

@@ -90,7 +90,7 @@ TEST(Submission, DamagedFilesAreRefusedByName) {
         std::pair{R"({"seed_results":[{"val_bpb":1}]})", "has no seed"},
         std::pair{R"({"seed_results":{"1":{"artifact_bytes":-5}}})", "artifact_bytes is not a count"},
         std::pair{R"({"seed_results":{"1":{"artifact_bytes":1.5}}})", "artifact_bytes is not a count"},
-        std::pair{R"({"seed_results":{"1":[]}})", "is no object"},
+        std::pair{R"({"seed_results":{"1":[]}})", "is not an object"},
         std::pair{R"({"name":4})", "name is not text"}}) {
     const Submission others = read_text(text);
     ASSERT_FALSE(others.oddities.empty()) << text;
@@ -125,7 +125,7 @@ TEST(SeedLog, OfTheChallengesScripts) {
   EXPECT_TRUE(late.code_compressed);
   EXPECT_EQ(late.code_uncompressed_bytes, 157868U);
   EXPECT_EQ(late.total_bytes, 15897259U);
-  ASSERT_EQ(late.scores.size(), 1U);  // what is called diagnostic is no result
+  ASSERT_EQ(late.scores.size(), 1U);  // what is called diagnostic is not a result
   EXPECT_EQ(late.scores[0].val_bpb, 1.05989454);
   EXPECT_DOUBLE_EQ(late.scores[0].eval_seconds.value(), 508.778);
   EXPECT_EQ(late.total_eval_seconds, 508.8);

@@ -11,7 +11,6 @@
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/file.h"
-#include "framework/run/run_files.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/seed_log.h"
 #include "tools/record/submission_readme.h"

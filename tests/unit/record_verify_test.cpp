@@ -336,7 +336,7 @@ TEST_F(VerifyRecord, AListedNameThatLeadsOutOfTheFolder) {
   EXPECT_NE(failed(folder()).find("R10"), std::string::npos);
 }
 
-// Fields that a reader may take for the result, beside the ones that are checked.
+// Fields that a reader may take for the result, next to those that are checked.
 TEST_F(VerifyRecord, AFieldThatThisProgramDoesNotWrite) {
   const std::string sound = read_file(file(submission_file));
   for (const auto& [from, to] : {std::pair{"{\n", "{\n \"val_b\xD1\x80\x62\": 0.9,\n"},
@@ -448,7 +448,8 @@ TEST_F(VerifyRecord, ValidationTextInTheTrainingData) {
 }
 
 TEST_F(VerifyRecord, AFolderThatIsNone) {
-  EXPECT_NE(sentence_of([&] { verify_submission(file("nowhere")); }).find("is no folder"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { verify_submission(file("nowhere")); }).find("is not a folder"),
+            std::string::npos);
   fs::create_directory(file("empty"));
   EXPECT_NE(sentence_of([&] { verify_submission(file("empty")); }).find("holds no submission.json"),
             std::string::npos);

@@ -4,13 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "tests/support/xml_check.h"
 #include "tools/report_page/axis.h"
 #include "tools/report_page/bar_chart.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/line_chart.h"
-#include "tools/report_page/page.h"
 
 namespace mulligan::report {
 namespace {

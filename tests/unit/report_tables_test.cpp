@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
@@ -21,11 +20,11 @@ std::vector<MarkdownPiece> read(const std::string& text) {
 std::string paragraph(const MarkdownPiece& piece) {
   return std::get<std::string>(piece);
 }
-MarkdownTable table_of(const MarkdownPiece& piece) {
-  return std::get<MarkdownTable>(piece);
+ReadTable table_of(const MarkdownPiece& piece) {
+  return std::get<ReadTable>(piece);
 }
 // The only table of `text`; fails where there is anything else.
-MarkdownTable only_table(const std::string& text) {
+ReadTable only_table(const std::string& text) {
   const auto pieces = read(text);
   EXPECT_EQ(pieces.size(), 1u) << text;
   return table_of(pieces.at(0));
@@ -37,7 +36,7 @@ TEST(ReportMarkdown, ReadsBackWhatMulliganWrites) {
   stats::MarkdownTable written(cells[0]);
   written.add(cells[1]);
   written.add(cells[2]);
-  const MarkdownTable seen = only_table(written.text());
+  const ReadTable seen = only_table(written.text());
   EXPECT_EQ(seen.head, cells[0]);
   EXPECT_EQ(seen.rows, (std::vector<Row>{cells[1], cells[2]}));
   EXPECT_EQ(seen.columns, std::vector<Alignment>(4, Alignment::left));
@@ -84,7 +83,7 @@ TEST(ReportMarkdown, WhatIsNoTableIsText) {
 }
 
 TEST(ReportMarkdown, RowsHaveAsManyCellsAsTheHead) {
-  const MarkdownTable table = only_table("|a|b|c|\n|-|-|-|\n|1\n|1|\n||\n|\n|  |2|\n|1\\|2|3|4");
+  const ReadTable table = only_table("|a|b|c|\n|-|-|-|\n|1\n|1|\n||\n|\n|  |2|\n|1\\|2|3|4");
   EXPECT_EQ(table.rows, (std::vector<Row>{{"1"}, {"1"}, {""}, {""}, {"", "2"}, {"1|2", "3", "4"}}));
   const std::string refused = sentence_of([] { read("x\n\n|a|\n|-|\n|1|\n|1|2|\n"); });
   EXPECT_NE(refused.find("t.md:6: a row of 2 cells below a head of 1"), refused.npos) << refused;
@@ -98,7 +97,7 @@ TEST(ReportMarkdown, ShortRowsBelowAWideHeadCostNothing) {
     dashes += "|-";
     rows += "\n|b";
   }
-  const MarkdownTable table = only_table(head + "\n" + dashes + rows);
+  const ReadTable table = only_table(head + "\n" + dashes + rows);
   EXPECT_EQ(table.head.size(), 100'000u);
   EXPECT_EQ(table.rows, std::vector<Row>(100'000, Row{"b"}));
 }

@@ -126,8 +126,7 @@ optimizer = "a"
   EXPECT_NE(message.find("[optimizer.b]"), std::string::npos) << message;
 }
 
-// A row may say that nothing updates what it takes: no optimiser, no slice, in whatever dtype it is sent
-// elsewhere.
+// A row may say that nothing updates its parameters: no optimiser and no slice, in any communication dtype.
 TEST(ParameterPlan, NoneIsSaidInPlaceOfAnOptimizer) {
   const auto parameters = plan(std::string(two_optimizers) + R"(
 [[parameters]]
@@ -164,7 +163,7 @@ optimizer = "none"
 }
 
 // Where rows take everything for none, an optimiser has nothing to do, and is named.
-TEST(ParameterPlan, AnOptimizerBesideNoneMustUpdateSomething) {
+TEST(ParameterPlan, AnOptimizerNextToNoneMustUpdateSomething) {
   const std::string message = refusal(std::string(two_optimizers) + R"(
 [[parameters]]
 match = "skip_*"

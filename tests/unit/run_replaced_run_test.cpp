@@ -9,7 +9,6 @@
 #include "framework/core/file.h"
 #include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
-#include "framework/run/run_files.h"
 #include "tests/unit/checkpoint_support.h"
 
 namespace mulligan {

@@ -29,14 +29,6 @@ TEST(ManyTests, HolmStepsDown) {
   EXPECT_TRUE(holm({}).empty());
 }
 
-TEST(ManyTests, BenjaminiAndHochbergStepUp) {
-  const std::vector<double> adjusted = benjamini_hochberg(std::vector<double>{0.01, 0.04, 0.03, 0.005});
-  EXPECT_DOUBLE_EQ(adjusted[3], 0.02);
-  EXPECT_DOUBLE_EQ(adjusted[0], 0.02);
-  EXPECT_DOUBLE_EQ(adjusted[2], 0.04);
-  EXPECT_DOUBLE_EQ(adjusted[1], 0.04);
-}
-
 TEST(ManyTests, HedgesCorrectsSmallSamples) {
   const std::vector<double> a = {2, 4, 6}, b = {1, 3, 5};
   EXPECT_NEAR(hedges_g(a, b), 0.5 * (1 - 3.0 / 15), 1e-12);

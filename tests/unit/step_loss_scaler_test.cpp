@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/core/error.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan {

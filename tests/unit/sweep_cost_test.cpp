@@ -7,8 +7,8 @@
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/xml_check.h"
+#include "tools/sweep/sweep.h"
 #include "tools/sweep/sweep_cost.h"
-#include "tools/sweep/sweep_page.h"
 
 namespace mulligan {
 namespace {

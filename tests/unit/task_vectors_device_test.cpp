@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/core/error.h"
 #include "framework/run/weights.h"
 #include "lab/task_vectors/pack.h"
 #include "tests/support/plugins.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/core/error.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/task_vectors_support.h"
 

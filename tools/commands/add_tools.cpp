@@ -1,6 +1,5 @@
 // What tools/ adds to the program.
 #include "launch/program_parts.h"
-#include "tools/commands/dry_run_options.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/doctor/run_doctor.h"
 #include "tools/report_page/write_report.h"

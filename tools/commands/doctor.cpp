@@ -82,7 +82,7 @@ std::vector<doctor::Finding> findings_of_run(const DoctorArguments& arguments) {
   }
   const std::string file = RunFiles{arguments.run.config}.config().string();
   if (!std::filesystem::exists(file))
-    throw config_error("'{}' is no run directory: it has no config.toml.", arguments.run.config);
+    throw config_error("'{}' is not a run directory: it has no config.toml.", arguments.run.config);
   return doctor::examine_run_directory(arguments.run.config, load_run_config(file).config);
 }
 

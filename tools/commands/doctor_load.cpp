@@ -26,7 +26,7 @@ Finding not_made(const char* id, const char* title, const char* why, const char*
   return {id, title, CheckOutcome::skip, "not made", "", why, hint};
 }
 
-std::optional<PublishedModel> published_beside(const fs::path& weights, const ModelConfig& model) {
+std::optional<PublishedModel> published_next_to(const fs::path& weights, const ModelConfig& model) {
   const fs::path file = weights.parent_path() / "config.json";
   if (model.family != ModelFamily::qwen2 || !fs::exists(file)) return {};
   return read_qwen2_config(file);
@@ -69,7 +69,7 @@ std::vector<Finding> load_findings(LoadedConfig& loaded, PluginHost& host, const
   const SafetensorsFile file(path);
   std::vector<Finding> findings;
   findings.push_back(doctor::check_coverage(file, model_parameters(config.model)));
-  findings.push_back(doctor::check_architecture(file, config.model, published_beside(path, config.model)));
+  findings.push_back(doctor::check_architecture(file, config.model, published_next_to(path, config.model)));
   std::vector<doctor::LoadedTensor> tensors;
   if (findings.front().verdict == CheckOutcome::pass) {
     resolve_run_plugins(loaded, host, PluginUse::score);

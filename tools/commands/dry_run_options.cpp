@@ -1,4 +1,4 @@
-#include "tools/commands/dry_run_options.h"
+#include "tools/commands/tool_commands.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/commands/export_metrics.h"
+#include "tools/commands/tool_commands.h"
 
 #include <fmt/format.h>
 

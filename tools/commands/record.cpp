@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -110,8 +109,8 @@ class Record {
   void make() {
     if (!preloaded_code().empty()) {
       throw config_error(
-          "{}, and what stands before the libraries that the program asks can answer in their place, so there would be "
-          "no record; start again without it.",
+          "{}, and what stands before the libraries that the program asks can answer in their place, so "
+          "there would be no record; start again without it.",
           printable(preloaded_code().front()));
     }
     options_.about = arguments_.about;

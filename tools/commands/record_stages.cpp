@@ -10,7 +10,7 @@
 
 #include "framework/core/child_process.h"
 #include "framework/core/error.h"
-#include "framework/core/own_file.h"
+#include "framework/core/file.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"

@@ -8,7 +8,6 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/run/replaced_run.h"
-#include "tools/commands/export_metrics.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/report_page/tables_page.h"
 #include "tools/report_page/write_report.h"

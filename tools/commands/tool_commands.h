@@ -1,6 +1,10 @@
 // The subcommands of tools/; as launch/commands/commands.h has the core's.
 #pragma once
 
+#include <string>
+
+#include "launch/program_parts.h"
+
 namespace CLI {
 class App;
 }
@@ -18,5 +22,17 @@ void add_record_command(CLI::App& app);
 
 // `config` is the command that `init` belongs to.
 void add_config_init_command(CLI::App& config);
+
+// --dry-run and what goes with it.
+TrainAnswer declare_dry_run(CLI::App& train);
+
+// Paths; empty: not wanted.
+struct MetricsExport {
+  std::string tensorboard;  // folder for an event file
+  std::string csv;          // table with a row per reported step
+};
+
+// Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
+void export_metrics(const std::string& run, const MetricsExport& wanted);
 
 }  // namespace mulligan

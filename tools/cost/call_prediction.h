@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "framework/graph/call_access.h"
@@ -55,7 +54,7 @@ class EventCost {
   EventCost(const StepRehearsal& rehearsal, std::int64_t segment_tokens, const Card& card)
       : rehearsal_(rehearsal), segment_tokens_(segment_tokens), card_(card) {}
 
-  // Of one event that is no transfer; shapes are left out.
+  // Of one event that is not a transfer; shapes are left out.
   PredictedRow row(const StepEvent& event) const;
 
  private:

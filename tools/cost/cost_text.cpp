@@ -1,6 +1,6 @@
 #include "tools/cost/cost_text.h"
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 
 namespace mulligan {
 namespace {

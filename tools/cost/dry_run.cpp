@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "framework/core/error.h"
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "framework/graph/program.h"
 #include "framework/model/layer_order.h"
 #include "framework/ranks/communicator.h"

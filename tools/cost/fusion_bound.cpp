@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <compare>
 #include <map>
-#include <optional>
 #include <set>
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "tools/cost/cost_text.h"
 #include "tools/cost/prediction.h"
 

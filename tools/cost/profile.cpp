@@ -4,14 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "framework/core/error.h"
-#include "framework/core/grouped.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
+#include "framework/core/printable.h"
 #include "framework/ranks/communicator.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_plugins.h"

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "framework/core/grouped.h"
-#include "framework/ranks/collective_name.h"
+#include "framework/core/printable.h"
+#include "framework/ranks/transfer_checks.h"
 #include "tools/cost/scaling.h"
 
 namespace mulligan {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/data/segments.h"
 #include "framework/graph/call_access.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"

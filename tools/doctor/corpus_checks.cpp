@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numbers>
 #include <string>
 #include <utility>
@@ -210,7 +209,7 @@ Finding check_overlap(const TextOverlap& overlap) {
   f.message = excess.empty() ? doubtful : excess;
   f.hint =
       "prepare the documents anew with mulligan prepare --drop-overlap, which leaves training "
-      "documents out that share a passage with a validation document, or say so beside every score";
+      "documents out that share a passage with a validation document, or state the share with every score";
   return f;
 }
 

@@ -1,4 +1,4 @@
-#include "tools/doctor/evaluation_checks.h"
+#include "tools/doctor/model_checks.h"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -36,10 +36,11 @@ std::optional<std::size_t> first_difference(const std::vector<float>& a, const s
 Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   constexpr std::int64_t own = 40, rest = 56;
   const bool wide = compute.activations == MLG_F32;
-  const double beside = wide ? 1e-5 : 2e-3, moved = wide ? 1e-4 : 3e-2;
+  const double near = wide ? 1e-5 : 2e-3, moved = wide ? 1e-4 : 3e-2;
   Finding f = begin_finding(
-      "D15", "loss of a segment beside others",
-      fmt::format("mean: fails beyond {:.0e} nats beside others, {:.0e} at another place", beside, moved));
+      "D15", "loss of a segment among others",
+      fmt::format("mean: fails beyond {:.0e} nats with other neighbours, {:.0e} at another place", near,
+                  moved));
   EvaluationProbe probe(backend, config, own + rest, compute);
   probe.set(vivid_weights(config.model));
   const Batch segment = drawn_row({own}, config.model.vocabulary, 5);
@@ -54,14 +55,14 @@ Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes
     return mean_of(probe.token_losses().data() + at, own);
   };
   const double first = with(6, false), second = with(7, false), third = with(8, true);
-  const double off_beside = std::abs(second - first), off_moved = std::abs(third - first);
-  f.measured = fmt::format("{:.6f} nats; {:.1e} off beside other tokens, {:.1e} at another place", first,
-                           off_beside, off_moved);
-  if (off_beside <= beside && off_moved <= moved) return f;
+  const double off_near = std::abs(second - first), off_moved = std::abs(third - first);
+  f.measured = fmt::format("{:.6f} nats; {:.1e} off with other neighbours, {:.1e} at another place", first,
+                           off_near, off_moved);
+  if (off_near <= near && off_moved <= moved) return f;
   f.verdict = CheckOutcome::fail;
-  f.message = fmt::format(
-      "the loss of one and the same segment is {:.6f}, {:.6f} and {:.6f} nats, by what stands beside it",
-      first, second, third);
+  f.message =
+      fmt::format("the loss of one and the same segment is {:.6f}, {:.6f} and {:.6f} nats, by its neighbours",
+                  first, second, third);
   f.hint =
       "attention must end at the segment's boundaries: look at cu_seqlens and at attention_fwd (--stage "
       "forward)";
@@ -124,8 +125,9 @@ Finding judge_modes(double training_nats, double evaluation_nats, std::optional<
   const double off = std::abs(training_nats - evaluation_nats);
   f.measured = fmt::format("{:.6f} and {:.6f} nats, {:.1e} apart", training_nats, evaluation_nats, off);
   if (!excess_nats && std::isfinite(training_nats) && std::isfinite(evaluation_nats)) {
-    f.measured = fmt::format("training {:.6f}, evaluation {:.6f} nats: the training loss is no cross entropy",
-                             training_nats, evaluation_nats);
+    f.measured =
+        fmt::format("training {:.6f}, evaluation {:.6f} nats: the training loss is not a cross entropy",
+                    training_nats, evaluation_nats);
     return f;
   }
   if (off <= slack) return f;

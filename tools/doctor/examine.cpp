@@ -13,15 +13,10 @@
 #include "framework/run/weights.h"
 #include "framework/step/phase_progress.h"
 #include "tools/doctor/corpus_checks.h"
-#include "tools/doctor/evaluation_checks.h"
-#include "tools/doctor/forward_checks.h"
-#include "tools/doctor/gradient_checks.h"
-#include "tools/doctor/kernel_properties.h"
 #include "tools/doctor/loss_checks.h"
+#include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/row_checks.h"
 #include "tools/doctor/training_checks.h"
-#include "tools/doctor/weight_checks.h"
 
 namespace mulligan::doctor {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/doctor/forward_checks.h"
+#include "tools/doctor/model_checks.h"
 
 #include <fmt/format.h>
 
@@ -193,7 +193,7 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
       f.message = fmt::format("position {} of {} ({}, call {}) changed with tokens from position {} on",
                               *row_moved, taps[i], graph.calls()[i].kernel, i, kept);
       f.hint =
-          "attention, or what mixes positions, reads what it may not: a loss by such a model is no score";
+          "attention, or what mixes positions, reads what it may not: a loss by such a model is not a score";
     }
   }
   f.measured = fmt::format("{} values of the first {} of {} positions moved", moved, kept, row_tokens);
@@ -216,7 +216,7 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
     f.verdict = CheckOutcome::skip;
     f.measured = "not looked at";
     f.message = "every token of so small a vocabulary is an input";
-    f.hint = "none is needed; formulas of all operations are checked beside this";
+    f.hint = "none is needed; the formulas of all operations are checked as well";
     return f;
   }
   const std::string head = head_parameter(config.model);

@@ -1,4 +1,4 @@
-#include "tools/doctor/kernel_properties.h"
+#include "tools/doctor/model_checks.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <set>
 #include <span>
@@ -138,8 +137,8 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
   f.message = fmt::format("the loss of equal logits is {:.5f}, but ln {} is {:.5f} nats{}", loss, vocabulary,
                           nats, bits ? "; it is log2 of it: the loss is in bits" : "");
   f.hint = f.verdict == CheckOutcome::fail
-               ? "fix the loss plugin: everything here is in nats; one that is no cross entropy says so "
-                 "(cross_entropy = false in its class)"
+               ? "fix the loss plugin: everything here is in nats; one that is not a cross entropy declares "
+                 "it (cross_entropy = false in its class)"
                : "compare this training loss with no validation loss: it holds a further term";
   return f;
 }
@@ -177,7 +176,7 @@ Finding judge_other_loss(const LossValues& values) {
   f.id = "D01";
   f.title = "loss of equal logits";
   f.measured =
-      fmt::format("{:.5f}, of certain ones {:.5f}; its plugin says that it is no cross entropy in nats",
+      fmt::format("{:.5f}, of certain ones {:.5f}; its plugin says that it is not a cross entropy in nats",
                   values.equal, values.certain);
   f.threshold = "fails where it does not fall as the target becomes more likely";
   f.message = loss_value_problem(values, false, 0, MLG_F32);

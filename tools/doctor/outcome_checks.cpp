@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace mulligan::doctor {
 namespace {}  // namespace
@@ -127,7 +126,7 @@ Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& 
     }
     constexpr double warm_up = 0.05;
     if (before.progress < warm_up || before.declared <= 0 || now.declared <= 0) continue;
-    // What the phases' factors explain is no jump.
+    // What the phases' factors explain is not a jump.
     const double from = before.lr / before.declared, to = now.lr / now.declared;
     const double rise = to - from;
     if (rise <= 0.1 * from || rise <= 0.01 * highest / now.declared) continue;

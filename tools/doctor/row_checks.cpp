@@ -1,4 +1,4 @@
-#include "tools/doctor/row_checks.h"
+#include "tools/doctor/training_checks.h"
 
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOption
   if (targets == wanted && elsewhere == 0 && share_of_targets(visible) <= most) return f;
   f.verdict = CheckOutcome::fail;
   f.message = targets != wanted ? fmt::format("{} tokens of the rows are targets, not {}", targets, wanted)
-              : elsewhere > 0   ? fmt::format("{} tokens are hidden and are no targets", elsewhere)
+              : elsewhere > 0   ? fmt::format("{} tokens are hidden and are not targets", elsewhere)
                                 : fmt::format("{} of {} targets can be read off the row", visible, targets);
   f.hint = "a model that sees what it shall fill in learns to copy; look at the loader";
   return f;
@@ -107,7 +107,7 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   f.verdict = CheckOutcome::fail;
   f.message = same ? "the row behind the end of the data is not counted as read"
                    : "the row behind the end of the data is not the first row again";
-  f.hint = "what is no text of the shards must not be learned from; look at the loader";
+  f.hint = "what is not text of the shards must not be learned from; look at the loader";
   return f;
 }
 

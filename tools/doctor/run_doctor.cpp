@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/report/machine.h"
 #include "framework/step/step_graphs.h"
 #include "tools/doctor/probe.h"
 
@@ -19,7 +18,7 @@ std::optional<WindowMean> recent_loss(const LossAccount& account, std::int64_t s
   return account.window(std::max(last->first, last->last - std::max<std::int64_t>(1, steps / 4)), last->last);
 }
 
-// Nothing of a loss that is no cross entropy is held against one.
+// Nothing of a loss that is not a cross entropy is held against one.
 std::optional<Outcome> outcome_of(const ObservedRun& run, const StartRecord& record) {
   const int vocabulary = static_cast<int>(run.loaded.config.model.vocabulary);
   const bool comparable = run.phases.device().plugins.loss->is_cross_entropy();

@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/seconds_since.h"
+#include "framework/core/kernel_clock.h"
 #include "framework/eval/evaluator.h"
 #include "framework/step/step_graphs.h"
 #include "tools/doctor/corpus_checks.h"
-#include "tools/doctor/evaluation_checks.h"
 #include "tools/doctor/examine.h"
 #include "tools/doctor/loss_checks.h"
+#include "tools/doctor/model_checks.h"
 #include "tools/doctor/movement.h"
-#include "tools/doctor/row_checks.h"
-#include "tools/doctor/weight_checks.h"
+#include "tools/doctor/training_checks.h"
 
 namespace mulligan::doctor {
 namespace {

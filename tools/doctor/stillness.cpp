@@ -164,7 +164,7 @@ Finding judge_stillness(const Movement& m) {
   f.hint =
       "look at their rows in [[parameters]], their learning rate, the optimizer "
       "(mulligan plugins check) and the gradients (doctor --stage train); "
-      "what is to stay says so with optimizer = \"none\" or lr_multiplier = 0";
+      "for what is to stay set optimizer = \"none\" or lr_multiplier = 0";
   return f;
 }
 

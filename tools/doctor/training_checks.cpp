@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/error.h"

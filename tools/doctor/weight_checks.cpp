@@ -1,4 +1,4 @@
-#include "tools/doctor/weight_checks.h"
+#include "tools/doctor/model_checks.h"
 
 #include <fmt/format.h>
 
@@ -104,8 +104,7 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
                                 : "";
     note(f, verdict,
          fmt::format("log2 of the magnitudes of {} has a deviation of {:.3f} (median magnitude {:.3g}), "
-                     "where weights have "
-                     "about 1.6{}",
+                     "where weights have about 1.6{}",
                      spec.name, spread.log2_std, spread.median, mechanism),
          look_at_file);
   }
@@ -172,7 +171,7 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
     if (norm) {
       verdict = judge(m.mean, {0.01, 100, -no_limit, no_limit});
     } else if (origin == WeightOrigins::drawn && start.kind == Initial::normal) {
-      // Few elements scatter: six standard errors on top.
+      // Small samples scatter: six standard errors on top.
       const double noise = 6 / std::sqrt(2.0 * static_cast<double>(found->second.size()));
       verdict =
           std::max(judge(m.deviation / start.value, {0.9 - noise, 1.1 + noise, -no_limit, no_limit}),

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cctype>
 #include <numeric>
-#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -190,7 +189,7 @@ std::vector<SymbolClass> parse_symbol_classes(std::string_view words) {
     const auto kind = static_cast<SymbolClass>(found - class_names.begin());
     if (found == class_names.end() || std::ranges::find(classes, kind) != classes.end()) {
       throw config_error(
-          "'{}' in the classes of symbols '{}' is no class, or stands there twice; name "
+          "'{}' in the classes of symbols '{}' is not a class, or stands there twice; name "
           "each of latex, digits, operators, greek at most once, with commas between them",
           word, words);
     }
@@ -203,7 +202,7 @@ std::vector<SymbolClass> parse_symbol_classes(std::string_view words) {
 AblationMode parse_ablation_mode(std::string_view word) {
   const auto found = std::ranges::find(mode_names, word);
   if (found == mode_names.end())
-    throw config_error("'{}' is no mode of ablation; choose remove, mask or decontext", word);
+    throw config_error("'{}' is not a mode of ablation; choose remove, mask or decontext", word);
   return static_cast<AblationMode>(found - mode_names.begin());
 }
 

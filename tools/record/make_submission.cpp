@@ -52,16 +52,15 @@ void require_alike(const Submission& submission) {
   for (const SeedResult& other : submission.results) {
     const auto refuse = [&](const char* what, std::uint64_t a, std::uint64_t b) {
       return data_error(
-          "seed {} has {} {} and seed {} has {}: they are no runs of one record; make both again.",
+          "seed {} has {} {} and seed {} has {}: they are not runs of one record; make both again.",
           first.seed.value(), a, what, other.seed.value(), b);
     };
     if (first.tokens != other.tokens) throw refuse("scored tokens", *first.tokens, *other.tokens);
     if (first.bytes != other.bytes) throw refuse("scored bytes", *first.bytes, *other.bytes);
     if (!(first.data == other.data)) {
       throw data_error(
-          "seeds {} and {} have other data (training shards, validation shards or tokenizer): they are no "
-          "runs of one "
-          "record; make both again.",
+          "seeds {} and {} have other data (training shards, validation shards or tokenizer): they are not "
+          "runs of one record; make both again.",
           first.seed.value(), other.seed.value());
     }
     if (first.code_bytes != other.code_bytes)
@@ -168,7 +167,7 @@ void require_apart(const TextOverlap& overlap) {
   const std::string excess = overlap.excess();
   if (excess.empty()) return;
   throw data_error(
-      "{} that is left to chance: a score on such data is no record; "
+      "{} that is left to chance: a score on such data is not a record; "
       "prepare the data anew with mulligan prepare --drop-overlap.",
       excess);
 }

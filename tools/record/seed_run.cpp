@@ -9,7 +9,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 #include "tools/report_page/result_files.h"
 #include "tools/report_page/run_observations.h"
@@ -118,7 +117,7 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
         "submission does not hold it; put it into the source tree, build that, and make the run again.",
         run.directory.string(), training.foreign_plugins.front());
   }
-  const report::TttResult adapted = report::read_ttt_result(files.ttt_result());
+  const report::TttRecord adapted = report::read_ttt_result(files.ttt_result());
   if (!adapted.void_reason.empty() || !adapted.with_bpb ||
       std::abs(*adapted.with_bpb - score->val_bpb) > 1e-12)
     throw refuse("has another score in ttt_result.json than in its ledger");

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 
 #include "framework/config/eval_config.h"
 #include "tools/record/submission.h"

@@ -63,7 +63,7 @@ class Fields {
  public:
   Fields(const Json& json, std::string where, Oddities oddities)
       : json_(json), where_(std::move(where)), oddities_(oddities) {
-    if (!json.is_object()) odd(oddities_, where_ + " is no object");
+    if (!json.is_object()) odd(oddities_, where_ + " is not an object");
   }
   bool has(const char* key) const {
     return json_.is_object() && json_.contains(key) && !json_.at(key).is_null();
@@ -402,7 +402,7 @@ Submission read_submission(const std::filesystem::path& path, bool own_files) {
         try {
           return submission_of(json, own_files);
         } catch (const std::exception& error) {
-          throw data_error("'{}' is no submission: {}; fix that field.", path.string(), error.what());
+          throw data_error("'{}' is not a submission: {}; fix that field.", path.string(), error.what());
         }
       },
       "get the folder anew");

@@ -1,7 +1,6 @@
 #include "tools/record/submission_folder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "framework/core/error.h"
@@ -79,7 +78,7 @@ std::optional<std::int64_t> seed_of_name(const std::string& name) {
 
 SubmissionFolder open_submission(const fs::path& path) {
   if (!fs::is_directory(path))
-    throw data_error("'{}' is no folder; name the folder of a submission, which holds {}.", path.string(),
+    throw data_error("'{}' is not a folder; name the folder of a submission, which holds {}.", path.string(),
                      submission_file);
   if (fs::symlink_status(path / submission_file).type() != fs::file_type::regular) {
     throw data_error("'{}' holds no {} that is a file; name the folder of a submission.", path.string(),

@@ -45,11 +45,11 @@ std::vector<std::pair<std::string, std::string>> tar_contents(std::string_view a
   std::vector<std::pair<std::string, std::string>> files;
   std::set<std::string> names;
   for (std::size_t at = 0;;) {
-    if (archive.size() < at + block) throw std::runtime_error("is no whole archive");
+    if (archive.size() < at + block) throw std::runtime_error("is not a whole archive");
     const std::string_view header = archive.substr(at, block);
     if (header.find_first_not_of('\0') == std::string_view::npos) return files;
     const auto size = octal_at(header, 124, 12);
-    if (!has_right_sum(header) || !size) throw std::runtime_error("is no archive of tar");
+    if (!has_right_sum(header) || !size) throw std::runtime_error("is not an archive of tar");
     if (header[156] != '0') throw std::runtime_error("holds something other than files");
     at += block;
     if (*size > archive.size() - at) throw std::runtime_error("ends within a file");

@@ -43,7 +43,7 @@ Finding claims_check(const SubmissionFolder& folder) {
     check.wrong(fmt::format("submission.json says {}, which mulligan record does not write, or not so",
                             printable(s.unwritten)));
   if (s.own && !s.date.empty() && !is_past_day(s.date))
-    check.wrong(fmt::format("the date '{}' is no day until now (YYYY-MM-DD)", printable(s.date)));
+    check.wrong(fmt::format("the date '{}' is not a past day (YYYY-MM-DD)", printable(s.date)));
   if (s.own) {
     try {
       require_track(s.track, {});
@@ -190,7 +190,7 @@ Finding rules_check(const SubmissionFolder& folder) {
         budgets.artifact_bytes > most.artifact_bytes)
       check.wrong(fmt::format("the budgets exceed those of the track {}", s.track));
   }
-  return check.finish("", "a result beyond a budget is no record");
+  return check.finish("", "a result beyond a budget is not a record");
 }
 
 Finding statistics_check(const SubmissionFolder& folder) {
@@ -254,7 +254,7 @@ Finding overlap_check(const SubmissionFolder& folder) {
     if (const std::string excess = overlap->excess(); !excess.empty()) check.wrong(excess);
   }
   return check.finish(overlap ? fmt::format("{:.4g} %, as stated", 100 * overlap->similar) : "",
-                      "a score on text that was trained on is no record");
+                      "a score on text that was trained on is not a record");
 }
 
 }  // namespace mulligan::record

@@ -9,7 +9,6 @@
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
-#include "framework/run/run_files.h"
 #include "tools/record/claim_check.h"
 #include "tools/record/tar_contents.h"
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace mulligan::report {
@@ -29,7 +28,7 @@ class Axis {
   // for `value`: it is not finite, or not positive on a logarithmic axis.
   double place(double value) const;
   // Round values in ascending order, about `count` (>= 2) of them, all on the axis: multiples of 1, 2 or 5
-  // times a power of ten; on a logarithmic axis powers of ten, with 2 and 5 between them where there are few.
+  // times a power of ten; on a logarithmic axis powers of ten, with 2 and 5 between them if needed.
   std::vector<Tick> ticks(int count) const;
 
  private:
@@ -51,7 +50,7 @@ inline constexpr std::size_t curve_points = 1000;
 
 // At most about `limit` (>= 4) points in which every spike is still seen: the x range is cut into equal
 // buckets, of each of which the lowest and the highest point stay, in their order, and a gap where the bucket
-// has one. Few points stay as they are. Precondition: x ascending and finite.
+// has one. A small number of points stays as it is. Precondition: x ascending and finite.
 std::vector<Point> thin(const std::vector<Point>& points, std::size_t limit = curve_points);
 
 }  // namespace mulligan::report

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/line_chart.h"
 #include "tools/report_page/run_sections.h"

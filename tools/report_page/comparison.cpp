@@ -6,9 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <set>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/run_observations.h"
 

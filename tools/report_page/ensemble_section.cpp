@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "tools/report_page/bar_chart.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/run_sections.h"
@@ -57,7 +57,7 @@ std::string ensemble_section(const RunRecord& run) {
   return section(
       "ensemble", "Ensemble",
       note(fmt::format("{} members of {} by {} ({}), seed {}, over {} tokens. The score is that of several "
-                       "models, so it is no val_bpb of this run.",
+                       "models, so it is not a val_bpb of this run.",
                        grouped(std::llround(result.members)), result.weights, result.plugin, result.settings,
                        grouped(std::llround(result.seed)), grouped(std::llround(result.tokens)))) +
           table({"", "nats", "bits per byte", "accuracy", "ECE", "stored"},

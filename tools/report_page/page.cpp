@@ -1,8 +1,6 @@
-#include "tools/report_page/page.h"
+#include "tools/report_page/html.h"
 
 #include <fmt/format.h>
-
-#include "tools/report_page/html.h"
 
 namespace mulligan::report {
 namespace {

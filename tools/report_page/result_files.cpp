@@ -44,8 +44,8 @@ double score(const Json& sums, bool bits) {
   return number_or(sums, bits ? "bpb" : "loss_nats", nan);
 }
 
-TttResult::Batch ttt_batch(const Json& json, bool bits) {
-  TttResult::Batch batch{number_or(json, "queue", nan),
+TttRecord::Batch ttt_batch(const Json& json, bool bits) {
+  TttRecord::Batch batch{number_or(json, "queue", nan),
                          score(member(json, "running"), bits),
                          score(member(json, "running_without"), bits),
                          {}};
@@ -56,8 +56,8 @@ TttResult::Batch ttt_batch(const Json& json, bool bits) {
   return batch;
 }
 
-TttResult::Phase ttt_phase(const Json& json) {
-  TttResult::Phase phase{number_or(json, "phase", nan),
+TttRecord::Phase ttt_phase(const Json& json) {
+  TttRecord::Phase phase{number_or(json, "phase", nan),
                          number_or(json, "documents", 0),
                          number_or(json, "tokens", 0),
                          number_or(json, "seconds", 0),
@@ -175,9 +175,9 @@ QuantizeResult read_quantize_result(const fs::path& path) {
   });
 }
 
-TttResult read_ttt_result(const fs::path& path) {
+TttRecord read_ttt_result(const fs::path& path) {
   return read_json_object<Json>(path, [](const Json& json) {
-    TttResult result;
+    TttRecord result;
     result.seal = seal_of(json);
     result.weights_sha256 = text(json, "weights_sha256");
     if (json.value("void", false)) {

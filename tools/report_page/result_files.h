@@ -13,7 +13,7 @@ namespace mulligan::report {
 TrainingResult read_training_result(const std::filesystem::path& path);
 LedgerResult read_ledger_result(const std::filesystem::path& path);
 QuantizeResult read_quantize_result(const std::filesystem::path& path);
-TttResult read_ttt_result(const std::filesystem::path& path);
+TttRecord read_ttt_result(const std::filesystem::path& path);
 // An unfinished last line is left out.
 std::vector<EvaluationRecord> read_evaluations(const std::filesystem::path& path);
 

@@ -74,15 +74,15 @@ std::optional<double> bpb_of_nats(const RunRecord& run) {
   return static_cast<double>(last.val_tokens) / static_cast<double>(last.val_bytes) / std::numbers::ln2;
 }
 
-std::vector<Point> running_ttt_score(const TttResult& ttt, bool with) {
+std::vector<Point> running_ttt_score(const TttRecord& ttt, bool with) {
   std::vector<Point> points;
-  for (const TttResult::Batch& batch : ttt.batches) {
+  for (const TttRecord::Batch& batch : ttt.batches) {
     points.push_back({batch.queue + 1, with ? batch.running : batch.running_without});
   }
   return points;
 }
 
-const char* score_unit(const TttResult& ttt) {
+const char* score_unit(const TttRecord& ttt) {
   return ttt.bits ? "bits per byte" : "nats per token";
 }
 
@@ -133,8 +133,7 @@ LineChart bpb_chart(const RunRecord& run) {
 LineChart learning_rate_chart(const RunRecord& run) {
   LineChart chart{"lr-curve",
                   "Learning rate",
-                  "As the schedule gave it to each optimiser, before the multipliers of "
-                  "[[parameters]].",
+                  "As the schedule gave it to each optimiser, before the multipliers of [[parameters]].",
                   "step",
                   "",
                   false,
@@ -187,7 +186,7 @@ LineChart step_time_chart(const RunRecord& run) {
   return chart;
 }
 
-LineChart ttt_score_chart(const TttResult& ttt) {
+LineChart ttt_score_chart(const TttRecord& ttt) {
   LineChart chart{"ttt-score-curve",
                   "Running score",
                   "Over all documents scored so far.",
@@ -203,7 +202,7 @@ LineChart ttt_score_chart(const TttResult& ttt) {
   return chart;
 }
 
-LineChart ttt_drift_chart(const TttResult& ttt) {
+LineChart ttt_drift_chart(const TttRecord& ttt) {
   LineChart chart{"ttt-drift-curve",
                   "Adapters",
                   "Size of the adapters after the batch's last update, and their "
@@ -214,7 +213,7 @@ LineChart ttt_drift_chart(const TttResult& ttt) {
                   {},
                   {}};
   std::map<std::string, std::size_t> places;
-  for (const TttResult::Batch& batch : ttt.batches) {
+  for (const TttRecord::Batch& batch : ttt.batches) {
     for (const auto& [name, norms] : batch.adapters) {
       const auto [place, added] = places.emplace(name, chart.curves.size());
       if (added) {

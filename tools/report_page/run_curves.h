@@ -20,16 +20,16 @@ bool trains_cross_entropy(const RunRecord& run);
 // the training loss may be no cross entropy.
 std::optional<double> bpb_of_nats(const RunRecord& run);
 // Running score of test-time training after each batch, counted from 1.
-std::vector<Point> running_ttt_score(const TttResult& ttt, bool with);
+std::vector<Point> running_ttt_score(const TttRecord& ttt, bool with);
 // "bits per byte", or "nats per token" where bytes were not counted.
-const char* score_unit(const TttResult& ttt);
+const char* score_unit(const TttRecord& ttt);
 
 LineChart loss_chart(const RunRecord& run);
 LineChart bpb_chart(const RunRecord& run);
 LineChart learning_rate_chart(const RunRecord& run);
 LineChart gradient_norm_chart(const RunRecord& run);
 LineChart step_time_chart(const RunRecord& run);
-LineChart ttt_score_chart(const TttResult& ttt);
-LineChart ttt_drift_chart(const TttResult& ttt);
+LineChart ttt_score_chart(const TttRecord& ttt);
+LineChart ttt_drift_chart(const TttRecord& ttt);
 
 }  // namespace mulligan::report

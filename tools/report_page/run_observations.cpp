@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 
 #include "framework/config/resolved_settings.h"

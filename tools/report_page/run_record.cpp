@@ -5,7 +5,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/report/json_lines.h"
 #include "tools/report_page/result_files.h"
 #include "tools/report_page/run_observations.h"
 

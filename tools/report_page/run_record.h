@@ -111,7 +111,7 @@ struct LedgerResult {
 };
 
 // ttt_result.json. Bits per byte, or nats per token where bytes were not counted.
-struct TttResult {
+struct TttRecord {
   struct Batch {
     double queue = 0, running = 0, running_without = 0;                       // NaN: not known
     std::vector<std::pair<std::string, std::pair<double, double>>> adapters;  // name -> norm, drift
@@ -158,7 +158,7 @@ struct RunRecord {
   std::vector<TextSample> samples;
   std::optional<CalibrationResult> calibration;
   std::optional<EnsembleResult> ensemble;
-  std::optional<TttResult> ttt;     // absent where it is void
+  std::optional<TttRecord> ttt;     // absent where it is void
   std::string ttt_void;             // why, or empty
   std::vector<std::string> doubts;  // run_observations.h
 

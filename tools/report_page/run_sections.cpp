@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/core/grouped.h"
+#include "framework/core/printable.h"
 #include "tools/report_page/bar_chart.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/run_curves.h"
@@ -101,7 +101,8 @@ std::string summary_section(const RunRecord& run) {
   for (const std::string& finding : run.result ? run.result->doctor : std::vector<std::string>())
     html += fmt::format("<p class=\"warning\">{}</p>\n", escape(finding));
   if (run.result && run.result->restarts.value_or(0) > 0) {
-    html += "<p class=\"warning\">The ranks were restarted after a failure, so this run is no record.</p>\n";
+    html +=
+        "<p class=\"warning\">The ranks were restarted after a failure, so this run is not a record.</p>\n";
   }
   if (run.metrics.torn) {
     html +=
@@ -383,7 +384,7 @@ std::string artifact_section(const RunRecord& run) {
 std::string ttt_section(const RunRecord& run) {
   if (!run.ttt_void.empty()) return section("ttt", "Test-time training", note(run.ttt_void));
   if (!run.ttt) return {};
-  const TttResult& ttt = *run.ttt;
+  const TttRecord& ttt = *run.ttt;
   std::string html;
   if (ttt.with_bpb && ttt.without_bpb) {
     html += fmt::format("<p>{} {} with test-time training, {} without: a gain of {}.</p>\n",
@@ -417,7 +418,7 @@ std::string ttt_section(const RunRecord& run) {
                  "Gain by document length",
                  fmt::format("In {}; right is better with test-time training.", score_unit(ttt)),
                  {}};
-  for (const TttResult::Bin& bin : ttt.bins) {
+  for (const TttRecord::Bin& bin : ttt.bins) {
     const double gain = bin.without - bin.score;
     if (!std::isfinite(gain)) continue;  // not scored without it
     gains.bars.push_back({fmt::format("{} to {} tokens ({})", count_text(bin.shortest),
@@ -427,7 +428,7 @@ std::string ttt_section(const RunRecord& run) {
                           {}});
   }
   if (!gains.bars.empty()) figures += draw(gains);
-  for (const TttResult::Phase& phase : ttt.phases) {
+  for (const TttRecord::Phase& phase : ttt.phases) {
     LineChart chart{
         fmt::format("ttt-phase-{:.0f}-curve", phase.number),
         fmt::format("Base model, phase {:.0f}", phase.number),

@@ -7,7 +7,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/report_page/html.h"
-#include "tools/report_page/page.h"
 
 namespace mulligan::report {
 namespace {
@@ -90,7 +89,7 @@ std::vector<MarkdownPiece> read_markdown(std::string_view text, const std::strin
   };
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto columns = i + 1 < lines.size() ? columns_of(lines[i + 1]) : std::nullopt;
-    MarkdownTable table;
+    ReadTable table;
     if (columns && begins_with_pipe(lines[i])) table.head = cells_of(lines[i]);
     if (!columns || table.head.size() != columns->size()) {
       if (lines[i].empty()) {
@@ -145,7 +144,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-std::string html_of(const MarkdownTable& markdown) {
+std::string html_of(const ReadTable& markdown) {
   const auto cell_of = [&](const std::string& text, std::size_t column) {
     return Cell{text, markdown.columns[column] == Alignment::right,
                 markdown.columns[column] == Alignment::centre};
@@ -163,7 +162,7 @@ std::string html_of_file(const fs::path& file) {
   std::string html;
   bool any = false;
   for (const MarkdownPiece& piece : read_markdown(read_file(file, largest_file), file.string())) {
-    const auto* found = std::get_if<MarkdownTable>(&piece);
+    const auto* found = std::get_if<ReadTable>(&piece);
     any = any || found != nullptr;
     html +=
         found != nullptr ? html_of(*found) : fmt::format("<p>{}</p>\n", escape(std::get<std::string>(piece)));

@@ -13,13 +13,13 @@ namespace mulligan::report {
 
 enum class Alignment { left, centre, right };
 
-struct MarkdownTable {
+struct ReadTable {
   std::vector<std::string> head;
   std::vector<Alignment> columns;              // as many as `head`
   std::vector<std::vector<std::string>> rows;  // each at most as many as `head`
 };
 // A paragraph is its lines, joined by blanks.
-using MarkdownPiece = std::variant<std::string, MarkdownTable>;
+using MarkdownPiece = std::variant<std::string, ReadTable>;
 
 // What `text` holds in its order. The dialect is GitHub's, of tables alone
 // (https://github.github.com/gfm/#tables-extension-):
@@ -38,7 +38,7 @@ inline constexpr const char* kTablesFile = "tables.md";
 
 // HTML of every FOLDER/tables.md, a section each, which bears the name of its folder; where a folder has no
 // such file, of every tables.md of the folders in it, by name. Throws data_error where a folder cannot be read
-// or holds none, or where a file is no text of tables (read_markdown), is larger than 1 MiB, or has no table.
+// or holds none, or where a file is not text of tables (read_markdown), is larger than 1 MiB, or has no table.
 std::string tables_page(const std::vector<std::filesystem::path>& folders);
 
 }  // namespace mulligan::report

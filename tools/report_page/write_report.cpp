@@ -5,7 +5,6 @@
 
 #include "framework/core/file.h"
 #include "tools/report_page/html.h"
-#include "tools/report_page/page.h"
 #include "tools/report_page/run_sections.h"
 
 namespace mulligan::report {

@@ -2,7 +2,6 @@
 // 0.01.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,7 @@ namespace mulligan::stats {
 struct AcceptanceRule {
   double margin_nats = 0.005;
   double alpha = 0.01;
-  // Bytes of text per token of the data that is scored: nats per token = bits per byte * ln 2 * bytes per
-  // token.
+  // Bytes of text per token of the scored data: nats per token = bits per byte * ln 2 * bytes per token.
   double bytes_per_token = 0;
   bool paired = false;  // value i of both comes from the same seed and shares its randomness
 };

@@ -4,7 +4,6 @@
 #include <array>
 #include <boost/math/tools/minima.hpp>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <stdexcept>
 

@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 20;
 
-// Records of RFC 4180: fields apart by commas, in quotes where they hold commas, quotes (doubled) or line
-// breaks.
+// Records of RFC 4180: fields between commas, quoted where they hold commas, quotes (doubled) or line breaks.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::filesystem::path& path) : text_(text), path_(path) {
@@ -74,8 +73,8 @@ double number_in(const std::string& text, const std::filesystem::path& path, std
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    throw data_error("'{}' line {}: column '{}' holds '{}', which is no finite number.", path.string(), line,
-                     column, text);
+    throw data_error("'{}' line {}: column '{}' holds '{}', which is not a finite number.", path.string(),
+                     line, column, text);
   }
   return value;
 }

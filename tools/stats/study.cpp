@@ -70,8 +70,7 @@ ConditionSummary summary_of(const Observations& all, const std::string& name,
   return summary;
 }
 
-// Values of both by common seed; empty unless every value of both has a seed of its own that the other has,
-// too.
+// Values of both by common seed; empty unless each value has a seed of its own that the other has as well.
 std::pair<std::vector<double>, std::vector<double>> pairs_of(const Observations& all,
                                                              const std::vector<std::size_t>& first,
                                                              const std::vector<std::size_t>& second) {
@@ -156,8 +155,7 @@ void add_notes(Study& study) {
     if (!counts_a_run_twice(condition.values)) continue;
     study.notes.push_back(
         fmt::format("values of '{}' are equal to the last digit, so a run was counted more than once: its "
-                    "deviation, interval and "
-                    "tests say nothing",
+                    "deviation, interval and tests say nothing",
                     condition.name));
   }
   for (const ConditionSummary& condition : study.conditions) {
@@ -176,8 +174,9 @@ void add_notes(Study& study) {
     if (!comparison.reportable) continue;
     const PermutationTest& test = comparison.signs ? *comparison.signs : comparison.shuffle;
     if (test.least_two_sided > 0.01) {
-      study.notes.push_back(fmt::format("so few runs of '{}' can reach no permutation p below {:.3g}",
-                                        comparison.name, test.least_two_sided));
+      study.notes.push_back(
+          fmt::format("with this number of runs of '{}' no permutation p can be below {:.3g}",
+                      comparison.name, test.least_two_sided));
     }
   }
 }

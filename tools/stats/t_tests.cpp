@@ -138,18 +138,6 @@ std::vector<double> holm(std::span<const double> p) {
   return adjusted;
 }
 
-std::vector<double> benjamini_hochberg(std::span<const double> p) {
-  std::vector<double> adjusted(p.size());
-  double least = 1;
-  const std::vector<std::size_t> order = ascending(p);
-  for (std::size_t rank = order.size(); rank-- > 0;) {
-    const double scaled = static_cast<double>(p.size()) / static_cast<double>(rank + 1) * p[order[rank]];
-    least = std::min(least, scaled);
-    adjusted[order[rank]] = least;
-  }
-  return adjusted;
-}
-
 double hedges_g(std::span<const double> first, std::span<const double> second) {
   if (first.size() < 2 || second.size() < 2)
     throw std::invalid_argument("Hedges' g needs two values of both");

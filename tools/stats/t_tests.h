@@ -28,15 +28,13 @@ double t_cdf(double t, double degrees);
 // The t that P(T <= t) = `probability` has; 0 < probability < 1.
 double t_quantile(double probability, double degrees);
 
-// Of the mean; two values or more, 0 < confidence < 1. Throws std::invalid_argument otherwise, as all below
-// do.
+// Of the mean; two values or more, 0 < confidence < 1. All below throw std::invalid_argument otherwise.
 Interval t_interval(std::span<const double> values, double confidence = 0.95);
 
 // Mean of `values` against a number without error.
 TTest one_sample_test(std::span<const double> values, double number, double margin = 0,
                       double confidence = 0.95);
-// first[i] against second[i]: as many values, two or more. Legitimate where value i of both shares its
-// randomness.
+// first[i] against second[i]: as many values, two or more, where value i of both shares its randomness.
 TTest paired_test(std::span<const double> first, std::span<const double> second, double margin = 0,
                   double confidence = 0.95);
 // Two independent samples with variances of their own, two values each or more; Satterthwaite's degrees.
@@ -56,14 +54,11 @@ Equivalence equivalence_test(const TTest& test, double margin);
 // Counts of agreement, families of tests, sizes of effects, and how many runs a test needs.
 
 // McNemar's exact test of two classifiers on the same items, of which `only_first` were right for the first
-// alone and `only_second` for the second alone: two-sided p of the sign test on those; 1 where there are
-// none.
+// alone and `only_second` for the second alone: two-sided p of the sign test on those; 1 for none.
 double mcnemar_test(std::uint64_t only_first, std::uint64_t only_second);
 
-// p values adjusted for a family of tests, in their order. Holm: the chance of any false alarm is kept;
-// Benjamini and Hochberg: the expected share of false alarms among the alarms.
+// p values adjusted for a family of tests, in their order, by Holm: the chance of any false alarm is kept.
 std::vector<double> holm(std::span<const double> p);
-std::vector<double> benjamini_hochberg(std::span<const double> p);
 
 // Hedges' g: the difference of the means in pooled standard deviations, with the correction
 // 1 - 3 / (4 (n + m - 2) - 1) for small samples. Two values of both; infinite where nothing varies.
@@ -71,8 +66,7 @@ double hedges_g(std::span<const double> first, std::span<const double> second);
 
 // How many runs of each of two conditions a two-sided t test needs to find `effect`, a difference in standard
 // deviations other than 0, with probability `power` at `alpha`; by the noncentral t distribution. At most
-// 100,000;
-// 0: more than that.
+// 100,000; 0: more than that.
 std::uint64_t runs_for_power(double effect, double alpha = 0.05, double power = 0.8);
 
 }  // namespace mulligan::stats

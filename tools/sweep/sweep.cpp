@@ -19,7 +19,6 @@
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "tools/sweep/sweep_cost.h"
-#include "tools/sweep/sweep_page.h"
 
 namespace mulligan {
 namespace {
@@ -321,10 +320,10 @@ Sweep read_sweep(const std::string& path) {
   static const std::vector<std::string> rows_elsewhere = {"rows"};
   const ConfigNode tree = read_toml(path);
   Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
-  const auto beside_this_file = [&](std::string& file) {
+  const auto next_to_this_file = [&](std::string& file) {
     if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
   };
-  beside_this_file(sweep.config);
+  next_to_this_file(sweep.config);
   if (sweep.vectors.bits == 1 || sweep.vectors.mean_bits == 1 ||
       (sweep.vectors.bits == 0 && sweep.vectors.mean_bits > 0)) {
     throw config_error("{}: [vectors] needs bits of 2 to 8, and mean_bits of 2 to 8 or 0.", path);
@@ -335,7 +334,7 @@ Sweep read_sweep(const std::string& path) {
   }
   for (const ConfigNode& row : rows->rows) {
     sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
-    beside_this_file(sweep.rows.back().config);
+    next_to_this_file(sweep.rows.back().config);
     const std::string folder = folder_name(sweep.rows.back().name);
     const auto same = std::ranges::count_if(
         sweep.rows, [&](const SweepRow& other) { return folder_name(other.name) == folder; });
@@ -392,7 +391,7 @@ void require_one_objective(const Sweep& sweep, const std::function<std::string(s
   if (first.empty() || sweep.metric == "val_loss_nats") return;
   throw config_error(
       "the sweep's rows fill in masked tokens (model.masking.share), "
-      "whose loss is no bits per byte; set metric = \"val_loss_nats\".");
+      "whose loss is not in bits per byte; set metric = \"val_loss_nats\".");
 }
 
 }  // namespace

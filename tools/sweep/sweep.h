@@ -129,12 +129,15 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 
 // The mean training losses of the rows over one window, all steps, next to what a trainer that forgets its
-// sums at the start of a phase would report for them, which looks like a gain. Empty where no row has several
-// phases.
+// sums at the start of a phase would report, which looks like a gain. Empty where no row has several phases.
 std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
 
 // Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with
 // tests of equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
+
+// sweep.html: the table of costs and its pictures (Sweep::costs), and the table of the files that [vectors]
+// made. Empty where the sweep has neither.
+std::string sweep_page(const Sweep& sweep, const SweepResult& result);
 
 }  // namespace mulligan

@@ -7,9 +7,8 @@
 #include "tools/report_page/bar_chart.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/line_chart.h"
-#include "tools/report_page/page.h"
+#include "tools/sweep/sweep.h"
 #include "tools/sweep/sweep_cost.h"
-#include "tools/sweep/sweep_page.h"
 
 namespace mulligan {
 namespace {

@@ -7,7 +7,6 @@
 #include <mulligan/ttt.hpp>
 
 #include <cmath>
-#include <string>
 #include <string_view>
 
 namespace mulligan::ttt {

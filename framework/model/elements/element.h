@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,10 +36,9 @@ struct AttendSite {
   Value cu_seqlens;  // [N+1] i32
 };
 
-// Stage "attention output": what elements do to the result of attention, head by head, before the output
-// projection.
-// The stage's value while its elements act on it. What one kernel can do at once is done by one call: that is
-// why the steps below are asked for, and recorded when the next one cannot join them.
+// Stage "attention output": what elements do to each head's result before the output projection. The stage's
+// value while its elements act on it. What one kernel can do at once is done by one call: that is why the
+// steps below are asked for, and recorded when the next one cannot join them.
 class AttentionOutput {
  public:
   // o [T, H, h]: the result of attention; v [T, K, h]: its values, whose gradient is kept apart; n [T, D]:
@@ -51,14 +49,13 @@ class AttentionOutput {
 
   std::int64_t layer() const { return layer_; }
   Value input() const { return n_; }
-  Value gate_logits() const { return gate_; }
 
   // o - (o.u)u of each head, u the normed value of the same position.
   void remove_value() {
     if (removes_ || gates_) record();
     removes_ = true;
   }
-  // o times sigmoid(scale * gate_logits()).
+  // o times sigmoid(scale * gate).
   void apply_gate(double scale) {
     if (gates_) record();
     gates_ = true;
@@ -109,8 +106,7 @@ struct Element {
   std::string_view name;
   bool (*active)(const ModelConfig& model) = nullptr;
 
-  // Throws config_error where the element and a tokenizer whose documents begin with token `bos_id` do not go
-  // together.
+  // Throws config_error where the element does not fit a tokenizer whose documents begin with `bos_id`.
   void (*check_tokenizer)(const ModelConfig& model, int bos_id) = nullptr;
 
   // Appends the parameters that it has once, or once in each layer (block_parameter(layer, ...)).

@@ -1,7 +1,6 @@
 #include "plugins/backends/common/kernel_registry.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <utility>

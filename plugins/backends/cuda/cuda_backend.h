@@ -60,7 +60,7 @@ class CudaBackend final : public sdk::Backend {
       sdk::key("kernel_file", &CudaConfig::kernel_file,
                "File of kernels that were compiled ahead of time (mulligan plugins kernels): gpu looks into "
                "it before the cache, and where this is empty into ../kernels/ARCHITECTURE.kernels "
-               "beside the plugins (\"none\": into no file); compile adds to it what it compiles."),
+               "next to the plugins (\"none\": into no file); compile adds to it what it compiles."),
       sdk::key("threads", &CudaConfig::threads,
                "Kernels that are compiled at the same time; 0: as many as there are cores.")
           .range(0, 4096),
@@ -76,7 +76,7 @@ class CudaBackend final : public sdk::Backend {
           "slower. [run] require_libraries sets it."),
       sdk::key("attention_fallback", &CudaConfig::attention_fallback,
                "A call of attention that cuDNN has a plan for but does not execute is left to the "
-               "own kernel, which is slow, and the log says so; false: such a call ends the run."),
+               "own kernel, which is slow, with a warning in the log; false: such a call ends the run."),
       sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
                "may have no fixed order, is left to the own kernel."),
@@ -95,7 +95,7 @@ class CudaBackend final : public sdk::Backend {
       sdk::key(
           "emulated_driver", &CudaConfig::emulated_driver,
           "For tests of communicators: a library with the driver's streams, on which the emulated device "
-          "works beside the program; empty: it works at once."),
+          "works asynchronously; empty: each call ends when its work has."),
       sdk::key("log_launches", &CudaConfig::log_launches,
                "The emulated device writes each launch and each call of a library to the log.")};
 

@@ -15,7 +15,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "plugins/backends/cuda/attention.h"
 #include "plugins/backends/cuda/device_argument.h"
@@ -77,10 +76,9 @@ class Gemm {
   virtual std::size_t workspace_bytes() const { return 0; }
   // The measurement that its algorithm was taken from (mlg_work); 0: none.
   virtual std::uint32_t measurement() const { return 0; }
-  // Finds that algorithm, now at the latest; run() does it where nobody did before. Not while a graph is
-  // captured.
+  // Finds that algorithm; run() does it where nobody did before. Not while a graph is captured.
   virtual void make_ready() {}
-  // c = alpha op(a) op(b) + beta term: `term` is c itself, or lies beside it and has its shape.
+  // c = alpha op(a) op(b) + beta term: `term` is c itself, or other memory of its shape.
   virtual void run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
                    const DeviceArgument& c, void* workspace) = 0;
 };
@@ -147,7 +145,7 @@ class Device {
   // As Backend's of the same names (<mulligan/backend.h>): the place in the stream, and waiting for it.
   virtual void mark(std::uint32_t) {}
   virtual void await(std::uint32_t) { synchronize(); }
-  // The stream, for libraries that work on the same memory; none where its memory is no address for others.
+  // The stream, for libraries that work on the same memory; none where its memory is not an address for others.
   virtual std::optional<mlg_queue> queue() { return std::nullopt; }
 };
 

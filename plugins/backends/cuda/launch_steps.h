@@ -4,7 +4,6 @@
 #include <mulligan/cuda_kernel.h>
 
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "plugins/backends/cuda/device.h"

@@ -185,7 +185,7 @@ Plan make_plan(std::span<const sdk::Collective> list, int rank, int size) {
                                sdk::dtype_name(one.dtype));
     }
     if (one.count < 0 || sdk::dtype_bytes(one.dtype) == 0 || one.root < 0 || one.root >= size) {
-      throw std::runtime_error("a collective has a negative count, no dtype, or a root that is no rank");
+      throw std::runtime_error("a collective has a negative count, no dtype, or a root that is not a rank");
     }
   }
   Planner planner(rank, size);

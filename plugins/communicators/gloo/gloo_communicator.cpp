@@ -4,7 +4,6 @@
 
 #include <csignal>
 #include <new>
-#include <stdexcept>
 #include <utility>
 
 #include "plugins/communicators/gloo/exchange.h"

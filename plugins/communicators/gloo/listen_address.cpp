@@ -47,7 +47,8 @@ std::string host_address(const std::string& name) {
   addrinfo* found = nullptr;
   if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0 || !found) {
     throw std::runtime_error(
-        "'" + name + "' is no network interface, address or name of this machine; 'ip address' lists them");
+        "'" + name +
+        "' is not a network interface, address or name of this machine; 'ip address' lists them");
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   return numeric(found->ai_addr);

@@ -2,8 +2,6 @@
 // CUDA's headers are not needed to build.
 #pragma once
 
-#include <string>
-
 #include "plugins/common/shared_library.h"
 
 namespace mulligan::nccl_ranks {

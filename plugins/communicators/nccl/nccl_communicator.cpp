@@ -101,7 +101,7 @@ void* NcclCommunicator::prepare(std::span<const sdk::Collective> list) {
     if (one.count < 0 || sdk::dtype_bytes(one.dtype) == 0 || one.root < 0 || one.root >= size_ ||
         one.kind < MLG_ALL_REDUCE || one.kind > MLG_REDUCE) {
       throw std::runtime_error(
-          "a collective has no known kind, a negative count, no dtype, or a root that is no rank");
+          "a collective has no known kind, a negative count, no dtype, or a root that is not a rank");
     }
     if (one.count > 0) batch->list.push_back(one);
   }

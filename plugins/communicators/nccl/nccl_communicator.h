@@ -3,7 +3,6 @@
 // with the backend's by events, so that transfers and kernels overlap.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,7 +23,8 @@ struct NcclConfig {
 class NcclCommunicator final : public sdk::Communicator {
  public:
   static constexpr const char* version = "1.0";
-  static constexpr const char* summary = "collectives of GPU ranks by NCCL, beside the backend's stream";
+  static constexpr const char* summary =
+      "collectives of GPU ranks by NCCL, on a stream parallel to the backend's";
   static inline const sdk::Schema<NcclConfig> schema{
       sdk::key("timeout", &NcclConfig::timeout,
                "Seconds within which NCCL must have taken a batch of transfers (the first one "

@@ -1,6 +1,6 @@
-// What the update kernels of optimisers do beside their formula (mlg_update of optimizer.h), in the same
-// pass: they scale the gradient, and make an average and a copy of the new master. The device side of it is
-// cuda/fused_update.cuh. A kernel's signature has, at the end of its arguments and of its attributes:
+// What the update kernels of optimisers do together with their formula (mlg_update of optimizer.h), in the
+// same pass: they scale the gradient, and make an average and a copy of the new master. The device side of it
+// is cuda/fused_update.cuh. A kernel's signature has, at the end of its arguments and of its attributes:
 //   in? gradient_scale [1] f32, inout? average f32, out? copy; ... average_decay
 #pragma once
 

@@ -34,7 +34,7 @@
 namespace mulligan::sdk {
 
 // Throw this (or any std::exception) from a plugin's function: the host shows what() to the user. Write one
-// sentence: what is wrong, where, how to mend it.
+// sentence: what is wrong, where, how to fix it.
 using Error = std::runtime_error;
 
 // Runs `body`; an exception becomes the sentence that mlg_error carries, kept until this

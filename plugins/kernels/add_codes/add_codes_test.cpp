@@ -59,8 +59,8 @@ TEST(AddCodes, AddsWhatEachCodeStandsFor) {
         for (const int variant : {1, 3}) {
           EXPECT_EQ(backend_with_threads(variant).run(call).written.at("values").values, expected);
         }
-        if (backend_beside_it() != nullptr) {
-          EXPECT_EQ(backend_beside_it()->run(call).bytes, backend_with_threads(1).run(call).bytes);
+        if (reference_backend() != nullptr) {
+          EXPECT_EQ(reference_backend()->run(call).bytes, backend_with_threads(1).run(call).bytes);
         }
       }
     }

@@ -1,13 +1,12 @@
 // axpby, scale_by and lerp_into against their formulas (docs/kernels.md).
 #include <cmath>
 
-#include "tests/kernels/element_shapes.h"
 #include "tests/kernels/operator_tests.h"
 
 namespace mulligan::kernel_test {
 namespace {
 
-// Every dtype of every tensor that may stand beside the others', adding to y and overwriting it (then y starts as NaN).
+// Every allowed combination of dtypes, adding to y and overwriting it (then y starts as NaN).
 Operator axpby() {
   Operator op{.forward = "axpby", .cases = {}, .dtypes = {MLG_F32}};
   op.tolerance_f32 = 4e-3;  // y may be bf16: half a unit of 8 bits

@@ -65,9 +65,9 @@ Array draw(mlg_dtype dtype, const Shape& shape, Random& random) {
   return array;
 }
 
-// The cuda backend is tested with the cpu backend beside it.
+// The cuda backend's tests compare with the cpu backend.
 bool is_cpu() {
-  return backend_beside_it() == nullptr;
+  return reference_backend() == nullptr;
 }
 
 // LayerCast's promise: with weights that 16 bits hold, storing them in 16 bits changes no bit of a result.
@@ -102,7 +102,7 @@ TEST(WidenedMatmul, HasTheBitsOfAnF32ProductWithTheWidenedWeight) {
 }
 
 // The tiles of the cuda kernel are fixed: a row has the bits that it has alone.
-TEST(WidenedMatmul, ARowDoesNotDependOnTheRowsBesideItOnTheCudaBackend) {
+TEST(WidenedMatmul, ARowDoesNotDependOnOtherRowsOnTheCudaBackend) {
   BackendFixture& backend = backend_with_threads(2);
   if (is_cpu()) GTEST_SKIP() << "its tiles follow from the shape";
   Random random(5);

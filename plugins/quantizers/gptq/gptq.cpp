@@ -8,14 +8,13 @@
 //   w_k + sum over columns j rounded before k of d_j L[j, k] / L[k, k],   d_j = w_j - q_j scale,
 // which costs a third of the arithmetic and loses no digits to the inversion. All arithmetic is f64.
 #include <algorithm>
-#include <memory>
 #include <mulligan/quantizer.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "plugins/quantizers/common/row_scale.h"
-#include "plugins/quantizers/gptq/cholesky.h"
+#include "plugins/quantizers/gptq/linear_algebra.h"
 #include "plugins/quantizers/gptq/low_rank.h"
 #include "plugins/quantizers/gptq/saliency.h"
 
@@ -247,7 +246,7 @@ class Gptq : public sdk::ModelQuantizer {
   }
 
   void correct(sdk::QuantizeTensors tensors, mlg_quantize_choices& choices) override {
-    // Matrices that no linear layer reads, such as gates, are no candidates.
+    // Matrices that no linear layer reads, such as gates, are not candidates.
     for (const std::int64_t index : largest_errors(tensors, config_.corrected_tensors)) {
       const mlg_quantize_tensor& tensor = tensors[static_cast<std::size_t>(index)];
       const LowRankCodes codes = low_rank_codes(error_of(tensor), tensor.rows, tensor.columns,

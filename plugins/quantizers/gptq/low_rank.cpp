@@ -7,7 +7,7 @@
 #include <mulligan/half_of_double.hpp>
 
 #include "plugins/quantizers/gptq/dot.h"
-#include "plugins/quantizers/gptq/symmetric_eigen.h"
+#include "plugins/quantizers/gptq/linear_algebra.h"
 
 namespace mulligan {
 namespace {
@@ -149,8 +149,7 @@ std::vector<std::int64_t> largest_errors(sdk::QuantizeTensors tensors, std::int6
 LowRankFactors low_rank_factors(const std::vector<double>& error, std::int64_t rows, std::int64_t columns,
                                 std::int64_t rank) {
   const std::int64_t n = std::min(rows, columns), m = std::max(rows, columns);
-  // Rows of the short side: its Gram matrix has the squares of the singular values and the vectors of that
-  // side.
+  // Rows of the short side: their Gram matrix has the squared singular values and that side's vectors.
   const std::vector<double> wide = rows <= columns ? error : transposed(error, rows, columns);
   const SymmetricEigen eigen = symmetric_eigen(gram(wide, n, m), n);
   LowRankFactors factors;

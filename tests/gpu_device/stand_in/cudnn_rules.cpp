@@ -1,7 +1,6 @@
 #include "tests/gpu_device/stand_in/cudnn_rules.h"
 
 #include <algorithm>
-#include <set>
 
 #include "tests/stand_in/stand_in.h"
 

@@ -15,7 +15,7 @@ struct Config {
 struct Step {
   static constexpr const char* name = "flawed_optimizer_step";
   static constexpr const char* signature =
-      "in gradient, inout master, in? extra, in scalars; sign allocates offset beside";
+      "in gradient, inout master, in? extra, in scalars; sign allocates offset neighbours";
   static void check(sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
   static void run(const sdk::Launch& call) {
     if (call.attribute(1) != 0)
@@ -24,9 +24,10 @@ struct Step {
     for (std::int64_t i = 0; i < call.size(0); ++i) {
       const float more = call.has(2) ? 1e-6f * call.data<const float>(2)[i] : 0.0f;
       // What depends on how many elements there are is not element-wise.
-      const auto beside = static_cast<float>(call.attribute(3) * static_cast<double>(call.size(0)));
-      call.data<float>(1)[i] -= static_cast<float>(rate) * (call.data<const float>(0)[i] + more + beside) +
-                                static_cast<float>(call.attribute(2));
+      const auto neighbours = static_cast<float>(call.attribute(3) * static_cast<double>(call.size(0)));
+      call.data<float>(1)[i] -=
+          static_cast<float>(rate) * (call.data<const float>(0)[i] + more + neighbours) +
+          static_cast<float>(call.attribute(2));
     }
   }
   static std::vector<float>* call_memory() {
@@ -41,8 +42,8 @@ class Flawed : public sdk::Optimizer {
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")
-          .choices("not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|looks_beside|"
-                   "ignores_scale|late_copy")};
+          .choices(
+              "not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|reads_neighbours|ignores_scale|late_copy")};
   static constexpr bool fused_update = true, elementwise = true;
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Step>()};
 
@@ -59,7 +60,7 @@ class Flawed : public sdk::Optimizer {
                       {{"sign", config_.how == "uphill" ? -1.0 : 1.0},
                        {"allocates", config_.how == "allocates"},
                        {"offset", config_.how == "moves_at_zero" ? 1e-3 : 0.0},
-                       {"beside", config_.how == "looks_beside" ? 1e-5 : 0.0}});
+                       {"neighbours", config_.how == "reads_neighbours" ? 1e-5 : 0.0}});
     }
   }
   void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,

@@ -14,7 +14,7 @@ const Schema<Config>& table() {
     Schema<Config> s;
     s.key("share", &Config::share,
           "share of a row's tokens that are hidden and predicted from both sides, usually 0.15; 0 = off: the "
-          "next token is predicted. Its loss is no bits per byte")
+          "next token is predicted. Its loss is not in bits per byte")
         .range(0, 1);
     s.key("mask_share", &Config::mask_share, "share of the chosen tokens that become the mask token")
         .range(0, 1);
@@ -53,19 +53,20 @@ void check(const ModelConfig& m, const Settings& s) {
 // A model that fills in masked tokens is trained and scored by its own loss, and nothing else.
 void check_run(const RunConfig& c, const Settings& s) {
   if (!predicts_masked(c.model)) return;
-  const auto refuse = [&](bool asked, std::string_view what, std::string_view mend) {
+  const auto refuse = [&](bool asked, std::string_view what, std::string_view fix) {
     if (!asked) return;
     throw config_error("{} is on, so that masked tokens are filled in, but {}; {}.",
-                       s.where("model.masking.share"), what, mend);
+                       s.where("model.masking.share"), what, fix);
   };
   refuse(c.ttt.has_value(), "[ttt] adapts a model that predicts the next token", "remove [ttt]");
   refuse(c.quantize.has_value(), "[quantize] makes an artifact, which is scored by the next token",
          "remove [quantize]");
   refuse(c.eval.mode == EvalMode::sliding, "eval.mode is \"sliding\", whose windows score the next token",
          "set eval.mode = \"rows\"");
-  refuse(c.ledger.rules == LedgerRules::strict,
-         "ledger.rules is \"strict\", and the loss of masked tokens is no bits per byte and no record",
-         "set ledger.rules = \"open\"");
+  refuse(
+      c.ledger.rules == LedgerRules::strict,
+      "ledger.rules is \"strict\", and the loss of masked tokens is not in bits per byte, so it cannot be a record",
+      "set ledger.rules = \"open\"");
   refuse(c.metrics.attention_every > 0, "metrics.attention_every looks at causal attention",
          "set metrics.attention_every = 0");
 }

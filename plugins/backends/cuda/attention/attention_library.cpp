@@ -48,7 +48,7 @@ void AttentionLibrary::stand_in(const std::string& reason, const std::string& re
         reason +
         "; this run requires the device's library of attention "
         "(run.require_libraries, backend.require_library), for with the own kernel a step "
-        "takes about ten times as long: mend that, or set run.require_libraries = false");
+        "takes about ten times as long: fix that, or set run.require_libraries = false");
   }
   say_once(reason +
            "; the own kernel computes it, without tensor cores: a step that is mostly attention takes "
@@ -100,8 +100,7 @@ void AttentionLibrary::failed(const AttentionFailure& failure) {
 void AttentionLibrary::leave_to_own_kernel() {
   say_once(
       "model.attention asks for a softmax that the device's library cannot compute: the own kernel, which "
-      "uses no tensor "
-      "cores, computes attention's forward pass");
+      "uses no tensor cores, computes attention's forward pass");
 }
 
 void AttentionLibrary::leave(const AttentionShape& shape, const std::string& reason) {
@@ -112,7 +111,7 @@ void* AttentionLibrary::more_workspace(const AttentionShape& shape, std::size_t 
   if (workspaces_.empty() || workspaces_.back().first < bytes) {
     workspaces_.emplace_back(bytes, device_.allocate(bytes));
     say_once(describe(shape) + ": its plan takes " + std::to_string(bytes) +
-             " bytes of workspace, more than was reserved; they are taken beside");
+             " bytes of workspace, more than was reserved; they are allocated now");
   }
   return workspaces_.back().second;
 }

@@ -22,4 +22,19 @@ struct FunctionSource {
 // constants is compiled out of this header alone, whichever source includes it.
 FunctionSource function_source(const char* source, const mlg_cuda_launch& launch);
 
+// What ptxas says of a function.
+struct FunctionResources {
+  int registers = 0, shared_bytes = 0, spill_stores = 0, spill_loads = 0, stack_bytes = 0;
+};
+
+struct CompiledFunction {
+  std::string cubin;
+  std::string symbol;  // the function's name in it
+  FunctionResources resources;
+};
+
+// As bytes for a file, and back. unpack() throws std::runtime_error when they are too few.
+std::string pack(const CompiledFunction& function);
+CompiledFunction unpack(const std::string& bytes);
+
 }  // namespace mulligan::cuda

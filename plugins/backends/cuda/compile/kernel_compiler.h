@@ -12,7 +12,6 @@
 
 #include "plugins/backends/cuda/compile/background_jobs.h"
 #include "plugins/backends/cuda/compile/compile_cache.h"
-#include "plugins/backends/cuda/compile/compiled_function.h"
 #include "plugins/backends/cuda/compile/function_source.h"
 #include "plugins/backends/cuda/compile/kernel_file.h"
 

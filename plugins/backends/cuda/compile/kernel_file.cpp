@@ -65,7 +65,7 @@ std::string contents(const std::string& path) {
 KernelFile KernelFile::read(const std::string& path) {
   const std::string bytes = contents(path);
   if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    throw std::runtime_error(path + " is no file of compiled kernels, or of another version of mulligan");
+    throw std::runtime_error(path + " is not a file of compiled kernels, or of another version of mulligan");
   try {
     Reader reader(std::string_view(bytes).substr(sizeof kMagic));
     const std::uint64_t expected = reader.number();

@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 
-#include "plugins/backends/cuda/compile/compiled_function.h"
 #include "plugins/backends/cuda/compile/function_source.h"
 
 namespace mulligan::cuda {

@@ -12,7 +12,6 @@
 
 #include <boost/context/detail/fcontext.hpp>
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/emulated_attention.h"
+#include "plugins/backends/cuda/emulated/emulated_library.h"
 
 #include <mulligan/kernel.hpp>
 

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/backends/cuda/emulated/emulated_attention.h"
-#include "plugins/backends/cuda/emulated/emulated_gemm.h"
+#include "plugins/backends/cuda/emulated/emulated_library.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/emulated_gemm.h"
+#include "plugins/backends/cuda/emulated/emulated_library.h"
 
 #include <mulligan/dtype.hpp>
 #include <mulligan/kernel.hpp>

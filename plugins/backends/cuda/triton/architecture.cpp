@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/triton/architecture.h"
+#include "plugins/backends/cuda/triton/compiled_file.h"
 
 #include <cstdlib>
 

@@ -10,9 +10,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "plugins/backends/cuda/triton/architecture.h"
-#include "plugins/backends/cuda/triton/cubin.h"
-#include "plugins/backends/cuda/triton/ptx_entry.h"
+#include "plugins/backends/cuda/triton/compiled_file.h"
 
 namespace mulligan::cuda::triton {
 namespace {

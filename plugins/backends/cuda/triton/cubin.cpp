@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/triton/cubin.h"
+#include "plugins/backends/cuda/triton/compiled_file.h"
 
 #include <elf.h>
 

@@ -21,7 +21,7 @@ class Reader {
     std::ifstream stream(file_);
     if (!stream) {
       throw error(std::string("the description of a compiled kernel cannot be read (") +
-                  std::strerror(errno) + "); it lies beside the .ptx or .cubin and has its name");
+                  std::strerror(errno) + "); it lies next to the .ptx or .cubin and has its name");
     }
     try {
       return Json::parse(stream);

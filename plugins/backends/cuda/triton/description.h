@@ -1,10 +1,9 @@
-// The JSON file beside a kernel that Triton compiled: Triton's own metadata and, in its member "mulligan",
+// The JSON file next to a kernel that Triton compiled: Triton's own metadata and, in its member "mulligan",
 // what a launch needs besides (docs/triton.md).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/triton/ptx_entry.h"
+#include "plugins/backends/cuda/triton/compiled_file.h"
 
 #include <algorithm>
 #include <cctype>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plugins/backends/common/kernel_signature.h"
+#include "plugins/backends/cuda/triton/compiled_file.h"
 #include "plugins/backends/cuda/triton/description.h"
 #include "plugins/backends/cuda/triton/extent.h"
-#include "plugins/backends/cuda/triton/ptx_entry.h"
 
 namespace mulligan::cuda::triton {
 

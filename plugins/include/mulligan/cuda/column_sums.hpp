@@ -12,8 +12,7 @@
 namespace mulligan::sdk {
 
 // A sum over rows that goes to the argument `sum` of a call: a kernel writes a row of partial sums for each
-// of `parts` parts of the rows, add() launches what adds them up. Where the argument is absent: null, and
-// nothing.
+// of `parts` parts of the rows, add() launches what adds them up, nothing without the argument.
 class ColumnSums {
  public:
   ColumnSums(CudaCall& call, std::uint32_t sum, std::int64_t parts)

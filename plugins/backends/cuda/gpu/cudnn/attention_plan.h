@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "plugins/backends/cuda/gpu/cudnn/attention_graph.h"
 #include "plugins/backends/cuda/gpu/cudnn/plan.h"

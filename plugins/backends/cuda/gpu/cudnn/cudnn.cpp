@@ -111,7 +111,7 @@ class Handles {
 }  // namespace
 
 struct Cudnn::Library {
-  Library(GpuDevice& device, int major, int threads) : device(device), major(major), beside(threads != 1) {
+  Library(GpuDevice& device, int major, int threads) : device(device), major(major), parallel(threads != 1) {
     functions.check(functions.Create(&handle), "Create");
     jobs.emplace(threads);
   }
@@ -133,7 +133,7 @@ struct Cudnn::Library {
   cudnn::Functions functions;
   GpuDevice& device;
   int major;
-  bool beside;                     // plans are made beside each other
+  bool parallel;                   // several plans are made at the same time
   cudnnHandle_t handle = nullptr;  // of the thread that executes
   Handles handles{functions};
   std::map<AttentionShape, std::shared_future<Made>> plans;  // by shared_shape()
@@ -164,7 +164,7 @@ std::optional<std::size_t> Cudnn::workspace_bytes(const AttentionShape& shape, s
 
 void Cudnn::expect(const AttentionShape& shape) {
   std::string reason;
-  if (!library_->beside || (shape.packed && !workspace_bytes(shape, reason))) return;
+  if (!library_->parallel || (shape.packed && !workspace_bytes(shape, reason))) return;
   const AttentionShape planned = shared_shape(shape);
   if (library_->plans.contains(planned)) return;
   const auto promise = std::make_shared<std::promise<Made>>();

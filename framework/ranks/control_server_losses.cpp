@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "framework/ranks/control_hub.h"
+#include "framework/ranks/control_server.h"
 
 namespace mulligan {
 
-void ControlHub::look_at_suspicion(double now) {
+void ControlServer::look_at_suspicion(double now) {
   if (!suspicion_ || counts_votes_ || now < suspicion_->since + 2 * options_.heartbeat) return;
   for (std::size_t i = 1; i < seats_.size(); ++i) {
     if (watch_.last_heard(static_cast<int>(i)) < suspicion_->since + options_.heartbeat) return;
@@ -18,7 +18,7 @@ void ControlHub::look_at_suspicion(double now) {
 
 // Whether this process was stopped until a moment ago: it comes to its work late by far, and what the others
 // said meanwhile has yet to be read. Silence and standing counters prove nothing then.
-bool ControlHub::was_stopped(double now) {
+bool ControlServer::was_stopped(double now) {
   if (now - last_tick_ > options_.heartbeat + options_.silent / 2) {
     woke_ = last_tick_ = now;
     watch_.forgive(now);
@@ -26,7 +26,7 @@ bool ControlHub::was_stopped(double now) {
   return now - woke_ < 2 * options_.heartbeat;
 }
 
-void ControlHub::lose(int rank, const std::string& why) {
+void ControlServer::lose(int rank, const std::string& why) {
   Seat& one = seat(rank);
   // Who has said farewell may go, and who was told that the run is over may go first.
   if (decided_ || done_ || one.farewell) return;
@@ -42,7 +42,7 @@ void ControlHub::lose(int rank, const std::string& why) {
 
 // A rank has ended its part of the run, as it heard nothing from rank 0: most probably this process was
 // stopped. That counts, and not that the connections are closed by now.
-void ControlHub::given_up_by(int rank, const std::string& sentence) {
+void ControlServer::given_up_by(int rank, const std::string& sentence) {
   seat(rank).gave_up = true;
   if (given_up_.empty()) given_up_ = sentence;
   if (!held_)
@@ -50,13 +50,13 @@ void ControlHub::given_up_by(int rank, const std::string& sentence) {
   count_votes_soon();
 }
 
-void ControlHub::count_votes_soon() {
+void ControlServer::count_votes_soon() {
   if (std::exchange(counts_votes_, true)) return;
   loop_.after(2 * options_.heartbeat, [this] { count_votes(); });
 }
 
 // Those that gave rank 0 up against those that are still there and have not.
-void ControlHub::count_votes() {
+void ControlServer::count_votes() {
   if (decided_ || done_) return;
   const auto gave_up = std::ranges::count_if(seats_, &Seat::gave_up);
   const auto stay =

@@ -1,8 +1,9 @@
-// Cholesky factor of a symmetric positive definite matrix, in place, blocked and in parallel.
+// Factors of symmetric matrices.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 namespace mulligan {
 
@@ -14,5 +15,14 @@ using ParallelFor =
 // read nor kept. Right-looking, panels of 64 columns; the result does not depend on how `parallel` cuts.
 // Throws std::runtime_error with a sentence when a pivot is not positive.
 void cholesky(double* a, std::int64_t n, const ParallelFor& parallel);
+
+// Of a positive semidefinite matrix [n, n], row-major, which is destroyed: eigenvalues from the largest, and
+// in row k of `vectors` [n, n] the unit eigenvector of values[k]; signs are arbitrary. One-sided Jacobi
+// (Hestenes, 1958): rows are turned in pairs until all are orthogonal. Relative errors near the machine's
+// epsilon; time n^3 times some ten sweeps.
+struct SymmetricEigen {
+  std::vector<double> values, vectors;
+};
+SymmetricEigen symmetric_eigen(std::vector<double> matrix, std::int64_t n);
 
 }  // namespace mulligan

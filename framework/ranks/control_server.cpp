@@ -1,6 +1,5 @@
-// What rank 0 does for the ranks that are there: calls, values, ends. control_hub_meeting.cpp has how they
-// come.
-#include "framework/ranks/control_hub.h"
+// What rank 0 does for the ranks that have met: calls, values, ends. How they meet: control_server_meeting.cpp.
+#include "framework/ranks/control_server.h"
 
 #include <algorithm>
 #include <utility>
@@ -18,7 +17,7 @@ const char* call_name(CallKind call) {
 
 }  // namespace
 
-void ControlHub::take(int rank, const ControlMessage& message) {
+void ControlServer::take(int rank, const ControlMessage& message) {
   if (decided_ || done_) return;
   switch (message.kind) {
     case Heartbeat::kind:
@@ -38,7 +37,7 @@ void ControlHub::take(int rank, const ControlMessage& message) {
   }
 }
 
-void ControlHub::arrived(int rank, const Arrival& arrival) {
+void ControlServer::arrived(int rank, const Arrival& arrival) {
   if (decided_ || done_) return;
   Seat& one = seat(rank);
   const auto call = static_cast<CallKind>(arrival.call);
@@ -57,7 +56,7 @@ void ControlHub::arrived(int rank, const Arrival& arrival) {
   if (++arrived_ == seats_.size()) complete();
 }
 
-void ControlHub::complete() {
+void ControlServer::complete() {
   const CallKind call = call_;
   arrived_ = 0;
   CallResult result;
@@ -80,35 +79,35 @@ void ControlHub::complete() {
   callbacks_.call_done(result.sequence, std::move(result.parts));
 }
 
-void ControlHub::answer(const CallResult& result) {
+void ControlServer::answer(const CallResult& result) {
   if (decided_ || done_) return;
   send_to_all(shared_frames(write_message(result)));
 }
 
-void ControlHub::send_to_all(const Frames& frames) {
+void ControlServer::send_to_all(const Frames& frames) {
   for (Seat& one : seats_) {
     if (one.link) one.link->send(frames);
   }
 }
 
-void ControlHub::put(const Put& put) {
+void ControlServer::put(const Put& put) {
   values_.insert_or_assign(put.key, put.value);
   for (const Wanted& one : wanted_[put.key]) answer(one.rank, {one.request, put.value});
   wanted_.erase(put.key);
 }
 
-void ControlHub::wanted(int rank, const Get& get) {
+void ControlServer::wanted(int rank, const Get& get) {
   const auto found = values_.find(get.key);
   if (found != values_.end()) return answer(rank, {get.request, found->second});
   wanted_[get.key].push_back({rank, get.request});
 }
 
-void ControlHub::answer(int rank, const FoundValue& value) {
+void ControlServer::answer(int rank, const FoundValue& value) {
   if (rank == 0) return callbacks_.value_there(value.request, value.value);
   seat(rank).link->send(write_message(value));
 }
 
-void ControlHub::farewell(int rank) {
+void ControlServer::farewell(int rank) {
   if (decided_) return;
   seat(rank).farewell = true;
   if (!std::ranges::all_of(seats_, [](const Seat& one) { return one.farewell; })) return;
@@ -117,7 +116,7 @@ void ControlHub::farewell(int rank) {
   callbacks_.all_done();
 }
 
-void ControlHub::failed(int rank, const FailureReport& report) {
+void ControlServer::failed(int rank, const FailureReport& report) {
   if (decided_ || done_) return;
   const std::string sentence = printable(report.sentence);
   const std::string who = seat(rank).name.text();
@@ -128,14 +127,14 @@ void ControlHub::failed(int rank, const FailureReport& report) {
       // Most probably another rank is gone, which shows within the time of silence.
       if (!suspicion_) suspicion_ = Suspicion{rank, sentence, SocketLoop::now()};
       return;
-    case FailureCause::hub_lost:
+    case FailureCause::server_lost:
       return given_up_by(rank, sentence);
     default:
       return decide({rank, ExitCode::peer_failed, fmt::format("{} failed: {}", who, sentence)});
   }
 }
 
-void ControlHub::tick() {
+void ControlServer::tick() {
   if (decided_ || done_) return;
   const double now = SocketLoop::now();
   was_stopped(now);
@@ -164,15 +163,15 @@ void ControlHub::tick() {
   loop_.after(options_.heartbeat, [this] { tick(); });
 }
 
-void ControlHub::decide(const Verdict& verdict) {
+void ControlServer::decide(const Verdict& verdict) {
   if (std::exchange(decided_, true)) return;
   send_to_all(shared_frames(write_message(
       VerdictMessage{verdict.culprit, static_cast<std::int32_t>(verdict.code), verdict.sentence})));
   callbacks_.decided(verdict);
 }
 
-void ControlHub::leave() {
-  if (other_hubs_) other_hubs_->stop();
+void ControlServer::leave() {
+  if (other_servers_) other_servers_->stop();
   for (Seat& one : seats_) {
     if (const auto link = std::exchange(one.link, nullptr)) link->close();
   }

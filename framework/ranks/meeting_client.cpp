@@ -11,7 +11,7 @@ namespace mulligan {
 constexpr double first_pause = 0.1, longest_pause = 1;
 
 // One port, tried over and over.
-struct MeetingGuest::Attempt {
+struct MeetingClient::Attempt {
   std::string host;
   std::uint16_t port = 0;
   double pause = first_pause;
@@ -20,8 +20,8 @@ struct MeetingGuest::Attempt {
   std::optional<Hello> hello;
 };
 
-MeetingGuest::MeetingGuest(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
-                           Callbacks callbacks)
+MeetingClient::MeetingClient(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
+                             Callbacks callbacks)
     : loop_(loop),
       run_(std::move(run)),
       own_(std::move(own)),
@@ -29,7 +29,7 @@ MeetingGuest::MeetingGuest(SocketLoop& loop, RunIdentity run, RankName own, doub
       callbacks_(std::move(callbacks)) {}
 
 // All at once: a stranger who listens at one of the ports and says nothing must not hold up the others.
-void MeetingGuest::try_ports(const std::string& host, const std::vector<std::uint16_t>& ports) {
+void MeetingClient::try_ports(const std::string& host, const std::vector<std::uint16_t>& ports) {
   for (const std::uint16_t port : ports) {
     attempts_.push_back(std::make_shared<Attempt>());
     attempts_.back()->host = host;
@@ -38,14 +38,14 @@ void MeetingGuest::try_ports(const std::string& host, const std::vector<std::uin
   }
 }
 
-void MeetingGuest::stop() {
+void MeetingClient::stop() {
   stopped_ = true;
   for (const auto& attempt : attempts_) {
     if (const auto link = std::exchange(attempt->link, nullptr)) link->close();
   }
 }
 
-void MeetingGuest::connect(const std::shared_ptr<Attempt>& attempt) {
+void MeetingClient::connect(const std::shared_ptr<Attempt>& attempt) {
   if (stopped_) return;
   loop_.connect(attempt->host, attempt->port, handshake_seconds_,
                 [this, attempt](std::shared_ptr<Link> link, const std::string& reason) {
@@ -70,7 +70,7 @@ void MeetingGuest::connect(const std::shared_ptr<Attempt>& attempt) {
                 });
 }
 
-void MeetingGuest::try_again(const std::shared_ptr<Attempt>& attempt, const std::string& reason) {
+void MeetingClient::try_again(const std::shared_ptr<Attempt>& attempt, const std::string& reason) {
   if (const auto link = std::exchange(attempt->link, nullptr)) link->close();
   if (stopped_) return;
   last_reason_ = fmt::format("{} port {}: {}", printable(attempt->host), attempt->port, reason);
@@ -78,7 +78,7 @@ void MeetingGuest::try_again(const std::shared_ptr<Attempt>& attempt, const std:
   attempt->pause = std::min(1.5 * attempt->pause, longest_pause);
 }
 
-void MeetingGuest::take(const std::shared_ptr<Attempt>& attempt, const ControlMessage& message) {
+void MeetingClient::take(const std::shared_ptr<Attempt>& attempt, const ControlMessage& message) {
   if (stopped_) return;
   if (!attempt->hello) {
     try {
@@ -86,7 +86,7 @@ void MeetingGuest::take(const std::shared_ptr<Attempt>& attempt, const ControlMe
     } catch (const Error& error) {
       callbacks_.refused(error.what());
     }
-    if (!attempt->hello) return try_again(attempt, "it is no rank 0 of mulligan");
+    if (!attempt->hello) return try_again(attempt, "it is not a rank 0 of mulligan");
     attempt->greeted_with = read_message<Greeting>(message).nonce;
     attempt->link->send(write_message(*attempt->hello));
     return;

@@ -1,11 +1,10 @@
 // How long rank 0 works for a decision of all ranks, once in each step: by simulated ranks (no sockets), and by
 // real connections over the loopback. As all_gather() it was once, and as consult() now.
 //
-//   control_hub_bench [RANKS...]
+//   control_server_bench [RANKS...]
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <thread>
 
 #include "framework/ranks/control_channel.h"
@@ -31,7 +30,7 @@ void simulated(int size, CallKind kind, const char* name) {
     bytes = ranks.call(kind, decision, decision);
     seconds.push_back(ranks.seconds_of_last_call());
   }
-  fmt::print("{:4} simulated ranks, {:10}: {:8.3f} ms of the hub's thread, {:10} bytes sent\n", size, name,
+  fmt::print("{:4} simulated ranks, {:10}: {:8.3f} ms of rank 0's thread, {:10} bytes sent\n", size, name,
              1e3 * median(seconds), bytes);
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "framework/core/printable.h"
-#include "framework/ranks/control_hub.h"
+#include "framework/ranks/control_server.h"
 
 namespace mulligan {
 
@@ -20,18 +20,18 @@ std::string listening_address(const LaunchEnvironment& environment) {
 
 }  // namespace
 
-ControlHub::ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
-                       Callbacks callbacks)
+ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+                             Callbacks callbacks)
     : loop_(loop),
       environment_(environment),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
-      host_(loop, identity_of(environment, options_.secret), own_name(0), options_.handshake,
-            {[this](const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome) {
-               return take_seat(hello, std::move(link), welcome);
-             },
-             [this](const Judgement& judgement) { refused(judgement); },
-             [this](const std::string& line) { callbacks_.log(line); }}),
+      meeting_(loop, identity_of(environment, options_.secret), own_name(0), options_.handshake,
+               {[this](const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome) {
+                  return take_seat(hello, std::move(link), welcome);
+                },
+                [this](const Judgement& judgement) { refused(judgement); },
+                [this](const std::string& line) { callbacks_.log(line); }}),
       seats_(static_cast<std::size_t>(environment.world_size)),
       watch_(environment.world_size, options_, SocketLoop::now()),
       begun_(SocketLoop::now()),
@@ -45,10 +45,10 @@ ControlHub::ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, C
   callbacks_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
                              seats_.size() == 2 ? "" : "s", printable(environment_.host),
                              environment_.ports[port]));
-  if (port > 0) loop_.post([this, port] { look_for_other_hubs(port); });
+  if (port > 0) loop_.post([this, port] { look_for_other_servers(port); });
 }
 
-void ControlHub::start() {
+void ControlServer::start() {
   if (seats_.size() == 1) return tick();
   loop_.after(options_.tell_missing, [this] { tell_missing(); });
   loop_.after(options_.meet, [this] {
@@ -64,30 +64,30 @@ void ControlHub::start() {
 }
 
 // Who occupies an earlier port may be another process that takes itself for rank 0 of this run.
-void ControlHub::look_for_other_hubs(std::size_t port_index) {
-  other_hubs_ = std::make_unique<MeetingGuest>(
+void ControlServer::look_for_other_servers(std::size_t port_index) {
+  other_servers_ = std::make_unique<MeetingClient>(
       loop_, identity_of(environment_, options_.secret), seats_[0].name, options_.handshake,
-      MeetingGuest::Callbacks{[](std::shared_ptr<Link> link, const RankName&) { link->close(); },
-                              [this](const std::string& sentence) {
-                                if (!all_there()) decide({0, ExitCode::bad_configuration, sentence});
-                              }});
-  other_hubs_->try_ports(
+      MeetingClient::Callbacks{[](std::shared_ptr<Link> link, const RankName&) { link->close(); },
+                               [this](const std::string& sentence) {
+                                 if (!all_there()) decide({0, ExitCode::bad_configuration, sentence});
+                               }});
+  other_servers_->try_ports(
       environment_.host,
       {environment_.ports.begin(), environment_.ports.begin() + static_cast<std::ptrdiff_t>(port_index)});
 }
 
-bool ControlHub::all_there() const {
+bool ControlServer::all_there() const {
   return std::ranges::all_of(seats_, &Seat::taken);
 }
 
-std::string ControlHub::own_address() const {
+std::string ControlServer::own_address() const {
   for (const Seat& one : seats_) {
     if (one.link && !one.link->peer_on_loopback()) return one.link->own_address();
   }
   return "";
 }
 
-std::string ControlHub::missing_ranks() const {
+std::string ControlServer::missing_ranks() const {
   std::vector<std::string> ranges;
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     if (seats_[i].taken) continue;
@@ -100,15 +100,15 @@ std::string ControlHub::missing_ranks() const {
   return fmt::format("rank{} {}", one ? "" : "s", fmt::join(ranges, ", "));
 }
 
-void ControlHub::tell_missing() {
+void ControlServer::tell_missing() {
   if (decided_ || done_ || all_there()) return;
   callbacks_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
                              SocketLoop::now() - begun_));
   loop_.after(options_.tell_missing, [this] { tell_missing(); });
 }
 
-std::string ControlHub::take_seat(const Hello& hello, std::shared_ptr<Link> link,
-                                  const std::string& welcome) {
+std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> link,
+                                     const std::string& welcome) {
   const auto rank = static_cast<int>(hello.rank);
   Seat& one = seat(rank);
   const RankName name{rank, hello.host, hello.process};
@@ -130,11 +130,11 @@ std::string ControlHub::take_seat(const Hello& hello, std::shared_ptr<Link> link
   one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
   one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };
   one.link->send(welcome);
-  if (all_there() && other_hubs_) other_hubs_->stop();
+  if (all_there() && other_servers_) other_servers_->stop();
   return "";
 }
 
-void ControlHub::refused(const Judgement& judgement) {
+void ControlServer::refused(const Judgement& judgement) {
   callbacks_.log("warning: " + judgement.sentence);
   if (all_there() || decided_) return;
   refusals_.push_back(judgement.sentence);
@@ -147,9 +147,9 @@ void ControlHub::refused(const Judgement& judgement) {
   });
 }
 
-std::unique_ptr<ControlEnd> make_control_hub(SocketLoop& loop, const LaunchEnvironment& environment,
-                                             ControlOptions options, ControlEnd::Callbacks callbacks) {
-  return std::make_unique<ControlHub>(loop, environment, std::move(options), std::move(callbacks));
+std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
+                                                ControlOptions options, ControlEnd::Callbacks callbacks) {
+  return std::make_unique<ControlServer>(loop, environment, std::move(options), std::move(callbacks));
 }
 
 }  // namespace mulligan

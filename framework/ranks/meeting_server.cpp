@@ -2,60 +2,60 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/printable.h"
 #include "framework/ranks/meeting.h"
 
 namespace mulligan {
 
 // Connections that have proved nothing; the oldest gives way.
-constexpr std::size_t most_guests = 256;
+constexpr std::size_t most_newcomers = 256;
 
-MeetingHost::MeetingHost(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
-                         Callbacks callbacks)
+MeetingServer::MeetingServer(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
+                             Callbacks callbacks)
     : loop_(loop),
       run_(std::move(run)),
       own_(std::move(own)),
       handshake_seconds_(handshake_seconds),
       callbacks_(std::move(callbacks)) {}
 
-void MeetingHost::greet(std::shared_ptr<Link> link) {
-  if (guests_.size() >= most_guests) drop(guests_.front().link.get(), "");
+void MeetingServer::greet(std::shared_ptr<Link> link) {
+  if (newcomers_.size() >= most_newcomers) drop(newcomers_.front().link.get(), "");
   Link* const raw = link.get();
-  Guest& guest = guests_.emplace_back(Guest{link, random_nonce()});
+  Newcomer& newcomer = newcomers_.emplace_back(Newcomer{link, random_nonce()});
   link->on_message = [this, raw](const ControlMessage& message) { judge(raw, message); };
   link->on_closed = [this, raw](const std::string&) { drop(raw, ""); };
   Greeting greeting;
-  greeting.nonce = guest.nonce;
+  greeting.nonce = newcomer.nonce;
   link->send(write_message(greeting));
   loop_.after(handshake_seconds_, [this, waiting = std::weak_ptr(link)] {
     if (const auto still = waiting.lock()) drop(still.get(), "it says nothing");
   });
 }
 
-std::list<MeetingHost::Guest>::iterator MeetingHost::find(const Link* link) {
-  return std::ranges::find_if(guests_, [&](const Guest& guest) { return guest.link.get() == link; });
+std::list<MeetingServer::Newcomer>::iterator MeetingServer::find(const Link* link) {
+  return std::ranges::find_if(newcomers_,
+                              [&](const Newcomer& newcomer) { return newcomer.link.get() == link; });
 }
 
-void MeetingHost::drop(Link* link, const std::string& reason) {
-  const auto guest = find(link);
-  if (guest == guests_.end()) return;
+void MeetingServer::drop(Link* link, const std::string& reason) {
+  const auto newcomer = find(link);
+  if (newcomer == newcomers_.end()) return;
   if (!reason.empty()) {
-    callbacks_.log(
-        fmt::format("a connection from {} is no rank's and was dropped: {}", link->peer_address(), reason));
+    callbacks_.log(fmt::format("a connection from {} is not a rank's and was dropped: {}",
+                               link->peer_address(), reason));
   }
-  const auto keep = guest->link;
-  guests_.erase(guest);
+  const auto keep = newcomer->link;
+  newcomers_.erase(newcomer);
   keep->close();
 }
 
-void MeetingHost::judge(Link* link, const ControlMessage& answer) {
-  const auto guest = find(link);
-  if (guest == guests_.end()) return;
-  const auto keep = guest->link;
-  const Nonce nonce = guest->nonce;
+void MeetingServer::judge(Link* link, const ControlMessage& answer) {
+  const auto newcomer = find(link);
+  if (newcomer == newcomers_.end()) return;
+  const auto keep = newcomer->link;
+  const Nonce nonce = newcomer->nonce;
   Judgement judgement = judge_hello(answer, nonce, run_, link->peer_address(), link->peer_on_loopback());
   if (judgement.admission == Judgement::Admission::stranger) return drop(link, judgement.sentence);
-  guests_.erase(guest);
+  newcomers_.erase(newcomer);
   if (judgement.admission == Judgement::Admission::accepted) {
     keep->on_message = nullptr;
     keep->on_closed = nullptr;

@@ -9,7 +9,7 @@ namespace {
 
 using testing::SimulatedRanks;
 
-TEST(HubSize, AConsultationIsOneSmallMessageToEachRank) {
+TEST(ServerSize, AConsultationIsOneSmallMessageToEachRank) {
   std::size_t before = 0;
   for (const int size : {16, 128, 512}) {
     SimulatedRanks ranks(size);
@@ -23,7 +23,7 @@ TEST(HubSize, AConsultationIsOneSmallMessageToEachRank) {
   }
 }
 
-TEST(HubSize, EveryRankGetsTheAnswer) {
+TEST(ServerSize, EveryRankGetsTheAnswer) {
   SimulatedRanks ranks(512);
   ranks.call(CallKind::consult, "own", "what rank 0 says");
   EXPECT_EQ(ranks.answered_with("what rank 0 says"), 511);

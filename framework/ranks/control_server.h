@@ -11,10 +11,10 @@
 
 namespace mulligan {
 
-class ControlHub final : public ControlEnd {
+class ControlServer final : public ControlEnd {
  public:
-  ControlHub(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
-             Callbacks callbacks);
+  ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+                Callbacks callbacks);
   void start() override;
   void arrive(const Arrival& arrival) override { arrived(0, arrival); }
   void answer(const CallResult& result) override;
@@ -26,7 +26,7 @@ class ControlHub final : public ControlEnd {
   void leave() override;
 
   // A connection, which has yet to prove that it is a rank's.
-  void greet(std::shared_ptr<Link> link) { host_.greet(std::move(link)); }
+  void greet(std::shared_ptr<Link> link) { meeting_.greet(std::move(link)); }
 
  private:
   struct Seat {
@@ -51,7 +51,7 @@ class ControlHub final : public ControlEnd {
 
   std::string take_seat(const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome);
   void refused(const Judgement& judgement);
-  void look_for_other_hubs(std::size_t port_index);
+  void look_for_other_servers(std::size_t port_index);
   void tell_missing();
   std::string missing_ranks() const;
   bool all_there() const;
@@ -79,8 +79,8 @@ class ControlHub final : public ControlEnd {
   LaunchEnvironment environment_;
   ControlOptions options_;
   Callbacks callbacks_;
-  MeetingHost host_;
-  std::unique_ptr<MeetingGuest> other_hubs_;
+  MeetingServer meeting_;
+  std::unique_ptr<MeetingClient> other_servers_;
   std::vector<Seat> seats_;
   std::vector<std::string> refusals_;  // what those that are missing may have been refused for
   FaultWatch watch_;
