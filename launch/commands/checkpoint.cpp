@@ -236,8 +236,9 @@ void add_checkpoint_command(CLI::App& app) {
     command->add_option("path", arguments->path, path_help)->required()->type_name("PATH");
     return command;
   };
-  const auto add_exchange = [&](CLI::App* command, const char* output_help, const char* dtype_help) {
-    command->add_option("output,--out", arguments->output, output_help)->required()->type_name("FILE");
+  const auto add_exchange = [&](CLI::App* command, const char* output, const char* output_help,
+                                const char* dtype_help) {
+    command->add_option(output, arguments->output, output_help)->required()->type_name("FILE");
     command->add_option("--dtype", arguments->dtype, dtype_help)
         ->check(CLI::IsMember({"f32", "bf16", "f16"}));
     command->add_option("--map", arguments->map, "Name map (TOML or JSON); without it names are the same")
@@ -258,7 +259,8 @@ void add_checkpoint_command(CLI::App& app) {
   CLI::App* out =
       add("export", "Writes the weights for other programs",
           "Checkpoint, run directory or .safetensors file of weights; for hf and gguf also an artifact");
-  add_exchange(out, "File to write, or folder (hf)", "dtype of the weights; without it each tensor's own");
+  add_exchange(out, "output,--out", "File to write, or folder (hf)",
+               "dtype of the weights; without it each tensor's own");
   out->add_option(
          "--to", arguments->form,
          "safetensors: the masters of a checkpoint; what is scored: hf (folder for transformers) or gguf")
@@ -272,7 +274,7 @@ void add_checkpoint_command(CLI::App& app) {
 
   CLI::App* in = add("import", "Makes a weights file of another trainer's safetensors file",
                      "Their .safetensors file, or a folder with model.safetensors");
-  add_exchange(in, "Safetensors file to write", "dtype of the file (f32)");
+  add_exchange(in, "--out", "Safetensors file to write", "dtype of the file (f32)");
   in->add_option("--config", arguments->run.config, "Configuration of the model (TOML)")
       ->required()
       ->type_name("FILE");

@@ -33,12 +33,12 @@ class Context:
 
     def call(self, *words, **options):
         """The finished process of `mulligan WORDS`; the exit code is the caller's to look at."""
-        return subprocess.run([BUILD / "bin/mulligan", *map(str, words)], capture_output=True, text=True, cwd=self.scratch,
-                              **options)
+        return subprocess.run([BUILD / "bin/mulligan", *map(str, words)], capture_output=True, text=True,
+                              **{"cwd": self.scratch} | options)
 
-    def mulligan(self, *words):
+    def mulligan(self, *words, **options):
         """What it prints. Raises where it fails."""
-        done = self.call(*words)
+        done = self.call(*words, **options)
         if done.returncode:
             raise RuntimeError(f"mulligan {' '.join(map(str, words))} ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout

@@ -81,9 +81,12 @@ def judge(context):
         kill(agents[1])
         seen = f"killed one behind {steps[-1] if steps else 'no checkpoint'}"
         code = agents[0].wait(timeout=300)
+        said = (context.scratch / "agent.0").read_text().strip().splitlines()
         log = (run / "log.txt").read_text() if (run / "log.txt").exists() else ""
         equal = code == 0 and tensors_digest(run / "weights.safetensors") == tensors_digest(context.scratch / "alone/weights.safetensors")
         seen += f", the other ended with {code}, {'same' if equal else 'other'} weights as one process"
+        if code:
+            seen += f": {next((line for line in said if line.startswith('mulligan: ')), said[-1] if said else '')}"
         two = "of 2" in (context.scratch / "agent.0").read_text() or "2 ranks" in log
         good = equal and two and "resumed from" in log + (context.scratch / "agent.0").read_text() and read_json(run / "result.json")["steps"] == 400
     finally:

@@ -4,7 +4,7 @@ import json
 import math
 import pathlib
 
-from judges.support import Row, quickstart_run, read_json, shard_tokens
+from judges.support import ROOT, Row, quickstart_run, read_json, shard_tokens
 
 JUDGE = "transformers"
 NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "transformers"]
@@ -96,7 +96,8 @@ def bits_per_byte(model, tokens, text_bytes, bos, settings, shift=1):
 
 def exported(context, run, name, *options):
     folder = context.scratch / f"hf-{name}"
-    context.mulligan("export", run, "--to", "hf", folder, *options)
+    # A run's paths are relative to where it was started; those of scratch are absolute.
+    context.mulligan("export", run, "--to", "hf", folder, *options, cwd=ROOT if run == quickstart_run() else context.scratch)
     if context.planted == "transposed-projection":
         spoil_weights(folder / "model.safetensors")
     if context.planted == "rotary-base":
