@@ -9,6 +9,7 @@
 #include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
 #include "framework/checkpoint/weight_exchange.h"
+#include "framework/core/file.h"
 #include "framework/core/philox.h"
 #include "tests/unit/checkpoint_support.h"
 
