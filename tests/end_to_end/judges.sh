@@ -12,4 +12,5 @@ for judge in safetensors sentencepiece; do
   seen=$(MULLIGAN_JUDGES_INSIDE=1 MULLIGAN_BUILD=$build "$python" "$root/tests/judges/run" --print "$judge" 2>&1)
   if (($? == 0)); then pass "judge $judge: $(grep -c '^kept' <<<"$seen") bounds kept"; else flunk "judge $judge" "$seen"; fi
 done
+check "the judges are listed" "${MULLIGAN_PYTHON:-python3}" "$root/tests/judges/run" --list
 finish
