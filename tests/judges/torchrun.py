@@ -18,7 +18,7 @@ FAULTS = []
 SETTINGS = """[run]
 determinism = "world"
 [train]
-steps = 400
+steps = 160
 [checkpoint]
 every_steps = 20
 """
@@ -88,7 +88,7 @@ def judge(context):
         if code:
             seen += f": {next((line for line in said if line.startswith('mulligan: ')), said[-1] if said else '')}"
         two = "of 2" in (context.scratch / "agent.0").read_text() or "2 ranks" in log
-        good = equal and two and "resumed from" in log + (context.scratch / "agent.0").read_text() and read_json(run / "result.json")["steps"] == 400
+        good = equal and two and "resumed from" in log + (context.scratch / "agent.0").read_text() and read_json(run / "result.json")["steps"] == 160
     finally:
         for process in agents:
             if process.poll() is None:
