@@ -181,7 +181,7 @@ def read_back(context, name, run):
     wrong = [key for key in ours if not torch.equal(ours[key], theirs[key].float())]
     yield Row(f"{name}: a folder of theirs in {files} files, {len(ours)} tensors: bits after import", f"{len(wrong)} tensors", "0",
               not wrong and files > 1)
-    done = context.call("doctor", run / "config.toml", "--stage", "parity", "--parity", values, "--weights", folder)
+    done = context.call("doctor", run / "config.toml", "--stage", "parity", "--parity", values, "--weights", "back.safetensors")
     found = [line for line in done.stdout.splitlines() if "D12" in line]
     said = found[-1].split("D12", 1)[1].strip() if found else done.stderr.strip()
     yield Row(f"{name}: logits of 96 tokens with the weights of that folder", said, "1e-4 of the rms", done.returncode == 0 and bool(found))
