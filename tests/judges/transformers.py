@@ -184,6 +184,7 @@ def read_back(context, name, run):
     done = context.call("doctor", run / "config.toml", "--stage", "parity", "--parity", values, "--weights", "back.safetensors")
     found = [line for line in done.stdout.splitlines() if "D12" in line]
     said = found[-1].split("D12", 1)[1].strip() if found else done.stderr.strip()
+    said = said.replace(f"{context.scratch}/", "")
     yield Row(f"{name}: logits of 96 tokens with the weights of that folder", said, "1e-4 of the rms", done.returncode == 0 and bool(found))
 
 
