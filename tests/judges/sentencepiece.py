@@ -19,7 +19,8 @@ def own_tests(version):
     """Folder `test` of the package's source archive; fetched once into the build folder."""
     folder = BUILD / "judges" / f"sentencepiece-{version}"
     if not folder.exists():
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", ":all:",
+        # pip prepares the package before it keeps its archive: in an environment of its own, since Debian 12's setuptools cannot.
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "sentencepiece",
                         "-d", BUILD / "judges", f"sentencepiece=={version}"], check=True, capture_output=True)
         with tarfile.open(folder.parent / (folder.name + ".tar.gz")) as archive:
             members = [m for m in archive.getmembers() if m.name.startswith(f"{folder.name}/test/")]
