@@ -92,12 +92,14 @@ std::string version_text() {
                      MULLIGAN_BUILD_TYPE, MLG_ABI_MAJOR, MLG_ABI_MINOR);
 }
 
-// `help COMMAND` means `COMMAND --help`.
+// `help COMMAND` means `COMMAND --help`, and `export` alone `checkpoint export`.
 std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (words.empty() || words.front() != "help") return words;
-  words.erase(words.begin());
-  words.emplace_back("--help");
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  if (!words.empty() && words.front() == "export") words.insert(words.begin(), "checkpoint");
   return words;
 }
 

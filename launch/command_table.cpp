@@ -36,10 +36,9 @@ struct OtherWord {
   const char* command;
 };
 constexpr OtherWord other_words[] = {
-    {"compare", "report RUN RUN"},    {"export", "report RUN --csv FILE` or `mulligan checkpoint export"},
-    {"kernels", "plugins kernels"},   {"man", "completion man"},
-    {"attention", "probe attention"}, {"calibrate", "probe calibration"},
-    {"ensemble", "probe ensemble"},   {"merge", "vectors merge"},
+    {"compare", "report RUN RUN"},    {"kernels", "plugins kernels"},     {"man", "completion man"},
+    {"attention", "probe attention"}, {"calibrate", "probe calibration"}, {"ensemble", "probe ensemble"},
+    {"merge", "vectors merge"},
 };
 
 }  // namespace

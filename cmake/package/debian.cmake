@@ -1,6 +1,9 @@
 # CPack runs this on the tree of the Debian package before it is packed: what Debian's policy asks for and other installations
 # do not have.
-set(root "${CPACK_TEMPORARY_DIRECTORY}/usr")
+file(GLOB root "${CPACK_TEMPORARY_DIRECTORY}/ALL_COMPONENTS_IN_ONE${CPACK_PACKAGING_INSTALL_PREFIX}")
+if(NOT root)
+  message(FATAL_ERROR "The tree of the Debian package is not below ${CPACK_TEMPORARY_DIRECTORY}.")
+endif()
 set(doc "${root}/share/doc/mulligan")
 string(TIMESTAMP day "%a, %d %b %Y %H:%M:%S +0000" UTC)  # of SOURCE_DATE_EPOCH, where that is set
 string(TIMESTAMP year "%Y" UTC)

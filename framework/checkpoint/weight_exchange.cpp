@@ -10,6 +10,8 @@
 #include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/parse_json.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {
@@ -194,10 +196,40 @@ void require_all_used(const std::vector<std::string>& left, const char* what, co
 
 }  // namespace
 
-ExchangeReport import_weights(const fs::path& source, const NameMap& map,
+std::vector<SafetensorsFile> open_indexed(const fs::path& index) {
+  const auto wrong = [&](const std::string& what) {
+    return data_error("'{}' {}; save the weights again, or copy all of their files.", index.string(), what);
+  };
+  const auto json = parse_json(read_file(index, kLargestDescription));
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object() ||
+      json["weight_map"].empty())
+    throw wrong("has no weight_map");
+  std::map<fs::path, std::set<std::string>> listed;
+  for (const auto& [tensor, file] : json["weight_map"].items()) {
+    const fs::path name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name != name.filename())
+      throw wrong(fmt::format("puts '{}' into no file of the folder", tensor));
+    listed[name].insert(tensor);
+  }
+  std::vector<SafetensorsFile> files;
+  for (const auto& [name, tensors] : listed) {
+    std::set<std::string> held;
+    for (const StoredTensor& tensor : files.emplace_back(index.parent_path() / name).tensors())
+      held.insert(tensor.name);
+    if (held != tensors)
+      throw wrong(fmt::format("lists other tensors for '{}' than it holds", name.string()));
+  }
+  return files;
+}
+
+ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const NameMap& map,
                               const std::vector<WeightSpec>& model, StoredType dtype, const fs::path& output,
                               const std::map<std::string, std::string>& metadata) {
-  const SafetensorsFile file(source);
+  const std::string source = files.front().path().string();
+  const auto tensor_of = [&](const std::string& name) -> const StoredTensor& {
+    const auto found = std::ranges::find_if(files, [&](const SafetensorsFile& f) { return f.find(name); });
+    return (found == files.end() ? files.front() : *found).at(name);
+  };
   std::vector<StoredTensor> sources;  // checked copies of the mapped tensors; targets point at them
   sources.reserve(map.pairs.size());
   std::vector<Target> targets;
@@ -216,13 +248,13 @@ ExchangeReport import_weights(const fs::path& source, const NameMap& map,
     }
     const auto number = static_cast<std::size_t>(spec - model.begin());
     const Place place = place_of(pair, spec->shape, map.source);
-    sources.push_back(as_weight(file.at(pair.theirs), source.string()));
+    sources.push_back(as_weight(tensor_of(pair.theirs), source));
     const StoredTensor& tensor = sources.back();
     used.insert(pair.theirs);
     const Shape expected = their_shape(pair, place.shape, map.source);
     if (tensor.shape != expected) {
       throw data_error(
-          "'{}' holds '{}' with the shape [{}], but '{}' needs [{}]{}.", source.string(), pair.theirs,
+          "'{}' holds '{}' with the shape [{}], but '{}' needs [{}]{}.", source, pair.theirs,
           fmt::join(tensor.shape, ", "), pair.ours, fmt::join(expected, ", "),
           tensor.shape == Shape(expected.rbegin(), expected.rend()) ? "; it may have to be transposed" : "");
     }
@@ -238,9 +270,9 @@ ExchangeReport import_weights(const fs::path& source, const NameMap& map,
     if (spec->matrix && pair.check_magnitude)
       require_magnitudes(targets[number].parts.back(), pair, warnings);
   }
-  for (const StoredTensor& tensor : file.tensors()) {
-    if (!used.contains(tensor.name) && !map.ignores(tensor.name)) left.push_back(tensor.name);
-  }
+  for (const SafetensorsFile& file : files)
+    for (const StoredTensor& tensor : file.tensors())
+      if (!used.contains(tensor.name) && !map.ignores(tensor.name)) left.push_back(tensor.name);
   require_all_used(left, "tensors of the file", map.source);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const auto missing = std::ranges::find(filled[i], false);

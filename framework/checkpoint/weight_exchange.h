@@ -27,13 +27,18 @@ struct ExchangeReport {
   std::vector<std::string> warnings;          // suspicious magnitudes
 };
 
-// Writes the file `output` with every parameter of `model` as `dtype`, filled from `source` as `map` says.
+// The weights that transformers lays down in several files, by the index that says which tensor lies in which
+// (model.safetensors.index.json). Throws data_error, also where a file holds others than the index says.
+std::vector<SafetensorsFile> open_indexed(const std::filesystem::path& index);
+
+// Writes the file `output` with every parameter of `model` as `dtype`, filled from the files `source`, no two
+// tensors of one name, as `map` says.
 // The written file is then read again and each element's bits compared with the source's, decoded by the
 // dtype of the source and rounded to nearest even where `dtype` is narrower.
 // Throws data_error, and leaves no output, when: a tensor of the source is neither mapped nor ignored, a
 // mapped one is missing, shapes do not fit, a parameter is not filled or filled twice, a value does not fit
 // into `dtype`, a matrix fails the magnitude test, or a bit differs.
-ExchangeReport import_weights(const std::filesystem::path& source, const NameMap& map,
+ExchangeReport import_weights(const std::vector<SafetensorsFile>& source, const NameMap& map,
                               const std::vector<WeightSpec>& model, StoredType dtype,
                               const std::filesystem::path& output,
                               const std::map<std::string, std::string>& metadata);

@@ -73,6 +73,9 @@ class HeaderReader {
     }
     const auto* text = reinterpret_cast<const char*>(file_.data()) + kPrefixBytes;
     if (!nested_within({text, length}, deepest_json)) throw corrupt("its header is nested too deep");
+    // The JSON library allows a byte order mark, and a zero byte to it is the end.
+    if (length == 0 || *text == '\xEF' || std::memchr(text, 0, length))
+      throw corrupt("its header is not JSON");
     std::set<std::string> names;
     bool repeated = false;
     const auto watch_names = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
@@ -147,7 +150,7 @@ class HeaderReader {
 
   std::map<std::string, std::string> metadata(const nlohmann::json& value) const {
     std::map<std::string, std::string> result;
-    if (!value.is_object()) throw corrupt("its __metadata__ is not an object");
+    if (!value.is_object() && !value.is_null()) throw corrupt("its __metadata__ is not an object");
     for (const auto& [key, text] : value.items()) {
       if (!text.is_string()) throw corrupt("its __metadata__ entry '{}' is not a string", key);
       result[key] = text.get<std::string>();

@@ -156,13 +156,10 @@ std::filesystem::path weights_file(const std::filesystem::path& name) {
                      name.string());
   }
   if (std::filesystem::exists(name / "model.safetensors")) return name / "model.safetensors";
-  if (std::filesystem::exists(name / "model.safetensors.index.json")) {
-    throw data_error(
-        "'{}' holds its weights in several files, which are not read; save them as one model.safetensors.",
-        name.string());
-  }
-  throw data_error("'{}' holds no model.safetensors; name the folder or the file of the weights.",
-                   name.string());
+  if (std::filesystem::exists(name / "model.safetensors.index.json"))
+    throw data_error("'{}' has several files of weights; mulligan checkpoint import joins them.",
+                     name.string());
+  throw data_error("'{}' holds no model.safetensors; name the folder or file of the weights.", name.string());
 }
 
 std::vector<std::vector<float>> read_initial_weights(const InitConfig& init,

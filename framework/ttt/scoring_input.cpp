@@ -180,7 +180,8 @@ ReachableFiles files_for_scoring(const LoadedConfig& loaded, PluginHost& host) {
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   libraries.insert(program);
   for (const fs::path& library : libraries) folders.insert(library.parent_path());
-  folders.insert(program.parent_path().parent_path() / "lib");
+  const fs::path prefix = program.parent_path().parent_path();
+  folders.insert({prefix / "lib", prefix / "lib" / "mulligan"});  // the second: what a bundle carries
   if (const char* named = std::getenv("LD_LIBRARY_PATH")) {
     std::string_view rest = named;
     while (!rest.empty()) {

@@ -31,7 +31,7 @@ constexpr std::string_view master_prefix = "master/";
 constexpr std::string_view average_prefix = "ema/";
 
 struct CheckpointArguments {
-  std::string path, other, output, map, dtype;
+  std::string path, other, output, map, dtype, form = "safetensors";
   bool averaged = false;
   RunOptions run;
 };
@@ -154,6 +154,13 @@ StoredTensor scored_in_place_of(StoredTensor tensor, const std::string& name, co
 }
 
 void export_checkpoint(const CheckpointArguments& arguments) {
+  if (arguments.form != "safetensors") {
+    if (!arguments.map.empty() || arguments.averaged)
+      throw config_error(
+          "--map and --averaged are for --to safetensors; the other forms have names of their own.");
+    return export_model(arguments.path, arguments.form, arguments.output, dtype_of(arguments.dtype),
+                        arguments.run);
+  }
   const bool is_file = fs::path(arguments.path).extension() == ".safetensors";
   const SafetensorsFile source = tensors_of(arguments.path);
   const std::string_view prefix = arguments.averaged ? average_prefix : master_prefix;
@@ -181,13 +188,13 @@ void export_checkpoint(const CheckpointArguments& arguments) {
 
 // What imported weights say of their data: the tokenizer that the configuration names. A file that this
 // program exported knows more, and must agree.
-DataIdentity imported_data(const std::string& path, const LoadedConfig& loaded) {
+DataIdentity imported_data(const SafetensorsFile& file, const LoadedConfig& loaded) {
   const std::string& tokenizer = loaded.config.data.tokenizer;
   DataIdentity now;
   if (!tokenizer.empty()) now.tokenizer_sha256 = Tokenizer::load(tokenizer).sha256();
-  const WeightOrigin origin = origin_of_weights(path);
+  const WeightOrigin origin = origin_of_metadata(file.metadata(), file.path().string());
   if (origin.data.empty()) return now;
-  require_same_tokenizer({fmt::format("'{}'", path), origin.data}, now, tokenizer);
+  require_same_tokenizer({fmt::format("'{}'", origin.name), origin.data}, now, tokenizer);
   return origin.data;
 }
 
@@ -207,11 +214,13 @@ void import_checkpoint(const CheckpointArguments& arguments) {
     model.push_back(
         {spec.name, {spec.type.dims.begin(), spec.type.dims.begin() + spec.type.rank}, spec.matrix});
   }
-  const fs::path source = weights_file(arguments.path);
+  const fs::path index = fs::path(arguments.path) / "model.safetensors.index.json";
+  const std::vector<SafetensorsFile> source =
+      fs::exists(index) ? open_indexed(index) : std::vector{SafetensorsFile(weights_file(arguments.path))};
   const NameMap map = arguments.map.empty() ? same_names(model) : read_name_map(arguments.map);
   print_report(import_weights(source, map, model, dtype_of(arguments.dtype).value_or(StoredType::f32),
                               arguments.output,
-                              weights_metadata(loaded, "imported", imported_data(source.string(), loaded))),
+                              weights_metadata(loaded, "imported", imported_data(source.front(), loaded))),
                arguments.output);
 }
 
@@ -227,10 +236,9 @@ void add_checkpoint_command(CLI::App& app) {
     command->add_option("path", arguments->path, path_help)->required()->type_name("PATH");
     return command;
   };
-  const auto add_exchange = [&](CLI::App* command, const char* dtype_help) {
-    command->add_option("--out", arguments->output, "Safetensors file to write")
-        ->required()
-        ->type_name("FILE");
+  const auto add_exchange = [&](CLI::App* command, const char* output, const char* output_help,
+                                const char* dtype_help) {
+    command->add_option(output, arguments->output, output_help)->required()->type_name("FILE");
     command->add_option("--dtype", arguments->dtype, dtype_help)
         ->check(CLI::IsMember({"f32", "bf16", "f16"}));
     command->add_option("--map", arguments->map, "Name map (TOML or JSON); without it names are the same")
@@ -248,15 +256,25 @@ void add_checkpoint_command(CLI::App& app) {
   compare->add_option("other", arguments->other, "The one to compare with")->required()->type_name("PATH");
   compare->callback([arguments] { diff(arguments->path, arguments->other); });
 
-  CLI::App* out = add("export", "Writes the weights as one safetensors file",
-                      "Checkpoint, run directory or .safetensors file of weights");
-  add_exchange(out, "dtype of the file; without it each tensor's own");
+  CLI::App* out =
+      add("export", "Writes the weights for other programs",
+          "Checkpoint, run directory or .safetensors file of weights; for hf and gguf also an artifact");
+  add_exchange(out, "output,--out", "File to write, or folder (hf)",
+               "dtype of the weights; without it each tensor's own");
+  out->add_option(
+         "--to", arguments->form,
+         "safetensors: the masters of a checkpoint; what is scored: hf (folder for transformers) or gguf")
+      ->check(CLI::IsMember({"safetensors", "hf", "gguf"}));
+  out->add_option("--config", arguments->run.config,
+                  "Configuration, for weights without their own (hf, gguf)")
+      ->type_name("FILE");
+  arguments->run.declare(*out);
   out->add_flag("--averaged", arguments->averaged, "The averaged weights of a checkpoint");
   out->callback([arguments] { export_checkpoint(*arguments); });
 
   CLI::App* in = add("import", "Makes a weights file of another trainer's safetensors file",
                      "Their .safetensors file, or a folder with model.safetensors");
-  add_exchange(in, "dtype of the file (f32)");
+  add_exchange(in, "--out", "Safetensors file to write", "dtype of the file (f32)");
   in->add_option("--config", arguments->run.config, "Configuration of the model (TOML)")
       ->required()
       ->type_name("FILE");

@@ -2,11 +2,18 @@
 // errors leave as mulligan::Error.
 #pragma once
 
+#include <optional>
+#include <string>
+
+#include "framework/core/safetensors.h"
+
 namespace CLI {
 class App;
 }
 
 namespace mulligan {
+
+struct RunOptions;
 
 // Throws config_error, listing the subcommands of `parent`, when none of them was named.
 void require_command(const CLI::App& parent);
@@ -20,6 +27,9 @@ void add_quantize_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_ttt_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
+// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf".
+void export_model(const std::string& path, const std::string& form, const std::string& output,
+                  std::optional<StoredType> dtype, const RunOptions& run);
 // Of `plugins`.
 void add_kernels_command(CLI::App& plugins);
 

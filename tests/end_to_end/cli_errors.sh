@@ -18,7 +18,7 @@ check_refused "a slip of an option is named before what is missing" 2 "unknown o
 check_refused "with a value" 2 "did you mean '--set'?" train x.toml --sett=a.b=1
 check_refused "of the program" 2 "did you mean '--version'?" --versoin
 check_refused "missing file argument" 2 "\`mulligan config print\` lacks FILE: Configuration (TOML)" config print
-check_refused "missing option" 2 "\`mulligan checkpoint export\` lacks --out FILE" checkpoint export x
+check_refused "missing option" 2 "\`mulligan checkpoint import\` lacks --out FILE" checkpoint import x --config y
 check_refused "option without its value" 2 "--set lacks its KEY=VALUE" train x.toml --set
 check_refused "option's value of a wrong kind" 2 "'1e99' is not a value for --vocab-size" prepare --vocab-size 1e99
 check_refused "option's value out of range" 2 "--steps: Value 0 not in range 1 to 1000000" profile x.toml --steps 0

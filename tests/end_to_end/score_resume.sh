@@ -35,11 +35,14 @@ left_by_ttt() {
 left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//; s/"sha256_of_the_rest":"[0-9a-f]*"//'; }
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-# killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment; prints that moment.
+# Process $1 has begun to note signals: SIGTERM, number 15, is blocked. Before that it dies of one as any program does.
+notes_signals() { (($(sed -n 's/^SigBlk:\t/16#/p' /proc/"$1"/status 2>/dev/null || echo 0) >> 14 & 1)); }
+# killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment after it has begun to note them; leaves its exit code in `code`.
 killed() {
   local moment=$((RANDOM % ${milliseconds[$1]} + 1)) process
   "$mulligan" "$1" "$2" "${saved[@]}" "${@:4}" >/dev/null 2>&1 &
   process=$!
+  for _ in {1..1000}; do notes_signals $process && break; sleep 0.01; done
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   kill "-$3" $process 2>/dev/null
   wait $process 2>/dev/null

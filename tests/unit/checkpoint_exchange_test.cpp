@@ -8,6 +8,7 @@
 #include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
 #include "framework/checkpoint/weight_exchange.h"
+#include "framework/core/file.h"
 #include "framework/core/philox.h"
 #include "tests/unit/checkpoint_support.h"
 
@@ -147,8 +148,9 @@ ours = "gain"
   }
   fs::path write_theirs(StoredType type) { return write_theirs(type, type); }
   ExchangeReport import(StoredType target = StoredType::f32) {
-    return import_weights(scratch_ / "theirs.safetensors", read_name_map(scratch_ / "map.toml"), model_,
-                          target, scratch_ / "ours.safetensors", {});
+    return import_weights({SafetensorsFile(scratch_ / "theirs.safetensors")},
+                          read_name_map(scratch_ / "map.toml"), model_, target, scratch_ / "ours.safetensors",
+                          {});
   }
 
   const std::vector<WeightSpec> model_{
@@ -177,6 +179,31 @@ TEST_F(Exchange, EveryElementComesToItsPlace) {
     }
   }
   EXPECT_EQ(ours.at("gain").copy<float>(), values_["gain"]);
+}
+
+// As transformers writes a large model: several files, and an index that says which tensor lies in which.
+TEST_F(Exchange, SeveralFilesByTheirIndex) {
+  const std::vector<float> one{1, 2}, two{3};
+  write_safetensors(scratch_ / "1.safetensors", {{"a", StoredType::f32, {2}, std::as_bytes(std::span(one))}});
+  write_safetensors(scratch_ / "2.safetensors", {{"b", StoredType::f32, {1}, std::as_bytes(std::span(two))}});
+  const auto open = [&](const std::string& map) {
+    write_file_atomically(scratch_ / "i.json", R"({"metadata":{"total_size":12},"weight_map":)" + map + "}");
+    return open_indexed(scratch_ / "i.json");
+  };
+  const std::vector<SafetensorsFile> files = open(R"({"a":"1.safetensors","b":"2.safetensors"})");
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].at("a").copy<float>(), one);
+  EXPECT_EQ(files[1].at("b").copy<float>(), two);
+  NameMap map;
+  map.pairs = {{"a", "a"}, {"b", "b"}};
+  import_weights(files, map, {{"a", {2}}, {"b", {1}}}, StoredType::f32, scratch_ / "joined.safetensors", {});
+  EXPECT_EQ(SafetensorsFile(scratch_ / "joined.safetensors").at("b").copy<float>(), two);
+  for (const auto& [map, said] : {std::pair{R"({"a":"1.safetensors","b":"1.safetensors"})", "other tensors"},
+                                  {R"({"a":"../1.safetensors"})", "no file of the folder"},
+                                  {R"({"a":7})", "no file of the folder"},
+                                  {"[]", "has no weight_map"}}) {
+    EXPECT_NE(sentence_of([&, map = map] { open(map); }).find(said), std::string::npos) << map;
+  }
 }
 
 TEST_F(Exchange, EverySourceFormatWidensExactlyAndComesBackBitForBit) {

@@ -30,8 +30,7 @@ TEST(CommandTable, ACommandOfAPartThatWasLeftOutIsSaidToBe) {
 TEST(CommandTable, OtherWordsLeadToCommandsThatExist) {
   std::set<std::string> names;
   for (const CommandEntry& entry : command_table()) names.insert(entry.name);
-  for (const char* word :
-       {"compare", "export", "kernels", "man", "attention", "calibrate", "ensemble", "merge"}) {
+  for (const char* word : {"compare", "kernels", "man", "attention", "calibrate", "ensemble", "merge"}) {
     EXPECT_FALSE(names.contains(word)) << word;
     const std::string why = why_no_command(word), before = "; it is `mulligan ";
     ASSERT_EQ(why.substr(0, before.size()), before) << word;

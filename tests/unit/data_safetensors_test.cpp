@@ -95,11 +95,17 @@ TEST(Safetensors, RefusesEveryKindOfCorruptHeader) {
        6, "gap"},
       {"trailing", good, 12, "cover 8 bytes of a data section of 12"},
       {"metadata", R"({"__metadata__":{"step":1}})", 0, "not a string"},
+      {"byte_order_mark", "\xEF\xBB\xBF" + good, 8, "not JSON"},
+      {"zero_byte", good + '\0', 8, "not JSON"},
   };
   for (const auto& test : cases) {
     const std::string message = refusal(file_with_header(test.name, test.header, test.data_bytes));
     EXPECT_NE(message.find(test.said), std::string::npos) << test.name << ": " << message;
   }
+}
+
+TEST(Safetensors, NoMetadataMayBeNull) {
+  EXPECT_EQ(refusal(file_with_header("null_metadata", R"({"__metadata__":null})", 0)), "accepted");
 }
 
 TEST(Safetensors, RefusesShortFilesAndLyingLengths) {

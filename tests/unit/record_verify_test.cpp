@@ -499,6 +499,22 @@ TEST_F(VerifyOthers, AClaimThatTheLogDoesNotBear) {
   EXPECT_EQ(failed(scratch_.path()), "R03 R05");
 }
 
+// Some publish one log of all runs, and the mean of them as the only figure.
+TEST_F(VerifyOthers, AMeanOfTheRunsInOneLog) {
+  for (const char* name : {"train_seed42.log", "train_seed314.log", "submission.json"})
+    fs::remove(scratch_.path() / name);
+  write("train.log",
+        "final_int8_zlib_roundtrip val_loss:0.577989 val_bpb:0.833862 eval_time:68102ms\n"
+        "final_int8_zlib_roundtrip val_loss:0.578192 val_bpb:0.834155 eval_time:46921ms\n"
+        "final_int8_zlib_roundtrip val_loss:0.577101 val_bpb:0.832581 eval_time:39105ms\n");
+  const auto claim = [&](const char* bpb) {
+    write("submission.json", fmt::format(R"({{"author":"a","github_id":"a","name":"n","val_bpb":{}}})", bpb));
+    return failed(scratch_.path());
+  };
+  EXPECT_EQ(claim("0.833533"), "");
+  EXPECT_EQ(claim("0.833633"), "R05");
+}
+
 // The script's size as it is read is no contradiction of the compressed one that is counted; any other is.
 TEST_F(VerifyOthers, TheSizeOfTheScriptAsItIsRead) {
   for (const char* seed : {"42", "314"})

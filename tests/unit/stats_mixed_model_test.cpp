@@ -39,7 +39,7 @@ TEST(MixedModel, OfTwoConditionsIsThePairedTest) {
   const TTest paired = paired_test(second, first);
   const MixedModel model = fit_mixed_model(data);
   EXPECT_NEAR(model.coefficients[1].estimate, paired.difference, 1e-10);
-  EXPECT_NEAR(model.coefficients[1].standard_error, paired.standard_error, 1e-5 * paired.standard_error);
+  EXPECT_NEAR(model.coefficients[1].standard_error, paired.standard_error, 1e-9 * paired.standard_error);
   EXPECT_NEAR(model.coefficients[1].degrees, 7, 0.01);
   EXPECT_NEAR(model.coefficients[1].two_sided, paired.two_sided, 1e-3 * paired.two_sided);
 }
@@ -66,9 +66,9 @@ TEST(MixedModel, OfABalancedDesignIsTheAnalysisOfVariance) {
     }
   }
   const MixedModel model = fit_mixed_model(data);
-  EXPECT_NEAR(model.noise_variance, residual, 1e-5 * residual);
+  EXPECT_NEAR(model.noise_variance, residual, 1e-9 * residual);
   EXPECT_NEAR(model.group_variance, (of_seeds - residual) / conditions, 1e-4);
-  EXPECT_NEAR(model.coefficients[2].standard_error, std::sqrt(2 * residual / seeds), 1e-6);
+  EXPECT_NEAR(model.coefficients[2].standard_error, std::sqrt(2 * residual / seeds), 1e-9);
   EXPECT_NEAR(model.coefficients[2].degrees, (seeds - 1) * (conditions - 1), 0.02);
 }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <boost/math/tools/minima.hpp>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <optional>
 #include <stdexcept>
 
@@ -124,6 +127,31 @@ class Fit {
     return found.log_v + found.log_x + found.residual;
   }
 
+  // The derivative of the profile below by the share, of variances that are the share and the rest of 1. With
+  // w = 1 - share + n share of a group: V^-1 V' V^-1 = J / w^2 - (I - (2 share w - share^2 n) / w^2 J) / (1 - share)^2.
+  double slope(double share) const {
+    const double noise = 1 - share;
+    const Solution at = solve(share, noise);
+    std::vector<double> residual_of(p_ + 1, 1);
+    std::ranges::transform(at.beta, residual_of.begin(), std::negate<>());
+    double log_v = 0, log_x = 0, residual = 0;
+    for (const GroupSums& group : groups_) {
+      if (group.n == 0) continue;
+      const double whole = noise + group.n * share;
+      const double shared = (2 * share * whole - share * share * group.n) / (whole * whole);
+      log_v += group.n / whole - (group.n - share * group.n / whole) / noise;
+      for (std::size_t a = 0; a <= p_; ++a) {
+        for (std::size_t b = 0; b <= p_; ++b) {
+          const double sums = group.sum[a] * group.sum[b];
+          const double m = sums / (whole * whole) - (group.products[a][b] - shared * sums) / (noise * noise);
+          residual -= residual_of[a] * residual_of[b] * m;
+          if (a < p_ && b < p_) log_x -= at.covariance[a][b] * m;
+        }
+      }
+    }
+    return free_values() * residual / at.residual + log_v + log_x;
+  }
+
   double free_values() const { return static_cast<double>(n_ - p_); }
   std::size_t columns() const { return p_; }
 
@@ -189,6 +217,15 @@ MixedModel fit_mixed_model(const MixedData& data) {
   constexpr int bits = 40;
   double share = boost::math::tools::brent_find_minima(profile, 0.0, most, bits).first;
   if (profile(0) <= profile(share)) share = 0;
+  // Values find a minimum to the root of the arithmetic's precision, the slope finds it to nearly all of it.
+  const double low = 0.999 * share, high = std::min(most, 1.001 * share);
+  const auto slope = [&](double at) { return fit.slope(at); };
+  if (share > 0 && slope(low) < 0 && slope(high) > 0) {
+    std::uintmax_t steps = 100;
+    share = boost::math::tools::toms748_solve(slope, low, high, boost::math::tools::eps_tolerance<double>(50),
+                                              steps)
+                .first;
+  }
 
   MixedModel model;
   const double sigma = scale(share);

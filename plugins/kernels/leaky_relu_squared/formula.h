@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mulligan/kernel.hpp>
+
 #include "plugins/kernels/leaky_relu_squared/signature.h"
 #include "plugins/kernels/leaky_relu_squared/signature_linear.h"
 #include "tools/doctor/formula_parts.h"
@@ -9,6 +11,13 @@ namespace mulligan::doctor {
 double leaky_squared(double u, double slope) {
   const double v = u > 0 ? u : slope * u;
   return v * v;
+}
+
+// u as the kernel keeps it. The square doubles what rounding changes, so the formula rounds where the kernel does.
+double rounded_to(mlg_dtype dtype, double u) {
+  if (dtype == MLG_BF16) return static_cast<float>(sdk::bfloat16(static_cast<float>(u)));
+  if (dtype == MLG_F16) return static_cast<float>(sdk::float16(static_cast<float>(u)));
+  return u;
 }
 
 const Formulas<shapes::LeakyReluSquaredForward> leaky_relu_squared([](const ReferenceCall& c,
@@ -30,7 +39,8 @@ const Formulas<shapes::LinearLeakyReluSquaredForward> linear_leaky_relu_squared(
           u[index(i * columns + j)] = sum;
         }
       }
-      for (const double value : u) y.push_back(leaky_squared(value, c.attribute("slope")));
+      for (const double value : u)
+        y.push_back(leaky_squared(rounded_to(c.type(f.y).dtype, value), c.attribute("slope")));
       return {{f.u, u}, {f.y, y}};
     });
 

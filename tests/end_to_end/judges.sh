@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The light judges of tests/judges: the readers of safetensors and sentencepiece, where MULLIGAN_JUDGES_PYTHON (default: what tests/judges/run
+# has installed in the build folder) has their packages. docs/judges.md is not touched. TensorBoard's reader has tensorboard.sh.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+python=${MULLIGAN_JUDGES_PYTHON:-$build/judges/environment/bin/python}
+for judge in safetensors sentencepiece; do
+  if ! "$python" -c "import numpy, $judge" 2>/dev/null; then
+    echo "skipped - judge $judge (its package is not installed; tests/judges/run installs it)"
+    continue
+  fi
+  seen=$(MULLIGAN_JUDGES_INSIDE=1 MULLIGAN_BUILD=$build "$python" "$root/tests/judges/run" --print "$judge" 2>&1)
+  if (($? == 0)); then pass "judge $judge: $(grep -c '^kept' <<<"$seen") bounds kept"; else flunk "judge $judge" "$seen"; fi
+done
+check "the judges are listed" "${MULLIGAN_PYTHON:-python3}" "$root/tests/judges/run" --list
+finish
