@@ -330,16 +330,4 @@ OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string
   return opened;
 }
 
-EvalResult evaluate_artifact(const fs::path& path, const std::vector<std::string>& overrides,
-                             PluginHost& host, const ConsoleOptions& options) {
-  OpenedArtifact opened = open_artifact(path, overrides);
-  const ModelConfig& model = opened.loaded.config.model;
-  return evaluate_loaded(
-      opened.loaded, host, opened.origin,
-      [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-        load_artifact(opened.artifact, model, store, layouts);
-      },
-      options);
-}
-
 }  // namespace mulligan

@@ -39,12 +39,6 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const std:
 // of the code.
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options = {});
 
-// Scores an artifact. Its own configuration is taken, with `overrides` (as of --set) on top: that is where
-// the validation shards and the tokenizer are named when they lie elsewhere than in training. Throws Error;
-// data_error when the tokenizer is not the one that the artifact was made with.
-EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                             PluginHost& host, const ConsoleOptions& options = {});
-
 // Artifact and configuration, checked against one another. Whether the tokenizer is its own is checked when
 // it is scored (require_data_of).
 struct OpenedArtifact {

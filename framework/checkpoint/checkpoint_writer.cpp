@@ -39,12 +39,6 @@ void StateTensor::write(TensorStore& store, std::span<const std::byte> bytes) co
   host->bytes.assign(bytes.begin(), bytes.end());
 }
 
-std::vector<StateTensor> state_tensors_of(const std::vector<std::string>& names) {
-  std::vector<StateTensor> tensors;
-  for (const std::string& name : names) tensors.push_back({name, name});
-  return tensors;
-}
-
 namespace {
 
 // Training has the processors first: hashing and writing take what it leaves.

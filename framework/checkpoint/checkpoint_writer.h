@@ -37,9 +37,6 @@ struct StateTensor {
   void write(TensorStore& store, std::span<const std::byte> bytes) const;
 };
 
-// Those that are called in the store as in a checkpoint.
-std::vector<StateTensor> state_tensors_of(const std::vector<std::string>& names);
-
 // All functions are called from one thread.
 class CheckpointWriter {
  public:

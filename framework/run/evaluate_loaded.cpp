@@ -9,7 +9,6 @@
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_state.h"
 #include "framework/run/strict_rules.h"
-#include "framework/run/weights.h"
 
 namespace mulligan {
 
@@ -76,16 +75,6 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   require_true_clocks(config.ledger, log);
   log.result(score_text(result));
   return result;
-}
-
-EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
-                            const ConsoleOptions& options) {
-  return evaluate_loaded(
-      loaded, host, origin_of_weights(weights),
-      [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-        load_weights(weights, store, layouts);
-      },
-      options);
 }
 
 }  // namespace mulligan

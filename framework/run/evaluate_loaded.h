@@ -27,8 +27,4 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
                            const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files,
                            RunRanks& ranks);
 
-// Scores `weights` (as written by train) on the validation shards of `loaded`. Throws Error.
-EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
-                            const ConsoleOptions& options = {});
-
 }  // namespace mulligan

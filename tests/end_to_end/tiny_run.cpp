@@ -9,8 +9,11 @@
 #include <fstream>
 #include <random>
 
+#include "framework/artifact/artifact_model.h"
+#include "framework/artifact/artifact_run.h"
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/file.h"
+#include "framework/run/weights.h"
 #include "tests/support/plugins.h"
 #include "tools/prepare/prepare.h"
 
@@ -202,3 +205,24 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 }
 
 }  // namespace mulligan::end_to_end
+
+namespace mulligan {
+
+EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                            const ConsoleOptions& options) {
+  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(weights, store, layouts);
+  };
+  return evaluate_loaded(loaded, host, origin_of_weights(weights), load, options);
+}
+
+EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                             PluginHost& host, const ConsoleOptions& options) {
+  OpenedArtifact opened = open_artifact(path, overrides);
+  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_artifact(opened.artifact, opened.loaded.config.model, store, layouts);
+  };
+  return evaluate_loaded(opened.loaded, host, opened.origin, load, options);
+}
+
+}  // namespace mulligan

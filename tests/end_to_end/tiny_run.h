@@ -8,10 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_plugins.h"
 #include "framework/train/train.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan {
+
+// Scores weights as written by train on the validation shards of `loaded`.
+EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
+                            const ConsoleOptions& options = {});
+// Scores an artifact by its own configuration with `overrides` (as of --set) on top.
+EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                             PluginHost& host, const ConsoleOptions& options = {});
+
+namespace end_to_end {
 
 // A folder that is removed with the object.
 class TemporaryFolder {
@@ -93,4 +103,5 @@ std::vector<nlohmann::json> events_of(const std::filesystem::path& directory, co
 // The lines of a text file.
 std::vector<std::string> lines_of(const std::filesystem::path& file);
 
-}  // namespace mulligan::end_to_end
+}  // namespace end_to_end
+}  // namespace mulligan

@@ -36,6 +36,12 @@ class SmallDisk {
   void (*signal_before_)(int) = nullptr;
 };
 
+std::vector<StateTensor> state_tensors_of(const std::vector<std::string>& names) {
+  std::vector<StateTensor> tensors;
+  for (const std::string& name : names) tensors.push_back({name, name});
+  return tensors;
+}
+
 class CheckpointWriterTest : public ::testing::Test {
  protected:
   CheckpointWriterTest() : backend_(make_cpu_backend(1)), store_(*backend_) {
