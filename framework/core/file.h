@@ -38,11 +38,9 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
 std::string sha256_hex(std::string_view bytes);
 std::string sha256_hex_of_file(const std::filesystem::path& path);
 
-// Files that a run writes line by line into its own directory.
-
 enum class FileStart { anew, append };
 
-// Opens a file of its own for writing, as fopen does. Throws run_error naming the path: for what the system
+// Opens a file that a run writes line by line into its own directory, as fopen does. Throws run_error naming the path: for what the system
 // refuses, for a symbolic link (what it leads to is not the run's), and for what is not a regular file.
 std::FILE* open_own_file(const std::filesystem::path& path, FileStart start);
 

@@ -38,8 +38,6 @@ const ClockReadings& clocks_at_start();
 // real-time clock that is set or slewed.
 std::vector<std::string> clock_disagreements(const ClockReadings& begin, const ClockReadings& end);
 
-// Durations on the clock that never jumps, the kernel's.
-
 using SteadyTime = KernelClock::time_point;
 
 inline double seconds_since(SteadyTime start) {

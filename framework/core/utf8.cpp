@@ -1,7 +1,6 @@
 #include "framework/core/utf8.h"
 
 namespace mulligan {
-
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";

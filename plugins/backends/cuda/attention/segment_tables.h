@@ -11,8 +11,6 @@
 
 namespace mulligan::cuda {
 
-// What the host knows of a row's segments, and the plans that this decides between.
-
 // Of boundaries cu[0..n]: segment i is [cu[i], cu[i + 1]).
 struct SegmentSummary {
   std::int64_t count = 0;    // segments up to the last one that is not empty

@@ -6,11 +6,9 @@
 
 namespace mulligan::cuda {
 
-// Matrix products of the emulated device: on a GPU a library computes them, so what is emulated
-// is their result.
-
 class EmulatedDevice;
 
+// Matrix products: on a GPU a library computes them, so what is emulated is their result.
 class EmulatedGemm final : public Gemm {
  public:
   EmulatedGemm(EmulatedDevice& device, const GemmShape& shape) : device_(device), shape_(shape) {}
@@ -22,11 +20,8 @@ class EmulatedGemm final : public Gemm {
   GemmShape shape_;
 };
 
-// A library's attention on the emulated device: what is emulated is its result, and that it reads rows where
-// their starts and lengths say, and nowhere else.
-
-class EmulatedDevice;
-
+// A library's attention: what is emulated is its result, and that it reads rows where their starts and
+// lengths say, and nowhere else.
 class EmulatedAttention final : public Attention {
  public:
   EmulatedAttention(EmulatedDevice& device, const AttentionShape& shape) : device_(device), shape_(shape) {}
