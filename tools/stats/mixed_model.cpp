@@ -5,8 +5,6 @@
 #include <boost/math/tools/minima.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <optional>
 #include <stdexcept>
 
