@@ -57,7 +57,7 @@ void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained&
   if (coming.rewarm_steps > 0 && steps > 0) rewarm_ = {steps, coming.rewarm_steps};
   set_rates(now, steps);
   skip_batches(steps, world_size);
-  // Where a schedule begins or is taken up again the switch is told, and no restart.
+  // Where a schedule begins or continues, the switch of phases is reported and no restart.
   for (std::size_t i = 0; i < cycles_.size() && coming.lr_policy != LrPolicy::continued; ++i) {
     cycles_[i] = device_->groups.groups()[i].rate.cycle;
   }

@@ -112,7 +112,7 @@ void Trainer::judge_first_steps() {
   run_clock();
 }
 
-// The training clock stands still meanwhile, from when the device has ended the steps that it was given.
+// The training clock stops meanwhile, once the device has ended the steps that it was given.
 void Trainer::let_observers_look() {
   const auto looks = [&](const auto& observer) { return observer->looks_after(config_, trained_.steps); };
   if (std::ranges::none_of(observers_, looks)) return;

@@ -115,7 +115,7 @@ void Trainer::stop_early(int signal) {
 // Training cannot go on. What the last whole step left is saved where it is sound: no update was under way
 // and every loss is finite: then it throws the error with where that is. Returns where nothing is saved.
 void Trainer::stop_at_failure(const Error& error) {
-  // Of several ranks the others may not be there to save anything with.
+  // With several ranks some may already be gone, and a checkpoint needs all of them.
   if (error.code() == ExitCode::interrupted || !ranks_.alone()) return;
   const bool half_updated = step_start_ && phases_.engine().updates_begun() != updates_;
   if (trained_.steps == 0 || half_updated || guards_.first_steps_open(trained_.steps)) return;

@@ -6,9 +6,9 @@
 // was made from what it may know, whatever the plugins remember, read or tell each other. Score transforms
 // are told the same tokens there in the same order, and every one of their proposals is compared.
 //
-// Nothing shows from outside which turns are checked before they are scored: they are handed over behind it.
-// And what transforms were told reaches the other process only when no turn is being scored there that could
-// profit from it.
+// Before a turn is scored nothing shows whether it is checked: turns are handed over afterwards. And what
+// transforms were told reaches the other process only when no turn is being scored there that could profit
+// from it.
 #pragma once
 
 #include <cstdint>

@@ -187,7 +187,7 @@ std::vector<TttLengthBin> TttScorer::length_bins() const {
   return list;
 }
 
-// What another rank than the first has seen is told at the next meeting, where somebody keeps it.
+// What a rank other than the first has seen is sent to the first at the next meeting, if anyone logs it.
 void TttScorer::tell(const TttEvent& event) {
   if (keeps_unheard()) {
     unheard_.push_back({event.kind,

@@ -39,7 +39,7 @@ struct AnswerOptions : ConsoleOptions {
 // evaluation; a token's answer is the largest logit after the softcap, its confidence the softmax of it. A
 // question's choices are scored as continuations of "QUESTION\nAnswer:": the confidence is the softmax over
 // the sums of their tokens' log-likelihoods. Questions longer than eval.sequence_length lose their beginning,
-// which is told. Throws Error; data_error when the weights belong to another tokenizer.
+// with a message. Throws Error; data_error when the weights belong to another tokenizer.
 std::vector<ItemSet> answer(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                             const WeightLoader& load, const AnswerOptions& options);
 

@@ -57,7 +57,7 @@ void run(const GenerateArguments& arguments) {
   WeightSource source = open_weights(arguments.path, arguments.run);
   GenerateRunOptions options = arguments.generate;
   options.console = stderr;  // the text alone goes to stdout
-  // The prompt comes with its continuation, behind what is told of the start.
+  // The prompt is printed with its continuation, after the lines about the start.
   bool begun = false;
   const auto begin = [&] {
     if (!begun) write(arguments.generate.prompt);

@@ -83,7 +83,7 @@ void add_plugins_command(CLI::App& app) {
                    "A key of that backend and its value; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  checks->fallthrough();  // --plugin-path may stand behind it
+  checks->fallthrough();  // --plugin-path may come after it
   checks->callback([options, check_options] { check(*options, *check_options); });
   add_kernels_command(*command);
   command->callback([command, options] {

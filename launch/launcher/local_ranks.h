@@ -31,7 +31,7 @@ pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool 
 // A terminal of a rank gets the size of this process's. `descriptor`: its side of it.
 void copy_terminal_size(int descriptor);
 
-// So long after a rank's failure the others may see it for themselves and report it.
+// So long after a rank's failure the others may notice it themselves and report it.
 inline constexpr std::chrono::seconds kOwnVerdict{2};
 // So long after being asked to end a rank may save what it has; then it is killed.
 inline constexpr std::chrono::seconds kSaving{30};

@@ -20,7 +20,7 @@ namespace mulligan::doctor {
 // are spelled in GPT-2's letters for bytes.
 Finding check_tokenizer(const Tokenizer& tokenizer);
 
-// What the checks are told about one side of the data.
+// One side of the data, as the checks see it.
 struct Corpus {
   std::string name;  // "training", "validation"
   TokenStatistics statistics;

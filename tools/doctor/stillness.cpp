@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t least_steps = 20;
 constexpr double still = 0.02;      // of the rows that move most
-constexpr double noticed = 0.02;    // share of rows that is told
+constexpr double noticed = 0.02;    // share of rows that is reported
 constexpr double large = 0.25;      // and that fails
 constexpr double tokens_seen = 30;  // of a token whose row is to have moved
 constexpr std::size_t least_rows = 16;

@@ -49,7 +49,7 @@ Json seed_json(const SeedResult& result) {
   return json;
 }
 
-// What a file of others says in another form than known: such a field is left out, and told of here. Files of
+// What a file of others says in another form than known: such a field is left out, and listed here. Files of
 // this program have none: without a list they are refused.
 using Oddities = std::vector<std::string>*;
 

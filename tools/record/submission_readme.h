@@ -10,10 +10,10 @@ namespace mulligan::record {
 
 // Whether what stands behind a piece of Markdown may be hidden by it.
 
-// Whether something that began in `before` may go on behind it: a comment, a block of code, an element of HTML,
-// or what else a browser leaves out. Readers of Markdown differ, so what opens something counts wherever it stands,
-// and what closes it only where every reader takes it for that: behind what it closes, and not in code, an
-// attribute, a link or behind a backslash.
+// Whether something that began in `before` may continue after it: a comment, a block of code, an element of
+// HTML, or what else a browser leaves out. Readers of Markdown differ, so what opens something counts
+// wherever it stands, and what closes it only where every reader takes it for that: behind what it closes,
+// and not in code, an attribute, a link or behind a backslash.
 bool leaves_something_open(std::string_view before);
 
 // The comment lines around the figures.

@@ -152,7 +152,7 @@ Finding rules_check(const SubmissionFolder& folder) {
   const bool timed = s.own || s.track.empty() || s.track.find("10min") != std::string::npos;
   const auto hold_seconds = [&](const std::string& what, const std::optional<double>& used, double limit) {
     if (!timed) return check.unknown(fmt::format("the track {} limits no seconds", s.track));
-    // The challenge's scripts look at the clock after a step, so that they end up to one step behind it.
+    // The challenge's scripts read the clock after a step, so they may end one step after the limit.
     if (!s.own && used && *used > limit && *used <= limit + longest_step)
       return check.form(fmt::format("{} are {}, within a step of {}", what, *used, limit));
     hold(what, used, limit);

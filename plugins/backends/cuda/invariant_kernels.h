@@ -1,4 +1,4 @@
-// The kernels of a backend that is told to be batch-invariant: what it computes of a row of tokens does not
+// The kernels of a backend that is set to be batch-invariant: what it computes of a row of tokens does not
 // depend on how many rows are computed with it.
 #pragma once
 

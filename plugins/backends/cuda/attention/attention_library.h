@@ -30,9 +30,9 @@ class AttentionLibrary {
   AttentionLibrary(const AttentionLibrary&) = delete;
   AttentionLibrary& operator=(const AttentionLibrary&) = delete;
 
-  // False where the own kernel is meant to compute calls like this one, whatever the library can do: f32,
-  // another width than a multiple of 16 up to 128, a backward pass that must be deterministic, attention =
-  // "own", or a device without such a library: logged once, an exception where one is required.
+  // False where the own kernel computes such calls although the library could: f32, another width than a
+  // multiple of 16 up to 128, a backward pass that must be deterministic, attention = "own", or a device
+  // without such a library: logged once, an exception where one is required.
   bool wanted(const AttentionShape& shape);
   // The most workspace that plans with this shape's direction, tokens, heads and width need; nothing where
   // the library has none of them, which the log then says, once. Makes no plan.

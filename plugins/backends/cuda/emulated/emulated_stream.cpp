@@ -68,7 +68,7 @@ void EmulatedStream::add(std::function<void()> work) {
   if (++added_ % kRunAhead == 0) synchronize();
 }
 
-// Also reached after work has failed: whoever waits is then told of that.
+// Also reached after work has failed: a waiting thread then gets the failure.
 void EmulatedStream::mark(std::uint32_t slot) {
   require_sound();
   struct Place {

@@ -14,7 +14,7 @@ class AttentionPlan {
   // The plan's own workspace, then what the graph keeps in workspace, for so many tokens.
   std::size_t workspace_bytes(std::int64_t tokens) const;
 
-  // What an execution over so many tokens is told of memory and numbers, ready for cudnnBackendExecute.
+  // The memory and numbers that an execution over so many tokens gets, ready for cudnnBackendExecute.
   // `workspace` is aligned to 256 bytes. The numbers are the plan's own and live as long as it does.
   Descriptor pack(const Functions& functions, const AttentionArguments& arguments, std::int64_t tokens,
                   void* workspace) const;
