@@ -117,7 +117,7 @@ std::optional<Figure> ttt_bpb(const RunRecord& run) {
   return scored(run.ttt->with_bpb, run.ttt->tokens, run.ttt->bytes);
 }
 
-// Losses of tokens that are hidden otherwise are of another window: of others, or of ones that are told more about.
+// Losses under different maskings are not comparable: they are of other tokens, or of tokens with other context.
 std::string hidden_window(const RunRecord& run, std::initializer_list<const char*> keys) {
   std::string text = ", masked tokens";
   for (const char* key : keys) text += fmt::format(", {} {}", key, run.setting(key));
