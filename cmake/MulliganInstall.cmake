@@ -12,7 +12,7 @@ install(TARGETS ${plugins} LIBRARY DESTINATION lib/mulligan/plugins COMPONENT ru
 # are printed by the program that was built, so that they agree with it.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION share/doc/mulligan COMPONENT documents)
 install(DIRECTORY docs/ DESTINATION share/doc/mulligan/docs COMPONENT documents)
-# Not the scripts beside them, which work in the source tree.
+# Not the scripts next to them, which work in the source tree.
 install(DIRECTORY configs/ DESTINATION share/mulligan/configs COMPONENT documents FILES_MATCHING PATTERN "*.toml")
 set(printed "${PROJECT_BINARY_DIR}/printed")
 foreach(one "completion man;mulligan.1" "completion bash;mulligan" "completion zsh;_mulligan")

@@ -31,7 +31,7 @@ struct SweepRow {
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
-//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_page.h)
+//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_page.cpp)
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
 //   [vectors]                       # the weights of each training's seeds also in one small, lossy file; its
 //                                   # size and error: a table and sweep.html
