@@ -9,6 +9,7 @@
 #include "framework/artifact/size_report.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
+#include "framework/run/weight_origin.h"
 
 namespace mulligan {
 

@@ -16,12 +16,12 @@ constexpr std::size_t longest_host_name = 255;
 
 // What both sides prove to have seen. `side` keeps one side's proof from being the other's.
 Proof prove(const char* side, const Hello& hello, const Nonce& greeted_with, const std::string& secret) {
-  WireWriter writer;
+  std::string text;
+  WireWriter writer(text);
   writer(std::string_view(side));
   writer(greeted_with), writer(hello.nonce);
   writer(std::string_view(hello.run_id)), writer(std::string_view(hello.address));
   writer(hello.restart_count), writer(hello.rank), writer(hello.world_size);
-  const std::string text = writer.take();
   Proof proof{};
   unsigned int size = 0;
   const unsigned char* digest =

@@ -17,8 +17,11 @@ namespace mulligan {
 
 static_assert(std::endian::native == std::endian::little, "messages are written as memory has them");
 
+// Appends to `bytes`.
 class WireWriter {
  public:
+  explicit WireWriter(std::string& bytes) : bytes_(bytes) {}
+
   template <typename Number>
   requires std::is_arithmetic_v<Number>
   void operator()(const Number& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
@@ -34,10 +37,9 @@ class WireWriter {
     (*this)(static_cast<std::uint64_t>(texts.size()));
     for (const std::string& text : texts) (*this)(std::string_view(text));
   }
-  std::string take() { return std::move(bytes_); }
 
  private:
-  std::string bytes_;
+  std::string& bytes_;
 };
 
 // Nothing is allocated for a length before that many bytes are known to be there. Throws run_error where
@@ -82,9 +84,10 @@ class WireReader {
 
 template <typename Fields>
 std::string to_wire(const Fields& message) {
-  WireWriter writer;
+  std::string bytes;
+  WireWriter writer(bytes);
   const_cast<Fields&>(message).fields(writer);  // which only reads them
-  return writer.take();
+  return bytes;
 }
 
 // Throws run_error where the bytes are no such message, or more than one.

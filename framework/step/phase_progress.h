@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "framework/config/run_config.h"
+#include "framework/plugin/schedule.h"
 
 namespace mulligan {
 

@@ -17,6 +17,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
+#include "framework/run/determinism.h"
 
 namespace mulligan {
 
@@ -26,8 +27,7 @@ class TrainingObserver;
 struct RunStart {
   int ranks = 1, nodes = 1;
   std::string launcher = "none";  // LaunchEnvironment::launcher
-  std::int64_t restarts =
-      0;  // of the ranks after a failure, also before a resume; such a run is not a record
+  std::int64_t restarts = 0;      // of the ranks after a failure, also before a resume: then no record
 };
 
 // What a finished training run found; result.json holds all of it and more.
