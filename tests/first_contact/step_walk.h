@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/core/kernel_clock.h"
+#include "framework/data/prefetcher.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
 #include "tests/first_contact/compared_call.h"

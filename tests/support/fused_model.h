@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/core/tensor_type.h"
+#include "framework/model/layer_order.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/graph/program.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "tests/support/plugins.h"
 

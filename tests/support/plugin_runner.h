@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/graph/graph_recorder.h"
 #include "framework/graph/program.h"
+#include "framework/plugin/loss.h"
 #include "framework/plugin/optimizer.h"
 #include "tests/support/plugins.h"
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "framework/core/error.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan {
 

@@ -10,6 +10,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
+#include "framework/config/resolved_settings.h"
 #include "framework/core/file.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/seed_log.h"

@@ -7,6 +7,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
+#include "framework/config/resolved_settings.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "tools/record/claim_check.h"
