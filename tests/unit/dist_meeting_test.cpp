@@ -173,7 +173,7 @@ TEST(Meeting, AnotherRunAtThePortIsPassedBy) {
   RankGroup group(2), other(2);
   other.ports = group.ports;
   other.change = [](LaunchEnvironment& environment, ControlOptions&) { environment.run_id = "other"; };
-  std::thread other([&] {
+  std::thread third([&] {
     for (const Outcome& outcome : other.in_threads([](ControlChannel& channel) { channel.barrier(); })) {
       EXPECT_EQ(outcome.code, 0) << outcome.sentence;
     }
@@ -181,7 +181,7 @@ TEST(Meeting, AnotherRunAtThePortIsPassedBy) {
   for (const Outcome& outcome : group.in_threads([](ControlChannel& channel) { channel.barrier(); })) {
     EXPECT_EQ(outcome.code, 0) << outcome.sentence;
   }
-  other.join();
+  third.join();
 }
 
 TEST(Meeting, MissingRanksAreNamed) {

@@ -1,6 +1,7 @@
 // axpby, scale_by and lerp_into against their formulas (docs/kernels.md).
 #include <cmath>
 
+#include "tests/kernels/element_shapes.h"
 #include "tests/kernels/operator_tests.h"
 
 namespace mulligan::kernel_test {

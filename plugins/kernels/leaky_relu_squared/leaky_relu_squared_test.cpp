@@ -1,4 +1,5 @@
 // leaky_relu_squared against its formula (docs/kernels.md).
+#include "tests/kernels/element_shapes.h"
 #include "tests/kernels/operator_tests.h"
 
 namespace mulligan::kernel_test {
