@@ -94,7 +94,7 @@ void require_private(const fs::path& path, bool folder) {
     refuse(fmt::format("'{}' cannot be looked at ({})", path.string(), std::strerror(errno)));
   }
   if (folder ? !S_ISDIR(found.st_mode) : !S_ISREG(found.st_mode)) {
-    refuse(fmt::format("'{}' is no {}", path.string(), folder ? "folder" : "file"));
+    refuse(fmt::format("'{}' is not a {}", path.string(), folder ? "folder" : "file"));
   }
   if (found.st_uid != geteuid()) refuse(fmt::format("'{}' belongs to another user", path.string()));
   const mode_t others = folder ? S_IWGRP | S_IWOTH : S_IRWXG | S_IRWXO;
