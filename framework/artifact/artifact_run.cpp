@@ -241,7 +241,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
   Backend& backend = *plugins.backend;
   RunLog log(options, {});
-  say_preloaded(config.ledger, log);
+  const std::unique_ptr<HostGroup> alone = make_single_group();
+  say_preloaded(config.ledger, *alone, log);
 
   ArtifactSources sources;
   sources.data = origin_of(loaded, weights, log).data;  // what the artifact says of its data
@@ -284,7 +285,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes,
                                      {sha256_hex(made.bytes), origin_of_weights(weights).sha256}));
   }
-  require_true_clocks(config.ledger, log);
+  require_true_processes(config.ledger, *alone, log);
   // An artifact that is put elsewhere is not the run's.
   const bool booked = in_run && fs::exists(RunLedger::file(run));
   close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);

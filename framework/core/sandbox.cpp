@@ -159,6 +159,13 @@ Confinement both(const Confinement& files, const Confinement& calls) {
   return {files.files, calls.sockets, missing};
 }
 
+Confinement weaker(const Confinement& one, const Confinement& other) {
+  std::string missing = one.missing;
+  if (missing != other.missing && !other.missing.empty())
+    missing += (missing.empty() ? "" : ", ") + other.missing;
+  return {one.files && other.files, one.sockets && other.sockets, missing};
+}
+
 void run_in_thread(const std::function<void()>& work) {
   std::exception_ptr thrown;
   std::thread thread([&] {

@@ -49,6 +49,8 @@ Confinement confine_calls(bool sockets, std::span<const int> untouchable = {});
 Confinement confine_to_computing(int file);
 // This and that.
 Confinement both(const Confinement& files, const Confinement& calls);
+// What holds for two threads of which each has its own.
+Confinement weaker(const Confinement& one, const Confinement& other);
 
 // Does `work` in a thread of its own and waits: what confines itself there stays so, and the caller free.
 // What `work` throws is thrown here.

@@ -37,6 +37,15 @@ mlg_work Backend::work(void* handle) const {
   return work;
 }
 
+std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
+  std::vector<std::pair<std::string, std::uint64_t>> all;
+  if (!table().made) return all;
+  std::uint64_t count = 0;
+  for (std::uint32_t i = 0; const char* what = table().made(instance(), i, &count); ++i)
+    all.emplace_back(what, count);
+  return all;
+}
+
 DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   void* address = nullptr;

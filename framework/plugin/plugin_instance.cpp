@@ -1,16 +1,23 @@
 #include "framework/plugin/plugin_instance.h"
 
-#include <atomic>
 #include <cstdio>
+#include <mutex>
+#include <utility>
 
 namespace mulligan {
 namespace {
 
-std::atomic<void (*)(int, std::string_view)> log_sink{nullptr};
+std::mutex log_mutex;
+// Never destroyed: plugins may say something until the process is gone.
+PluginLogSink& log_sink() {
+  static auto& sink = *new PluginLogSink;
+  return sink;
+}
 
 void log_line(std::int32_t level, const char* message) {
-  if (auto* sink = log_sink.load()) {
-    sink(level, message);
+  const std::lock_guard lock(log_mutex);
+  if (log_sink()) {
+    log_sink()(level, message);
   } else if (level >= 2) {
     std::fprintf(stderr, "mulligan: plugin: %s\n", message);
   }
@@ -23,8 +30,9 @@ const mlg_host* plugin_host_services() {
   return &services;
 }
 
-void set_plugin_log_sink(void (*sink)(int level, std::string_view message)) {
-  log_sink = sink;
+PluginLogSink set_plugin_log_sink(PluginLogSink sink) {
+  const std::lock_guard lock(log_mutex);
+  return std::exchange(log_sink(), std::move(sink));
 }
 
 }  // namespace mulligan

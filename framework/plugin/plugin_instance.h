@@ -2,7 +2,9 @@
 // from its configuration.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "framework/config/plugin_config.h"
 #include "framework/core/error.h"
@@ -13,8 +15,10 @@ namespace mulligan {
 
 // The host's services for plugins (abi.h), valid for the life of the process.
 const mlg_host* plugin_host_services();
-// Where plugins' log lines go: level 0 debug, 1 info, 2 warning. Without a sink, warnings go to stderr.
-void set_plugin_log_sink(void (*sink)(int level, std::string_view message));
+// Where plugins' log lines go, on whatever thread: level 0 debug, 1 info, 2 warning. Without a sink, warnings go to
+// stderr. Returns the sink before, which is called no more.
+using PluginLogSink = std::function<void(int level, std::string_view message)>;
+PluginLogSink set_plugin_log_sink(PluginLogSink sink);
 
 // Owns the object; neither copied nor moved.
 template <typename Table>

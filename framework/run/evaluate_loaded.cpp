@@ -39,6 +39,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
                        backend.plugin().description());
   }
   RunLog log(options, {});
+  say_preloaded(config.ledger, ranks.group(), log);
   ValidationSet validation = load_validation(config.data, config.model.vocabulary);
   require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
@@ -72,7 +73,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
                            ranks.require_running();
                          });
   require_whole_score(config.ledger, result);
-  require_true_clocks(config.ledger, log);
+  require_true_processes(config.ledger, ranks.group(), log);
   log.result(score_text(result));
   return result;
 }

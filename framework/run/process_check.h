@@ -1,17 +1,22 @@
-// Whether this process can be believed: its clocks agree, and no code from outside answers in the place of libraries.
+// Whether the processes of a run can be believed: their clocks agree, and no code from outside answers in the
+// place of libraries. All ranks are asked, for one alone can make a score false.
 #pragma once
 
 #include "framework/config/eval_config.h"
+#include "framework/ranks/host_group.h"
 
 namespace mulligan {
 
 class RunLog;
 
-// Names the clocks that do not agree (clock_disagreements, since the program was loaded): a warning in `log`, or under
-// strict rules run_error; there also code that was put into the process from outside (preloaded_code()).
-void require_true_clocks(const LedgerConfig& limits, RunLog& log);
+// Collective. Names the clocks that do not agree (clock_disagreements, since the program was loaded), with
+// their ranks: a warning in `log`, or under strict rules run_error; there also code that was put into a
+// process from outside (preloaded_code()). A rank that is concerned throws its own sentence, and the others
+// the verdict about it: none goes on.
+void require_true_processes(const LedgerConfig& limits, HostGroup& group, RunLog& log);
 
-// The latter at the start, in `log`, so that no run is made in vain; and LD_LIBRARY_PATH, which is no fault.
-void say_preloaded(const LedgerConfig& limits, RunLog& log);
+// Collective. The latter at the start, in `log`, so that no run is made in vain; and LD_LIBRARY_PATH, which
+// is no fault.
+void say_preloaded(const LedgerConfig& limits, HostGroup& group, RunLog& log);
 
 }  // namespace mulligan

@@ -19,7 +19,7 @@ MetricsFile open_metrics(const std::filesystem::path& path, const ResumePoint& r
 }  // namespace
 
 RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)
-    : config_(config), files_{config.run.directory}, log_(console, {}) {
+    : config_(config), files_{config.run.directory}, log_(console, {}), plugin_lines_(log_) {
   log_.keep_lines();
 }
 

@@ -10,6 +10,7 @@
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
+#include "framework/run/plugin_lines.h"
 #include "framework/run/replaced_run.h"
 #include "framework/train/resume.h"
 
@@ -17,7 +18,7 @@ namespace mulligan {
 
 class RunOutputs {
  public:
-  // The log's lines go to the console, and are kept for a file to come.
+  // The log's lines, and those of plugins, go to the console, and are kept for a file to come.
   RunOutputs(const RunConfig& config, const ConsoleOptions& console);
   ~RunOutputs() { put_back_replaced(); }
 
@@ -43,6 +44,7 @@ class RunOutputs {
   RunFiles files_;
   std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
   RunLog log_;
+  PluginLines plugin_lines_;
   std::optional<MetricsFile> metrics_;
 };
 

@@ -107,6 +107,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
                                       {"training", facts.shared_text.training_documents},
                                       {"whole", facts.shared_text.whole}};
   if (facts.overlap) json["data"]["overlap"] = to_json(*facts.overlap);
+  if (!facts.made.empty()) json["made_on_device"] = to_json(facts.made);
   if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);
   if (facts.observers) {
     for (const auto& observer : *facts.observers) observer->add_to_result(json);

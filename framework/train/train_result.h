@@ -18,6 +18,7 @@
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/determinism.h"
+#include "framework/run/made_on_device.h"
 
 namespace mulligan {
 
@@ -63,6 +64,7 @@ struct RunFacts {
   SharedText shared_text;              // documents on both sides
   std::optional<TextOverlap> overlap;  // and their passages; absent without validation
   std::string weights_sha256;          // of the tensors in weights.safetensors
+  std::vector<MadeCount> made;         // of all ranks, the clock being that of training
   const std::vector<std::unique_ptr<TrainingObserver>>* observers = nullptr;  // null: there are none
 };
 void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,

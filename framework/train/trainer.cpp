@@ -138,7 +138,14 @@ void Trainer::end_training(const Decision& last) {
   result_.tokens_per_second = static_cast<double>(trained_.tokens) / clock_.elapsed_seconds();
 }
 
+std::vector<const Backend*> Trainer::backends() const {
+  std::vector<const Backend*> all;
+  for (const auto& device : devices_.devices()) all.push_back(device->plugins.backend.get());
+  return all;
+}
+
 void Trainer::run_clock() {
+  made_.clock_starts();
   clock_.run();
   for (const auto& observer : observers_) {
     ObservedRun run = observed();
@@ -148,6 +155,7 @@ void Trainer::run_clock() {
 
 void Trainer::stop_clock() {
   clock_.stop();
+  made_.clock_stops();
   for (const auto& observer : observers_) observer->clock_stops();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/run/made_on_device.h"
 #include "framework/run/run_ranks.h"
 #include "framework/train/checkpoint_keeper.h"
 #include "framework/train/phase_follower.h"
@@ -45,7 +46,8 @@ class Trainer {
   void judge_first_steps();
   void let_observers_look();
   void end_training(const Decision& last);
-  void run_clock();  // of the budget
+  std::vector<const Backend*> backends() const;  // of all phases
+  void run_clock();                              // of the budget
   void stop_clock();
   ObservedRun observed();
 
@@ -57,7 +59,7 @@ class Trainer {
   void save();
   const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
   RunResult finish();
-  RunFacts facts();
+  RunFacts facts();  // collective
 
   // trainer_setup.cpp
   void begin_log(const ResumePoint& resume, bool resumed);
@@ -85,6 +87,7 @@ class Trainer {
   RunOutputs outputs_;
   std::vector<PlannedParameter> parameters_;
   PhaseDevices devices_;
+  MadeOnDevice made_;
   Validations validations_;
   std::optional<TextOverlap> overlap_;  // of the first rank
   TrainingRows rows_;

@@ -77,23 +77,28 @@ RunResult Trainer::finish() {
     result_.peak_device_memory_bytes +=
         static_cast<std::int64_t>(device->plugins.backend->peak_allocated_bytes());
   }
+  const auto patience = ranks_.patience();
   ranks_.group().barrier();  // all have come to the end
   for (const auto& observer : observers_) {
     ObservedRun run = observed();
     observer->at_end(run);
   }
-  if (!ranks_.first()) return result_;
+  RunFacts facts = this->facts();
   RunLedger run_ledger;
   run_ledger.note_restarts(result_.start.restarts);
   LedgerEntry booked{LedgerStage::train, clock_.ledger().phases(), {}, {}, overlap_};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
   run_ledger.book(std::move(booked));
-  RunFacts facts = this->facts();
   facts.broken_limits = broken_limits(config_.ledger, run_ledger);
-  run_ledger.write(outputs_.files().directory, config_.ledger);
-  require_true_clocks(config_.ledger, log);
+  if (ranks_.first()) run_ledger.write(outputs_.files().directory, config_.ledger);
+  require_true_processes(config_.ledger, ranks_.group(), log);
+  if (!ranks_.first()) return result_;
   require_limits(config_.ledger, run_ledger);
   for (const std::string& limit : facts.broken_limits) log.print("warning: {}", limit);
+  if (!facts.made.empty()) {
+    log.print("made on the device, before the training clock + on it + after it, all ranks: {}",
+              made_text(facts.made));
+  }
   write_result(outputs_.files(), loaded_, result_, facts);
   log.result(final_table(result_));
   for (const auto& observer : observers_) observer->last_words(log);
@@ -116,6 +121,7 @@ RunFacts Trainer::facts() {
   facts.shared_text = rows_.data().shared;
   facts.overlap = overlap_;
   facts.weights_sha256 = weights_sha256_;
+  facts.made = made_.counts(ranks_.group());
   return facts;
 }
 

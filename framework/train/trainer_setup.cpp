@@ -101,6 +101,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       outputs_(config_, options),
       parameters_(plan_parameters(config_)),
       devices_(loaded, host, parameters_),
+      made_([this] { return backends(); }),
       rows_(config_, ranks.group().rank(), ranks.group().world_size()),
       phases_(config_, devices_, rows_, outputs_),
       losses_(config_.train.log_every),
@@ -150,7 +151,7 @@ void Trainer::begin_log(const ResumePoint& resume, bool resumed) {
 
 void Trainer::open_data() {
   RunLog& log = outputs_.log();
-  say_preloaded(config_.ledger, log);
+  say_preloaded(config_.ledger, ranks_.group(), log);
   validations_.open(config_, log);
   rows_.open(validations_.set());
   const TrainingData& data = rows_.data();

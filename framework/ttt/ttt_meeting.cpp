@@ -15,7 +15,7 @@ void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
   report_.checks = own_checks();
   report_.checks.seed -= static_cast<std::uint64_t>(rank());
-  report_.checks += others_;
+  for (const TttChecks& others : others_) report_.checks += others;
   report_batches();
   note_scored(stretch);
   // One lane watches batch by batch; several decide here, so that it does not matter who was how far.
@@ -42,6 +42,7 @@ TttChecks TttScorer::own_checks() const {
   checks.cuts = suffixes_.cuts();
   checks.full = suffixes_.full();
   checks.plugin_kernels = plugin_kernels_;
+  checks.run = setup_.confinement;
   if (!setup_.blind) return checks;
   checks.own_process = true;
   checks.proposals = setup_.blind->proposals();
@@ -57,7 +58,7 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   own.events = std::move(unheard_);
   unheard_.clear();
   const std::vector<std::string> texts = setup_.communicator->group().gather_texts(to_text(own));
-  others_ = {};
+  others_.clear();
   for (std::int64_t other = 0; other < world_size(); ++other) {
     const TttMessage message = read_ttt_message(texts[static_cast<std::size_t>(other)]);
     if (!message.void_reason.empty()) throw VoidRun(message.void_reason);
@@ -68,7 +69,7 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
 
 void TttScorer::hear(const TttMessage& message) {
   for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
-  others_ += message.checks;
+  others_.push_back(message.checks);
   if (rank() != 0 || !listener_) return;
   for (const TttMessage::Event& event : message.events)
     listener_->on_event({event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr});

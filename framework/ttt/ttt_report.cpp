@@ -15,10 +15,32 @@ namespace {
 constexpr const char* event_names[] = {"create", "reset", "score",    "book",    "reveal",
                                        "update", "phase", "collapse", "fallback"};
 
+Json confinement_json(const Confinement& one) {
+  return {{"no_files", one.files}, {"no_sockets", one.sockets}, {"missing", one.missing}};
+}
+
+Confinement read_confinement(const Json& json) {
+  return {json.at("no_files"), json.at("no_sockets"), json.at("missing")};
+}
+
 }  // namespace
 
 const char* event_name(TttEventKind kind) {
   return event_names[static_cast<int>(kind)];
+}
+
+TttChecks& TttChecks::operator+=(const TttChecks& other) {
+  turns += other.turns;
+  all_turns += other.all_turns;
+  scores += other.scores;
+  cuts += other.cuts;
+  proposals += other.proposals;
+  full = full && other.full;
+  plugin_kernels = plugin_kernels || other.plugin_kernels;
+  own_process = own_process && other.own_process;
+  process = weaker(process, other.process);
+  run = weaker(run, other.run);
+  return *this;
 }
 
 std::string to_text(const TttMessage& message) {
@@ -34,6 +56,11 @@ std::string to_text(const TttMessage& message) {
               {"scores", message.checks.scores},
               {"cuts", message.checks.cuts},
               {"proposals", message.checks.proposals},
+              {"full", message.checks.full},
+              {"plugin_kernels", message.checks.plugin_kernels},
+              {"own_process", message.checks.own_process},
+              {"checking", confinement_json(message.checks.process)},
+              {"scoring", confinement_json(message.checks.run)},
               {"void", message.void_reason},
               {"events", events}}
       .dump();
@@ -49,6 +76,11 @@ TttMessage read_ttt_message(const std::string& text) {
     message.checks.scores = json.at("scores");
     message.checks.cuts = json.at("cuts");
     message.checks.proposals = json.at("proposals");
+    message.checks.full = json.at("full");
+    message.checks.plugin_kernels = json.at("plugin_kernels");
+    message.checks.own_process = json.at("own_process");
+    message.checks.process = read_confinement(json.at("checking"));
+    message.checks.run = read_confinement(json.at("scoring"));
     message.void_reason = json.at("void");
     for (const Json& event : json.at("events")) {
       const int kind = event.at(0);
@@ -86,10 +118,6 @@ Json transform_json(const TttResult& result) {
           {"text_order", result.transform_order},
           {"contested", result.contested},
           {"without", sums_json(result.report.untransformed)}};
-}
-
-Json confinement_json(const Confinement& one) {
-  return {{"no_files", one.files}, {"no_sockets", one.sockets}, {"missing", one.missing}};
 }
 
 // How the scores were checked, and what plugins could reach meanwhile.
@@ -190,6 +218,7 @@ std::string ttt_json(const TttResult& result) {
   for (const TttPhaseReport& phase : result.report.phases) phases.push_back(phase_json(phase));
   for (const TttLengthBin& bin : result.report.bins) bins.push_back(length_bin_json(bin));
   Json json = totals_json(result);
+  if (!result.made.empty()) json["made_on_device"] = to_json(result.made);
   json["data"] = to_json(result.with.data);
   json["length_bins"] = bins;
   json["phases"] = phases;

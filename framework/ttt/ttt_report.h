@@ -65,14 +65,8 @@ struct TttChecks {
   Confinement process;                    // of that one
   Confinement run;                        // of the one that scored
 
-  TttChecks& operator+=(const TttChecks& other) {  // counts alone
-    turns += other.turns;
-    all_turns += other.all_turns;
-    scores += other.scores;
-    cuts += other.cuts;
-    proposals += other.proposals;
-    return *this;
-  }
+  // With another rank's, whose seed is left out: what holds for all scores is what holds for both.
+  TttChecks& operator+=(const TttChecks& other);
 };
 
 struct TttReport {

@@ -64,6 +64,7 @@ struct TttSetup {
   BlindChecker* blind = nullptr;
   bool full_audit = false;         // every turn at every cut (SuffixCheck)
   bool full_for_kernels = false;   // the same where adapters are scored by kernels that plugins bring
+  Confinement confinement = {};    // of the thread that scores
   LossExchange* losses = nullptr;  // for as many positions as there are tokens; where there is a communicator
 };
 
@@ -194,8 +195,8 @@ class TttScorer {
   std::unique_ptr<TurnOrder> order_;
   bool plugin_kernels_ = false;  // some adapters are scored by kernels that no table of this program knows
   SuffixCheck suffixes_;
-  TttChecks others_;         // of the other ranks, at the last meeting
-  std::string void_reason_;  // why the scores of this rank must not be used
+  std::vector<TttChecks> others_;  // of the other ranks, at the last meeting
+  std::string void_reason_;        // why the scores of this rank must not be used
   DrawNumbers draws_;
   std::vector<ScoredDocument> scored_;  // up to the last meeting
   ScoreSums reference_;                 // of the reported batches

@@ -8,6 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
+#include "framework/run/made_on_device.h"
 #include "framework/run/process_check.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
@@ -135,7 +136,7 @@ void score_without(const Attempt& attempt, const BaseModel& model, Backend& back
 void introduce(const Attempt& attempt, const Backend& backend, RunLog& log) {
   const RunConfig& config = attempt.loaded.config;
   const ValidationSet& validation = attempt.validation;
-  say_preloaded(config.ledger, log);
+  say_preloaded(config.ledger, attempt.ranks.group(), log);
   attempt.ranks.require_same_data(validation.data);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
@@ -231,16 +232,17 @@ void plan_scorer(const Attempt& attempt, const BaseModel& model, const TttSetup&
 // and no state that could be continued.
 TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
                           const std::optional<TttStanding>& standing, std::span<const float> reference,
-                          Backend& backend) {
+                          Backend& backend, MadeOnDevice& made) {
   backend.synchronize();
+  made.clock_starts();
   attempt.clock.enter("ttt");
   try {
     TttReport report = scorer.run(standing ? &*standing : nullptr);
     backend.synchronize();  // the clock ends when the device has
+    made.clock_stops();
     const std::string problem = floor_problem(scorer.book(), attempt.validation.tokens, reference,
                                               attempt.loaded.config.model.vocabulary);
     if (!problem.empty()) throw VoidRun(problem);
-    report.checks.run = attempt.confinement;
     return report;
   } catch (const VoidRun& reason) {
     attempt.saver.finish();
@@ -312,6 +314,7 @@ TttResult score(const Attempt& attempt) {
   setup.lanes = attempt.lanes;
   setup.blind = attempt.blind;
   setup.full_audit = attempt.options.audit == TttAudit::full;
+  setup.confinement = attempt.confinement;
   setup.full_for_kernels = config.ledger.rules == LedgerRules::strict;
   setup.communicator = exchange.communicator.get();
   setup.losses = losses;
@@ -323,12 +326,16 @@ TttResult score(const Attempt& attempt) {
   if (attempt.lanes > 1)
     log.print("{} lanes of batches on {}", attempt.lanes, ranks_text(ranks.group().world_size()));
   listeners.lines.begin(*scorer, done.size());
-  result.report = score_documents(attempt, *scorer, standing, reference, backend);
+  MadeOnDevice made([&] { return std::vector<const Backend*>{&backend}; });
+  result.report = score_documents(attempt, *scorer, standing, reference, backend, made);
   listeners.lines.end();
+  result.made = made.counts(ranks.group());
+  if (ranks.first()) {
+    fill_totals(attempt, backend, result);
+    log_result(result, log);
+  }
+  require_true_processes(config.ledger, ranks.group(), log);
   if (!ranks.first()) return result;
-  fill_totals(attempt, backend, result);
-  log_result(result, log);
-  require_true_clocks(config.ledger, log);
   if (listeners.metrics) {
     listeners.metrics->finish(result);
     write_file_atomically(RunFiles{attempt.directory}.ttt_result(), ttt_json(result));

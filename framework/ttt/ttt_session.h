@@ -11,6 +11,7 @@
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/run/evaluate_loaded.h"
+#include "framework/run/made_on_device.h"
 #include "framework/ttt/ttt_report.h"
 
 namespace mulligan {
@@ -50,6 +51,7 @@ struct TttResult {
   double setup_seconds = 0;  // planning and preparing the programs
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
   TttReport report;
+  std::vector<MadeCount> made;  // of all ranks, the clock being that of scoring and training
   // Of the score transform: "ngram_tilt", and the order in which it learns; "": none.
   std::string transform, transform_order;
   // No single order makes the scores one product of conditionals (TransformOrder::file).

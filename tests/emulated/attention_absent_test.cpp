@@ -135,6 +135,46 @@ TEST_F(AttentionAbsent, ARequiredLibraryIsRefusedWhereItIsMissing) {
   EXPECT_FALSE(library.wanted(f32));
 }
 
+AttentionShape other(mlg_dtype dtype, std::int64_t width, std::int64_t tokens = 64) {
+  AttentionShape shape{
+      .tokens = tokens, .query_heads = 2, .kv_heads = 1, .width = width, .rows = 1, .longest = 64};
+  shape.dtype = dtype;
+  return shape;
+}
+
+// What the library is never asked for is told as well, once for both directions, without a look for a library.
+TEST_F(AttentionAbsent, WhatTheLibraryIsNeverAskedForIsSaidOnce) {
+  Without device("cuDNN was not found", "");
+  const std::pair<AttentionShape, const char*> unfit[] = {
+      {other(MLG_BF16, 72),
+       "bf16 attention with heads of width 72: the device's library is asked for multiples of 16"},
+      {other(MLG_BF16, 144), "bf16 attention with heads of width 144"},
+      {other(MLG_F16, 64), "f16 attention: the device's library is asked for bf16 alone"},
+      {other(MLG_BF16, 64, std::int64_t{1} << 24), "bf16 attention of 2147483648 elements"}};
+  for (const auto& [shape, text] : unfit) {
+    said.clear();
+    AttentionLibrary library(device, {}), own(device, {.library = false});
+    AttentionShape backward = shape;
+    backward.backward = true;
+    EXPECT_FALSE(own.wanted(shape));
+    EXPECT_TRUE(said.empty());
+    EXPECT_FALSE(library.wanted(shape));
+    EXPECT_FALSE(library.wanted(backward));
+    ASSERT_EQ(said.size(), 1U) << text;
+    EXPECT_EQ(said[0].find(text), 0U) << said[0];
+    EXPECT_NE(said[0].find("the own kernel computes it, without tensor cores"), std::string::npos) << said[0];
+    AttentionLibrary required(device, {.required = true});
+    try {
+      required.wanted(shape);
+      ADD_FAILURE() << text;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("requires the device's library of attention"),
+                std::string::npos);
+    }
+  }
+  EXPECT_EQ(device.asked, 0);
+}
+
 // What rounds otherwise than a library is the own kernel's, which is said once.
 TEST_F(AttentionAbsent, OtherRoundingIsTheOwnKernels) {
   Without device("", "");

@@ -72,6 +72,21 @@ TEST_F(CudaRun, TakesTheMemoryThatWasPlanned) {
 
 const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
 
+// What a device makes, it makes before the training clock; graphs are captured when a list of calls comes
+// again.
+TEST_F(CudaRun, CountsWhatItMakesBeforeAndOnTheClock) {
+  const auto made = nlohmann::json::parse(read_file(cuda_->directory / "result.json")).at("made_on_device");
+  EXPECT_GT(made.at("kernel_modules").at("before_clock"), 20);
+  EXPECT_EQ(made.at("kernel_modules").at("on_clock"), 0);
+  EXPECT_EQ(made.at("attention_plans").at("on_clock"), 0);
+  EXPECT_GT(made.at("graphs_captured").at("on_clock"), 0);
+  EXPECT_TRUE(made.contains("products_measured"));
+  EXPECT_NE(read_file(cuda_->directory / "log.txt").find("made on the device, before the training clock"),
+            std::string::npos);
+  const auto cpu = nlohmann::json::parse(read_file(cpu_->directory / "result.json"));
+  EXPECT_FALSE(cpu.contains("made_on_device")) << "it counts nothing";
+}
+
 TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlannedForThem) {
   const std::vector<std::string> keys = with(with(kSmall, kDevice), kPlain);
   LoadedConfig loaded = tiny_->config(keys);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 #include "tests/gpu_device/stand_in_device.h"
 
 namespace mulligan::cuda {
@@ -95,6 +96,27 @@ TEST_F(Measurements, LeaveOutWhatRoundsPartialSums) {
   wide.output = MLG_F32;
   gpu.gemm(wide);
   EXPECT_EQ(stand_in().reduction_schemes, unsigned{CUBLASLT_REDUCTION_SCHEME_MASK});
+}
+
+// What was measured among other algorithms is not taken from the cache.
+TEST_F(Measurements, AreOfWhatTheLibraryMayPropose) {
+  const AllowedAlgorithms allowed = allowed_algorithms(kLarge);
+  EXPECT_EQ(allowed.reductions, unsigned{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  AllowedAlgorithms more = allowed, tf32 = allowed;
+  more.reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  tf32.arithmetic = 0;
+  const std::string key = algorithm_key("a GPU", kLarge, allowed);
+  EXPECT_EQ(key, algorithm_key("a GPU", kLarge, allowed));
+  EXPECT_NE(key, algorithm_key("a GPU", kLarge, more));
+  EXPECT_NE(key, algorithm_key("a GPU", kLarge, tf32));
+}
+
+TEST_F(Measurements, AreCounted) {
+  GpuDevice gpu(0, folder_.string()), other(0, folder_.string());
+  algorithm(gpu, kLarge);
+  algorithm(other, kLarge);
+  EXPECT_EQ(gpu.made().measurements, 1U);
+  EXPECT_EQ(other.made().measurements, 0U) << "read";
 }
 
 // Eight ranks of a machine measure each class once between them.

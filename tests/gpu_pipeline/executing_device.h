@@ -37,6 +37,7 @@ class ExecutingDevice final : public Device {
   }
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override { return gpu_.gemm(shape); }
   std::string measured() const override { return gpu_.measured(); }
+  DeviceMade made() const override { return gpu_.made(); }
   std::string attention_missing() override { return gpu_.attention_missing(); }
   std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
                                                        std::string& reason) override {

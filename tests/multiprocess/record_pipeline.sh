@@ -120,6 +120,8 @@ resume_from() {
   mkdir -p "$1_resumed/checkpoints"
   cp -r "$1/checkpoints/step_$(printf %08d "$2")" "$1_resumed/checkpoints/"
 }
+# made FILE WHAT WHEN: how many the device has made; the report has the counts, too.
+made() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["made_on_device"][sys.argv[2]][sys.argv[3]])' "$@"; }
 ttt_bpb() { python3 -c 'import json, sys; print(repr(json.load(open(sys.argv[1] + "/ttt_result.json"))["with_ttt"]["val_bpb"]))' "$1"; }
 
 for size in 1 2; do
@@ -131,6 +133,11 @@ for size in 1 2; do
   check "cpu, $size: trains" by_ranks "$size" train record.toml --set run.directory="cpu_$size"
   check "$size: trains in both layer orders" by_ranks "$size" train record.toml --set run.directory="$run" "${options[@]}"
   check_losses "$size" "$run" "cpu_$size"
+  check_true "$size: plans of attention before the training clock" "$(made "$run/result.json" attention_plans before_clock) >= 2 * $size"
+  for what in attention_plans kernel_modules kernels_compiled products_measured; do
+    check_equal "$size: $what that were made on the clock" 0 "$(made "$run/result.json" $what on_clock)"
+  done
+  check_contains "$size: the report has the counts" "attention plans $(made "$run/result.json" attention_plans before_clock) + 0 +" "$(cat "$run/report.html")"
   resume_from "$run" 2
   check "$size: goes on from a checkpoint" by_ranks "$size" train record.toml --set run.directory="${run}_resumed" "${options[@]}" --resume
   check_equal "$size: to the same weights, to the bit" "$(weights "$run")" "$(weights "${run}_resumed")"
@@ -148,6 +155,7 @@ for size in 1 2; do
   libraries=(driver cublaslt cudnn)
   ((size == 1)) || { options=("${over_nccl[@]}"); }
   check "$size: test-time training in two lanes" by_ranks "$size" ttt artifact.mulligan --output "ttt_$size" "${options[@]}"
+  check_true "$size: modules for it" "$(made "ttt_$size/ttt_result.json" kernel_modules before_clock) > 0"
   check_true "$size: the cpu backend's score" "sqrt(($(ttt_bpb "ttt_$size") - $(ttt_bpb ttt_cpu))^2) <= 2e-2"
   check_judges "$size, test-time training" "${libraries[@]}"
 done

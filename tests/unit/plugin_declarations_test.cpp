@@ -80,6 +80,7 @@ TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
   EXPECT_EQ(backend.promises(), MLG_DETERMINISM_NONE);
   backend.mark(0);
   backend.await(0);
+  EXPECT_TRUE(backend.made().empty());
   const std::string sentence = sentence_of([&] { backend.work(nullptr); });
   EXPECT_NE(sentence.find("does not say what its calls launch"), std::string::npos) << sentence;
 }

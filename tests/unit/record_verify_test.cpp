@@ -325,6 +325,53 @@ TEST_F(VerifyRecord, HiddenFigures) {
   }
 }
 
+// The best seed has 1.0528 bits per byte and 2.70 nats per token, the reference 1.069 at best.
+TEST_F(VerifyRecord, ABetterScoreOutsideOfTheMeasuredPart) {
+  const std::string readme = readme_text(submission_);
+  const auto failed_with = [&](const std::string& more) {
+    write_file_atomically(file(readme_file), readme + more);
+    return failed(folder());
+  };
+  for (const char* claim : {"## Result of all seeds\n\nval_bpb 0.09999\n", "# 0.99 with more data\n",
+                            "We reach 0.98765 in the end.\n", "**0.9** bits per byte\n",
+                            "bpb of our model: 0.9\n", "val\\_bpb, `0.0271`\n", "0.0<b>9999</b>\n",
+                            "0&#46;09999\n", "| seed | val_bpb |\n|---|---|\n| 42 | 0.5 |\n",
+                            "| seed | 42 |\n|---|---|\n| bits/byte | 0.5 |\n", "![val_bpb 0.9](plot.svg)\n",
+                            "\xEF\xBC\x90\xEF\xBC\x8E\xEF\xBC\x90\xEF\xBC\x99\xEF\xBC\x99\xEF\xBC\x99\n",
+                            "0,09999\n", "validation loss 2.1\n", "2.1 nats per token\n", "val_bpb 9.9e-1\n"})
+    EXPECT_EQ(failed_with(claim), "R12") << claim;
+  for (const char* honest :
+       {"val_bpb 1.0528 with seed 42, 1.0567 with seed 314, before it 1.069 and 1.0810 bpb (PR 1493)\n",
+        "Without the gate 1.0712; better by 0.0123 bpb (+0.002, std 0.0004), p = 0.0021\n",
+        "- lr 0.022 and 0.0221, decay 0.9965, 0.1234 s a step, version 0.9.1, 0.5 GB\n",
+        "In 3 runs, bpb 1.1\n", "| change | delta bpb | lr |\n|---|---|---|\n| gate | 0.09 | 0.02 |\n",
+        "training loss 2.1 nats per token\n"})
+    EXPECT_EQ(failed_with(honest), "") << honest;
+  EXPECT_EQ(failed_with(std::string(std::size_t{2} << 20, ' ')), "R12");
+}
+
+TEST_F(VerifyRecord, ABetterScoreInTheWordsOfSubmissionJson) {
+  const Submission sound = submission_;
+  for (std::string Submission::*text : {&Submission::name, &Submission::blurb, &Submission::hardware}) {
+    submission_ = sound;
+    submission_.*text = "val_bpb 0.95 on 8 GPUs";
+    restate();
+    EXPECT_EQ(failed(folder()), "R12") << submission_.*text;
+  }
+  submission_ = sound;
+  submission_.comparison->name = "the record of 0.98";
+  restate();
+  EXPECT_EQ(failed(folder()), "R12");
+}
+
+// A file of words that say more than README.md may.
+TEST_F(VerifyRecord, AListedFileThatThisProgramDoesNotMake) {
+  write_file_atomically(file("RESULTS.md"), "val_bpb 0.09999\n");
+  submission_.files.push_back({"RESULTS.md", 0, ""});
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R10");
+}
+
 TEST_F(VerifyRecord, AFileThatNobodyListed) {
   write_file_atomically(file("weights.bin"), "more");
   EXPECT_EQ(failed(folder()), "R10");

@@ -85,8 +85,10 @@ doctor::Finding own_code_check(const SubmissionFolder& folder);  // R09 of folde
 doctor::Finding settings_check(const SubmissionFolder& folder);  // R14
 
 // verify_files.cpp: the files that lie there.
-doctor::Finding code_check(const SubmissionFolder& folder);    // R09
-doctor::Finding sums_check(const SubmissionFolder& folder);    // R10
+doctor::Finding code_check(const SubmissionFolder& folder);  // R09
+doctor::Finding sums_check(const SubmissionFolder& folder);  // R10
+
+// verify_readme.cpp: what people read.
 doctor::Finding readme_check(const SubmissionFolder& folder);  // R12
 
 }  // namespace mulligan::record

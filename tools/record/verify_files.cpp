@@ -1,9 +1,9 @@
-// R09 of folders by others, R10, R12: the files of the folder.
+// R09 of folders by others, R10: the files of the folder.
 #include <set>
 
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
 #include "tools/record/claim_check.h"
-#include "tools/record/submission_readme.h"
 
 namespace mulligan::record {
 
@@ -50,9 +50,22 @@ Finding code_check(const SubmissionFolder& folder) {
   return check.finish("", "ship the code whose size was counted");
 }
 
+namespace {
+
+// What a folder of this program holds besides submission.json and README.md: what people read elsewhere in it
+// is compared nowhere.
+std::set<std::string> made_files(const Submission& s) {
+  std::set<std::string> names = {source_file, whole_source_file, config_file};
+  for (const SeedResult& result : s.results) names.insert({result.log, artifact_name(result)});
+  return names;
+}
+
+}  // namespace
+
 Finding sums_check(const SubmissionFolder& folder) {
   ClaimCheck check("R10", "files and their sums", "as listed, and no other", folder.submission.own);
   const Submission& s = folder.submission;
+  const std::set<std::string> made = made_files(s);
   for (const std::string& link : folder.links) {
     check.looked();
     check.wrong(fmt::format("'{}' is a link, which may lead out of the folder", link));
@@ -63,6 +76,9 @@ Finding sums_check(const SubmissionFolder& folder) {
   for (const ShippedFile& file : s.files) {
     listed.insert(file.name);
     check.looked();
+    if (s.own && !made.contains(file.name))
+      check.wrong(
+          fmt::format("'{}' is listed, and mulligan record makes no such file", printable(file.name)));
     const fs::path path = folder.path / file.name;
     if (file.name.empty() || fs::path(file.name).filename() != file.name ||
         !fs::is_regular_file(fs::symlink_status(path))) {
@@ -79,19 +95,6 @@ Finding sums_check(const SubmissionFolder& folder) {
   }
   return check.finish(s.files.empty() ? "no sums" : "",
                       "get the folder anew, or make it again with mulligan record");
-}
-
-Finding readme_check(const SubmissionFolder& folder) {
-  ClaimCheck check("R12", "figures in README.md", "those of submission.json", folder.submission.own);
-  if (!folder.submission.own) {
-    check.unknown("a README by others is free text");
-  } else if (fs::is_regular_file(fs::symlink_status(folder.path / readme_file))) {
-    check.looked();
-    const std::string fault = figures_fault(read_file(folder.path / readme_file, kLargestDescription),
-                                            readme_figures(folder.submission));
-    if (!fault.empty()) check.wrong("the measured part of README.md " + fault);
-  }
-  return check.finish("", "leave the part between the comment lines as mulligan record wrote it");
 }
 
 }  // namespace mulligan::record

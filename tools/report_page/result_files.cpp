@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -68,6 +69,19 @@ TttRecord::Phase ttt_phase(const Json& json) {
   return phase;
 }
 
+// "attention plans 22 + 0 + 1, ...": before the clock, on it and after it; empty where nothing is counted.
+std::string made_text(const Json& json) {
+  std::string all;
+  for (const auto& [what, count] : member(json, "made_on_device").items()) {
+    std::string name = what;
+    std::ranges::replace(name, '_', ' ');
+    all +=
+        fmt::format("{}{} {} + {} + {}", all.empty() ? "" : ", ", name, number_or(count, "before_clock", 0),
+                    number_or(count, "on_clock", 0), number_or(count, "after_clock", 0));
+  }
+  return all;
+}
+
 }  // namespace
 
 TrainingResult read_training_result(const fs::path& path) {
@@ -105,6 +119,7 @@ TrainingResult read_training_result(const fs::path& path) {
           fmt::format("{} {} {}", text(plugin, "kind"), text(plugin, "name"), text(plugin, "version")));
     }
     result.device = text(json, "device");
+    result.made = made_text(json);
     result.determinism = text(member(json, "determinism"), "level");
     result.backend_promise = text(member(json, "determinism"), "backend");
     result.cpu = text(json, "cpu");
@@ -194,6 +209,7 @@ TttRecord read_ttt_result(const fs::path& path) {
     result.weights = text(json, "weights");
     result.seconds = number_or(with, "seconds", 0);
     result.setup_seconds = number_or(json, "setup_seconds", 0);
+    result.made = made_text(json);
     result.collapsed_at_batch = number(json, "collapsed_at_batch");
     const Json& fell_back = member(json, "fell_back");
     result.fell_back = !fell_back.is_null() && fell_back.get<bool>();

@@ -70,6 +70,7 @@ struct TrainingResult {
   std::vector<std::string> broken_limits, plugins;  // plugins as "optimizer muon 1.0"
   std::vector<std::string> doctor;                  // what its checks failed or warned of, as "D26: ..."
   std::string device, cpu, commit, weights, host, started, command;
+  std::string made;  // on the device: before the training clock, on it and after it, by what was made
   std::string determinism, backend_promise;  // levels
   std::optional<double> ranks, nodes, restarts;
   std::string launcher;
@@ -129,6 +130,7 @@ struct TttRecord {
   std::optional<double> with_bpb, without_bpb;
   std::optional<double> tokens, bytes;  // that were scored
   double seconds = 0, setup_seconds = 0;
+  std::string made;  // on the device: before scoring, meanwhile and after it, by what was made
   bool fell_back = false;
   std::string audit,
       check_process;            // how scores were checked: "sampled", "full"; by the process "own", "same"

@@ -121,6 +121,7 @@ std::string summary_section(const RunRecord& run) {
     row("ranks", ranks_text(*result));
     row("energy of training", energy_text(*result));
     row("device", result->device);
+    row("made on it before the training clock + on it + after it, all ranks", result->made);
     if (!result->determinism.empty()) {
       row("determinism", fmt::format("\"{}\" was asked for; the backend keeps \"{}\"", result->determinism,
                                      result->backend_promise));
@@ -392,6 +393,8 @@ std::string ttt_section(const RunRecord& run) {
                         bpb_text(*ttt.without_bpb - *ttt.with_bpb));
   }
   if (!ttt.weights.empty()) html += note("Scored: " + ttt.weights);
+  if (!ttt.made.empty())
+    html += note("Made on the device before scoring + meanwhile + after it, all ranks: " + ttt.made);
   if (!ttt.transform.empty()) {
     html += fmt::format("<p>Scored through the transform {}, which learns in {} order{}.</p>\n",
                         escape(ttt.transform), escape(ttt.transform_order),

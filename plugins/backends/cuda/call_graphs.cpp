@@ -17,7 +17,9 @@ std::unique_ptr<CapturedGraph> CallGraphs::capture(std::span<void* const> calls)
   device_.begin_capture();
   try {
     run_each(calls);
-    return device_.end_capture();
+    std::unique_ptr<CapturedGraph> graph = device_.end_capture();
+    ++captures_;
+    return graph;
   } catch (...) {
     device_.abandon_capture();
     throw;

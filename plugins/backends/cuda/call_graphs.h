@@ -23,6 +23,7 @@ class CallGraphs {
   void run(std::span<void* const> calls);
   // Addresses changed, or a call is gone: captures no longer hold. Waits for those that still run.
   void forget();
+  std::uint64_t captures() const { return captures_; }  // that were made so far
 
  private:
   using Choices = std::vector<std::pair<std::size_t, std::uint64_t>>;  // which call, what it chose; not zeros
@@ -36,6 +37,7 @@ class CallGraphs {
 
   Device& device_;
   bool enabled_;
+  std::uint64_t captures_ = 0;
   std::map<std::pair<const void*, std::size_t>, Entry> captured_;  // by where the list lies, and its length
   Choices choices_;                                                // of the running list
 };

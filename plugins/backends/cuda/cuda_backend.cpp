@@ -1,6 +1,7 @@
 #include "plugins/backends/cuda/cuda_backend.h"
 
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 
@@ -112,6 +113,16 @@ void CudaBackend::run(std::span<void* const> prepared) {
 std::optional<mlg_work> CudaBackend::work(void* prepared) {
   const CallWork work = static_cast<DeviceCall*>(prepared)->work();
   return mlg_work{work.launches, work.library_calls, work.measurement};
+}
+
+sdk::Made CudaBackend::made(std::uint32_t index) const noexcept {
+  const DeviceMade device = device_->made();
+  const sdk::Made all[] = {{"kernel_modules", device.modules},
+                           {"kernels_compiled", device.compiled},
+                           {"attention_plans", attention_.plans()},
+                           {"products_measured", device.measurements},
+                           {"graphs_captured", graphs_.captures()}};
+  return index < std::size(all) ? all[index] : sdk::Made{};
 }
 
 // Code and graphs that still run must not be unloaded.

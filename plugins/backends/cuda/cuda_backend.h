@@ -71,9 +71,9 @@ class CudaBackend final : public sdk::Backend {
           .choices("own|library"),
       sdk::key(
           "require_library", &CudaConfig::require_library,
-          "A run whose bf16 attention the device's library could compute and does not (it is missing, too "
-          "old, or has no plan) is refused; false: the own kernel computes it, and a warning says how much "
-          "slower. [run] require_libraries sets it."),
+          "A run whose bf16 or f16 attention the device's library does not compute (it is missing, too old, has "
+          "no plan, or is not asked for such heads) is refused; false: the own kernel computes it, and a warning "
+          "says how much slower. [run] require_libraries sets it."),
       sdk::key("attention_fallback", &CudaConfig::attention_fallback,
                "A call of attention that cuDNN has a plan for but does not execute is left to the "
                "own kernel, which is slow, with a warning in the log; false: such a call ends the run."),
@@ -120,6 +120,7 @@ class CudaBackend final : public sdk::Backend {
   void await(std::uint32_t slot) override { device_->await(slot); }
   std::optional<mlg_queue> queue() override { return device_->queue(); }
   std::optional<mlg_work> work(void* prepared) override;
+  sdk::Made made(std::uint32_t index) const noexcept override;
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
   // kept. A library's attention promises it only where `deterministic` is set; of compiled code that a user
   // put in the kernels' place nothing is known. Rows of tokens are independent in all but the libraries, which

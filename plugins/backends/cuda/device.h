@@ -33,6 +33,12 @@ struct DeviceFacts {
   std::string architecture = {};  // "sm_90a"; empty: runs no compiled code
 };
 
+// What a device has made so far that takes long: modules of code that it loaded, functions that were compiled
+// for them now, classes of products whose algorithms were timed.
+struct DeviceMade {
+  std::uint64_t modules = 0, compiled = 0, measurements = 0;
+};
+
 // A __global__ function made ready for launches, by all that ask for the same code.
 class Function {
  public:
@@ -112,6 +118,7 @@ class Device {
   virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
   // What was measured for products so far, a sentence for the log; empty: nothing.
   virtual std::string measured() const { return {}; }
+  virtual DeviceMade made() const { return {}; }
   // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where
   // it has one.
   virtual std::string attention_missing() { return {}; }

@@ -105,6 +105,10 @@ typedef struct mlg_backend_table {
    * to that place has ended, and for nothing where the slot notes none. No allocation on the step path. */
   mlg_error (*mark)(void* instance, uint32_t slot);
   mlg_error (*await)(void* instance, uint32_t slot);
+  /* May be null (it counts nothing): what takes long and was made so far for the calls that were given, such as
+   * modules of code, plans of a library or measurements. By index, NULL past the end; a word [a-z_]+ in static storage,
+   * the same for the life of the instance. */
+  const char* (*made)(void* instance, uint32_t index, uint64_t* count);
 } mlg_backend_table;
 
 #ifdef __cplusplus

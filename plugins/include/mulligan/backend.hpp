@@ -16,6 +16,10 @@ namespace mulligan::sdk {
 
 using Call = mlg_call;
 using DeviceInfo = mlg_device_info;
+struct Made {
+  const char* what = nullptr;
+  std::uint64_t count = 0;
+};
 
 class Backend {
  public:
@@ -57,6 +61,11 @@ class Backend {
   virtual void await(std::uint32_t slot) {
     (void)slot;
     synchronize();
+  }
+  // What was made so far, by index; `what` null past the end.
+  virtual Made made(std::uint32_t index) const noexcept {
+    (void)index;
+    return {};
   }
 };
 
@@ -125,6 +134,11 @@ mlg_backend_table make_backend_table(const char* name) {
   };
   table.await = [](void* self, std::uint32_t slot) -> mlg_error {
     return guarded([&] { at(self).await(slot); });
+  };
+  table.made = [](void* self, std::uint32_t index, std::uint64_t* count) -> const char* {
+    const Made made = at(self).made(index);
+    *count = made.count;
+    return made.what;
   };
   return table;
 }

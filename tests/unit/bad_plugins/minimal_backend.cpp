@@ -45,6 +45,7 @@ mlg_backend_table table_of_required_members() {
   table.work = nullptr;
   table.mark = nullptr;
   table.await = nullptr;
+  table.made = nullptr;
   return table;
 }
 

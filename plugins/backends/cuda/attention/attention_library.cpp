@@ -6,15 +6,20 @@
 
 namespace mulligan::cuda {
 
+namespace {
+
+std::string dtype_word(mlg_dtype dtype) {
+  return dtype == MLG_BF16 ? "bf16" : dtype == MLG_F16 ? "f16" : "f32";
+}
+
+}  // namespace
+
 std::string describe(const AttentionShape& s) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   const std::string limit = s.packed ? "up to " : "";
-  return std::string(s.dtype == MLG_BF16  ? "bf16"
-                     : s.dtype == MLG_F16 ? "f16"
-                                          : "f32") +
-         " attention, " + (s.backward ? "backward" : "forward") + ", of " + number(s.tokens) + " tokens in " +
-         limit + number(s.rows) + " rows of " + limit + number(s.longest) + ", " + number(s.query_heads) +
-         " heads over " + number(s.kv_heads) + " of width " + number(s.width);
+  return dtype_word(s.dtype) + " attention, " + (s.backward ? "backward" : "forward") + ", of " +
+         number(s.tokens) + " tokens in " + limit + number(s.rows) + " rows of " + limit + number(s.longest) +
+         ", " + number(s.query_heads) + " heads over " + number(s.kv_heads) + " of width " + number(s.width);
 }
 
 AttentionLibrary::~AttentionLibrary() {
@@ -22,10 +27,27 @@ AttentionLibrary::~AttentionLibrary() {
 }
 
 bool AttentionLibrary::wanted(const AttentionShape& shape) {
-  if (!choice_.library || (shape.backward && choice_.deterministic)) return false;
+  if (!choice_.library || (shape.backward && choice_.deterministic) || shape.dtype == MLG_F32) return false;
+  const std::string reason = unfit(shape);
+  if (!reason.empty()) stand_in(reason, "set backend.attention = \"own\"");
+  return reason.empty() && available();
+}
+
+std::string AttentionLibrary::unfit(const AttentionShape& shape) {
   constexpr std::int64_t kMostElements = std::int64_t{1} << 31;  // starts are int32
-  return shape.dtype == MLG_BF16 && shape.width % 16 == 0 && shape.width <= 128 &&
-         shape.tokens * shape.query_heads * shape.width < kMostElements && available();
+  constexpr std::int64_t kWidths = 16, kWidest = 128;
+  const std::string what = dtype_word(shape.dtype) + " attention";
+  if (shape.dtype != MLG_BF16) return what + ": the device's library is asked for bf16 alone";
+  if (shape.width % kWidths != 0 || shape.width > kWidest) {
+    return what + " with heads of width " + std::to_string(shape.width) +
+           ": the device's library is asked for multiples of 16 up to 128 alone";
+  }
+  if (const std::int64_t elements = shape.tokens * shape.query_heads * shape.width;
+      elements >= kMostElements) {
+    return what + " of " + std::to_string(elements) +
+           " elements: the device's library is asked for fewer than 2^31 alone";
+  }
+  return {};
 }
 
 bool AttentionLibrary::available() {

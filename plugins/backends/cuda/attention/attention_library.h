@@ -30,9 +30,10 @@ class AttentionLibrary {
   AttentionLibrary(const AttentionLibrary&) = delete;
   AttentionLibrary& operator=(const AttentionLibrary&) = delete;
 
-  // False where the own kernel computes such calls although the library could: f32, another width than a
-  // multiple of 16 up to 128, a backward pass that must be deterministic, attention = "own", or a device
-  // without such a library: logged once, an exception where one is required.
+  // False where the own kernel computes such calls by choice: f32, a backward pass that must be deterministic,
+  // attention = "own". False, too, where the library cannot: f16, a width that is not a multiple of 16 up to
+  // 128, more elements than 32 bits count, or a device without such a library: logged once, an exception
+  // where the library is required.
   bool wanted(const AttentionShape& shape);
   // The most workspace that plans with this shape's direction, tokens, heads and width need; nothing where
   // the library has none of them, which the log then says, once. Makes no plan.
@@ -59,12 +60,16 @@ class AttentionLibrary {
 
   // No call adds up in an order that may differ from run to run.
   bool deterministic() const { return !choice_.library || choice_.deterministic; }
+  // Shapes that plan() was asked for so far, those included that the library has no plan for.
+  std::size_t plans() const { return plans_.size(); }
 
   SegmentTables& tables() { return tables_; }
   Device& device() { return device_; }
 
  private:
   bool available();
+  // Why the library is not asked for this shape; empty: it is.
+  static std::string unfit(const AttentionShape& shape);
   void say_once(const std::string& sentence);
   // The own kernel stands in for a library that the run could have, or the run is refused.
   void stand_in(const std::string& reason, const std::string& remedy);

@@ -45,6 +45,7 @@ class EmulatedDevice : public Device {
   void synchronize() override;
   void mark(std::uint32_t slot) override;
   void await(std::uint32_t slot) override;
+  DeviceMade made() const override { return {functions_.size(), 0, 0}; }
   // The stream, where there is one.
   std::optional<mlg_queue> queue() override;
 

@@ -92,15 +92,8 @@ std::optional<std::string> CublasLt::algorithm(CublasLtGemm& gemm, bool wait) {
   const std::uint32_t number = classes_.number(*known);
   const auto found = algorithms_.find(number);
   if (found != algorithms_.end()) return found->second;
-  std::string key =
-      "gemm class on random numbers " + gpu_name_ + " cublasLt " + std::to_string(functions_.GetVersion());
-  for (const std::int64_t extent : {known->batch, known->m, known->n, known->k})
-    key += " " + std::to_string(extent);
-  for (const int choice : {int(known->transpose_a), int(known->transpose_b), int(known->input),
-                           int(known->output), int(known->beta != 0)}) {
-    key += " " + std::to_string(choice);
-  }
-  key += " alignment " + std::to_string(CublasLtGemm::kAlignment);
+  const std::string key = algorithm_key(gpu_name_ + " cublasLt " + std::to_string(functions_.GetVersion()),
+                                        *known, allowed_algorithms(*known));
   bool made = false;
   const auto measure = [&] {
     made = true;

@@ -55,7 +55,8 @@ class CublasLt {
   // where another is at it now and `wait` is not set, and for a product without a class.
   std::optional<std::string> algorithm(CublasLtGemm& gemm, bool wait);
   std::uint32_t measurement(const GemmShape& shape) { return classes_.number(shape); }
-  std::string measured() const;  // Device::measured()
+  std::string measured() const;                                                         // Device::measured()
+  std::uint64_t measurements() const { return static_cast<std::uint64_t>(measured_); }  // by this process
 
   GpuDevice& device() { return device_; }
   const CublasLtFunctions& functions() const { return functions_; }

@@ -99,6 +99,27 @@ class Stopwatch {
 
 }  // namespace
 
+AllowedAlgorithms allowed_algorithms(const GemmShape& shape) {
+  AllowedAlgorithms allowed{~std::uint64_t{0}, CUBLASLT_REDUCTION_SCHEME_MASK};
+  if (shape.input == MLG_F32) allowed.arithmetic &= ~std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32};
+  if (shape.output != MLG_F32) allowed.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  return allowed;
+}
+
+std::string algorithm_key(const std::string& library, const GemmShape& known,
+                          const AllowedAlgorithms& allowed) {
+  std::string key = "gemm class on random numbers " + library;
+  for (const std::int64_t extent : {known.batch, known.m, known.n, known.k})
+    key += " " + std::to_string(extent);
+  for (const int choice : {int(known.transpose_a), int(known.transpose_b), int(known.input),
+                           int(known.output), int(known.beta != 0)}) {
+    key += " " + std::to_string(choice);
+  }
+  return key + " alignment " + std::to_string(CublasLtGemm::kAlignment) + " workspace " +
+         std::to_string(CublasLt::kWorkspaceBytes) + " arithmetic " + std::to_string(allowed.arithmetic) +
+         " reductions " + std::to_string(allowed.reductions);
+}
+
 CublasLtGemm::CublasLtGemm(CublasLt& library, const GemmShape& shape) : library_(library), shape_(shape) {
   const CublasLtFunctions& f = library_.functions();
   f.check(f.MatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "MatmulDescCreate");
@@ -209,18 +230,12 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::proposals() {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     f.MatmulPreferenceSetAttribute(preference, attribute, &kAlignment, sizeof kAlignment);
   }
-  // CUBLAS_COMPUTE_32F alone asks for f32 arithmetic; this says of each algorithm that it does it: none that
-  // rounds f32 operands to TF32 is proposed. Not asked on trust, for whoever compares precisions relies on it.
-  const std::uint64_t allowed =
-      shape_.input == MLG_F32 ? ~std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32} : ~std::uint64_t{0};
-  f.check(
-      f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, &allowed, sizeof allowed),
-      "MatmulPreferenceSetAttribute");
-  // Nor one that rounds partial sums to a narrow output before it adds them up.
-  const std::uint32_t sums =
-      shape_.output == MLG_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  f.check(f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &sums,
-                                         sizeof sums),
+  const AllowedAlgorithms allowed = allowed_algorithms(shape_);
+  f.check(f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, &allowed.arithmetic,
+                                         sizeof allowed.arithmetic),
+          "MatmulPreferenceSetAttribute");
+  f.check(f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                         &allowed.reductions, sizeof allowed.reductions),
           "MatmulPreferenceSetAttribute");
   constexpr int kProposals = 16;
   std::vector<cublasLtMatmulHeuristicResult_t> results(kProposals);

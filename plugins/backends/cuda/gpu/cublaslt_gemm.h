@@ -15,6 +15,22 @@ namespace mulligan::cuda {
 
 class CublasLt;
 
+// What algorithms of a product may do, as cuBLASLt's masks: by arithmetic, and by how they add up parts of k.
+struct AllowedAlgorithms {
+  // CUBLAS_COMPUTE_32F alone asks for f32 arithmetic; this says of each algorithm that it does it: none that
+  // rounds f32 operands to TF32 is proposed. Not asked on trust, for whoever compares precisions relies on
+  // it.
+  std::uint64_t arithmetic = 0;
+  // Nor one that rounds partial sums to a narrow output before it adds them up.
+  std::uint32_t reductions = 0;
+};
+AllowedAlgorithms allowed_algorithms(const GemmShape& shape);
+
+// What an algorithm that was timed depends on besides the product's `known` class: `library` and GPU, and all
+// that the library was told about which algorithms to propose.
+std::string algorithm_key(const std::string& library, const GemmShape& known,
+                          const AllowedAlgorithms& allowed);
+
 class CublasLtGemm final : public Gemm {
  public:
   // What algorithms may demand of addresses. cuBLASLt's default, 256 bytes, is more than a view of

@@ -224,6 +224,11 @@ std::string GpuDevice::measured() const {
          " of them compiled now; plans of attention: " + std::to_string(cudnn_ ? cudnn_->plans() : 0);
 }
 
+DeviceMade GpuDevice::made() const {
+  return {functions_.size(), static_cast<std::uint64_t>(compiler_->compilations()),
+          blas_ ? blas_->measurements() : 0};
+}
+
 std::string GpuDevice::attention_missing() {
   if (cudnn_) return {};
   use();

@@ -37,6 +37,7 @@ class GpuDevice final : public Device {
   void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) override;
   std::unique_ptr<Gemm> gemm(const GemmShape& shape) override;
   std::string measured() const override;
+  DeviceMade made() const override;
   std::string attention_missing() override;
   std::optional<std::size_t> attention_workspace_bytes(const AttentionShape& shape,
                                                        std::string& reason) override;

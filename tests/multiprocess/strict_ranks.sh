@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Strict rules ask every rank: code that was loaded before the program, or a slow clock, on one rank that is not the first ends all of
+# them without a score. How scores were checked is said of the rank that checked least.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
+# shellcheck source=tests/multiprocess/ranks.bash
+source "$root/tests/multiprocess/ranks.bash"
+
+flawed=$build/tests/flawed_plugins
+tiny_corpus corpus
+check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.05
+{
+  small_config "$work/data"
+  record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|"
+  printf '[ledger]\nrules = "strict"\ntrain_seconds = 600\n'
+} >strict.toml
+
+# pair NAME VARIABLES ARGUMENT...: two ranks of a command, the second with these variables and the arguments in second[]; output in
+# NAME.0 and NAME.1, exit codes in codes[].
+second=()
+pair() {
+  local name=$1 variables port number rank
+  read -ra variables <<<"$2"
+  shift 2
+  port=$(free_port)
+  be_rank 0 2 "$port"
+  "${rank[@]}" "$@" >"$name.0" 2>&1 &
+  processes=($!)
+  be_rank 1 2 "$port"
+  env "${variables[@]}" "${rank[@]}" "$@" "${second[@]}" >"$name.1" 2>&1 &
+  processes+=($!)
+  end_ranks 120
+}
+# refused WHAT NAME TEXT: both ranks have ended, each with its code and with the text; nothing was scored.
+refused() {
+  check_equal "$1: exit codes" "5 1" "${codes[*]}"
+  check_contains "$1: rank 0 names the other" "rank 1 (" "$(tail -n 1 "$2.0")"
+  for number in 0 1; do check_contains "$1: rank $number says why" "$3" "$(tail -n 1 "$2.$number")"; done
+}
+
+pair honest "A=b" train strict.toml --set run.directory=honest
+check_equal "two honest ranks" "0 0" "${codes[*]}"
+for variable in LD_PRELOAD LD_AUDIT; do
+  library=$flawed/mulligan_flawed_loss.so
+  [[ $variable == LD_PRELOAD ]] || library=$flawed/slow_clock.so
+  pair $variable "$variable=$library" train strict.toml --set run.directory=$variable --set train.steps=2
+  refused "$variable on the second rank" $variable "$variable is '$flawed"
+  check_contains "$variable: the first rank tells it before training" "warning: rank 1 (" "$(cat $variable.0)"
+  check_equal "$variable: there is no result" "" "$(find $variable -name result.json)"
+done
+pair open "LD_PRELOAD=$flawed/mulligan_flawed_loss.so" train strict.toml --set ledger.rules=open --set run.directory=open --set train.steps=2
+check_equal "open rules take it" "0 0" "${codes[*]}"
+pair slow "LD_PRELOAD=$flawed/slow_clock.so" train strict.toml --set run.directory=slow --set train.steps=150
+refused "a slowed clock on the second rank" slow "the clocks disagree"
+
+# What computes a share of a score.
+pair eval "LD_PRELOAD=$flawed/mulligan_flawed_loss.so" eval honest
+refused "an evaluation" eval "LD_PRELOAD is"
+check_equal "is booked nowhere" "" "$(cat honest/evaluations.jsonl 2>none)"
+pair ttt "LD_PRELOAD=$flawed/mulligan_flawed_loss.so" ttt honest --output scored
+refused "test-time training" ttt "LD_PRELOAD is"
+check_equal "has no result" "" "$(find scored -name ttt_result.json 2>none)"
+
+# How scores are checked.
+check_of() { python3 -c 'import json, sys
+checks = json.load(open(sys.argv[1] + "/ttt_result.json"))["causality_check"]
+print(checks["audit"], checks["process"])' "$1"; }
+pair one "A=b" ttt honest --output one --set ledger.rules=open --set ttt.document_fraction=0.1
+check_equal "a rank without documents" "0 0" "${codes[*]}"
+few=(--set ledger.rules=open --set ttt.document_fraction=0.4) # documents, for all of them take long
+pair full "A=b" ttt honest --output full --audit full "${few[@]}"
+check_equal "two ranks that check all" "full own" "$(check_of full)"
+second=(--audit sampled)
+pair sampled "A=b" ttt honest --output sampled --audit full "${few[@]}"
+check_equal "one that checks a sample" "sampled own" "$(check_of sampled)"
+second=(--audit same-process)
+pair same "A=b" ttt honest --output same "${few[@]}"
+check_equal "one that checks in its own process" "sampled same" "$(check_of same)"
+
+finish
