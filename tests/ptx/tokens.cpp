@@ -1,6 +1,7 @@
 #include "tests/ptx/tokens.h"
 
 #include <cctype>
+#include <stdexcept>
 
 namespace mulligan::ptx {
 namespace {
