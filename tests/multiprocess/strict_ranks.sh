@@ -15,8 +15,10 @@ check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validat
   printf '[ledger]\nrules = "strict"\ntrain_seconds = 600\n'
 } >strict.toml
 
-# pair NAME VARIABLES ARGUMENT...: two ranks of a command, the second with these variables and the arguments in second[]; output in
+# pair NAME VARIABLES ARGUMENT...: two ranks of a command, the first with the arguments in first[], the second with these variables
+# and the arguments in second[]; output in
 # NAME.0 and NAME.1, exit codes in codes[].
+first=()
 second=()
 pair() {
   local name=$1 variables port number rank
@@ -24,7 +26,7 @@ pair() {
   shift 2
   port=$(free_port)
   be_rank 0 2 "$port"
-  "${rank[@]}" "$@" >"$name.0" 2>&1 &
+  "${rank[@]}" "$@" "${first[@]}" >"$name.0" 2>&1 &
   processes=($!)
   be_rank 1 2 "$port"
   env "${variables[@]}" "${rank[@]}" "$@" "${second[@]}" >"$name.1" 2>&1 &
@@ -70,9 +72,11 @@ check_equal "a rank without documents" "0 0" "${codes[*]}"
 few=(--set ledger.rules=open --set ttt.document_fraction=0.4) # documents, for all of them take long
 pair full "A=b" ttt honest --output full --audit full "${few[@]}"
 check_equal "two ranks that check all" "full own" "$(check_of full)"
+first=(--audit full)
 second=(--audit sampled)
-pair sampled "A=b" ttt honest --output sampled --audit full "${few[@]}"
+pair sampled "A=b" ttt honest --output sampled "${few[@]}"
 check_equal "one that checks a sample" "sampled own" "$(check_of sampled)"
+first=()
 second=(--audit same-process)
 pair same "A=b" ttt honest --output same "${few[@]}"
 check_equal "one that checks in its own process" "sampled same" "$(check_of same)"
