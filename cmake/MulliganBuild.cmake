@@ -3,8 +3,12 @@
 option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
 option(MULLIGAN_TOOLS "Build tools/: prepare, doctor, report, sweep, record, cost" ON)
 option(MULLIGAN_LAB "Build lab/: attention, calibration, ensembles, probes, task vectors, energy; needs the tools" ON)
+option(MULLIGAN_CUDA_BACKEND "Build the cuda backend (its emulated device, where there are no CUDA headers); tests need it" ON)
 if(MULLIGAN_LAB AND NOT MULLIGAN_TOOLS)
   message(FATAL_ERROR "MULLIGAN_LAB stands on the tools; set MULLIGAN_TOOLS=ON, or MULLIGAN_LAB=OFF too.")
+endif()
+if(MULLIGAN_BUILD_TESTS AND NOT MULLIGAN_CUDA_BACKEND)
+  message(FATAL_ERROR "The tests need the cuda backend; set MULLIGAN_CUDA_BACKEND=ON, or MULLIGAN_BUILD_TESTS=OFF too.")
 endif()
 # Libraries that are not built then, and whose tests are not either. Runs of the tests need prepared data.
 set(MULLIGAN_LEFT_OUT "")
