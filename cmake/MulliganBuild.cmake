@@ -1,5 +1,5 @@
-# Compiler settings and helper functions of the project's CMakeLists.txt files. How plugins are built is the SDK's:
-# plugins/include/MulliganPlugin.cmake.
+# Compiler settings and helper functions of the project's CMakeLists.txt files. How plugins are built
+# is the SDK's: plugins/include/MulliganPlugin.cmake.
 option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
 option(MULLIGAN_TOOLS "Build tools/: prepare, doctor, report, sweep, record, cost" ON)
 option(MULLIGAN_LAB "Build lab/: attention, calibration, ensembles, probes, task vectors, energy; needs the tools" ON)

@@ -27,7 +27,7 @@ using AddCommand = void (*)(CLI::App& app);
 using TrainAnswer = std::function<bool(const RunOptions&)>;
 
 struct ProgramParts {
-  std::map<std::string, AddCommand> commands;  // by their names in command_table()
+  std::map<std::string, AddCommand> commands;  // by their names in command_list.inc
   // Watch every training; `force`: although a check refuses its start.
   std::vector<std::function<std::unique_ptr<TrainingObserver>(bool force)>> observers;
   // Declare options of `train`.

@@ -44,8 +44,8 @@ std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
                                       const std::filesystem::path& known = {});
 
 // sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt, tools, lab and
-// launch of `root`, by path: equal for the tree that a program was built from
-// (launch/write_source_digest.cmake).
+// launch of `root`, by path: equal for the tree that a program
+// was built from (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 
 // The same of files by name, such as an archive of the tree holds.

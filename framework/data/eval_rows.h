@@ -28,8 +28,8 @@ struct PlainEvalOptions {
   // on the world size.
   bool drop_remainder = false;
   // Not 0: the targets are cut into so many equal shares, with rows of their own, which the ranks deal out
-  // among them. The rows then do not depend on the world size either. (docs/evaluation.md; fixture
-  // `eval_tail`)
+  // among them. The rows then do not depend on the world size either.
+  // (docs/evaluation.md; fixture `eval_tail`)
   std::int64_t shares = 0;
 };
 

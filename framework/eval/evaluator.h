@@ -76,8 +76,8 @@ class Evaluator {
   // scored), in nats.
   using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
 
-  // With keep_logits, while a RowListener is called: the logits after the softcap of its row, [length,
-  // vocabulary].
+  // With keep_logits, while a RowListener is called: the logits after the softcap of its
+  // row, [length, vocabulary].
   std::span<const float> row_logits() const { return row_logits_; }
 
   // Called after each pass with the position behind it and the number of rows or windows in the share.

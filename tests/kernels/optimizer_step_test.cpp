@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -293,6 +294,37 @@ Operator muon_scaled_momentum() {
   return op;
 }
 const RegisterOperator registered_muon_scaled_momentum(muon_scaled_momentum());
+
+const std::string adamw = "gradient:Fd/f master:Fd/f exp_avg:Fd/f exp_avg_sq:Fd/f ",
+                  update = "lr_multiplier=1 weight_decay=0.1 average_decay=0.9";
+const RegisterRows registered_rows{
+    {"adamw_step", adamw + "scalars:6/f", "lr_multiplier=1 weight_decay=0.1 beta2=0.9 eps=1e-8"},
+    {"adamw_update", adamw + "scalars:6/f gradient_scale:1/f average:Fd/f copy:Fd",
+     update + " beta2=0.9 eps=1e-8"},
+    {"adamw_stochastic_update",
+     "gradient:Fd/f master:Fd/f exp_avg:Fd/b exp_avg_sq:Fd/b scalars:8/f gradient_scale:1/f average:Fd/f "
+     "copy:Fd",
+     update + " beta2=0.9 eps=1e-8 stream=3"},
+    {"muon_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd", "nesterov=1", 5, false},
+    {"muon_scaled_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd gradient_scale:1/f",
+     "nesterov=1 row_normalize=1", 5, false},
+    {"muon_apply", "direction:Fd master:Fd/f scalars:3/f", "lr_multiplier=1 weight_decay=0.1 scale=0.2", 5,
+     false},
+    {"muon_update", "direction:Fd master:Fd/f scalars:3/f average:Fd/f copy:Fd", update + " scale=0.2", 5,
+     false},
+    {"sgd_step", "gradient:Fd/f master:Fd/f momentum_buffer:Fd/f scalars:3/f",
+     "lr_multiplier=1 weight_decay=0.1 nesterov=1"},
+    {"sgd_update",
+     "gradient:Fd/f master:Fd/f momentum_buffer:Fd/f scalars:3/f gradient_scale:1/f average:Fd/f copy:Fd",
+     update + " nesterov=1"},
+    {"schedule_free_share", "scalars:2/f weight_sum:1/f share:1/f"},
+    {"schedule_free_step", "gradient:Fd/f master:Fd/f offset:Fd/f exp_avg_sq:Fd/f share:1/f scalars:2/f",
+     "lr_multiplier=1 weight_decay=0.1 beta1=0.9 beta2=0.9 eps=1e-8"},
+    {"schedule_free_update",
+     "gradient:Fd/f master:Fd/f offset:Fd/f exp_avg_sq:Fd/f share:1/f scalars:2/f gradient_scale:1/f "
+     "average:Fd/f copy:Fd",
+     update + " beta1=0.9 beta2=0.9 eps=1e-8"},
+    {"schedule_free_average", "master:Fd/f offset:Fd/f evaluation:Fd/f", "ratio=0.3"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -1,5 +1,6 @@
 // row_bias against its formula (docs/kernels.md).
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -20,6 +21,9 @@ Operator row_bias() {
 }
 
 const RegisterOperator registered(row_bias());
+
+const RegisterRows registered_rows{{"row_bias_fwd", "x:Td bias:d/f y:Td"},
+                                   {"row_bias_bwd", "dy:Td dbias:d/f"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test
