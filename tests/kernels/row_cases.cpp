@@ -96,6 +96,8 @@ const std::vector<RowCase>& row_cases() {
       {"silu_gate_bwd", "g:TF u:TF dy:TF dg:TF du:TF"},
       {"softcap_fwd", "z:TV y:TV", "cap=3"},
       {"softcap_bwd", "z:TV dy:TV dz:TV", "cap=3"},
+      {"rational_softcap_fwd", "z:TV y:TV/f", "cap=3"},
+      {"rational_softcap_bwd", "z:TV dy:TV/f dz:TV", "cap=3"},
       {"asymmetric_softcap_fwd", "z:TV positive:1/f negative:1/f y:TV"},
       {"asymmetric_softcap_bwd", "z:TV positive:1/f negative:1/f dy:TV dz:TV dpositive:1/f dnegative:1/f"},
       {"axpby", "a:Td b:Td y:Td", "alpha=0.7 beta=0.3"},

@@ -1,0 +1,30 @@
+// rational_softcap against its formula (docs/kernels.md).
+#include <cmath>
+
+#include "tests/kernels/element_shapes.h"
+#include "tests/kernels/operator_tests.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+Operator rational_softcap() {
+  Operator op{.forward = "rational_softcap_fwd", .backward = "rational_softcap_bwd", .cases = {}};
+  for (const Shape& shape : kShapes) {
+    op.cases.push_back(
+        {{{"z", shape, std::nullopt, normal(0, 30)}}, {{"y", shape, MLG_F32}}, {{"cap", 15.0}}});
+  }
+  op.cases.push_back(
+      {{{"z", {200}, std::nullopt, normal(0, 1e-3)}}, {{"y", {200}, MLG_F32}}, {{"cap", 2.0}}});
+  return op.computes([](auto& call) {
+    using std::sqrt;
+    auto& z = call.in("z");
+    using Scalar = std::decay_t<decltype(z[0])>;
+    const Scalar cap(call.attribute("cap"));
+    for (std::int64_t i = 0; i < z.size(); ++i) call.out("y")[i] = cap * z[i] / sqrt(z[i] * z[i] + cap * cap);
+  });
+}
+
+const RegisterOperator registered(rational_softcap());
+
+}  // namespace
+}  // namespace mulligan::kernel_test
