@@ -11,11 +11,23 @@
 #include "framework/model/elements/masking/config.h"
 
 namespace mulligan::doctor {
-namespace {}  // namespace
+namespace {
 
-Finding judge_initial_loss(double loss_nats, const ModelConfig& model) {
+// Of the initial elements of the matrix that makes logits.
+double head_deviation(const ModelConfig& model, const std::vector<ParameterSpec>& parameters) {
+  const auto head = std::ranges::find(parameters, head_parameter(model), &ParameterSpec::name);
+  if (head == parameters.end() || head->initial.empty()) return 0;
+  const InitialPart& part = head->initial.front();
+  if (part.kind == Initial::uniform) return part.value / std::numbers::sqrt3;
+  return part.kind == Initial::normal ? part.value : 0;
+}
+
+}  // namespace
+
+Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
+                           const std::vector<ParameterSpec>& parameters) {
   const double nats = std::log(static_cast<double>(model.vocabulary));
-  const double spread = model.embedding_init_std * std::sqrt(static_cast<double>(model.width));
+  const double spread = head_deviation(model, parameters) * std::sqrt(static_cast<double>(model.width));
   // A softcap keeps logits from being further apart.
   const double logits = model.softcap > 0 ? std::min(spread, model.softcap) : spread;
   const double expected = nats + logits * logits / 2, slack = std::max(0.05 * nats, 0.3);

@@ -8,6 +8,7 @@
 #include "framework/check/loss_values.h"
 #include "framework/config/model_config.h"
 #include "framework/core/tensor_type.h"
+#include "framework/model/parameters.h"
 #include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
 #include "tools/doctor/finding.h"
@@ -16,8 +17,10 @@ namespace mulligan::doctor {
 
 // What a loss or a model's logits may be before anything is learned, or after: D09 to D11.
 
-// D09, two-sided: of initial weights. Normal logits of deviation s have a loss of ln V + s^2/2.
-Finding judge_initial_loss(double loss_nats, const ModelConfig& model);
+// D09, two-sided: of initial weights, which were drawn as `parameters` say. Normal logits of deviation s have a
+// loss of ln V + s^2/2.
+Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
+                           const std::vector<ParameterSpec>& parameters);
 
 // D10: of weights that have been trained before; `floor_nats` is what no model can be below (loss_floor).
 Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats);
