@@ -16,7 +16,8 @@ const std::string lanes = "lane0:Td lane1:Td a:Td m:Td attn_scale:d/f mlp_scale:
                   stable =
                       "softmax_scale=0.25 beta=2 tolerance=1e-3 min_repeats=2 cap=20 round_normalizer=1 "
                       "round_sums=1",
-                  update = "lr_multiplier=1 weight_decay=0.1 average_decay=0.9";
+                  update = "lr_multiplier=1 weight_decay=0.1 average_decay=0.9",
+                  radius = "lr_multiplier=0.1 scale=1.5 outward=0.5 cautious_decay=0.2 eps=1e-8";
 
 }  // namespace
 
@@ -129,6 +130,32 @@ const std::vector<RowCase>& row_cases() {
       {"muon_scaled_momentum",
        "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd gradient_scale:1/f",
        "nesterov=1 row_normalize=1", 5, false},
+      {"muon_gram_norm", "gram:mdd/f norm:m/f"},
+      {"muon_divide_by_norm", "x:mFd norm:m/f y:mFd", "floor=1e-7", 5, false},
+      {"muon_h_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd", "nesterov=1 mean=1",
+       5, false},
+      {"muon_h_step", "direction:Fd master:Fd/f scalars:3/f", radius + " floor=3 pin=2", 5, false},
+      {"normuon_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd", "nesterov=1 mean=1",
+       5, false},
+      {"normuon_factors", "direction:Fd second_moment:F1/f factors:F1/f", "beta2=0.9 scale=1.5", 5, false},
+      {"normuon_apply", "direction:Fd factors:F1/f master:Fd/f scalars:3/f",
+       "lr_multiplier=1 weight_decay=0.1 scale=0.2", 5, false},
+      {"soap_muon_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd",
+       "nesterov=1 mean=1", 5, false},
+      {"soap_muon_gram_norm", "gram:dd/f norm:1/f"},
+      {"soap_muon_divide_by_norm", "x:Fd norm:1/f y:Fd", "floor=1e-7", 5, false},
+      {"soap_muon_step", "direction:Fd master:Fd/f scalars:6/f", radius + " floor=2 floor_ratio=0.4 pin=1", 5,
+       false},
+      {"soap_muon_whiten", "p:Fd/f v:Fd/f white:Fd/f", "beta2=0.9"},
+      {"soap_muon_keep_norm", "raw:Fd/f raw_norm:1/f x:Fd/f x_norm:1/f scalars:6/f result:Fd/f"},
+      {"soap_muon_trust", "raw:Fd/f white:Fd/f gradient:Fd/f scalars:6/f blended:Fd/f gate:2/f",
+       "agreement=0.2"},
+      {"soap_muon_sort", "basis:dd/f product:dd/f sorted:dd/f order:d/i"},
+      {"soap_muon_permute", "x:dd/f row_order:d/i column_order:d/i permuted:dd/f"},
+      {"soap_muon_eigenvectors", "gram:dd/f scalars:6/f rows:dd/f"},
+      {"soap_muon_first_rows", "image:md/f scalars:6/f rows:dd/f"},
+      {"soap_muon_reflect", "rows:md/f reflectors:md/f triangle:mm/f", "first=3"},
+      {"soap_muon_identity", "x:dd/f"},
       {"muon_apply", "direction:Fd master:Fd/f scalars:3/f", "lr_multiplier=1 weight_decay=0.1 scale=0.2", 5,
        false},
       {"muon_update", "direction:Fd master:Fd/f scalars:3/f average:Fd/f copy:Fd", update + " scale=0.2", 5,
