@@ -147,7 +147,8 @@ TEST_P(CudaCompile, NoKernelSpills) {
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", plain));
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/2014.toml", record));
     std::vector<std::string> half = record;
-    half.insert(half.end(), {"train.compute_dtype=fp16", "run.require_libraries=false"});  // cuDNN has bf16 alone
+    half.insert(half.end(),
+                {"train.compute_dtype=fp16", "run.require_libraries=false"});  // cuDNN has bf16 alone
     compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", half));
     std::vector<std::string> invariant = record;
     invariant.push_back("run.determinism=batch");
