@@ -27,7 +27,8 @@ void add_quantize_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_ttt_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
-// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf".
+// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf";
+// "weights": a weights file of this program, as `checkpoint import` makes it.
 void export_model(const std::string& path, const std::string& form, const std::string& output,
                   std::optional<StoredType> dtype, const RunOptions& run);
 // Of `plugins`.
