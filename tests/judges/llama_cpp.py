@@ -1,79 +1,51 @@
-"""llama.cpp (by its library in the package llama-cpp-py-sync) reads what `mulligan export --to gguf` writes: ids of texts, mean loss."""
+"""llama.cpp (in the package xllamacpp) reads what `mulligan export --to gguf` writes: its probability of each next token."""
 import math
 
 from judges.support import Row, shard_tokens
-from judges.transformers import QWEN2
+from judges.transformers import QWEN2, load
 
 JUDGE = "llama.cpp"
-NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "transformers", "llama-cpp-py-sync"]
+NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "transformers", "xllamacpp"]
 FAULTS = ["off-by-one-token"]
 
-ROWS, LENGTH = 6, 256
-TEXTS = ["The first words of a text.", "two  spaces, a comma", "12.50 and\ta tab", "é, ﬁ and 日本", "x" * 40]
+FIRST, TOKENS = 8, 120  # tokens that are predicted, of one text, behind so many
 
 
-def logits_of(path, rows):
-    """[rows, LENGTH, V] of token rows, each by itself."""
-    import numpy
-    from llama_cpp_py_sync._cffi_bindings import get_ffi, get_lib
-    ffi, lib = get_ffi(), get_lib()
-    lib.llama_backend_init()
-    settings = lib.llama_model_default_params()
-    settings.n_gpu_layers = 0
-    model = lib.llama_model_load_from_file(str(path).encode(), settings)
-    if model == ffi.NULL:
-        raise RuntimeError("llama.cpp does not load the file")
-    vocab = lib.llama_model_get_vocab(model)
-    size = lib.llama_vocab_n_tokens(vocab)
-    found = []
-    for row in rows:
-        settings = lib.llama_context_default_params()
-        settings.n_ctx = settings.n_batch = settings.n_ubatch = LENGTH
-        settings.n_threads = settings.n_threads_batch = 2
-        settings.flash_attn_type = 0
-        context = lib.llama_init_from_model(model, settings)
-        batch = lib.llama_batch_init(LENGTH, 0, 1)
-        batch.n_tokens = LENGTH
-        for i, token in enumerate(row):
-            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = int(token), i, 1, 1
-            batch.seq_id[i][0] = 0
-        if lib.llama_decode(context, batch) != 0:
-            raise RuntimeError("llama_decode fails")
-        raw = ffi.buffer(lib.llama_get_logits(context), 4 * LENGTH * size)
-        found.append(numpy.frombuffer(bytes(raw), "<f4").reshape(LENGTH, size))
-        lib.llama_batch_free(batch)
-        lib.llama_free(context)
-
-    def tokens(text):
-        raw, room = text.encode(), ffi.new("int32_t[4096]")
-        return list(room[0:lib.llama_tokenize(vocab, raw, len(raw), room, 4096, False, False)])
-    return numpy.stack(found), [tokens(text) for text in TEXTS]
+def likelihoods(path, tokens, targets):
+    """Nats of target i behind tokens[:FIRST + i]."""
+    import xllamacpp
+    settings = xllamacpp.CommonParams()
+    settings.model.path = str(path)
+    settings.n_ctx, settings.n_predict, settings.warmup, settings.n_parallel = 512, 1, False, 1
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 2
+    settings.verbosity = 0
+    server, nats = xllamacpp.Server(settings), []
+    for i, target in enumerate(targets):
+        answer = server.handle_completions({"prompt": [int(t) for t in tokens[:FIRST + i]], "n_predict": 1, "n_probs": 512, "temperature": 0.0,
+                                            "cache_prompt": False, "return_tokens": True})
+        best = answer["completion_probabilities"][0]
+        found = {row["id"]: row["logprob"] for row in best["top_logprobs"]}
+        nats.append(-found.get(int(target), -math.inf))
+    return nats
 
 
 def judge(context):
     import numpy
-    import sentencepiece
     import torch
-    from judges.transformers import load
     file, run = context.scratch / "llama.toml", context.scratch / "runs/llama"
     file.write_text(QWEN2.format(tied="true", data=context.data))
     context.mulligan("train", file, "--set", f"run.directory={run}", "--quiet")
-    tokens = numpy.concatenate([shard_tokens(path) for path in sorted(context.data.glob("fineweb_val_*.bin"))])
-    rows = [tokens[k * LENGTH:(k + 1) * LENGTH + 1].astype("int64") for k in range(ROWS)]
+    tokens = shard_tokens(sorted(context.data.glob("fineweb_val_*.bin"))[0])[:FIRST + TOKENS + 1].astype("int64")
     context.mulligan("export", run, "--to", "gguf", "f32.gguf", "--dtype", "f32")
-    z, ids = logits_of(context.scratch / "f32.gguf", [row[:-1] for row in rows])
-    shift = 0 if context.planted else 1
-    targets = torch.tensor(numpy.stack([row[shift:LENGTH + shift] for row in rows]))
-    theirs = float(torch.nn.functional.cross_entropy(torch.tensor(z).double().reshape(-1, z.shape[-1]), targets.reshape(-1)))
-    # Rows that cross documents have no score of this program's; the folder for transformers has been judged to be its model.
+    shift = 1 if context.planted else 0
+    targets = tokens[FIRST - shift:FIRST + TOKENS - shift]
+    theirs = likelihoods(context.scratch / "f32.gguf", tokens, targets)
+    # The folder for transformers has been judged to be this program's model.
     context.mulligan("export", run, "--to", "hf", "hf")
     model, _, _ = load(context.scratch / "hf")
     with torch.no_grad():
-        ours = model(torch.tensor(numpy.stack([row[:-1] for row in rows]))).logits.double()
-    mean = float(torch.nn.functional.cross_entropy(ours.reshape(-1, ours.shape[-1]), torch.tensor(numpy.stack([row[1:] for row in rows])).reshape(-1)))
-    off = abs(mean - theirs)
-    yield Row(f"mean loss of {ROWS * LENGTH} tokens in f32, {mean:.6f} nats of the exported folder", f"{off:.1e} nats", "1e-04",
+        z = model(torch.tensor(tokens[None, :-1])).logits[0, FIRST - 1:].double()
+    ours = torch.nn.functional.cross_entropy(z, torch.tensor(tokens[FIRST:]), reduction="none").numpy()
+    off, worst = abs(float(ours.mean()) - float(numpy.mean(theirs))), float(numpy.abs(ours - numpy.array(theirs)).max())
+    yield Row(f"mean loss of {TOKENS} tokens in f32, {ours.mean():.6f} nats of the exported folder", f"{off:.1e} nats, one token {worst:.1e}", "1e-04",
               math.isfinite(off) and off <= 1e-4)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(context.data / "tokenizer.model"))
-    unequal = [text for text, found in zip(TEXTS, ids) if pieces.encode(text) != found]
-    yield Row(f"ids of {len(TEXTS)} texts", f"{len(unequal)} texts{': ' + repr(unequal[0]) if unequal else ''}", "0", not unequal)

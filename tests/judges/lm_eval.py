@@ -9,10 +9,10 @@ from judges.support import BUILD, ROOT, Row
 from judges.transformers import exported
 
 JUDGE = "lm-eval"
-NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "transformers", "lm-eval"]
+NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "transformers", "accelerate", "lm-eval"]
 FAULTS = ["rotary-base-of-folder"]
 
-TEXTS, QUESTIONS = 40, 60
+TEXTS, QUESTIONS = 20, 16
 
 
 def tasks_of(context):
