@@ -80,7 +80,7 @@ optimizer = "matrices"
 match = "*"
 optimizer = "vectors"
 [train]
-steps = 20
+steps = 8
 tokens_per_step = 1024
 micro_batches = 2
 sequence_length = 256
