@@ -22,7 +22,8 @@ void require_command(const CLI::App& parent);
 #include "launch/command_list.inc"
 #undef MULLIGAN_COMMAND
 
-// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf".
+// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf";
+// "weights": a weights file of this program, as `checkpoint import` makes it.
 void export_model(const std::string& path, const std::string& form, const std::string& output,
                   std::optional<StoredType> dtype, const RunOptions& run);
 // Of `plugins`.
