@@ -63,9 +63,10 @@ TEST(ConfigArena, JoinedDocumentsFillWholeRows) {
   EXPECT_EQ(rotary_positions(config_of({"train.sequence_length=64"})), 256);
   EXPECT_NE(refusal({"data.documents=joined", "train.sequence_length=100"}).find("no whole rows"),
             std::string::npos);
-  EXPECT_NE(refusal({"data.documents=joined", "train.sequence_length=64"}, "[ttt]\n")
-                .find("adapts to each document"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal({"data.documents=joined", "train.sequence_length=64"}, "[ttt]\n[ttt.optimizer]\nlr = 0.01\n")
+          .find("adapts to each document"),
+      std::string::npos);
 }
 
 TEST(ConfigArena, SumsAndSharesOfTheTextAreNotForEveryRun) {
