@@ -280,7 +280,10 @@ TEST_P(ArenaOptim, TrustAndBlend) {
         const Value gram = graph.scratch(TensorType(MLG_F32, {n, n}));
         const bool tall = shape[0] > shape[1];
         graph.call("matmul", {x, x, gram},
-                   {{"transpose_a", tall ? 1.0 : 0.0}, {"transpose_b", tall ? 0.0 : 1.0}, {"alpha", 1.0}, {"beta", 0.0}});
+                   {{"transpose_a", tall ? 1.0 : 0.0},
+                    {"transpose_b", tall ? 0.0 : 1.0},
+                    {"alpha", 1.0},
+                    {"beta", 0.0}});
         const Value result = run.input(name, {1});
         graph.call("soap_muon_gram_norm", {gram, result});
         return result;
