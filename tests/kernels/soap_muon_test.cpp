@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
+#include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
@@ -295,11 +297,10 @@ TEST(SoapEigenvectors, AreOrthonormalAndSorted) {
 // Later updates leave everything as it is; a gram of zeros has no vectors.
 TEST(SoapEigenvectors, OnlyInTheFirstUpdate) {
   BackendFixture& backend = backend_with_threads(1);
-  for (const double value : backend.run(eigenvectors(6, random_gram(6, 6), 0)).written.at("rows").values)
-    EXPECT_EQ(value, 7.0);
-  for (const double value :
-       backend.run(eigenvectors(6, std::vector<double>(36), 1)).written.at("rows").values)
-    EXPECT_EQ(value, 0.0);
+  const KernelResult later = backend.run(eigenvectors(6, random_gram(6, 6), 0));
+  for (const double value : later.written.at("rows").values) EXPECT_EQ(value, 7.0);
+  const KernelResult nothing = backend.run(eigenvectors(6, std::vector<double>(36), 1));
+  for (const double value : nothing.written.at("rows").values) EXPECT_EQ(value, 0.0);
 }
 
 const RegisterRows registered_rows{
