@@ -25,7 +25,7 @@ check_equal "scored as the artifact is" "$("$mulligan" eval run/artifact.mulliga
 head -c 3000 codes.ptz >cut.ptz
 check_refused "a file that is cut off" 3 "as an artifact of the record's script, is truncated" eval cut.ptz --config run/config.toml
 check_refused "codes without a model" 2 "name the configuration with --config" eval codes.ptz
-check_refused "the codes of another model" 3 "where the model of its configuration has" eval codes.ptz --config run/config.toml --set model.width=32
+check_refused "the codes of another model" 3 "where the model of its configuration has" eval codes.ptz --config run/config.toml --set model.vocabulary=640
 check_refused "codes of weights" 3 "make one with mulligan quantize" export run/weights.safetensors --to ptz x.ptz
 check_refused "a folder that exists" 2 "'folder' exists already" export run --to hf folder
 check "of an artifact, as bf16" "$mulligan" export run/artifact.mulligan --to hf quantised --dtype bf16

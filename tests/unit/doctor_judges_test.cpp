@@ -156,6 +156,18 @@ TEST(LossLevel, LogitsThatSayNothing) {
   EXPECT_TRUE(says(judge_logits(logits, model), "token 23 at position 2"));
 }
 
+TEST(LossLevel, AHeadOfZerosMakesLogitsOfZero) {
+  ModelConfig model = model_of(64);
+  EXPECT_FALSE(begins_with_zero_logits(model)) << "the embedding is the head";
+  model.family = ModelFamily::modded;
+  resolve_model_defaults(model);
+  EXPECT_TRUE(begins_with_zero_logits(model));
+  std::vector<double> logits(2 * 64, 0.0);
+  EXPECT_EQ(judge_zero_logits(logits).verdict, CheckOutcome::pass);
+  logits[70] = 1e-9;
+  EXPECT_TRUE(says(judge_zero_logits(logits), "1 of 128 are not 0"));
+}
+
 // Ramp tokens 0..T through the loader: every target is its input and one.
 TEST(RowChecks, ARampThroughTheLoader) {
   const testing::ScratchFolder folder;

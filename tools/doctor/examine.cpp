@@ -125,7 +125,9 @@ class Examiner {
       found_.push_back(
           judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(config_.model, entropy)));
     }
-    found_.push_back(judge_logits(evaluation.logits(), config_.model));
+    found_.push_back(wanted_.weights.empty() && begins_with_zero_logits(config_.model)
+                         ? judge_zero_logits(evaluation.logits())
+                         : judge_logits(evaluation.logits(), config_.model));
     MicroStepProbe training(backend, *plugins_.loss, config_, tokens, types());
     training.set(weights_);
     training.set(row);

@@ -74,6 +74,28 @@ double loss_floor(const ModelConfig& model, double bigram_nats) {
   return predicts_masked(model) ? 0 : 0.3 * bigram_nats;
 }
 
+bool begins_with_zero_logits(const ModelConfig& model) {
+  const std::vector<ParameterSpec> parameters = model_parameters(model);
+  const auto head = std::ranges::find(parameters, head_parameter(model), &ParameterSpec::name);
+  return head != parameters.end() && std::ranges::all_of(head->initial, [](const InitialPart& part) {
+           return part.kind == Initial::zeros;
+         });
+}
+
+Finding judge_zero_logits(const std::vector<double>& logits) {
+  const auto others = std::ranges::count_if(logits, [](double value) { return value != 0; });
+  Finding f;
+  f.id = "D11";
+  f.title = "logits of an output head of zeros";
+  f.measured = fmt::format("{} of {} are not 0", others, logits.size());
+  f.threshold = "fails: one that is not 0";
+  if (others == 0) return f;
+  f.verdict = CheckOutcome::fail;
+  f.message = f.measured;
+  f.hint = "look at the forward pass (--stage forward)";
+  return f;
+}
+
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model) {
   Finding f;
   f.id = "D11";

@@ -32,6 +32,9 @@ double loss_floor(const ModelConfig& model, double bigram_nats);
 // D11, of logits [prompts * positions, vocabulary]: finite, spread, with a peak, not always the same
 // token, not at the softcap.
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model);
+// Whether the matrix that makes logits begins with zeros, and D11 of such initial weights: all logits are 0.
+bool begins_with_zero_logits(const ModelConfig& model);
+Finding judge_zero_logits(const std::vector<double>& logits);
 
 // D01: the loss of equal logits is ln V nats. A training loss may lie above (with a regulariser), which
 // is a warning: then it cannot be compared with a validation loss. Below, or at log2 V, it fails.
