@@ -129,8 +129,8 @@ void read_mix(const ConfigNode& tree, LoadedConfig& loaded) {
 
 void read_initial_values(const ConfigNode& tree, LoadedConfig& loaded) {
   const ConfigNode* list = tree.find_path("init.values");
-  if (list == nullptr || list->rows.empty()) return;
-  if (list->kind != ConfigNode::Kind::table_list) {
+  if (list == nullptr) return;
+  if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
     throw config_error("{}: 'init.values' must be written as rows [[init.values]].", list->origin.text());
   }
   for (const ConfigNode& node : list->rows) {

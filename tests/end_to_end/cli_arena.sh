@@ -64,6 +64,8 @@ weight_decay = 0.0
 match = "*"
 optimizer = "all"
 END
+check "a dry run" "$mulligan" train arena.toml --dry-run
+check "a prediction for a card" "$mulligan" profile arena.toml --predict
 train() { # train NAME OPTIONS
   "$mulligan" train arena.toml --quiet --set run.directory="runs/$1" "${@:2}" >"$1.log" 2>&1 || flunk "train $1" "$(tail -5 "$1.log")"
 }
@@ -115,7 +117,10 @@ check_equal "a schedule over a longer horizon" 0.004 "$(rate long)"
 check_true "and one over the run's steps" "$(rate one) < 0.004"
 
 # Drawn otherwise; what ends too soon.
-train drawn "${few[@]}" --set init.values='[{match = "proj.weight", law = "normal_by_inputs", scale = 0.5}]'
+check_refused "rows are not written on the command line" 2 "'init.values' must be written as rows [[init.values]]" \
+  train arena.toml --set init.values='[{match = "proj.weight", law = "normal_by_inputs", scale = 0.5}]'
+printf '[[init.values]]\nmatch = "proj.weight"\nlaw = "normal_by_inputs"\nscale = 0.5\n' | cat arena.toml - >drawn.toml
+check "train drawn" "$mulligan" train drawn.toml --quiet --set run.directory=runs/drawn "${few[@]}"
 check_true "a head that is drawn" "$(json runs/drawn/result.json val_loss_nats) != $(json runs/one/result.json val_loss_nats)"
 check_refused "a text that ends before the steps do" 3 "but train.steps is 100000" train arena.toml --set train.steps=100000 \
   --set run.directory=runs/unread
