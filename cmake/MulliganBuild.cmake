@@ -13,7 +13,7 @@ endif()
 # Libraries that are not built then, and whose tests are not either. Runs of the tests need prepared data.
 set(MULLIGAN_LEFT_OUT "")
 if(NOT MULLIGAN_TOOLS)
-  list(APPEND MULLIGAN_LEFT_OUT prepare stats report_page doctor sweep cost record tiny_run)
+  list(APPEND MULLIGAN_LEFT_OUT prepare stats report_page doctor sweep cost record record_script tiny_run)
 endif()
 if(NOT MULLIGAN_LAB)
   list(APPEND MULLIGAN_LEFT_OUT energy attention task_vectors calibration probe ensemble)
