@@ -85,8 +85,7 @@ class Service {
                                setup_.transform ? setup_.transform->biases() : 0},
                               shapes, programs);
     arena_.bind(programs, model_.store);
-    // Of several ranks some may have no documents.
-    if (!shapes.empty()) upload_window_rope(model_, config_.ttt->config.context_tokens);
+    upload_window_rope(model_, config_.ttt->config.context_tokens);
     if (config_.backend.plugin != "cpu") return;
     confined_ = both(confined_, confine_to_computing(link_.descriptor()));  // nothing is loaded any more
     tell_confinement(link_, confined_);

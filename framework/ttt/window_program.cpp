@@ -113,7 +113,8 @@ void WindowProgram::download_losses(std::span<float> losses) const {
 }
 
 void upload_window_rope(const BaseModel& model, std::int64_t positions) {
-  if (model.config.rope.dims == 0) return;
+  // A rank without documents has no program that reads them.
+  if (model.config.rope.dims == 0 || !model.store.contains(rope_cos)) return;
   const RopeTables tables = rope_tables(model.config, positions);
   model.store.upload(rope_cos, tables.cos);
   model.store.upload(rope_sin, tables.sin);
