@@ -1,15 +1,19 @@
-# Compiler settings and helper functions of the project's CMakeLists.txt files. How plugins are built is the SDK's:
-# plugins/include/MulliganPlugin.cmake.
+# Compiler settings and helper functions of the project's CMakeLists.txt files. How plugins are built
+# is the SDK's: plugins/include/MulliganPlugin.cmake.
 option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
 option(MULLIGAN_TOOLS "Build tools/: prepare, doctor, report, sweep, record, cost" ON)
 option(MULLIGAN_LAB "Build lab/: attention, calibration, ensembles, probes, task vectors, energy; needs the tools" ON)
+option(MULLIGAN_CUDA_BACKEND "Build the cuda backend (its emulated device, where there are no CUDA headers); tests need it" ON)
 if(MULLIGAN_LAB AND NOT MULLIGAN_TOOLS)
   message(FATAL_ERROR "MULLIGAN_LAB stands on the tools; set MULLIGAN_TOOLS=ON, or MULLIGAN_LAB=OFF too.")
+endif()
+if(MULLIGAN_BUILD_TESTS AND NOT MULLIGAN_CUDA_BACKEND)
+  message(FATAL_ERROR "The tests need the cuda backend; set MULLIGAN_CUDA_BACKEND=ON, or MULLIGAN_BUILD_TESTS=OFF too.")
 endif()
 # Libraries that are not built then, and whose tests are not either. Runs of the tests need prepared data.
 set(MULLIGAN_LEFT_OUT "")
 if(NOT MULLIGAN_TOOLS)
-  list(APPEND MULLIGAN_LEFT_OUT prepare stats report_page doctor sweep cost record tiny_run)
+  list(APPEND MULLIGAN_LEFT_OUT prepare stats report_page doctor sweep cost record record_script tiny_run)
 endif()
 if(NOT MULLIGAN_LAB)
   list(APPEND MULLIGAN_LEFT_OUT energy attention task_vectors calibration probe ensemble)

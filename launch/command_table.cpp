@@ -9,25 +9,9 @@ namespace mulligan {
 namespace {
 
 constexpr CommandEntry table[] = {
-    {"prepare", CommandGroup::run, ProgramPart::tools},
-    {"train", CommandGroup::run, ProgramPart::core},
-    {"launch", CommandGroup::run, ProgramPart::core},
-    {"eval", CommandGroup::run, ProgramPart::core},
-    {"quantize", CommandGroup::run, ProgramPart::core},
-    {"ttt", CommandGroup::run, ProgramPart::core},
-    {"generate", CommandGroup::run, ProgramPart::core},
-    {"sweep", CommandGroup::run, ProgramPart::tools},
-    {"record", CommandGroup::run, ProgramPart::tools},
-    {"config", CommandGroup::look, ProgramPart::tools},
-    {"plugins", CommandGroup::look, ProgramPart::core},
-    {"doctor", CommandGroup::look, ProgramPart::tools},
-    {"profile", CommandGroup::look, ProgramPart::tools},
-    {"report", CommandGroup::look, ProgramPart::tools},
-    {"stats", CommandGroup::look, ProgramPart::tools},
-    {"checkpoint", CommandGroup::look, ProgramPart::core},
-    {"completion", CommandGroup::look, ProgramPart::core},
-    {"probe", CommandGroup::lab, ProgramPart::lab},
-    {"vectors", CommandGroup::lab, ProgramPart::lab},
+#define MULLIGAN_COMMAND(name, group, part) {#name, CommandGroup::group, ProgramPart::part},
+#include "launch/command_list.inc"
+#undef MULLIGAN_COMMAND
 };
 
 // What people try first, and what does it.

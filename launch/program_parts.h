@@ -27,16 +27,20 @@ using AddCommand = void (*)(CLI::App& app);
 using TrainAnswer = std::function<bool(const RunOptions&)>;
 
 struct ProgramParts {
-  std::map<std::string, AddCommand> commands;  // by their names in command_table()
+  std::map<std::string, AddCommand> commands;  // by their names in command_list.inc
   // Watch every training; `force`: although a check refuses its start.
   std::vector<std::function<std::unique_ptr<TrainingObserver>(bool force)>> observers;
   // Declare options of `train`.
   std::vector<std::function<TrainAnswer(CLI::App& train)>> train_answers;
   // Writes the report of a run directory. Throws Error. Empty: there is none.
   std::function<void(const std::filesystem::path& run)> write_report;
-  // Weights by names that are not paths, FILE@TASK; null for any other name. Empty: there are none.
-  std::function<std::unique_ptr<WeightSource>(const std::string& name, const RunOptions& options)>
+  // Weights by names that are not paths (FILE@TASK) and in forms of others (FILE.ptz); null for any other name.
+  // Asked in order.
+  std::vector<
+      std::function<std::unique_ptr<WeightSource>(const std::string& name, const RunOptions& options)>>
       other_weights;
+  // Write what `path` names in one more form of `export --to`, by the form's name.
+  std::map<std::string, std::function<void(const std::string& path, const std::string& output)>> exports;
 
   std::vector<MakeObserver> training_observers(bool force) const;
 };

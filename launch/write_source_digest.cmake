@@ -3,9 +3,10 @@
 set(lines "")
 set(all "")
 foreach(folder framework plugins optimizers ttt launch tools lab)
-  file(GLOB_RECURSE files RELATIVE "${SOURCE}" "${SOURCE}/${folder}/*.h" "${SOURCE}/${folder}/*.hpp"
-    "${SOURCE}/${folder}/*.cpp" "${SOURCE}/${folder}/*.cu")
-  list(APPEND all ${files})
+  foreach(kind h hpp inc c cpp cu cuh)
+    file(GLOB_RECURSE files RELATIVE "${SOURCE}" "${SOURCE}/${folder}/*.${kind}")
+    list(APPEND all ${files})
+  endforeach()
 endforeach()
 list(SORT all)
 foreach(file ${all})

@@ -173,7 +173,7 @@ std::optional<TextOverlap> calibration_overlap(const RunConfig& config, const Tr
   }
   std::optional<ValidationSet> validation;
   try {
-    validation.emplace(load_validation(config.data, config.model.vocabulary));
+    validation.emplace(load_validation(config.data, config.model.vocabulary, config.eval.tokens));
   } catch (const Error& error) {
     if (strict || weights.validation.sha256.empty()) throw;
     return unknown(error.what());

@@ -13,8 +13,8 @@
 
 namespace mulligan {
 
-// Rows are plain causal: attention reaches from a row's start, across documents
-// (docs/record_run.md#calibration-rows).
+// Rows are plain causal: attention reaches from a row's start,
+// across documents (docs/record_run.md#calibration-rows).
 struct CalibrationShape {
   std::int64_t batch_rows = 1;  // rows of one batch
   std::int64_t row_tokens = 0;  // tokens of one row

@@ -129,11 +129,6 @@ void strip(const fs::path& from, const fs::path& to) {
 constexpr std::string_view digested_folders[] = {"framework", "plugins", "optimizers", "ttt",
                                                  "launch",    "tools",   "lab"};
 
-bool is_digested(const fs::path& file) {
-  const std::string kind = file.extension().string();
-  return kind == ".h" || kind == ".hpp" || kind == ".cpp" || kind == ".cu";
-}
-
 std::string digest_of(const std::map<std::string, std::string>& sums) {
   std::string lines;
   for (const auto& [name, sum] : sums) lines += fmt::format("{}  {}\n", sum, name);
@@ -182,12 +177,17 @@ std::uint64_t compressed_source_bytes(const fs::path& root, const fs::path& know
   return compressed_size(Compression::brotli, source_archive(root), known);
 }
 
+bool is_code(const fs::path& file) {
+  constexpr std::string_view kinds[] = {".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"};
+  return std::ranges::find(kinds, file.extension().string()) != std::end(kinds);
+}
+
 std::string source_digest(const fs::path& root) {
   std::map<std::string, std::string> sums;
   for (const std::string_view folder : digested_folders) {
     if (!fs::is_directory(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (is_digested(entry.path()) && entry.is_regular_file())
+      if (is_code(entry.path()) && entry.is_regular_file())
         sums[entry.path().lexically_relative(root).generic_string()] = sha256_hex_of_file(entry.path());
     }
   }
@@ -198,7 +198,7 @@ std::string source_digest(const std::vector<std::pair<std::string, std::string>>
   std::map<std::string, std::string> sums;
   for (const auto& [name, text] : contents) {
     const std::string folder = name.substr(0, name.find('/'));
-    if (std::ranges::find(digested_folders, folder) != std::end(digested_folders) && is_digested(name))
+    if (std::ranges::find(digested_folders, folder) != std::end(digested_folders) && is_code(name))
       sums[name] = sha256_hex(text);
   }
   return digest_of(sums);

@@ -43,9 +43,11 @@ std::string source_archive(const std::filesystem::path& root);
 std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
                                       const std::filesystem::path& known = {});
 
-// sha256 of lines "SHA256  PATH" of every C++ and CUDA file below framework, plugins, optimizers, ttt, tools, lab and
-// launch of `root`, by path: equal for the tree that a program was built from
-// (launch/write_source_digest.cmake).
+// Whether a file's name is that of C++ or CUDA code: .h .hpp .inc .c .cpp .cu .cuh.
+bool is_code(const std::filesystem::path& file);
+
+// sha256 of lines "SHA256  PATH" of every file of code below framework, plugins, optimizers, ttt, tools, lab and launch of
+// `root`, by path: equal for the tree that a program was built from (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 
 // The same of files by name, such as an archive of the tree holds.

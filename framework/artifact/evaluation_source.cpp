@@ -54,11 +54,6 @@ void add_plugin(const fs::path& root, const std::string& plugin, std::set<std::s
       root.string());
 }
 
-bool is_code(const fs::path& file) {
-  static const std::set<std::string> kinds = {".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"};
-  return kinds.contains(file.extension().string());
-}
-
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }

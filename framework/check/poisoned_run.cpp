@@ -106,6 +106,14 @@ void PoisonedRun::keep(const std::string& external) {
   store_.zero(external);
 }
 
+void PoisonedRun::keep(const std::string& external, const std::vector<float>& values) {
+  if (std::ranges::find(kept_, external) == kept_.end()) kept_.push_back(external);
+  sdk::dispatch_compute(store_.type(external).dtype, [&]<typename T>() {
+    store_.upload(external,
+                  std::span<const std::byte>(bytes_of(std::vector<T>(values.begin(), values.end()))));
+  });
+}
+
 void PoisonedRun::fill(void* address, std::size_t bytes, std::uint8_t poison) {
   if (bytes == 0) return;
   const std::vector<std::uint8_t> pattern(bytes, poison);

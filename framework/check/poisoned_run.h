@@ -47,6 +47,8 @@ class PoisonedRun {
   void set(const std::string& external, const std::vector<std::int32_t>& values);
   // Externals that keep what a run left there, from one run to the next (states); zero before the first.
   void keep(const std::string& external);
+  // The same of one of f32 or bf16 that begins with `values`.
+  void keep(const std::string& external, const std::vector<float>& values);
 
   // Fills the workspace and every value that is neither set nor kept with `poison`, then runs all calls.
   void run(std::uint8_t poison = poison_zero);

@@ -153,8 +153,8 @@ std::string protected_columns_problem(const Quantizer& quantizer) {
         return fmt::format("the scale {} is not an fp16 number", scale);
     }
   }
-  // What the fine columns lose by themselves: at most half a step each, and their step is a ninth of the
-  // others'.
+  // What the fine columns lose by themselves: at most half a step each, and their step is a
+  // ninth of the others'.
   double loss = 0, weights = 0;
   for (std::int64_t i = 0; i < m.rows * m.columns; ++i) {
     if (!is_fine(i % m.columns)) continue;

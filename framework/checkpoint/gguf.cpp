@@ -133,6 +133,7 @@ void write_tokenizer(GgufBytes& out, const std::filesystem::path& path, std::int
 
 void write_gguf(const std::filesystem::path& file, const PublishedContents& contents,
                 std::optional<StoredType> dtype) {
+  require_published_parts(contents.model);
   if (contents.model.family != ModelFamily::qwen2)
     throw config_error("GGUF has no architecture for models of the family record; export them --to hf.");
   GgufBytes keys, head, tensors, data;

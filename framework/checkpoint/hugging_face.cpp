@@ -9,6 +9,7 @@
 #include "framework/data/tokenizer.h"
 #include "framework/model/elements/attention/config.h"
 #include "framework/model/elements/masking/config.h"
+#include "framework/model/elements/rational_softcap/config.h"
 #include "hugging_face_python.h"
 
 namespace mulligan {
@@ -50,6 +51,7 @@ Json record_config(const PublishedContents& contents) {
 }
 
 void require_exportable(const ModelConfig& model) {
+  require_published_parts(model);
   require_next_token(model, "transformers' models for text predict the next token");
   if (elements::attention::active(elements::attention::config_of(model)))
     throw config_error(
@@ -58,6 +60,17 @@ void require_exportable(const ModelConfig& model) {
 }
 
 }  // namespace
+
+void require_published_parts(const ModelConfig& model) {
+  const auto refuse = [](std::string_view key) {
+    throw config_error("{} asks for a part that no exported format has; only `mulligan` reads such a model.",
+                       key);
+  };
+  if (model.family == ModelFamily::modded) refuse("model.family = \"modded\"");
+  if (model.attention_scale != 0) refuse("model.attention_scale");
+  if (model.rope.form != RopeForm::geometric) refuse("model.rope.form");
+  if (elements::rational_softcap::config_of(model).cap != 0) refuse("model.rational_softcap.cap");
+}
 
 void write_hugging_face_folder(const fs::path& folder, const PublishedContents& contents,
                                std::optional<StoredType> dtype) {

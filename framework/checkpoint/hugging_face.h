@@ -20,6 +20,9 @@ struct PublishedContents {
   std::int64_t context_tokens = 0;              // of a score
 };
 
+// Throws config_error where the model has a part that neither transformers' models nor GGUF compute.
+void require_published_parts(const ModelConfig& model);
+
 // Writes the new folder whole or not at all: config.json, model.safetensors (in `dtype`, without one in each
 // tensor's own), the tokenizer. The family qwen2 is transformers' own; for the record's the folder holds
 // Python files of its own, loaded with trust_remote_code. Throws config_error where the folder exists or the

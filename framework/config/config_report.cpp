@@ -70,6 +70,9 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   for (size_t i = 0; i < loaded.mix_rows.size(); ++i) {
     tables.push_back({"[[data.mix]]", fmt::format("data.mix.{}", i), loaded.mix_rows[i].all()});
   }
+  for (size_t i = 0; i < loaded.init_rows.size(); ++i) {
+    tables.push_back({"[[init.values]]", fmt::format("init.values.{}", i), loaded.init_rows[i].all()});
+  }
   for (size_t i = 0; i < loaded.phase_rows.size(); ++i) {
     tables.push_back({"[[phase]]", fmt::format("phase.{}", i), loaded.phase_rows[i].all()});
     const std::optional<PluginTable>& backend = loaded.config.phases[i].backend;

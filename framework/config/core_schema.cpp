@@ -40,7 +40,19 @@ Schema<DataConfig> data_section() {
   s.key("validation", &DataConfig::validation,
         "validation shards: a glob, or a folder (the validation shards of its manifest)")
       .required();
-  s.key("tokenizer", &DataConfig::tokenizer, "SentencePiece model file of the shards' tokenizer").required();
+  s.key(
+       "tokenizer", &DataConfig::tokenizer,
+       "SentencePiece model file of the shards' tokenizer; none = there is none, and scores are in nats alone")
+      .required();
+  s.choice<DataOrder>(
+      "order", &DataConfig::order, {{"spans", DataOrder::spans}, {"stream", DataOrder::stream}},
+      "spans = rows of a token more than they train on, from a shard's first document on, again "
+      "and again; stream = every shard once, from its first token on, each row beginning with "
+      "the last target of the one before (docs/arena.md)");
+  s.choice<DataDocuments>(
+      "documents", &DataConfig::documents,
+      {{"separate", DataDocuments::separate}, {"joined", DataDocuments::joined}},
+      "joined = attention crosses documents: rows are cut every sequence_length tokens and nowhere else");
   s.key(
       "validation_bytes", &DataConfig::validation_bytes,
       "byte side tables of the validation shards, a glob or a folder: the original bytes of each token, for "
@@ -63,7 +75,12 @@ Schema<RopeConfig> rope_section() {
   s.key("dims", &RopeConfig::dims, "dimensions of each head that are rotated, even; 0 = all")
       .range(0, 1024)
       .derived("`model.head_width`");
-  s.key("base", &RopeConfig::base, "frequency i is base^(-2i/dims)").range(1, 1e9);
+  s.key("base", &RopeConfig::base, "frequencies lie between 1 and 1 / base").range(1, 1e9);
+  s.choice<RopeForm>(
+      "form", &RopeConfig::form,
+      {{"geometric", RopeForm::geometric}, {"half_truncated", RopeForm::half_truncated}},
+      "geometric = pair i turns with frequency base^(-2i/dims); half_truncated = base^(-i/(n-1)) "
+      "for the first n = dims/4 pairs, and the others are not turned");
   s.choice<RopeTable>("table", &RopeConfig::table, {{"fp32", RopeTable::fp32}, {"bf16", RopeTable::bf16}},
                       "rounding of the frequencies; cos and sin are f32");
   return s;
@@ -103,10 +120,12 @@ bool in_table_of_its_own(const KeySpec& key) {
 Schema<ModelConfig> model_section() {
   Schema<ModelConfig> s, elements;
   for (const ElementDeclaration& element : declared_elements()) element.keys(elements);
-  s.choice<ModelFamily>("family", &ModelConfig::family,
-                        {{"record", ModelFamily::record}, {"qwen2", ModelFamily::qwen2}},
-                        "the forward pass: the record's, with the switches below, or that of Qwen2.5, which "
-                        "has none of them (docs/qwen2.md)");
+  s.choice<ModelFamily>(
+      "family", &ModelConfig::family,
+      {{"record", ModelFamily::record}, {"qwen2", ModelFamily::qwen2}, {"modded", ModelFamily::modded}},
+      "the forward pass: the record's, with the switches below, that of Qwen2.5 (docs/qwen2.md) "
+      "or that of the optimiser benchmark of Modded-NanoGPT (docs/arena.md), which have none "
+      "of them");
   s.key("vocabulary", &ModelConfig::vocabulary, "number of tokens of the tokenizer")
       .range(2, 1 << 18)
       .required();
@@ -117,9 +136,12 @@ Schema<ModelConfig> model_section() {
       .range(0, 1024)
       .derived("`model.heads`");
   s.key("head_width", &ModelConfig::head_width,
-        "dimensions of a head, even; heads * head_width = width but in the family qwen2; 0 = derived")
+        "dimensions of a head, even; heads * head_width = width in the family record; 0 = derived")
       .range(0, 1024)
       .derived("`model.width / model.heads`");
+  s.key("attention_scale", &ModelConfig::attention_scale,
+        "factor on the products of queries and keys before the softmax; 0 = 1 / sqrt(head_width)")
+      .range(0, 1e3);
   s.key("mlp_hidden", &ModelConfig::mlp_hidden, "hidden units of the MLP; 0 = derived")
       .range(0, 1 << 20)
       .derived("`4 * model.width`");
@@ -191,6 +213,10 @@ Schema<TrainConfig> train_section() {
       "layercast", &TrainConfig::layercast, layercast_words(),
       "with compute_dtype fp32: dtype in which the projections' weights are stored and widened "
       "from as products need them (docs/numerics/layercast.md)");
+  s.choice<LossReduction>("loss_reduction", &TrainConfig::loss_reduction,
+                          {{"mean", LossReduction::mean}, {"sum", LossReduction::sum}},
+                          "what is differentiated: the mean of the losses of a step's targets, or their sum; "
+                          "losses are reported as means in either case");
   s.key("clip_norm", &TrainConfig::clip_norm, "largest global gradient norm; 0 = no clipping").range(0, 1e9);
   s.choice<ClipOrder>(
       "clip_order", &TrainConfig::clip_order,
@@ -200,6 +226,9 @@ Schema<TrainConfig> train_section() {
       .at_least(1);
   s.key("validate_every", &TrainConfig::validate_every, "steps between validations; 0 = only at the end")
       .at_least(0);
+  s.key("validate_at", &TrainConfig::validate_at,
+        "numbers of steps after which to validate, besides those of validate_every")
+      .at_least(1);
   s.key(
        "validations", &TrainConfig::validations,
        "number of validations during training, at equal shares of the budget, besides those of validate_every; their seconds count against no budget")
@@ -329,6 +358,9 @@ Schema<EvalConfig> eval_section() {
       .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");
+  s.key("tokens", &EvalConfig::tokens,
+        "score only so many targets, the first of the validation text; 0 = all")
+      .at_least(0);
   s.key("shares", &EvalConfig::shares,
         "cut the targets into so many equal shares, each with rows of its own, as "
         "that many ranks of the later records' scripts do; part of what is scored, "
@@ -420,9 +452,13 @@ std::vector<KeySection> core_sections() {
       {"[model.loop]", "Depth recurrence: some layers run several times.", keys_of_table("model.loop")},
       {"[model.lanes]", "Parallel attention and MLP lanes in the last layers.", keys_of_table("model.lanes")},
       {"[init]", "The weights at the start of training.", keys_of_table("init")},
+      {"[[init.values]]",
+       "Optional: initial values that are drawn otherwise than the model's family does; the first row that "
+       "matches a parameter. A row that matches none is an error.",
+       initial_values_schema().keys()},
       {"[loss]", "Plugin table: the training loss.", plugin_keys_with_default("softcap_ce")},
       {"[schedule]", "Plugin table: the learning-rate schedule of all optimisers without one of their own.",
-       plugin_keys_with_default("warmdown")},
+       plugin_keys_with_default("warmdown", schedule_host_keys())},
       {"[communicator]",
        "Plugin table, optional: what moves tensors between the ranks of a run. Without it one rank has "
        "none, several take `nccl` on GPUs and `gloo` elsewhere; with it one rank takes it, too.",

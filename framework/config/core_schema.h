@@ -18,6 +18,8 @@ const Schema<KernelRow>& kernel_row_schema();
 const Schema<ParameterRow>& parameter_row_schema();
 // The keys of one [[data.mix]] row.
 const Schema<DataMixRow>& data_mix_schema();
+// The keys of one [[init.values]] row.
+const Schema<InitialValuesRow>& initial_values_schema();
 // The words of train.compute_dtype, in the order of Precision.
 const std::vector<std::pair<std::string, Precision>>& compute_dtype_words();
 // The words of train.layercast, in the order of LayerCast.
@@ -33,6 +35,9 @@ std::vector<KeySpec> quantize_host_keys();
 void store_quantize_host_keys(QuantizeConfig& quantize);
 // What the host reads in [optimizer.NAME] besides plugin and path.
 std::vector<KeySpec> optimizer_host_keys();
+
+// What the host reads in [schedule] besides plugin and path.
+std::vector<KeySpec> schedule_host_keys();
 
 // One table of the reference.
 struct KeySection {

@@ -14,12 +14,19 @@ struct DataMixRow {
   double weight = 1.0;  // its share of the rows read is weight / the sum of all weights
 };
 
+// How a training stream is cut into rows of T tokens (framework/data/loader.h).
+enum class DataOrder { spans, stream };
+// Whether attention ends where a document does.
+enum class DataDocuments { separate, joined };
+
 // Paths are taken relative to the folder the program was started in.
 struct DataConfig {
   // a glob such as data/fineweb_train_*.bin, or a folder of shards; "" where [[data.mix]] names them
   std::string train;
   std::string validation;  // likewise
-  std::string tokenizer;   // SentencePiece .model file; needed to count bytes
+  std::string tokenizer;   // SentencePiece .model file; needed to count bytes. "": none ("none" in the file)
+  DataOrder order = DataOrder::spans;
+  DataDocuments documents = DataDocuments::separate;
   // Byte side tables of the validation shards: a glob or a folder; "": the manifest's, and without them the
   // tokenizer's pieces count.
   std::string validation_bytes;

@@ -19,6 +19,7 @@ struct EvalConfig {
   int64_t packed_sequences = 16;
   int64_t batch_rows = 1;       // rows per forward pass, at most: no score depends on it
   bool drop_remainder = false;  // leave out the last partial batch, to match figures of the record's script
+  int64_t tokens = 0;           // targets that are scored, the first of the stream; 0: all
   // Equal shares of the targets, rows of each beginning at its first; 0: rows follow one another over the
   // whole stream. Part of what is scored, whatever the number of ranks.
   int64_t shares = 0;

@@ -11,7 +11,6 @@ void switch_off_parts_of_the_record(ModelConfig& model) {
   model.attention_gate = model.skip_weights = model.skip_gates = false;
   model.loop = {};
   model.lanes = {};
-  model.elements = model.elements.of("attention");  // every family has it
 }
 
 // What Qwen2's configurations have where they say nothing.
@@ -19,10 +18,29 @@ constexpr double qwen2_norm_eps = 1e-6;
 
 }  // namespace
 
+const char* family_name(ModelFamily family) {
+  switch (family) {
+    case ModelFamily::qwen2:
+      return "qwen2";
+    case ModelFamily::modded:
+      return "modded";
+    default:
+      return "record";
+  }
+}
+
 void resolve_model_defaults(ModelConfig& model) {
   if (model.family == ModelFamily::qwen2) {
     switch_off_parts_of_the_record(model);
+    model.elements = model.elements.of({"attention"});
     if (model.norm_eps == 0) model.norm_eps = qwen2_norm_eps;
+  }
+  if (model.family == ModelFamily::modded) {
+    switch_off_parts_of_the_record(model);
+    model.elements = model.elements.of({"attention", "rational_softcap"});
+    model.qk_norm = true;
+    model.tied_head = false;
+    model.embedding_init_std = 1;
   }
   if (model.kv_heads == 0) model.kv_heads = model.heads;
   if (model.head_width == 0 && model.heads > 0) model.head_width = model.width / model.heads;

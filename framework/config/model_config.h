@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "framework/config/value.h"
 
@@ -18,11 +20,13 @@ class ElementSettings {
     const auto found = values_.find(name);
     return found == values_.end() ? nullptr : &found->second;
   }
-  // Those of one element alone.
-  ElementSettings of(const std::string& element) const {
+  // Those of some elements alone.
+  ElementSettings of(std::initializer_list<std::string> elements) const {
     ElementSettings kept;
     for (const auto& [name, value] : values_) {
-      if (name.starts_with(element + ".")) kept.set(name, value);
+      for (const std::string& element : elements) {
+        if (name.starts_with(element + ".")) kept.set(name, value);
+      }
     }
     return kept;
   }
@@ -39,9 +43,12 @@ class ElementSettings {
 // One struct drives the parameter list, the graph builder, the parameter count and the dry run. Symbols as in
 // the architecture page: d = width, H = heads, Hkv = kv_heads, dh = head_width, V = vocabulary, L = layers.
 
-// Which forward pass the model has: the record's, with all the switches below, or that of Qwen2.5
-// (framework/model/qwen2, docs/qwen2.md), which has none of them.
-enum class ModelFamily { record, qwen2 };
+// Which forward pass the model has: the record's, with all the switches below, that of Qwen2.5
+// (framework/model/qwen2, docs/qwen2.md) or that of the Modded-NanoGPT optimisation benchmark
+// (framework/model/modded, docs/arena.md), which have none of them.
+enum class ModelFamily { record, qwen2, modded };
+// As a configuration names it.
+const char* family_name(ModelFamily family);
 
 // Precision in which the rotary frequencies and the cos/sin tables are rounded before use.
 // `bf16` repeats a property of the published record script; `fp32` is the sensible choice.
@@ -54,11 +61,16 @@ enum class FinalLane { mean, mlp, attention };
 // The order in which layers run (model/layer_order.h): each once, or with the repeats of [model.loop].
 enum class LayerOrderKind { plain, looped };
 
-// [model.rope] Rotary position embedding on the first `dims` of each head's dh dimensions;
-// frequency i is base^(-2i/dims), pairs are (j, j + dims/2).
+// Frequency of pair i. geometric: base^(-2i/dims). half_truncated: base^(-i/(n-1)) of the first n = dims/4 pairs,
+// from 1 down to 1/base, and 0 of the others, which are not turned.
+enum class RopeForm { geometric, half_truncated };
+
+// [model.rope] Rotary position embedding on the first `dims` of each head's dh dimensions; pairs are
+// (j, j + dims/2).
 struct RopeConfig {
   int64_t dims = 0;  // even, <= head_width; 0 in the file = head_width (resolve_model_defaults fills it in)
   double base = 1e4;
+  RopeForm form = RopeForm::geometric;
   RopeTable table = RopeTable::fp32;
 };
 
@@ -79,10 +91,31 @@ struct LanesConfig {
   double residual_init = 1.1;  // what each lane's own weight starts at
 };
 
+// The law of a drawn initial value, which `scale` belongs to.
+enum class InitialLaw {
+  constant,           // scale
+  normal,             // standard deviation scale
+  normal_by_inputs,   // standard deviation scale / sqrt(inputs)
+  uniform,            // between -scale and scale
+  uniform_by_inputs,  // between -scale / sqrt(inputs) and scale / sqrt(inputs)
+  signs,              // 1 + scale or 1 - scale at random, alike in all parameters of a layer
+};
+
+// One row of [[init.values]].
+struct InitialValuesRow {
+  std::string match;  // glob over parameter names, as in [[parameters]]
+  InitialLaw law = InitialLaw::constant;
+  double scale = 0.0;
+  int64_t balanced_from = -1;  // with `signs`: the layer from which on pairs of layers balance; -1: none
+  Origin origin;
+};
+
 // [init] Where the weights at the start of training come from.
 struct InitConfig {
   std::string from;           // weights file, or folder with model.safetensors; empty: drawn with run.seed
   std::string expect_sha256;  // of that file, lower-case hexadecimal; empty: any
+  // Values that are drawn otherwise than the family does: the first row that matches a parameter.
+  std::vector<InitialValuesRow> values;
 };
 
 // [model]
@@ -97,6 +130,7 @@ struct ModelConfig {
   int64_t mlp_hidden = 0;        // hidden units of the MLP; 0 in the file = 4 * width
   bool tied_head = true;         // the output head is the token embedding
   double softcap = 30.0;         // c in logits = c*tanh(z/c); 0 = off
+  double attention_scale = 0.0;  // factor on q.k before the softmax; 0 = 1 / sqrt(head_width)
   double norm_eps = 0.0;         // eps of every RMS norm; 0 = machine epsilon of fp32, qwen2: 1e-6
   bool ln_scale = true;          // multiply normed block inputs by 1/sqrt(physical layer + 1)
   bool residual_mix = true;      // block input = mix0*x + mix1*x0 with learned mix, start (1, 0)
@@ -116,7 +150,8 @@ struct ModelConfig {
 // Replaces the "derive it" values (kv_heads 0, head_width 0, mlp_hidden 0, rope.dims 0, xsa_last_layers -1)
 // by the numbers they stand for. load_run_config has done it already; only code that fills a ModelConfig by
 // hand, such as a test, calls it. Idempotent. A family's absent parts are switched off: qwen2 has no softcap,
-// residual mix, norm of q and k, gains, XSA, gates, skips, repeats or lanes.
+// residual mix, norm of q and k, gains, XSA, gates, skips, repeats or lanes; modded has none of these but the
+// norm of q and k, a head of its own, and an embedding of deviation 1.
 void resolve_model_defaults(ModelConfig& model);
 
 // In which a model is scored, quantised and adapted: looped where it has repeats.

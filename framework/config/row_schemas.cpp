@@ -63,6 +63,34 @@ const Schema<DataMixRow>& data_mix_schema() {
   return schema;
 }
 
+const Schema<InitialValuesRow>& initial_values_schema() {
+  static const Schema<InitialValuesRow> schema = [] {
+    Schema<InitialValuesRow> s;
+    s.key("match", &InitialValuesRow::match, "glob over whole parameter names, as in [[parameters]]")
+        .required();
+    s.choice<InitialLaw>(
+        "law", &InitialValuesRow::law,
+        {{"constant", InitialLaw::constant},
+         {"normal", InitialLaw::normal},
+         {"normal_by_inputs", InitialLaw::normal_by_inputs},
+         {"uniform", InitialLaw::uniform},
+         {"uniform_by_inputs", InitialLaw::uniform_by_inputs},
+         {"signs", InitialLaw::signs}},
+        "constant = `scale`; normal = deviation `scale`; uniform = between -`scale` and `scale`; "
+        "..._by_inputs = the same with scale / sqrt(inputs of the matrix, or of a bias's "
+        "matrix); signs = 1 +- `scale`, the same signs in all parameters of a layer");
+    s.key("scale", &InitialValuesRow::scale, "what the law is scaled with; in `signs` it may be negative")
+        .range(-1e6, 1e6);
+    s.key(
+         "balanced_from", &InitialValuesRow::balanced_from,
+         "with `signs`: from this layer on the layers go in pairs, and of each head's channels one has as many "
+         "positive signs as the other has negative ones; -1 = every layer draws for itself")
+        .range(-1, 1023);
+    return s;
+  }();
+  return schema;
+}
+
 const Schema<PhaseRow>& phase_row_schema() {
   static const Schema<PhaseRow> schema = [] {
     Schema<PhaseRow> s;
@@ -226,6 +254,17 @@ std::vector<KeySpec> quantize_host_keys() {
 
 void store_quantize_host_keys(QuantizeConfig& quantize) {
   quantize_host_schema().store(quantize.table.host, quantize.options);
+}
+
+std::vector<KeySpec> schedule_host_keys() {
+  KeySpec horizon;
+  horizon.name = "horizon_steps";
+  horizon.type = ValueType::integer;
+  horizon.default_value = ConfigValue(int64_t{0});
+  horizon.minimum = 0;
+  horizon.help =
+      "steps over which all schedules of the run go, where it ends at other train.steps; 0 = train.steps";
+  return {horizon};
 }
 
 std::vector<KeySpec> optimizer_host_keys() {

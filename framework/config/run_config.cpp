@@ -15,10 +15,11 @@ namespace {
 // Tables whose members are not known beforehand; read by the functions below.
 const std::vector<std::string> kOpenTables = {"backend",   "loss",       "communicator", "schedule",
                                               "optimizer", "parameters", "phase",        "quantize",
-                                              "ttt",       "ensemble",   "data.mix"};
+                                              "ttt",       "ensemble",   "data.mix",     "init.values"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
+  if (config.data.tokenizer == "none") config.data.tokenizer.clear();
   if (config.run.name.empty()) config.run.name = std::filesystem::path(file).stem().string();
   if (config.run.directory.empty()) config.run.directory = "runs/" + config.run.name;
   if (config.checkpoint.directory.empty()) {
@@ -126,6 +127,29 @@ void read_mix(const ConfigNode& tree, LoadedConfig& loaded) {
   }
 }
 
+void read_initial_values(const ConfigNode& tree, LoadedConfig& loaded) {
+  const ConfigNode* list = tree.find_path("init.values");
+  if (list == nullptr) return;
+  if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
+    throw config_error("{}: 'init.values' must be written as rows [[init.values]].", list->origin.text());
+  }
+  for (const ConfigNode& node : list->rows) {
+    loaded.init_rows.push_back(
+        resolve_keys(initial_values_schema().keys(), &node, "init.values", node.origin.text()));
+    InitialValuesRow row;
+    initial_values_schema().store(loaded.init_rows.back(), row);
+    row.origin = node.origin;
+    if (row.scale < 0 && row.law != InitialLaw::constant && row.law != InitialLaw::signs) {
+      throw config_error("{}: scale is {}, but a deviation or a bound is not negative; leave out the sign.",
+                         row.origin.text(), row.scale);
+    }
+    loaded.config.init.values.push_back(std::move(row));
+  }
+  if (loaded.config.init.from.empty()) return;
+  throw config_error("{} and rows [[init.values]] both say where the weights begin; leave one of them out.",
+                     loaded.core.where("init.from"));
+}
+
 void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   static const std::vector<std::string> own_tables = {"tensors"};
   const ConfigNode* table = tree.find("quantize");
@@ -171,9 +195,11 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
 
   read_backend(tree, loaded);
   read_mix(tree, loaded);
+  read_initial_values(tree, loaded);
   read_phases(tree.find("phase"), loaded);
   loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
-  loaded.config.schedule = read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown");
+  loaded.config.schedule =
+      read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown", schedule_host_keys());
   if (const ConfigNode* table = tree.find("communicator")) {
     loaded.config.communicator = read_plugin_table(table, "communicator", file, "");
   }
@@ -207,6 +233,12 @@ LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
   ConfigNode tree = parse_stored_toml(text, name);
   refuse_stored_libraries(tree);
   return load_tree(std::move(tree), name, overrides);
+}
+
+int64_t horizon_steps(const RunConfig& config) {
+  const Setting* horizon = config.schedule.host.find("horizon_steps");
+  const int64_t steps = horizon == nullptr ? 0 : horizon->value.integer();
+  return steps > 0 ? steps : config.train.steps;
 }
 
 const PluginConfig& LoadedConfig::plugin(const std::string& section) const {

@@ -82,6 +82,16 @@ struct RunConfig {
   std::optional<EnsembleSection> ensemble;  // absent: `mulligan probe ensemble` takes the defaults
 };
 
+// Rotary positions of a micro-batch: rows of joined documents count from their own beginnings, and a packed row
+// from the first of its segments.
+inline int64_t rotary_positions(const RunConfig& config) {
+  return config.data.documents == DataDocuments::joined ? config.train.sequence_length
+                                                        : tokens_per_micro_batch(config.train);
+}
+
+// The steps that schedules go over: schedule.horizon_steps, or train.steps.
+int64_t horizon_steps(const RunConfig& config);
+
 // A RunConfig together with every setting's value and origin.
 struct LoadedConfig {
   std::string file;
@@ -90,6 +100,7 @@ struct LoadedConfig {
   std::vector<Settings> kernel_rows;            // one per row of [[backend.kernels]]
   std::vector<Settings> phase_rows;             // one per row of [[phase]]
   std::vector<Settings> mix_rows;               // one per row of [[data.mix]]
+  std::vector<Settings> init_rows;              // one per row of [[init.values]]
   std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
   std::vector<Settings> quantize_rows;          // one per row of [[quantize.tensors]]
   std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins

@@ -28,6 +28,12 @@ void check_heads(const ModelConfig& m, const Settings& s) {
     throw config_error("{} is {}, but must be even, since RoPE rotates pairs of dimensions.",
                        s.where("model.head_width"), m.head_width);
   }
+  if (m.rope.form == RopeForm::half_truncated && (m.rope.dims % 4 != 0 || m.rope.dims < 8)) {
+    throw config_error(
+        "{} is \"half_truncated\", which turns a quarter of the {} = {} dimensions with as many others; choose a "
+        "multiple of 4, at least 8.",
+        s.where("model.rope.form"), s.where("model.rope.dims"), m.rope.dims);
+  }
   if (m.rope.dims % 2 != 0 || m.rope.dims > m.head_width) {
     throw config_error("{} is {}, but must be even and at most {} = {}.", s.where("model.rope.dims"),
                        m.rope.dims, s.where("model.head_width"), m.head_width);
@@ -70,6 +76,11 @@ void check_train(const TrainConfig& t, const Settings& s) {
     throw config_error("{} and {} are both 0, so training would never end; set one of them.",
                        s.where("train.budget_seconds"), s.where("train.steps"));
   }
+  for (const double step : t.validate_at) {
+    if (step == std::floor(step) && (t.steps == 0 || step <= static_cast<double>(t.steps))) continue;
+    throw config_error("{} has {}, which is no step of the {} of {}; list whole numbers of steps.",
+                       s.where("train.validate_at"), step, t.steps, s.where("train.steps"));
+  }
   if (t.reserve_seconds > 0.0 && t.reserve_seconds >= t.budget_seconds) {
     throw config_error("{} is {}, but must be less than {} = {}.", s.where("train.reserve_seconds"),
                        t.reserve_seconds, s.where("train.budget_seconds"), t.budget_seconds);
@@ -88,6 +99,53 @@ void check_data(const RunConfig& c, const LoadedConfig& loaded) {
     throw config_error("{} and rows [[data.mix]] both name training shards; leave one of them out.",
                        loaded.core.where("data.train"));
   }
+}
+
+// A stream is read once, in steps of one size, and its rows begin where those before them end.
+void check_stream(const RunConfig& c, const Settings& s) {
+  if (c.data.order != DataOrder::stream) return;
+  const std::string order = s.where("data.order");
+  if (!c.data.mix.empty()) {
+    throw config_error("{} is \"stream\", but rows [[data.mix]] read several streams; leave one of them out.",
+                       order);
+  }
+  if (c.train.steps == 0) {
+    throw config_error(
+        "{} is \"stream\", which ends with the text, but {} is 0, so that nothing says how much of it a run "
+        "needs; set train.steps.",
+        order, s.where("train.steps"));
+  }
+  for (const Phase& phase : c.phases) {
+    if (phase.micro_batches == c.train.micro_batches) continue;
+    throw config_error(
+        "{} is \"stream\", but the phase '{}' has {} micro_batches where {} is {}; a stream has steps of one size.",
+        order, phase.name, phase.micro_batches, s.where("train.micro_batches"), c.train.micro_batches);
+  }
+}
+
+void check_joined(const RunConfig& c, const Settings& s) {
+  if (c.data.documents != DataDocuments::joined) return;
+  const std::int64_t row = tokens_per_micro_batch(c.train);
+  if (row % c.train.sequence_length != 0) {
+    throw config_error(
+        "{} is \"joined\", but the {} tokens of a micro-batch are no whole rows of {} = {} tokens; choose a "
+        "divisor.",
+        s.where("data.documents"), row, s.where("train.sequence_length"), c.train.sequence_length);
+  }
+  if (c.ttt) {
+    throw config_error("{} is \"joined\", but [ttt] adapts to each document; leave one of them out.",
+                       s.where("data.documents"));
+  }
+}
+
+void check_reduction(const TrainConfig& t, const Settings& s) {
+  if (t.loss_reduction != LossReduction::sum || t.clip_norm == 0 ||
+      t.clip_order != ClipOrder::before_reduction)
+    return;
+  throw config_error(
+      "{} is \"sum\", but {} is \"before_reduction\", which clips the mean of each rank; set train.clip_order = "
+      "\"after_reduction\".",
+      s.where("train.loss_reduction"), s.where("train.clip_order"));
 }
 
 void check_noise(const RunConfig& c, const Settings& s) {
@@ -127,11 +185,11 @@ void check_eval(const EvalConfig& e, const Settings& s) {
 
 // What is known before anything is scored; the ledger counts the tokens of each result (run_ledger.h).
 void check_strict(const RunConfig& c, const Settings& s) {
-  if (c.ledger.rules != LedgerRules::strict || !c.eval.drop_remainder) return;
+  if (c.ledger.rules != LedgerRules::strict || (!c.eval.drop_remainder && c.eval.tokens == 0)) return;
   throw config_error(
-      "{} is on, which leaves validation tokens unscored, and under {} = \"strict\" a result is of the whole "
-      "set; leave it out.",
-      s.where("eval.drop_remainder"), s.where("ledger.rules"));
+      "{} leaves validation tokens unscored, and under {} = \"strict\" a result is of the whole set; leave it "
+      "out.",
+      s.where(c.eval.drop_remainder ? "eval.drop_remainder" : "eval.tokens"), s.where("ledger.rules"));
 }
 
 void check_shares(const EvalConfig& e, const Settings& s) {
@@ -197,8 +255,8 @@ void check_family(const RunConfig& written, const Settings& s) {
     const auto& get = core_schema().bindings()[i].get;
     if (get(record) == get(own)) continue;
     throw config_error(
-        "{}: the family \"qwen2\" has no such part; remove the key, or set model.family = \"record\".",
-        s.where(name));
+        "{}: the family \"{}\" has no such part; remove the key, or set model.family = \"record\".",
+        s.where(name), family_name(written.model.family));
   }
 }
 
@@ -214,6 +272,9 @@ void check_rules(const LoadedConfig& loaded) {
   }
   check_data(c, loaded);
   check_train(c.train, loaded.core);
+  check_stream(c, loaded.core);
+  check_joined(c, loaded.core);
+  check_reduction(c.train, loaded.core);
   check_noise(c, loaded.core);
   check_loss_scale(c.loss_scale, loaded.core);
   check_eval(c.eval, loaded.core);

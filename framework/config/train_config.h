@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "framework/config/precision.h"
 
@@ -12,6 +13,9 @@ namespace mulligan {
 // Whether a gradient is clipped on each rank's own gradient before the reduction (what the record's script
 // does) or on the reduced gradient.
 enum class ClipOrder { before_reduction, after_reduction };
+
+// What of a step's token losses is differentiated.
+enum class LossReduction { mean, sum };
 
 // [train.warmup] Steps run before the clock starts, for each layer order the run will use; afterwards
 // weights, optimiser state and data position return to their initial values.
@@ -65,12 +69,14 @@ struct TrainConfig {
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
   Precision compute_dtype = Precision::fp32;
   LayerCast layercast =
-      LayerCast::off;      // with compute_dtype fp32: in what the projections' weights are stored
+      LayerCast::off;  // with compute_dtype fp32: in what the projections' weights are stored
+  LossReduction loss_reduction = LossReduction::mean;
   double clip_norm = 0.0;  // global gradient norm; 0 = off
   ClipOrder clip_order = ClipOrder::after_reduction;
-  int64_t log_every = 10;      // steps between progress lines in the log and in metrics.jsonl
-  int64_t validate_every = 0;  // steps between validations during training; 0 = only at the end
-  int64_t validations = 0;     // so many during training, at equal shares of its budget; 0 = none
+  int64_t log_every = 10;           // steps between progress lines in the log and in metrics.jsonl
+  int64_t validate_every = 0;       // steps between validations during training; 0 = only at the end
+  std::vector<double> validate_at;  // steps after which to validate, too
+  int64_t validations = 0;          // so many during training, at equal shares of its budget; 0 = none
   WarmupConfig warmup;
 };
 

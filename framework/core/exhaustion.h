@@ -11,8 +11,8 @@ namespace mulligan {
 std::optional<std::string> exhaustion_sentence(const std::exception_ptr& failure);
 
 // From now on such an exception that leaves a thread, as one of a library's may, ends the process with that
-// sentence, exit code 1 and without what lies at TemporaryPaths. Any other one aborts as before. Called once, by
-// main().
+// sentence, exit code 1 and without what lies at TemporaryPaths. Any other one aborts as before.
+// Called once, by main().
 void report_exhaustion();
 
 }  // namespace mulligan

@@ -17,8 +17,8 @@ namespace mulligan {
 //
 // Asking for an end: SIGINT, SIGTERM, and unless the process was started ignoring them (nohup) SIGHUP,
 // SIGXCPU, SIGALRM, SIGUSR1 and SIGUSR2. Without a StopSignals the first of them removes the TemporaryPaths,
-// prints a sentence, unless a StopSignals that has ended noted one before, and ends the process with
-// ExitCode::interrupted.
+// prints a sentence, unless a StopSignals that has ended noted one before, and ends the
+// process with ExitCode::interrupted.
 void take_over_signals();
 
 // What becomes of signals after the first.

@@ -91,8 +91,9 @@ void fill_eval_row(std::span<const std::uint16_t> tokens, const EvalSpan& span, 
   const auto source = tokens.subspan(static_cast<std::size_t>(span.start), length + 1);
   std::copy_n(source.begin(), length, batch.tokens.begin());
   std::copy_n(source.begin() + 1, length, batch.targets.begin());
-  std::fill(batch.tokens.begin() + span.length, batch.tokens.end(), bos_id);
-  std::fill(batch.targets.begin() + span.length, batch.targets.end(), bos_id);
+  const int padding = std::max(bos_id, 0);
+  std::fill(batch.tokens.begin() + span.length, batch.tokens.end(), padding);
+  std::fill(batch.targets.begin() + span.length, batch.targets.end(), padding);
   build_segments_at_bos(bos_id, max_segment_tokens, batch);
 }
 

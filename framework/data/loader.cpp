@@ -36,7 +36,8 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
 
   for (const auto& path : options_.shards) {
     Source source{Shard(path), 0};
-    source.first_bos = first_bos(source.shard, options_.bos_id);
+    if (!streams() && options_.bos_id != kNoDocuments)
+      source.first_bos = first_bos(source.shard, options_.bos_id);
     sources_.push_back(std::move(source));
   }
   double weights = 0;
@@ -64,6 +65,7 @@ void Loader::set_group_spans(std::int64_t spans) {
     throw config_error("{} micro-batches cannot be dealt to {} ranks; choose a multiple of them.", spans,
                        options_.world_size);
   }
+  if (streams()) require_whole_shards(spans * span_step() + 1);
   const std::int64_t before = options_.group_spans;
   options_.group_spans = spans;
   std::int64_t per_epoch = 0;
@@ -73,9 +75,10 @@ void Loader::set_group_spans(std::int64_t spans) {
     for (std::size_t i = 0; i < stream.shards; ++i) {
       const Source& source = sources_[stream.first + i];
       longest = std::max(longest, source.shard.token_count() - source.first_bos);
-      groups += spans_in(source) / spans;
+      const std::int64_t here = groups_in(stream.first + i);
+      groups += here;
       // Of a part a group takes some spans only.
-      per_epoch += options_.parts.empty() ? spans_in(source) / spans * spans : spans_in(source);
+      per_epoch += options_.parts.empty() ? here * spans : spans_in(source);
     }
     if (groups > 0) continue;
     const std::int64_t group = group_tokens();
@@ -98,12 +101,45 @@ const Loader::Source& Loader::source_of(const Stream& stream, std::int64_t visit
 }
 
 std::int64_t Loader::spans_in(const Source& source) const {
-  return (source.shard.token_count() - source.first_bos) / span_tokens();
+  return (source.shard.token_count() - source.first_bos - (streams() ? 1 : 0)) / span_step();
+}
+
+// Groups that a pass takes from a shard. In stream order all but the first shard are entered whatever they hold,
+// so that one of exactly a group gives that group, and a group that ends with its shard is otherwise left out.
+std::int64_t Loader::groups_in(std::size_t source) const {
+  if (!streams()) return spans_in(sources_[source]) / options_.group_spans;
+  const std::int64_t tokens = sources_[source].shard.token_count();
+  return std::max<std::int64_t>((tokens - 2) / (group_tokens() - 1), source == 0 ? 0 : 1);
+}
+
+void Loader::require_whole_shards(std::int64_t tokens) const {
+  for (const Source& source : sources_) {
+    if (source.shard.token_count() >= tokens) continue;
+    throw data_error(
+        "shard '{}' has {} tokens, fewer than the {} of one step, and in stream order no step goes on in another "
+        "shard; leave it out, or use smaller batches",
+        source.shard.path().string(), source.shard.token_count(), tokens);
+  }
 }
 
 // Leaves the present shard, and further ones, while what the group takes does not fit. Ends because
 // set_group_spans() found a shard that holds a whole group from its start.
 void Loader::settle(Stream& stream) const {
+  if (streams()) {
+    // Only where something was read of it, or it is the first, can a shard be left before it gives a group.
+    const bool asks = stream.at.visit_spans > 0 || stream.at.shard_visits == 0;
+    const std::int64_t behind = (stream.at.visit_spans + stream.taken) * span_step() + 1;
+    if (!asks || behind < source_of(stream, stream.at.shard_visits).shard.token_count()) return;
+    if (stream.at.shard_visits + 1 == static_cast<std::int64_t>(stream.shards)) {
+      throw data_error(
+          "the training text ends after {} steps' batches of {} tokens, and in stream order it does not begin "
+          "again; name more shards or lower train.steps",
+          position_.consumed_spans / options_.group_spans, group_tokens() - 1);
+    }
+    ++stream.at.shard_visits;
+    stream.at.visit_spans = 0;
+    return;
+  }
   const auto fits = [&] {
     return stream.at.visit_spans + stream.taken <= spans_in(source_of(stream, stream.at.shard_visits));
   };
@@ -152,7 +188,7 @@ void Loader::next(Batch& batch) {
   const Stream& stream = streams_[place.stream];
   const Source& source = source_of(stream, stream.at.shard_visits);
   const std::int64_t span = stream.at.visit_spans + place.span;
-  const std::int64_t start = source.first_bos + span * span_tokens();
+  const std::int64_t start = source.first_bos + span * span_step();
   source.shard.read(start, span_);
   const auto row_tokens = static_cast<std::size_t>(options_.row_tokens);
   const auto outside = std::find_if(span_.begin(), span_.end(),
@@ -201,7 +237,8 @@ void Loader::require_position(const Stream& stream, const PartPosition& at,
                        at.shard_visits < most && at.spans < most && at.counted >= 0 &&
                        at.counted <= at.spans && position.consumed_spans >= at.spans &&
                        position.consumed_spans < most;
-  if (ordered && at.visit_spans <= spans_in(source_of(stream, at.shard_visits))) return;
+  const bool ended = streams() && at.shard_visits >= static_cast<std::int64_t>(stream.shards);
+  if (ordered && !ended && at.visit_spans <= spans_in(source_of(stream, at.shard_visits))) return;
   throw data_error(
       "the saved data position ({} spans, visit {} of the shards, {} spans into it) does not "
       "fit the training shards; resume with the shards and the batch size of the saved run",
@@ -233,12 +270,18 @@ LoaderPosition Loader::position_after(std::int64_t spans) const {
   }
   LoaderPosition position{spans, 0, 0};
   if (spans == 0) return position;
+  if (streams() && spans > spans_per_epoch_) {
+    throw data_error("the training text has {} batches of {} tokens in stream order, but {} are asked for",
+                     spans_per_epoch_ / options_.group_spans, group_tokens() - 1,
+                     spans / options_.group_spans);
+  }
   const std::int64_t epochs =
       (spans - 1) / spans_per_epoch_;  // a finished pass is left by the next read only
   position.shard_visits = epochs * static_cast<std::int64_t>(sources_.size());
   std::int64_t rest = spans - epochs * spans_per_epoch_;
   for (const Source& source : sources_) {
-    const std::int64_t here = spans_in(source) / options_.group_spans * options_.group_spans;
+    const std::int64_t here =
+        groups_in(static_cast<std::size_t>(&source - sources_.data())) * options_.group_spans;
     if (rest <= here) break;
     rest -= here;
     ++position.shard_visits;

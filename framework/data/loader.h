@@ -6,6 +6,10 @@
 // does not fit. After the last shard the first follows. A training step reads one group.
 // (docs/record_run.md#reading-order, fixture `loader`: groups of one span for each rank.)
 //
+// In stream order (docs/arena.md) a span begins one token, its last target, before the end of the one before, and
+// shards are read from their first token on. A shard is left when not even one token would remain behind the next
+// group; a shard that is entered always gives a group. Behind the last shard the text ends, and next() throws.
+//
 // With parts each is such a stream of its own, and each span of a group is taken from the part that lags most
 // behind its weight (smooth weighted round robin): after n spans every part has read n times its share, give
 // or take less than one span per part.
@@ -17,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/config/data_config.h"
 #include "framework/data/masking.h"
 #include "framework/data/segments.h"
 #include "framework/data/shard.h"
@@ -36,7 +41,8 @@ struct LoaderOptions {
   std::int64_t max_segment_tokens = 0;        // longest attention segment; 0: documents are never cut
   int world_size = 1;
   int rank = 0;
-  int bos_id = 1;
+  int bos_id = 1;  // or kNoDocuments
+  DataOrder order = DataOrder::spans;
   int vocabulary = kMaxVocabulary;  // a token at or above it is an error
   std::int64_t group_spans = 0;     // a multiple of world_size; 0: one for each rank
   std::vector<LoaderPart> parts;    // empty: all shards are one
@@ -74,8 +80,8 @@ class Loader {
   explicit Loader(LoaderOptions options);
 
   // Fills `batch` with this rank's next row and advances. No allocation once `batch` has been used or
-  // reserved. Throws data_error naming shard and token when a token is outside the vocabulary, or when the
-  // shard can no longer be read; the stream then has not advanced.
+  // reserved. Throws data_error naming shard and token when a token is outside the vocabulary, when the shard
+  // can no longer be read, or behind the end of a text in stream order; the stream then has not advanced.
   void next(Batch& batch);
 
   const LoaderOptions& options() const { return options_; }
@@ -90,7 +96,8 @@ class Loader {
   // Continues from a saved position. Throws data_error when it does not fit the shards.
   void restore(const LoaderPosition& position);
   // The position after `spans` consumed spans, as if that many had been read from the start in groups like
-  // these. Throws config_error unless spans is a non-negative multiple of a group's, and with parts.
+  // these. Throws config_error unless spans is a non-negative multiple of a group's, and with parts; data_error
+  // where a text in stream order has fewer.
   LoaderPosition position_after(std::int64_t spans) const;
   // Spans in one pass over all shards, in groups like these; with parts over those that are read.
   std::int64_t spans_per_epoch() const { return spans_per_epoch_; }
@@ -100,8 +107,11 @@ class Loader {
     Shard shard;
     std::int64_t first_bos = 0;
   };
+  bool streams() const { return options_.order == DataOrder::stream; }
   std::int64_t span_tokens() const { return options_.row_tokens + 1; }
-  std::int64_t group_tokens() const { return span_tokens() * options_.group_spans; }
+  // From the beginning of a span to that of the next.
+  std::int64_t span_step() const { return options_.row_tokens + (streams() ? 0 : 1); }
+  std::int64_t group_tokens() const { return span_step() * options_.group_spans + (streams() ? 1 : 0); }
   // A stream: its shards, and where it stands.
   struct Stream {
     std::size_t first = 0, shards = 0;  // of sources_
@@ -111,6 +121,8 @@ class Loader {
   };
   const Source& source_of(const Stream& stream, std::int64_t visit) const;
   std::int64_t spans_in(const Source& source) const;
+  std::int64_t groups_in(std::size_t source) const;
+  void require_whole_shards(std::int64_t tokens) const;
   void settle(Stream& stream) const;
   void deal_group();
   void require_position(const Stream& stream, const PartPosition& at, const LoaderPosition& position) const;

@@ -32,7 +32,10 @@ struct Batch {
 void build_segments(std::span<const std::int32_t> starts, std::int64_t row_tokens,
                     std::int64_t max_segment_tokens, Batch& batch);
 
-// The same with the starts taken from the BOS tokens among batch.tokens.
+// In the place of the BOS token where none begins a document: attention crosses documents.
+inline constexpr int kNoDocuments = -1;
+
+// The same with the starts taken from the BOS tokens among batch.tokens; none for kNoDocuments.
 void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch);
 
 // The segments that packed rows can have, for a backend that makes something for each kind of them and takes

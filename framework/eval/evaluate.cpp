@@ -55,8 +55,9 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
       sums.bytes, sums.tokens, decoded);
 }
 
-ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
+ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, std::int64_t targets) {
   ValidationSet validation;
+  validation.joined = data.documents == DataDocuments::joined;
   ShardUse use{DataSplit::validation, vocabulary, data.tokenizer, {}, 0};
   if (!data.tokenizer.empty()) {
     validation.tokenizer = Tokenizer::load(data.tokenizer);
@@ -85,17 +86,29 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary) {
         "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
         validation.side_table ? "side tables next to the pieces" : "pieces", data.tokenizer, data.validation);
   }
+  if (targets == 0) return validation;
+  const auto needed = static_cast<std::size_t>(targets) + 1;
+  if (validation.tokens.size() < needed) {
+    throw data_error(
+        "eval.tokens is {}, but the validation shards '{}' hold {} tokens, that is {} targets; lower it, or leave it "
+        "out to score all.",
+        targets, data.validation, validation.tokens.size(), validation.tokens.size() - 1);
+  }
+  validation.tokens.resize(needed);
   return validation;
 }
 
-std::string packing_text(const EvalConfig& eval, const ModelConfig& model) {
+std::string packing_text(const EvalConfig& eval, const ModelConfig& model, bool joined) {
+  const std::string text =
+      fmt::format("{}{}", joined ? ", documents joined" : "",
+                  eval.tokens > 0 ? fmt::format(", the first {} targets", eval.tokens) : "");
   if (eval.mode == EvalMode::sliding) {
-    return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
+    return fmt::format("windows of {} tokens every {}{}", eval.sequence_length, eval.stride, text);
   }
   const std::string hidden = masking_text(model);
-  return fmt::format("rows of {} x {} tokens{}{}{}{}", eval.packed_sequences, eval.sequence_length,
+  return fmt::format("rows of {} x {} tokens{}{}{}{}{}", eval.packed_sequences, eval.sequence_length,
                      eval.drop_remainder ? ", the remainder left out" : "",
-                     eval.shares > 0 ? fmt::format(", in {} shares", eval.shares) : "",
+                     eval.shares > 0 ? fmt::format(", in {} shares", eval.shares) : "", text,
                      hidden.empty() ? "" : ", ", hidden);
 }
 
@@ -139,7 +152,7 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
                                      : result.loss_sum_nats / std::numbers::ln2 / totals[2];
   result.seconds = seconds_since(start);
   result.data = validation.data;
-  result.data.packing = packing_text(evaluator.options().eval, evaluator.model());
+  result.data.packing = packing_text(evaluator.options().eval, evaluator.model(), validation.joined);
   result.masked = evaluator.masks();
   return result;
 }

@@ -15,6 +15,7 @@
 #include "framework/config/model_config.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/data_identity.h"
+#include "framework/data/segments.h"
 #include "framework/data/side_table.h"
 #include "framework/data/tokenizer.h"
 
@@ -41,6 +42,9 @@ struct ValidationSet {
     return byte_table ? &*byte_table : nullptr;
   }
   int bos_id = 1;
+  bool joined = false;  // data.documents: attention crosses documents
+  // What begins the segments of rows that are scored: the BOS token, or kNoDocuments.
+  int segment_start() const { return joined ? kNoDocuments : bos_id; }
   // Bytes of scored ranges [first target, last target + 1) that both routes agreed on.
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> verified;
 };
@@ -49,7 +53,8 @@ struct ValidationSet {
 // when a token lies outside of `vocabulary` or a file is bad, where the shards hold symbols of a text
 // transform and no side tables, where side tables and original documents disagree, and config_error when the
 // tokenizer has more pieces than `vocabulary`.
-ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary);
+// `targets`: those that are scored, the first of the stream (eval.tokens; 0: all); data_error where it has fewer.
+ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, std::int64_t targets = 0);
 
 struct EvalResult {
   double loss_sum_nats = 0;  // fp64 sum over all scored tokens
@@ -64,7 +69,7 @@ struct EvalResult {
 
 // How the rows are cut that an evaluation scores, and what is hidden of them, in words: all that decides it,
 // so that equal words mean equal rows.
-std::string packing_text(const EvalConfig& eval, const ModelConfig& model);
+std::string packing_text(const EvalConfig& eval, const ModelConfig& model, bool joined);
 
 // "val_bpb 1.23456 (val_loss 3.00000 nats over 1000 tokens, 3500 bytes)"; without bytes, and of masked tokens,
 // the loss alone, and why.

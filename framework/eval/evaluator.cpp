@@ -52,6 +52,11 @@ std::int64_t row_positions(const EvaluatorOptions& options) {
   return sliding(options) ? options.eval.sequence_length : pass_tokens(options);
 }
 
+// A row of joined documents is a sequence; else segments begin anywhere.
+std::int64_t rotary_positions(const EvaluatorOptions& options) {
+  return options.bos_id == kNoDocuments ? options.eval.sequence_length : row_positions(options);
+}
+
 }  // namespace
 
 Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
@@ -63,7 +68,7 @@ Evaluator::Evaluator(TensorStore& store, const ModelConfig& model,
       inputs_(prefix, pass_tokens(options)) {
   if (const auto masking = masking_options(model, options.bos_id)) masking_.emplace(*masking, "validation");
   store_.create_externals(program_.graph());
-  inputs_.upload_rope(store_, model, row_positions(options));
+  inputs_.upload_rope(store_, model, rotary_positions(options));
   const auto tokens = static_cast<std::size_t>(pass_tokens(options));
   tokens_.resize(tokens);
   targets_.resize(tokens);
@@ -76,10 +81,11 @@ Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayo
   Graph graph;
   Tape tape(graph, false, fused);
   const std::int64_t tokens = pass_tokens(options);
-  const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, row_positions(options));
+  const std::int64_t positions = rotary_positions(options);
+  const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, positions);
   ForwardOptions forward;
   forward.layer_order = options.layer_order;
-  forward.row_length = row_positions(options);
+  forward.row_length = positions;
   const ParameterValues parameters(tape, layouts, false);
   const Value raw = build_forward(tape, model, parameters, inputs.forward, forward);
   const Value logits = transform_head(tape, model, parameters, raw, HeadUse::scoring);

@@ -35,7 +35,7 @@ struct EvaluatorOptions {
   EvalConfig eval;
   DType compute = MLG_F32;
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
-  int bos_id = 1;
+  int bos_id = 1;            // begins documents, which attention does not cross; or kNoDocuments
   bool keep_logits = false;  // for row_logits(): memory and a copy of [tokens of a pass, vocabulary] f32
 };
 
@@ -76,8 +76,8 @@ class Evaluator {
   // scored), in nats.
   using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
 
-  // With keep_logits, while a RowListener is called: the logits after the softcap of its row, [length,
-  // vocabulary].
+  // With keep_logits, while a RowListener is called: the logits after the softcap of its
+  // row, [length, vocabulary].
   std::span<const float> row_logits() const { return row_logits_; }
 
   // Called after each pass with the position behind it and the number of rows or windows in the share.

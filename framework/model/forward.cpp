@@ -7,6 +7,7 @@
 #include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/layer_order.h"
+#include "framework/model/modded/forward.h"
 #include "framework/model/qkv_projection.h"
 #include "framework/model/qwen2/forward.h"
 #include "plugins/kernels/axpby/op.h"
@@ -186,6 +187,8 @@ Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues&
                     const ForwardInputs& inputs, const ForwardOptions& options) {
   if (model.family == ModelFamily::qwen2)
     return qwen2::build_forward(tape, model, parameters, inputs, options);
+  if (model.family == ModelFamily::modded)
+    return modded::build_forward(tape, model, parameters, inputs, options);
   const Value logits = ForwardBuilder(tape, model, parameters, inputs, options).build();
   fuse_output_scales(tape);
   fuse_lanes(tape);

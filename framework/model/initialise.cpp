@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -29,6 +30,37 @@ void orthogonal(std::span<float> out, std::int64_t rows, std::int64_t columns, c
   }
 }
 
+// Numbers of a head are drawn at places of their own: coins, then the order of what they count.
+void fill_signs(std::span<float> out, const InitialPart& part, std::uint64_t seed) {
+  const LayerSigns& signs = part.signs;
+  const auto stream_of = [seed](std::int64_t layer) {
+    return PhiloxStream(seed, fmt::format("init/signs/{}", layer));
+  };
+  const PhiloxStream own = stream_of(signs.layer);
+  const auto width = static_cast<std::size_t>(signs.head_width);
+  const bool balanced = signs.balanced_from >= 0 && signs.layer >= signs.balanced_from;
+  const std::int64_t behind = balanced ? (signs.layer - signs.balanced_from) % 2 : 0;
+  const PhiloxStream coins = stream_of(signs.layer - behind);
+  for (std::size_t head = 0; head < out.size() / width; ++head) {
+    const auto channels = out.subspan(head * width, width);
+    const std::uint64_t first = 2 * head * width;
+    std::vector<double> sign(width);
+    for (std::size_t i = 0; i < width; ++i) sign[i] = coins.uniform(first + i) < 0.5 ? -1 : 1;
+    if (balanced) {
+      const double half = static_cast<double>(width) / 2;
+      const double heads_up = static_cast<double>(std::ranges::count(sign, 1.0));
+      const auto plus = static_cast<std::size_t>(std::nearbyint(half + (heads_up - half) / 2));
+      const std::size_t own_plus = behind == 0 ? plus : width - plus;
+      for (std::size_t i = 0; i < width; ++i) sign[i] = i < own_plus ? 1 : -1;
+      for (std::size_t i = width; i > 1; --i) {
+        const double draw = own.uniform(first + width + i - 1);
+        std::swap(sign[i - 1], sign[static_cast<std::size_t>(draw * static_cast<double>(i))]);
+      }
+    }
+    for (std::size_t i = 0; i < width; ++i) channels[i] = static_cast<float>(1 + part.value * sign[i]);
+  }
+}
+
 // A part of a parameter's values that is drawn by itself.
 struct Draw {
   double cost = 0;  // about, in multiplications
@@ -49,6 +81,7 @@ class Draws {
 
  private:
   void add_normal(const ParameterSpec& parameter, std::span<float> slice, double standard_deviation);
+  void add_uniform(const ParameterSpec& parameter, std::span<float> slice, double bound);
   void add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry);
 
   std::uint64_t seed_;
@@ -63,6 +96,14 @@ void Draws::add_normal(const ParameterSpec& parameter, std::span<float> slice, d
     draws_.push_back({static_cast<double>(part.size()) * draw_cost,
                       [=] { stream.fill_normal(part, standard_deviation, begin); }});
   }
+}
+
+void Draws::add_uniform(const ParameterSpec& parameter, std::span<float> slice, double bound) {
+  const PhiloxStream stream(seed_, fmt::format("init/{}", parameter.name));
+  draws_.push_back({static_cast<double>(slice.size()) * draw_cost, [=] {
+                      for (std::size_t i = 0; i < slice.size(); ++i)
+                        slice[i] = static_cast<float>(bound * (2 * stream.uniform(i) - 1));
+                    }});
 }
 
 void Draws::add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry) {
@@ -90,6 +131,12 @@ void Draws::add(const ParameterSpec& parameter, std::span<float> values) {
         break;
       case Initial::normal:
         add_normal(parameter, slice, part.value);
+        break;
+      case Initial::uniform:
+        add_uniform(parameter, slice, part.value);
+        break;
+      case Initial::signs:
+        fill_signs(slice, part, seed_);
         break;
       case Initial::residual_mix:
         std::ranges::fill(slice.first(slice.size() / 2), 1.0F);

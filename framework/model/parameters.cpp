@@ -4,6 +4,7 @@
 
 #include "framework/model/elements/stages.h"
 #include "framework/model/layer_order.h"
+#include "framework/model/modded/parameters.h"
 #include "framework/model/qwen2/parameters.h"
 
 namespace mulligan {
@@ -41,6 +42,7 @@ std::string block_parameter(std::int64_t layer, std::string_view name) {
 
 std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
   if (m.family == ModelFamily::qwen2) return qwen2::model_parameters(m);
+  if (m.family == ModelFamily::modded) return modded::model_parameters(m);
   const std::int64_t kv_width = m.kv_heads * m.head_width;
   std::vector<ParameterSpec> out;
   const TensorType table(MLG_F32, {m.vocabulary, m.width});
@@ -78,12 +80,20 @@ std::int64_t parameter_count(const std::vector<ParameterSpec>& parameters) {
 }
 
 const char* embedding_parameter(const ModelConfig& model) {
-  return model.family == ModelFamily::qwen2 ? qwen2::embedding_parameter : "tok_emb.weight";
+  switch (model.family) {
+    case ModelFamily::qwen2:
+      return qwen2::embedding_parameter;
+    case ModelFamily::modded:
+      return modded::embedding_parameter;
+    default:
+      return "tok_emb.weight";
+  }
 }
 
 const char* head_parameter(const ModelConfig& model) {
-  return model.tied_head ? embedding_parameter(model)
-                         : qwen2::head_parameter;  // the same name in both families
+  if (model.tied_head) return embedding_parameter(model);
+  // The families record and qwen2 give it the same name.
+  return model.family == ModelFamily::modded ? modded::head_parameter : qwen2::head_parameter;
 }
 
 }  // namespace mulligan

@@ -17,8 +17,20 @@ enum class Initial {
   zeros,
   constant,      // `value`
   normal,        // mean 0, standard deviation `value`
+  uniform,       // between -`value` and `value`
+  signs,         // 1 + `value` or 1 - `value` at random, by LayerSigns
   orthogonal,    // each [rows, columns] matrix semi-orthogonal (gain 1)
   residual_mix,  // [2, d]: ones, then zeros
+};
+
+// Random signs of a layer's channels, the same in every parameter that asks for them.
+struct LayerSigns {
+  std::int64_t layer = 0;
+  std::int64_t head_width = 0;  // channels of a head, which divides the parameter's elements
+  // From this layer on they go in pairs (this one and the next, and so on). With k plus signs of n fair coins for
+  // each head, the first of a pair has round(n/2 + (k - n/2)/2) plus signs there and the second the other n minus
+  // that, each in a random order of its own. -1: every sign is a fair coin.
+  std::int64_t balanced_from = -1;
 };
 
 // Part of a bank along its first dimension with an initial value of its own.
@@ -26,6 +38,7 @@ struct InitialPart {
   std::int64_t begin = 0, end = 0;  // entries of the first dimension
   Initial kind = Initial::zeros;
   double value = 0;
+  LayerSigns signs = {};
 };
 
 struct ParameterSpec {
@@ -36,6 +49,7 @@ struct ParameterSpec {
   bool projection =
       false;  // a matrix of a block's q, k, v, o, up (and its gate) or down: not embedding, head,
               // or gates of heads
+  std::int64_t inputs = 0;  // of the matrix, or of that whose bias it is; 0: its last dimension
 };
 
 // All parameters of `model` in their canonical order.

@@ -1,5 +1,5 @@
-// CommunicatorPlugin: collectives between the ranks of a run, made by a plugin; contracts of the calls in
-// <mulligan/communicator.h>.
+// CommunicatorPlugin: collectives between the ranks of a run, made by a plugin; contracts of
+// the calls in <mulligan/communicator.h>.
 #pragma once
 
 #include <mulligan/communicator.h>

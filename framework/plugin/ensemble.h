@@ -1,5 +1,5 @@
-// Ensemble: what makes members of a centre model, made by a plugin; contracts of the calls in
-// <mulligan/ensemble.h>.
+// Ensemble: what makes members of a centre model, made by a plugin; contracts of
+// the calls in <mulligan/ensemble.h>.
 #pragma once
 
 #include <mulligan/ensemble.h>

@@ -1,5 +1,5 @@
-// Transform, TransformStream: a score transform made by a plugin; contracts of the calls in
-// <mulligan/transform.h>.
+// Transform, TransformStream: a score transform made by a plugin; contracts of
+// the calls in <mulligan/transform.h>.
 #pragma once
 
 #include <mulligan/transform.h>

@@ -1,5 +1,5 @@
 // Communicator: the collectives of a run on tensors of a store. The host runs them; plugins never do. Small
-// messages between hosts go through its HostGroup.
+// messages between ranks go through its HostGroup.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +72,8 @@ class Communicator {
 // The communicator of a run of one rank: copies, where `from` is not `to`.
 std::unique_ptr<Communicator> make_self_communicator();
 
-// Rank 0 of `world_size` ranks that are not there, for plans: every transfer and message is a
-// std::logic_error.
+// Rank 0 of `world_size` ranks that are not there, for plans: every transfer and
+// message is a std::logic_error.
 std::unique_ptr<Communicator> make_planned_communicator(int world_size);
 
 }  // namespace mulligan

@@ -30,8 +30,8 @@ class CommunicatorWatch {
   TransferCount counted() const;
 
   // Called once at the verdict, or before this returns where there is one already. An empty one takes it away:
-  // then the one before it has been called, if there is a verdict, and no call is under way. Throws as
-  // count_transfers().
+  // then the one before it has been called, if there is a verdict, and no call is under
+  // way. Throws as count_transfers().
   void on_verdict(OnVerdict callback);
   // Does not wait.
   void decide(const Verdict& verdict);

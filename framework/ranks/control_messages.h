@@ -83,7 +83,7 @@ struct Heartbeat {
   static constexpr std::uint8_t kind = 5;
   std::uint64_t submitted = 0, completed = 0;  // batches of transfers
   std::uint64_t steps = 0;
-  std::uint64_t calls = 0;     // collective calls between hosts that were begun
+  std::uint64_t calls = 0;     // collective calls of the HostGroup that were begun
   std::uint64_t entered = 0;   // calls of the communicator's library that were begun
   std::uint8_t in_call = 0;    // WaitsIn
   std::uint8_t long_work = 0;  // 1: counters may stand still for longer
@@ -99,7 +99,7 @@ struct Heartbeat {
 // What keeps a rank, where that is not its own work.
 enum WaitsIn : std::uint8_t {
   waits_in_nothing = 0,
-  waits_in_call = 1,          // a call between hosts
+  waits_in_call = 1,          // a call of the HostGroup
   waits_in_farewell = 2,      // the last of them
   waits_in_communicator = 3,  // a call of the communicator's library
 };

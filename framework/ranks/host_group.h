@@ -1,4 +1,4 @@
-// HostGroup: the processes ("ranks") of a run as the host sees them, and the small messages between them.
+// HostGroup: the processes ("ranks") of a run, and the small messages between them.
 // Tensors go through the Communicator.
 #pragma once
 

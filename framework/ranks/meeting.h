@@ -1,6 +1,6 @@
 // How ranks come together: rank 0 takes up whoever proves to be of the run; the others try its ports until
-// one does. On the loop's thread; the objects outlive the loop's callbacks (SocketLoop::stop before their
-// end).
+// one does. On the loop's thread; the objects outlive the loop's callbacks (SocketLoop::stop
+// before their end).
 #pragma once
 
 #include <functional>

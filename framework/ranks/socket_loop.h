@@ -47,8 +47,8 @@ class SocketLoop {
   // The link, or none and why not.
   using OnConnected = std::function<void(std::shared_ptr<Link>, const std::string& reason)>;
 
-  // Starts the thread. `silent_seconds`: unacknowledged data breaks a connection after that
-  // (TCP_USER_TIMEOUT).
+  // Starts the thread. `silent_seconds`: unacknowledged data breaks a
+  // connection after that (TCP_USER_TIMEOUT).
   explicit SocketLoop(double silent_seconds);
   ~SocketLoop();  // stop(); every Link must be gone
   SocketLoop(const SocketLoop&) = delete;

@@ -18,8 +18,8 @@ struct Verdict {
   Error error_of(int rank) const;
 };
 
-// Writes the verdict where torchrun looks for the reason of a failure (TORCHELASTIC_ERROR_FILE). Throws as
-// write_file_atomically.
+// Writes the verdict where torchrun looks for the reason of a failure
+// (TORCHELASTIC_ERROR_FILE). Throws as write_file_atomically.
 void write_torchelastic_error(const std::filesystem::path& path, const std::string& sentence);
 
 // Ends the process in `seconds` with the exit code of `error`, whatever it hangs in.

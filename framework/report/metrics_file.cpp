@@ -31,8 +31,8 @@ bool is_marked(const std::string& event) {
   return event == "step" || event == "validation" || event == "skipped_update" || event == "attention";
 }
 
-// Keeps whole lines of events up to `step` and returns their mark, with how many of the first of them are those of
-// `known`.
+// Keeps whole lines of events up to `step` and returns their mark, with how many of the first of them
+// are those of `known`.
 MetricsMark keep_events_until(const std::filesystem::path& path, std::int64_t step, const MetricsMark& known,
                               bool& begins_with_known) {
   MetricsMark kept;

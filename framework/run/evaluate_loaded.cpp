@@ -40,12 +40,12 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   }
   RunLog log(options, {});
   say_preloaded(config.ledger, ranks.group(), log);
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval, config.model);
+  scored.packing = packing_text(config.eval, config.model, validation.joined);
   ranks.require_same_data(scored);
   for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
@@ -56,7 +56,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
   evaluator_options.compute = model.compute();
   evaluator_options.layer_order = scored_order(config.model);
-  evaluator_options.bos_id = validation.bos_id;
+  evaluator_options.bos_id = validation.segment_start();
   Evaluator evaluator(model.store(), config.model, model.layouts(), evaluator_options);
   SharedArena arena(backend);
   arena.bind({&evaluator.program()}, model.store());

@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/model/elements/stages.h"
+#include "framework/model/initial_rows.h"
 
 namespace mulligan {
 namespace {
@@ -105,8 +106,10 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
     masters[names[i]] = to_dtype(config.parameters[rows[i]].master_dtype);
   }
   std::vector<PlannedParameter> planned;
-  for (ParameterLayout& layout :
-       parameter_layouts(config.model, compute_types(config.phases.front()), masters)) {
+  std::vector<ParameterLayout> layouts =
+      parameter_layouts(config.model, compute_types(config.phases.front()), masters);
+  apply_initial_rows(config.model, config.init.values, layouts);
+  for (ParameterLayout& layout : layouts) {
     const ParameterRow& row = config.parameters[rows[planned.size()]];
     layout.trained = row.optimizer != no_optimizer;
     refuse_inert(config.model, layout, row);

@@ -42,8 +42,8 @@ RunPlugins make_run_plugins(const LoadedConfig& loaded, PluginHost& host, const 
 // [[backend.kernels]] do not apply.
 RunPlugins make_phase_plugins(const LoadedConfig& loaded, PluginHost& host, const std::string& section);
 
-// The configured backend alone, for what needs no plugin of training, or `backend` as above. Throws as
-// make_run_plugins.
+// The configured backend alone, for what needs no plugin of training, or `backend` as
+// above. Throws as make_run_plugins.
 RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host, const std::string& backend = {});
 
 // The plugin of a table. Throws config_error; where stored data named its library, the sentence says how a

@@ -57,7 +57,7 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
   CheckedShards checked = check_shards(opened.shards, use);
   if (validation) {
     opened.data = validation->data;
-    opened.data.packing = packing_text(config.eval, config.model);
+    opened.data.packing = packing_text(config.eval, config.model, validation->joined);
     if (file.empty() && !checked.tokenizer_sha256.empty() && !opened.data.tokenizer_sha256.empty() &&
         checked.tokenizer_sha256 != opened.data.tokenizer_sha256) {
       throw data_error(
@@ -93,7 +93,8 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
   options.group_spans = config.train.micro_batches;
   options.rank = rank;
   options.vocabulary = static_cast<int>(config.model.vocabulary);
-  options.bos_id = data.bos_id;
+  options.bos_id = config.data.documents == DataDocuments::joined ? kNoDocuments : data.bos_id;
+  options.order = config.data.order;
   options.parts = data.parts;
   options.masking = masking_options(config.model, data.bos_id);
   for (std::size_t i = 0; i < options.parts.size(); ++i) {

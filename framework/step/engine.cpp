@@ -179,7 +179,7 @@ void TrainingEngine::make_ready() {
 void TrainingEngine::enter(std::size_t phase) {
   phase_ = phase;
   weigh_losses(micro_batches_);
-  inputs_.upload_rope(store_, config_.model, tokens_per_micro_batch(config_.train));
+  inputs_.upload_rope(store_, config_.model, rotary_positions(config_));
   refresh_copies();
 }
 
@@ -215,12 +215,14 @@ void TrainingEngine::set_loss_scale(double scale) {
   set_scale_ = scale;
 }
 
-// The sum over ranks of their gradients is that of the mean over all targets of the step. Where each clips its
-// own first, that is the gradient of the mean over its own targets, and the clip divides it by their number.
+// The sum over ranks of their gradients is that of the mean over all targets of the step, or of the sum. Where each
+// clips its own first, that is the gradient of the mean over its own targets, and the clip divides it by their
+// number.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   const std::int64_t ranks = clips_before_reduction(config_.train) ? 1 : world_size_;
-  const std::int64_t targets = row_targets_ * micro_batches * ranks;
+  const std::int64_t targets =
+      config_.train.loss_reduction == LossReduction::sum ? 1 : row_targets_ * micro_batches * ranks;
   weighed_scale_ = loss_scale();
   std::ranges::fill(loss_weights_, static_cast<float>(weighed_scale_ / static_cast<double>(targets)));
   store_.upload(step_tensor::loss_weight, loss_weights_);

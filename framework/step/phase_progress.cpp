@@ -12,6 +12,13 @@ double share(double begin, double end, double now) {
 
 }  // namespace
 
+mlg_progress run_progress(const RunConfig& config, std::int64_t steps, double budget_fraction, double epoch) {
+  const std::int64_t horizon = horizon_steps(config);
+  if (horizon != config.train.steps)
+    budget_fraction = share(0, static_cast<double>(horizon), static_cast<double>(steps));
+  return {steps, horizon, budget_fraction, epoch};
+}
+
 mlg_progress phase_progress(const RunConfig& config, std::size_t phase, const PhaseStart& start,
                             const mlg_progress& of_run, double elapsed_seconds) {
   if (config.phases[phase].lr_policy != LrPolicy::independent) return of_run;

@@ -17,6 +17,10 @@ struct PhaseStart {
   bool operator==(const PhaseStart&) const = default;
 };
 
+// What a schedule sees of a run after `steps` updates: schedule.horizon_steps stand for its steps and its budget where
+// they are others than train.steps.
+mlg_progress run_progress(const RunConfig& config, std::int64_t steps, double budget_fraction, double epoch);
+
 // What a schedule sees in phase number `phase`: with lr_policy = "independent" steps, epochs since `start`,
 // the share of the phase that is over, 0 to 1, by the nearest of its limits (the last phase ends with the
 // budget), and its number of steps where it ends at a step. Otherwise `of_run`, the run's progress. Pure.

@@ -43,20 +43,21 @@ std::string group_square_sum_name(std::size_t optimizer) {
 }
 
 Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
-                       const Loss& loss, std::int64_t tokens, LayerOrderKind order, FusedKernels fused) {
+                       const Loss& loss, const MicroBatch& batch, LayerOrderKind order, FusedKernels fused) {
   Graph graph;
   Tape tape(graph, true, fused);
-  const PackedInputs inputs = declare_packed_inputs(graph, step_tensor::batch, model, tokens, tokens);
+  const PackedInputs inputs =
+      declare_packed_inputs(graph, step_tensor::batch, model, batch.tokens, batch.positions);
   ForwardOptions forward;
   forward.layer_order = order;
-  forward.row_length = tokens;
+  forward.row_length = batch.positions;
   Value hidden;
   forward.hidden = &hidden;
   const ParameterValues values(tape, layouts_of(parameters), true);
   const Value logits =
       transform_head(tape, model, values, build_forward(tape, model, values, inputs.forward, forward),
                      HeadUse::training_uncapped);
-  const Value weight = graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {tokens}));
+  const Value weight = graph.external(step_tensor::loss_weight, TensorType(MLG_F32, {batch.tokens}));
   const Value token_loss = attach_loss(tape, loss, model.softcap, hidden, logits, inputs.targets, weight);
   graph.call("sum_f64", {token_loss, graph.external(step_tensor::loss_sum, one_f64)});
   tape.backward(token_loss, weight);

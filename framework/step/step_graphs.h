@@ -15,9 +15,10 @@ namespace mulligan {
 
 // Names of the tensors that the step's host side touches; T tokens of a micro-batch.
 namespace step_tensor {
-inline constexpr const char* sums = "metrics/sums";              // what zero_sums() zeroes at once, f64
-inline constexpr const char* batch = "batch";                    // prefix of the packed inputs
-inline constexpr const char* loss_weight = "batch/loss_weight";  // [T] f32: 1 / tokens of a rank's step
+inline constexpr const char* sums = "metrics/sums";  // what zero_sums() zeroes at once, f64
+inline constexpr const char* batch = "batch";        // prefix of the packed inputs
+inline constexpr const char* loss_weight =
+    "batch/loss_weight";  // [T] f32: of a token's loss in what is differentiated
 inline constexpr const char* unscale = "metrics/unscale";        // [1] f32: 1 / the scale of the loss
 inline constexpr const char* loss_sum = "metrics/loss_sum";      // [1] f64: of the step's token losses, nats
 inline constexpr const char* square_sum = "metrics/square_sum";  // [1] f64: of all gradients
@@ -39,10 +40,18 @@ std::string average_name(std::string_view parameter);
 std::string updated_average_name(const PlannedParameter& parameter, int world_size);
 std::string average_compute_name(std::string_view parameter);
 
-// Forward, loss and backward of one packed row of `tokens` tokens: gradients are added to "gradient/...", the
+// The tokens of a micro-batch, and their rotary positions: one packed row, or rows that count from 0 each.
+struct MicroBatch {
+  std::int64_t tokens = 0, positions = 0;
+  MicroBatch(std::int64_t one_row) : tokens(one_row), positions(one_row) {}
+  MicroBatch(std::int64_t tokens_, std::int64_t positions_) : tokens(tokens_), positions(positions_) {}
+};
+
+// Forward, loss and backward of one micro-batch: gradients are added to "gradient/...", the
 // token losses to loss_sum. The gradient is that of sum(loss_weight * token_loss).
 Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParameter>& parameters,
-                       const Loss& loss, std::int64_t tokens, LayerOrderKind order, FusedKernels fused = {});
+                       const Loss& loss, const MicroBatch& batch, LayerOrderKind order,
+                       FusedKernels fused = {});
 
 // The sum of squares of the gradients of optimiser number `optimizer` (of PlannedParameter::optimizer).
 std::string group_square_sum_name(std::size_t optimizer);

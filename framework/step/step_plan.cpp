@@ -140,7 +140,8 @@ Program* StepPlan::micro_step(LayerOrderKind order, ComputeTypes compute) {
   }
   Program* program =
       add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute), *plugins_.loss,
-                           tokens_per_micro_batch(config_.train), order, FusedKernels(*plugins_.backend)),
+                           {tokens_per_micro_batch(config_.train), rotary_positions(config_)}, order,
+                           FusedKernels(*plugins_.backend)),
           std::move(name));
   micro_steps_.push_back({order, compute, program});
   return program;

@@ -77,7 +77,7 @@ void PhaseFollower::skip_batches(std::int64_t steps, int world_size) {
 }
 
 mlg_progress PhaseFollower::progress(double budget_fraction, std::int64_t steps) const {
-  return {steps, config_.train.steps, budget_fraction, rows_.epochs()};
+  return run_progress(config_, steps, budget_fraction, rows_.epochs());
 }
 
 // The rates and the noise of the coming step.

@@ -52,6 +52,7 @@ Change meaning_of(const std::string& key) {
                              "train.log_every",
                              "communicator.",
                              "train.validate_every",
+                             "train.validate_at",
                              "train.validations",
                              "train.warmup."}) {
     if (starts(prefix)) return Change::harmless;

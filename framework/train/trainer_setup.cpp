@@ -69,7 +69,7 @@ DeviceMemory prepare_devices(PhaseDevices& devices, const std::vector<Phase>& ph
 }
 
 // Asks the schedules for rates from the first to the last step: a number that ends the run is found before it begins.
-void check_schedules(TrainingDevice& device, const TrainConfig& train, const std::vector<Phase>& phases) {
+void check_schedules(TrainingDevice& device, const RunConfig& config) {
   constexpr int points = 64;
   const auto ask = [&](std::int64_t total_steps) {
     for (int point = 0; point <= points; ++point) {
@@ -79,10 +79,11 @@ void check_schedules(TrainingDevice& device, const TrainConfig& train, const std
       static_cast<void>(device.programs->engine().coming_micro_batches());
     }
   };
-  ask(train.steps);
+  ask(horizon_steps(config));
+  const std::vector<Phase>& phases = config.phases;
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    const std::int64_t end = i + 1 < phases.size() ? phases[i].until.steps : train.steps;
+    const std::int64_t end = i + 1 < phases.size() ? phases[i].until.steps : config.train.steps;
     if (phases[i].lr_policy == LrPolicy::independent)
       ask(end > 0 ? std::max<std::int64_t>(end - begin, 1) : 0);
     if (end > 0) begin = end;
@@ -119,7 +120,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   }
   open_data();
   compile(std::move(make_communicator));
-  check_schedules(phases_.device(), config_.train, config_.phases);
+  check_schedules(phases_.device(), config_);
   if (resume.checkpoint) resume_from(*resume.checkpoint);
   for (const MakeObserver& make : options.observers) observers_.push_back(make());
   for (const auto& observer : observers_) {
@@ -162,6 +163,7 @@ void Trainer::open_data() {
     overlap_ = overlap_with_validation(config_, data.shards, *validations_.set(), log);
   }
   rows_.read_as(phases_.phase());
+  rows_.require_enough();
   const Loader& loader = rows_.stream().loader();
   log.print("training: {} shards, {} tokens per pass", data.shards.size(),
             loader.spans_per_epoch() * loader.options().row_tokens);
@@ -171,8 +173,9 @@ void Trainer::compile(MakeCommunicator make_communicator) {
   clock_.ledger().enter("compile");
   if (!make_communicator) make_communicator = [](Backend&) { return make_self_communicator(); };
   const ValidationSet* validation = validations_.set();
-  const DeviceMemory memory = prepare_devices(devices_, config_.phases, make_communicator,
-                                              validation ? std::optional(validation->bos_id) : std::nullopt);
+  const DeviceMemory memory =
+      prepare_devices(devices_, config_.phases, make_communicator,
+                      validation ? std::optional(validation->segment_start()) : std::nullopt);
   phases_.compiled();
   outputs_.log().print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
                        static_cast<double>(memory.tensors_bytes) / 1e6,

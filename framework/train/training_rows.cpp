@@ -38,6 +38,17 @@ void TrainingRows::require_unwritten() const {
   }
 }
 
+void TrainingRows::require_enough() const {
+  const Loader& loader = stream_->loader();
+  const std::int64_t spans = config_.train.steps * config_.train.micro_batches;
+  if (config_.data.order != DataOrder::stream || spans <= loader.spans_per_epoch()) return;
+  throw data_error(
+      "data.train = '{}' holds {} batches of {} tokens in stream order, in which nothing is read twice, but "
+      "train.steps is {}; name more shards or lower train.steps",
+      config_.data.train, loader.spans_per_epoch() / config_.train.micro_batches,
+      config_.train.tokens_per_step, config_.train.steps);
+}
+
 double TrainingRows::epochs() const {
   return static_cast<double>(stream_->position().consumed_spans) /
          static_cast<double>(stream_->loader().spans_per_epoch());

@@ -28,6 +28,9 @@ class TrainingRows {
   // is not the one whose digest and overlap were taken, or was written to since: a time of change cannot be set back.
   void require_unwritten() const;
 
+  // Throws data_error where a text in stream order, which is read once, ends before train.steps do.
+  void require_enough() const;
+
   const TrainingData& data() const { return data_; }
   Prefetcher& stream() { return *stream_; }  // after the first read_as()
   const Prefetcher& stream() const { return *stream_; }

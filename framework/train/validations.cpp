@@ -9,7 +9,8 @@ namespace mulligan {
 
 void Validations::open(const RunConfig& config, RunLog& log) {
   if (config.data.validation.empty()) return;
-  set_ = std::make_unique<ValidationSet>(load_validation(config.data, config.model.vocabulary));
+  set_ = std::make_unique<ValidationSet>(
+      load_validation(config.data, config.model.vocabulary, config.eval.tokens));
   require_strict_validation(config, *set_);
   log.print("validation: {} tokens", set_->tokens.size());
   if (!set_->byte_note.empty()) log.line(set_->byte_note);
@@ -21,7 +22,9 @@ bool Validations::due(const TrainConfig& train, double budget_fraction, std::int
       std::min(shares, static_cast<std::int64_t>(budget_fraction * static_cast<double>(shares + 1)));
   const bool by_share = reached > shares_done_;
   shares_done_ = std::max(shares_done_, reached);
-  return by_share || (every > 0 && steps % every == 0);
+  const bool listed =
+      std::ranges::find(train.validate_at, static_cast<double>(steps)) != train.validate_at.end();
+  return by_share || listed || (every > 0 && steps % every == 0);
 }
 
 EvalResult Validations::score(Evaluator& evaluator, HostGroup& group, RunLog& log) {

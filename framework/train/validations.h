@@ -17,7 +17,7 @@ class Validations {
   void open(const RunConfig& config, RunLog& log);
   ValidationSet* set() { return set_.get(); }  // null: there is none
 
-  // After a step that began at `budget_fraction`: whether one is due ([train] validations, validate_every).
+  // After a step that began at `budget_fraction`: whether one is due ([train] validations, validate_every, validate_at).
   bool due(const TrainConfig& train, double budget_fraction, std::int64_t steps);
   // Scores what the evaluator reads, with a live line. Throws Error.
   EvalResult score(Evaluator& evaluator, HostGroup& group, RunLog& log);

@@ -3,6 +3,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/plugin/build_plugins.h"
+#include "framework/step/phase_progress.h"
 
 namespace mulligan {
 
@@ -25,7 +26,7 @@ void WarmUp::run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& ro
   }
   const StateSnapshot& initial =
       *before_.emplace_back(std::make_unique<StateSnapshot>(engine.store(), tensors));
-  device.groups.set_rates({0, config_.train.steps, 0, rows.epochs()});
+  device.groups.set_rates(run_progress(config_, 0, 0, rows.epochs()));
   for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
     if (!engine.plan().has(phase)) continue;
     devices.start_at(phase);

@@ -101,7 +101,7 @@ std::vector<std::span<const std::uint16_t>> scored_runs(const ValidationSet& val
 }  // namespace
 
 ValidationSet scored_validation(const RunConfig& config) {
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   if (config.eval.drop_remainder) {
     validation.tokens.resize(static_cast<std::size_t>(
         whole_rows_length(static_cast<std::int64_t>(validation.tokens.size()), config.eval.sequence_length)));

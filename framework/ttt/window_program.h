@@ -87,8 +87,8 @@ class WindowProgram {
   void forward() { program_->run_range(0, split_); }
   // The losses of the last forward(), [N] nats. Waits.
   void download_losses(std::span<float> losses) const;
-  // proposal[i] for each scored position: the token whose loss forward() gives besides, [N]. `number` below
-  // `proposals`.
+  // proposal[i] for each scored position: the token whose loss forward() gives besides, [N].
+  // `number` below `proposals`.
   void set_proposal(int number, std::span<const std::int32_t> tokens);
   // Their losses, as download_losses().
   void download_proposed_losses(int number, std::span<float> losses) const;

@@ -101,7 +101,9 @@ std::vector<std::pair<std::string, double>> attention_spectral_norms(const Model
       add(layer, "o", "qo_bank", model.layers + layer, model.width, model.width);
       continue;
     }
-    const auto name = [layer](const char* role) {
+    const bool modded = model.family == ModelFamily::modded;
+    const auto name = [layer, modded](const std::string& role) {
+      if (modded) return fmt::format("blocks.{}.attn.{}.weight", layer, role == "o" ? "proj" : role);
       return fmt::format("model.layers.{}.self_attn.{}_proj.weight", layer, role);
     };
     add(layer, "q", name("q"), 0, q_width, model.width);

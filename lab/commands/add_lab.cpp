@@ -1,6 +1,5 @@
 // What lab/ adds to the program.
 #include "lab/attention/attention_look.h"
-#include "lab/commands/lab_commands.h"
 #include "lab/commands/packed_weights.h"
 #include "lab/energy/energy_meter.h"
 #include "lab/task_vectors/pack.h"
@@ -10,14 +9,13 @@
 namespace mulligan {
 
 void add_lab(ProgramParts& parts) {
-  parts.commands.insert({{"probe", add_probe_command}, {"vectors", add_vectors_command}});
   parts.observers.emplace_back([](bool) { return std::make_unique<energy::EnergyObserver>(); });
   parts.observers.emplace_back([](bool) { return std::make_unique<doctor::AttentionObserver>(); });
-  parts.other_weights = [](const std::string& name,
-                           const RunOptions& options) -> std::unique_ptr<WeightSource> {
-    const auto packed = packed_name(name);
-    return packed ? std::make_unique<WeightSource>(from_task_vectors(*packed, options)) : nullptr;
-  };
+  parts.other_weights.emplace_back(
+      [](const std::string& name, const RunOptions& options) -> std::unique_ptr<WeightSource> {
+        const auto packed = packed_name(name);
+        return packed ? std::make_unique<WeightSource>(from_task_vectors(*packed, options)) : nullptr;
+      });
   vector_store() = task_vectors::store_runs;
 }
 

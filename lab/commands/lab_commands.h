@@ -1,4 +1,4 @@
-// The subcommands of lab/; as launch/commands/commands.h has the core's.
+// Parts of the subcommands of lab/.
 #pragma once
 
 namespace CLI {
@@ -6,9 +6,6 @@ class App;
 }
 
 namespace mulligan {
-
-void add_probe_command(CLI::App& app);
-void add_vectors_command(CLI::App& app);
 
 // Of `probe`.
 void add_probe_logits(CLI::App& probe);

@@ -161,12 +161,12 @@ ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin,
     throw data_error(
         "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
   }
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval, config.model);
+  scored.packing = packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
   for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
   const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
   if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
@@ -234,7 +234,7 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   evaluator_options.eval = config.eval;
   evaluator_options.compute = model.compute();
   evaluator_options.layer_order = scored_order(config.model);
-  evaluator_options.bos_id = validation.bos_id;
+  evaluator_options.bos_id = validation.segment_start();
   evaluator_options.keep_logits = true;
   Evaluator evaluator(model.store(), config.model, model.layouts(), evaluator_options);
   SharedArena arena(backend);
@@ -259,7 +259,8 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   whole.tokens = tally.counted.tokens;
   whole.data = validation.data;
   require_whole_score(config.ledger, whole);
-  score.data.packing = packing_text(config.eval, config.model);
+  score.data.packing =
+      packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
   score.seconds = seconds_since(start);
   return score;
 }

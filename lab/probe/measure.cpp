@@ -156,7 +156,7 @@ void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& v
   options.eval = config.eval;
   options.compute = model.compute();
   options.layer_order = scored_order(config.model);
-  options.bos_id = validation.bos_id;
+  options.bos_id = validation.segment_start();
   Evaluator evaluator(model.store(), config.model, model.layouts(), options);
   SharedArena arena(model.store().backend());
   arena.bind({&evaluator.program()}, model.store());
@@ -217,7 +217,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
         "name the validation shards, for example data/fineweb_val_*.bin.");
   }
   RunLog log(options, {});
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary);
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   const std::int64_t most = std::max(options.sequences, *std::ranges::max_element(options.batches));
   const std::vector<Sequence> sequences =

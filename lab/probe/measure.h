@@ -58,8 +58,8 @@ struct Measurement {
 
 // Each of the sequences is the last of a batch of the others, for its logits; for continuations sequences
 // next to each other are continued together. `loaded` is scored in `precision`, whatever its last phase says.
-// Throws config_error, data_error (a validation set that is too short), run_error (logits that are not
-// finite).
+// Throws config_error, data_error (a validation set that is too short), run_error (logits
+// that are not finite).
 Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                     const WeightLoader& load, const ProbePrecision& precision, const ProbeOptions& options);
 

@@ -1,5 +1,5 @@
-// The core's subcommands. Each function declares one subcommand's options on `app` and what runs when it is named;
-// errors leave as mulligan::Error.
+// The subcommands (command_list.inc). Each function declares one subcommand's options on `app` and what runs
+// when it is named; errors leave as mulligan::Error.
 #pragma once
 
 #include <optional>
@@ -18,16 +18,12 @@ struct RunOptions;
 // Throws config_error, listing the subcommands of `parent`, when none of them was named.
 void require_command(const CLI::App& parent);
 
-void add_train_command(CLI::App& app);
-void add_launch_command(CLI::App& app);
-void add_eval_command(CLI::App& app);
-void add_generate_command(CLI::App& app);
-void add_plugins_command(CLI::App& app);
-void add_quantize_command(CLI::App& app);
-void add_checkpoint_command(CLI::App& app);
-void add_ttt_command(CLI::App& app);
-void add_completion_command(CLI::App& app);
-// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf".
+#define MULLIGAN_COMMAND(name, group, part) void add_##name##_command(CLI::App& app);
+#include "launch/command_list.inc"
+#undef MULLIGAN_COMMAND
+
+// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf";
+// "weights": a weights file of this program, as `checkpoint import` makes it.
 void export_model(const std::string& path, const std::string& form, const std::string& output,
                   std::optional<StoredType> dtype, const RunOptions& run);
 // Of `plugins`.

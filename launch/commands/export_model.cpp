@@ -1,12 +1,14 @@
-// mulligan export RUN --to hf|gguf OUT: what is scored, in the form of other programs.
+// mulligan export RUN --to hf|gguf OUT: what is scored, in the form of other programs; and as a weights file of ours.
 #include <fmt/format.h>
 
 #include "framework/checkpoint/gguf.h"
+#include "framework/checkpoint/weight_exchange.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/data/transformed_encoding.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
 #include "launch/commands/commands.h"
@@ -36,6 +38,11 @@ void export_model(const std::string& path, const std::string& form, const std::s
                                 {dims.begin(), dims.begin() + layout.spec.type.rank},
                                 std::as_bytes(std::span(values.back()))});
   }
+  if (form == "weights") {
+    export_weights(contents.weights, nullptr, dtype, output,
+                   weights_metadata(source.loaded, "imported", source.origin.data));
+    contents.tokenizer.clear();
+  }
   if (!contents.tokenizer.empty()) {
     DataIdentity now;
     now.tokenizer_sha256 = sha256_hex_of_file(contents.tokenizer);
@@ -47,7 +54,8 @@ void export_model(const std::string& path, const std::string& form, const std::s
       contents.tokenizer.clear();
     }
   }
-  form == "hf" ? write_hugging_face_folder(output, contents, dtype) : write_gguf(output, contents, dtype);
+  if (form == "hf") write_hugging_face_folder(output, contents, dtype);
+  if (form == "gguf") write_gguf(output, contents, dtype);
   fmt::print("{}: {} tensors of '{}'\n", printable(output), contents.weights.size(), printable(path));
 }
 

@@ -36,8 +36,8 @@ struct RunOptions {
 // Declares --launcher for a command that several ranks can share (find_launch).
 void declare_launcher(CLI::App& command, std::string& launcher);
 
-// Does `work` as one of the ranks that the environment or `launcher` says, with stop signals obeyed
-// (RunRanks::run).
+// Does `work` as one of the ranks that the environment or `launcher` says, with stop
+// signals obeyed (RunRanks::run).
 void share_among_ranks(const std::string& launcher, const std::function<void(RunRanks&)>& work);
 // Nothing is shown by other ranks than the first.
 ConsoleOptions console_of(RunRanks& ranks, ConsoleOptions console);

@@ -23,7 +23,8 @@ std::string configuration_of(const RunOptions& options, const std::filesystem::p
                              const std::string& name);
 
 // A run directory brings both weights and configuration; next to a weights file lies the configuration of its
-// run, unless --config names another; an artifact brings its own; FILE@TASK is ProgramParts::other_weights. Throws data_error or config_error.
+// run, unless --config names another; an artifact brings its own; other names
+// are for ProgramParts::other_weights. Throws data_error or config_error.
 WeightSource open_weights(const std::string& path, const RunOptions& options);
 
 }  // namespace mulligan

@@ -29,8 +29,8 @@ class NodeGroup {
   int descriptor() const { return wakeup_; }
   void clear_descriptor() const;
 
-  // Whether all launchers are there and start alike. Throws what meeting them threw: config_error,
-  // peer_failed.
+  // Whether all launchers are there and start alike. Throws what meeting them threw:
+  // config_error, peer_failed.
   bool have_met();
   // From now on news of this attempt are listened for.
   void begin_attempt(int attempt);

@@ -13,6 +13,7 @@ struct AdamwConfig {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.0;
+  bool bias_correction = true;
   std::string state_dtype = "fp32";
   bool stochastic_rounding = false;
   std::int64_t rounding_seed = 0;
@@ -34,6 +35,8 @@ class Adamw : public sdk::Optimizer {
       sdk::key("weight_decay", &AdamwConfig::weight_decay,
                "fraction of a weight taken off per step, times the scheduled learning rate")
           .at_least(0.0),
+      sdk::key("bias_correction", &AdamwConfig::bias_correction,
+               "divide the moments by 1 - beta^t, for they begin at zero"),
       sdk::key("state_dtype", &AdamwConfig::state_dtype,
                "dtype of the two moments: fp32, bf16, or that of the master weights")
           .choices("fp32|bf16|master"),
@@ -94,9 +97,10 @@ class Adamw : public sdk::Optimizer {
     values[AdamwStep::beta1] = static_cast<float>(beta1);
     values[AdamwStep::one_minus_beta1] = static_cast<float>(1.0 - beta1);
     values[AdamwStep::weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
-    values[AdamwStep::bias_correction1] = static_cast<float>(1.0 - std::pow(beta1, t));
+    const auto missing = [&](double beta) { return config_.bias_correction ? 1.0 - std::pow(beta, t) : 1.0; };
+    values[AdamwStep::bias_correction1] = static_cast<float>(missing(beta1));
     values[AdamwStep::inverse_sqrt_bias_correction2] =
-        static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(config_.beta2, t)));
+        static_cast<float>(1.0 / std::sqrt(missing(config_.beta2)));
     values[AdamwStep::step_low] = static_cast<float>(step.step & 0xFFFF);
     values[AdamwStep::step_high] = static_cast<float>(step.step >> 16 & 0xFFFF);
   }

@@ -12,7 +12,7 @@ namespace mulligan::optimizers {
 //   p <- p - lr_p / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 // (Loshchilov & Hutter 2019, with the decay scaled by the scheduled rate as in PyTorch.) Where a schedule
 // changes the momentum, beta1 is that of the step, in the bias correction too, as PyTorch's OneCycleLR has
-// it. gradient f32; master f32 or bf16; exp_avg (m) and exp_avg_sq (v) both f32 or both bf16; all of one
+// it. Without bias correction the plugin gives 1 for both corrections. gradient f32; master f32 or bf16; exp_avg (m) and exp_avg_sq (v) both f32 or both bf16; all of one
 // shape. scalars f32: see the enumerators. Independent of the number of threads.
 struct AdamwStep {
   static constexpr const char* name = "adamw_step";

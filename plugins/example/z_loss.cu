@@ -1,5 +1,5 @@
-// z_loss on logits [T, V], one block per row: formula in z_loss.h, the row's log-sum-exp in the SDK's
-// cross_entropy.cuh.
+// z_loss on logits [T, V], one block per row: formula in z_loss.h, the row's log-sum-exp
+// in the SDK's cross_entropy.cuh.
 #include <mulligan/cuda/cross_entropy.cuh>
 
 MLG_KERNEL(z_loss_fwd, MLG_CROSS_ENTROPY_CONSTANTS)

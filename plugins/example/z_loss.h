@@ -1,5 +1,5 @@
-// Cross entropy with a z-loss (Chowdhery et al., "PaLM", 2022), which keeps the logits' scale in check. Per
-// row:
+// Cross entropy with a z-loss (Chowdhery et al., "PaLM", 2022), which keeps the logits' scale
+// in check. Per row:
 //   lse = log sum exp(x);  loss = lse - x[target] + weight lse^2
 //   dloss/dx = softmax(x) (1 + 2 weight lse) - onehot(target)
 // A negative target: loss, lse and gradient 0; one beyond the vocabulary: NaN. f32 arithmetic, sums in a

@@ -8,6 +8,8 @@
 #     Makes NAME.cu.inc of each NAME.cu, its text as a string literal, for the host file that registers the kernels and
 #     compiles the same file for the emulated device (docs/cuda.md). With BASE, NAME is the file's path below that folder.
 #     CUDA_SOURCES does that, too.
+#   mulligan_cpu_kernel_options(TARGET)
+#     What CPU_KERNELS compiles with, for a library that several plugins are made of.
 #   mulligan_check_exports(TARGET NAME)
 #     After each link: the library exports mlg_plugin and the marker of this SDK's ABI for NAME, and nothing else.
 #
@@ -72,16 +74,11 @@ function(mulligan_plugin name)
     set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${MULLIGAN_PLUGIN_DIRECTORY}")
   endif()
   if(arg_CPU_KERNELS)
-    if(NOT MULLIGAN_CPU_ARCH)
-      set(MULLIGAN_CPU_ARCH native)
-    endif()
+    mulligan_cpu_kernel_options(${target})
     if(MULLIGAN_CPU_ARCH MATCHES "^x86-64-v[234]$")
       # Marked in the file: a lesser processor's dynamic linker refuses it instead of meeting unknown instructions.
       target_link_options(${target} PRIVATE "-Wl,-z,${MULLIGAN_CPU_ARCH}")
     endif()
-    # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine.
-    target_compile_options(${target} PRIVATE
-      -O3 -march=${MULLIGAN_CPU_ARCH} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math)
   endif()
   # Addresses that the dynamic linker fills in are read-only afterwards, and no stack is executable.
   target_link_options(${target} PRIVATE -Wl,-z,relro,-z,now,-z,noexecstack)
@@ -90,6 +87,16 @@ function(mulligan_plugin name)
   endif()
   mulligan_check_exports(${target} ${name})
   set_property(GLOBAL APPEND PROPERTY MULLIGAN_PLUGIN_TARGETS ${target})
+endfunction()
+
+function(mulligan_cpu_kernel_options target)
+  set(arch native)
+  if(MULLIGAN_CPU_ARCH)
+    set(arch ${MULLIGAN_CPU_ARCH})
+  endif()
+  # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine.
+  target_compile_options(${target} PRIVATE
+    -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math)
 endfunction()
 
 function(mulligan_cuda_sources target)

@@ -181,6 +181,9 @@ TEST_P(CudaCompile, NoKernelSpills) {
       std::vector<std::string> qwen2 = device();
       qwen2.push_back("train.compute_dtype=" + dtype);
       compile_run(parse_run_config(qwen2_config, "qwen2.toml", qwen2));
+      std::vector<std::string> arena = device();
+      arena.insert(arena.end(), {"train.compute_dtype=" + dtype, "optimizer.matrices.norm=schatten4"});
+      compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/arena/small.toml", arena));
     }
   } catch (const Error& error) {
     if (says_no_nvrtc(error.what())) GTEST_SKIP() << "compilation of the CUDA kernels: " << error.what();

@@ -72,8 +72,8 @@ TEST_F(CudaRun, TakesTheMemoryThatWasPlanned) {
 
 const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
 
-// What a device makes, it makes before the training clock; graphs are captured when a list of calls comes
-// again.
+// What a device makes, it makes before the training clock; graphs are captured when a list
+// of calls comes again.
 TEST_F(CudaRun, CountsWhatItMakesBeforeAndOnTheClock) {
   const auto made = nlohmann::json::parse(read_file(cuda_->directory / "result.json")).at("made_on_device");
   EXPECT_GT(made.at("kernel_modules").at("before_clock"), 20);

@@ -10,6 +10,7 @@
 5. Nothing cites a page that the repository does not hold ("spec/...", "specification of the record run").
 6. README.md has at most 170 lines: what is longer belongs on a page of its own.
 7. launch/site/mkdocs.yml lists every page of docs/ and of the root.
+8. docs/commands.md says of every command of launch/command_list.inc how it is typed.
 """
 import os
 import re
@@ -30,6 +31,7 @@ OUTSIDE = re.compile(r"\bspec/|\bspec section|[Ss]pecification of the record|[Ss
 PLACEHOLDER = re.compile(r"(^|[/_.])([A-Z]+|x)($|[/_.])")  # NAME, FILE, x.toml
 README_LINES = 170
 SITE = "launch/site/mkdocs.yml"
+COMMANDS = "launch/command_list.inc"
 FOREIGN = ("tensorflow/",)  # folders of other projects that comments cite
 
 
@@ -127,8 +129,19 @@ class Tree:
             if path.endswith(".md") and (path.startswith("docs/") or "/" not in path) and path not in listed:
                 self.fault(path, 1, f"{SITE} does not list it")
 
+    def check_commands(self):
+        commands = os.path.join(self.root, COMMANDS)
+        if not os.path.exists(commands):
+            return
+        page = "docs/commands.md"
+        with open(commands, encoding="utf-8") as file:
+            for name in re.findall(r"^MULLIGAN_COMMAND\((\w+)", file.read(), re.M):
+                if not re.search(rf"`[^`]*mulligan {name}\b", self.files.get(page, "")):
+                    self.fault(page, 1, f"does not say how `mulligan {name}` is typed")
+
     def check(self):
         self.check_site()
+        self.check_commands()
         if "docs/architecture.md" in self.files:
             self.check_map()
         lines = len(self.files.get("README.md", "").splitlines())

@@ -18,20 +18,22 @@ if seen=$(python3 "$check" "$root" 2>&1); then echo "ok - what documentation and
 else flunk "what documentation and comments point at exists" "$seen"; fi
 
 mkdir -p "$work/docs" "$work/framework/core" "$work/launch/site"
-printf 'nav:\n  - Page: docs/page.md\n  - Other: docs/other.md\n  - README: README.md\n  - Map: docs/architecture.md\n' >"$work/launch/site/mkdocs.yml"
+printf 'nav:\n  - Page: docs/page.md\n  - Other: docs/other.md\n  - README: README.md\n  - Map: docs/architecture.md\n  - Commands: docs/commands.md\n' >"$work/launch/site/mkdocs.yml"
+printf 'MULLIGAN_COMMAND(sing, look, lab)\n' >"$work/launch/command_list.inc"
+printf '# Commands\n\n`mulligan sing`\n' >"$work/docs/commands.md"
 printf '# Page\n\n## A heading, with `code`\n\n[here](#a-heading-with-code) [other](other.md) `framework/core`\n' >"$work/docs/page.md"
 printf '# Other\n\n[back](page.md#a-heading-with-code) `framework/core/real.h` `framework/core/NAME.h` `core/real.h`\n' >"$work/docs/other.md"
 printf '// See docs/page.md#a-heading-with-code.\nint real;\n' >"$work/framework/core/real.h"
 if seen=$(python3 "$check" "$work" 2>&1); then echo "ok - a sound tree has no fault"
 else flunk "a sound tree has no fault" "$seen"; fi
 
-# planted WHAT FILE LINE: with LINE in FILE there is exactly one fault, which names the file.
+# planted WHAT FILE LINE [NAMED]: with LINE in FILE there is exactly one fault, which names FILE, or NAMED.
 planted() {
   cp -a "$work" "$work.planted"
   printf '%s\n' "$3" >>"$work.planted/$2"
   seen=$(python3 "$check" "$work.planted" 2>&1)
   local code=$?
-  if [[ $code == 1 && $(wc -l <<<"$seen") == 1 && $seen == "$2:"* ]]; then echo "ok - seen: $1"
+  if [[ $code == 1 && $(wc -l <<<"$seen") == 1 && $seen == "${4:-$2}:"* ]]; then echo "ok - seen: $1"
   else flunk "seen: $1" "exit code $code: $seen"; fi
   rm -rf "$work.planted"
 }
@@ -47,5 +49,6 @@ planted "a comment's file that is not there" framework/core/real.h '// As framew
 planted "a folder that the map does not name" docs/architecture.md '# Architecture, without any folder'
 planted "a page outside of the repository" framework/core/real.h '// (spec/gone section 1)'
 planted "a README that is too long" README.md "$(seq 171)"
+planted "a command without a page" launch/command_list.inc 'MULLIGAN_COMMAND(dance, look, lab)' docs/commands.md
 planted "a page that the site does not list" docs/unlisted.md "# Unlisted"
 exit $not_ok

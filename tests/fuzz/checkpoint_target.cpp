@@ -54,7 +54,7 @@ void continue_from(const CheckpointManifest& manifest, const std::filesystem::pa
   account.add(account.step_last(), 3.0, 1, "plain");
   unless_refused([&] { return parse_stored_config(manifest.config, "checkpoint").file; });
   unless_refused([&] {
-    Loader loader({{shard}, 3, 0, 1, 0, 1, kMaxVocabulary, 0, {}});
+    Loader loader({.shards = {shard}, .row_tokens = 3, .parts = {}});
     const CheckpointData& data = manifest.data;
     loader.restore({data.consumed_spans, data.shard_visits, data.visit_spans});
     Batch batch;

@@ -56,7 +56,13 @@ void group_documents(std::span<const std::uint16_t> tokens, const Options& o) {
 
 // Reads on from the start, and again from the position reached halfway.
 void load_rows(const std::filesystem::path& path, const Options& o) {
-  Loader loader({{path, path}, o.row_tokens, o.max_segment, o.world_size, o.rank, 1, o.vocabulary, 0, {}});
+  Loader loader({.shards = {path, path},
+                 .row_tokens = o.row_tokens,
+                 .max_segment_tokens = o.max_segment,
+                 .world_size = o.world_size,
+                 .rank = o.rank,
+                 .vocabulary = o.vocabulary,
+                 .parts = {}});
   Batch batch;
   LoaderPosition halfway;
   for (int i = 0; i < 12; ++i) {

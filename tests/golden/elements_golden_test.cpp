@@ -1,5 +1,5 @@
-// Elements of the later records by themselves against the public code (fixture folders smear_gate,
-// asym_logit).
+// Elements of the later records by themselves against the public code (fixture
+// folders smear_gate, asym_logit).
 #include <gtest/gtest.h>
 
 #include <algorithm>

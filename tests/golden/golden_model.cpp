@@ -1,6 +1,7 @@
 #include "tests/golden/golden_model.h"
 
 #include "framework/model/elements/asymmetric_softcap/config.h"
+#include "framework/model/elements/rational_softcap/config.h"
 #include "framework/model/elements/smear_gate/config.h"
 #include "framework/model/elements/sparse_gate/config.h"
 
@@ -63,6 +64,22 @@ ModelConfig golden_later_model(const nlohmann::json& config) {
   model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
                            : lane == "mlp" ? FinalLane::mlp
                                            : FinalLane::attention;
+  resolve_model_defaults(model);
+  return model;
+}
+
+ModelConfig golden_arena_model(const nlohmann::json& config, const nlohmann::json& sizes) {
+  ModelConfig model;
+  model.family = ModelFamily::modded;
+  model.vocabulary = sizes.at("vocab");
+  model.layers = sizes.at("layers");
+  model.width = sizes.at("width");
+  model.heads = sizes.at("heads");
+  model.head_width = sizes.at("head_dim");
+  model.attention_scale = config.at("attention_scale");
+  model.rope.form = RopeForm::half_truncated;
+  model.rope.base = 1024;
+  elements::rational_softcap::set_config(model, {config.at("softcap").get<double>()});
   resolve_model_defaults(model);
   return model;
 }

@@ -7,6 +7,7 @@
 
 #include "framework/model/elements/smear_gate/config.h"
 #include "framework/model/elements/sparse_gate/config.h"
+#include "tests/golden/differences.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/golden_model.h"
 #include "tests/golden/value_runner.h"
@@ -17,20 +18,6 @@ namespace {
 
 // Of the manifest, for f32.
 constexpr double value_tolerance = 1e-4, mean_loss_tolerance = 1e-5, gradient_tolerance = 1e-4;
-
-double largest_difference(const std::vector<float>& ours, const std::vector<double>& theirs) {
-  if (ours.size() != theirs.size()) return INFINITY;
-  double largest = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i)
-    largest = std::max(largest, std::isnan(ours[i]) ? INFINITY : std::abs(ours[i] - theirs[i]));
-  return largest;
-}
-
-double largest_magnitude(const std::vector<double>& values) {
-  double largest = 0;
-  for (const double value : values) largest = std::max(largest, std::abs(value));
-  return largest;
-}
 
 class LaterModelGolden : public testing::TestWithParam<GoldenKernels> {
  protected:

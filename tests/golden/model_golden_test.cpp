@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/golden/differences.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/golden_model.h"
 #include "tests/support/model_runner.h"
@@ -16,21 +17,6 @@ constexpr double logits_tolerance = 1e-4;
 constexpr double token_loss_tolerance = 1e-4;
 constexpr double mean_loss_tolerance = 1e-5;
 constexpr double gradient_tolerance = 1e-4;  // of the tensor's largest element
-
-double largest_difference(const std::vector<float>& ours, const std::vector<double>& theirs) {
-  if (ours.size() != theirs.size()) return INFINITY;
-  double largest = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    largest = std::max(largest, std::isnan(ours[i]) ? INFINITY : std::abs(ours[i] - theirs[i]));
-  }
-  return largest;
-}
-
-double largest_magnitude(const std::vector<double>& values) {
-  double largest = 0;
-  for (const double value : values) largest = std::max(largest, std::abs(value));
-  return largest;
-}
 
 // With the fused kernels and without.
 class ModelGolden : public testing::TestWithParam<bool> {

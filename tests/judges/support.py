@@ -1,6 +1,7 @@
 """What judges share: rows of the table, the program under judgement, small runs that it has trained."""
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -67,6 +68,37 @@ class Context:
         (self.scratch / f"{name}.toml").write_text(f'extends = "base.toml"\n{settings}')
         self.mulligan("train", f"{name}.toml", "--set", f"run.directory={folder}", "--quiet")
         return folder
+
+
+def fetched(repository, ref, path, sha256):
+    """A file of a public git repository, which is fetched once, into the build folder. Raises where it cannot be had, or has other
+    bytes. Git's own setting url.BASE.insteadOf takes the place of GitHub on a machine that does not reach it."""
+    folder = BUILD / "judges/fetched" / repository.replace("/", "+")
+    file = folder / f"{sha256[:16]}-{pathlib.Path(path).name}"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def git(*words):
+            done = subprocess.run(["git", "--git-dir", folder / "git", *words], capture_output=True, env=os.environ | {"GIT_TERMINAL_PROMPT": "0"})
+            if done.returncode:
+                raise RuntimeError(f"{repository} cannot be fetched: {done.stderr.decode().strip().splitlines()[-1]}")
+            return done.stdout
+        git("init", "--quiet", "--bare", folder / "git")
+        git("fetch", "--quiet", "--depth", "1", f"https://github.com/{repository}", ref)
+        file.write_bytes(git("show", f"FETCH_HEAD:{path}"))
+    if hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
+        raise RuntimeError(f"{path} of {repository} has another sha256 than the one that this judge was made for")
+    return file
+
+
+def plugin_trace(*words):
+    """What tests/judges/plugin_trace.cpp prints, which is built where there is a build folder."""
+    if (BUILD / "CMakeCache.txt").exists():
+        subprocess.run(["cmake", "--build", BUILD, "--target", "mulligan_plugin_trace"], check=True, capture_output=True)
+    done = subprocess.run([BUILD / "bin/mulligan_plugin_trace", *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout
 
 
 def quickstart_run():

@@ -1,8 +1,6 @@
 """torch.optim's optimisers and its schedule of warm restarts, on the same gradients: those of a least-squares problem along torch's own
 way, so that both see the same ones at each of 1,000 steps."""
-import subprocess
-
-from judges.support import BUILD, Row
+from judges.support import Row, plugin_trace
 
 JUDGE = "torch.optim"
 NEEDS = ["numpy", "safetensors", "torch"]
@@ -54,19 +52,10 @@ def their_way(name, options, lr, dtype):
     return start, *map(torch.stack, (gradients, plain, weights))
 
 
-def trace(*words):
-    done = subprocess.run([BUILD / "bin/mulligan_optimizer_trace", *map(str, words)], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return done.stdout
-
-
 def judge(context):
     import numpy
     import safetensors.torch
     import torch
-    if (BUILD / "CMakeCache.txt").exists():
-        subprocess.run(["cmake", "--build", BUILD, "--target", "mulligan_optimizer_trace"], check=True, capture_output=True)
     muon_in_f32()
     for number, (ours, keys, theirs, options) in enumerate(CASES):
         lr = {"SGD": 0.05, "AdamW": 0.01, "Muon": 0.02}[theirs]
@@ -74,7 +63,7 @@ def judge(context):
         rates = torch.tensor([lr * (1 - 0.9 * step / STEPS) for step in range(STEPS)], dtype=torch.float64)
         files = [context.scratch / f"{number}.{part}.safetensors" for part in ("in", "out")]
         safetensors.torch.save_file({"initial": start, "gradients": gradients, "lr": rates}, files[0])
-        trace("optimizer", ours, keys, *files)
+        plugin_trace("optimizer", ours, keys, *files)
         seen = safetensors.torch.load_file(files[1])["weights"].double()
         moved = (expected - start.double()).abs().amax(dim=(1, 2))
         worst, theirs_in_f32 = (float(((way - expected).abs().amax(dim=(1, 2)) / moved).max()) for way in (seen, plain))
@@ -83,7 +72,7 @@ def judge(context):
         yield Row(f"{theirs} in f64 ({said}), {STEPS} steps: weights, as a share of the way moved",
                   f"{worst:.1e} (torch in f32: {theirs_in_f32:.1e})", "1e-6, or twice torch's own in f32", worst <= max(1e-6, 2 * theirs_in_f32))
     for period, multiplier in ((100, 1), (70, 2)):
-        rates = [float(line) for line in trace("schedule", "sgdr", f'period = {period}.0\nperiod_multiplier = {multiplier}.0\neta_min = 0.001\n'
+        rates = [float(line) for line in plugin_trace("schedule", "sgdr", f'period = {period}.0\nperiod_multiplier = {multiplier}.0\neta_min = 0.001\n'
                                                'decay = 1.0\nby = "step"', STEPS, 0.1).split()]
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
         schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, period, multiplier, eta_min=0.001)

@@ -1,11 +1,12 @@
-// The kernels that the plugins adamw, sgd, muon and schedule_free_adamw bring, against their formulas written
-// naively in double.
+// The kernels that the plugins adamw, sgd, muon and schedule_free_adamw bring, and the momentum of all matrix
+// optimisers, against their formulas written naively in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -99,8 +100,9 @@ Generator zero_first_row(std::int64_t columns) {
   return [columns](Random& random, std::int64_t i) { return i < columns ? 0.0 : normal()(random, i); };
 }
 
-Operator muon_momentum() {
-  Operator op{.forward = "muon_momentum", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+Operator matrix_momentum(const std::string& plugin) {
+  Operator op{
+      .forward = plugin + "_momentum", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape :
        std::vector<Shape>{{1, 1}, {3, 5}, {2, 7, 3}, {3, 65, 130}, {1, 40, 700}, {2, 9, 328}}) {
     for (const double flag : {0.0, 1.0}) {
@@ -109,19 +111,24 @@ Operator muon_momentum() {
       op.cases.push_back({.inputs = {f32("gradient", shape, generate), buffer,
                                      f32("scalars", {3}, values({0.02, 0.95, 0.75}))},
                           .outputs = {buffer, direction},
-                          .attributes = {{"nesterov", flag}, {"row_normalize", 1.0 - flag}}});
+                          .attributes = {{"nesterov", flag},
+                                         {"row_normalize", 1.0 - flag},
+                                         {"mean", shape.size() == 3 ? 1.0 : 0.0},
+                                         {"normalize", shape.back() == 5 ? 0.0 : 1.0}}});
     }
   }
   op.value = [](Formula<double>& call) {
     const Shape& shape = call.in("gradient").shape;
     const std::int64_t columns = shape.back(), rows = shape[shape.size() - 2];
     const double momentum = call.in("scalars")[1];
+    const double share = call.attribute("mean") != 0 ? 1 - momentum : 1.0;
     for (std::int64_t first = 0; first < call.in("gradient").size(); first += rows * columns) {
       double total = 0;
       for (std::int64_t row = first; row < first + rows * columns; row += columns) {
         double sum = 0;
         for (std::int64_t i = row; i < row + columns; ++i) {
-          const double g = call.in("gradient")[i], buffer = momentum * call.in("momentum_buffer")[i] + g;
+          const double g = share * call.in("gradient")[i],
+                       buffer = momentum * call.in("momentum_buffer")[i] + g;
           const double u = call.attribute("nesterov") != 0 ? g + momentum * buffer : buffer;
           call.out("momentum_buffer")[i] = buffer;
           call.out("direction")[i] = u;
@@ -134,14 +141,17 @@ Operator muon_momentum() {
         }
         total += sum;
       }
-      for (std::int64_t i = first; i < first + rows * columns; ++i) {
+      for (std::int64_t i = first; i < first + rows * columns && call.attribute("normalize") != 0; ++i) {
         call.out("direction")[i] /= std::sqrt(total) + 1e-7;
       }
     }
   };
   return op;
 }
-const RegisterOperator registered_muon_momentum(muon_momentum());
+const RegisterOperator registered_muon_momentum(matrix_momentum("muon"));
+const RegisterOperator registered_muon_h_momentum(matrix_momentum("muon_h"));
+const RegisterOperator registered_normuon_momentum(matrix_momentum("normuon"));
+const RegisterOperator registered_soap_muon_momentum(matrix_momentum("soap_muon"));
 
 Operator muon_apply() {
   Operator op{.forward = "muon_apply", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
@@ -283,7 +293,7 @@ const RegisterOperator registered_schedule_free_update(with_extras(schedule_free
                                                                    "schedule_free_update", true));
 
 Operator muon_scaled_momentum() {
-  Operator op = muon_momentum();
+  Operator op = matrix_momentum("muon");
   op.forward = "muon_scaled_momentum";
   for (Case& c : op.cases) c.inputs.push_back(f32("gradient_scale", {1}, values({0.375})));
   op.value = [plain = op.value](Formula<double>& call) {
@@ -293,6 +303,37 @@ Operator muon_scaled_momentum() {
   return op;
 }
 const RegisterOperator registered_muon_scaled_momentum(muon_scaled_momentum());
+
+const std::string adamw = "gradient:Fd/f master:Fd/f exp_avg:Fd/f exp_avg_sq:Fd/f ",
+                  update = "lr_multiplier=1 weight_decay=0.1 average_decay=0.9";
+const RegisterRows registered_rows{
+    {"adamw_step", adamw + "scalars:6/f", "lr_multiplier=1 weight_decay=0.1 beta2=0.9 eps=1e-8"},
+    {"adamw_update", adamw + "scalars:6/f gradient_scale:1/f average:Fd/f copy:Fd",
+     update + " beta2=0.9 eps=1e-8"},
+    {"adamw_stochastic_update",
+     "gradient:Fd/f master:Fd/f exp_avg:Fd/b exp_avg_sq:Fd/b scalars:8/f gradient_scale:1/f average:Fd/f "
+     "copy:Fd",
+     update + " beta2=0.9 eps=1e-8 stream=3"},
+    {"muon_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd", "nesterov=1", 5, false},
+    {"muon_scaled_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd gradient_scale:1/f",
+     "nesterov=1 row_normalize=1", 5, false},
+    {"muon_apply", "direction:Fd master:Fd/f scalars:3/f", "lr_multiplier=1 weight_decay=0.1 scale=0.2", 5,
+     false},
+    {"muon_update", "direction:Fd master:Fd/f scalars:3/f average:Fd/f copy:Fd", update + " scale=0.2", 5,
+     false},
+    {"sgd_step", "gradient:Fd/f master:Fd/f momentum_buffer:Fd/f scalars:3/f",
+     "lr_multiplier=1 weight_decay=0.1 nesterov=1"},
+    {"sgd_update",
+     "gradient:Fd/f master:Fd/f momentum_buffer:Fd/f scalars:3/f gradient_scale:1/f average:Fd/f copy:Fd",
+     update + " nesterov=1"},
+    {"schedule_free_share", "scalars:2/f weight_sum:1/f share:1/f"},
+    {"schedule_free_step", "gradient:Fd/f master:Fd/f offset:Fd/f exp_avg_sq:Fd/f share:1/f scalars:2/f",
+     "lr_multiplier=1 weight_decay=0.1 beta1=0.9 beta2=0.9 eps=1e-8"},
+    {"schedule_free_update",
+     "gradient:Fd/f master:Fd/f offset:Fd/f exp_avg_sq:Fd/f share:1/f scalars:2/f gradient_scale:1/f "
+     "average:Fd/f copy:Fd",
+     update + " beta1=0.9 beta2=0.9 eps=1e-8"},
+    {"schedule_free_average", "master:Fd/f offset:Fd/f evaluation:Fd/f", "ratio=0.3"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -4,7 +4,8 @@
 //   Repeats   three calls, and calls with one to three threads (emulated: in three orders of blocks and threads),
 //             give the same bits of everything, sums over rows (gradients of parameters) included. So it does not
 //             matter either which rank computes a micro-batch.
-// A kernel that row_cases.cpp does not know fails EveryKernelIsProbed.
+// The calls stand in the tests of the kernels (RegisterRows), so this is of the whole program of tests. A kernel of
+// which none does fails EveryKernelIsProbed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(All, KernelRows, ::testing::ValuesIn(row_cases()),
 TEST(Determinism, EveryKernelIsProbed) {
   for (const std::string& name : invariant_backend(1).kernel_names()) {
     EXPECT_TRUE(std::ranges::any_of(row_cases(), [&](const RowCase& known) { return known.kernel == name; }))
-        << name << ": say in tests/kernels/row_cases.cpp which of its arguments have rows of tokens";
+        << name << ": say in its test which of its arguments have rows of tokens (RegisterRows)";
   }
 }
 

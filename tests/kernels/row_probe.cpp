@@ -7,6 +7,11 @@
 namespace mulligan::kernel_test {
 namespace {
 
+std::vector<RowCase>& registered() {
+  static std::vector<RowCase> cases;
+  return cases;
+}
+
 // Odd extents, and some that cross a tile: 600 columns of a product, 1,100 of an inner dimension.
 std::int64_t extent(char letter, std::int64_t length) {
   static const std::map<char, std::int64_t> extents = {
@@ -39,6 +44,14 @@ mlg_dtype dtype_of(char letter, mlg_dtype compute) {
 }
 
 }  // namespace
+
+RegisterRows::RegisterRows(std::initializer_list<RowCase> cases) {
+  registered().insert(registered().end(), cases);
+}
+
+const std::vector<RowCase>& row_cases() {
+  return registered();
+}
 
 RowProbe::RowProbe(const RowCase& row_case, const Signature& signature, mlg_dtype dtype, bool accumulate)
     : kernel_(row_case.kernel), length_(row_case.length) {

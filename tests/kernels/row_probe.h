@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <ostream>
 #include <set>
@@ -29,8 +30,15 @@ inline std::ostream& operator<<(std::ostream& out, const RowCase& row_case) {
   return out << row_case.kernel << " " << row_case.arguments;
 }
 
-// Every kernel that a backend or a plugin brings, at least once.
+// Adds cases to row_cases(): in the test of a kernel, those of the kernel.
+struct RegisterRows {
+  RegisterRows(std::initializer_list<RowCase> cases);
+};
+
+// All that the tests of this program registered.
 const std::vector<RowCase>& row_cases();
+
+inline constexpr const char* norm_attributes = "scale=0.7 eps=1e-6";
 
 // A row case made into calls: random numbers of 128 sequences, of which a call takes some.
 class RowProbe {

@@ -7,6 +7,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -240,6 +241,11 @@ TEST(SoftcapCe, BothPassesInOneInPlace) {
     }
   }
 }
+
+const RegisterRows registered_rows{
+    {"softcap_ce_fwd", "logits:TV targets:T/i token_loss:T/f lse:T/f", "softcap=3"},
+    {"softcap_ce_bwd", "logits:TV targets:T/i lse:T/f upstream:T/f dlogits:TV", "softcap=3"},
+    {"softcap_ce_fwd_bwd", "logits:TV targets:T/i upstream:T/f token_loss:T/f dlogits:TV", "softcap=3"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -143,6 +143,7 @@ void add_conversion_forms(Forms& forms) {
   add(forms, "cvt.f64.f32", [](float a) { return static_cast<double>(a); });
   // Between 0 and 1; 0 for what is not a number.
   add(forms, "cvt.sat.f32.f32", [](float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; });
+  add(forms, "cvt.sat.f64.f64", [](double a) { return a > 0.0 ? (a < 1.0 ? a : 1.0) : 0.0; });
   add(forms, "cvt.rn.f32.f64", [](double a) { return tidy(static_cast<float>(a)); });
   add(forms, "cvt.rni.f32.f32", [](float a) { return tidy(std::nearbyint(a)); });
   add(forms, "cvt.rzi.f32.f32", [](float a) { return tidy(std::trunc(a)); });

@@ -16,7 +16,7 @@ namespace {
 
 std::string module_of(const std::string& body) {
   return ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry f(.param .u64 f_param_0)\n{\n"
-         ".reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .f32 %f<4>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n" +
+         ".reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .f32 %f<4>; .reg .f64 %fd<4>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n" +
          body + "\nret;\n}\n";
 }
 
@@ -128,7 +128,17 @@ TEST(PtxInstructions, KnownResults) {
   EXPECT_EQ(one("mov.b32 %f1, %r1;\nsub.f32 %f2, %f1, %f1;\nmov.b32 %r2, %f2;", 0x7F800000), 0x7FFFFFFFu);
   for (const auto& [in, out] : {std::pair(-1.0f, 0.0f), {0.25f, 0.25f}, {7.0f, 1.0f}, {NAN, 0.0f}}) {
     EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.sat.f32.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(in)), bits(out));
+    EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.f64.f32 %fd1, %f1;\ncvt.sat.f64.f64 %fd2, %fd1;\n"
+                  "cvt.rn.f32.f64 %f2, %fd2;\nmov.b32 %r2, %f2;",
+                  bits(in)),
+              bits(out));
   }
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.f64.f32 %fd1, %f1;\nabs.f64 %fd2, %fd1;\n"
+                "cvt.rn.f32.f64 %f2, %fd2;\nmov.b32 %r2, %f2;",
+                bits(-2.5f)),
+            bits(2.5f));
+  EXPECT_EQ(one("mov.b32 %f1, %r1;\nmin.f32 %f2, %f1, 0f3F800000;\nmov.b32 %r2, %f2;", 0x7FC00001),
+            bits(1.0f));
   EXPECT_EQ(one("prmt.b32 %r2, %r1, 0, 0x4012;", 0x44332211), 0x00112233u);
   EXPECT_EQ(one("bfi.b32 %r2, %r1, -1, 8, 4;", 0x5), 0xFFFFF5FFu);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rn.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", 0x3F808000),
@@ -138,6 +148,35 @@ TEST(PtxInstructions, KnownResults) {
   EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.ftz.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)), 0u);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)),
             bits(0x1p-127f));
+}
+
+// Each comparison of a number with 1, and of NaN, for which the unordered ones hold.
+TEST(PtxInstructions, Compares) {
+  const auto holds = [](const std::string& comparison, float value) {
+    return one("mov.b32 %f1, %r1;\ncvt.f64.f32 %fd1, %f1;\nsetp." + comparison +
+                   ".f64 %p1, %fd1, 0d3FF0000000000000;\nselp.b32 %r2, 1, 0, %p1;",
+               bits(value));
+  };
+  struct Row {
+    const char* comparison;
+    std::uint32_t less, equal, more, nan;
+  };
+  for (const Row& row :
+       {Row{"gt", 0, 0, 1, 0}, {"leu", 1, 1, 0, 1}, {"num", 1, 1, 1, 0}, {"nan", 0, 0, 0, 1}}) {
+    EXPECT_EQ(holds(row.comparison, 0.5f), row.less) << row.comparison;
+    EXPECT_EQ(holds(row.comparison, 1.0f), row.equal) << row.comparison;
+    EXPECT_EQ(holds(row.comparison, 1.5f), row.more) << row.comparison;
+    EXPECT_EQ(holds(row.comparison, NAN), row.nan) << row.comparison;
+  }
+  const std::string wide =
+      "cvt.u64.u32 %rd1, %r1;\nsetp.gt.u64 %p1, %rd1, 5;\nselp.u64 %rd2, %rd1, 9, %p1;\n"
+      "cvt.u32.u64 %r2, %rd2;";
+  EXPECT_EQ(one(wide, 5), 9u);
+  EXPECT_EQ(one(wide, 0x80000000), 0x80000000u);
+  const std::string unsigned_word = "setp.ge.u32 %p1, %r1, 7;\nselp.b32 %r2, 1, 0, %p1;";
+  EXPECT_EQ(one(unsigned_word, 6), 0u);
+  EXPECT_EQ(one(unsigned_word, 7), 1u);
+  EXPECT_EQ(one(unsigned_word, 0x80000000), 1u);
 }
 
 // Against the processor's own rounding.

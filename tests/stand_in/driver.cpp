@@ -1,6 +1,6 @@
 // A stand-in for libcuda.so.1 and what GpuDevice, the nccl communicator and a backend ask of it. As a real
-// driver it exports no form of a function that came after its version, and hands out forms by
-// cuGetProcAddress.
+// driver it exports no form of a function that came after its version, and hands
+// out forms by cuGetProcAddress.
 #include <dlfcn.h>
 
 #include <cstdint>

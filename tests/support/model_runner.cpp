@@ -45,14 +45,15 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
   Graph graph;
   Tape tape(graph, options.gradients, FusedKernels(backend_));
   const TensorType per_token(MLG_I32, {tokens});
-  const TensorType table(MLG_F32, {tokens, model.rope.dims / 2});
+  const std::int64_t positions = options.row_length == 0 ? tokens : options.row_length;
+  const TensorType table(MLG_F32, {positions, model.rope.dims / 2});
   const ForwardInputs inputs{
       graph.external("in/tokens", per_token),
       graph.external("in/cu_seqlens", TensorType(MLG_I32, {static_cast<std::int64_t>(options.segments)})),
       graph.external("in/cos", table), graph.external("in/sin", table)};
   ForwardOptions forward;
   forward.layer_order = options.layer_order;
-  forward.row_length = options.row_length == 0 ? tokens : options.row_length;
+  forward.row_length = positions;
   if (options.keep_blocks) {
     forward.after_block = [&](std::int64_t slot, Value stream, Value lane1) {
       keep(graph, stream, fmt::format("block/{}/0", slot));
@@ -85,11 +86,11 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
   program_ = std::make_unique<Program>(backend_, std::move(graph), "model under test");
   refresh_ = std::make_unique<Program>(backend_, std::move(copies), "refresh");
   arena_.bind({program_.get(), refresh_.get()}, store_);
-  const RopeTables rope = rope_tables(model, tokens);
+  const RopeTables rope = rope_tables(model, positions);
   set_rope(rope.cos, rope.sin);
   if (options.gradients) {
-    store_.upload("in/loss_weight",
-                  std::vector<float>(static_cast<std::size_t>(tokens), 1.0F / static_cast<float>(tokens)));
+    const float weight = options.reduction == LossReduction::sum ? 1.0F : 1.0F / static_cast<float>(tokens);
+    store_.upload("in/loss_weight", std::vector<float>(static_cast<std::size_t>(tokens), weight));
   }
 }
 

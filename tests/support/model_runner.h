@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/config/train_config.h"
 #include "framework/graph/program.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
@@ -18,9 +19,10 @@ class ModelRunner {
   struct Options {
     LayerOrderKind layer_order = LayerOrderKind::plain;
     bool gradients = true;
-    bool keep_blocks = false;     // keep every block's output
-    bool keep_points = false;     // keep every named point of the forward pass
-    std::int64_t row_length = 0;  // 0: one packed row
+    bool keep_blocks = false;                       // keep every block's output
+    bool keep_points = false;                       // keep every named point of the forward pass
+    std::int64_t row_length = 0;                    // 0: one packed row
+    LossReduction reduction = LossReduction::mean;  // what gradients are of
     DType compute = MLG_F32;
     HeadUse head = HeadUse::training;  // what the logits are for
     std::size_t segments = 0;          // entries of cu_seqlens
@@ -30,7 +32,7 @@ class ModelRunner {
   void set_parameter(const std::string& name, const std::vector<float>& values);
   // Tables for the rotary embedding; without a call the model's own are used.
   void set_rope(const std::vector<float>& cos, const std::vector<float>& sin);
-  // Runs forward (and backward of the mean token loss).
+  // Runs forward (and backward of the reduced token loss).
   void run(const std::vector<std::int32_t>& tokens, const std::vector<std::int32_t>& targets,
            const std::vector<std::int32_t>& cu_seqlens);
 

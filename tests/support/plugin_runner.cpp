@@ -35,9 +35,11 @@ void Execution::run() {
 }
 
 OptimizerRunner::OptimizerRunner(const std::string& plugin, const std::string& toml,
-                                 const std::vector<Parameter>& parameters, int threads)
-    : optimizer_(make_plugin<Optimizer>(PluginKind::optimizer, plugin, toml)) {
-  backend_ = make_backend(test_plugin_host().load(PluginKind::optimizer, plugin), threads);
+                                 const std::vector<Parameter>& parameters, int threads,
+                                 std::unique_ptr<Backend> backend)
+    : backend_(backend ? std::move(backend) : make_test_backend(threads)),
+      optimizer_(make_plugin<Optimizer>(PluginKind::optimizer, plugin, toml)) {
+  backend_->add_kernels(*test_plugin_host().load(PluginKind::optimizer, plugin));
   Graph graph;
   std::vector<mlg_parameter> group;
   for (const Parameter& p : parameters) {
@@ -67,6 +69,11 @@ void OptimizerRunner::step(const std::map<std::string, std::vector<float>>& grad
   optimizer_->scalars({++step_, lr, 0, 0.0, momentum_factor, weight_decay_factor}, numbers);
   execution_->store().upload("scalars", numbers);
   execution_->run();
+}
+
+void OptimizerRunner::resume(const std::string& name, const std::vector<float>& values, std::int64_t steps) {
+  upload_floats(execution_->store(), "state/" + name, values);
+  step_ = steps;
 }
 
 std::vector<float> OptimizerRunner::evaluation(const std::string& parameter) const {

@@ -46,13 +46,16 @@ class OptimizerRunner {
     double lr_multiplier = 1.0;
     double weight_decay_multiplier = 1.0;
   };
-  // `toml`: the plugin's keys, for example "momentum = 0.9".
+  // `toml`: the plugin's keys, for example "momentum = 0.9". On `backend`, or, without one, the test backend.
   OptimizerRunner(const std::string& plugin, const std::string& toml,
-                  const std::vector<Parameter>& parameters, int threads = 2);
+                  const std::vector<Parameter>& parameters, int threads = 2,
+                  std::unique_ptr<Backend> backend = nullptr);
 
   // The next update, number 1 being the first, with these gradients (by parameter name) and scheduled rate.
   void step(const std::map<std::string, std::vector<float>>& gradients, double lr,
             double momentum_factor = 1.0, double weight_decay_factor = 1.0);
+  // As after `steps` updates that left this in state `name`.
+  void resume(const std::string& name, const std::vector<float>& values, std::int64_t steps);
   // The evaluation weights after the last step, of an optimiser that has them.
   std::vector<float> evaluation(const std::string& parameter) const;
   std::vector<float> master(const std::string& parameter) const;

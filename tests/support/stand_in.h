@@ -13,8 +13,8 @@ namespace mulligan {
 std::string stand_in_driver();
 std::string stand_in_nccl_library();
 
-// A backend on the stand-in driver. From then on libcuda.so.1 and libnccl.so.2 of this process are the
-// stand-ins.
+// A backend on the stand-in driver. From then on libcuda.so.1 and libnccl.so.2 of this
+// process are the stand-ins.
 std::unique_ptr<Backend> make_stand_in_backend();
 
 // Keeps the work of a backend on the stand-in driver from going on, from where it stands now until this is gone.

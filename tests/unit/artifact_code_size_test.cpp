@@ -38,6 +38,20 @@ TEST(CodeSize, TheTarArchiveIsReadByTar) {
             std::string::npos);
 }
 
+// What a program was built from cannot be changed without another digest, device headers and lists included.
+TEST(CodeSize, TheDigestOfTheSourceIsOfEveryFileOfCode) {
+  const testing::ScratchFolder scratch;
+  const fs::path folder = scratch / "plugins";
+  for (const char* name : {"a.h", "a.hpp", "a.inc", "a.c", "a.cpp", "a.cu", "a.cuh"}) {
+    const std::string before = source_digest(scratch.path());
+    write_file_atomically(folder / name, "int a;");
+    EXPECT_NE(source_digest(scratch.path()), before) << name;
+  }
+  const std::string before = source_digest(scratch.path());
+  write_file_atomically(folder / "a.md", "# A");
+  EXPECT_EQ(source_digest(scratch.path()), before);
+}
+
 // A kept size is taken for the same contents and compressor alone; a damaged one is computed anew.
 TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   const testing::ScratchFolder scratch;

@@ -8,7 +8,6 @@
 namespace mulligan {
 namespace {
 
-// The program itself checks at its start that each part brings the commands that the table has of it, and no others.
 TEST(CommandTable, NamesEachCommandOnce) {
   std::set<std::string> names;
   for (const CommandEntry& entry : command_table())

@@ -109,15 +109,28 @@ ModelConfig model_of(std::int64_t vocabulary) {
   return model;
 }
 
+CheckOutcome initial_loss(double nats, const ModelConfig& model) {
+  return judge_initial_loss(nats, model, model_parameters(model)).verdict;
+}
+
 TEST(LossLevel, OfInitialWeightsIsLnVOnBothSides) {
   const ModelConfig model = model_of(1000);
-  EXPECT_EQ(judge_initial_loss(6.9078, model).verdict, CheckOutcome::pass);
-  EXPECT_EQ(judge_initial_loss(9.9658, model).verdict, CheckOutcome::fail) << "log2 of V: bits";
-  EXPECT_EQ(judge_initial_loss(0.6, model).verdict, CheckOutcome::fail) << "far too good";
-  EXPECT_EQ(judge_initial_loss(std::nan(""), model).verdict, CheckOutcome::fail);
+  EXPECT_EQ(initial_loss(6.9078, model), CheckOutcome::pass);
+  EXPECT_EQ(initial_loss(9.9658, model), CheckOutcome::fail) << "log2 of V: bits";
+  EXPECT_EQ(initial_loss(0.6, model), CheckOutcome::fail) << "far too good";
+  EXPECT_EQ(initial_loss(std::nan(""), model), CheckOutcome::fail);
   ModelConfig wide = model;
   wide.embedding_init_std = 0.1;  // logits of deviation 1.13: 0.64 nats above ln V
-  EXPECT_EQ(judge_initial_loss(6.9078 + 0.64, wide).verdict, CheckOutcome::pass);
+  EXPECT_EQ(initial_loss(6.9078 + 0.64, wide), CheckOutcome::pass);
+}
+
+// A head of zeros makes equal logits, however wide the embedding is drawn.
+TEST(LossLevel, OfAnUntiedHeadIsThatOfTheHead) {
+  ModelConfig model = model_of(1000);
+  model.family = ModelFamily::modded;
+  resolve_model_defaults(model);
+  EXPECT_EQ(model.embedding_init_std, 1);
+  EXPECT_EQ(initial_loss(6.9078, model), CheckOutcome::pass);
 }
 
 TEST(LossLevel, OfTrainedWeights) {
@@ -141,6 +154,18 @@ TEST(LossLevel, LogitsThatSayNothing) {
   EXPECT_TRUE(says(judge_logits(capped, model), "at the softcap"));
   logits[123] = std::nan("");
   EXPECT_TRUE(says(judge_logits(logits, model), "token 23 at position 2"));
+}
+
+TEST(LossLevel, AHeadOfZerosMakesLogitsOfZero) {
+  ModelConfig model = model_of(64);
+  EXPECT_FALSE(begins_with_zero_logits(model)) << "the embedding is the head";
+  model.family = ModelFamily::modded;
+  resolve_model_defaults(model);
+  EXPECT_TRUE(begins_with_zero_logits(model));
+  std::vector<double> logits(2 * 64, 0.0);
+  EXPECT_EQ(judge_zero_logits(logits).verdict, CheckOutcome::pass);
+  logits[70] = 1e-9;
+  EXPECT_TRUE(says(judge_zero_logits(logits), "1 of 128 are not 0"));
 }
 
 // Ramp tokens 0..T through the loader: every target is its input and one.

@@ -12,9 +12,9 @@
 #include "framework/report/run_directory.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
+#include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "tools/commands/doctor_load.h"
-#include "tools/commands/tool_commands.h"
 #include "tools/doctor/examine.h"
 #include "tools/doctor/run_directory_checks.h"
 

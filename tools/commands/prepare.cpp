@@ -12,8 +12,8 @@
 #include "framework/data/shard.h"
 #include "framework/report/progress.h"
 #include "framework/report/run_log.h"
+#include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "tools/commands/tool_commands.h"
 #include "tools/doctor/corpus_checks.h"
 #include "tools/prepare/prepare.h"
 

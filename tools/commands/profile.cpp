@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "tools/commands/tool_commands.h"
 #include "tools/cost/graph_listing.h"
 #include "tools/cost/prediction.h"
 

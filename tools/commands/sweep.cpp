@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/program_parts.h"
 #include "tools/commands/sweep_steps.h"
-#include "tools/commands/tool_commands.h"
 #include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {

@@ -18,8 +18,8 @@ namespace mulligan {
 enum class ProductClass {
   wide,    // smallest >= 128, middle >= 4096: the head of a language model
   layer,   // smallest >= 128
-  narrow,  // smallest < 128, such as gates: tiles of 128 are computed whole, so the rate is that share of a
-           // layer's
+  narrow,  // smallest < 128, such as gates: tiles of 128 are computed whole, so the rate is that share
+           // of a layer's
 };
 ProductClass product_class(const Graph& graph, const Call& call);
 

@@ -75,7 +75,8 @@ Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens
     cost.attention_flops = attention_flops(graph, call, segment_tokens, backward ? 10 : 4);
   }
   const double flops = cost.matmul_flops + cost.attention_flops;
-  const bool bf16 = graph.type(call.arguments[0]).dtype != MLG_F32;  // or f16, which is as fast
+  const auto first = std::ranges::find_if(call.arguments, [](Value argument) { return bool(argument); });
+  const bool bf16 = graph.type(*first).dtype != MLG_F32;  // or f16, which is as fast
   const double rate = bf16 ? card.bf16_flops_per_second : card.fp32_flops_per_second;
   cost.seconds = std::max(flops / rate, cost.bytes / card.bytes_per_second);
   return cost;

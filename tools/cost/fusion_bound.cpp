@@ -61,7 +61,7 @@ class Grouping {
     const double flops = cost.matmul_flops + cost.attention_flops;
     const std::size_t group = flops > 0 ? group_of_product(reads) : last_awaited(reads);
     Group& mine = groups_[group];
-    if (graph_.type(call.arguments[0]).dtype == MLG_F32) {
+    if (flops > 0 && graph_.type(call.arguments[0]).dtype == MLG_F32) {
       mine.fp32_flops += flops;
     } else {
       mine.bf16_flops += cost.matmul_flops;

@@ -85,8 +85,8 @@ struct PhaseScaling {
   std::string name;
   std::vector<ScalingRow> rows;            // 1 to options.nodes
   std::vector<CollectiveRow> collectives;  // on options.nodes nodes
-  // The first number of nodes whose last node gains less than half of what it should; 0: none up to
-  // options.nodes.
+  // The first number of nodes whose last node gains less than half of what it should;
+  // 0: none up to options.nodes.
   int stops_paying = 0;
 };
 

@@ -15,8 +15,8 @@
 
 namespace mulligan {
 
-// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast), of one rank's share (the
-// others).
+// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast), of one
+// rank's share (the others).
 struct RehearsedTransfer {
   Collective kind = Collective::all_reduce;
   std::string tensor;  // that it is read from
@@ -77,7 +77,7 @@ class StepRehearsal {
 };
 
 // A communicator of the first of several ranks that are not there: it keeps what it is given to transfer, and
-// tells when. Messages between hosts are a std::logic_error.
+// tells when. Messages between ranks are a std::logic_error.
 class RehearsedCommunicator final : public Communicator {
  public:
   // `tell`: a batch, by its number in batches(), is submitted or joined.

@@ -9,10 +9,6 @@
 namespace mulligan::doctor {
 namespace {
 
-const char* family_name(ModelFamily family) {
-  return family == ModelFamily::qwen2 ? "qwen2" : "record";
-}
-
 class Evidence {
  public:
   Evidence(const SafetensorsFile& file, const ModelConfig& model) : file_(file), model_(model) {}

@@ -116,7 +116,8 @@ class Examiner {
     evaluation.set(row);
     found_.push_back(check_memory(evaluation, backend.repeats()));
     if (wanted_.weights.empty()) {
-      found_.push_back(judge_initial_loss(evaluation.mean_loss(), config_.model));
+      found_.push_back(
+          judge_initial_loss(evaluation.mean_loss(), config_.model, model_parameters(config_.model)));
     } else {
       const auto shards = find_shards(training_patterns(config_.data), DataSplit::train);
       const double entropy =
@@ -124,7 +125,9 @@ class Examiner {
       found_.push_back(
           judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(config_.model, entropy)));
     }
-    found_.push_back(judge_logits(evaluation.logits(), config_.model));
+    found_.push_back(wanted_.weights.empty() && begins_with_zero_logits(config_.model)
+                         ? judge_zero_logits(evaluation.logits())
+                         : judge_logits(evaluation.logits(), config_.model));
     MicroStepProbe training(backend, *plugins_.loss, config_, tokens, types());
     training.set(weights_);
     training.set(row);
@@ -164,7 +167,7 @@ class Examiner {
       if (now != phase) start = {step, progress, elapsed, progress};
       phase = now;
       const Phase& present = config_.phases[phase];
-      const mlg_progress of_run{step, config_.train.steps, progress, progress};
+      const mlg_progress of_run = run_progress(config_, step, progress, progress);
       groups.set_rates(phase_progress(config_, phase, start, of_run, elapsed), present.lr_multiplier);
       for (std::size_t i = 0; i < seen.size(); ++i) {
         const OptimizerGroup& group = groups.groups()[i];

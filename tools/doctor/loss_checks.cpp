@@ -11,11 +11,23 @@
 #include "framework/model/elements/masking/config.h"
 
 namespace mulligan::doctor {
-namespace {}  // namespace
+namespace {
 
-Finding judge_initial_loss(double loss_nats, const ModelConfig& model) {
+// Of the initial elements of the matrix that makes logits.
+double head_deviation(const ModelConfig& model, const std::vector<ParameterSpec>& parameters) {
+  const auto head = std::ranges::find(parameters, head_parameter(model), &ParameterSpec::name);
+  if (head == parameters.end() || head->initial.empty()) return 0;
+  const InitialPart& part = head->initial.front();
+  if (part.kind == Initial::uniform) return part.value / std::numbers::sqrt3;
+  return part.kind == Initial::normal ? part.value : 0;
+}
+
+}  // namespace
+
+Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
+                           const std::vector<ParameterSpec>& parameters) {
   const double nats = std::log(static_cast<double>(model.vocabulary));
-  const double spread = model.embedding_init_std * std::sqrt(static_cast<double>(model.width));
+  const double spread = head_deviation(model, parameters) * std::sqrt(static_cast<double>(model.width));
   // A softcap keeps logits from being further apart.
   const double logits = model.softcap > 0 ? std::min(spread, model.softcap) : spread;
   const double expected = nats + logits * logits / 2, slack = std::max(0.05 * nats, 0.3);
@@ -60,6 +72,28 @@ Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats) 
 
 double loss_floor(const ModelConfig& model, double bigram_nats) {
   return predicts_masked(model) ? 0 : 0.3 * bigram_nats;
+}
+
+bool begins_with_zero_logits(const ModelConfig& model) {
+  const std::vector<ParameterSpec> parameters = model_parameters(model);
+  const auto head = std::ranges::find(parameters, head_parameter(model), &ParameterSpec::name);
+  return head != parameters.end() && std::ranges::all_of(head->initial, [](const InitialPart& part) {
+           return part.kind == Initial::zeros;
+         });
+}
+
+Finding judge_zero_logits(const std::vector<double>& logits) {
+  const auto others = std::ranges::count_if(logits, [](double value) { return value != 0; });
+  Finding f;
+  f.id = "D11";
+  f.title = "logits of an output head of zeros";
+  f.measured = fmt::format("{} of {} are not 0", others, logits.size());
+  f.threshold = "fails: one that is not 0";
+  if (others == 0) return f;
+  f.verdict = CheckOutcome::fail;
+  f.message = f.measured;
+  f.hint = "look at the forward pass (--stage forward)";
+  return f;
 }
 
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model) {

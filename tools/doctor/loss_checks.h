@@ -8,6 +8,7 @@
 #include "framework/check/loss_values.h"
 #include "framework/config/model_config.h"
 #include "framework/core/tensor_type.h"
+#include "framework/model/parameters.h"
 #include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
 #include "tools/doctor/finding.h"
@@ -16,8 +17,10 @@ namespace mulligan::doctor {
 
 // What a loss or a model's logits may be before anything is learned, or after: D09 to D11.
 
-// D09, two-sided: of initial weights. Normal logits of deviation s have a loss of ln V + s^2/2.
-Finding judge_initial_loss(double loss_nats, const ModelConfig& model);
+// D09, two-sided: of initial weights, which were drawn as `parameters` say. Normal logits of deviation s have a
+// loss of ln V + s^2/2.
+Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
+                           const std::vector<ParameterSpec>& parameters);
 
 // D10: of weights that have been trained before; `floor_nats` is what no model can be below (loss_floor).
 Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats);
@@ -29,6 +32,9 @@ double loss_floor(const ModelConfig& model, double bigram_nats);
 // D11, of logits [prompts * positions, vocabulary]: finite, spread, with a peak, not always the same
 // token, not at the softcap.
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model);
+// Whether the matrix that makes logits begins with zeros, and D11 of such initial weights: all logits are 0.
+bool begins_with_zero_logits(const ModelConfig& model);
+Finding judge_zero_logits(const std::vector<double>& logits);
 
 // D01: the loss of equal logits is ln V nats. A training loss may lie above (with a regulariser), which
 // is a warning: then it cannot be compared with a validation loss. Below, or at log2 V, it fails.

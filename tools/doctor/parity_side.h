@@ -27,8 +27,8 @@ class ParityGraph {
               FusedKernels fused, const std::string& prefix);
 
   const Graph& graph() const { return graph_; }
-  // The number of the call that computes the loss from the logits, its first argument; and its result, [T]
-  // f32.
+  // The number of the call that computes the loss from the logits, its first argument; and
+  // its result, [T] f32.
   std::size_t loss_call() const { return loss_call_; }
   Value token_loss() const { return token_loss_; }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/core/error.h"
+
 namespace mulligan::doctor {
 
 Finding check_targets(const std::vector<Batch>& rows, double repeat_share) {
@@ -80,6 +82,26 @@ Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOption
   return f;
 }
 
+namespace {
+
+// Of a loader behind its last row.
+Finding check_end_of_stream(Loader& loader, Finding f) {
+  f.threshold = "fails where there is a row behind the last";
+  f.measured = fmt::format("{} rows, read once", loader.spans_per_epoch());
+  Batch row;
+  try {
+    loader.next(row);
+  } catch (const Error&) {
+    return f;
+  }
+  f.verdict = CheckOutcome::fail;
+  f.message = "a stream, which is read once, goes on behind the end of the data";
+  f.hint = "what is not text of the shards must not be learned from; look at the loader";
+  return f;
+}
+
+}  // namespace
+
 Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans) {
   Finding f;
   f.id = "D31";
@@ -95,6 +117,7 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   loader.next(first);
   loader.restore(loader.position_after(spans - group));
   for (std::int64_t i = 0; i < group / loader.options().world_size; ++i) loader.next(row);
+  if (options.order == DataOrder::stream) return check_end_of_stream(loader, std::move(f));
   loader.next(row);
   f.measured = fmt::format("{} rows in one pass{}", spans,
                            planned_spans > 0

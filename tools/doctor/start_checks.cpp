@@ -116,7 +116,8 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
   const ComputeTypes types = compute_types(config.phases.front());
   const DType compute = types.activations;
   const auto vocabulary = static_cast<int>(config.model.vocabulary);
-  const std::vector<ParameterSpec> specs = model_parameters(config.model);
+  std::vector<ParameterSpec> specs;
+  for (const PlannedParameter& parameter : subject.parameters) specs.push_back(parameter.layout.spec);
   const Weights weights = weights_of(subject.device.programs->engine().store(), subject.parameters);
 
   std::vector<Finding> findings =
@@ -137,7 +138,7 @@ std::vector<Finding> model_findings(const RunSubject& subject, const Batch& row,
   evaluation.set(cut);
   findings.push_back(check_memory(evaluation, backend.repeats()));
   if (drawn) {
-    findings.push_back(judge_initial_loss(evaluation.mean_loss(), config.model));
+    findings.push_back(judge_initial_loss(evaluation.mean_loss(), config.model, specs));
   } else if (subject.fresh) {
     findings.push_back(judge_trained_loss(evaluation.mean_loss(), vocabulary, floor_nats));
   }

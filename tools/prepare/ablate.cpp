@@ -118,8 +118,8 @@ std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-// For each symbol, which one takes its place: those of a class change places among each other (Fisher and
-// Yates).
+// For each symbol, which one takes its place: those of a class change places among each
+// other (Fisher and Yates).
 std::vector<std::size_t> exchanged(const std::vector<Symbol>& symbols, const PhiloxStream& draws) {
   std::vector<std::size_t> order(symbols.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -21,8 +21,8 @@ struct ReadTable {
 // A paragraph is its lines, joined by blanks.
 using MarkdownPiece = std::variant<std::string, ReadTable>;
 
-// What `text` holds in its order. The dialect is GitHub's, of tables alone
-// (https://github.github.com/gfm/#tables-extension-):
+// What `text` holds in its order. The dialect is GitHub's, of
+// tables alone (https://github.github.com/gfm/#tables-extension-):
 // - A table is a line of cells that begins with a pipe, below it one of as many cells such as ---, :--, --:
 //   or :-:, and every line after them that begins with a pipe. The last pipe of a line may be missing.
 // - In a cell \| is a pipe and \\ a backslash; all else stands for itself. Blanks around a cell do not

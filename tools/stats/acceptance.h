@@ -1,5 +1,5 @@
-// The challenge's rule for a new record: better than the reference by at least 0.005 nats per token, at p <
-// 0.01.
+// The challenge's rule for a new record: better than the reference by at least 0.005 nats per
+// token, at p < 0.01.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ struct Acceptance {
 };
 
 // Bits per byte of the new runs, two or more, against those of the reference: two runs or more by Welch's
-// test (or the paired one), a single published number as if it had no error, which is noted. Throws
-// std::invalid_argument.
+// test (or the paired one), a single published number as if it had no error, which is
+// noted. Throws std::invalid_argument.
 Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<double>& reference_bpb,
                          const AcceptanceRule& rule);
 

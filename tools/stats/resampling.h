@@ -46,8 +46,8 @@ struct Bootstrap {
   double estimate = 0;  // the statistic of the sample itself
   Interval percentile;
   // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987): bias from the
-  // share of draws below the estimate, acceleration from the jackknife. Where nothing varies it is the
-  // percentiles'.
+  // share of draws below the estimate, acceleration from the jackknife. Where nothing
+  // varies it is the percentiles'.
   Interval bca;
 };
 

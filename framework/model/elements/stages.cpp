@@ -65,7 +65,8 @@ Value attend(const ElementContext& context, const AttendSite& site) {
     if (result) throw std::logic_error("two active elements compute attention");
     result = element.attend(context, site);
   });
-  return result ? result : ops::attention(context.tape, site.q, site.k, site.v, site.cu_seqlens);
+  if (result) return result;
+  return ops::attention(context.tape, site.q, site.k, site.v, site.cu_seqlens, context.model.attention_scale);
 }
 
 std::optional<HeadGate> head_gate(const ModelConfig& model) {

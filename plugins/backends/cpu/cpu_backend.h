@@ -80,8 +80,8 @@ class CpuBackend final : public sdk::Backend {
   std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_HOST, nullptr, nullptr}; }
 
  private:
-  // Makes the calling thread use this instance's number of threads and kind of products (kept per calling
-  // thread).
+  // Makes the calling thread use this instance's number of threads and kind of products
+  // (kept per calling thread).
   void enter() const;
 
   int threads_;

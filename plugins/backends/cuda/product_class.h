@@ -14,8 +14,8 @@
 
 namespace mulligan::cuda {
 
-// The class of a product: its extents rounded up to powers of two; nothing for a product of less than
-// fewest_measured_operations.
+// The class of a product: its extents rounded up to powers of two; nothing for a product
+// of less than fewest_measured_operations.
 std::optional<GemmShape> product_class(const GemmShape& shape);
 
 inline constexpr double fewest_measured_operations = 8589934592.0;  // 2^33: about 15 us of an H100

@@ -20,8 +20,8 @@ namespace mulligan::gloo_ranks {
 
 class Mesh {
  public:
-  // Listens at `address`, a numeric one of this machine. `timeout`: of each connection. Throws
-  // std::runtime_error.
+  // Listens at `address`, a numeric one of this machine. `timeout`: of each
+  // connection. Throws std::runtime_error.
   Mesh(const sdk::Group& group, const std::string& address, std::chrono::milliseconds timeout);
 
   // Meets the other ranks within `seconds`. `where` is the start of the keys that it puts.

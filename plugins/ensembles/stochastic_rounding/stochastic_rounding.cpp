@@ -2,8 +2,8 @@
 // are independent stochastic roundings of one model's weights to b bits,
 //   s = max|w| / (2^(b-1) - 1),  u = w / s,  w^ = s (floor(u) + [U < u - floor(u)]),
 // so that the mean of w^ over members is w. Scales of a row (an output channel) or of the whole tensor. The
-// reference (LPE-RTN) rounds to nearest on the same grid. Root-mean-square error: sqrt(2) times the
-// reference's.
+// reference (LPE-RTN) rounds to nearest on the same grid. Root-mean-square error:
+// sqrt(2) times the reference's.
 #include <mulligan/ensemble.hpp>
 
 #include "plugins/ensembles/stochastic_rounding/rounding.h"

@@ -6,6 +6,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -76,6 +77,8 @@ TEST(AddCodes, RefusesCodesOfAnotherLength) {
     EXPECT_NE(backend_with_threads(1).refusal(call).find("bits"), std::string::npos) << bits;
   }
 }
+
+const RegisterRows registered_rows{{"add_codes", "codes:e/u grid:2/d values:F/f", "bits=3"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

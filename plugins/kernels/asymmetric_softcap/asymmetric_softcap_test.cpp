@@ -5,6 +5,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -101,6 +102,10 @@ TEST(AsymmetricSoftcap, GradientsOfCapsKeepTheirDigits) {
     }
   }
 }
+
+const RegisterRows registered_rows{
+    {"asymmetric_softcap_fwd", "z:TV positive:1/f negative:1/f y:TV"},
+    {"asymmetric_softcap_bwd", "z:TV positive:1/f negative:1/f dy:TV dz:TV dpositive:1/f dnegative:1/f"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -6,6 +6,7 @@
 #include "tests/kernels/attention_problem.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -82,6 +83,13 @@ TEST(Attention, BadSegmentsAreRefused) {
     EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
   }
 }
+
+// Sequences of 59: some begin inside a block of queries whose tiles of keys follow another sequence's.
+const RegisterRows registered_rows{
+    {"attention_fwd", "q:TKh k:T1h v:T1h cu_seqlens:C/i o:TKh lse:TK/f", "softmax_scale=0.25", 59},
+    {"attention_fwd", "q:THh k:TKh v:TKh cu_seqlens:C/i o:THh lse:TH/f", "softmax_scale=0.25"},
+    {"attention_bwd", "q:TKh k:T1h v:T1h cu_seqlens:C/i o:TKh lse:TK/f do:TKh dq:TKh dk:T1h dv:T1h",
+     "softmax_scale=0.25", 59}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -16,11 +16,12 @@ const KernelRules attention_rules{{"attention_fwd", RowRule::causal, "", "attn_o
                                   {"attention_bidirectional_bwd", RowRule::mixing, ""}};
 
 // The calls for one of the forward kernels, whose arguments are the same, as are those of the backward kernels.
-Value record(Tape& tape, const char* kernel, const char* backward, std::vector<Attribute> rule, Value q,
-             Value k, Value v, Value cu_seqlens) {
+Value record(Tape& tape, const char* kernel, const char* backward, double softmax_scale,
+             std::vector<Attribute> rule, Value q, Value k, Value v, Value cu_seqlens) {
   Graph& graph = tape.graph();
   const TensorType& type = graph.type(q);
-  const Attribute scale{"softmax_scale", 1.0 / std::sqrt(static_cast<double>(type.dims[2]))};
+  if (softmax_scale == 0) softmax_scale = 1.0 / std::sqrt(static_cast<double>(type.dims[2]));
+  const Attribute scale{"softmax_scale", softmax_scale};
   const Value o = graph.scratch(type, "attention");
   const Value lse = graph.scratch(TensorType(MLG_F32, {type.dims[0], type.dims[1]}), "attention logsumexp");
   rule.insert(rule.begin(), scale);
@@ -46,16 +47,17 @@ Value record(Tape& tape, const char* kernel, const char* backward, std::vector<A
 
 }  // namespace
 
-Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
-  return record(tape, "attention_fwd", "attention_bwd", {}, q, k, v, cu_seqlens);
+Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens, double scale) {
+  return record(tape, "attention_fwd", "attention_bwd", scale, {}, q, k, v, cu_seqlens);
 }
 
-Value bidirectional_attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens) {
-  return record(tape, "attention_bidirectional_fwd", "attention_bidirectional_bwd", {}, q, k, v, cu_seqlens);
+Value bidirectional_attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens, double scale) {
+  return record(tape, "attention_bidirectional_fwd", "attention_bidirectional_bwd", scale, {}, q, k, v,
+                cu_seqlens);
 }
 
 Value stable_attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens, const StableAttention& how) {
-  return record(tape, "attention_stable_fwd", "attention_bwd",
+  return record(tape, "attention_stable_fwd", "attention_bwd", how.scale,
                 {{"beta", how.beta},
                  {"tolerance", how.tolerance},
                  {"min_repeats", static_cast<double>(how.min_repeats)},

@@ -7,6 +7,7 @@
 #include "tests/kernels/attention_problem.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -184,6 +185,11 @@ TEST(StableAttention, HalfPrecisionIsRefused) {
       backend_with_threads(1).refusal(problem.call("attention_stable_fwd", MLG_F16, rule({})));
   EXPECT_NE(sentence.find("must be f32 or bf16"), std::string::npos) << sentence;
 }
+
+const RegisterRows registered_rows{
+    {"attention_stable_fwd", "q:TKh k:T1h v:T1h cu_seqlens:C/i o:TKh lse:TK/f",
+     "softmax_scale=0.25 beta=2 tolerance=1e-3 min_repeats=2 cap=20 round_normalizer=1 round_sums=1", 59,
+     false}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -3,6 +3,7 @@
 
 #include "tests/kernels/element_shapes.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -66,6 +67,10 @@ Operator lerp_into() {
 
 const RegisterOperator axpby_tests[] = {RegisterOperator(axpby()), RegisterOperator(scale_by()),
                                         RegisterOperator(lerp_into())};
+
+const RegisterRows registered_rows{{"axpby", "a:Td b:Td y:Td", "alpha=0.7 beta=0.3"},
+                                   {"scale_by", "x:Td/f scale:1/f"},
+                                   {"lerp_into", "average:Td/f x:Td/f", "decay=0.9"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -5,6 +5,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -71,6 +72,8 @@ TEST(Cast, RefusesIntegersAndOtherShapes) {
   call.arguments["x"] = {MLG_F32, {5}, {}};
   EXPECT_NE(backend_with_threads(1).refusal(call).find("argument y"), std::string::npos);
 }
+
+const RegisterRows registered_rows{{"cast", "x:Td y:Td/f"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -6,6 +6,7 @@
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/reference.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -109,6 +110,10 @@ TEST(CrossEntropy, TargetsBeyondTheVocabularyAreRefused) {
        .aliases = {}}));
   EXPECT_TRUE(backend_with_threads(2).refuses_values(backward_call(logits, targets, per_token, per_token)));
 }
+
+const RegisterRows registered_rows{
+    {"cross_entropy_fwd", "logits:TV targets:T/i token_loss:T/f lse:T/f"},
+    {"cross_entropy_bwd", "logits:TV targets:T/i lse:T/f upstream:T/f dlogits:TV"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

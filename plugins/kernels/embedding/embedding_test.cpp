@@ -3,6 +3,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -73,6 +74,9 @@ TEST(Embedding, IdsOutsideTheTableAreRefused) {
                                                 .aliases = {}}));
   }
 }
+
+const RegisterRows registered_rows{{"embedding_fwd", "ids:T/i table:Vd x:Td"},
+                                   {"embedding_bwd", "ids:T/i dx:Td dtable:Vd/f"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

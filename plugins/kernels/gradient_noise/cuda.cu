@@ -1,6 +1,6 @@
 // gradient_noise: what is to be added to a gradient, element by element; formulas in the cpu backend's
-// gradient_noise.cpp. Normal numbers are made in f64 and rounded to f32, so that they agree with the cpu
-// backend's.
+// gradient_noise.cpp. Normal numbers are made in f64 and rounded to f32, so that they agree
+// with the cpu backend's.
 //
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>

@@ -7,6 +7,7 @@
 #include "framework/core/philox.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -135,6 +136,9 @@ TEST(GradientNoise, TheNormModeNeedsTheSum) {
                                                                 {}});
   EXPECT_NE(sentence.find("needs the argument squares"), std::string::npos) << sentence;
 }
+
+const RegisterRows registered_rows{
+    {"gradient_noise", "gradient:d/f key:4/i step:1/i sigma:1/f noise:d/f", "mode=3 elements=72"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

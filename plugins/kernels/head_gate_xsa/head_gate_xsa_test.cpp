@@ -5,6 +5,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -92,6 +93,10 @@ TEST(HeadGateXsa, ZeroValueVectorIsHarmless) {
 }
 
 const RegisterOperator registered(head_gate_xsa());
+
+const RegisterRows registered_rows{
+    {"head_gate_xsa_fwd", "o:THh v:TKh gate:TH y:THh", "gate_scale=1.5"},
+    {"head_gate_xsa_bwd", "o:THh v:TKh gate:TH dy:THh do:THh dv:TKh dgate:TH", "gate_scale=1.5"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -13,8 +13,8 @@
 // and from g0, g1 what lane_merge.cu makes of dout0, dout1.
 //
 // What does not cross memory is not rounded. All that is read of a row is loaded before anything of it is
-// stored. Determinism: rows are independent; sums go through partial sums of fixed pieces of rows
-// (columns.cuh).
+// stored. Determinism: rows are independent; sums go through partial sums of fixed
+// pieces of rows (columns.cuh).
 #include <mulligan/cuda/column_vectors.cuh>
 #include <mulligan/cuda/columns.cuh>
 #include <mulligan/cuda/lanes.cuh>

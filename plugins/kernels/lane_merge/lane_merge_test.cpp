@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -63,6 +64,23 @@ Operator lane_merge() {
 }
 
 const RegisterOperator tests[] = {RegisterOperator(skip_merge()), RegisterOperator(lane_merge())};
+
+const std::string lanes = "lane0:Td lane1:Td a:Td m:Td attn_scale:d/f mlp_scale:d/f rho:2/f post:22/f ",
+                  lane_gradients =
+                      "dlane0:Td dlane1:Td da:Td dm:Td dattn_scale:d/f dmlp_scale:d/f drho:2/f dpost:22/f ",
+                  chain = "skip:Td weight:d/f gate:d/f x0:Td mix:2d/f ",
+                  chain_gradients = "dskip:Td dweight:d/f dgate:d/f dx0:Td dmix:2d/f";
+const RegisterRows registered_rows{
+    {"skip_merge_fwd", "x:Td s:Td weight:d/f gate:d/f y:Td"},
+    {"skip_merge_bwd", "x:Td s:Td weight:d/f gate:d/f dy:Td dx:Td ds:Td dweight:d/f dgate:d/f"},
+    {"lane_merge_fwd", lanes + "out0:Td out1:Td"},
+    {"lane_merge_bwd", lanes + "dout0:Td dout1:Td " + lane_gradients},
+    {"lane_chain_fwd", lanes + chain + "merged:Td out1:Td n0:Td n1:Td", norm_attributes},
+    {"lane_chain_bwd",
+     lanes + chain + "dmerged:Td dout1:Td dn0:Td dn1:Td " + lane_gradients + chain_gradients,
+     norm_attributes},
+    {"lane_mean_norm_fwd", lanes + "n:Td", norm_attributes},
+    {"lane_mean_norm_bwd", lanes + "dn:Td " + lane_gradients, norm_attributes}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -27,8 +27,8 @@ struct NextLanes {
   Value mlp_norm;        // scale * rms_norm(lane1)
 };
 
-// lane_merge, skip_merge, residual_mix_norm of lane 0 and rms_norm of lane 1, into `next`. x0 [T, d], mix [2, d]
-// f32.
+// lane_merge, skip_merge, residual_mix_norm of lane 0 and rms_norm of lane 1, into `next`.
+// x0 [T, d], mix [2, d] f32.
 void lane_chain(Tape& tape, const LaneBlock& block, const LaneSkip& skip, Value x0, Value mix, double scale,
                 double eps, const NextLanes& next);
 

@@ -1,6 +1,7 @@
 // leaky_relu_squared against its formula (docs/kernels.md).
 #include "tests/kernels/element_shapes.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -26,6 +27,9 @@ Operator leaky_relu_squared() {
 }
 
 const RegisterOperator registered(leaky_relu_squared());
+
+const RegisterRows registered_rows{{"leaky_relu_squared_fwd", "u:TF y:TF", "slope=0.5"},
+                                   {"leaky_relu_squared_bwd", "u:TF dy:TF du:TF", "slope=0.5"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -6,6 +6,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -160,6 +161,9 @@ TEST(LinearLeakyReluSquared, WithoutItsInputTheActivationHasTheSameBits) {
     EXPECT_EQ(with.written.at("y").values, without.written.at("y").values);
   }
 }
+
+const RegisterRows registered_rows{{"linear_leaky_relu_squared_fwd", "x:Tk w:nk u:Tn y:Tn", "slope=0.5"},
+                                   {"linear_leaky_relu_squared_bwd", "dy:Tk w:kn u:Tn du:Tn", "slope=0.5"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -4,6 +4,7 @@
 
 #include "tests/kernels/matmul_formula.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -62,6 +63,16 @@ Operator product(const char* kernel, const char* term) {
 
 const RegisterOperator tests[] = {RegisterOperator(product("matmul", "c")),
                                   RegisterOperator(product("matmul_add", "term"))};
+
+const RegisterRows registered_rows{{"matmul", "a:Tk b:nk c:Tn", "transpose_b=1 alpha=1"},
+                                   {"matmul", "a:Tk b:nk c:Tn/f", "transpose_b=1 alpha=0.5 beta=1"},
+                                   {"matmul", "a:Tn b:nk c:Tk", "alpha=1"},
+                                   {"matmul", "a:Tk b:dk c:Td", "transpose_b=1 alpha=1 beta=0.5", 1},
+                                   {"matmul", "a:Ty b:dy c:Td", "transpose_b=1 alpha=1", 3},
+                                   {"matmul", "a:Tn b:Tk c:nk/f", "transpose_a=1 alpha=1 beta=1"},
+                                   {"matmul", "a:Tmk b:Tkd c:Tmd", "alpha=1", 1},
+                                   {"matmul_add", "a:Tk b:nk term:Tn c:Tn", "transpose_b=1 alpha=1 beta=1"},
+                                   {"symmetric_matmul", "a:nk b:nk c:nn", "transpose_b=1 alpha=1"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

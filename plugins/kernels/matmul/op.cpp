@@ -36,12 +36,17 @@ void weight_product(Graph& graph, Value a, Value weight, Value c, bool transpose
 
 }  // namespace
 
-void linear_into(Tape& tape, Value x, Value weight, Value y) {
+void linear_into(Tape& tape, Value x, Value weight, Value y, Value bias) {
   const std::int64_t out = tape.graph().type(weight).dims[0], in = tape.graph().type(weight).dims[1];
-  weight_product(tape.graph(), as_matrix(tape.graph(), x, in), weight, as_matrix(tape.graph(), y, out), true,
-                 0.0);
-  tape.record({y}, {x, weight}, [=](Backward& b) {
+  const Value result = as_matrix(tape.graph(), y, out);
+  if (bias) tape.graph().call("row_bias_fwd", {Value{}, bias, result});
+  weight_product(tape.graph(), as_matrix(tape.graph(), x, in), weight, result, true, bias ? 1.0 : 0.0);
+  std::vector<Value> inputs = {x, weight};
+  if (bias) inputs.push_back(bias);
+  tape.record({y}, std::move(inputs), [=](Backward& b) {
     Graph& graph = b.graph();
+    if (const auto dbias = bias ? b.into(bias) : Backward::Target{}; dbias.value)
+      graph.call("row_bias_bwd", {as_matrix(graph, b.of(y), out), dbias.value});
     if (const auto dw = b.into(weight); dw.value) {
       graph.call("matmul", {as_matrix(graph, b.of(y), out), as_matrix(graph, x, in), dw.value},
                  matmul_attributes(true, false, dw.accumulate));
@@ -53,9 +58,9 @@ void linear_into(Tape& tape, Value x, Value weight, Value y) {
   });
 }
 
-Value linear(Tape& tape, Value x, Value weight, const TensorType& result) {
+Value linear(Tape& tape, Value x, Value weight, const TensorType& result, Value bias) {
   const Value y = tape.graph().scratch(result, "linear");
-  linear_into(tape, x, weight, y);
+  linear_into(tape, x, weight, y, bias);
   return y;
 }
 

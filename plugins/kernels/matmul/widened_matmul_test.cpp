@@ -6,6 +6,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -123,6 +124,9 @@ TEST(WidenedMatmul, ARowDoesNotDependOnOtherRowsOnTheCudaBackend) {
   };
   for (const std::int64_t rows : {2, 7, 64, 65, 130}) EXPECT_EQ(product(rows), product(1)) << rows << " rows";
 }
+
+const RegisterRows registered_rows{{"widened_matmul", "a:Tk/f b:nk/b c:Tn/f", "transpose_b=1"},
+                                   {"widened_matmul", "a:Tn/f b:nk/b c:Tk/f", "beta=1"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

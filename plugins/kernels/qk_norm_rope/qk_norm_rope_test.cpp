@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -57,6 +58,14 @@ Operator qk_norm_rope() {
 }
 
 const RegisterOperator registered(qk_norm_rope());
+
+const std::string rope = "cos:Lr/f sin:Lr/f ", rotary = "rope_dims=8 norm=1 eps=1e-6";
+const RegisterRows registered_rows{
+    {"qk_norm_rope_fwd", "x:THh " + rope + "gain:H/f y:THh", rotary},
+    {"qk_norm_rope_bwd", "x:THh " + rope + "gain:H/f dy:THh dx:THh dgain:H/f", rotary},
+    {"qkv_split_norm_rope_fwd", "packed:TF " + rope + "gain:H/f q:THh k:TKh v:TKh gate:TH", rotary},
+    {"qkv_split_norm_rope_bwd",
+     "packed:TF " + rope + "gain:H/f dq:THh dk:TKh dv:TKh dv_xsa:TKh dgate:TH dpacked:TF dgain:H/f", rotary}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -5,6 +5,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -146,6 +147,9 @@ TEST(ConcatRows, AWiderMatrixIsRefused) {
                                        .aliases = {}});
   EXPECT_NE(refusal.find("argument b must have at most the 3 columns"), std::string::npos) << refusal;
 }
+
+const RegisterRows registered_rows{{"concat_rows_fwd", "a:md b:Fd y:Rd", "row_b=9"},
+                                   {"concat_rows_bwd", "dy:Rd da:md/f db:Fd/f", "row_b=9"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

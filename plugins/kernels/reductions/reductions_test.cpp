@@ -5,6 +5,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -81,6 +82,11 @@ TEST(RecordScalar, WritesOneElementOfTheRing) {
     }
   }
 }
+
+const RegisterRows registered_rows{{"sum_f64", "x:Td/f total:1/d"},
+                                   {"sum_squares_f64", "x:Td/f total:1/d"},
+                                   {"clip_scale", "total:1/d norm:1/f scale:1/f", "max_norm=1"},
+                                   {"record_scalar", "x:1/f index:1/l ring:m/d"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

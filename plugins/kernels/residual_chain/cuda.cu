@@ -9,8 +9,8 @@
 //
 // What does not cross memory is not rounded. All that is read of a row is loaded before anything of it is
 // stored; what belongs to the columns comes from the first-level cache, which leaves the registers to the row
-// and to the sums. Determinism: rows are independent; sums go through partial sums of fixed pieces of rows
-// (columns.cuh).
+// and to the sums. Determinism: rows are independent; sums go through partial sums of fixed
+// pieces of rows (columns.cuh).
 #include <mulligan/cuda/column_vectors.cuh>
 #include <mulligan/cuda/columns.cuh>
 #include <mulligan/cuda/rows.cuh>
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
       if (dx0 && accumulate_dx0) load_packs(group, dx0, row, of_dx0);
       if (dskip && accumulate_dskip) load_packs(group, dskip, row, of_dskip);
     };
-    // What the forward pass had at an access of the thread. (No generic lambda: NVRTC takes those for host
-    // code.)
+    // What the forward pass had at an access of the thread. (No generic lambda: NVRTC takes
+    // those for host code.)
     const auto forward = [&](int i, int column, float(&sum)[N], float(&merged)[N], float(&mix0)[N],
                              float(&mix1)[N]) {
       load_scales<N>(s, column, mix0);

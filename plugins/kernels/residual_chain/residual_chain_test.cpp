@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -52,6 +53,15 @@ Operator residual_chain() {
 }
 
 const RegisterOperator tests[] = {RegisterOperator(residual_chain())};
+
+const RegisterRows registered_rows{
+    {"residual_chain_fwd",
+     "x:Td a:Td s:d/f skip:Td weight:d/f gate:d/f x0:Td mix:2d/f sum:Td merged:Td y:Td n:Td",
+     norm_attributes},
+    {"residual_chain_bwd",
+     "x:Td a:Td s:d/f skip:Td weight:d/f gate:d/f x0:Td mix:2d/f dsum:Td dmerged:Td dy:Td dn:Td "
+     "dx:Td da:Td ds:d/f dskip:Td dweight:d/f dgate:d/f dx0:Td dmix:2d/f",
+     norm_attributes}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -1,6 +1,7 @@
 // residual_mix_norm against its formula (docs/kernels.md).
 #include "tests/kernels/norm_row.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -26,6 +27,10 @@ Operator residual_mix_norm() {
 }
 
 const RegisterOperator registered(residual_mix_norm());
+
+const RegisterRows registered_rows{
+    {"residual_mix_norm_fwd", "x:Td x0:Td mix:2d/f y:Td n:Td", norm_attributes},
+    {"residual_mix_norm_bwd", "x:Td x0:Td mix:2d/f dy:Td dn:Td dx:Td dx0:Td dmix:2d/f", norm_attributes}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -1,6 +1,7 @@
 // rms_norm against its formula (docs/kernels.md).
 #include "tests/kernels/norm_row.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -22,6 +23,9 @@ Operator rms_norm() {
 }
 
 const RegisterOperator registered(rms_norm());
+
+const RegisterRows registered_rows{{"rms_norm_fwd", "x:Td y:Td", norm_attributes},
+                                   {"rms_norm_bwd", "x:Td dy:Td dx:Td", norm_attributes}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -1,4 +1,4 @@
-// row_bias on x [T,d] and bias [d]:  y = x + bias
+// row_bias on x [T,d] and bias [d]:  y = x + bias, or bias alone without x
 //   dbias += sum over tokens of dy
 //
 // Determinism: rows are independent; dbias goes through partial sums over fixed pieces of tokens.
@@ -19,17 +19,22 @@ struct Backward : shapes::RowBiasBackward {
 };
 
 void Forward::run(const Launch& launch) {
-  const std::int64_t width = launch.dim(Forward::x, 1);
+  const std::int64_t width = launch.dim(Forward::y, 1);
   const float* bias = launch.data<const float>(Forward::bias);
-  dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
-    launch.parallel_for(launch.dim(Forward::x, 0), row_grain(width),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t row = begin; row < end; ++row) {
-                            const T* x = launch.data<const T>(Forward::x) + row * width;
-                            write_row(launch.data<T>(Forward::y) + row * width, width, false,
-                                      [=](std::int64_t j) { return float(x[j]) + bias[j]; });
-                          }
-                        });
+  dispatch_compute(launch.dtype(Forward::y), [&]<typename T>() {
+    const T* all_x = launch.data<const T>(Forward::x);
+    launch.parallel_for(
+        launch.dim(Forward::y, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t row = begin; row < end; ++row) {
+            T* y = launch.data<T>(Forward::y) + row * width;
+            const T* x = all_x ? all_x + row * width : nullptr;
+            if (x) {
+              write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + bias[j]; });
+            } else {
+              write_row(y, width, false, [=](std::int64_t j) { return bias[j]; });
+            }
+          }
+        });
   });
 }
 

@@ -17,9 +17,9 @@ struct Forward : shapes::RowBiasForward {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, bias, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
+    const std::int64_t width = call.dim(y, 1);
+    sdk::dispatch_rows(call, y, width, {x, bias, y}, [&]<typename T, int N>() {
+      const sdk::RowPlan rows(call, call.dim(y, 0), width, N,
                               {.values = 2, .most_groups = 16 * sdk::kPieces});
       call.launch(MLG_INSTANCE(row_bias_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
                   call.tensor(bias), call.tensor(y), rows.rows, static_cast<int>(rows.rows_per_group));

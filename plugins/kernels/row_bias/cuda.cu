@@ -1,4 +1,4 @@
-// row_bias on x [rows, width] and bias [width]:  y = x + bias
+// row_bias on x [rows, width] and bias [width]:  y = x + bias, or bias alone without x
 //   dbias += sum over rows of dy
 //
 // A group of threads takes several rows and keeps what belongs to the columns in registers. Determinism: rows
@@ -16,7 +16,11 @@ __global__ void __launch_bounds__(row_block) row_bias_fwd(global<const T> x, glo
     RowValues<N> added, values;
     load_columns<N>(group, bias, 0, added);
     for (long long row = group.row; row < group.end; ++row) {
-      load_row<N>(group, x, row, values);
+      if (x) {
+        load_row<N>(group, x, row, values);
+      } else {
+        clear<N>(group, values);
+      }
       for_columns<N>(group, [&](int i, int) {
         MLG_UNROLL
         for (int n = 0; n < N; ++n) values.v[i][n] += added.v[i][n];

@@ -1,5 +1,6 @@
 // row_bias against its formula (docs/kernels.md).
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -12,14 +13,20 @@ Operator row_bias() {
     op.cases.push_back({{{"x", rows}, {"bias", {width}, MLG_F32}}, {{"y", rows}}, {}});
   }
   return op.computes([](auto& call) {
-    auto &x = call.in("x"), &y = call.out("y");
-    for (std::int64_t t = 0; t < x.dim(0); ++t) {
-      for (std::int64_t j = 0; j < x.dim(1); ++j) y(t, j) = x(t, j) + call.in("bias")[j];
+    auto& y = call.out("y");
+    for (std::int64_t t = 0; t < y.dim(0); ++t) {
+      for (std::int64_t j = 0; j < y.dim(1); ++j) {
+        y(t, j) = call.in("bias")[j];
+        if (call.has("x")) y(t, j) += call.in("x")(t, j);
+      }
     }
   });
 }
 
 const RegisterOperator registered(row_bias());
+
+const RegisterRows registered_rows{{"row_bias_fwd", "x:Td bias:d/f y:Td"},
+                                   {"row_bias_bwd", "dy:Td dbias:d/f"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

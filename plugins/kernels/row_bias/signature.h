@@ -6,14 +6,14 @@ namespace mulligan::shapes {
 
 struct RowBiasForward {
   static constexpr const char* name = "row_bias_fwd";
-  static constexpr const char* signature = "in x, in bias, out y";
+  static constexpr const char* signature = "in? x, in bias, out y";
   enum Argument : std::uint32_t { x, bias, y };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.compute_dtype(y);
+    call.rank(y, 2, 2);
     call.dtype(bias, {MLG_F32});
-    call.shape(bias, {call.dim(x, 1)});
-    call.like(y, x);
+    call.shape(bias, {call.dim(y, 1)});
+    call.like(x, y);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -67,6 +68,9 @@ TEST(ScaledAddNorm, NeedsAForTheGradientOfTheScaleAlone) {
        .aliases = {}});
   EXPECT_NE(refusal.find("argument ds must be absent where a is absent"), std::string::npos) << refusal;
 }
+
+const RegisterRows registered_rows{{"scale_rows_fwd", "w:Td s:T/f y:Td"},
+                                   {"scale_rows_bwd", "w:Td s:T/f dy:Td/f dw:Td/f ds:T/f"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -1,6 +1,7 @@
 // scaled_add_norm against its formula (docs/kernels.md).
 #include "tests/kernels/norm_row.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -28,6 +29,10 @@ Operator scaled_add_norm() {
 }
 
 const RegisterOperator registered(scaled_add_norm());
+
+const RegisterRows registered_rows{
+    {"scaled_add_norm_fwd", "x:Td a:Td s:d/f y:Td n:Td", norm_attributes},
+    {"scaled_add_norm_bwd", "y:Td a:Td s:d/f dy:Td dn:Td dx:Td da:Td ds:d/f", norm_attributes}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

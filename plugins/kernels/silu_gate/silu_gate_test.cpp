@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -25,6 +26,9 @@ Operator silu_gate() {
 }
 
 const RegisterOperator registered(silu_gate());
+
+const RegisterRows registered_rows{{"silu_gate_fwd", "g:TF u:TF y:TF"},
+                                   {"silu_gate_bwd", "g:TF u:TF dy:TF dg:TF du:TF"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -5,6 +5,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -109,6 +110,11 @@ TEST(SmearGate, GradientsOfAnOpenGateKeepTheirDigits) {
     EXPECT_NEAR(got.at("dweight").values[1], slope, 5e-6 * slope) << logit;
   }
 }
+
+const RegisterRows registered_rows{
+    {"smear_gate_fwd", "x:Td tokens:T/i weight:1w lambda:1/f y:Td", "document_start=1"},
+    {"smear_gate_bwd", "x:Td tokens:T/i weight:1w lambda:1/f dy:Td dx:Td dweight:1w/f dlambda:1/f",
+     "document_start=1"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

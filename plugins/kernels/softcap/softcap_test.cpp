@@ -3,6 +3,7 @@
 
 #include "tests/kernels/element_shapes.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -23,6 +24,9 @@ Operator softcap() {
 }
 
 const RegisterOperator registered(softcap());
+
+const RegisterRows registered_rows{{"softcap_fwd", "z:TV y:TV", "cap=3"},
+                                   {"softcap_bwd", "z:TV dy:TV dz:TV", "cap=3"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -6,6 +6,7 @@
 #include "framework/core/philox.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -32,6 +33,8 @@ TEST(UniformDraws, AreTheHostsBits) {
     }
   }
 }
+
+const RegisterRows registered_rows{{"uniform_draws", "key:4/i values:d/f", "bound=1"}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/operator_tests.h"
+#include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -32,6 +33,10 @@ Operator weighted_rms_norm() {
 }
 
 const RegisterOperator registered(weighted_rms_norm());
+
+const RegisterRows registered_rows{
+    {"weighted_rms_norm_fwd", "x:Td weight:d/f y:Td", norm_attributes},
+    {"weighted_rms_norm_bwd", "x:Td weight:d/f dy:Td dx:Td dweight:d/f", norm_attributes}};
 
 }  // namespace
 }  // namespace mulligan::kernel_test

@@ -34,8 +34,8 @@ std::vector<double> transposed(const std::vector<double>& a, std::int64_t rows, 
   return out;
 }
 
-// Codes of values in pieces of `group` with a scale each: fp16(largest magnitude / reach), clamped to [low,
-// high].
+// Codes of values in pieces of `group` with a scale each: fp16(largest magnitude / reach),
+// clamped to [low, high].
 void quantize_groups(const std::vector<double>& values, std::int64_t group, double reach, double low,
                      double high, std::vector<std::int8_t>& codes, std::vector<float>& scales) {
   for (std::size_t begin = 0; begin < values.size(); begin += static_cast<std::size_t>(group)) {

@@ -1,7 +1,7 @@
 // Asymmetric softcap: where tokens are scored, logits above and below zero have a cap of their own, two
 // parameters. The loss of training keeps the one constant, so that nothing gives them a gradient: they are to
-// have the optimiser "none", and scores are those of the plain softcap until something else sets them
-// (docs/architecture.md).
+// have the optimiser "none", and scores are those of the plain softcap until something
+// else sets them (docs/architecture.md).
 #include "framework/model/elements/element.h"
 #include "framework/model/elements/asymmetric_softcap/config.h"
 #include "plugins/kernels/asymmetric_softcap/op.h"

@@ -14,6 +14,7 @@ Value attend(const ElementContext& context, const AttendSite& site) {
   how.min_repeats = config.stabilize == Stabilize::off ? 0 : config.min_repeats;
   how.cap = config.cap;
   how.round_normalizer = config.normalizer == Normalizer::rounded;
+  how.scale = context.model.attention_scale;
   how.round_sums = config.output_rounding == OutputRounding::sums;
   return ops::stable_attention(context.tape, site.q, site.k, site.v, site.cu_seqlens, how);
 }

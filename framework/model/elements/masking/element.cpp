@@ -16,7 +16,8 @@ void check_tokenizer(const ModelConfig& model, int bos_id) {
 }
 
 Value attend(const ElementContext& context, const AttendSite& site) {
-  return ops::bidirectional_attention(context.tape, site.q, site.k, site.v, site.cu_seqlens);
+  return ops::bidirectional_attention(context.tape, site.q, site.k, site.v, site.cu_seqlens,
+                                      context.model.attention_scale);
 }
 
 }  // namespace

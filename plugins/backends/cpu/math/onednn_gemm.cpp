@@ -111,8 +111,8 @@ dnnl::primitive_attr attributes(const GemmShape& shape) {
 
 // The matrix unit (AMX) pays many times over, and AMD's dot products reach twice the f32 rate (Zen 5).
 // Intel's dot products do no more multiply-adds a cycle than its two f32 units, and their operands must be
-// interleaved first: 0.6 to 0.7 of the f32 products' speed. Without any, oneDNN imitates them: a quarter
-// (docs/performance.md).
+// interleaved first: 0.6 to 0.7 of the f32 products' speed. Without any, oneDNN imitates
+// them: a quarter (docs/performance.md).
 bool bf16_products_pay() {
 #if defined(__x86_64__)
   using dnnl::cpu_isa;

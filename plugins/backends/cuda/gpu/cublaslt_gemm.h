@@ -18,8 +18,8 @@ class CublasLt;
 // What algorithms of a product may do, as cuBLASLt's masks: by arithmetic, and by how they add up parts of k.
 struct AllowedAlgorithms {
   // CUBLAS_COMPUTE_32F alone asks for f32 arithmetic; this says of each algorithm that it does it: none that
-  // rounds f32 operands to TF32 is proposed. Not asked on trust, for whoever compares precisions relies on
-  // it.
+  // rounds f32 operands to TF32 is proposed. Not asked on trust, for whoever compares
+  // precisions relies on it.
   std::uint64_t arithmetic = 0;
   // Nor one that rounds partial sums to a narrow output before it adds them up.
   std::uint32_t reductions = 0;

@@ -1,4 +1,4 @@
-#include "optimizers/muon/newton_schulz.h"
+#include "optimizers/common/newton_schulz.h"
 
 #include <algorithm>
 #include <vector>

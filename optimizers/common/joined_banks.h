@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "optimizers/muon/newton_schulz.h"
+#include "optimizers/common/newton_schulz.h"
 
 namespace mulligan::optimizers {
 

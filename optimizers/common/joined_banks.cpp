@@ -1,4 +1,4 @@
-#include "optimizers/muon/joined_banks.h"
+#include "optimizers/common/joined_banks.h"
 
 #include <algorithm>
 #include <map>

@@ -1,8 +1,10 @@
-// Runs an optimiser or a schedule of this build step by step, for the judge torch_optim.
+// Runs an optimiser, a schedule or a quantiser of this build, for the judges torch_optim and gptq.
 //
-//   mulligan_optimizer_trace optimizer NAME KEYS IN OUT     IN (safetensors): "initial" f32 [rows, columns], "gradients" f32
+//   mulligan_plugin_trace optimizer NAME KEYS IN OUT     IN (safetensors): "initial" f32 [rows, columns], "gradients" f32
 //                                                           [steps, rows, columns], "lr" f64 [steps]; OUT: "weights" as gradients
-//   mulligan_optimizer_trace schedule NAME KEYS STEPS LR    prints the rate of each step
+//   mulligan_plugin_trace schedule NAME KEYS STEPS LR    prints the rate of each step
+//   mulligan_plugin_trace quantizer NAME KEYS IN OUT     IN: "weight" f32 [rows, columns], "hessian" f32 [columns, columns],
+//                                                        "grid" f64 [2], bits and clip_sigmas; OUT: "codes" i8, "scales" f32
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -10,6 +12,7 @@
 #include <string>
 
 #include "framework/core/safetensors.h"
+#include "framework/plugin/quantizer.h"
 #include "framework/plugin/schedule.h"
 #include "tests/support/plugin_runner.h"
 
@@ -47,6 +50,32 @@ void trace_schedule(const std::string& name, const std::string& keys, std::int64
   }
 }
 
+void trace_quantizer(const std::string& name, const std::string& keys, const std::string& in,
+                     const std::string& out) {
+  const SafetensorsFile file(in);
+  const auto weight = file.at("weight").copy<float>(), hessian = file.at("hessian").copy<float>();
+  const auto grid = file.at("grid").copy<double>();
+  const std::vector<std::int64_t> shape = file.at("weight").shape;
+  mlg_quantize_request request{};
+  request.name = "judged";
+  request.weight = weight.data();
+  request.hessian = hessian.data();
+  request.rows = shape.at(0);
+  request.columns = shape.at(1);
+  request.bits = static_cast<std::int32_t>(grid.at(0));
+  request.clip_sigmas = grid.at(1);
+  request.parallel_for = [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
+                            void* context) { body(context, 0, count); };
+  std::vector<std::int8_t> codes(weight.size());
+  std::vector<float> scales(static_cast<std::size_t>(shape[0]));
+  mlg_quantize_result result{};
+  result.codes = codes.data();
+  result.scales = scales.data();
+  make_plugin<Quantizer>(PluginKind::quantizer, name, keys)->quantize(request, result);
+  write_safetensors(out, {{"codes", StoredType::i8, shape, std::as_bytes(std::span(codes))},
+                          {"scales", StoredType::f32, {shape[0]}, std::as_bytes(std::span(scales))}});
+}
+
 }  // namespace
 }  // namespace mulligan
 
@@ -57,9 +86,10 @@ int main(int argc, char** argv) {
     if (kind == "optimizer") mulligan::trace_optimizer(argv[2], argv[3], argv[4], argv[5]);
     if (kind == "schedule")
       mulligan::trace_schedule(argv[2], argv[3], std::atoll(argv[4]), std::atof(argv[5]));
+    if (kind == "quantizer") mulligan::trace_quantizer(argv[2], argv[3], argv[4], argv[5]);
     return 0;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mulligan_optimizer_trace: {}\n", error.what());
+    fmt::print(stderr, "mulligan_plugin_trace: {}\n", error.what());
     return 1;
   }
 }

@@ -1,0 +1,17 @@
+// [model.rational_softcap]
+#pragma once
+
+#include "framework/config/model_elements.h"
+
+namespace mulligan::elements::rational_softcap {
+
+struct Config {
+  double cap = 0;  // c of logits = c z / sqrt(z^2 + c^2); 0 = off
+};
+
+// Throws nothing; what the table does not say has its default.
+Config config_of(const ModelConfig& model);
+// For code that fills a ModelConfig by hand.
+void set_config(ModelConfig& model, const Config& config);
+
+}  // namespace mulligan::elements::rational_softcap

@@ -1,0 +1,127 @@
+#include "optimizers/common/momentum.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mulligan::optimizers {
+namespace {
+
+constexpr double kNormFloor = 1e-7;
+
+// Updates one row of the buffer with `scale` times the gradient, writes u into `direction` and returns sum(u^2).
+template <typename Buffer, typename Direction>
+float momentum_row(float scale, float momentum, bool nesterov, std::int64_t columns,
+                   const float* __restrict g, Buffer* __restrict buffer, Direction* __restrict direction) {
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const float gradient = scale * g[j];
+    buffer[j] = Buffer(momentum * static_cast<float>(buffer[j]) + gradient);
+    const float buffered = static_cast<float>(buffer[j]);  // as rounded
+    direction[j] = Direction(nesterov ? gradient + momentum * buffered : buffered);
+  }
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t j = 0; j < columns; ++j) {
+    sum += static_cast<float>(direction[j]) * static_cast<float>(direction[j]);
+  }
+  return sum;
+}
+
+// sums[r] holds the rows' sum(u^2) and becomes the factor of the row.
+void rows_to_factors(float* sums, std::int64_t rows, bool row_normalize, bool normalize) {
+  double total = 0.0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double norm = std::sqrt(static_cast<double>(sums[row]));
+    const double factor = row_normalize ? 1.0 / std::max(norm, kNormFloor) : 1.0;
+    total += norm * norm * factor * factor;
+    sums[row] = static_cast<float>(factor);
+  }
+  const double matrix_factor = normalize ? 1.0 / (std::sqrt(total) + kNormFloor) : 1.0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    sums[row] = static_cast<float>(static_cast<double>(sums[row]) * matrix_factor);
+  }
+}
+
+// Of both kernels: the scaled one's arguments begin with those of the other.
+void run_momentum(const sdk::Launch& call, float scale) {
+  const int rank = call.tensor(MatrixMomentum::gradient).rank;
+  const std::int64_t columns = call.dim(MatrixMomentum::gradient, rank - 1),
+                     rows = call.dim(MatrixMomentum::gradient, rank - 2);
+  const std::int64_t matrices = rank == 3 ? call.dim(MatrixMomentum::gradient, 0) : 1;
+  const float momentum = call.data<float>(MatrixMomentum::scalars)[matrix_momentum];
+  const bool nesterov = call.attribute(MatrixMomentum::nesterov) != 0,
+             row_normalize = call.attribute(MatrixMomentum::row_normalize) != 0,
+             normalize = call.attribute(MatrixMomentum::normalize) != 0;
+  if (call.attribute(MatrixMomentum::mean) != 0) scale *= 1.0f - momentum;
+  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
+  float* factors = call.workspace<float>();
+
+  sdk::dispatch_master(call.dtype(MatrixMomentum::momentum_buffer), [&]<typename Buffer>() {
+    sdk::dispatch_master(call.dtype(MatrixMomentum::direction), [&]<typename Direction>() {
+      Direction* direction = call.data<Direction>(MatrixMomentum::direction);
+      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const std::int64_t at = row * columns;
+          factors[row] = momentum_row(
+              scale, momentum, nesterov, columns, call.data<const float>(MatrixMomentum::gradient) + at,
+              call.data<Buffer>(MatrixMomentum::momentum_buffer) + at, direction + at);
+        }
+      });
+      if (!row_normalize && !normalize) return;
+      call.parallel_for(matrices, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t matrix = begin; matrix < end; ++matrix) {
+          rows_to_factors(factors + matrix * rows, rows, row_normalize, normalize);
+        }
+      });
+      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          Direction* values = direction + row * columns;
+          const float factor = factors[row];
+          for (std::int64_t j = 0; j < columns; ++j) {
+            values[j] = Direction(static_cast<float>(values[j]) * factor);
+          }
+        }
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void MatrixMomentum::check_arguments(const sdk::CallChecks& call) {
+  call.dtype(gradient, {MLG_F32});
+  call.rank(gradient, 2, 3);
+  call.master_dtype(momentum_buffer);
+  call.same_shape(momentum_buffer, gradient);
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, matrix_scalar_count);
+  call.master_dtype(direction);
+  call.same_shape(direction, gradient);
+}
+
+void MatrixMomentum::check(sdk::CallChecks& call) {
+  check_arguments(call);
+  const int rank = call.tensor(gradient).rank;
+  const std::int64_t columns = call.dim(gradient, rank - 1);
+  call.workspace(columns > 0 ? static_cast<std::size_t>(call.size(gradient) / columns) * sizeof(float) : 0);
+}
+
+void MatrixMomentum::run(const sdk::Launch& call) {
+  run_momentum(call, 1.0f);
+}
+
+void MatrixScaledMomentum::check_arguments(const sdk::CallChecks& call) {
+  MatrixMomentum::check_arguments(call);
+  call.dtype(gradient_scale, {MLG_F32});
+  call.shape(gradient_scale, {1});
+}
+
+void MatrixScaledMomentum::check(sdk::CallChecks& call) {
+  check_arguments(call);
+  MatrixMomentum::check(call);
+}
+
+void MatrixScaledMomentum::run(const sdk::Launch& call) {
+  run_momentum(call, *call.data<const float>(gradient_scale));
+}
+
+}  // namespace mulligan::optimizers

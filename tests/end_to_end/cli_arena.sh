@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# The fixed parts of the optimiser benchmark in one run: the family modded on a stream of joined documents without a
+# tokenizer, its loss a sum; by one rank or several, resumed, on both backends.
+# shellcheck source=tests/end_to_end/cli_checks.bash
+source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
+
+# A walk over 16 letters, of which the letter before leaves two: no model has a loss below ln 2, and one of the letters
+# alone has ln 16.
+mkdir corpus
+awk 'BEGIN {
+  state = 12345
+  for (document = 1; document <= 120; ++document) {
+    letter = document % 16
+    for (i = 1; i <= 1000; ++i) {
+      state = (state * 16807) % 2147483647
+      letter = (letter + (state % 1000 < 500 ? 1 : 15)) % 16
+      printf "%s", substr("abcdefghijklmnop", letter + 1, 1) >("corpus/" document ".txt")
+    }
+    close("corpus/" document ".txt")
+  }
+}'
+"$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 8 >/dev/null || flunk "prepare"
+cat >arena.toml <<END
+[data]
+train = "$work/data/*_train_*.bin"
+validation = "$work/data/*_val_*.bin"
+tokenizer = "none"
+order = "stream"
+documents = "joined"
+[model]
+family = "modded"
+vocabulary = 277
+layers = 2
+width = 64
+heads = 2
+attention_scale = 0.12
+[model.rope]
+form = "half_truncated"
+base = 1024
+[model.rational_softcap]
+cap = 15
+[loss]
+plugin = "cross_entropy"
+[schedule]
+plugin = "warmdown"
+fraction = 0.7
+[train]
+steps = 80
+tokens_per_step = 1024
+micro_batches = 4
+sequence_length = 128
+loss_reduction = "sum"
+log_every = 20
+validate_at = [5, 30]
+[eval]
+sequence_length = 128
+packed_sequences = 2
+tokens = 4096
+[optimizer.all]
+plugin = "adamw"
+lr = 0.004
+weight_decay = 0.0
+[[parameters]]
+match = "*"
+optimizer = "all"
+END
+check "a dry run" "$mulligan" train arena.toml --dry-run
+check "a prediction for a card" "$mulligan" profile arena.toml --predict
+train() { # train NAME OPTIONS
+  "$mulligan" train arena.toml --quiet --set run.directory="runs/$1" "${@:2}" >"$1.log" 2>&1 || flunk "train $1" "$(tail -5 "$1.log")"
+}
+scored() { echo "$(json "runs/$1/result.json" weights_sha256) $(json "runs/$1/result.json" val_loss_nats)"; }
+
+train whole
+loss=$(json runs/whole/result.json val_loss_nats)
+echo "# $loss nats"
+check_true "it learns the walk" "$loss < 1.5 && $loss > 0.693"
+check_equal "the first targets are scored" 4096 "$(json runs/whole/result.json val_tokens)"
+check_contains "in nats alone" '"val_bpb": null' "$(cat runs/whole/result.json)"
+check_equal "validations at the steps listed" "5 30" \
+  "$(grep '"event":"validation"' runs/whole/metrics.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/' | head -2 | xargs)"
+check_contains "eval gives the same score" "val_loss $(printf %.5f "$loss") nats over 4096 tokens" "$("$mulligan" eval runs/whole)"
+# Walks over few letters: every passage of the validation text stands in the training data, too.
+check_equal "the doctor finds that the texts are alike, and nothing else" "D25" \
+  "$("$mulligan" doctor arena.toml 2>&1 | sed -nE 's/^ *(FAIL|WARN) (D[0-9]+).*/\2/p' | xargs)"
+
+few=(--set train.steps=6 --set train.validate_at=[] --set train.log_every=2 --set doctor.level=off --set run.determinism=world
+  --set checkpoint.every_steps=3)
+train one "${few[@]}"
+for ranks in 2 4; do
+  "$mulligan" launch --nproc-per-node "$ranks" -- train arena.toml --quiet --set run.directory="runs/r$ranks" "${few[@]}" >ranks.log 2>&1 ||
+    flunk "train by $ranks ranks" "$(tail -5 ranks.log)"
+  check_equal "$ranks ranks read what one does" "$(scored one)" "$(scored "r$ranks")"
+done
+train resumed "${few[@]}" --resume runs/one/checkpoints/step_00000003
+check_equal "a resumed run goes on in the stream" "$(scored one)" "$(scored resumed)"
+train emulated "${few[@]}" --set train.steps=2 --set backend.plugin=cuda --set backend.device=emulated
+train cpu "${few[@]}" --set train.steps=2
+near() { check_true "$1" "sqrt(($(json "runs/$2/result.json" val_loss_nats) - $(json "runs/$3/result.json" val_loss_nats))^2) < $4"; }
+near "the cuda backend trains and scores it" cpu emulated 1e-4
+train bf16 "${few[@]}" --set run.determinism=run --set train.compute_dtype=bf16
+near "in bf16" bf16 one 0.05
+
+# A sum over 1,024 targets at a rate is their mean at 1,024 times the rate.
+sgd=("${few[@]}" --set optimizer.all.plugin=sgd --set optimizer.all.momentum=0.0)
+sed '/^weight_decay/d' arena.toml >plain.toml && mv plain.toml arena.toml
+train sum "${sgd[@]}" --set optimizer.all.lr=0.0009765625
+train mean "${sgd[@]}" --set train.loss_reduction=mean --set optimizer.all.lr=1.0
+near "a sum of losses is what its name says" sum mean 1e-5
+train sum_of_other_rate "${sgd[@]}" --set optimizer.all.lr=0.00048828125
+check_true "which a rate shows" "sqrt(($(json runs/sum/result.json val_loss_nats) - $(json runs/sum_of_other_rate/result.json val_loss_nats))^2) > 1e-3"
+
+# Schedules over more steps than are made: 6 of 80 lie before the decay.
+rate() { grep '"event":"step"' "runs/$1/metrics.jsonl" | tail -1 | sed 's/.*"lr":{"all":\([^}]*\)}.*/\1/'; }
+train long "${few[@]}" --set schedule.horizon_steps=80
+check_equal "a schedule over a longer horizon" 0.004 "$(rate long)"
+check_true "and one over the run's steps" "$(rate one) < 0.004"
+
+# Drawn otherwise; what ends too soon.
+check_refused "rows are not written on the command line" 2 "'init.values' must be written as rows [[init.values]]" \
+  train arena.toml --set init.values='[{match = "proj.weight", law = "normal_by_inputs", scale = 0.5}]'
+printf '[[init.values]]\nmatch = "proj.weight"\nlaw = "normal_by_inputs"\nscale = 0.5\n' | cat arena.toml - >drawn.toml
+check "train drawn" "$mulligan" train drawn.toml --quiet --set run.directory=runs/drawn "${few[@]}"
+check_true "a head that is drawn" "$(json runs/drawn/result.json val_loss_nats) != $(json runs/one/result.json val_loss_nats)"
+check_refused "a text that ends before the steps do" 3 "but train.steps is 100000" train arena.toml --set train.steps=100000 \
+  --set run.directory=runs/unread
+check_refused "more targets than there are" 3 "eval.tokens is 1000000" train arena.toml --set eval.tokens=1000000 \
+  --set run.directory=runs/unread
+finish

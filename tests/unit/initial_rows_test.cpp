@@ -1,0 +1,120 @@
+// [[init.values]]: which parameter gets what, the laws' moments, signs that balance, refusals.
+#include "framework/model/initial_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "framework/core/error.h"
+#include "framework/model/initialise.h"
+#include "tests/support/small_config.h"
+
+namespace mulligan {
+namespace {
+
+const std::vector<std::string> modded = {"model.family=modded", "model.layers=4", "model.width=64",
+                                         "model.heads=2"};
+
+std::vector<float> drawn(const std::string& rows, const std::string& parameter) {
+  const RunConfig config = small_config(modded, rows).config;
+  std::vector<ParameterLayout> layouts = parameter_layouts(config.model, MLG_F32);
+  apply_initial_rows(config.model, config.init.values, layouts);
+  for (const ParameterLayout& layout : layouts) {
+    if (layout.spec.name == parameter) return initial_values(layout.spec, 7);
+  }
+  ADD_FAILURE() << "there is no " << parameter;
+  return {};
+}
+
+std::string row(const std::string& match, const std::string& law, double scale,
+                const std::string& more = "") {
+  return fmt::format("[[init.values]]\nmatch = \"{}\"\nlaw = \"{}\"\nscale = {}\n{}", match, law, scale,
+                     more);
+}
+
+double deviation(const std::vector<float>& values) {
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * value;
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+TEST(InitialRows, TheFamilysOwnAreThoseOfTheBaseline) {
+  EXPECT_NEAR(deviation(drawn("", "embed.weight")), 1, 0.05);
+  EXPECT_NEAR(deviation(drawn("", "blocks.1.attn.q.weight")), std::sqrt(0.33 / 64), 0.005);
+  for (const char* zero :
+       {"proj.weight", "proj.bias", "blocks.0.attn.proj.weight", "blocks.3.mlp.proj.weight"})
+    EXPECT_EQ(deviation(drawn("", zero)), 0) << zero;
+  for (const float gain : drawn("", "blocks.2.norm1.gains")) EXPECT_EQ(gain, 1);
+}
+
+TEST(InitialRows, TheFirstRowThatMatchesDecides) {
+  const std::string rows = row("blocks.1.mlp.fc.weight", "normal", 0.5) + row("*.fc.*", "constant", -2);
+  EXPECT_NEAR(deviation(drawn(rows, "blocks.1.mlp.fc.weight")), 0.5, 0.01);
+  for (const float value : drawn(rows, "blocks.1.mlp.fc.bias")) EXPECT_EQ(value, -2);
+  EXPECT_NEAR(deviation(drawn(rows, "blocks.0.attn.q.weight")), std::sqrt(0.33 / 64), 0.005);
+}
+
+// Of a bias the inputs are those of its matrix: 64 of mlp.fc, 256 of mlp.proj.
+TEST(InitialRows, ScalesByTheInputsOfTheMatrix) {
+  EXPECT_NEAR(deviation(drawn(row("*.mlp.proj.weight", "normal_by_inputs", 3), "blocks.0.mlp.proj.weight")),
+              3.0 / 16, 0.005);
+  const std::vector<float> biases = drawn(row("*.fc.bias", "uniform_by_inputs", 1), "blocks.0.mlp.fc.bias");
+  for (const float value : biases) EXPECT_LE(std::abs(value), 1.0F / 8);
+  EXPECT_NEAR(deviation(biases), 1 / std::sqrt(3.0) / 8, 0.01);
+  EXPECT_NEAR(deviation(drawn(row("embed.weight", "uniform", 2), "embed.weight")), 2 / std::sqrt(3.0), 0.03);
+}
+
+TEST(InitialRows, SignsAreThoseOfALayer) {
+  const std::string rows = row("*.norm1.gains", "signs", -0.125) + row("*.norm2.gains", "signs", 0.125);
+  const std::vector<float> first = drawn(rows, "blocks.1.norm1.gains"),
+                           second = drawn(rows, "blocks.1.norm2.gains");
+  bool both = false;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(std::abs(first[i] - 1), 0.125F);
+    EXPECT_EQ(first[i] + second[i], 2);
+    both = both || first[i] != first[0];
+  }
+  EXPECT_TRUE(both);
+  EXPECT_NE(drawn(rows, "blocks.0.norm1.gains"), first);
+}
+
+TEST(InitialRows, SignsOfAPairOfLayersBalanceInEachHead) {
+  const std::string rows = row("*.norm1.gains", "signs", 0.125, "balanced_from = 2\n");
+  const std::vector<float> first = drawn(rows, "blocks.2.norm1.gains"),
+                           second = drawn(rows, "blocks.3.norm1.gains");
+  for (std::size_t head = 0; head < 2; ++head) {
+    int plus = 0, other = 0;
+    for (std::size_t i = 32 * head; i < 32 * (head + 1); ++i) {
+      plus += first[i] > 1 ? 1 : 0;
+      other += second[i] > 1 ? 1 : 0;
+    }
+    EXPECT_EQ(plus + other, 32);
+    EXPECT_GE(plus, 8) << "half way to 16";
+    EXPECT_LE(plus, 24);
+  }
+  EXPECT_NE(first, second);
+  // Layers before the pairs are as without them.
+  EXPECT_EQ(drawn(rows, "blocks.1.norm1.gains"),
+            drawn(row("*.norm1.gains", "signs", 0.125), "blocks.1.norm1.gains"));
+}
+
+TEST(InitialRows, RowsThatDoNothingAndLawsThatDoNotFitAreRefused) {
+  const auto refusal = [](const std::string& rows) -> std::string {
+    try {
+      drawn(rows, "embed.weight");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal(row("*.gate", "normal", 1)).find("first to match no parameter"), std::string::npos);
+  EXPECT_NE(refusal(row("*", "normal", 1) + row("*.fc.*", "normal", 1)).find("\"*.fc.*\""),
+            std::string::npos);
+  EXPECT_NE(refusal(row("embed.weight", "signs", 1)).find("'embed.weight' has no layer"), std::string::npos);
+  EXPECT_NE(refusal(row("*", "uniform", -1)).find("leave out the sign"), std::string::npos);
+  EXPECT_NE(refusal("[init]\nfrom = \"w\"\n" + row("*", "normal", 1)).find("leave one of them out"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
