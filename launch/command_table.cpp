@@ -51,8 +51,9 @@ std::string why_no_command(const std::string& word) {
       table, [&](const CommandEntry& entry) { return std::string_view(entry.name) == word; });
   if (found == std::end(table) || found->part == ProgramPart::core) return "";
   const bool lab = found->part == ProgramPart::lab;
-  return fmt::format("; it is of the {}, without which this program was built (MULLIGAN_{}=OFF).",
-                     lab ? "lab" : "tools", lab ? "LAB" : "TOOLS");
+  return fmt::format(
+      "; it is of the {}, without which this program was built (MULLIGAN_{}=OFF): configure it with `cmake --preset release` and build again.",
+      lab ? "lab" : "tools", lab ? "LAB" : "TOOLS");
 }
 
 }  // namespace mulligan
