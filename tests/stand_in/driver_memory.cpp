@@ -37,10 +37,10 @@ std::string fault_of(const void* address, std::size_t bytes) {
   return {};
 }
 
-// What was freed within the new one's place is no more.
-void note_allocation(const char* base, std::size_t bytes) {
+// What was freed within the new one's place, of which `bytes` may be touched, is no more.
+void note_allocation(const char* base, std::size_t bytes, std::size_t place) {
   const std::lock_guard lock(mutex);
-  allocations.erase(allocations.lower_bound(base), allocations.lower_bound(base + bytes));
+  allocations.erase(allocations.lower_bound(base), allocations.lower_bound(base + place));
   allocations[base] = {bytes, false};
 }
 // False: there is none, or it was freed.
@@ -92,9 +92,11 @@ EXPORTED std::size_t stand_in_bytes_from(const void* address) {
 
 EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
   if (refused_in_capture("cuMemAlloc") || answer() != 0) return kIllegalAddress;
-  char* base = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  // With a gap behind it, so that an address behind it lies in no other allocation, live or freed.
+  const std::size_t place = (bytes + 255) / 256 * 256 + 256;
+  char* base = static_cast<char*>(std::aligned_alloc(256, place));
   std::memset(base, stand_in().fresh_byte, bytes);
-  note_allocation(base, bytes);
+  note_allocation(base, bytes, place);
   *address = reinterpret_cast<std::uintptr_t>(base);
   return 0;
 }
@@ -110,7 +112,7 @@ EXPORTED int cuMemFree_v2(std::uintptr_t address) {
 }
 // Memory of the host that libraries may be given; the emulated device's is.
 EXPORTED int cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned) {
-  note_allocation(static_cast<char*>(address), bytes);
+  note_allocation(static_cast<char*>(address), bytes, bytes);
   return answer();
 }
 EXPORTED int cuMemHostUnregister(void* address) {
