@@ -29,11 +29,13 @@ struct Loaded {
     if (library == nullptr) require(dlerror());
     table = reinterpret_cast<const mlg_backend_table*>(
         reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"))());
-    mlg_config config{};
+    mlg_config
+        config{};  // of the plugin's keys all that it reads: `threads`, and `batch_invariant`, which is off
     config.get_int = [](const void*, const char*) -> std::int64_t {
       const char* text = std::getenv("MULLIGAN_BENCH_THREADS");
       return text == nullptr ? 0 : std::atoi(text);
     };
+    config.get_bool = [](const void*, const char*) -> std::int32_t { return 0; };
     static mlg_running running{};
     static const mlg_host host{[](std::int32_t, const char*) {}, &running};
     require(table->create(&host, &config, &instance));

@@ -13,6 +13,7 @@ import time
 
 import torch
 
+from fair_peer import tune
 from torch_model import Model, Training, model_arguments, peak_memory_bytes
 
 
@@ -23,6 +24,7 @@ def main():
     o = parser.parse_args()
     if o.threads:
         torch.set_num_threads(o.threads)
+    tuned = tune()
     torch.manual_seed(1)
     training = Training(Model(o), "cpu", o.mode == "bf16", o.compile)
     seconds, losses = [], []
@@ -35,7 +37,7 @@ def main():
     median = statistics.median(seconds)
     print(json.dumps(dict(tokens_per_second=o.rows * o.sequence / median, seconds_per_step=median,
                           peak_memory_bytes=peak_memory_bytes(), torch=torch.__version__, threads=torch.get_num_threads(),
-                          loss=losses)))
+                          tuned=tuned, loss=losses)))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 
+from fair_peer import tune
 from torch_model import Model, model_arguments, peak_memory_bytes
 
 
@@ -219,6 +220,7 @@ def main():
     o.mlp_hidden, o.sequence = o.mlp_hidden or 4 * o.width, o.context
     if o.threads:
         torch.set_num_threads(o.threads)
+    tuned = tune() if o.device == "cpu" else ""
     peer = Peer(o)
     warm = peer.batches[-1]  # first calls: compilation, allocator; the shortest documents
     saved = [p.detach().clone() for p in peer.models[len(warm)].a.values()]
@@ -232,7 +234,7 @@ def main():
     seconds = peer.run()
     report = dict(tokens_per_second=peer.scored / seconds, seconds=seconds, tokens=peer.scored,
                   loss_nats=peer.loss / peer.scored, mode=o.mode, compile=o.compile, torch=torch.__version__,
-                  threads=torch.get_num_threads(), peak_memory_bytes=peak_memory_bytes(o.device))
+                  tuned=tuned, threads=torch.get_num_threads(), peak_memory_bytes=peak_memory_bytes(o.device))
     if o.result:
         with open(o.result) as file:
             ours = json.load(file)["with_ttt"]

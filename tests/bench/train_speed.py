@@ -5,7 +5,8 @@
   python3 tests/bench/train_speed.py --python PYTHON_WITH_TORCH --small DATA2048 --large DATA8192 [--threads 2]
 
 One training step (forward, backward, clipping, AdamW, Muon; no average of the weights) of `mulligan profile` and of
-torch_peer.py, eager and compiled, one after the other in each of --rounds; the best median of each counts. Rows of
+torch_peer.py, eager and compiled, one after the other in each of --rounds; rates are medians over the rounds, with the least
+and the most. PyTorch runs with MKL's fast path and huge pages (fair_peer.py), on a machine that is idle. Rows of
 mulligan are real text whose documents do not attend to each other, PyTorch's are single sequences: up to a few percent
 less attention for mulligan at the small size, none worth mentioning at the large one. The share of the peak is that of
 matmul_bench's fastest product of the same dtype and threads, in the same run. Prints a Markdown table.
@@ -16,6 +17,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import fair_peer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES = {
@@ -52,8 +55,8 @@ def peer(options, size, dtype, compiled):
                size["steps"], "--compile", int(compiled)]
     for name, value in size["peer"].items():
         command += [f"--{name}", value]
-    result = json.loads(run(command).splitlines()[-1])
-    return dict(tokens_per_second=result["tokens_per_second"], memory=result["peak_memory_bytes"])
+    result = json.loads(run(command, **fair_peer.ENVIRONMENT).splitlines()[-1])
+    return dict(tokens_per_second=result["tokens_per_second"], memory=result["peak_memory_bytes"], tuned=result["tuned"])
 
 
 def peak_gflops(options, dtype):
@@ -64,8 +67,12 @@ def peak_gflops(options, dtype):
                for rate, unit in re.findall(r" GFLOP/s=([\d.]+)([kTG]?)", text.replace("k/s", "T/s")))
 
 
-def best(results, value):
-    return max(results, key=lambda r: r["tokens_per_second"])[value]
+def median(results, value):
+    return fair_peer.spread([r[value] for r in results])[0]
+
+
+def rates(results):
+    return fair_peer.spread([r["tokens_per_second"] for r in results])[1]
 
 
 def main():
@@ -75,15 +82,18 @@ def main():
     parser.add_argument("--small", required=True, help="folder of shards with 2048 pieces")
     parser.add_argument("--large", required=True, help="folder of shards with 8192 pieces")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--sizes", default="small,large")
     options = parser.parse_args()
     modes = options.modes.split(",")
+    quiet = fair_peer.require_quiet(options.busy)
     print("| size | dtype | mulligan tokens/s | PyTorch " + " | PyTorch ".join(modes) + " | ratio to the best | share of "
           "the matmul peak | memory MB | PyTorch's |")
     print("|---" * (7 + len(modes)) + "|")
+    tuned = set()
     for dtype in options.dtypes.split(","):
         for name, size in SIZES.items():
             if size["data"] not in options.sizes.split(","):
@@ -93,13 +103,14 @@ def main():
                 ours.append(mulligan(options, size, dtype))
                 for mode in modes:
                     theirs[mode].append(peer(options, size, dtype, mode == "compiled"))
+                    tuned.add(theirs[mode][-1]["tuned"])
                 peaks.append(peak_gflops(options, dtype))
-            rates = {mode: best(theirs[mode], "tokens_per_second") for mode in modes}
-            fastest = max(rates, key=rates.get)
-            own = best(ours, "tokens_per_second")
-            print(f"| {name} | {dtype} | {own:,.0f} | " + " | ".join(f"{rates[m]:,.0f}" for m in modes)
-                  + f" | {own / rates[fastest]:.2f} | {best(ours, 'gflops') / max(peaks):.0%} of {max(peaks):,.0f} GFLOP/s"
-                  + f" | {best(ours, 'memory') / 1e6:,.0f} | {best(theirs[fastest], 'memory') / 1e6:,.0f} |", flush=True)
+            fastest = max(modes, key=lambda mode: median(theirs[mode], "tokens_per_second"))
+            ratio = median(ours, "tokens_per_second") / median(theirs[fastest], "tokens_per_second")
+            print(f"| {name} | {dtype} | {rates(ours)} | " + " | ".join(rates(theirs[m]) for m in modes)
+                  + f" | {ratio:.2f} | {median(ours, 'gflops') / max(peaks):.0%} of {max(peaks):,.0f} GFLOP/s"
+                  + f" | {median(ours, 'memory') / 1e6:,.0f} | {median(theirs[fastest], 'memory') / 1e6:,.0f} |", flush=True)
+    print(f"\nPyTorch: {'; '.join(sorted(tuned))}; {fair_peer.huge_pages()}. {quiet[0].upper()}{quiet[1:]}.")
 
 
 if __name__ == "__main__":

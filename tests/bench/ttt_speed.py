@@ -7,7 +7,8 @@
 `mulligan ttt` and torch_ttt_peer.py adapt and score the same documents, the first of the validation shard, with the same
 weights and the same first adapters, one program after the other. PyTorch runs eager and compiled, with finished documents
 kept in the batch as in the record's script, and left out; its best counts. Its time leaves out its first calls, mulligan's
-its planning. Both must find the same bits per byte. Prints a Markdown table.
+its planning. PyTorch runs with MKL's fast path and huge pages (fair_peer.py), on a machine that is idle; rates are medians of
+--rounds in turn. Both must find the same bits per byte. Prints a Markdown table.
 """
 import argparse
 import json
@@ -17,6 +18,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+import fair_peer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES = {
@@ -44,9 +47,10 @@ def first_documents(shard, at_least, path):
     path.write_bytes(header[:8] + struct.pack("<i", end) + header[12:] + bytes(tokens[:end].cast("B")))
 
 
-def run(command):
+def run(command, **environment):
     """Standard output, and the peak memory of the process in bytes."""
-    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, **environment})
     output, errors = process.stdout.read(), process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
@@ -70,7 +74,7 @@ def peer(options, size, weights, shard, dtype, compiled, skip):
                options.threads, "--compile", int(compiled), "--skip_finished", int(skip), "--seed", options.seed, "--rows", 1]
     for name, value in size["peer"].items():
         command += [f"--{name}", value]
-    output, _ = run(command)
+    output, _ = run(command, **fair_peer.ENVIRONMENT)
     return json.loads(output.splitlines()[-1])
 
 
@@ -84,7 +88,11 @@ def main():
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     options = parser.parse_args()
+    quiet = fair_peer.require_quiet(options.busy)
+    tuned = set()
 
     print("| size | dtype | tokens | mulligan tokens/s | PyTorch | PyTorch, finished left out | ratio to the best "
           "| val_bpb | PyTorch's | memory MB | PyTorch's |\n|---|---|---|---|---|---|---|---|---|---|---|")
@@ -98,20 +106,26 @@ def main():
             shard = folder / "fineweb_val_000000.bin"
             first_documents(next(data.glob("*_val_*.bin")), size["tokens"], shard)
             for dtype in options.dtypes.split(","):
-                ours, memory = mulligan(options, size, weights, data / "tokenizer.model", shard, dtype, folder)
-                rates = {}
-                for skip in (False, True):
-                    theirs = [peer(options, size, weights, shard, dtype, mode == "compiled", skip)
-                              for mode in options.modes.split(",")]
-                    rates[skip] = max(theirs, key=lambda result: result["tokens_per_second"])
-                best = max(rates.values(), key=lambda result: result["tokens_per_second"])
-                if best["tokens"] != ours["tokens"]:
-                    sys.exit(f"{best['tokens']} tokens in PyTorch, {ours['tokens']} in mulligan: not the same documents")
-                rate, bpb = ours["tokens"] / ours["seconds"], ours["val_bpb"]
-                print(f"| {size['name']} | {dtype} | {ours['tokens']:,} | {rate:,.0f} | {rates[False]['tokens_per_second']:,.0f} "
-                      f"| {rates[True]['tokens_per_second']:,.0f} | {rate / best['tokens_per_second']:.2f} | {bpb:.5f} "
-                      f"| {bpb * best['loss_nats'] / ours['val_loss_nats']:.5f} | {memory / 1e6:,.0f} "
-                      f"| {best['peak_memory_bytes'] / 1e6:,.0f} |", flush=True)
+                ours, forms = [], {}
+                for _ in range(options.rounds):
+                    ours.append(mulligan(options, size, weights, data / "tokenizer.model", shard, dtype, folder))
+                    for skip in (False, True):
+                        for mode in options.modes.split(","):
+                            result = peer(options, size, weights, shard, dtype, mode == "compiled", skip)
+                            forms.setdefault((skip, mode), []).append(result)
+                            tuned.add(result["tuned"])
+                medians = {form: fair_peer.spread([r["tokens_per_second"] for r in results]) for form, results in forms.items()}
+                fastest = {skip: max((f for f in forms if f[0] == skip), key=lambda f: medians[f][0]) for skip in (False, True)}
+                best = max(fastest.values(), key=lambda form: medians[form][0])
+                last, theirs, memory = ours[-1][0], forms[best][-1], ours[-1][1]
+                if theirs["tokens"] != last["tokens"]:
+                    sys.exit(f"{theirs['tokens']} tokens in PyTorch, {last['tokens']} in mulligan: not the same documents")
+                rate, shown = fair_peer.spread([scored["tokens"] / scored["seconds"] for scored, _ in ours])
+                print(f"| {size['name']} | {dtype} | {last['tokens']:,} | {shown} | {medians[fastest[False]][1]} "
+                      f"| {medians[fastest[True]][1]} | {rate / medians[best][0]:.2f} | {last['val_bpb']:.5f} "
+                      f"| {last['val_bpb'] * theirs['loss_nats'] / last['val_loss_nats']:.5f} | {memory / 1e6:,.0f} "
+                      f"| {theirs['peak_memory_bytes'] / 1e6:,.0f} |", flush=True)
+    print(f"\nPyTorch: {'; '.join(sorted(tuned))}; {fair_peer.huge_pages()}. {quiet[0].upper()}{quiet[1:]}.")
 
 
 if __name__ == "__main__":
