@@ -20,6 +20,7 @@ def tasks_of(context):
     documents = [path.read_text() for path in sorted((context.scratch / "corpus").glob("*.txt"))]
     texts = [document[:300].rsplit(" ", 1)[0] for document in documents[:TEXTS]]
     (context.scratch / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    documents = [document for document in documents if len(document) >= 800]  # a choice of no words is refused by theirs
     questions = []
     for number in range(QUESTIONS):
         words = documents[number % len(documents)][100:400].split(" ")[1:-1]
