@@ -23,7 +23,7 @@ def likelihoods(path, tokens, targets):
     for i, target in enumerate(targets):
         answer = server.handle_completions({"prompt": [int(t) for t in tokens[:FIRST + i]], "n_predict": 1, "n_probs": 512, "temperature": 0.0,
                                             "cache_prompt": False, "return_tokens": True})
-        best = answer["completion_probabilities"][0]
+        best = answer["choices"][0]["logprobs"]["content"][0]
         found = {row["id"]: row["logprob"] for row in best["top_logprobs"]}
         nats.append(-found.get(int(target), -math.inf))
     return nats
@@ -35,7 +35,7 @@ def judge(context):
     file, run = context.scratch / "llama.toml", context.scratch / "runs/llama"
     file.write_text(QWEN2.format(tied="true", data=context.data))
     context.mulligan("train", file, "--set", f"run.directory={run}", "--quiet")
-    tokens = shard_tokens(sorted(context.data.glob("fineweb_val_*.bin"))[0])[:FIRST + TOKENS + 1].astype("int64")
+    tokens = shard_tokens(sorted(context.data.glob("fineweb_val_*.bin"))[0])[:FIRST + TOKENS].astype("int64")
     context.mulligan("export", run, "--to", "gguf", "f32.gguf", "--dtype", "f32")
     shift = 1 if context.planted else 0
     targets = tokens[FIRST - shift:FIRST + TOKENS - shift]

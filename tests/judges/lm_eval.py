@@ -20,12 +20,13 @@ def tasks_of(context):
     documents = [path.read_text() for path in sorted((context.scratch / "corpus").glob("*.txt"))]
     texts = [document[:300].rsplit(" ", 1)[0] for document in documents[:TEXTS]]
     (context.scratch / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    documents = [document for document in documents if len(document) >= 800]  # a choice of no words is refused by theirs
     questions = []
     for number in range(QUESTIONS):
-        words = documents[number % len(documents)][100:400].split(" ")[1:-1]
-        others = [" ".join(documents[(number + k) % len(documents)][500 + 40 * k:560 + 40 * k].split(" ")[1:4]) for k in (1, 2, 3)]
-        choices = others[:number % 4] + [" ".join(words[20:23])] + others[number % 4:]
-        questions.append({"question": " ".join(words[:20]), "choices": choices, "answer": number % 4})
+        words = documents[number % len(documents)][100:400].split()[1:-1]
+        others = [" ".join(documents[(number + k) % len(documents)][500 + 40 * k:560 + 40 * k].split()[1:4]) for k in (1, 2, 3)]
+        choices = others[:number % 4] + [" ".join(words[-3:])] + others[number % 4:]
+        questions.append({"question": " ".join(words[:-3]), "choices": choices, "answer": number % 4})
     (context.scratch / "questions.jsonl").write_text("".join(json.dumps(q) + "\n" for q in questions))
 
     def task(name, file, **more):

@@ -587,18 +587,96 @@ TEST_F(VerifyOthers, TooManySeconds) {
   EXPECT_EQ(failed(scratch_.path()), "R08");
 }
 
+std::string warned(const fs::path& folder) {
+  std::string ids;
+  for (const Finding& finding : verify_submission(folder))
+    if (finding.verdict == CheckOutcome::warn) ids += finding.id + " ";
+  return ids;
+}
+
 // Nobody required these fields and files: their want contradicts no number.
 TEST_F(VerifyOthers, WhatIsMissingOfTheFormIsAWarning) {
   fs::remove(scratch_ / "train_seed314.log");
   fs::remove(scratch_ / "README.md");
   testing::edit(scratch_ / "submission.json", R"("github_id":"a",)", "");
-  std::string warned;
-  for (const Finding& finding : verify_submission(scratch_.path())) {
-    EXPECT_NE(finding.verdict, CheckOutcome::fail) << finding.id << ": " << finding.message;
-    if (finding.verdict == CheckOutcome::warn) warned += finding.id + " ";
-  }
-  EXPECT_EQ(warned, "R01 R04 ");
+  EXPECT_EQ(failed(scratch_.path()), "");
+  EXPECT_EQ(warned(scratch_.path()), "R01 R04 ");
   EXPECT_EQ(refused_with(scratch_.path()), 0);
+}
+
+// Logs as people keep them: in folders, all runs in one, with a time before each line, in two bytes a character.
+TEST_F(VerifyOthers, LogsOfOtherForms) {
+  const std::string one = log("42", "1.08079352", "15975300", "15991930"),
+                    two = log("314", "1.08103112", "15976299", "15992929");
+  const auto is_sound_until_changed = [&](const std::vector<std::pair<std::string, std::string>>& logs) {
+    for (const char* name : {"train_seed42.log", "train_seed314.log"}) fs::remove(scratch_.path() / name);
+    for (const auto& [name, text] : logs) {
+      fs::create_directories((scratch_.path() / name).parent_path());
+      write(name, text);
+    }
+    EXPECT_EQ(failed(scratch_.path()), "");
+    EXPECT_EQ(warned(scratch_.path()), "");
+    testing::edit(scratch_ / "submission.json", "15991930", "15981930");
+    EXPECT_EQ(failed(scratch_.path()), "R06");
+    testing::edit(scratch_ / "submission.json", "15981930", "15991930");
+    for (const auto& [name, text] : logs) fs::remove(scratch_.path() / name);
+  };
+  is_sound_until_changed({{"logs/train_seed42.log", one}, {"logs/train_seed314.log", two}});
+  is_sound_until_changed({{"seed_42/train.LOG", one}, {"seed_314/train.LOG", two}});
+  is_sound_until_changed({{"train.out", one + two}});
+  const auto stamped = [](std::string text) {
+    for (std::size_t at = text.find('\n'); at + 1 < text.size(); at = text.find('\n', at + 1))
+      text.insert(at + 1, "2026-04-30T20:16:31Z ");
+    return text;
+  };
+  is_sound_until_changed({{"a_seed42.log", stamped(one)}, {"a_seed314.log", stamped(two)}});
+  const auto wide = [](const std::string& text) {
+    std::string bytes = "\xFF\xFE";
+    for (const char c : text) bytes.append({c, '\0'});
+    return bytes;
+  };
+  is_sound_until_changed({{"a_seed42.log", wide(one)}, {"a_seed314.log", wide(two)}});
+}
+
+TEST_F(VerifyOthers, TheLogOfASeedThatStatesItsScore) {
+  write("baseline_seed42.log", log("42", "1.09", "15975300", "15991930"));
+  EXPECT_EQ(failed(scratch_.path()), "");
+  testing::edit(scratch_ / "train_seed42.log", "quantized_ttt", "slot_exact");
+  testing::edit(scratch_ / "baseline_seed42.log", "quantized_ttt val_loss", "step:10/20 val_loss");
+  write("train_seed42.log",
+        log("42", "1.0999", "15975300", "15991930") + "slot_exact val_loss:2.79180191 val_bpb:1.08079352\n");
+  EXPECT_EQ(failed(scratch_.path()), "");
+  EXPECT_EQ(warned(scratch_.path()), "R05 ");
+  write("train_seed42.log", log("42", "1.0999", "15975300", "15991930") +
+                                "diagnostic pre-quantization val_loss:2.79180191 val_bpb:1.08079352\n");
+  EXPECT_EQ(failed(scratch_.path()), "R05");
+}
+
+TEST_F(VerifyOthers, FiguresInOtherPlaces) {
+  const auto claim = [&](const std::string& more) {
+    write("submission.json",
+          R"({"author":"a","github_id":"a","name":"n","val_bpb":1.08091,"seeds":["42","314"],
+      "seed_results":{"seed_42":{"val_bpb":"1.08079"},"seed_314":{"val_bpb":1.08103}},)" +
+              more + "}");
+    return failed(scratch_.path());
+  };
+  EXPECT_EQ(claim(R"("artifact_size_bytes":{"42":15991930,"314":15992929})"), "");
+  EXPECT_EQ(claim(R"("artifact_size_bytes":{"42":15991930,"314":15952929})"), "R06");
+  EXPECT_EQ(claim(R"("eval_time_seconds":{"42":366.5,"314":605.5})"), "R07 R08");
+  EXPECT_EQ(claim(R"("bytes_total":16100000)"), "R08");
+  EXPECT_EQ(claim(R"("val_bpb_std":0.00017)"), "");
+  EXPECT_EQ(claim(R"("val_bpb_std":0.00117)"), "R03");
+  testing::edit(scratch_ / "submission.json", R"("1.08079")", R"("1.07")");
+  EXPECT_EQ(failed(scratch_.path()), "R03 R05");
+}
+
+// The seconds of a track are those of ten minutes, unless the folder says that it is of another.
+TEST_F(VerifyOthers, WorkThatIsNoRecord) {
+  testing::edit(scratch_ / "train_seed314.log", "588047ms", "4601153ms");
+  testing::edit(scratch_ / "submission.json", R"("track":"10min_16mb",)", "");
+  EXPECT_EQ(failed(scratch_.path()), "R08");
+  write("README.md", "# A Non-Record submission\n");
+  EXPECT_EQ(failed(scratch_.path()), "");
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ double tolerance_of(double claimed, bool own) {
   const std::string text = fmt::format("{}", claimed);
   const std::size_t point = text.find('.');
   const std::size_t decimals = point == std::string::npos ? 0 : text.size() - point - 1;
-  return 1.0001 * std::pow(10.0, -static_cast<double>(std::max<std::size_t>(4, decimals)));
+  // Scripts print eight decimals at most, and a unit of the last one is rounding twice.
+  return 1.0001 * std::pow(10.0, -static_cast<double>(std::clamp<std::size_t>(decimals, 4, 7)));
 }
 
 }  // namespace mulligan::record

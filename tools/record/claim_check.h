@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -55,9 +56,13 @@ class ClaimCheck {
 // "seed 42"; "the run" where it has no seed.
 std::string seed_text(const SeedResult& result);
 
-// How far a claim may be from what it stands for: one unit of its last decimal, of which four count at least,
-// since others round or cut off. Figures of this program do neither.
+// How far a claim may be from what it stands for: one unit of its last decimal, of which four count at least and
+// seven at most, since others round or cut off. Figures of this program do neither.
 double tolerance_of(double claimed, bool own);
+// The same where what it stands for is published too, with as few digits.
+inline double tolerance_of(double claimed, double found, bool own) {
+  return std::max(tolerance_of(claimed, own), own ? 0.0 : tolerance_of(found, own));
+}
 
 // The checks of verify_submission(), one function each.
 

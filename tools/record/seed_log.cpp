@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -9,6 +11,10 @@ namespace mulligan::record {
 namespace {
 
 constexpr std::string_view score_of_summary = "quantized_ttt_exact";
+// Of scores in the logs of others: how the names of those that count begin, and what those on the way have.
+constexpr std::string_view names_of_quantised[] = {"quantized", "final_", "legal_ttt"},
+                           words_on_the_way[] = {"diagnostic", "pre-quant", "pre_quant", "prequant",
+                                                 "step:",      "step ",     "ema",       "swa"};
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
@@ -57,18 +63,25 @@ void take_once(std::optional<T>& value, const std::optional<T>& found, const cha
   take(value, found);
 }
 
+// The line from `label` on, where it begins a word there; empty: it has none.
+std::string_view from(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  return at == std::string_view::npos || (at > 0 && line[at - 1] != ' ') ? std::string_view()
+                                                                         : line.substr(at);
+}
+
 // "Serialized model quantized+brotli: 15949160 bytes": bytes of a line `label` KIND, where KIND is not empty:
 // without one it is the model before quantisation.
 std::optional<std::uint64_t> bytes_of(std::string_view line, std::string_view label) {
-  if (!line.starts_with(label)) return {};
-  const std::size_t colon = line.find(':', label.size());
+  line = from(line, label);
+  const std::size_t colon = line.find(':', std::min(label.size(), line.size()));
   if (colon == std::string_view::npos || trimmed(line.substr(label.size(), colon - label.size())).empty())
     return {};
   return number_at<std::uint64_t>(line.substr(colon + 1));
 }
 
 void read_code_line(std::string_view line, LogClaims& claims) {
-  if (!line.starts_with("Code size")) return;
+  line = from(line, "Code size");
   const bool compressed = line.starts_with("Code size (compressed)");
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
@@ -80,19 +93,44 @@ void read_code_line(std::string_view line, LogClaims& claims) {
   claims.code_compressed = compressed;
 }
 
-// A score of the quantised model; those of a model on the way are none.
+// What stands before the figures of a line, in small letters.
+std::string head_of(std::string_view line) {
+  const std::size_t figures = std::min(line.find("val_loss"), line.find("val_bpb"));
+  std::string head(trimmed(line.substr(0, std::min(figures, line.find_first_of(":=", line.find("bpb"))))));
+  std::ranges::transform(head, head.begin(), [](unsigned char c) { return std::tolower(c); });
+  return head;
+}
+
+// Whether a score is of a model on the way: "step:1000/20000", "1000/20000", "diagnostic", "pre-quantization".
+bool is_on_the_way(std::string_view head) {
+  const std::size_t slash = head.find('/');
+  const bool progress =
+      slash != std::string_view::npos && head.find_first_not_of("0123456789/ ") == head.npos;
+  return head.empty() || progress || std::ranges::any_of(words_on_the_way, [&](std::string_view word) {
+           return head.find(word) != std::string_view::npos;
+         });
+}
+
+// NAME val_loss:2.76 val_bpb:1.069 eval_time:478452ms, also with '=' and without the loss. A score of the
+// quantised model by its name, else another.
 void read_score(std::string_view line, LogClaims& claims) {
-  const std::size_t end = line.find(' ');
-  if (end == std::string_view::npos) return;
-  const std::string_view name = line.substr(0, end);
-  const bool counts =
-      name.starts_with("quantized") || name.starts_with("final_") || name.starts_with("legal_ttt");
-  const auto loss = number_behind<double>(line, "val_loss:"), bpb = number_behind<double>(line, "val_bpb:");
-  if (!counts || !loss || !bpb) return;
-  LogScore score{std::string(name), *loss, *bpb, {}};
-  if (const auto milliseconds = number_behind<double>(line, "eval_time:"))
+  const auto figure = [&](const std::string& key) {
+    const auto found = number_behind<double>(line, key + ":");
+    return found ? found : number_behind<double>(line, key + "=");
+  };
+  const auto bpb = figure("bpb");
+  if (!bpb) return;
+  const std::string head = head_of(line);
+  LogScore score{head, *bpb, figure("val_loss"), {}};
+  // A script that prints 0 has not measured it.
+  if (const auto milliseconds = number_behind<double>(line, "eval_time:"); milliseconds && *milliseconds > 0)
     score.eval_seconds = *milliseconds / 1000;
-  claims.scores.push_back(std::move(score));
+  const bool quantised = std::ranges::any_of(
+      names_of_quantised, [&](std::string_view name) { return !from(head, name).empty(); });
+  if (quantised && score.val_loss && head.find("diagnostic") == std::string::npos)
+    claims.scores.push_back(std::move(score));
+  else if (!is_on_the_way(head))
+    claims.other_scores.push_back(std::move(score));
 }
 
 // Lines of this program's own: "with test-time training:    val_bpb 1.23456 (val_loss ... over 1000 tokens,
@@ -131,31 +169,71 @@ void read_own_line(std::string_view line, LogClaims& claims) {
   }
 }
 
+// The text in bytes, where it is UTF-16 as PowerShell writes it, without the colours of terminals.
+std::string plain_text(std::string_view text) {
+  const bool wide = text.starts_with("\xFF\xFE");
+  std::string plain;
+  for (std::size_t i = wide ? 2 : 0; i < text.size(); i += wide ? 2 : 1) {
+    if (text[i] == '\x1b')
+      while (i + 1 < text.size() && !std::isalpha(static_cast<unsigned char>(text[i]))) i += wide ? 2 : 1;
+    else
+      plain += text[i];
+  }
+  return plain;
+}
+
+std::string_view line_at(const std::string& text, std::size_t begin) {
+  return std::string_view(text).substr(begin, text.find('\n', begin) - begin);
+}
+
+std::optional<std::int64_t> seed_said(std::string_view line) {
+  return line.starts_with("seed:") ? number_at<std::int64_t>(line.substr(5)) : std::nullopt;
+}
+
+void read_line(std::string_view line, LogClaims& claims) {
+  take(claims.seed, seed_said(line));
+  // Only the line that a training stops with has both; those on the way count in minutes.
+  const auto milliseconds = number_behind<double>(line, "train_time:");
+  const bool in_minutes =
+      line.find("train_time: ") != std::string_view::npos && line.find("ms") == std::string_view::npos;
+  if (milliseconds && !in_minutes) {
+    claims.train_seconds = *milliseconds / 1000;
+    take(claims.steps, number_behind<std::int64_t>(line, "step:"));
+  }
+  take(claims.model_bytes, bytes_of(line, "Serialized model"));
+  take(claims.total_bytes, bytes_of(line, "Total submission size"));
+  read_code_line(line, claims);
+  take(claims.total_eval_seconds, number_behind<double>(line, "total_eval_time:"));
+  read_score(line, claims);
+  read_own_line(line, claims);
+}
+
 }  // namespace
 
-LogClaims read_seed_log(std::string_view text) {
+LogClaims read_seed_log(std::string_view bytes) {
+  const std::string text = plain_text(bytes);
   LogClaims claims;
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = trimmed(text.substr(begin, end - begin));
-    begin = end + 1;
-    if (line.starts_with("seed:")) take(claims.seed, number_at<std::int64_t>(line.substr(5)));
-    // Only the line that a training stops with has both; those on the way count in minutes.
-    const auto milliseconds = number_behind<double>(line, "train_time:");
-    const bool in_minutes =
-        line.find("train_time: ") != std::string_view::npos && line.find("ms") == std::string_view::npos;
-    if (milliseconds && !in_minutes) {
-      claims.train_seconds = *milliseconds / 1000;
-      take(claims.steps, number_behind<std::int64_t>(line, "step:"));
-    }
-    take(claims.model_bytes, bytes_of(line, "Serialized model"));
-    take(claims.total_bytes, bytes_of(line, "Total submission size"));
-    read_code_line(line, claims);
-    take(claims.total_eval_seconds, number_behind<double>(line, "total_eval_time:"));
-    read_score(line, claims);
-    read_own_line(line, claims);
+    const std::string_view line = line_at(text, begin);
+    begin += line.size() + 1;
+    read_line(trimmed(line), claims);
   }
   return claims;
+}
+
+std::vector<std::string> runs_of_log(std::string_view bytes) {
+  const std::string text = plain_text(bytes);
+  std::vector<std::string> runs(1);
+  std::optional<std::int64_t> seed;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::string_view line = line_at(text, begin);
+    begin += line.size() + 1;
+    const auto said = seed_said(trimmed(line));
+    if (said && seed && *said != *seed) runs.emplace_back();
+    take(seed, said);
+    runs.back().append(line).append("\n");
+  }
+  return runs;
 }
 
 std::string summary_lines(const SeedResult& r, const Budgets& budgets, const RecordDigests& digests,

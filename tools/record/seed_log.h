@@ -14,8 +14,8 @@ namespace mulligan::record {
 // A score that a log ends with ("quantized_ttt_phased val_loss:2.76 val_bpb:1.069 eval_time:478452ms").
 struct LogScore {
   std::string name;
-  double val_loss = 0, val_bpb = 0;
-  std::optional<double> eval_seconds;
+  double val_bpb = 0;
+  std::optional<double> val_loss, eval_seconds;
 };
 
 // What a log says. Of a statement made more than once the last counts: a run that was continued repeats some.
@@ -34,12 +34,18 @@ struct LogClaims {
   std::optional<double> printed_bpb;                // the line of test-time training, five decimals
   std::optional<std::uint64_t> tokens, bytes;
   std::string artifact_sha256;
-  std::vector<LogScore> scores;  // of quantised models, in order
+  std::vector<LogScore> scores;        // of quantised models, in order
+  std::vector<LogScore> other_scores;  // under names of their own, such as "slot_exact"
   std::string
       contradiction;  // what of this program's own statements stands there in two ways; empty: nothing
 };
 
-LogClaims read_seed_log(std::string_view text);
+// The parts of a log that several runs share, each from the line on that says its seed; the first also has what
+// stands before. One part where the log says one seed or none.
+std::vector<std::string> runs_of_log(std::string_view bytes);
+
+// Lines may have a rank or a time before their statement; text of two bytes a character (UTF-16) is read as well.
+LogClaims read_seed_log(std::string_view bytes);
 
 // The last lines of a log: the result in the words of the challenge's scripts, to the last digit. What they
 // say is what read_seed_log() finds.

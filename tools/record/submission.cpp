@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -58,7 +59,15 @@ void odd(Oddities oddities, std::string what) {
   oddities->push_back(std::move(what));
 }
 
-// Reads fields of an object; those of a wrong type are odd.
+// The number that a text is from beginning to end.
+std::optional<double> number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  return whole ? std::optional(value) : std::nullopt;
+}
+
+// Reads fields of an object; those of a wrong type are odd, and of others a number written as text is taken.
 class Fields {
  public:
   Fields(const Json& json, std::string where, Oddities oddities)
@@ -78,7 +87,7 @@ class Fields {
     const Json& value = json_.at(key);
     if (value.is_number() && std::isfinite(value.get<double>())) return value.get<double>();
     wrong(key, "a finite number");
-    return {};
+    return value.is_string() ? number_of(value.get<std::string>()) : std::nullopt;
   }
   std::optional<std::uint64_t> count(const char* key) const {
     const std::optional<double> value = number(key);
@@ -109,10 +118,14 @@ class Fields {
   Oddities oddities_;
 };
 
+// "42"; of others also "seed_42", "seed42" and the like.
 std::optional<std::int64_t> seed_number(const std::string& text, Oddities oddities) {
+  const bool named = oddities != nullptr && (text.starts_with("seed") || text.starts_with("Seed"));
+  const std::size_t begin = named ? text.find_first_of("0123456789") : 0;
   std::int64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error == std::errc() && end == text.data() + text.size()) return seed;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data() + std::min(begin, text.size()), last, seed);
+  if (error == std::errc() && end == last) return seed;
   odd(oddities, fmt::format("seed_results has a seed '{}'", text));
   return {};
 }
@@ -131,6 +144,39 @@ std::optional<std::uint64_t> first_count(const Fields& fields, std::initializer_
   return {};
 }
 
+// Seconds under the first of these names; under those that end in "_ms" milliseconds.
+std::optional<double> first_seconds(const Fields& fields, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const bool milliseconds = std::string_view(key).ends_with("_ms");
+    if (const auto value = fields.number(key)) return milliseconds ? *value / 1000 : *value;
+  }
+  return {};
+}
+
+constexpr auto artifact_keys = {"artifact_bytes", "bytes_total", "submission_bytes", "artifact_size_bytes"},
+               train_keys = {"train_time_s", "train_seconds", "train_time_seconds", "wallclock_seconds",
+                             "train_time_ms"},
+               eval_keys = {"eval_time_s", "eval_seconds", "eval_time_seconds", "eval_time_ms"};
+
+// Figures of others that stand at the top by seed: "artifact_bytes": {"42": 15978915, ...}.
+template <typename Value, typename Read>
+void take_by_seed(const Fields& top, std::initializer_list<const char*> keys,
+                  std::vector<SeedResult>& results, std::optional<Value> SeedResult::*figure,
+                  Oddities oddities, Read&& read) {
+  for (const char* key : keys) {
+    const Json* by_seed = top.any(key);
+    if (by_seed == nullptr || !by_seed->is_object()) continue;
+    const Fields fields(*by_seed, fmt::format("{}.", key), oddities);
+    for (const auto& [name, value] : by_seed->items()) {
+      const auto seed = seed_number(name, oddities);
+      const auto result = std::ranges::find(results, seed, &SeedResult::seed);
+      if (!seed || result == results.end() || (*result).*figure) continue;
+      if (const auto found = read(fields, name.c_str()))
+        (*result).*figure = std::string_view(key).ends_with("_ms") ? *found / 1000 : *found;
+    }
+  }
+}
+
 SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const std::string& where,
                      Oddities oddities) {
   SeedResult result;
@@ -145,14 +191,14 @@ SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const s
       first_number(fields, {"val_bpb", "bpb", "post_ttt_bpb", "post_ttt_val_bpb", "quantized_ttt_val_bpb"});
   result.tokens = fields.count("val_tokens");
   result.bytes = fields.count("val_bytes");
-  result.artifact_bytes = first_count(fields, {"artifact_bytes", "bytes_total", "submission_bytes"});
+  result.artifact_bytes = first_count(fields, artifact_keys);
   result.model_bytes = first_count(fields, {"model_bytes", "bytes_model_int8_zlib"});
   result.code_bytes = first_count(fields, {"code_bytes", "bytes_code"});
   if (const auto steps = first_count(fields, {"steps", "step_stop"}))
     result.steps = static_cast<std::int64_t>(*steps);
   result.step_avg_ms = fields.number("step_avg_ms");
-  result.train_seconds = first_number(fields, {"train_time_s", "train_seconds", "wallclock_seconds"});
-  result.eval_seconds = first_number(fields, {"eval_time_s", "eval_seconds", "eval_time_seconds"});
+  result.train_seconds = first_seconds(fields, train_keys);
+  result.eval_seconds = first_seconds(fields, eval_keys);
   result.val_bpb_before = fields.number("val_bpb_before_quantisation");
   result.val_bpb_quantised = fields.number("val_bpb_quantised");
   result.artifact_sha256 = fields.text("artifact_sha256");
@@ -295,6 +341,8 @@ void read_seeds(const Json& listed, Submission& submission, Oddities oddities) {
       submission.seeds.push_back(seed.get<std::int64_t>());
     } else {
       odd(oddities, "seeds has something other than whole numbers");
+      const auto number = seed.is_string() ? seed_number(seed.get<std::string>(), oddities) : std::nullopt;
+      if (number) submission.seeds.push_back(*number);
     }
   }
   if (submission.seeds.size() == 1 && submission.results.size() == 1 && !submission.results[0].seed)
@@ -324,7 +372,16 @@ Submission submission_of(const Json& json, bool own_files) {
   const Json* seeds = by_seed ? nullptr : top.list("seeds");
   if (seeds != nullptr) read_seeds(*seeds, submission, oddities);
   submission.track = top.text("track");
-  if (!submission.own) return submission;  // others use the same words for other things
+  if (!submission.own) {  // others use the same words for other things
+    const auto number = [](const Fields& fields, const char* key) { return fields.number(key); };
+    take_by_seed(top, artifact_keys, submission.results, &SeedResult::artifact_bytes, oddities,
+                 [](const Fields& fields, const char* key) { return fields.count(key); });
+    take_by_seed(top, train_keys, submission.results, &SeedResult::train_seconds, oddities, number);
+    take_by_seed(top, eval_keys, submission.results, &SeedResult::eval_seconds, oddities, number);
+    const std::string all = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    submission.non_record = speaks_of_no_record(all);
+    return submission;
+  }
   submission.blurb = top.text("blurb");
   submission.date = top.text("date");
   submission.hardware = top.text("hardware");
@@ -337,6 +394,12 @@ Submission submission_of(const Json& json, bool own_files) {
 }
 
 }  // namespace
+
+bool speaks_of_no_record(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::ranges::any_of(std::initializer_list<const char*>{"non-record", "non_record", "nonrecord"},
+                             [&](const char* word) { return text.find(word) != std::string::npos; });
+}
 
 std::string artifact_name(const SeedResult& result) {
   return fmt::format("artifact_seed{}.mulligan", result.seed.value_or(0));

@@ -83,10 +83,14 @@ struct Submission {
   // and files that only this program writes. Whoever takes the format out makes no folder of others.
   bool own = false;
   bool stated_format = false;         // submission.json says its format
+  bool non_record = false;            // of others: it says somewhere that it is none
   std::vector<std::string> oddities;  // of others: known fields in another form, which were left out
   std::string
       unwritten;  // of this program: the first field that it would not write, or not so; empty: there is none
 };
+
+// Whether a text of others calls their work a non-record submission, however it is written.
+bool speaks_of_no_record(std::string text);
 
 // The name under which the folder holds a result's model, where it does.
 std::string artifact_name(const SeedResult& result);

@@ -1,10 +1,13 @@
 #include "tools/record/submission_folder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cmath>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/record/claim_check.h"
 #include "tools/record/submission_readme.h"
 
 namespace mulligan::record {
@@ -13,25 +16,40 @@ namespace {
 namespace fs = std::filesystem;
 
 bool may_be_log(const fs::path& path) {
-  return path.extension() == ".log" || (path.extension() == ".txt" && path.filename() != "requirements.txt");
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending == ".log" || ending == ".out" || (ending == ".txt" && path.filename() != "requirements.txt");
 }
 
-// Reads the logs, and keeps the names of links.
+// Reads the logs, and keeps the names of links. Where none lies in the folder itself, those in its folders count.
 void read_entries(SubmissionFolder& folder) {
-  std::vector<fs::path> paths;
+  std::vector<fs::path> paths, inner;
   const auto options = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator at(folder.path, options); at != fs::recursive_directory_iterator();
        ++at) {
     if (at->is_symlink()) {
       folder.links.push_back(at->path().lexically_relative(folder.path).string());
-    } else if (at.depth() == 0 && may_be_log(at->path()) && at->is_regular_file()) {
-      paths.push_back(at->path());
+    } else if (may_be_log(at->path()) && at->is_regular_file()) {
+      (at.depth() == 0 ? paths : inner).push_back(at->path());
     }
   }
+  if (paths.empty()) paths = inner;
   std::ranges::sort(paths);
   std::ranges::sort(folder.links);
   for (const fs::path& path : paths)
-    folder.logs.push_back({path.filename().string(), read_seed_log(read_file(path, kLargestDescription))});
+    folder.logs.push_back(
+        {path.lexically_relative(folder.path).string(), read_seed_log(read_file(path, kLargestDescription))});
+}
+
+// Several runs in one log of others are a log each.
+void split_runs(SubmissionFolder& folder) {
+  std::vector<FoundLog> logs;
+  for (const FoundLog& log : folder.logs) {
+    const std::vector<std::string> runs = runs_of_log(read_file(folder.path / log.name, kLargestDescription));
+    for (const std::string& run : runs)
+      logs.push_back({log.name, runs.size() == 1 ? log.claims : read_seed_log(run)});
+  }
+  folder.logs = std::move(logs);
 }
 
 // Whether the files are of a kind that only this program makes.
@@ -46,21 +64,55 @@ bool has_own_files(const SubmissionFolder& folder) {
          read_file(folder.path / readme_file, kLargestDescription).find(figures_begin) != std::string::npos;
 }
 
-std::optional<std::size_t> find_log(const SubmissionFolder& folder, const SeedResult& result) {
-  const std::vector<FoundLog>& logs = folder.logs;
-  const auto index = [&](auto found) -> std::optional<std::size_t> {
-    if (found == logs.end()) return {};
-    return static_cast<std::size_t>(found - logs.begin());
+// The logs of a seed: what a log says of itself counts before what somebody named it.
+std::vector<std::size_t> logs_of_seed(const SubmissionFolder& folder, std::int64_t seed) {
+  std::vector<std::size_t> found;
+  const auto take = [&](auto is_of_seed) {
+    for (std::size_t i = 0; i < folder.logs.size(); ++i)
+      if (is_of_seed(folder.logs[i]) && std::ranges::find(found, i) == found.end()) found.push_back(i);
   };
-  if (!result.log.empty()) return index(std::ranges::find(logs, result.log, &FoundLog::name));
+  take([&](const FoundLog& log) { return log.claims.seed == seed && !log.claims.scores.empty(); });
+  take([&](const FoundLog& log) { return !log.claims.seed && seed_of_name(log.name) == seed; });
+  if (!folder.submission.own) take([&](const FoundLog& log) { return log.claims.seed == seed; });
+  return found;
+}
+
+// Some of others keep training and scoring of a seed in two logs: what the one does not say, the other does.
+void complete(LogClaims& claims, const LogClaims& other) {
+  if (!claims.total_bytes && !claims.model_bytes && !claims.code_bytes) {
+    claims.total_bytes = other.total_bytes;
+    claims.model_bytes = other.model_bytes;
+    claims.code_bytes = other.code_bytes;
+    claims.code_compressed = other.code_compressed;
+    claims.code_uncompressed_bytes = other.code_uncompressed_bytes;
+  }
+  if (!claims.train_seconds && !claims.steps) {
+    claims.train_seconds = other.train_seconds;
+    claims.steps = other.steps;
+  }
+}
+
+std::optional<std::size_t> find_log(SubmissionFolder& folder, const SeedResult& result) {
+  std::vector<FoundLog>& logs = folder.logs;
+  if (!result.log.empty()) {
+    const auto named = std::ranges::find(logs, result.log, &FoundLog::name);
+    if (named == logs.end()) return {};
+    return static_cast<std::size_t>(named - logs.begin());
+  }
   if (!result.seed) return logs.size() == 1 ? std::optional<std::size_t>(0) : std::nullopt;
-  // What a log says of itself counts before what somebody named it.
-  const auto saying = index(std::ranges::find_if(logs, [&](const FoundLog& log) {
-    return log.claims.seed == result.seed && !log.claims.scores.empty();
-  }));
-  if (saying) return saying;
-  return index(std::ranges::find_if(
-      logs, [&](const FoundLog& log) { return !log.claims.seed && seed_of_name(log.name) == result.seed; }));
+  const std::vector<std::size_t> found = logs_of_seed(folder, *result.seed);
+  if (found.empty()) return {};
+  const auto says_score = [&](std::size_t log) {
+    return std::ranges::any_of(logs[log].claims.scores, [&](const LogScore& score) {
+      return result.val_bpb && std::abs(score.val_bpb - *result.val_bpb) <=
+                                   tolerance_of(*result.val_bpb, score.val_bpb, folder.submission.own);
+    });
+  };
+  const auto saying = std::ranges::find_if(found, says_score);
+  const std::size_t chosen = saying == found.end() ? found.front() : *saying;
+  if (!folder.submission.own)
+    for (const std::size_t log : found) complete(logs[chosen].claims, logs[log].claims);
+  return chosen;
 }
 
 }  // namespace
@@ -88,6 +140,11 @@ SubmissionFolder open_submission(const fs::path& path) {
   folder.path = path;
   read_entries(folder);
   folder.submission = read_submission(path / submission_file, has_own_files(folder));
+  const auto has_seed = [](const SeedResult& result) { return result.seed.has_value(); };
+  if (!folder.submission.own && std::ranges::any_of(folder.submission.results, has_seed)) split_runs(folder);
+  if (!folder.submission.own && fs::is_regular_file(fs::symlink_status(path / readme_file)) &&
+      speaks_of_no_record(read_file(path / readme_file, kLargestDescription)))
+    folder.submission.non_record = true;
   for (const SeedResult& result : folder.submission.results) folder.of.push_back(find_log(folder, result));
   return folder;
 }

@@ -37,6 +37,11 @@ Finding logs_check(const SubmissionFolder& folder) {
 
 namespace {
 
+// Whether a claim is this score of a log.
+bool is_score(double score, double claimed, bool own) {
+  return std::abs(score - claimed) <= tolerance_of(claimed, score, own);
+}
+
 // Whether a claim without a seed is the mean of what several runs in one log end with.
 bool is_mean_of_runs(const SeedResult& result, const std::vector<LogScore>& scores, double tolerance) {
   double sum = 0;
@@ -49,28 +54,35 @@ bool is_mean_of_runs(const SeedResult& result, const std::vector<LogScore>& scor
   return !result.seed && runs > 1 && std::abs(sum / static_cast<double>(runs) - *result.val_bpb) <= tolerance;
 }
 
-// Scores, bytes and seconds that a result claims, against what its log says.
-void compare_scores(ClaimCheck& check, const SeedResult& result, const LogClaims& log, bool own) {
+// Scores, bytes and seconds that a result claims, against what its log says. `seeds`: how many are listed.
+void compare_scores(ClaimCheck& check, const SeedResult& result, const LogClaims& log, std::size_t seeds,
+                    bool own) {
   const std::string whose = seed_text(result), where = fmt::format("the log of {}", whose);
   if (log.scores.empty())
     return check.missing(fmt::format("{} ends without a score of a quantised model", where));
   if (!result.val_bpb) return check.missing(fmt::format("{} claims no val_bpb", whose));
   // A log may hold several scores of quantised models; the claim must be one of them, with its loss.
-  const double tolerance = tolerance_of(*result.val_bpb, own);
   const auto score = std::ranges::find_if(
-      log.scores, [&](const LogScore& s) { return std::abs(s.val_bpb - *result.val_bpb) <= tolerance; });
+      log.scores, [&](const LogScore& s) { return is_score(s.val_bpb, *result.val_bpb, own); });
   if (score == log.scores.end()) {
     check.looked();
-    if (!own && is_mean_of_runs(result, log.scores, tolerance))
+    if (!own && is_mean_of_runs(result, log.scores, tolerance_of(*result.val_bpb, own)))
       return check.form(
           fmt::format("val_bpb of {} is the mean of the runs in its log, which has no seeds", whose));
+    const auto other = std::ranges::find_if(
+        log.other_scores, [&](const LogScore& s) { return is_score(s.val_bpb, *result.val_bpb, own); });
+    if (!own && other != log.other_scores.end())
+      return check.form(fmt::format("val_bpb of {} stands in its log as '{}'", whose, other->name));
+    if (!own && !result.seed && seeds > 1)
+      return check.form(
+          fmt::format("val_bpb of {} seeds is one figure, and the log is of one of them", seeds));
     return check.wrong(fmt::format("val_bpb of {} is claimed to be {}, but its log ends with {}", whose,
                                    *result.val_bpb, log.scores.back().val_bpb));
   }
   check.looked();
   if (result.val_loss)
     check.compare<double>("val_loss of " + whose, result.val_loss, score->val_loss,
-                          tolerance_of(*result.val_loss, own), where);
+                          tolerance_of(*result.val_loss, score->val_loss.value_or(0), own), where);
   if (!own) return;
   if (log.scores.size() > 1) check.wrong(fmt::format("{} states {} results", where, log.scores.size()));
   if (!log.contradiction.empty())
@@ -172,10 +184,16 @@ void compare_seconds(ClaimCheck& check, const SeedResult& result, const LogClaim
                               *result.step_avg_ms, whose, *result.train_seconds));
   }
   std::optional<double> eval = log.scores.empty() ? std::nullopt : log.scores.back().eval_seconds;
-  if (!own && log.total_eval_seconds && result.eval_seconds &&
-      (!eval ||
-       std::abs(*log.total_eval_seconds - *result.eval_seconds) < std::abs(*eval - *result.eval_seconds)))
-    eval = log.total_eval_seconds;
+  // Others count the last score, all that their script measured, or each score of the quantised model.
+  const auto nearer = [&](const std::optional<double>& other) {
+    if (!own && other && result.eval_seconds &&
+        (!eval || std::abs(*other - *result.eval_seconds) < std::abs(*eval - *result.eval_seconds)))
+      eval = other;
+  };
+  nearer(log.total_eval_seconds);
+  double all = 0;
+  for (const LogScore& score : log.scores) all += score.eval_seconds.value_or(0);
+  if (eval) nearer(all);
   check.compare("evaluation seconds of " + whose, result.eval_seconds, eval, tolerance, where);
 }
 
@@ -185,7 +203,7 @@ Finding scores_check(const SubmissionFolder& folder) {
   return against_logs(
       folder, ClaimCheck("R05", "scores in the logs", "equal, to the digits claimed", folder.submission.own),
       [&](ClaimCheck& check, const SeedResult& result, const LogClaims& log) {
-        compare_scores(check, result, log, folder.submission.own);
+        compare_scores(check, result, log, folder.submission.seeds.size(), folder.submission.own);
       });
 }
 
