@@ -9,6 +9,7 @@
 #include "framework/data/prefetcher.h"
 #include "framework/eval/evaluate.h"
 #include "framework/ranks/host_group.h"
+#include "framework/run/weights.h"
 #include "framework/step/step_graphs.h"
 #include "framework/step/training_programs.h"
 #include "tests/golden/arena_train_config.h"
