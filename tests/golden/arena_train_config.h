@@ -79,11 +79,10 @@ inline std::string result_46(const nlohmann::json& rates, const std::string& set
         "trust_floor_until = {}\ntrust_fade_until = {}\n{}\n",
         name, rate, precondition, trust && precondition, number("trust floor ends at"), number("fades until"),
         keys);
-    text += schedule_of(name,
-                        fmt::format("plugin = \"powercool\"\ncoefficient = {:.17g}\n"
-                                    "momentum_warmup_steps = {}\nmomentum_cooldown_steps = {}",
-                                    coefficient(rate, number("others\\), [0-9.]*/")),
-                                    number("momentum warm-up"), number("cool-down")));
+    text += schedule_of(name, fmt::format("plugin = \"powercool\"\ncoefficient = {:.17g}\n"
+                                          "momentum_warmup_steps = {}\nmomentum_cooldown_steps = {}",
+                                          coefficient(rate, number("others\\), [0-9.]*/")),
+                                          number("momentum warm-up"), number("cool-down")));
   }
   text += fmt::format(
       "[wrapper]\nplugin = \"ema_nesterov\"\nrate_of = \"embed\"\nfrom_step = {}\nuntil_step = {}\n",
