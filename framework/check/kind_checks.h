@@ -80,6 +80,8 @@ void check_communicator(const PluginHandle& plugin, const PluginConfig& config, 
                         CheckList& list);
 void check_transform(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
+void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
+                   CheckList& list);
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 
 // Allocations of `body`, a call of the plugin's function `where`, as a problem, or empty.

@@ -55,6 +55,8 @@ CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<c
         return check_transform(plugin, config, list);
       case PluginKind::ensemble:
         return check_ensemble(plugin, config, list);
+      case PluginKind::wrapper:
+        return check_wrapper(plugin, config, make, list);
     }
   };
   // What throws outside of a line (a constructor that refuses the keys) is a line of its own.

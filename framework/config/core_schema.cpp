@@ -249,6 +249,20 @@ Schema<ParallelConfig> parallel_section() {
 Schema<EmaConfig> ema_section() {
   Schema<EmaConfig> s;
   s.key("decay", &EmaConfig::decay, "decay per step of the averaged weights; 0 = no averaging").range(0, 1);
+  s.key("tau", &EmaConfig::tau, "decay given as 1 - 1 / tau; 0 = as ema.decay says").range(0, 1e9);
+  s.key(
+       "from_step", &EmaConfig::from_step,
+       "the average begins as the weights behind this update, and until then the weights are scored; 0 = as the "
+       "initial weights")
+      .at_least(0);
+  s.key("until_step", &EmaConfig::until_step,
+        "from this update on the average stays as it is; 0 = it follows to the end")
+      .at_least(0);
+  s.key("blend", &EmaConfig::blend, "share of the average in the weights that are scored and saved")
+      .range(0, 1);
+  s.key(
+      "exclude", &EmaConfig::exclude,
+      "globs: parameters without an average, whose weights are scored; a glob that matches none is an error");
   return s;
 }
 
@@ -467,6 +481,9 @@ std::vector<KeySection> core_sections() {
        plugin_keys_with_default("", optimizer_host_keys())},
       {"[optimizer.NAME.schedule]",
        "Plugin table: a schedule for this optimiser alone, in place of [schedule].",
+       plugin_keys_with_default("")},
+      {"[wrapper]",
+       "Plugin table, optional: what is done around the updates of all optimisers (docs/matrix_optimizers.md).",
        plugin_keys_with_default("")},
       {"[[parameters]]",
        "The parameter table: for each parameter the first row that matches its name. A row that takes no "

@@ -1,5 +1,7 @@
 #include "framework/config/run_config.h"
 
+#include <mulligan/wrapper.h>
+
 #include <filesystem>
 #include <stdexcept>
 
@@ -13,9 +15,9 @@ namespace mulligan {
 namespace {
 
 // Tables whose members are not known beforehand; read by the functions below.
-const std::vector<std::string> kOpenTables = {"backend",   "loss",       "communicator", "schedule",
-                                              "optimizer", "parameters", "phase",        "quantize",
-                                              "ttt",       "ensemble",   "data.mix",     "init.values"};
+const std::vector<std::string> kOpenTables = {
+    "backend",  "loss", "communicator", "schedule", "optimizer",   "parameters", "phase",
+    "quantize", "ttt",  "ensemble",     "data.mix", "init.values", "wrapper"};
 
 void derive(RunConfig& config, const std::string& file) {
   resolve_model_defaults(config.model);
@@ -204,11 +206,16 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
     loaded.config.communicator = read_plugin_table(table, "communicator", file, "");
   }
   read_optimizers(tree, loaded);
+  if (const ConfigNode* table = tree.find("wrapper")) {
+    loaded.config.wrapper = read_plugin_table(table, "wrapper", file, "");
+  }
   read_parameters(tree, loaded);
   read_quantize(tree, loaded);
   loaded.config.ttt = read_ttt(tree.find("ttt"), file);
   if (const ConfigNode* table = tree.find("ensemble")) loaded.config.ensemble = read_ensemble(table, file);
   check_rules(loaded);
+  EmaConfig& ema = loaded.config.ema;  // what is printed stays as it is written
+  if (ema.tau > 0) ema.decay = 1 - 1 / ema.tau;
   return loaded;
 }
 
@@ -258,6 +265,7 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
     tables.push_back({MLG_OPTIMIZER, &optimizer.table});
     if (optimizer.schedule) tables.push_back({MLG_SCHEDULE, &*optimizer.schedule});
   }
+  if (config.wrapper) tables.push_back({static_cast<mlg_kind>(MLG_WRAPPER), &*config.wrapper});
   if (config.quantize) tables.push_back({MLG_QUANTIZER, &config.quantize->table});
   if (config.ttt) {
     tables.push_back({MLG_TTT, &config.ttt->adapters});

@@ -76,6 +76,7 @@ struct RunConfig {
       communicator;           // absent: chosen by number of ranks and backend (run_communicator.h)
   std::vector<Phase> phases;  // never empty: the [[phase]] rows, or those of the model
   std::vector<OptimizerConfig> optimizers;  // in order of appearance
+  std::optional<PluginTable> wrapper;       // absent: nothing is done around their updates
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it
   std::optional<QuantizeConfig> quantize;   // absent: the run makes no artifact
   std::optional<TttSection> ttt;            // absent: no test-time training
@@ -87,6 +88,16 @@ struct RunConfig {
 inline int64_t rotary_positions(const RunConfig& config) {
   return config.data.documents == DataDocuments::joined ? config.train.sequence_length
                                                         : tokens_per_micro_batch(config.train);
+}
+
+// Whether what is scored and saved of a parameter is a tensor of its own, made from its weights at rest and its
+// average: behind a [wrapper], and with an [ema] of some steps, of some parameters or in part.
+inline bool blends_scores(const RunConfig& config) {
+  return config.wrapper || (config.ema.decay > 0 && config.ema.partial());
+}
+// Whether the averages themselves are scored and saved.
+inline bool scores_averages(const RunConfig& config) {
+  return config.ema.decay > 0 && config.eval.use_ema && !blends_scores(config);
 }
 
 // The steps that schedules go over: schedule.horizon_steps, or train.steps.
@@ -139,7 +150,7 @@ using PluginKeySource = std::function<std::optional<PluginKeys>(mlg_kind kind, c
 void resolve_plugins(LoadedConfig& loaded, const PluginKeySource& source);
 
 // All plugin tables of a configuration with their kinds: backend, loss, schedule, communicator, then each
-// optimiser followed by its own schedule, the quantiser, those of test-time training, and the ensemble.
+// optimiser followed by its own schedule, the wrapper, the quantiser, those of test-time training, and the ensemble.
 struct PluginTableRef {
   mlg_kind kind;
   const PluginTable* table;

@@ -138,6 +138,35 @@ void check_joined(const RunConfig& c, const Settings& s) {
   }
 }
 
+void check_ema(const RunConfig& c, const Settings& s) {
+  const EmaConfig& e = c.ema;
+  if (e.tau > 0 && e.tau <= 1) {
+    throw config_error("{} is {}, but an average of one step is the weights; choose more than 1.",
+                       s.where("ema.tau"), e.tau);
+  }
+  if (e.tau > 0 && e.decay > 0) {
+    throw config_error("{} is {}, but {} says how fast the average follows, too; leave one of them out.",
+                       s.where("ema.tau"), e.tau, s.where("ema.decay"));
+  }
+  if (e.partial() && e.decay == 0 && e.tau == 0) {
+    throw config_error(
+        "[ema] says how an average is to be kept, but {} and {} are 0, so there is none; set one.",
+        s.where("ema.tau"), s.where("ema.decay"));
+  }
+  if (e.until_step > 0 && e.until_step <= e.from_step) {
+    throw config_error("{} is {}, but the average begins behind update {} = {}; choose a later one.",
+                       s.where("ema.until_step"), e.until_step, s.where("ema.from_step"), e.from_step);
+  }
+  if (e.from_step == 0 && e.until_step == 0) return;
+  for (const Phase& phase : c.phases) {
+    if (!phase.reset_optimizer) continue;
+    throw config_error(
+        "the phase '{}' empties the optimisers' states, and the updates that {} and ema.until_step count are those "
+        "since then; leave one of them out.",
+        phase.name, s.where("ema.from_step"));
+  }
+}
+
 void check_reduction(const TrainConfig& t, const Settings& s) {
   if (t.loss_reduction != LossReduction::sum || t.clip_norm == 0 ||
       t.clip_order != ClipOrder::before_reduction)
@@ -275,6 +304,7 @@ void check_rules(const LoadedConfig& loaded) {
   check_stream(c, loaded.core);
   check_joined(c, loaded.core);
   check_reduction(c.train, loaded.core);
+  check_ema(c, loaded.core);
   check_noise(c, loaded.core);
   check_loss_scale(c.loss_scale, loaded.core);
   check_eval(c.eval, loaded.core);

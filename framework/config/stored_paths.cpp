@@ -26,7 +26,7 @@ void each_table(const std::string& section, ConfigNode& node, const Visitor& vis
 bool is_plugin_table(const std::string& section) {
   return section == "backend" || section == "loss" || section == "schedule" || section == "quantize" ||
          section == "phase.backend" || section == "ensemble" || section == "communicator" ||
-         section.starts_with("optimizer.") || section.starts_with("ttt.");
+         section == "wrapper" || section.starts_with("optimizer.") || section.starts_with("ttt.");
 }
 
 bool is_text(const ConfigNode& node) {

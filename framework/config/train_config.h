@@ -24,10 +24,27 @@ struct WarmupConfig {
   bool keep_muon_momentum = false;  // optimiser states that were declared to survive warm-up do
 };
 
-// [ema] Exponential moving average of all weights in fp32, started from the initial weights.
+// [ema] Exponential moving average of all weights in fp32, started from the initial weights or from those of a step.
 struct EmaConfig {
-  double decay = 0.0;  // per step; 0 = off
+  double decay = 0.0;                // per step; 0 = off
+  double tau = 0.0;                  // another way to say it: decay = 1 - 1 / tau; 0 = as decay says
+  int64_t from_step = 0;             // the average begins as the weights behind this update
+  int64_t until_step = 0;            // the first update that it does not follow; 0 = it follows all
+  double blend = 1.0;                // its share in what is scored
+  std::vector<std::string> exclude;  // globs: parameters without an average
+
+  // Whether something else than the average of all weights is scored.
+  bool partial() const { return from_step > 0 || until_step > 0 || blend < 1 || !exclude.empty(); }
 };
+
+// What becomes of the average behind update number `update` (from 1): it begins as the weights, follows them, or
+// stays as it is.
+enum class AverageStep { stays, begins, follows };
+inline AverageStep average_step(const EmaConfig& ema, int64_t update) {
+  if (update == ema.from_step) return AverageStep::begins;
+  const bool follows = update > ema.from_step && (ema.until_step == 0 || update < ema.until_step);
+  return follows ? AverageStep::follows : AverageStep::stays;
+}
 
 // How ranks share the update. parameters: as each row of [[parameters]] says; ddp: every rank updates
 // everything, from gradients summed in fp32 (distributed data parallel), whatever the rows say.

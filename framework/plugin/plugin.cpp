@@ -8,7 +8,7 @@
 namespace mulligan {
 namespace {
 
-constexpr std::array<std::pair<PluginKind, std::string_view>, 9> kWords{{
+constexpr std::array<std::pair<PluginKind, std::string_view>, 10> kWords{{
     {PluginKind::backend, "backend"},
     {PluginKind::loss, "loss"},
     {PluginKind::optimizer, "optimizer"},
@@ -18,6 +18,7 @@ constexpr std::array<std::pair<PluginKind, std::string_view>, 9> kWords{{
     {PluginKind::communicator, "communicator"},
     {PluginKind::transform, "transform"},
     {PluginKind::ensemble, "ensemble"},
+    {PluginKind::wrapper, "wrapper"},
 }};
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <mulligan/abi.h>
 #include <mulligan/config.h>
 #include <mulligan/kernel.h>
+#include <mulligan/wrapper.h>
 
 #include <algorithm>
 #include <cstring>
@@ -26,6 +27,7 @@ enum class PluginKind : std::uint32_t {
   communicator = MLG_COMMUNICATOR,
   transform = MLG_TRANSFORM,
   ensemble = MLG_ENSEMBLE,
+  wrapper = MLG_WRAPPER,
 };
 
 // "optimizer", ...: the word of sentences, listings and the ABI marker.

@@ -10,6 +10,7 @@
 #include <mulligan/schedule.h>
 #include <mulligan/transform.h>
 #include <mulligan/ttt.h>
+#include <mulligan/wrapper.h>
 
 #include <cstddef>
 #include <span>
@@ -61,6 +62,9 @@ constexpr Required kTransform[] = {
 constexpr Required kEnsemble[] = {REQUIRED(mlg_ensemble_table, create), REQUIRED(mlg_ensemble_table, destroy),
                                   REQUIRED(mlg_ensemble_table, make),
                                   REQUIRED(mlg_ensemble_table, stored_bytes)};
+constexpr Required kWrapper[] = {REQUIRED(mlg_wrapper_table, create), REQUIRED(mlg_wrapper_table, destroy),
+                                 REQUIRED(mlg_wrapper_table, scalar_count),
+                                 REQUIRED(mlg_wrapper_table, record), REQUIRED(mlg_wrapper_table, scalars)};
 #undef REQUIRED
 
 // The bytes of a whole table, and the members of it that must be filled.
@@ -89,6 +93,8 @@ TableShape shape_of(PluginKind kind) {
       return {sizeof(mlg_transform_table), kTransform};
     case PluginKind::ensemble:
       return {sizeof(mlg_ensemble_table), kEnsemble};
+    case PluginKind::wrapper:
+      return {sizeof(mlg_wrapper_table), kWrapper};
   }
   return {sizeof(mlg_plugin_header), {}};
 }

@@ -21,6 +21,8 @@ const std::vector<std::pair<std::string_view, std::string_view>> categories = {
     {"carried", "gradients as they travel between ranks"},
     {"ema", "averaged weights"},
     {"evaluation", "evaluation weights"},
+    {"rest/", "weights at rest"},
+    {"wrapper/", "state of the wrapper"},
     {"ttt/batch", "adapters and their optimiser's state"},
     {"ttt/base/optimizer", "optimiser state of the base model"},
     {"", "inputs, tables and metrics"},

@@ -1,6 +1,7 @@
 #include "framework/run/parameter_plan.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -38,6 +39,22 @@ void refuse_inert(const ModelConfig& model, const ParameterLayout& layout, const
       "{}: the row with match = \"{}\" gives '{}' the optimizer \"{}\", but no loss "
       "of training depends on it; put a row for it with optimizer = \"{}\" above.",
       row.origin.text(), row.match, layout.spec.name, row.optimizer, no_optimizer);
+}
+
+// Throws config_error for a glob that names none.
+void exclude_from_average(const EmaConfig& ema, std::vector<PlannedParameter>& parameters) {
+  for (const std::string& glob : ema.exclude) {
+    bool matched = false;
+    for (PlannedParameter& parameter : parameters) {
+      if (fnmatch(glob.c_str(), parameter.name().c_str(), 0) != 0) continue;
+      matched = true;
+      parameter.averaged = false;
+    }
+    if (matched) continue;
+    throw config_error(
+        "[ema]: exclude has \"{}\", which matches no parameter; 'mulligan train --dry-run' lists their names.",
+        glob);
+  }
 }
 
 }  // namespace
@@ -121,6 +138,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
     }
   }
   refuse_idle_optimizers(config, planned);
+  exclude_from_average(config.ema, planned);
   return planned;
 }
 

@@ -18,6 +18,7 @@ struct PlannedParameter {
   double weight_decay_multiplier = 1;
   Communication communication = Communication::replicated;
   DType communication_dtype = MLG_F32;  // in which gradients travel between ranks
+  bool averaged = true;                 // has an average where the run keeps any: ema.exclude
 
   const std::string& name() const { return layout.spec.name; }
   bool trained() const { return layout.trained; }

@@ -11,6 +11,7 @@
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/plugin/schedule.h"
+#include "framework/plugin/wrapper.h"
 
 namespace mulligan {
 
@@ -18,6 +19,7 @@ struct RunPlugins {
   std::unique_ptr<Backend> backend;  // knows the kernels of the loss and of all optimisers
   std::unique_ptr<Loss> loss;        // null where nothing is trained, and then there is no optimiser either
   std::vector<std::unique_ptr<Optimizer>> optimizers;  // in the order of RunConfig::optimizers
+  std::unique_ptr<Wrapper> wrapper;                    // null without [wrapper]
   std::vector<std::unique_ptr<Schedule>> schedules;    // the run's, then those of optimisers with their own
   std::vector<const Schedule*> optimizer_schedules;    // the one that each optimiser follows
 };

@@ -55,19 +55,14 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
         "\"after_reduction\".",
         phase.name);
   }
-  if (has_evaluation_weights(groups) && config.ema.decay > 0) {
-    throw config_error(
-        "[ema]: decay is {}, but an optimiser of this run has evaluation weights of its own, and one average "
-        "of an average is neither; set ema.decay = 0 or take another optimiser.",
-        config.ema.decay);
-  }
+  refuse_two_scored();
   const std::vector<PlannedParameter>& units = groups.units().parameters();
   place_sums();
   for (const PlannedParameter& unit : units) {
     const TensorType& type = unit.layout.spec.type;
     groups.units().place(store_, master_name(unit.name()), type.as(unit.layout.master));
     if (!unit.trained()) {
-      if (config.ema.decay > 0) store_.create(average_name(unit.name()), type);
+      if (has_average(unit)) store_.create(average_name(unit.name()), type);
       continue;
     }
     groups.units().place(store_, gradient_name(unit.name()), type);
@@ -83,6 +78,28 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
   require_micro_batches();
   noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_, communicator,
                                exchange_->in_a_tree() ? 1 : world_size);
+}
+
+void TrainingEngine::refuse_two_scored() const {
+  const bool own = std::ranges::any_of(groups_.groups(), [](const OptimizerGroup& group) {
+    return group.optimizer->has_evaluation_weights();
+  });
+  if (own && config_.ema.decay > 0) {
+    throw config_error(
+        "[ema]: decay is {}, but an optimiser of this run has evaluation weights of its own, and one average "
+        "of an average is neither; set ema.decay = 0 or take another optimiser.",
+        config_.ema.decay);
+  }
+  if (own && groups_.wrapped()) {
+    throw config_error(
+        "[wrapper]: it says what is scored, but an optimiser of this run has evaluation weights of its own; take "
+        "another optimiser, or leave [wrapper] out.");
+  }
+}
+
+// What nothing updates is its own average where averages themselves are scored.
+bool TrainingEngine::has_average(const PlannedParameter& parameter) const {
+  return config_.ema.decay > 0 && (!groups_.blends() || (parameter.trained() && parameter.averaged));
 }
 
 // Where nothing is done to a rank's gradients before they are summed.
@@ -138,26 +155,42 @@ void TrainingEngine::initialise(std::uint64_t seed) {
     const PlannedParameter& parameter = parameters_[i];
     const std::vector<std::byte> master = encode_floats(drawn[i], parameter.layout.master);
     store_.upload(master_name(parameter.name()), master);
-    if (config_.ema.decay > 0) upload_average(parameter, decode_floats(master, parameter.layout.master));
+    if (groups_.wrapped() && parameter.trained()) store_.upload(rest_name(parameter.name()), master);
+    if (has_average(parameter)) upload_average(parameter, decode_floats(master, parameter.layout.master));
   }
+  upload_blend(config_.ema.from_step == 0);
   reset_optimizers();
   make_ready();
 }
 
 // The initial average, or this rank's slice of it.
 void TrainingEngine::upload_average(const PlannedParameter& parameter, std::vector<float> values) {
-  const auto count = static_cast<std::size_t>(parameter.updated_type(world_size_).elements());
-  if (parameter.is_cut(world_size_)) {
-    values.resize(count * static_cast<std::size_t>(world_size_));  // with the padding of the last slices
+  const int ranks = average_ranks();
+  const auto count = static_cast<std::size_t>(parameter.updated_type(ranks).elements());
+  if (parameter.is_cut(ranks)) {
+    values.resize(count * static_cast<std::size_t>(ranks));  // with the padding of the last slices
     values.erase(
         values.begin(),
         values.begin() + static_cast<std::ptrdiff_t>(count * static_cast<std::size_t>(communicator_.rank())));
     values.resize(count);
   }
-  store_.upload(updated_average_name(parameter, world_size_), values);
+  store_.upload(updated_average_name(parameter, ranks), values);
+}
+
+// The shares in what is scored; without an average weights at rest have it all.
+void TrainingEngine::upload_blend(bool has_begun) {
+  if (!store_.contains(step_tensor::blend)) return;
+  const double share = has_begun ? config_.ema.blend : 0.0;
+  store_.upload(step_tensor::blend,
+                std::vector<float>{static_cast<float>(share), static_cast<float>(1 - share)});
 }
 
 void TrainingEngine::reset_optimizers() {
+  for (const std::string& state : groups_.wrapper_states()) store_.zero(state);
+  for (const PlannedParameter& parameter : parameters_) {
+    if (!groups_.wrapped() || !parameter.trained()) continue;
+    store_.copy(master_name(parameter.name()), rest_name(parameter.name()));
+  }
   for (const OptimizerGroup& group : groups_.groups()) {
     for (const std::string& state : group.states) store_.zero(state);
   }
@@ -329,7 +362,17 @@ void TrainingEngine::update(std::int64_t number) {
     if (part.parameter) exchange_->gather(*part.parameter);
   }
   exchange_->finish_gathering();
-  plan_->find(phase_, StepRole::follow_up)->run();
+  follow_up(number);
+}
+
+void TrainingEngine::follow_up(std::int64_t number) {
+  Program& program = *plan_->find(phase_, StepRole::follow_up);
+  const AverageStep average = average_step(config_.ema, number);
+  const auto [averages, begin] = plan_->follow_up_parts(phase_);
+  program.run_range(0, average == AverageStep::follows ? begin : averages);
+  if (average != AverageStep::begins) return;
+  program.run_range(begin, program.graph().calls().size());
+  upload_blend(true);
 }
 
 void TrainingEngine::record_metrics(std::int64_t index) {
@@ -365,11 +408,12 @@ std::vector<std::string> TrainingEngine::state_tensors() const {
   for (const OptimizerGroup& group : groups_.groups()) {
     names.insert(names.end(), group.states.begin(), group.states.end());
   }
-  if (config_.ema.decay > 0) {
-    for (const PlannedParameter& parameter : parameters_) {
-      names.push_back(updated_average_name(parameter, world_size_));
-    }
+  names.insert(names.end(), groups_.wrapper_states().begin(), groups_.wrapper_states().end());
+  for (const PlannedParameter& parameter : parameters_) {
+    if (groups_.wrapped() && parameter.trained()) names.push_back(rest_name(parameter.name()));
+    if (has_average(parameter)) names.push_back(updated_average_name(parameter, average_ranks()));
   }
+  if (store_.contains(step_tensor::blend)) names.emplace_back(step_tensor::blend);
   for (const PlannedParameter& parameter : parameters_) {
     if (has_evaluation_weights(parameter, groups_)) names.push_back(evaluation_name(parameter.name()));
   }
@@ -380,7 +424,7 @@ std::vector<CutState> TrainingEngine::cut_states() const {
   std::vector<CutState> cut;
   for (const auto& [state, type] : groups_.cut_states()) cut.push_back({state, state, type});
   for (const PlannedParameter& parameter : parameters_) {
-    if (config_.ema.decay == 0 || !parameter.is_cut(world_size_)) continue;
+    if (!has_average(parameter) || !parameter.is_cut(average_ranks())) continue;
     cut.push_back({updated_average_name(parameter, world_size_), average_name(parameter.name()),
                    parameter.layout.spec.type});
   }

@@ -71,7 +71,8 @@ class TrainingEngine {
   // The norm of the noise of the last step over that of the gradient it was added to; absent where there was
   // none. Waits for the device.
   std::optional<double> noise_ratio() const;
-  // Empties all states of the optimisers: the coming step's `number` is then 1 again.
+  // Empties all states of the optimisers and of a wrapper, whose masters go back to rest: the coming step's `number`
+  // is then 1 again. Copies are not refreshed.
   void reset_optimizers();
   // Shows the device the boundaries that rows of segments of up to `longest` tokens can have, so that what it
   // makes for them is made when its backend is next synchronised. The next row overwrites them.
@@ -119,6 +120,12 @@ class TrainingEngine {
   void update(std::int64_t number);
   std::vector<CutState> cut_states() const;
   void upload_average(const PlannedParameter& parameter, std::vector<float> values);
+  void upload_blend(bool has_begun);
+  void follow_up(std::int64_t number);
+  void refuse_two_scored() const;
+  bool has_average(const PlannedParameter& parameter) const;
+  // Averages of weights at rest are whole on every rank.
+  int average_ranks() const { return groups_.blends() ? 1 : world_size_; }
 
   const RunConfig& config_;
   const std::vector<PlannedParameter>& parameters_;

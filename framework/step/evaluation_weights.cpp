@@ -30,18 +30,53 @@ std::string updated_evaluation_name(const PlannedParameter& parameter, int world
 }
 
 bool has_evaluation_weights(const PlannedParameter& parameter, const OptimizerGroups& groups) {
-  return parameter.trained() && groups.groups()[parameter.optimizer].optimizer->has_evaluation_weights();
+  if (!parameter.trained()) return false;
+  return groups.blends() || groups.groups()[parameter.optimizer].optimizer->has_evaluation_weights();
 }
 
 bool has_evaluation_weights(const OptimizerGroups& groups) {
-  return std::ranges::any_of(
-      groups.groups(), [](const OptimizerGroup& group) { return group.optimizer->has_evaluation_weights(); });
+  return groups.blends() || std::ranges::any_of(groups.groups(), [](const OptimizerGroup& group) {
+           return group.optimizer->has_evaluation_weights();
+         });
 }
 
-EvaluationGraph build_evaluation_weights(const std::vector<PlannedParameter>& parameters,
+namespace {
+
+// What is scored of a parameter in a run that blends: its weights at rest, or where it has an average shares of
+// both, rounded as the weights are.
+void blend(Graph& graph, const RunConfig& config, const PlannedParameter& parameter, bool wrapped) {
+  const TensorType type = parameter.layout.spec.type;
+  const TensorType narrow = type.as(parameter.layout.master);
+  const Value rest = graph.external(rest_tensor(parameter, wrapped), narrow),
+              scored = graph.external(evaluation_name(parameter.name()), type);
+  if (config.ema.decay == 0 || !config.eval.use_ema || !parameter.averaged) {
+    graph.call("cast", {rest, scored});
+    return;
+  }
+  const Value shares = graph.external(step_tensor::blend, TensorType(MLG_F32, {2})),
+              wide = graph.scratch(type);
+  const auto share = [&](std::int64_t index) { return graph.view(shares, index, TensorType(MLG_F32, {1})); };
+  graph.call("cast", {rest, wide});
+  graph.call("scale_by", {wide, share(1)});
+  graph.call("cast", {graph.external(average_name(parameter.name()), type), scored});
+  graph.call("scale_by", {scored, share(0)});
+  graph.call("axpby", {wide, Value{}, scored}, {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 1}});
+  if (narrow == type) return;
+  const Value rounded = graph.scratch(narrow);
+  graph.call("cast", {scored, rounded});
+  graph.call("cast", {rounded, scored});
+}
+
+}  // namespace
+
+EvaluationGraph build_evaluation_weights(const RunConfig& config,
+                                         const std::vector<PlannedParameter>& parameters,
                                          const OptimizerGroups& groups, int world_size) {
   EvaluationGraph built;
   Graph& graph = built.graph;
+  for (const PlannedParameter& parameter : parameters) {
+    if (groups.blends() && parameter.trained()) blend(graph, config, parameter, groups.wrapped());
+  }
   for (const OptimizerGroup& group : groups.groups()) {
     if (!group.optimizer->has_evaluation_weights()) continue;
     std::vector<mlg_parameter> rows;

@@ -1,6 +1,6 @@
-// Weights that an optimiser has scored and saved in its masters' place (schedule-free optimisers): one more
-// tensor per parameter, which the optimiser writes from masters and states whenever somebody is about to read
-// it. Training never sees it.
+// Weights that are scored and saved in the masters' place: one more tensor per parameter, written whenever somebody
+// is about to read it, by an optimiser from masters and states (schedule-free optimisers), or from weights at rest
+// and averages (blends_scores). Training never sees it.
 #pragma once
 
 #include <string>
@@ -18,17 +18,18 @@ std::string evaluation_name(std::string_view parameter);
 // What one of `world_size` ranks writes of it: the whole, or the slice of a cut parameter.
 std::string updated_evaluation_name(const PlannedParameter& parameter, int world_size);
 
-// Whether the parameter's optimiser has evaluation weights.
+// Whether the parameter has evaluation weights, and whether any has.
 bool has_evaluation_weights(const PlannedParameter& parameter, const OptimizerGroups& groups);
 bool has_evaluation_weights(const OptimizerGroups& groups);
 
 // The calls by which one of `world_size` ranks writes all evaluation weights, of cut parameters those of its
-// slices; behind them the copies, which need them whole. Empty where no optimiser has any.
+// slices, or of blends the whole; behind them the copies, which need them whole. Empty where there are none.
 struct EvaluationGraph {
   Graph graph;
   std::size_t copies = 0;  // the first call that makes copies
 };
-EvaluationGraph build_evaluation_weights(const std::vector<PlannedParameter>& parameters,
+EvaluationGraph build_evaluation_weights(const RunConfig& config,
+                                         const std::vector<PlannedParameter>& parameters,
                                          const OptimizerGroups& groups, int world_size);
 
 // The layouts under which a forward pass reads what is scored: evaluation weights where there are any, the

@@ -74,7 +74,7 @@ std::vector<Program*> GradientExchange::programs() const {
 }
 
 void GradientExchange::declare_slices(const RunConfig& config) {
-  const bool averaged = config.ema.decay > 0 && config.eval.use_ema;
+  const bool averaged = scores_averages(config);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const PlannedParameter& parameter = parameters_[i];
     const TensorType whole = parameter.layout.spec.type;

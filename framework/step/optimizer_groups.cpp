@@ -21,6 +21,8 @@ std::map<std::string, TensorType> external_types(const Graph& graph) {
   return types;
 }
 
+constexpr const char* wrapper_scalars_tensor = "scalars_of_wrapper";
+
 // The parameters of one call of an optimiser, and what it is asked to do besides.
 struct RecordedRows {
   std::vector<mlg_parameter> rows;
@@ -48,7 +50,8 @@ RecordedRows declare_rows(Graph& graph, const std::vector<PlannedParameter>& uni
     if (!unit.is_cut(world_size)) {
       const DType compute = extras.compute.of(unit.layout.spec);
       if (extras.ema_decay > 0) average = graph.external(average_name(unit.name()), type);
-      if (compute != unit.layout.master) copy = graph.external(compute_name(unit.name()), type.as(compute));
+      if (extras.copies && compute != unit.layout.master)
+        copy = graph.external(compute_name(unit.name()), type.as(compute));
     }
     recorded.averages.push_back(average.id);
     recorded.copies.push_back(copy.id);
@@ -91,7 +94,7 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
 
 OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plugins,
                                  const std::vector<PlannedParameter>& parameters)
-    : fused_kernels_(*plugins.backend) {
+    : fused_kernels_(*plugins.backend), blends_(blends_scores(config)), wrapper_(plugins.wrapper.get()) {
   std::vector<std::string> names;
   for (const OptimizerConfig& optimizer : config.optimizers) names.push_back(optimizer.name);
   const bool apart =
@@ -120,6 +123,16 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
     }
     group.apart = keeps_other_states_apart(group);
     groups_.push_back(std::move(group));
+  }
+  if (!wrapper_) return;
+  wrapper_scalars_.resize(wrapper_->scalar_count());
+  for (const OptimizerGroup& group : groups_) {
+    wrapper_rates_.push_back({group.name.c_str(), group.base_lr, group.base_lr});
+  }
+  try {
+    set_wrapper_scalars(1);  // what it refuses is refused before the run begins
+  } catch (const Error& error) {
+    throw config_error("[wrapper]: {}", error.what());
   }
 }
 
@@ -158,25 +171,34 @@ std::vector<std::vector<std::size_t>> OptimizerGroups::calls_of(const OptimizerG
   return calls;
 }
 
+// A slice of a bank has whole matrices; one of a matrix has some of its rows, which is enough only where elements do
+// not depend on each other.
+void OptimizerGroups::refuse_cut_matrices(int world_size) const {
+  for (const OptimizerGroup& group : groups_) {
+    if (group.optimizer->is_elementwise()) continue;
+    for (const std::size_t index : group.parameters) {
+      const PlannedParameter& unit = units_.parameters()[index];
+      if (!unit.is_cut(world_size) || unit.layout.spec.type.rank != 2) continue;
+      throw config_error(
+          "[optimizer.{}]: {} does not work element by element, and communication = \"sharded\" would give each of {} "
+          "ranks some rows of the matrix '{}'; set communication = \"replicated\" in its row of [[parameters]].",
+          group.name, group.optimizer->plugin().description(), world_size, unit.name());
+    }
+  }
+}
+
 Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size) {
   Graph graph;
   const std::vector<PlannedParameter>& units = units_.parameters();
+  refuse_cut_matrices(world_size);
+  UpdateExtras asked = extras;
+  if (blends_) asked.ema_decay = 0, asked.copies = false;
   update_parts_.clear();
   for (OptimizerGroup& group : groups_) group.states = group.surviving = {};
   const auto record = [&](OptimizerGroup& group, std::span<const std::size_t> chosen) {
-    const RecordedStates states =
-        record_rows(graph, group, units, chosen, world_size, extras, fused_kernels_);
-    const std::map<std::string, TensorType> types = external_types(graph);
-    const auto append = [&](std::vector<std::string>& to, const std::vector<std::string>& recorded) {
-      for (const std::string& state : recorded) {
-        if (std::ranges::find(to, state) != to.end()) continue;  // one of several calls
-        const std::vector<UpdateUnits::Part> parts = units_.parts(state, types.at(state));
-        for (const UpdateUnits::Part& part : parts) to.push_back(part.name);
-        if (parts.empty()) to.push_back(state);
-      }
-    };
-    append(group.states, states.all);
-    append(group.surviving, states.surviving);
+    const RecordedStates states = record_rows(graph, group, units, chosen, world_size, asked, fused_kernels_);
+    add_states(group.states, states.all, graph);
+    add_states(group.surviving, states.surviving, graph);
   };
   std::size_t begin = 0;
   // Cut ones of all groups first; of a group that is recorded apart what is not cut stays in its order.
@@ -194,6 +216,54 @@ Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size)
   update_parts_.push_back({begin, graph.calls().size(), {}});
   if (begin > 0) note_cut_states(graph, world_size);
   return graph;
+}
+
+// The names under which checkpoints keep these externals of `graph`, each once.
+void OptimizerGroups::add_states(std::vector<std::string>& to, const std::vector<std::string>& recorded,
+                                 const Graph& graph) const {
+  const std::map<std::string, TensorType> types = external_types(graph);
+  for (const std::string& state : recorded) {
+    if (std::ranges::find(to, state) != to.end()) continue;  // one of several calls
+    const std::vector<UpdateUnits::Part> parts = units_.parts(state, types.at(state));
+    for (const UpdateUnits::Part& part : parts) to.push_back(part.name);
+    if (parts.empty()) to.push_back(state);
+  }
+}
+
+// Of whole parameters, by every rank alike: the slices have been gathered.
+Graph OptimizerGroups::record_wrapper() {
+  Graph graph;
+  wrapper_states_.clear();
+  if (wrapper_) record_wrapper(graph);
+  return graph;
+}
+
+void OptimizerGroups::record_wrapper(Graph& graph) {
+  std::vector<mlg_wrapped_parameter> rows;
+  for (const PlannedParameter& unit : units_.parameters()) {
+    if (!unit.trained()) continue;
+    const TensorType type = unit.layout.spec.type.as(unit.layout.master);
+    rows.push_back({unit.name().c_str(), graph.external(master_name(unit.name()), type).id,
+                    graph.external(rest_name(unit.name()), type).id});
+  }
+  Value scalars;
+  if (!wrapper_scalars_.empty()) {
+    const auto count = static_cast<std::int64_t>(wrapper_scalars_.size());
+    scalars = graph.external(wrapper_scalars_tensor, TensorType(MLG_F32, {count}));
+  }
+  GraphRecorder recorder(graph, "wrapper", fused_kernels_);
+  try {
+    wrapper_->record(*recorder.table(), rows, scalars.id);
+  } catch (const Error& error) {
+    throw config_error("[wrapper]: {}", error.what());
+  }
+  add_states(wrapper_states_, recorder.states(), graph);
+}
+
+void OptimizerGroups::set_wrapper_scalars(std::int64_t step) {
+  wrapper_->scalars({step, progress_.total_steps, progress_.budget_fraction, wrapper_rates_.data(),
+                     static_cast<std::uint32_t>(wrapper_rates_.size())},
+                    wrapper_scalars_);
 }
 
 // The states as a run of one rank would have them: those of another type in `graph` are slices there.
@@ -248,6 +318,10 @@ void OptimizerGroups::upload_scalars(TensorStore& store, std::int64_t step) {
                              group.scalars);
     store.upload(group.scalars_tensor, group.scalars);
   }
+  if (wrapper_scalars_.empty()) return;
+  for (std::size_t i = 0; i < groups_.size(); ++i) wrapper_rates_[i].lr = groups_[i].rate.lr;
+  set_wrapper_scalars(step);
+  store.upload(wrapper_scalars_tensor, wrapper_scalars_);
 }
 
 }  // namespace mulligan

@@ -12,6 +12,7 @@
 #include "framework/graph/tensor_store.h"
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/schedule.h"
+#include "framework/plugin/wrapper.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"
 #include "framework/step/update_units.h"
@@ -44,6 +45,7 @@ struct UpdateExtras {
   bool scale_gradients = false;  // by step_tensor::clip_scale
   double ema_decay = 0;          // 0: no averages
   ComputeTypes compute;          // of the compute copies of matrices
+  bool copies = true;            // false: no copies
 };
 
 class OptimizerGroups {
@@ -65,8 +67,15 @@ class OptimizerGroups {
   bool scales_gradients(std::size_t optimizer) const { return groups_[optimizer].fused; }
   // Whether it makes averages and copies of `unit`, too: of what it updates whole.
   bool makes_copies(const PlannedParameter& unit, int world_size) const {
-    return unit.trained() && groups_[unit.optimizer].fused && !unit.is_cut(world_size);
+    return unit.trained() && groups_[unit.optimizer].fused && !unit.is_cut(world_size) && !blends_;
   }
+  // What the run's [wrapper] does behind an update of all parameters; no call without one. Fills its states. Throws
+  // the plugin's sentence, naming [wrapper].
+  Graph record_wrapper();
+  bool wrapped() const { return wrapper_ != nullptr; }
+  // blends_scores() of the run: averages and copies are then made behind the update.
+  bool blends() const { return blends_; }
+  const std::vector<std::string>& wrapper_states() const { return wrapper_states_; }
   // States of a cut parameter, which every rank has a slice of, with the type of the whole.
   const std::map<std::string, TensorType>& cut_states() const { return cut_states_; }
 
@@ -81,6 +90,11 @@ class OptimizerGroups {
   const std::vector<OptimizerGroup>& groups() const { return groups_; }
 
  private:
+  void add_states(std::vector<std::string>& to, const std::vector<std::string>& recorded,
+                  const Graph& graph) const;
+  void record_wrapper(Graph& graph);
+  void set_wrapper_scalars(std::int64_t step);
+  void refuse_cut_matrices(int world_size) const;
   bool keeps_other_states_apart(const OptimizerGroup& group) const;
   std::vector<std::vector<std::size_t>> calls_of(const OptimizerGroup& group, int world_size) const;
   void note_cut_states(const Graph& graph, int world_size);
@@ -91,6 +105,11 @@ class OptimizerGroups {
   std::vector<UpdatePart> update_parts_;
   std::map<std::string, TensorType> cut_states_;
   mlg_progress progress_{};  // that the rates are for
+  bool blends_;
+  const Wrapper* wrapper_;
+  std::vector<mlg_group_rate> wrapper_rates_;
+  std::vector<float> wrapper_scalars_;
+  std::vector<std::string> wrapper_states_;
 };
 
 }  // namespace mulligan

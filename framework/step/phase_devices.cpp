@@ -65,7 +65,10 @@ std::optional<Handover> PhaseDevices::enter(std::size_t phase, const Batch& prob
     return {};
   }
   Handover handover = hand_over(phase, probe, counters);
-  if (coming.reset_optimizer) engine().reset_optimizers();
+  if (coming.reset_optimizer) {
+    engine().reset_optimizers();
+    engine().refresh_copies();  // of masters that went back to rest
+  }
   return handover;
 }
 

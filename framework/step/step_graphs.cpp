@@ -38,6 +38,13 @@ std::string average_compute_name(std::string_view parameter) {
   return fmt::format("ema_compute/{}", parameter);
 }
 
+std::string rest_name(std::string_view parameter) {
+  return fmt::format("rest/{}", parameter);
+}
+std::string rest_tensor(const PlannedParameter& parameter, bool wrapped) {
+  return wrapped && parameter.trained() ? rest_name(parameter.name()) : master_name(parameter.name());
+}
+
 std::string group_square_sum_name(std::size_t optimizer) {
   return fmt::format("{}{}", step_tensor::group_square_sum, optimizer);
 }
@@ -125,17 +132,27 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
   return graph;
 }
 
-Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay, int world_size) {
-  Graph graph = build_refresh(parameters);
-  if (ema_decay == 0) return graph;
-  for (const PlannedParameter& parameter : parameters) {
-    const TensorType type = parameter.updated_type(world_size);
-    graph.call("lerp_into",
-               {graph.external(updated_average_name(parameter, world_size), type),
-                graph.external(parameter.updated_master(world_size), type.as(parameter.layout.master))},
-               {{"decay", ema_decay}});
-  }
-  return graph;
+FollowUp build_follow_up(Graph before, const std::vector<PlannedParameter>& parameters, const EmaConfig& ema,
+                         int world_size, bool wrapped) {
+  FollowUp built{std::move(before)};
+  Graph& graph = built.graph;
+  build_refresh_copies(graph, layouts_of(parameters));
+  built.averages = built.begin = graph.calls().size();
+  if (ema.decay == 0) return built;
+  const auto each = [&](auto&& record) {
+    for (const PlannedParameter& parameter : parameters) {
+      if (!parameter.averaged) continue;
+      const TensorType type = parameter.updated_type(world_size);
+      const std::string at_rest =
+          wrapped ? rest_tensor(parameter, wrapped) : parameter.updated_master(world_size);
+      record(graph.external(updated_average_name(parameter, world_size), type),
+             graph.external(at_rest, type.as(parameter.layout.master)));
+    }
+  };
+  each([&](Value average, Value rest) { graph.call("lerp_into", {average, rest}, {{"decay", ema.decay}}); });
+  built.begin = graph.calls().size();
+  if (ema.from_step > 0) each([&](Value average, Value rest) { graph.call("cast", {rest, average}); });
+  return built;
 }
 
 Graph build_refresh(const std::vector<PlannedParameter>& parameters) {

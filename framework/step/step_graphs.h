@@ -28,9 +28,11 @@ inline constexpr const char* slice_squares =
     "metrics/square_sums_of_slices";                                   // [optimisers] f64: of cut gradients
 inline constexpr const char* gradient_norm = "metrics/gradient_norm";  // [1] f32: before clipping
 inline constexpr const char* clip_scale = "metrics/clip_scale";        // [1] f32
-inline constexpr const char* ring_index = "metrics/ring_index";        // [1] i64
-inline constexpr const char* loss_ring = "metrics/loss_ring";          // [n] f64
-inline constexpr const char* norm_ring = "metrics/norm_ring";          // [n] f64
+// [2] f32: the shares of averages and of weights at rest in what is scored (blends_scores).
+inline constexpr const char* blend = "ema_blend";
+inline constexpr const char* ring_index = "metrics/ring_index";  // [1] i64
+inline constexpr const char* loss_ring = "metrics/loss_ring";    // [n] f64
+inline constexpr const char* norm_ring = "metrics/norm_ring";    // [n] f64
 }  // namespace step_tensor
 
 // "ema/NAME": the averaged weights, f32. "ema_compute/NAME": the copy that kernels read where the
@@ -39,6 +41,11 @@ std::string average_name(std::string_view parameter);
 // The average that an update of one of `world_size` ranks makes: of the whole parameter, or of its slice.
 std::string updated_average_name(const PlannedParameter& parameter, int world_size);
 std::string average_compute_name(std::string_view parameter);
+
+// "rest/NAME": the weights behind an update where a wrapper moves the master on from there; of its dtype.
+std::string rest_name(std::string_view parameter);
+// The tensor that holds the weights at rest: that one, or the master.
+std::string rest_tensor(const PlannedParameter& parameter, bool wrapped);
 
 // The tokens of a micro-batch, and their rotary positions: one packed row, or rows that count from 0 each.
 struct MicroBatch {
@@ -76,9 +83,15 @@ struct ClipScope {
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm,
                  const ClipScope& scope = {});
 
-// What follows an update of `parameters` by one of `world_size` ranks: the average of the weights (ema_decay >
-// 0), of cut ones that of the slice, and the compute copies.
-Graph build_follow_up(const std::vector<PlannedParameter>& parameters, double ema_decay, int world_size);
+// What follows an update of `parameters` by one of `world_size` ranks, behind the calls of `before`: the compute
+// copies; the averages of the weights at rest (ema.decay > 0), of cut ones those of the slices; the calls with which
+// averages begin (ema.from_step > 0). A step makes the first and, by average_step(), one of the others.
+struct FollowUp {
+  Graph graph;
+  std::size_t averages = 0, begin = 0;  // the first calls of the second part and of the third
+};
+FollowUp build_follow_up(Graph before, const std::vector<PlannedParameter>& parameters, const EmaConfig& ema,
+                         int world_size, bool wrapped = false);
 
 // The compute copies alone, for weights that were set from outside.
 Graph build_refresh(const std::vector<PlannedParameter>& parameters);

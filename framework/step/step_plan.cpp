@@ -85,7 +85,7 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   Program *evaluation = nullptr, *unscale = nullptr;
   if (has_evaluation_weights(groups)) {
     EvaluationGraph built =
-        build_evaluation_weights(with_compute_dtype(units, scored_types(config)), groups, world_size);
+        build_evaluation_weights(config, with_compute_dtype(units, scored_types(config)), groups, world_size);
     evaluation_copies_ = built.copies;
     evaluation = add(std::move(built.graph), role_name(StepRole::evaluation_weights));
   }
@@ -158,10 +158,13 @@ const StepPlan::Copies& StepPlan::copies(ComputeTypes compute) {
   std::erase_if(left, [this](const PlannedParameter& unit) {
     return !unit.trained() || groups_.makes_copies(unit, world_size_);
   });
-  Program* follow_up =
-      add(build_follow_up(left, config_.ema.decay, world_size_), role_name(StepRole::follow_up));
+  // What is made of weights at rest is made of whole ones.
+  FollowUp built = build_follow_up(groups_.record_wrapper(), left, config_.ema,
+                                   groups_.blends() ? 1 : world_size_, groups_.wrapped());
+  const FollowUpParts parts{built.averages, built.begin};
+  Program* follow_up = add(std::move(built.graph), role_name(StepRole::follow_up));
   Program* refresh = add(build_refresh(units), role_name(StepRole::refresh));
-  return copies_.emplace_back(Copies{compute, update, refresh, follow_up});
+  return copies_.emplace_back(Copies{compute, update, refresh, follow_up, parts});
 }
 
 }  // namespace mulligan

@@ -49,6 +49,13 @@ class StepPlan {
   Program* find(std::size_t phase, StepRole role) const;
   // Of the calls of evaluation_weights, the first that makes copies; before it slices are gathered.
   std::size_t evaluation_copies() const { return evaluation_copies_; }
+  // Of the calls of follow_up in a phase that runs here, where averages are and where they begin (FollowUp).
+  struct FollowUpParts {
+    std::size_t averages = 0, begin = 0;
+  };
+  FollowUpParts follow_up_parts(std::size_t phase) {
+    return copies(compute_types(config_.phases[phase])).parts;
+  }
   // Compute copies in `compute`, the dtypes of a phase here or those of scores.
   Program& refresh(ComputeTypes compute);
   // All programs, each once.
@@ -63,6 +70,7 @@ class StepPlan {
   struct Copies {
     ComputeTypes compute;
     Program *update, *refresh, *follow_up;
+    FollowUpParts parts;
   };
   Program* add(Graph graph, std::string name);
   Program* micro_step(LayerOrderKind order, ComputeTypes compute);

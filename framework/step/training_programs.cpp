@@ -25,7 +25,7 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& s
     : engine_(config, section, plugins, parameters, groups, communicator, config.train.log_every),
       arena_(*plugins.backend) {
   if (!validation_bos_id) return;
-  const bool averaged = config.ema.decay > 0 && config.eval.use_ema;
+  const bool averaged = scores_averages(config);
   EvaluatorOptions options;
   options.eval = config.eval;
   options.compute = to_dtype(scored_dtype(config));

@@ -18,7 +18,7 @@ constexpr std::int64_t part_alignment = 128;
 auto treatment(const PlannedParameter& p, bool apart) {
   return std::make_tuple(p.trained(), p.optimizer, p.lr_multiplier, p.weight_decay_multiplier,
                          p.layout.master, p.layout.spec.matrix, apart && p.layout.spec.projection,
-                         p.communication_dtype);
+                         p.communication_dtype, p.averaged);
 }
 
 std::int64_t aligned(std::int64_t elements) {

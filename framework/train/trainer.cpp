@@ -212,7 +212,7 @@ void Trainer::validate(const std::string& phase) {
 }
 
 const char* Trainer::saved_weights_kind() const {
-  if (config_.ema.decay > 0 && config_.eval.use_ema) return "averaged";
+  if (scores_averages(config_)) return "averaged";
   return has_evaluation_weights(phases_.device().groups) ? "evaluation" : "last";
 }
 
@@ -231,7 +231,7 @@ void Trainer::save() {
   // Results of a run that was continued are about the weights that now go.
   std::error_code ignored;
   for (const auto& path : outputs_.files().results()) std::filesystem::remove_all(path, ignored);
-  const bool averaged = config_.ema.decay > 0 && config_.eval.use_ema;
+  const bool averaged = scores_averages(config_);
   const auto source = [&](const PlannedParameter& parameter) {
     return saved_tensor(parameter, phases_.device().groups, averaged);
   };

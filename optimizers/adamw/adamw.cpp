@@ -17,6 +17,7 @@ struct AdamwConfig {
   std::string state_dtype = "fp32";
   bool stochastic_rounding = false;
   std::int64_t rounding_seed = 0;
+  bool allow_stall = false;
 };
 
 class Adamw : public sdk::Optimizer {
@@ -42,7 +43,11 @@ class Adamw : public sdk::Optimizer {
           .choices("fp32|bf16|master"),
       sdk::key("stochastic_rounding", &AdamwConfig::stochastic_rounding,
                "round moments in bf16 up or down so that their mean stays, by random numbers"),
-      sdk::key("rounding_seed", &AdamwConfig::rounding_seed, "seed of these random numbers").at_least(0)};
+      sdk::key("rounding_seed", &AdamwConfig::rounding_seed, "seed of these random numbers").at_least(0),
+      sdk::key(
+          "allow_stall", &AdamwConfig::allow_stall,
+          "keep moments in bf16 that are rounded to the nearest also at a beta2 that lets them stand still, to "
+          "repeat a run that was made so")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>(),
                                               sdk::cpu_kernel<AdamwUpdate>(),
                                               sdk::cpu_kernel<AdamwStochasticUpdate>(),
@@ -51,11 +56,12 @@ class Adamw : public sdk::Optimizer {
                                               adamw_stochastic_update_cuda()};
 
   explicit Adamw(const AdamwConfig& config) : config_(config) {
-    if (config_.state_dtype == "bf16" && !config_.stochastic_rounding) {
+    if (config_.state_dtype == "bf16" && !config_.stochastic_rounding && !config_.allow_stall) {
       throw sdk::Error(
           "optimizer adamw: second moments in bf16 that are rounded to the nearest stand still, since a step "
           "changes them by less than their neighbours lie apart (with beta2 = 0.999 for ever); set "
-          "stochastic_rounding = true, or state_dtype = \"fp32\"");
+          "stochastic_rounding = true, state_dtype = \"fp32\", or, to repeat a run that was made so, allow_stall = "
+          "true");
     }
   }
 
@@ -123,13 +129,16 @@ class Adamw : public sdk::Optimizer {
   // with beta2 =
   // 0.95, which leaves 4 to 8 %; where it is more than twice that the run would be another one.
   void refuse_stall(std::int32_t state) const {
-    if (state != MLG_BF16 || config_.stochastic_rounding || 0x1p-9 <= 0.1 * (1.0 - config_.beta2)) return;
+    if (state != MLG_BF16 || config_.stochastic_rounding || config_.allow_stall ||
+        0x1p-9 <= 0.1 * (1.0 - config_.beta2))
+      return;
     throw sdk::Error(
         "the masters are bf16, so with state_dtype = \"master\" the second moments are, too, and with beta2 "
         "= " +
         std::to_string(config_.beta2) +
         " rounding to the nearest lets them stand still far from where they should go; "
-        "set stochastic_rounding = true, state_dtype = \"fp32\", or beta2 of 0.98 at most");
+        "set stochastic_rounding = true, state_dtype = \"fp32\", or beta2 of 0.98 at most; allow_stall = true "
+        "repeats a run that was made so");
   }
 
   bool rounds(sdk::Recorder& recorder, sdk::Value exp_avg_sq) const {

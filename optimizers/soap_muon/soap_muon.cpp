@@ -14,11 +14,14 @@
 #include "optimizers/soap_muon/orthogonal.h"
 #include "optimizers/soap_muon/whitening.h"
 
+#include <optional>
+
 namespace mulligan::optimizers {
 namespace {
 
 struct SoapMuonConfig : ArenaDirectionConfig {
   SoapMuonConfig() { norm = "schatten4"; }
+  bool precondition = true;
   double beta2 = 0.9;
   bool trust = false;
   double trust_agreement = 0.2;
@@ -40,6 +43,9 @@ class SoapMuon : public sdk::Optimizer {
       "muon of momentum that is whitened in the gradients' bases, with steps that mind the weights' norm";
   static constexpr unsigned state_version = 1;
   static inline const sdk::Schema<SoapMuonConfig> schema = with_direction_keys<SoapMuonConfig>(
+      sdk::key(
+          "precondition", &SoapMuonConfig::precondition,
+          "whiten the momentum in the bases of the gradients; false: everything else, of the momentum as it is"),
       sdk::key("beta2", &SoapMuonConfig::beta2,
                "decay per step of the second moments: of the momentum in the bases, and of the gradients")
           .range(0.0, 0.999999),
@@ -139,10 +145,11 @@ class SoapMuon : public sdk::Optimizer {
       throw sdk::Error(std::string("optimizer soap_muon: parameter ") + parameter.name +
                        " is a bank of matrices, which would share their bases; give it to muon or normuon");
     }
-    const SoapBases bases = states(recorder, parameter, shape);
+    const std::optional<SoapBases> bases =
+        config_.precondition ? std::optional(states(recorder, parameter, shape)) : std::nullopt;
     const sdk::Value raw = recorder.scratch(shape);
     directions_.record_momentum(recorder, parameter, scalars, sdk::absent, raw, false);
-    const sdk::Value whitened = record_whitened(recorder, raw, bases, scalars);
+    const sdk::Value whitened = bases ? record_whitened(recorder, raw, *bases, scalars) : raw;
     sdk::Value x = whitened;
     if (iterated.dtype != MLG_F32) {
       x = recorder.scratch(iterated);
@@ -156,7 +163,7 @@ class SoapMuon : public sdk::Optimizer {
                         .floor_ratio = config_.floor_ratio,
                         .pin = config_.pin_radius ? RadiusPin::first_order : RadiusPin::off,
                         .cautious_decay = config_.cautious_decay * parameter.weight_decay_multiplier});
-    record_bases(recorder, bases, config_.beta2, scalars);
+    if (bases) record_bases(recorder, *bases, config_.beta2, scalars);
   }
 
   static SoapBases states(sdk::Recorder& recorder, const sdk::Parameter& parameter, const mlg_tensor& shape) {

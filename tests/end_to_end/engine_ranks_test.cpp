@@ -405,6 +405,49 @@ TEST(EngineRanks, EvaluationWeightsOfSlicesAreThoseOfTheWhole) {
   EXPECT_EQ(together.state.at("master/qo_bank"), alone.state.at("master/qo_bank"));
 }
 
+// A wrapper moves whole weights on, which every rank has; averages of weights at rest are whole, too.
+TEST(EngineRanks, WeightsAheadAtRestAndTheirAverageAreTheSameOnAnyNumber) {
+  const Overrides around =
+      with(with(base, world_mode), {"wrapper.plugin=ema_nesterov", "wrapper.from_step=1", "wrapper.decay=0.5",
+                                    "ema.tau=3", "ema.from_step=2", "ema.blend=0.6",
+                                    "ema.exclude=[\"tok_emb.weight\"]", "parameters.1.master_dtype=bf16"});
+  for (const Overrides& communication : {Overrides{}, cut}) {
+    const Outcome alone = train(1, with(around, communication), 4);
+    EXPECT_NE(alone.state.at("rest/qo_bank"), alone.state.at("master/qo_bank"));
+    EXPECT_NE(alone.state.at("evaluation/qo_bank"), alone.state.at("rest/qo_bank"));
+    EXPECT_FALSE(alone.state.contains("ema/tok_emb.weight"));
+    for (const int size : {2, 4}) {
+      SCOPED_TRACE(size);
+      expect_equal(alone, train(size, with(around, communication), 4));
+    }
+  }
+}
+
+TEST(EngineRanks, OptimisersOfMatricesAreTheSameOnAnyNumber) {
+  for (const Overrides& optimizer :
+       {Overrides{"optimizer.matrices.plugin=muon_h"}, Overrides{"optimizer.matrices.plugin=normuon"},
+        of_single_matrices("muon_h"), of_single_matrices("soap_muon"),
+        with(of_single_matrices("soap_muon"), {"optimizer.matrices.trust=true"})}) {
+    SCOPED_TRACE(optimizer.back());
+    const Overrides overrides = with(with(base, world_mode), optimizer);
+    const Outcome alone = train(1, overrides);
+    expect_equal(alone, train(2, overrides));
+    if (optimizer.size() > 1) continue;
+    expect_equal(alone, train(2, with(overrides, cut)));  // between the matrices of banks
+  }
+}
+
+// Rows of a matrix are no matrix.
+TEST(EngineRanks, ASingleMatrixIsNotCutForThem) {
+  for (const char* optimizer : {"muon", "muon_h", "normuon", "soap_muon"}) {
+    const Overrides overrides = with(with(base, of_single_matrices(optimizer)), cut);
+    train(1, overrides, 1);
+    ThreadWorld world(2);
+    const std::string said = sentence_of([&] { Rank rank(overrides, world.rank(0)); });
+    EXPECT_NE(said.find("set communication = \"replicated\""), std::string::npos) << said;
+  }
+}
+
 // Bytes that a rank holds of tensors whose names begin with one of `prefixes`.
 std::int64_t held_bytes(const TensorStore& store, const std::vector<std::string>& prefixes) {
   std::int64_t bytes = 0;

@@ -291,6 +291,24 @@ TEST(Engine, FusedAndPlainStepsAgreeWithEvaluationWeights) {
   expect_fused_and_plain_agree({"optimizer.rest.plugin=schedule_free_adamw", "optimizer.rest.lr=0.01"}, 2e-4);
 }
 
+// Optimisers that begin anew go on from the weights at rest, and so does what is looked at ahead of them.
+TEST(Engine, EmptiedStatesBeginAtRest) {
+  const auto shard = tiny().folder() / "rest.bin";
+  write_shard(shard, rows_of_documents(4, 64, 40));
+  EngineRunner runner(tiny().config({"wrapper.plugin=ema_nesterov", "wrapper.from_step=0"}), shard);
+  runner.step(1, 0);
+  runner.step(2, 0);
+  TensorStore& store = runner.engine().store();
+  const auto floats = [&](const char* name) { return store.download_as<float>(name); };
+  const std::vector<float> rest = floats("rest/qo_bank");
+  EXPECT_NE(floats("master/qo_bank"), rest);
+  EXPECT_NE(floats("wrapper/qo_bank.displacement"), std::vector<float>(rest.size()));
+  runner.engine().reset_optimizers();
+  EXPECT_EQ(floats("master/qo_bank"), rest);
+  EXPECT_EQ(floats("rest/qo_bank"), rest);
+  EXPECT_EQ(floats("wrapper/qo_bank.displacement"), std::vector<float>(rest.size()));
+}
+
 TEST(Engine, StateTensorsAreMastersOptimiserStatesAndAverages) {
   const auto shard = tiny().folder() / "state.bin";
   write_shard(shard, rows_of_documents(4, 64, 8));

@@ -120,6 +120,98 @@ TEST(ScheduleFree, AnAverageOfAnAverageIsRefused) {
             std::string::npos);
 }
 
+// Ahead from the 4th gradient to the 14th; an average from the 10th update to the 17th.
+Overrides looking_ahead() {
+  return {"train.steps=20",         "wrapper.plugin=ema_nesterov",
+          "wrapper.from_step=3",    "wrapper.until_step=14",
+          "wrapper.decay=0.8",      "wrapper.rate_of=rest",
+          "schedule.plugin=cosine", "ema.tau=4",
+          "ema.from_step=10",       "ema.until_step=18",
+          "ema.blend=0.6",          "ema.exclude=[\"tok_emb.*\"]"};
+}
+
+// Before, at and behind each of these steps; with a copy for the kernels, and with masters that are bf16.
+TEST(Wrapper, AResumedRunIsTheSameBitForBit) {
+  for (const std::int64_t at : {2, 9, 10, 15}) expect_resumes_exactly(looking_ahead(), at);
+  expect_resumes_exactly(
+      with(looking_ahead(), {"train.compute_dtype=bf16", "parameters.1.master_dtype=bf16"}), 12);
+}
+
+TEST(Wrapper, OfNoLookAheadItChangesNoWeight) {
+  const Overrides none = {"train.steps=12"};
+  const RunResult plain = train_in(tiny().next_directory(), none),
+                  wrapped = train_in(tiny().next_directory(),
+                                     with(none, {"wrapper.plugin=ema_nesterov", "wrapper.from_step=0",
+                                                 "wrapper.lookahead=0.0"}));
+  EXPECT_EQ(plain.step_loss_nats, wrapped.step_loss_nats);
+  EXPECT_EQ(plain.validation->val_loss_nats, wrapped.validation->val_loss_nats);
+}
+
+TEST(Wrapper, ScoresAreOfWeightsAtRest) {
+  const std::string directory = tiny().next_directory();
+  const Overrides ahead = {"train.steps=12", "wrapper.plugin=ema_nesterov", "wrapper.from_step=0",
+                           "wrapper.lookahead=2.0"};
+  const RunResult plain = train_in(directory, ahead);
+  const RunResult validated = train_in(tiny().next_directory(), with(ahead, {"train.validate_every=3"}));
+  EXPECT_EQ(plain.step_loss_nats, validated.step_loss_nats);
+  EXPECT_EQ(plain.validation->val_loss_nats, validated.validation->val_loss_nats);
+  const SafetensorsFile saved(fs::path(directory) / "weights.safetensors");
+  const SafetensorsFile state(find_checkpoint(directory).path / "tensors.safetensors");
+  bool any_differs = false;
+  for (const StoredTensor& tensor : saved.tensors()) {
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, state.at("rest/" + tensor.name).bytes)) << tensor.name;
+    any_differs |= !std::ranges::equal(tensor.bytes, state.at("master/" + tensor.name).bytes);
+  }
+  EXPECT_TRUE(any_differs);
+}
+
+TEST(Wrapper, WhatCannotBeDoneIsRefused) {
+  const Overrides wrapped = {"wrapper.plugin=ema_nesterov"};
+  EXPECT_NE(
+      refusal(with(wrapped, {"wrapper.rate_of=head"})).find("rate_of = \"head\" names no [optimizer.NAME]"),
+      std::string::npos);
+  EXPECT_NE(refusal(with(schedule_free(), wrapped)).find("[wrapper]: it says what is scored"),
+            std::string::npos);
+  EXPECT_NE(refusal({"ema.tau=4", "ema.exclude=[\"head.*\"]"}).find("which matches no parameter"),
+            std::string::npos);
+}
+
+// An average that has not begun leaves the weights to be scored; one that follows in an instant is the weights.
+TEST(LateAverage, IsTheWeightsUntilItBegins) {
+  const Overrides steps = {"train.steps=8"};
+  const RunResult plain = train_in(tiny().next_directory(), steps);
+  for (const Overrides& late :
+       {Overrides{"ema.tau=4", "ema.from_step=9"}, Overrides{"ema.tau=4", "ema.from_step=8"},
+        Overrides{"ema.tau=4", "ema.blend=0.0"}, Overrides{"ema.tau=4", "ema.exclude=[\"*\"]"}}) {
+    const RunResult result = train_in(tiny().next_directory(), with(steps, late));
+    EXPECT_EQ(result.validation->val_loss_nats, plain.validation->val_loss_nats) << late.back();
+  }
+  const RunResult blended = train_in(tiny().next_directory(),
+                                     with(steps, {"ema.tau=4", "ema.from_step=3", "ema.blend=0.6"})),
+                  whole = train_in(tiny().next_directory(), with(steps, {"ema.tau=4", "ema.from_step=3"}));
+  EXPECT_NE(blended.validation->val_loss_nats, plain.validation->val_loss_nats);
+  EXPECT_NE(blended.validation->val_loss_nats, whole.validation->val_loss_nats);
+}
+
+// What every update follows is what it was before there were other averages.
+TEST(LateAverage, OfAllUpdatesIsThePlainOne) {
+  const RunResult plain = train_in(tiny().next_directory(), {"train.steps=8", "ema.decay=0.75"}),
+                  blended =
+                      train_in(tiny().next_directory(), {"train.steps=8", "ema.tau=4", "ema.until_step=99"});
+  EXPECT_NEAR(plain.validation->val_loss_nats, blended.validation->val_loss_nats, 1e-5);
+}
+
+// normuon, muon_h and soap_muon keep what muon keeps, and their own.
+TEST(OptimisersOfMatrices, AResumedRunIsTheSameBitForBit) {
+  const Overrides steps = {"train.steps=12", "optimizer.matrices.compute_dtype=bf16"};
+  for (const char* optimizer : {"normuon", "muon_h"}) {
+    expect_resumes_exactly(with(steps, {std::string("optimizer.matrices.plugin=") + optimizer}), 5);
+  }
+  expect_resumes_exactly(with(steps, of_single_matrices("muon_h")), 5);
+  expect_resumes_exactly(
+      with(with(steps, of_single_matrices("soap_muon")), {"optimizer.matrices.trust=true"}), 5);
+}
+
 Overrides flawed_schedule(const std::string& how, const std::string& from_step, const std::string& factor) {
   return {"train.steps=12",
           "train.micro_batches=4",

@@ -67,6 +67,20 @@ class TinyRun {
   int runs_ = 0;
 };
 
+// Makes the tiny model one of the family modded, whose matrices are single ones, under `optimizer`.
+inline std::vector<std::string> of_single_matrices(const std::string& optimizer) {
+  return {"model.family=modded",
+          "model.kv_heads=4",
+          "model.mlp_hidden=128",
+          "model.rope.dims=8",
+          "model.rope.form=half_truncated",
+          "model.loop.extra_passes=0",
+          "model.lanes.parallel_start=0",
+          "loss.plugin=cross_entropy",
+          "parameters.0.match=blocks.*.weight",
+          "optimizer.matrices.plugin=" + optimizer};
+}
+
 // How the tiny model is quantised, as TOML to be added to a run's configuration: gptq over 3 batches
 // of 4 rows.
 inline constexpr const char* quantize_section = R"(

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/optim_fixture.h"
 #include "tests/golden/value_runner.h"
@@ -20,10 +18,10 @@ struct ArenaOptimizer {
   std::string name, plugin, keys;
 };
 
-// The number behind `what` in "lr, weight decay 0.05, momentum 0.95"; 0 where it says nothing.
-double stated(const std::string& text, const std::string& what) {
-  std::smatch match;
-  return std::regex_search(text, match, std::regex(what + R"( ([0-9.]+))")) ? std::stod(match[1]) : 0.0;
+void expect_relative(const std::vector<float>& actual, const std::vector<double>& expected, double relative) {
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  expect_near(actual, expected, relative * largest);
 }
 
 const std::string soap_constants =
@@ -223,22 +221,33 @@ TEST_P(ArenaOptim, AdamWithAndWithoutBiasCorrection) {
 
 // Weights, gradients and both moments in bf16, as the embedding's.
 TEST_P(ArenaOptim, AdamwOfBf16Weights) {
-  const nlohmann::json& settings = info().at("adamw.baseline");
-  const TensorType type = type_of(fixture.shape("adam.init"), MLG_BF16);
-  OptimizerRunner run =
-      runner("adamw",
-             fmt::format("beta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}\nstate_dtype = 'master'",
-                         settings.at("betas").at(0).get<double>(), settings.at("betas").at(1).get<double>(),
-                         settings.at("eps").get<double>(), settings.at("weight_decay").get<double>()),
-             {{"w", type, fixture.floats("adam.init")}});
-  const std::int64_t steps = fixture.shape("adam.grad").front();
-  for (std::int64_t step = 0; step < steps; ++step) {
-    SCOPED_TRACE(step);
-    run.step({{"w", row(fixture.floats("adam.grad"), step, steps)}},
-             settings.at("lr").at(step).get<double>());
-    expect_near(run.master("w"), row(fixture.doubles("adamw.baseline.bf16"), step, steps), 0.05);
-    if (HasFatalFailure()) return;
+  int compared = 0;
+  for (const std::string variant : {"adamw.baseline", "adamw.sota"}) {
+    const nlohmann::json& settings = info().at(variant);
+    const std::string stored = variant + ".bf16";
+    OptimizerRunner run = runner(
+        "adamw",
+        fmt::format(
+            "beta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}\nstate_dtype = 'master'\nallow_stall = true",
+            settings.at("betas").at(0).get<double>(), settings.at("betas").at(1).get<double>(),
+            settings.at("eps").get<double>(), settings.at("weight_decay").get<double>()),
+        {{"w", type_of(fixture.shape("adam.init"), MLG_BF16), fixture.floats("adam.init")}});
+    const std::int64_t steps = fixture.shape("adam.grad").front();
+    for (std::int64_t step = 0; step < steps; ++step) {
+      SCOPED_TRACE(fmt::format("{}, step {}", stored, step));
+      run.step({{"w", row(fixture.floats("adam.grad"), step, steps)}},
+               settings.at("lr").at(step).get<double>());
+      expect_near(run.master("w"), row(fixture.doubles(stored), step, steps), 0.05);
+      if (HasFatalFailure()) return;
+    }
+    for (const std::string moment : {"exp_avg", "exp_avg_sq"}) {
+      const std::vector<double> expected = fixture.doubles(stored + "." + moment);
+      EXPECT_EQ(run.state_dtype("w." + moment), MLG_BF16);
+      expect_relative(run.state("w." + moment), expected, 0.05);
+    }
+    ++compared;
   }
+  EXPECT_EQ(compared, 2);
 }
 
 // Single kernels of soap_muon by name.
@@ -257,12 +266,6 @@ class SoapKernels {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ValueRunner> runner_;
 };
-
-void expect_relative(const std::vector<float>& actual, const std::vector<double>& expected, double relative) {
-  double largest = 0;
-  for (const double value : expected) largest = std::max(largest, std::abs(value));
-  expect_near(actual, expected, relative * largest);
-}
 
 TEST_P(ArenaOptim, TrustAndBlend) {
   for (int i = 0; fixture.has(fmt::format("piece.gate{}.raw", i)); ++i) {

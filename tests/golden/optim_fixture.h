@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,6 +36,12 @@ inline void expect_near(const std::vector<float>& actual, const std::vector<doub
     ASSERT_NEAR(actual[i], expected[i], std::max(tolerance, relative * std::abs(expected[i])))
         << "element " << i;
   }
+}
+
+// The number behind `what` in "lr, weight decay 0.05, momentum 0.95"; 0 where it says nothing.
+inline double stated(const std::string& text, const std::string& what) {
+  std::smatch match;
+  return std::regex_search(text, match, std::regex(what + R"( ?([0-9.]*[0-9]))")) ? std::stod(match[1]) : 0.0;
 }
 
 // What follows `prefix` in the names of the fixture's tensors, up to the next point.

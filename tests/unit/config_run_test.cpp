@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/config/config_report.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan {
@@ -224,6 +225,43 @@ TEST(ConfigRun, RulesBetweenTrainingKeys) {
   EXPECT_EQ(refusal({"parameters.0.optimizer=nobody"}),
             "--set: optimizer = \"nobody\" names no [optimizer.NAME] table; there are: all; \"none\" leaves "
             "parameters as they are.");
+}
+
+TEST(ConfigRun, RulesOfAnAverage) {
+  EXPECT_EQ(refusal({"ema.tau=1"}),
+            "'ema.tau' (--set) is 1, but an average of one step is the weights; choose more than 1.");
+  EXPECT_EQ(
+      refusal({"ema.tau=4", "ema.decay=0.9"}),
+      "'ema.tau' (--set) is 4, but 'ema.decay' (--set) says how fast the average follows, too; leave one of them "
+      "out.");
+  EXPECT_EQ(
+      refusal({"ema.from_step=3"}),
+      "[ema] says how an average is to be kept, but 'ema.tau' (default) and 'ema.decay' (default) are 0, so there "
+      "is none; set one.");
+  EXPECT_EQ(
+      refusal({"ema.tau=4", "ema.from_step=3", "ema.until_step=3"}),
+      "'ema.until_step' (--set) is 3, but the average begins behind update 'ema.from_step' (--set) = 3; choose a "
+      "later one.");
+  const std::string emptied = "\n[[phase]]\nuntil_steps = 2\n[[phase]]\nreset_optimizer = true\n";
+  EXPECT_NE(error_of([&] {
+              load({"ema.tau=4", "ema.from_step=3"}, emptied);
+            }).find("empties the optimisers' states"),
+            std::string::npos);
+  const LoadedConfig late = load({"ema.tau=4", "ema.from_step=3"});
+  EXPECT_EQ(late.config.ema.decay, 0.75);
+  EXPECT_TRUE(blends_scores(late.config));
+  EXPECT_FALSE(scores_averages(late.config));
+  // What is printed is read again as the same.
+  EXPECT_EQ(parse_run_config(print_resolved(late), "again.toml").config.ema.decay, 0.75);
+  EXPECT_TRUE(scores_averages(load({"ema.decay=0.9"}).config));
+}
+
+TEST(ConfigRun, AWrapperIsAPluginTable) {
+  EXPECT_FALSE(load().config.wrapper);
+  const RunConfig config = load({"wrapper.plugin=ema_nesterov"}).config;
+  EXPECT_TRUE(blends_scores(config));
+  EXPECT_EQ(plugin_tables(config).back().table->section, "wrapper");
+  EXPECT_NE(refusal({"wrapper.lookahead=0.3"}).find("[wrapper] names no plugin"), std::string::npos);
 }
 
 TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {

@@ -13,6 +13,7 @@
 #include <mulligan/schedule.h>
 #include <mulligan/transform.h>
 #include <mulligan/ttt.h>
+#include <mulligan/wrapper.h>
 
 #include <cstddef>
 
@@ -357,10 +358,33 @@ LAYOUT(mlg_ensemble_table, make, 88);
 LAYOUT(mlg_ensemble_table, stored_bytes, 96);
 SIZE(mlg_ensemble_table, 104);
 
+LAYOUT(mlg_wrapped_parameter, name, 0);
+LAYOUT(mlg_wrapped_parameter, master, 8);
+LAYOUT(mlg_wrapped_parameter, rest, 12);
+SIZE(mlg_wrapped_parameter, 16);
+LAYOUT(mlg_group_rate, name, 0);
+LAYOUT(mlg_group_rate, lr, 8);
+LAYOUT(mlg_group_rate, base_lr, 16);
+SIZE(mlg_group_rate, 24);
+LAYOUT(mlg_wrapper_step, step, 0);
+LAYOUT(mlg_wrapper_step, total_steps, 8);
+LAYOUT(mlg_wrapper_step, budget_fraction, 16);
+LAYOUT(mlg_wrapper_step, rates, 24);
+LAYOUT(mlg_wrapper_step, rate_count, 32);
+SIZE(mlg_wrapper_step, 40);
+LAYOUT(mlg_wrapper_table, header, 0);
+LAYOUT(mlg_wrapper_table, create, 72);
+LAYOUT(mlg_wrapper_table, destroy, 80);
+LAYOUT(mlg_wrapper_table, scalar_count, 88);
+LAYOUT(mlg_wrapper_table, record, 96);
+LAYOUT(mlg_wrapper_table, scalars, 104);
+SIZE(mlg_wrapper_table, 112);
+
 static_assert(MLG_ABI_MAGIC == 0x4E474C4Du && MLG_ABI_MAJOR == 1 && MLG_ABI_MINOR == 0);
 static_assert(MLG_DETERMINISM_NONE == 0 && MLG_DETERMINISM_RUN == 1 && MLG_DETERMINISM_BATCH == 2);
 static_assert(MLG_BACKEND == 1 && MLG_LOSS == 2 && MLG_OPTIMIZER == 3 && MLG_SCHEDULE == 4 && MLG_TTT == 5 &&
-              MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8 && MLG_ENSEMBLE == 9);
+              MLG_QUANTIZER == 6 && MLG_COMMUNICATOR == 7 && MLG_TRANSFORM == 8 && MLG_ENSEMBLE == 9 &&
+              MLG_WRAPPER == 10);
 static_assert(MLG_QUEUE_NONE == -1 && MLG_QUEUE_HOST == 0 && MLG_QUEUE_CUDA == 1);
 static_assert(MLG_ALL_REDUCE == 0 && MLG_REDUCE_SCATTER == 1 && MLG_ALL_GATHER == 2 && MLG_ALL_TO_ALL == 3 &&
               MLG_BROADCAST == 4 && MLG_REDUCE == 5);

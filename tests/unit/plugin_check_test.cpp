@@ -88,6 +88,13 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{PluginKind::ensemble, "flawed_ensemble", "seeded_reference", "the reference depends on no seed"},
         Flaw{PluginKind::ensemble, "flawed_ensemble", "bytes",
              "stored bytes are finite, not negative and grow with the weight"},
+        Flaw{PluginKind::wrapper, "flawed_wrapper", "not_at_all", ""},
+        Flaw{PluginKind::wrapper, "flawed_wrapper", "misnames",
+             "records what follows an update, with states of the parameter's shape"},
+        Flaw{PluginKind::wrapper, "flawed_wrapper", "unwritten_scratch",
+             "weights and states are written, whatever memory held before"},
+        Flaw{PluginKind::wrapper, "flawed_wrapper", "joins",
+             "several parameters as one are done as one by one"},
         Flaw{PluginKind::quantizer, "flawed_quantizer", "not_at_all", ""},
         Flaw{PluginKind::quantizer, "flawed_quantizer", "beyond_bits", "codes lie within their bits"},
         Flaw{PluginKind::quantizer, "flawed_quantizer", "understates", "squared_error is that of the codes"},
@@ -132,6 +139,7 @@ TEST(PluginCheck, WhatIsNotWrittenIsFound) {
   fails(PluginKind::ensemble, "flawed_ensemble", "remembers", "the same member has the same bits");
   fails(PluginKind::quantizer, "flawed_quantizer", "no_scale", "codes and scales are written");
   fails(PluginKind::optimizer, "flawed_optimizer", "remembers", "scalars() is a function of the step alone");
+  fails(PluginKind::wrapper, "flawed_wrapper", "remembers", "scalars() is a function of the step alone");
   for (const std::string how : {"negative", "nan", "infinite", "negative_factor"})
     fails(PluginKind::schedule, "flawed_schedule", how, "rates and factors are finite and not negative");
 }

@@ -99,7 +99,7 @@ void RunDoctor::at_end(ObservedRun& run) {
   const Samples now = samples_of(run, master_name);
   end.movement.emplace(Movement{.parameters = run.parameters, .before = record_.start, .after = now});
   describe_movement(run, record_, *end.movement);
-  if (config.ema.decay > 0 && config.eval.use_ema) {
+  if (scores_averages(config)) {
     end.ema_decay = config.ema.decay;
     end.averages = samples_of(run, average_name);
   }

@@ -1,0 +1,64 @@
+/* Wrapper plugins: what is done around the updates of all optimisers of a run, once behind each of them. */
+#ifndef MULLIGAN_WRAPPER_H
+#define MULLIGAN_WRAPPER_H
+
+#include <mulligan/config.h>
+#include <mulligan/kernel.h>
+#include <mulligan/recorder.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MLG_WRAPPER 10 /* an mlg_kind */
+
+/* One parameter of the run, whole also where ranks update slices of it. Only the host makes these. */
+typedef struct mlg_wrapped_parameter {
+  const char* name;
+  /* f32 or bf16. In: as the optimisers left it. Out: where the next forward pass, gradient and update are made. */
+  mlg_value master;
+  /* The weights at rest, of the master's shape and dtype, kept in checkpoints: what is scored, averaged and saved.
+   * In: those before the update; at the first one, and after the optimisers' states were emptied, the weights
+   * that training goes on from. Out: those behind the update. */
+  mlg_value rest;
+} mlg_wrapped_parameter;
+
+/* The rate of one optimiser in the coming update. */
+typedef struct mlg_group_rate {
+  const char* name; /* NAME of [optimizer.NAME] */
+  double lr;        /* scheduled, before lr_multiplier */
+  double base_lr;   /* as configured */
+} mlg_group_rate;
+
+/* The coming update. Only the host makes these. */
+typedef struct mlg_wrapper_step {
+  int64_t step;                /* 1 for the first update since the optimisers' states were empty */
+  int64_t total_steps;         /* 0: the run is bounded by its wall-clock budget only */
+  double budget_fraction;      /* share of the budget that is spent before this update, 0 to 1 */
+  const mlg_group_rate* rates; /* of all optimisers, in the order of the configuration */
+  uint32_t rate_count;
+} mlg_wrapper_step;
+
+typedef struct mlg_wrapper_table {
+  mlg_plugin_header header;
+  /* Makes the run's instance. `config` is valid during the call only. */
+  mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
+  void (*destroy)(void* instance);
+  /* How many f32 numbers scalars() supplies; constant over the instance's life. */
+  uint32_t (*scalar_count)(void* instance);
+  /* Records what follows an update of all parameters by their optimisers. `scalars` as in optimizer.h. Called once
+   * per plan; the calls recorded must not depend on anything but the configuration and the shapes. Element i of
+   * master, rest and states depends on the elements i alone, and on `scalars`: the host may hand over several
+   * parameters of equal dtypes, laid behind each other (zeros between them), as one of rank 1, and ranks do this
+   * each for itself. States have the parameter's shape and names that begin with its name. */
+  mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_wrapped_parameter* parameters,
+                      uint32_t count, mlg_value scalars);
+  /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure
+   * function of the configuration and `*step`. */
+  mlg_error (*scalars)(void* instance, const mlg_wrapper_step* step, float* values);
+} mlg_wrapper_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

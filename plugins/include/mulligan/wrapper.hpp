@@ -1,0 +1,69 @@
+// C++ side of wrapper.h: derive from Wrapper, then MULLIGAN_EXPORT_WRAPPER(Class, name).
+#pragma once
+
+#include <mulligan/wrapper.h>
+#include <mulligan/cpu_kernel.hpp>
+#include <mulligan/recorder.hpp>
+
+#include <span>
+
+#pragma GCC visibility push(hidden)
+
+namespace mulligan::sdk {
+
+using WrappedParameter = mlg_wrapped_parameter;
+using GroupRate = mlg_group_rate;
+
+// The coming update; members as in wrapper.h.
+struct WrapperStep {
+  std::int64_t step = 1;
+  std::int64_t total_steps = 0;
+  double budget_fraction = 0;
+  std::span<const GroupRate> rates;
+};
+
+class Wrapper {
+ public:
+  virtual ~Wrapper() = default;
+
+  // How many f32 numbers scalars() supplies; constant over the object's life.
+  virtual std::uint32_t scalar_count() const = 0;
+  // Records what follows an update of all parameters, element by element: rest[i] becomes what is scored and
+  // saved, master[i] where the next gradient is taken (wrapper.h). `scalars` is `absent` where scalar_count is 0.
+  virtual void record(Recorder& recorder, std::span<const WrappedParameter> parameters, Value scalars) = 0;
+  // Fills `values` (scalar_count numbers) for the coming step. On the step path: no allocation, no
+  // synchronisation. A pure function of the configuration and `step`.
+  virtual void scalars(const WrapperStep& step, std::span<float> values) const = 0;
+};
+
+template <typename Class>
+mlg_wrapper_table make_wrapper_table(const char* name) {
+  static_assert(std::is_base_of_v<Wrapper, Class>, "derive the class from mulligan::sdk::Wrapper");
+  mlg_wrapper_table table{};
+  table.header = make_header<Class, mlg_wrapper_table>(static_cast<mlg_kind>(MLG_WRAPPER), name);
+  table.create = create_instance<Class, Wrapper>;
+  table.destroy = destroy_instance<Wrapper>;
+  table.scalar_count = [](void* self) { return static_cast<Wrapper*>(self)->scalar_count(); };
+  table.record = [](void* self, const mlg_recorder* recorder, const mlg_wrapped_parameter* parameters,
+                    std::uint32_t count, mlg_value scalars) -> mlg_error {
+    return guarded([&] {
+      Recorder wrapped(recorder);
+      static_cast<Wrapper*>(self)->record(wrapped, std::span(parameters, count), scalars);
+    });
+  };
+  table.scalars = [](void* self, const mlg_wrapper_step* step, float* values) -> mlg_error {
+    return guarded([&] {
+      const auto* object = static_cast<const Wrapper*>(self);
+      object->scalars({step->step, step->total_steps, step->budget_fraction, {step->rates, step->rate_count}},
+                      std::span(values, object->scalar_count()));
+    });
+  };
+  return table;
+}
+
+}  // namespace mulligan::sdk
+
+#pragma GCC visibility pop
+
+#define MULLIGAN_EXPORT_WRAPPER(Class, name) \
+  MULLIGAN_EXPORT_PLUGIN(wrapper, name, mulligan::sdk::make_wrapper_table<Class>(#name))
