@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/config/arena_config.h"
 #include "framework/config/data_config.h"
 #include "framework/config/ensemble_config.h"
 #include "framework/config/eval_config.h"
@@ -68,6 +69,7 @@ struct RunConfig {
   LossScaleConfig loss_scale;
   EvalConfig eval;
   LedgerConfig ledger;
+  ArenaConfig arena;
   PluginTable backend;
   std::vector<KernelRow> kernels;  // each kernel at most once
   PluginTable loss;

@@ -11,6 +11,7 @@
 #include "framework/graph/program.h"
 #include "framework/ranks/communicator.h"
 #include "framework/run/parameter_plan.h"
+#include "framework/step/gradient_level.h"
 
 namespace mulligan {
 
@@ -41,8 +42,7 @@ class GradientTree {
   const std::vector<PlannedParameter>& parameters_;
   TensorStore& store_;
   int world_size_;
-  std::vector<std::unique_ptr<Program>>
-      levels_;  // adds what a level of this rank's tree keeps to the gradients
+  std::vector<GradientLevel> levels_;  // of this rank's tree
   std::unique_ptr<Program> add_pieces_;
   std::unique_ptr<TransferBatch> deal_, share_;
 };

@@ -1,4 +1,4 @@
-// mulligan stats, mulligan stats accept
+// mulligan stats, mulligan stats accept; arena: stats_arena.cpp
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -190,6 +190,7 @@ void add_stats_command(CLI::App& app) {
   command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
       ->type_name("FILE");
   add_accept_command(*command);
+  add_stats_arena_command(*command);
   command->callback([arguments, command] {
     if (command->get_subcommands().empty()) make_statistics(*arguments);
   });
