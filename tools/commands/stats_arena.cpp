@@ -38,7 +38,7 @@ struct ArenaSide {
   std::vector<std::string> notes;
 };
 
-// Which runs were not validated at `step`, or (0) at a step that another one was.
+// Which runs were not validated at `step`.
 std::vector<std::string> runs_that_lack(std::span<const ArenaRun> runs, std::int64_t step) {
   std::vector<std::string> names;
   for (const ArenaRun& run : runs) {
