@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/arena_config.h"
 #include "framework/config/data_config.h"
 #include "framework/config/ensemble_config.h"
 #include "framework/config/eval_config.h"
@@ -52,6 +51,14 @@ struct KernelRow {
   std::string match;  // name of the kernel that is replaced
   std::string path;   // absolute: the compiled kernel
   Origin origin;      // of the row
+};
+
+// modded3: the optimiser benchmark of Modded-NanoGPT, its track 3 (docs/arena.md).
+enum class ArenaTrack { none, modded3 };
+
+// [arena] A benchmark whose rules the run is held to.
+struct ArenaConfig {
+  ArenaTrack track = ArenaTrack::none;
 };
 
 struct RunConfig {

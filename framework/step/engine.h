@@ -13,7 +13,6 @@
 #include "framework/model/packed_inputs.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step/gradient_exchange.h"
-#include "framework/step/gradient_level.h"
 #include "framework/step/gradient_noise.h"
 #include "framework/step/optimizer_groups.h"
 #include "framework/step/snapshot.h"

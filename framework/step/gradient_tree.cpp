@@ -15,10 +15,13 @@ constexpr std::int64_t piece_alignment = 64;  // elements: pieces begin where ke
 std::string pieces_name(const PlannedParameter& parameter) {
   return fmt::format("gradient_pieces/{}", parameter.name());
 }
+std::string level_name(std::size_t level, std::string_view tensor) {
+  return fmt::format("gradient_tree/{}/{}", level, tensor);
+}
 constexpr const char* loss_pieces = "gradient_pieces/loss_sum";
 
 // to += from, both f32.
-void add(Graph& graph, Value from, Value to) {
+void add_values(Graph& graph, Value from, Value to) {
   graph.call("axpby", {from, Value{}, to}, {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 1}});
 }
 
@@ -73,6 +76,31 @@ std::int64_t most_micro_batches(const RunConfig& config) {
 
 }  // namespace
 
+GradientLevel::GradientLevel(Backend& backend, const std::vector<PlannedParameter>& parameters,
+                             TensorStore& store, std::size_t level)
+    : parameters_(parameters), store_(store), level_(level) {
+  const TensorType one(MLG_F64, {1});
+  Graph graph;
+  for (const PlannedParameter& parameter : parameters_) {
+    if (!parameter.trained()) continue;
+    const TensorType type = parameter.layout.spec.type;
+    add_values(graph, graph.external(level_name(level, parameter.name()), type),
+               graph.external(gradient_name(parameter.name()), type));
+  }
+  graph.call("sum_f64", {graph.external(level_name(level, "loss_sum"), one),
+                         graph.external(step_tensor::loss_sum, one)});
+  store_.create_externals(graph);
+  program_ = std::make_unique<Program>(backend, std::move(graph), "add a level of the gradients' tree");
+}
+
+void GradientLevel::keep() {
+  for (const PlannedParameter& parameter : parameters_) {
+    if (parameter.trained())
+      store_.copy(level_name(level_, parameter.name()), gradient_name(parameter.name()));
+  }
+  store_.copy(level_name(level_, "loss_sum"), step_tensor::loss_sum);
+}
+
 GradientTree::GradientTree(const RunConfig& config, Backend& backend,
                            const std::vector<PlannedParameter>& parameters, TensorStore& store,
                            int world_size)
@@ -110,8 +138,8 @@ void GradientTree::declare_pieces() {
     store_.reserve(gradient_name(parameter.name()), piece * world_size_ * dtype_size(MLG_F32));
     const Value pieces = graph.external(pieces_name(parameter), TensorType(MLG_F32, {piece * world_size_}));
     add_in_a_tree(world_size_, [&](int from, int to) {
-      add(graph, graph.view(pieces, from * piece, TensorType(MLG_F32, {piece})),
-          graph.view(pieces, to * piece, TensorType(MLG_F32, {piece})));
+      add_values(graph, graph.view(pieces, from * piece, TensorType(MLG_F32, {piece})),
+                 graph.view(pieces, to * piece, TensorType(MLG_F32, {piece})));
     });
   }
   const Value losses = graph.external(loss_pieces, TensorType(MLG_F64, {world_size_}));

@@ -6,9 +6,9 @@
 #include "framework/check/start_check.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/run/arena_track.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/process_check.h"
+#include "framework/run/training_data.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {

@@ -9,8 +9,8 @@
 #include "framework/config/run_config.h"
 #include "framework/ranks/host_group.h"
 #include "framework/run/ledger.h"
+#include "framework/step/phase_progress.h"
 #include "framework/step/step_pace.h"
-#include "framework/step/step_seconds.h"
 
 namespace mulligan {
 

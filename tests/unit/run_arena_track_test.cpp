@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
-#include "framework/run/arena_track.h"
+#include "framework/run/training_data.h"
 
 namespace mulligan {
 namespace {

@@ -1,5 +1,5 @@
 // The training budget that phases count by their steps.
-#include "framework/step/step_seconds.h"
+#include "framework/step/phase_progress.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "framework/core/printable.h"
-#include "framework/step/step_seconds.h"
+#include "framework/step/phase_progress.h"
 #include "tools/cost/cost_text.h"
 
 namespace mulligan {

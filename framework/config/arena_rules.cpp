@@ -1,10 +1,8 @@
-#include "framework/config/arena_config.h"
-
 #include <algorithm>
 #include <array>
 
 #include "framework/config/core_schema.h"
-#include "framework/config/run_config.h"
+#include "framework/config/run_config_rules.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -49,8 +47,7 @@ bool is_fixed(const std::string& key) {
                                  "eval.tokens",
                                  "eval.shares",
                                  "eval.drop_remainder"};
-  if (key.starts_with("model.")) return key != "model.embedding_init_std";  // initial values are free
-  return std::ranges::find(others, key) != others.end();
+  return key.starts_with("model.") || std::ranges::find(others, key) != others.end();
 }
 
 // The word of the file for no tokenizer; other values as TOML has them.
