@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/ttt/ttt_plugins.h"
@@ -58,10 +57,12 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
   const std::int64_t configured = loaded.config.train.micro_batches;
   const int ranks = arguments.nodes > 0 ? arguments.nodes * arguments.gpus_per_node : arguments.ranks;
   if (arguments.nodes > 0) loaded = load_with_micro_batches(run, micro_batches_for(configured, ranks));
-  LoadedConfig again = loaded;  // whose plugins are not resolved yet
   const DryRun plan = dry_run(loaded, host, {find_card(arguments.card), ranks});
   fmt::print("{}", format_dry_run(plan));
-  print_length(std::move(again), host, plan);
+  // Anew, for the plan has resolved the keys of its plugins.
+  print_length(arguments.nodes > 0 ? load_with_micro_batches(run, micro_batches_for(configured, ranks))
+                                   : load_config(run.config, run.overrides),
+               host, plan);
   if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
   if (!loaded.config.ttt) return;
   fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
