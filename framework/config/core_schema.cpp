@@ -220,8 +220,10 @@ Schema<TrainConfig> train_section() {
   s.key("clip_norm", &TrainConfig::clip_norm, "largest global gradient norm; 0 = no clipping").range(0, 1e9);
   s.choice<ClipOrder>(
       "clip_order", &TrainConfig::clip_order,
-      {{"before_reduction", ClipOrder::before_reduction}, {"after_reduction", ClipOrder::after_reduction}},
-      "clip each rank's own gradient, or the gradient reduced over ranks");
+      {{"before_reduction", ClipOrder::before_reduction},
+       {"each_micro_batch", ClipOrder::each_micro_batch},
+       {"after_reduction", ClipOrder::after_reduction}},
+      "clip each rank's own gradient, that of each micro-batch (docs/one_card.md), or the gradient reduced over ranks");
   s.key("log_every", &TrainConfig::log_every, "steps between lines of the log and of metrics.jsonl")
       .at_least(1);
   s.key("validate_every", &TrainConfig::validate_every, "steps between validations; 0 = only at the end")
@@ -388,6 +390,15 @@ Schema<LedgerConfig> ledger_section() {
   return s;
 }
 
+Schema<ArenaConfig> arena_section() {
+  Schema<ArenaConfig> s;
+  s.choice<ArenaTrack>(
+      "track", &ArenaConfig::track, {{"none", ArenaTrack::none}, {"modded3", ArenaTrack::modded3}},
+      "modded3 = the optimiser benchmark of Modded-NanoGPT: a run with another model, other data, "
+      "batches or scores is refused");
+  return s;
+}
+
 // The keys of core_schema() that stand directly in table `table`, with their bare names.
 std::vector<KeySpec> keys_of_table(const std::string& table) {
   std::vector<KeySpec> keys;
@@ -427,6 +438,7 @@ const Schema<RunConfig>& core_schema() {
     s.section("loss_scale", &RunConfig::loss_scale, loss_scale_section());
     s.section("eval", &RunConfig::eval, eval_section());
     s.section("ledger", &RunConfig::ledger, ledger_section());
+    s.section("arena", &RunConfig::arena, arena_section());
     return s;
   }();
   return schema;
@@ -525,6 +537,7 @@ std::vector<KeySection> core_sections() {
        "together (docs/numerics/ensembles.md).",
        plugin_keys_with_default("stochastic_rounding", ensemble_host_keys())},
       {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
+      {"[arena]", "A benchmark whose rules the run is held to (docs/arena.md).", keys_of_table("arena")},
   };
   const auto lanes = std::ranges::find(sections, "[model.lanes]", &KeySection::header);
   std::vector<KeySection> tables;

@@ -91,6 +91,7 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   phase.reset_optimizer = row.reset_optimizer;
   phase.rewarm_steps = row.rewarm_steps;
   phase.skip_batches = row.skip_batches;
+  phase.step_seconds = row.step_seconds;
   phase.noise = meaning(noise_words(), row.noise);
   phase.noise_factor = row.noise_factor;
   if (!row.mix_weights.empty()) phase.mix_weights = row.mix_weights;
@@ -220,6 +221,28 @@ void check_mixes(const RunConfig& config, const std::vector<ConfigNode>& rows) {
   }
 }
 
+// A budget is spent by the clock or by counting, and counted to an end that can be walked to.
+void check_step_seconds(const RunConfig& config, const std::vector<ConfigNode>& rows) {
+  constexpr double most_steps = 1e8;
+  if (std::ranges::all_of(config.phases, [](const Phase& phase) { return phase.step_seconds == 0; })) return;
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const double step = config.phases[i].step_seconds;
+    const std::string where = fmt::format("{}: the phase '{}'", rows[i].origin.text(), config.phases[i].name);
+    if (step == 0) {
+      throw config_error(
+          "{} has no step_seconds, but another phase has; a budget is counted in all phases or in none.",
+          where);
+    }
+    if (config.train.budget_seconds == 0)
+      throw config_error("{} has step_seconds, which spend a budget; set train.budget_seconds.", where);
+    if (config.train.budget_seconds / step > most_steps) {
+      throw config_error(
+          "{} has step_seconds = {}, more than {:.0e} steps of train.budget_seconds = {}; raise it.", where,
+          step, most_steps, config.train.budget_seconds);
+    }
+  }
+}
+
 }  // namespace
 
 void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
@@ -246,6 +269,7 @@ void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
   check_schedules(config.phases, list->rows);
   check_formats(config.phases, list->rows);
   check_mixes(config, list->rows);
+  check_step_seconds(config, list->rows);
 }
 
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,

@@ -53,6 +53,7 @@ struct Phase {
   bool reset_optimizer = false;        // its optimisers start with empty states
   std::int64_t rewarm_steps = 0;       // the rates grow linearly over so many first steps of it; 0 = at once
   std::int64_t skip_batches = 0;       // batches of a step that are passed over, unread, when it begins
+  double step_seconds = 0.0;           // of the budget that a step of it counts as; 0 = what it takes
   NoiseMode noise = NoiseMode::off;    // in the gradients; [noise] says the rest
   double noise_factor = 1.0;           // on noise.sigma
   std::vector<double> mix_weights;     // of the rows [[data.mix]]; empty where there are none
@@ -77,6 +78,7 @@ struct PhaseRow {
   bool reset_optimizer = false;
   std::int64_t rewarm_steps = 0;
   std::int64_t skip_batches = 0;
+  double step_seconds = 0.0;
   std::string noise;
   double noise_factor = 1.0;
   std::vector<double> mix_weights;

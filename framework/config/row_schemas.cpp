@@ -148,6 +148,11 @@ const Schema<PhaseRow>& phase_row_schema() {
           "batches of a step that are passed over when the phase begins, as the later "
           "records' loader loses the two it has prepared when the segments' length changes")
         .range(0, 1 << 20);
+    s.key(
+         "step_seconds", &PhaseRow::step_seconds,
+         "seconds of train.budget_seconds that a step counts as, whatever it takes, so that lengths, schedules and phases "
+         "follow from the number of steps (docs/one_card.md); in all phases or in none; 0 = what it takes")
+        .range(0, 1e6);
     s.key("noise", &PhaseRow::noise, "noise in the gradients of this phase, as noise.mode")
         .one_of(words_of(noise_words()))
         .derived("noise.mode");

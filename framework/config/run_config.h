@@ -53,6 +53,14 @@ struct KernelRow {
   Origin origin;      // of the row
 };
 
+// modded3: the optimiser benchmark of Modded-NanoGPT, its track 3 (docs/arena.md).
+enum class ArenaTrack { none, modded3 };
+
+// [arena] A benchmark whose rules the run is held to.
+struct ArenaConfig {
+  ArenaTrack track = ArenaTrack::none;
+};
+
 struct RunConfig {
   RunSection run;
   DataConfig data;
@@ -68,6 +76,7 @@ struct RunConfig {
   LossScaleConfig loss_scale;
   EvalConfig eval;
   LedgerConfig ledger;
+  ArenaConfig arena;
   PluginTable backend;
   std::vector<KernelRow> kernels;  // each kernel at most once
   PluginTable loss;

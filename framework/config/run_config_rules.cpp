@@ -140,11 +140,10 @@ void check_joined(const RunConfig& c, const Settings& s) {
 
 void check_reduction(const TrainConfig& t, const Settings& s) {
   if (t.loss_reduction != LossReduction::sum || t.clip_norm == 0 ||
-      t.clip_order != ClipOrder::before_reduction)
+      t.clip_order == ClipOrder::after_reduction)
     return;
   throw config_error(
-      "{} is \"sum\", but {} is \"before_reduction\", which clips the mean of each rank; set train.clip_order = "
-      "\"after_reduction\".",
+      "{} is \"sum\", but {} clips the mean of each rank or micro-batch; set train.clip_order = \"after_reduction\".",
       s.where("train.loss_reduction"), s.where("train.clip_order"));
 }
 
@@ -155,7 +154,7 @@ void check_noise(const RunConfig& c, const Settings& s) {
   }
   const bool any = std::ranges::any_of(c.phases, [](const Phase& p) { return p.noise != NoiseMode::off; });
   if (any && c.noise.order == NoiseOrder::before_clip && c.train.clip_norm > 0 &&
-      c.train.clip_order == ClipOrder::before_reduction) {
+      c.train.clip_order != ClipOrder::after_reduction) {
     throw config_error(
         "{} is \"before_clip\", but noise is added to the gradient reduced over ranks, and {} clips before "
         "that; set noise.order = \"after_clip\".",
@@ -281,6 +280,7 @@ void check_rules(const LoadedConfig& loaded) {
   check_shares(c.eval, loaded.core);
   check_strict(c, loaded.core);
   check_parameters(loaded);
+  check_arena(loaded);
 }
 
 }  // namespace mulligan

@@ -11,8 +11,9 @@
 namespace mulligan {
 
 // Whether a gradient is clipped on each rank's own gradient before the reduction (what the record's script
-// does) or on the reduced gradient.
-enum class ClipOrder { before_reduction, after_reduction };
+// does), on that of each micro-batch before any sum (the same where each rank has one of them, on any number of
+// ranks), or on the reduced gradient.
+enum class ClipOrder { before_reduction, each_micro_batch, after_reduction };
 
 // What of a step's token losses is differentiated.
 enum class LossReduction { mean, sum };

@@ -41,4 +41,9 @@ class RunLog;
 TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
                                     const ValidationSet& validation, RunLog& log);
 
+// Throws Error where a run with arena.track does not read the benchmark's files by their names, in their order and of
+// their lengths, or where `world_size` ranks do not divide 8. Whether the tokens in them are the published ones is not
+// known here: result.json has their digests.
+void require_arena(const RunConfig& config, const DataIdentity& data, int world_size);
+
 }  // namespace mulligan

@@ -45,14 +45,13 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
         phase.micro_batches, phase.name, world_size);
   }
   for (const Phase& phase : config.phases) {
-    if (world_size == 1 || !clips_before_reduction(config.train) ||
+    if ((world_size == 1 && !clips_each_micro_batch(config.train)) || !clips_before_reduction(config.train) ||
         !LossScaler::scales(config.loss_scale, phase)) {
       continue;
     }
     throw config_error(
-        "the phase '{}' has a scale of the loss ([loss_scale]), and train.clip_order = \"before_reduction\" "
-        "clips on each rank, where none sees whether the sum over ranks is finite; set train.clip_order = "
-        "\"after_reduction\".",
+        "the phase '{}' has a scale of the loss ([loss_scale]), and train.clip_order clips before the sum over ranks or "
+        "micro-batches, where nothing sees whether that is finite; set train.clip_order = \"after_reduction\".",
         phase.name);
   }
   if (has_evaluation_weights(groups) && config.ema.decay > 0) {
@@ -78,6 +77,9 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
   plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);
   exchange_ =
       std::make_unique<GradientExchange>(config, *plugins.backend, groups.units(), store_, communicator);
+  if (clips_each_micro_batch(config.train) && !exchange_->in_a_tree() &&
+      config.train.micro_batches > world_size)
+    clipped_ = std::make_unique<GradientLevel>(*plugins.backend, units, store_, 0);
   overlap_reductions();
   state_exchange_ = std::make_unique<StateExchange>(store_, cut_states(), world_size);
   require_micro_batches();
@@ -97,10 +99,18 @@ void TrainingEngine::overlap_reductions() {
 // A phase whose steps cannot be summed is refused before the run begins.
 void TrainingEngine::require_micro_batches() const {
   for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
-    if (plan_->has(phase)) {
-      exchange_->require_micro_batches(config_.phases[phase].micro_batches / world_size_);
-    }
+    if (plan_->has(phase)) require_sum_of(config_.phases[phase].micro_batches);
   }
+}
+
+void TrainingEngine::require_sum_of(std::int64_t micro_batches) const {
+  if (clips_each_micro_batch(config_.train) && micro_batches != config_.train.micro_batches) {
+    throw config_error(
+        "a step has {} micro-batches where train.micro_batches is {}, and train.clip_order = \"each_micro_batch\" makes the "
+        "mean of as many; take the change out of the phase or schedule, or set another clip_order.",
+        micro_batches, config_.train.micro_batches);
+  }
+  exchange_->require_micro_batches(micro_batches / world_size_);
 }
 
 // The sums of a step lie in one tensor, each where kernels like tensors to begin.
@@ -122,6 +132,7 @@ void TrainingEngine::place_sums() {
 std::vector<Program*> TrainingEngine::programs() const {
   std::vector<Program*> programs = plan_->programs();
   for (Program* program : exchange_->programs()) programs.push_back(program);
+  if (clipped_) programs.push_back(&clipped_->program());
   if (noise_) {
     for (Program* program : noise_->programs()) programs.push_back(program);
   }
@@ -216,13 +227,14 @@ void TrainingEngine::set_loss_scale(double scale) {
 }
 
 // The sum over ranks of their gradients is that of the mean over all targets of the step, or of the sum. Where each
-// clips its own first, that is the gradient of the mean over its own targets, and the clip divides it by their
-// number.
+// clips its own first, or each micro-batch's, that is the gradient of the mean over its own targets, and the clip
+// divides it by their number.
 void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   const std::int64_t ranks = clips_before_reduction(config_.train) ? 1 : world_size_;
-  const std::int64_t targets =
-      config_.train.loss_reduction == LossReduction::sum ? 1 : row_targets_ * micro_batches * ranks;
+  const std::int64_t targets = config_.train.loss_reduction == LossReduction::sum ? 1
+                               : clips_each_micro_batch(config_.train)            ? row_targets_
+                                                                       : row_targets_ * micro_batches * ranks;
   weighed_scale_ = loss_scale();
   std::ranges::fill(loss_weights_, static_cast<float>(weighed_scale_ / static_cast<double>(targets)));
   store_.upload(step_tensor::loss_weight, loss_weights_);
@@ -247,7 +259,7 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
         "divide those; raise train.micro_batches, or correct the schedule's keys.",
         factor, micro_batches, world_size_);
   }
-  exchange_->require_micro_batches(micro_batches / world_size_);
+  require_sum_of(micro_batches);
   return micro_batches;
 }
 
@@ -270,23 +282,30 @@ bool TrainingEngine::step(std::int64_t number, const std::function<const Batch&(
   zero_sums();
   Program& micro_step = *plan_->find(phase_, StepRole::micro_step);
   const bool overlaps = exchange_->overlaps(micro_step) && !scaled();
+  const bool clip_each = clips_each_micro_batch(config_.train);
+  Program& clip = *plan_->find(phase_, StepRole::clip);
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = next_row();
     inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
-    if (exchange_->in_a_tree() && micro > 0) zero_sums();
+    if (micro > 0 && (exchange_->in_a_tree() || clip_each)) zero_sums();
     if (overlaps && micro + 1 == micro_batches_) {
       exchange_->run_and_reduce(micro_step);
     } else {
       micro_step.run();
     }
-    if (exchange_->in_a_tree()) exchange_->add_leaf(micro, micro_batches_);
+    if (clip_each) clip.run();
+    if (exchange_->in_a_tree()) {
+      exchange_->add_leaf(micro, micro_batches_);
+    } else if (clip_each) {
+      if (micro > 0) clipped_->add();
+      if (micro + 1 < micro_batches_) clipped_->keep();
+    }
   }
 
   const bool clip_first = clips_before_reduction(config_.train);
-  Program& clip = *plan_->find(phase_, StepRole::clip);
   Program* unscale = plan_->find(phase_, StepRole::unscale);
   if (unscale && !exchange_->in_a_tree()) unscale->run();
-  if (clip_first) clip.run();
+  if (clip_first && !clip_each) clip.run();
   if (!overlaps) exchange_->reduce();
   if (unscale && exchange_->in_a_tree()) unscale->run();
   add_noise(NoiseOrder::before_clip);

@@ -135,6 +135,7 @@ class TrainingEngine {
   void place_sums();
   void zero_sums();
   void require_micro_batches() const;
+  void require_sum_of(std::int64_t micro_batches) const;  // of a step
   void add_noise(NoiseOrder order);
   bool gradient_is_finite();
 
@@ -148,6 +149,8 @@ class TrainingEngine {
   std::unique_ptr<StepPlan> plan_;
   std::size_t phase_ = 0;
   std::unique_ptr<GradientExchange> exchange_;
+  std::unique_ptr<GradientLevel>
+      clipped_;  // the sum of micro-batches that were clipped each; null: there is none
   std::unique_ptr<StateExchange> state_exchange_;
   std::unique_ptr<GradientNoise> noise_;  // null where no phase here has any
   double noise_sigma_ = 0;

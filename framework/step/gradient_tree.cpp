@@ -21,7 +21,7 @@ std::string level_name(std::size_t level, std::string_view tensor) {
 constexpr const char* loss_pieces = "gradient_pieces/loss_sum";
 
 // to += from, both f32.
-void add(Graph& graph, Value from, Value to) {
+void add_values(Graph& graph, Value from, Value to) {
   graph.call("axpby", {from, Value{}, to}, {{"alpha", 1}, {"beta", 0}, {"accumulate_y", 1}});
 }
 
@@ -56,8 +56,9 @@ void require_tree(const RunConfig& config, const std::vector<PlannedParameter>& 
       refuse(fmt::format("needs fp32, and phase '{}' computes in bf16; set its compute_dtype", phase.name));
     }
   }
-  if (clips_before_reduction(config.train)) {
-    refuse("cannot clip what each rank has by itself; set train.clip_order = \"after_reduction\"");
+  if (clips_before_reduction(config.train) && !clips_each_micro_batch(config.train)) {
+    refuse(
+        "cannot clip what each rank has by itself; set train.clip_order = \"after_reduction\" or \"each_micro_batch\"");
   }
   for (const PlannedParameter& parameter : parameters) {
     if (!parameter.trained() || parameter.communication_dtype == MLG_F32) continue;
@@ -75,6 +76,31 @@ std::int64_t most_micro_batches(const RunConfig& config) {
 
 }  // namespace
 
+GradientLevel::GradientLevel(Backend& backend, const std::vector<PlannedParameter>& parameters,
+                             TensorStore& store, std::size_t level)
+    : parameters_(parameters), store_(store), level_(level) {
+  const TensorType one(MLG_F64, {1});
+  Graph graph;
+  for (const PlannedParameter& parameter : parameters_) {
+    if (!parameter.trained()) continue;
+    const TensorType type = parameter.layout.spec.type;
+    add_values(graph, graph.external(level_name(level, parameter.name()), type),
+               graph.external(gradient_name(parameter.name()), type));
+  }
+  graph.call("sum_f64", {graph.external(level_name(level, "loss_sum"), one),
+                         graph.external(step_tensor::loss_sum, one)});
+  store_.create_externals(graph);
+  program_ = std::make_unique<Program>(backend, std::move(graph), "add a level of the gradients' tree");
+}
+
+void GradientLevel::keep() {
+  for (const PlannedParameter& parameter : parameters_) {
+    if (parameter.trained())
+      store_.copy(level_name(level_, parameter.name()), gradient_name(parameter.name()));
+  }
+  store_.copy(level_name(level_, "loss_sum"), step_tensor::loss_sum);
+}
+
 GradientTree::GradientTree(const RunConfig& config, Backend& backend,
                            const std::vector<PlannedParameter>& parameters, TensorStore& store,
                            int world_size)
@@ -91,26 +117,15 @@ std::unique_ptr<Program> GradientTree::program(Graph graph, const char* name) {
 
 std::vector<Program*> GradientTree::programs() const {
   std::vector<Program*> all;
-  for (const auto& level : levels_) all.push_back(level.get());
+  for (const GradientLevel& level : levels_) all.push_back(&level.program());
   if (add_pieces_) all.push_back(add_pieces_.get());
   return all;
 }
 
 void GradientTree::declare_levels(std::int64_t leaves) {
-  const TensorType one(MLG_F64, {1});
-  for (std::size_t level = 0;
-       level < static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(leaves))) - 1; ++level) {
-    Graph graph;
-    for (const PlannedParameter& parameter : parameters_) {
-      if (!parameter.trained()) continue;
-      const TensorType type = parameter.layout.spec.type;
-      add(graph, graph.external(level_name(level, parameter.name()), type),
-          graph.external(gradient_name(parameter.name()), type));
-    }
-    graph.call("sum_f64", {graph.external(level_name(level, "loss_sum"), one),
-                           graph.external(step_tensor::loss_sum, one)});
-    levels_.push_back(program(std::move(graph), "add a level of the gradients' tree"));
-  }
+  const auto count = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(leaves))) - 1;
+  for (std::size_t level = 0; level < count; ++level)
+    levels_.emplace_back(backend_, parameters_, store_, level);
 }
 
 // Of each gradient, rank r adds up the pieces [r] of all ranks.
@@ -123,8 +138,8 @@ void GradientTree::declare_pieces() {
     store_.reserve(gradient_name(parameter.name()), piece * world_size_ * dtype_size(MLG_F32));
     const Value pieces = graph.external(pieces_name(parameter), TensorType(MLG_F32, {piece * world_size_}));
     add_in_a_tree(world_size_, [&](int from, int to) {
-      add(graph, graph.view(pieces, from * piece, TensorType(MLG_F32, {piece})),
-          graph.view(pieces, to * piece, TensorType(MLG_F32, {piece})));
+      add_values(graph, graph.view(pieces, from * piece, TensorType(MLG_F32, {piece})),
+                 graph.view(pieces, to * piece, TensorType(MLG_F32, {piece})));
     });
   }
   const Value losses = graph.external(loss_pieces, TensorType(MLG_F64, {world_size_}));
@@ -167,13 +182,9 @@ void GradientTree::require_leaves(std::int64_t count) const {
 // A binary counter: level l keeps the sum of 2^l leaves until its neighbour is complete, too.
 void GradientTree::add_leaf(std::int64_t micro, std::int64_t count) {
   std::size_t level = 0;
-  for (auto rest = static_cast<std::uint64_t>(micro); rest & 1; rest >>= 1) levels_.at(level++)->run();
+  for (auto rest = static_cast<std::uint64_t>(micro); rest & 1; rest >>= 1) levels_.at(level++).add();
   if (micro + 1 == count) return;
-  for (const PlannedParameter& parameter : parameters_) {
-    if (parameter.trained())
-      store_.copy(level_name(level, parameter.name()), gradient_name(parameter.name()));
-  }
-  store_.copy(level_name(level, "loss_sum"), step_tensor::loss_sum);
+  levels_.at(level).keep();
 }
 
 void GradientTree::reduce() {

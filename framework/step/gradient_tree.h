@@ -14,6 +14,27 @@
 
 namespace mulligan {
 
+// Gradients and a loss sum that are kept aside until they are added to those of a later micro-step.
+class GradientLevel {
+ public:
+  // Declares its tensors in `store`, which has the gradients; `level` tells it from others. `parameters` and `store`
+  // must outlive it.
+  GradientLevel(Backend& backend, const std::vector<PlannedParameter>& parameters, TensorStore& store,
+                std::size_t level);
+
+  Program& program() const { return *program_; }
+  // Copies gradients and loss sum here.
+  void keep();
+  // Adds what was kept to gradients and loss sum, in f32 and f64.
+  void add() { program_->run(); }
+
+ private:
+  const std::vector<PlannedParameter>& parameters_;
+  TensorStore& store_;
+  std::size_t level_;
+  std::unique_ptr<Program> program_;
+};
+
 class GradientTree {
  public:
   // Declares its tensors in `store`, which has the gradients, and makes its programs. `parameters` and
@@ -41,8 +62,7 @@ class GradientTree {
   const std::vector<PlannedParameter>& parameters_;
   TensorStore& store_;
   int world_size_;
-  std::vector<std::unique_ptr<Program>>
-      levels_;  // adds what a level of this rank's tree keeps to the gradients
+  std::vector<GradientLevel> levels_;  // of this rank's tree
   std::unique_ptr<Program> add_pieces_;
   std::unique_ptr<TransferBatch> deal_, share_;
 };

@@ -66,7 +66,11 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
 }
 
 bool clips_before_reduction(const TrainConfig& train) {
-  return train.clip_norm > 0 && train.clip_order == ClipOrder::before_reduction;
+  return train.clip_norm > 0 && train.clip_order != ClipOrder::after_reduction;
+}
+
+bool clips_each_micro_batch(const TrainConfig& train) {
+  return train.clip_norm > 0 && train.clip_order == ClipOrder::each_micro_batch;
 }
 
 Graph build_unscale(const std::vector<PlannedParameter>& parameters) {

@@ -56,8 +56,9 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
 // The sum of squares of the gradients of optimiser number `optimizer` (of PlannedParameter::optimizer).
 std::string group_square_sum_name(std::size_t optimizer);
 
-// Whether each rank clips its own gradients before they are reduced.
+// Whether gradients are clipped before they are reduced, and whether that is done to each micro-batch's.
 bool clips_before_reduction(const TrainConfig& train);
+bool clips_each_micro_batch(const TrainConfig& train);
 
 // All gradients multiplied with step_tensor::unscale.
 Graph build_unscale(const std::vector<PlannedParameter>& parameters);

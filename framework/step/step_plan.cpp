@@ -62,7 +62,9 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   const std::vector<PlannedParameter>& units = groups.units().parameters();
   ClipScope scope{world_size, false, 1, {}};
   if (clips_before_reduction(config.train)) {
-    scope.factor = 1.0 / world_size;  // the sum over ranks of what they clipped is then their mean
+    // The sum over ranks, or micro-batches, of what was clipped is then their mean.
+    const bool each = clips_each_micro_batch(config.train);
+    scope.factor = 1.0 / static_cast<double>(each ? config.train.micro_batches : world_size);
   } else {
     scope.slices = config.run.determinism != Determinism::world;
   }
@@ -71,8 +73,9 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   const bool noise_follows =
       config.noise.order == NoiseOrder::after_clip &&
       std::ranges::any_of(config.phases, [](const Phase& phase) { return phase.noise != NoiseMode::off; });
-  scales_in_update_ = config.train.clip_norm > 0 && !noise_follows &&
-                      (world_size == 1 || !clips_before_reduction(config.train));
+  scales_in_update_ =
+      config.train.clip_norm > 0 && !noise_follows &&
+      (!clips_before_reduction(config.train) || (world_size == 1 && !clips_each_micro_batch(config.train)));
   for (std::size_t i = 0; i < config.optimizers.size(); ++i) {
     scope.scaled_by_update.push_back(scales_in_update_ && groups.scales_gradients(i));
   }
@@ -98,7 +101,8 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
       if (!unscale) unscale = add(build_unscale(units), role_name(StepRole::unscale));
       steps.push_back({StepRole::unscale, 1, unscale});
     }
-    for (const PlannedStep& step : {PlannedStep{StepRole::clip, 1, clip},
+    const std::int64_t clips = clips_each_micro_batch(config.train) ? steps.front().runs_per_step : 1;
+    for (const PlannedStep& step : {PlannedStep{StepRole::clip, clips, clip},
                                     {StepRole::update, 1, copied.update},
                                     {StepRole::follow_up, 1, copied.follow_up},
                                     {StepRole::record, 0, record},

@@ -23,6 +23,8 @@ Change meaning_of(const std::string& key) {
   const auto ends = [&](const char* suffix) { return key.ends_with(suffix); };
   // The tensors would not fit, or the steps done would not be what the step number says.
   if (starts("model.") || key == "train.tokens_per_step") return Change::refused;
+  // The steps done were held to other rules.
+  if (key == "arena.track") return Change::refused;
   // Which phase a step belongs to is part of what has been trained.
   if (starts("phase.") && !ends(".threads")) return Change::refused;
   // A saved position in a mix is one of these weights.

@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/process_check.h"
+#include "framework/run/training_data.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -98,7 +99,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       config_(loaded.config),
       host_(host),
       ranks_(ranks),
-      clock_(config_.train, options.clock),
+      clock_(config_, options.clock),
       outputs_(config_, options),
       parameters_(plan_parameters(config_)),
       devices_(loaded, host, parameters_),
@@ -158,6 +159,7 @@ void Trainer::open_data() {
   const TrainingData& data = rows_.data();
   for (const std::string& note : data.notes) log.line(note);
   ranks_.require_same_data(data.data);
+  require_arena(config_, data.data, ranks_.group().world_size());
   if (validations_.set() && ranks_.first()) {
     const auto patience = ranks_.patience();
     overlap_ = overlap_with_validation(config_, data.shards, *validations_.set(), log);

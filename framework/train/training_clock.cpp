@@ -24,16 +24,30 @@ Decision agree_on(Decision decision, HostGroup& group) {
   return decision;
 }
 
-TrainingClock::TrainingClock(const TrainConfig& train, SecondsClock budget)
-    : budget_(train, budget ? std::move(budget) : steady_seconds) {
+TrainingClock::TrainingClock(const RunConfig& config, SecondsClock budget)
+    : budget_(config.train, budget ? std::move(budget) : steady_seconds) {
+  if (StepSeconds::counts(config)) counted_.emplace(config);
   ledger_.enter("setup");
 }
 
-void TrainingClock::look_ahead(Decision& decision, std::int64_t steps_made) const {
+void TrainingClock::look_ahead(Decision& decision, std::int64_t steps_made) {
+  if (counted_) {
+    decision.budget_fraction = counted_->fraction(steps_made);
+    decision.elapsed_seconds = counted_->seconds(steps_made);
+    decision.end = counted_->ended(steps_made);
+    return;
+  }
   const std::int64_t under_way = pace_.under_way();
   decision.budget_fraction = budget_.fraction(steps_made, under_way);
   decision.elapsed_seconds = budget_.coming_step_seconds(under_way);
   decision.end = budget_.ended(decision.budget_fraction, steps_made, under_way);
+}
+
+double TrainingClock::remaining_seconds(std::int64_t steps_made) const {
+  if (!counted_) return budget_.remaining_seconds(steps_made);
+  if (steps_made == 0) return -1;
+  const auto left = static_cast<double>(counted_->total_steps() - steps_made);
+  return budget_.elapsed_seconds() / static_cast<double>(steps_made) * left;
 }
 
 void TrainingClock::book(std::int64_t steps_ended) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "framework/checkpoint/manifest.h"
-#include "framework/config/train_config.h"
+#include "framework/config/run_config.h"
 #include "framework/ranks/host_group.h"
 #include "framework/run/ledger.h"
+#include "framework/step/phase_progress.h"
 #include "framework/step/step_pace.h"
 
 namespace mulligan {
@@ -26,8 +28,10 @@ Decision agree_on(Decision decision, HostGroup& group);
 
 class TrainingClock {
  public:
-  // `budget` times the training budget; empty: the process's own clock. The ledger begins with "setup".
-  TrainingClock(const TrainConfig& train, SecondsClock budget);
+  // `budget` times the training budget; empty: the process's own clock. The ledger begins with "setup". Where the
+  // phases say what their steps count as, the number of steps says how much of the budget is spent; the clock then
+  // tells how long they took, and no more.
+  TrainingClock(const RunConfig& config, SecondsClock budget);
 
   Ledger& ledger() { return ledger_; }
   // The training clock runs while steps are made, and stands while anything else is done.
@@ -42,10 +46,13 @@ class TrainingClock {
   void all_ended() { book(pace_.all_ended()); }
 
   // When the coming step begins on the device, and whether the budget has room for it; the rest is left alone.
-  void look_ahead(Decision& decision, std::int64_t steps_made) const;
+  void look_ahead(Decision& decision, std::int64_t steps_made);
   double elapsed_seconds() const { return budget_.elapsed_seconds(); }
-  double fraction(std::int64_t steps_made) const { return budget_.fraction(steps_made); }
-  double remaining_seconds(std::int64_t steps_made) const { return budget_.remaining_seconds(steps_made); }
+  double fraction(std::int64_t steps_made) {
+    return counted_ ? counted_->fraction(steps_made) : budget_.fraction(steps_made);
+  }
+  // At the present pace; negative where that is not known yet.
+  double remaining_seconds(std::int64_t steps_made) const;
   double take_slowest_step_seconds();  // since the last call
 
   void save_to(CheckpointProgress& progress) const;
@@ -56,6 +63,7 @@ class TrainingClock {
 
   Ledger ledger_;
   Budget budget_;
+  std::optional<StepSeconds> counted_;
   StepPace pace_;
   double slowest_step_seconds_ = 0;
 };
