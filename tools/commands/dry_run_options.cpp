@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/ttt/ttt_plugins.h"
 #include "tools/cost/dry_run.h"
+#include "tools/cost/run_length.h"
 #include "tools/cost/scaling.h"
 
 namespace mulligan {
@@ -31,6 +32,20 @@ void print_scaling(const DryRunArguments& arguments, const RunOptions& run, Plug
   fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options)));
 }
 
+// Where the configuration says how many steps there are; what has no kernels for a GPU has no hours there.
+void print_length(LoadedConfig loaded, PluginHost& host, const DryRun& plan) {
+  if (planned_steps(loaded.config).empty()) return;
+  const RunConfig config = loaded.config;
+  try {
+    PredictOptions options;
+    options.card = plan.card;
+    options.ranks = plan.ranks;
+    fmt::print("\n{}", format_run_length(config, predict_step(loaded, host, options), plan));
+  } catch (const Error& error) {
+    fmt::print("\nhours on {}: not predicted ({})\n", plan.card.description, error.what());
+  }
+}
+
 void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
   if (arguments.nodes > 1 && arguments.link_gbps == 0) {
     throw config_error(
@@ -40,12 +55,14 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
   PluginHost host = run.plugin_host();
   LoadedConfig loaded = load_config(run.config, run.overrides);
   const std::int64_t configured = loaded.config.train.micro_batches;
-  int ranks = arguments.ranks;
-  if (arguments.nodes > 0) {
-    ranks = arguments.nodes * arguments.gpus_per_node;
-    loaded = load_with_micro_batches(run, micro_batches_for(configured, ranks));
-  }
-  fmt::print("{}", format_dry_run(dry_run(loaded, host, {find_card(arguments.card), ranks})));
+  const int ranks = arguments.nodes > 0 ? arguments.nodes * arguments.gpus_per_node : arguments.ranks;
+  if (arguments.nodes > 0) loaded = load_with_micro_batches(run, micro_batches_for(configured, ranks));
+  const DryRun plan = dry_run(loaded, host, {find_card(arguments.card), ranks});
+  fmt::print("{}", format_dry_run(plan));
+  // Anew, for the plan has resolved the keys of its plugins.
+  print_length(arguments.nodes > 0 ? load_with_micro_batches(run, micro_batches_for(configured, ranks))
+                                   : load_config(run.config, run.overrides),
+               host, plan);
   if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
   if (!loaded.config.ttt) return;
   fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));

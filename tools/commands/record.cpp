@@ -141,6 +141,12 @@ class Record {
     const LoadedConfig loaded = load(runs_.front());
     tell_notes(loaded);
     const RunConfig& config = loaded.config;
+    if (config.arena.track != ArenaTrack::none) {
+      throw config_error(
+          "{}: a result of arena.track is its runs and has no artifact to submit; train the seeds with mulligan train, and "
+          "judge them with mulligan stats arena.",
+          loaded.file);
+    }
     if (!config.quantize || !config.ttt) {
       throw config_error(
           "{}: a record is quantised and scored with test-time training; add the section [{}].", loaded.file,

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <map>
 #include <optional>
 
 #include "framework/core/error.h"
 #include "tools/record/submission.h"
-#include "tools/report_page/comparison.h"
 #include "tools/report_page/run_observations.h"
 
 namespace mulligan {
@@ -32,29 +30,6 @@ std::vector<double> submitted_scores(const fs::path& file) {
   return bpb;
 }
 
-// Runs of one condition have the same settings but for the seed, and no two the same seed: otherwise their spread is not
-// that of chance.
-void require_one_condition(const std::vector<report::RunRecord>& runs) {
-  const report::Comparison comparison = report::compare(runs);
-  for (const report::ComparedKey& key : comparison.keys) {
-    if (key.key == "run.seed") continue;
-    const auto other = std::ranges::find_if(key.values, [&](const auto& v) { return v != key.values[0]; });
-    if (other == key.values.end()) continue;
-    const auto at = static_cast<std::size_t>(other - key.values.begin());
-    throw config_error(
-        "'{}' has {} = {} and '{}' has {}, so they are not runs of one condition; give runs that differ in run.seed alone.",
-        runs[0].files.directory.string(), key.key, key.values[0], runs[at].files.directory.string(), *other);
-  }
-  std::map<std::string, std::string> by_seed;
-  for (const report::RunRecord& run : runs) {
-    const auto [first, is_new] = by_seed.emplace(run.setting("run.seed"), run.files.directory.string());
-    if (!is_new)
-      throw config_error(
-          "'{}' and '{}' both have run.seed = {}, which counts once; give runs of different seeds.",
-          first->second, run.files.directory.string(), first->first);
-  }
-}
-
 }  // namespace
 
 NamedScores read_scores(const std::vector<std::string>& words, const std::string& metric) {
@@ -74,7 +49,7 @@ NamedScores read_scores(const std::vector<std::string>& words, const std::string
   std::vector<double> of_runs;
   if (!scores.runs.empty()) {
     report::require_no_doubts(scores.runs);
-    require_one_condition(scores.runs);
+    report::require_one_condition(scores.runs);
     const stats::Observations all =
         report::observe_runs(scores.runs, metric.empty() ? report::final_metric(scores.runs) : metric);
     stats::require_one_window(all);

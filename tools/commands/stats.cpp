@@ -1,4 +1,4 @@
-// mulligan stats, mulligan stats accept
+// mulligan stats, mulligan stats accept; arena: stats_arena.cpp
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +16,7 @@
 #include "tools/report_page/run_observations.h"
 #include "tools/stats/acceptance.h"
 #include "tools/stats/study.h"
+#include "tools/sweep/ladder.h"
 #include "tools/sweep/sweep_observations.h"
 
 namespace mulligan {
@@ -25,6 +26,7 @@ struct StatsArguments {
   std::vector<std::string> runs;
   std::string csv, metric, json, markdown;
   std::vector<std::string> by;
+  std::int64_t target_steps = 0;
   stats::StudyOptions study;
 };
 
@@ -52,6 +54,16 @@ std::vector<std::string> run_directories(const std::vector<std::string>& argumen
   return runs;
 }
 
+// Runs that end long before what they are compared for: `target` steps, or (0) the end of their schedules.
+std::string short_runs(const std::vector<report::RunRecord>& runs, std::int64_t target) {
+  std::int64_t steps = 0, horizon = 0;
+  for (const report::RunRecord& run : runs) {
+    if (run.result) steps = std::max(steps, static_cast<std::int64_t>(run.result->steps.value_or(0)));
+    horizon = std::max(horizon, static_cast<std::int64_t>(run.number("schedule.horizon_steps")));
+  }
+  return steps == 0 ? "" : short_runs_text(steps, target > 0 ? target : horizon);
+}
+
 void make_statistics(const StatsArguments& arguments) {
   if (arguments.runs.empty() == arguments.csv.empty()) {
     throw config_error("statistics are made of run directories or of a --csv file, one of both.");
@@ -63,12 +75,13 @@ void make_statistics(const StatsArguments& arguments) {
     SweepObservations sweep = observe_sweep(arguments.runs.front(), arguments.metric);
     all = std::move(sweep.all);
     if (options.baseline.empty()) options.baseline = sweep.baseline;
-    doubts = report::doubts_text(report::read_runs(runs_of_sweep(arguments.runs.front())));
+    const std::vector<report::RunRecord> runs = report::read_runs(runs_of_sweep(arguments.runs.front()));
+    doubts = report::doubts_text(runs) + short_runs(runs, arguments.target_steps);
   } else if (arguments.csv.empty()) {
     const std::vector<report::RunRecord> runs = report::read_runs(run_directories(arguments.runs));
     all = report::observe_runs(runs, arguments.metric.empty() ? report::final_metric(runs) : arguments.metric,
                                arguments.by);
-    doubts = report::doubts_text(runs);
+    doubts = report::doubts_text(runs) + short_runs(runs, arguments.target_steps);
   } else {
     if (!arguments.by.empty())
       throw config_error("--by is for run directories; in a --csv file every column is a factor.");
@@ -183,6 +196,11 @@ void add_stats_command(CLI::App& app) {
   command
       ->add_option("--margin", arguments->study.margin, "Test equivalence within this, in the metric's unit")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option(
+          "--target-steps", arguments->target_steps,
+          "Steps of the training that run directories are compared for; a note says where they have far fewer")
+      ->check(CLI::PositiveNumber);
   command->add_option("--confidence", arguments->study.confidence, "Of intervals")
       ->check(CLI::Range(0.5, 0.9999))
       ->capture_default_str();
@@ -190,6 +208,7 @@ void add_stats_command(CLI::App& app) {
   command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
       ->type_name("FILE");
   add_accept_command(*command);
+  add_stats_arena_command(*command);
   command->callback([arguments, command] {
     if (command->get_subcommands().empty()) make_statistics(*arguments);
   });

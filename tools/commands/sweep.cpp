@@ -10,6 +10,7 @@
 #include "launch/commands/run_options.h"
 #include "launch/program_parts.h"
 #include "tools/commands/sweep_steps.h"
+#include "tools/sweep/ladder.h"
 #include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {
@@ -20,18 +21,28 @@ struct SweepArguments {
   ConsoleOptions console;
 };
 
+void print_tables(const Sweep& sweep, const SweepResult& result) {
+  fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
+             training_loss_table(sweep, result));
+  if (sweep.costs) fmt::print("\n{}", cost_table(sweep, result));
+  if (!result.vectors.empty()) fmt::print("\n{}", vectors_table(result.vectors));
+}
+
 void run(const SweepArguments& arguments) {
   require_one_process("sweep");
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
   const SweepParts parts{program_parts().training_observers(false), vector_store(),
                          arguments.run.plugin_paths};
-  const SweepResult result =
-      run_sweep(sweep, arguments.run.overrides, host, sweep_steps(host, parts), arguments.console);
-  fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
-             training_loss_table(sweep, result));
-  if (sweep.costs) fmt::print("\n{}", cost_table(sweep, result));
-  if (!result.vectors.empty()) fmt::print("\n{}", vectors_table(result.vectors));
+  std::vector<LadderRung> rungs;
+  for (LadderLength& length : ladder_lengths(sweep, arguments.run.overrides)) {
+    LadderRung& rung = rungs.emplace_back(std::move(length.rung));
+    rung.result = run_sweep(rung.sweep, length.overrides, host, sweep_steps(host, parts), arguments.console);
+    if (!sweep.ladder.empty()) fmt::print("\n{} steps:\n", rung.steps);
+    print_tables(rung.sweep, rung.result);
+  }
+  if (const std::string table = ladder_table(rungs); !table.empty()) fmt::print("\n{}", table);
+  fmt::print("{}", short_runs_text(rungs.back().steps, sweep.target_steps));
 }
 
 }  // namespace

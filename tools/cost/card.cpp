@@ -7,7 +7,8 @@
 namespace mulligan {
 // Where the figures come from. None of them was measured by this project.
 //
-//   peaks      NVIDIA's data sheets: H100 SXM5, H200 SXM, A100 80GB SXM.
+//   peaks      NVIDIA's data sheets: H100 SXM5, H200 SXM, A100 80GB SXM, B200 (as in a DGX B200), RTX 4090 (products
+//              summed in fp32). Memory: the sheet's gigabytes.
 //   sustained  A reading of the cuda backend's kernels at the record's shape took 2.75 TB/s on an H100, 82 %
 //              of its peak, for kernels that stream; the same share is taken of the other cards' peaks.
 //   products   From the same reading for cuBLASLt on an H100 at 98,304 tokens and width 512: 545 TFLOP/s for
@@ -27,6 +28,8 @@ namespace mulligan {
 //              to reach. The others: the same shares of their peaks (71 and 87 %). fp32: the peak. Attention with heads of
 //              64: 370 TFLOP/s, the upper end of what published kernels reach there on an H100 (220 to 370, the
 //              lower end backward); on an A100 about 190.
+//   others     B200 and RTX 4090 have the H100's shares of their peaks in everything; nobody's reading of mulligan's kernels
+//              stands behind that. Their links: twice NVLink 4, and what PCIe 4.0 x16 moves between two cards.
 //   links      NCCL's all-reduce of large messages between the 8 cards of a node over NVLink, without
 //              in-switch sums: about 360 GB/s on NVLink 4 and 230 on NVLink 3 (its "bus bandwidth").
 const std::vector<Card>& known_cards() {
@@ -36,6 +39,7 @@ const std::vector<Card>& known_cards() {
        .bf16_flops_per_second = 989e12,
        .fp32_flops_per_second = 67e12,
        .bytes_per_second = 3.35e12,
+       .memory_bytes = 80e9,
        .sustained_bytes_per_second = 2.75e12,
        .wide_product_flops_per_second = 620e12,
        .layer_product_flops_per_second = 545e12,
@@ -56,6 +60,7 @@ const std::vector<Card>& known_cards() {
        .bf16_flops_per_second = 989e12,
        .fp32_flops_per_second = 67e12,
        .bytes_per_second = 4.8e12,
+       .memory_bytes = 141e9,
        .sustained_bytes_per_second = 3.94e12,
        .wide_product_flops_per_second = 620e12,
        .layer_product_flops_per_second = 545e12,
@@ -76,6 +81,7 @@ const std::vector<Card>& known_cards() {
        .bf16_flops_per_second = 312e12,
        .fp32_flops_per_second = 19.5e12,
        .bytes_per_second = 2.04e12,
+       .memory_bytes = 80e9,
        .sustained_bytes_per_second = 1.67e12,
        .wide_product_flops_per_second = 196e12,
        .layer_product_flops_per_second = 172e12,
@@ -91,6 +97,48 @@ const std::vector<Card>& known_cards() {
        .fused_attention_flops_per_second = 190e12,
        .fused_bytes_per_second = 1.77e12,
        .node_link_bytes_per_second = 230e9},
+      {.name = "b200",
+       .description = "NVIDIA B200",
+       .bf16_flops_per_second = 2250e12,
+       .fp32_flops_per_second = 75e12,
+       .bytes_per_second = 8e12,
+       .memory_bytes = 180e9,
+       .sustained_bytes_per_second = 6.56e12,
+       .wide_product_flops_per_second = 1410e12,
+       .layer_product_flops_per_second = 1240e12,
+       .fp32_product_flops_per_second = 60e12,
+       .attention_forward_flops_per_second = 671e12,
+       .attention_backward_flops_per_second = 751e12,
+       .own_attention_flops_per_second = 19e12,
+       .launch_seconds = 2.6e-6,
+       .upload_bytes_per_second = 55e9,
+       .upload_seconds = 10e-6,
+       .fused_bf16_flops_per_second = 1593e12,
+       .fused_fp32_flops_per_second = 75e12,
+       .fused_attention_flops_per_second = 842e12,
+       .fused_bytes_per_second = 6.93e12,
+       .node_link_bytes_per_second = 720e9},
+      {.name = "rtx4090",
+       .description = "NVIDIA GeForce RTX 4090",
+       .bf16_flops_per_second = 165.2e12,
+       .fp32_flops_per_second = 82.6e12,
+       .bytes_per_second = 1.008e12,
+       .memory_bytes = 24e9,
+       .sustained_bytes_per_second = 0.827e12,
+       .wide_product_flops_per_second = 103e12,
+       .layer_product_flops_per_second = 91e12,
+       .fp32_product_flops_per_second = 66e12,
+       .attention_forward_flops_per_second = 49e12,
+       .attention_backward_flops_per_second = 55e12,
+       .own_attention_flops_per_second = 20.6e12,
+       .launch_seconds = 2.6e-6,
+       .upload_bytes_per_second = 25e9,
+       .upload_seconds = 10e-6,
+       .fused_bf16_flops_per_second = 117e12,
+       .fused_fp32_flops_per_second = 82.6e12,
+       .fused_attention_flops_per_second = 62e12,
+       .fused_bytes_per_second = 0.873e12,
+       .node_link_bytes_per_second = 20e9},
   };
   return cards;
 }

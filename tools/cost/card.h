@@ -14,6 +14,7 @@ struct Card {
   double bf16_flops_per_second = 0;
   double fp32_flops_per_second = 0;
   double bytes_per_second = 0;
+  double memory_bytes = 0;
 
   // What a step is expected to reach; card.cpp says where each comes from.
   double sustained_bytes_per_second = 0;          // kernels that read and write memory once
@@ -41,7 +42,7 @@ struct Card {
 const std::vector<Card>& known_cards();
 // Throws config_error listing the known cards.
 const Card& find_card(const std::string& name);
-// "h100, h200, a100", for help texts.
+// "h100, h200, ...", for help texts.
 std::string card_names();
 
 }  // namespace mulligan

@@ -57,7 +57,7 @@ class StepProfiler {
   double step() {
     plugins_.backend->synchronize();
     const auto start = KernelClock::now();
-    groups_.set_rates({step_, 0, 0, 0});
+    groups_.set_rates({step_, horizon_steps(config_), 0, 0});
     engine_.step(++step_, rows_);
     plugins_.backend->synchronize();
     return seconds_since(start);

@@ -123,7 +123,7 @@ RehearsedStep StepRehearsal::step(std::size_t phase) {
   const std::int64_t tokens = tokens_per_micro_batch(parts_->config.train);
   const Batch row = row_of(tokens, std::min(segment_tokens(phase), tokens), parts_->document_tokens == 0);
   parts_->engine.enter(phase);
-  parts_->groups.set_rates({});
+  parts_->groups.set_rates({0, horizon_steps(parts_->config), 0, 0});
   parts_->recorder.listen();
   parts_->engine.step(1, [&row]() -> const Batch& { return row; });
   return {parts_->recorder.take(), parts_->communicator.batches()};

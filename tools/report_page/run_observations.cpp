@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "framework/config/resolved_settings.h"
@@ -83,6 +84,27 @@ void require_no_doubts(const std::vector<RunRecord>& runs) {
   for (const RunRecord& run : runs) {
     if (!run.doubts.empty())
       throw data_error("{}; make that result again, or leave the run out.", run.doubts.front());
+  }
+}
+
+void require_one_condition(const std::vector<RunRecord>& runs) {
+  const Comparison comparison = compare(runs);
+  for (const ComparedKey& key : comparison.keys) {
+    if (key.key == "run.seed") continue;
+    const auto other = std::ranges::find_if(key.values, [&](const auto& v) { return v != key.values[0]; });
+    if (other == key.values.end()) continue;
+    const auto at = static_cast<std::size_t>(other - key.values.begin());
+    throw config_error(
+        "'{}' has {} = {} and '{}' has {}, so they are not runs of one condition; give runs that differ in run.seed alone.",
+        runs[0].files.directory.string(), key.key, key.values[0], runs[at].files.directory.string(), *other);
+  }
+  std::map<std::string, std::string> by_seed;
+  for (const RunRecord& run : runs) {
+    const auto [first, is_new] = by_seed.emplace(run.setting("run.seed"), run.files.directory.string());
+    if (!is_new)
+      throw config_error(
+          "'{}' and '{}' both have run.seed = {}, which counts once; give runs of different seeds.",
+          first->second, run.files.directory.string(), first->first);
   }
 }
 

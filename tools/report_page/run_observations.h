@@ -24,6 +24,10 @@ std::string doubts_text(const std::vector<RunRecord>& runs);
 // Throws data_error with the first of them: for what decides something by the figures.
 void require_no_doubts(const std::vector<RunRecord>& runs);
 
+// Throws config_error where `runs` are not of one condition: settings other than the seed differ, or two have the same
+// seed. Otherwise their spread is not that of chance.
+void require_one_condition(const std::vector<RunRecord>& runs);
+
 // A figure of a run that statistics can be made of.
 struct RunMetric {
   const char* name;  // as a command line says it

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +51,11 @@ Schema<Sweep> sweep_schema() {
   s.key("target_loss_nats", &Sweep::target_loss_nats,
         "mean training loss to which the seconds are told, with costs; 0 = none")
       .range(0, 1e3);
+  s.key("ladder", &Sweep::ladder, "all rows at so many times their train.steps, such as [1, 2, 4]")
+      .at_least(1);
+  s.key("target_steps", &Sweep::target_steps,
+        "steps of the training that the rows are compared for; 0 = not said")
+      .at_least(0);
   s.section("vectors", &Sweep::vectors, vectors_schema());
   return s;
 }
@@ -327,6 +333,12 @@ Sweep read_sweep(const std::string& path) {
   if (sweep.vectors.bits == 1 || sweep.vectors.mean_bits == 1 ||
       (sweep.vectors.bits == 0 && sweep.vectors.mean_bits > 0)) {
     throw config_error("{}: [vectors] needs bits of 2 to 8, and mean_bits of 2 to 8 or 0.", path);
+  }
+  for (std::size_t i = 0; i < sweep.ladder.size(); ++i) {
+    if (sweep.ladder[i] == std::floor(sweep.ladder[i]) && (i == 0 || sweep.ladder[i] > sweep.ladder[i - 1]))
+      continue;
+    throw config_error("{}: `ladder` has {}; list rising whole numbers, such as [1, 2, 4].", path,
+                       sweep.ladder[i]);
   }
   const ConfigNode* rows = tree.find("rows");
   if (rows == nullptr || rows->rows.empty() || sweep.seeds.empty()) {

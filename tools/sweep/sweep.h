@@ -32,6 +32,8 @@ struct SweepRow {
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
 //   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_page.cpp)
+//   ladder = [1, 2, 4]              # everything at so many times train.steps; how the gains change (ladder.h)
+//   target_steps = 3250             # of the training that the rows are compared for; 0 = not said
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
 //   [vectors]                       # the weights of each training's seeds also in one small, lossy file; its
 //                                   # size and error: a table and sweep.html
@@ -51,6 +53,8 @@ struct Sweep {
   double margin = 0;
   bool costs = false;
   double target_loss_nats = 0;
+  std::vector<double> ladder;  // whole numbers from 1 on, rising; empty: one length
+  std::int64_t target_steps = 0;
   SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
   std::size_t baseline_row() const;  // its index

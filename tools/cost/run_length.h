@@ -1,0 +1,22 @@
+// How many steps a run makes where its configuration alone says so, and how long they would take on a card.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "tools/cost/dry_run.h"
+#include "tools/cost/prediction.h"
+
+namespace mulligan {
+
+// Steps of each phase; empty where a clock ends the run. A phase whose end is in seconds that a clock counts is none of
+// a run whose length is known.
+std::vector<std::int64_t> planned_steps(const RunConfig& config);
+
+// Steps, hours and memory of the whole run on the card that `prediction` is of, a line each; ends with a newline.
+// Validations, checkpoints and communication between ranks are not in the hours. "" where a clock ends the run.
+std::string format_run_length(const RunConfig& config, const Prediction& prediction, const DryRun& plan);
+
+}  // namespace mulligan

@@ -1,0 +1,126 @@
+#include "tools/sweep/ladder.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "framework/core/error.h"
+#include "framework/core/statistic.h"
+#include "tools/stats/markdown_table.h"
+#include "tools/stats/t_tests.h"
+
+namespace mulligan {
+namespace {
+
+double final_value(const Sweep& sweep, const SweepCell& cell) {
+  const EvalResult& score = cell.final_score();
+  return sweep.metric == "val_bpb" ? score.val_bpb : score.val_loss_nats;
+}
+
+// Of row number `row`, by seed.
+std::vector<double> gains(const LadderRung& rung, std::size_t row) {
+  const std::vector<SweepCell>& base = rung.result.cells[rung.sweep.baseline_row()];
+  std::vector<double> by_seed;
+  for (std::size_t seed = 0; seed < base.size(); ++seed) {
+    by_seed.push_back(final_value(rung.sweep, base[seed]) -
+                      final_value(rung.sweep, rung.result.cells[row][seed]));
+  }
+  return by_seed;
+}
+
+// Of the least-squares line through (x, y).
+double slope(const std::vector<double>& x, const std::vector<double>& y) {
+  const double mean_x = statistic_of(x).mean, mean_y = statistic_of(y).mean;
+  double products = 0, squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    products += (x[i] - mean_x) * (y[i] - mean_y);
+    squares += (x[i] - mean_x) * (x[i] - mean_x);
+  }
+  return products / squares;
+}
+
+std::string trend_words(const stats::Interval& doubling, double first, double last) {
+  if (doubling.low <= 0 && doubling.high >= 0) return "no trend beyond chance";
+  if ((first > 0) != (last > 0)) return "changes sides";
+  if (doubling.low > 0) return last > 0 ? "leads by more" : "falls back by less";
+  return last > 0 ? "leads by less" : "falls back by more";
+}
+
+}  // namespace
+
+std::vector<LadderLength> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides) {
+  const RunConfig config = load_run_config(sweep.config, overrides).config;
+  if (sweep.ladder.empty()) return {{{1, config.train.steps, sweep, {}}, overrides}};
+  if (config.train.steps == 0)
+    throw config_error("'{}': a ladder multiplies train.steps, which is 0; set it.", sweep.config);
+  for (const SweepRow& row : sweep.rows) {
+    for (const std::string& set : row.set) {
+      if (!set.starts_with("train.steps=")) continue;
+      throw config_error(
+          "the row '{}' sets train.steps, which the ladder sets for all rows; take it out of the row.",
+          row.name);
+    }
+  }
+  std::vector<LadderLength> lengths;
+  for (const double factor : sweep.ladder) {
+    const auto times = static_cast<std::int64_t>(factor);
+    LadderLength length{{factor, config.train.steps * times, sweep, {}}, overrides};
+    length.rung.sweep.directory =
+        (std::filesystem::path(sweep.directory) / fmt::format("x{}", times)).string();
+    length.overrides.push_back(fmt::format("train.steps={}", length.rung.steps));
+    if (const std::int64_t horizon = horizon_steps(config); horizon != config.train.steps)
+      length.overrides.push_back(fmt::format("schedule.horizon_steps={}", horizon * times));
+    lengths.push_back(std::move(length));
+  }
+  return lengths;
+}
+
+std::string ladder_table(const std::vector<LadderRung>& rungs) {
+  if (rungs.size() < 2) return {};
+  const Sweep& sweep = rungs.front().sweep;
+  std::vector<std::string> head = {"gain over " + sweep.baseline};
+  std::vector<double> doublings;
+  for (const LadderRung& rung : rungs) {
+    head.push_back(fmt::format("{} steps", rung.steps));
+    doublings.push_back(std::log2(rung.factor));
+  }
+  head.insert(head.end(), {"per doubling", "95 %", "trend"});
+  stats::MarkdownTable table(head);
+  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
+    if (row == sweep.baseline_row()) continue;
+    std::vector<std::string> cells = {sweep.rows[row].name};
+    std::vector<std::vector<double>> by_seed(sweep.seeds.size());
+    std::vector<double> means;
+    for (const LadderRung& rung : rungs) {
+      const std::vector<double> found = gains(rung, row);
+      for (std::size_t seed = 0; seed < found.size(); ++seed) by_seed[seed].push_back(found[seed]);
+      const Statistic gain = statistic_of(found);
+      means.push_back(gain.mean);
+      cells.push_back(gain.deviation ? fmt::format("{:+.5f} +- {:.5f}", gain.mean, *gain.deviation)
+                                     : fmt::format("{:+.5f}", gain.mean));
+    }
+    std::vector<double> slopes;
+    for (const std::vector<double>& seed : by_seed) slopes.push_back(slope(doublings, seed));
+    cells.push_back(fmt::format("{:+.5f}", statistic_of(slopes).mean));
+    if (slopes.size() < 2) {
+      cells.insert(cells.end(), {"", "one seed says none"});
+    } else {
+      const stats::Interval interval = stats::t_interval(slopes);
+      cells.push_back(fmt::format("{:+.5f} to {:+.5f}", interval.low, interval.high));
+      cells.push_back(trend_words(interval, means.front(), means.back()));
+    }
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string short_runs_text(std::int64_t steps, std::int64_t target) {
+  if (target == 0 || 2 * steps >= target) return {};
+  return fmt::format(
+      "Note: the longest runs have {} steps, {:.0f} % of the {} that they are compared for; what leads after few steps need not "
+      "lead after many.\n",
+      steps, 100.0 * static_cast<double>(steps) / static_cast<double>(target), target);
+}
+
+}  // namespace mulligan
