@@ -116,6 +116,23 @@ train long "${few[@]}" --set schedule.horizon_steps=80
 check_equal "a schedule over a longer horizon" 0.004 "$(rate long)"
 check_true "and one over the run's steps" "$(rate one) < 0.004"
 
+# A result is all of its runs.
+for seed in 1 2 3; do train "result/$seed" "${few[@]}" --set run.seed=$seed --set train.validate_at='[3]'; done
+seen=$("$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --json arena.json)
+check_equal "a result under 3.28 nats is accepted" 0 $?
+check_contains "at the earliest step" "ACCEPT: $(json arena.json step) steps" "$seen"
+check_contains "with what nothing held it to" "no [arena] track" "$seen"
+check_contains "the old result is no better than itself" "NOT SHOWN to be better" \
+  "$("$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --old runs/result/1 runs/result/2 runs/result/3)"
+check_refused "a run that is left out" 2 "'runs/result/3' is a finished run of the same settings with run.seed = 3" \
+  stats arena runs/result/1 runs/result/2
+check_refused "a step that was not validated" 3 "was not validated at step 4" \
+  stats arena runs/result/1 runs/result/2 runs/result/3 --step 4
+printf 'code\n====\nstep:5/5 val_loss:3.27900 val_ema_loss:3.27500 train_time:1s\n' >published.txt
+check_refused "a log above the limit" 1 "no result by the rule" stats arena --logs published.txt
+check "its average is below" "$mulligan" stats arena --logs published.txt --metric val_ema_loss
+check_refused "what is none of the benchmark" 2 "or leave out [arena]" train arena.toml --set arena.track=modded3
+
 # Drawn otherwise; what ends too soon.
 check_refused "rows are not written on the command line" 2 "'init.values' must be written as rows [[init.values]]" \
   train arena.toml --set init.values='[{match = "proj.weight", law = "normal_by_inputs", scale = 0.5}]'

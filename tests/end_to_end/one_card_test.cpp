@@ -1,0 +1,67 @@
+// One card in the place of eight (docs/one_card.md): the gradient of every micro-batch is clipped by itself.
+#include "tests/end_to_end/rank_engines.h"
+
+namespace mulligan::end_to_end {
+namespace {
+
+const Overrides eight = {"train.micro_batches=8", "train.tokens_per_step=512", "train.sequence_length=64",
+                         "train.clip_norm=0.01"};
+const Overrides each = {"train.clip_order=each_micro_batch"};
+const Overrides sliced = {"parameters.0.communication=sharded"};
+
+// Steps, weights and losses; the norm that is reported is that of the last clip, on each rank another.
+void expect_equal_training(const Outcome& a, const Outcome& b) {
+  ASSERT_EQ(a.state.size(), b.state.size());
+  for (const auto& [name, bytes] : a.state) EXPECT_EQ(bytes, b.state.at(name)) << name;
+  ASSERT_EQ(a.metrics.size(), b.metrics.size());
+  for (std::size_t i = 0; i < a.metrics.size(); ++i)
+    EXPECT_EQ(a.metrics[i].loss_sum_nats, b.metrics[i].loss_sum_nats) << i;
+}
+
+// What eight ranks do that clip what they have, one micro-batch each.
+TEST(OneCard, EightRanksThatClipTheirOwnClipEachMicroBatch) {
+  for (const Overrides& communication : {Overrides{}, sliced}) {
+    const Overrides ranks = with(eight, communication);
+    const Outcome own = train(8, with(ranks, {"train.clip_order=before_reduction"})),
+                  of_each = train(8, with(ranks, each));
+    expect_equal(own, of_each);
+    const Outcome whole = train(8, with(ranks, {"train.clip_order=after_reduction"}));
+    EXPECT_NE(own.state.at("master/qo_bank"), whole.state.at("master/qo_bank"));
+  }
+}
+
+TEST(OneCard, MakesTheStepsOfEightRanksToTheBit) {
+  const Overrides exact = with(with(eight, each), world_mode);
+  const Outcome alone = train(1, exact, 4);
+  for (const int size : {2, 8}) {
+    SCOPED_TRACE(size);
+    expect_equal_training(alone, train(size, exact, 4));
+    expect_equal_training(alone, train(size, with(exact, sliced), 4));
+  }
+}
+
+// Without a tree sums differ in their last bits alone.
+TEST(OneCard, MakesTheStepsOfEightRanksWithoutATree) {
+  const Overrides plain = with(eight, each);
+  const Outcome alone = train(1, plain);
+  for (const int size : {2, 8}) {
+    SCOPED_TRACE(size);
+    Outcome shared = train(size, plain);
+    for (std::size_t i = 0; i < shared.metrics.size(); ++i)
+      shared.metrics[i].gradient_norm = alone.metrics[i].gradient_norm;  // of another micro-batch
+    expect_close(alone, shared, 1e-4);
+  }
+  // One rank that clips the sum of its eight does something else.
+  EXPECT_NE(alone.state.at("master/qo_bank"),
+            train(1, with(eight, {"train.clip_order=before_reduction"})).state.at("master/qo_bank"));
+}
+
+TEST(OneCard, AScaleOfTheLossNeedsTheWholeGradient) {
+  ThreadWorld world(1);
+  const std::string said =
+      sentence_of([&] { Rank rank(with(with(eight, each), {"loss_scale.mode=static"}), world.rank(0)); });
+  EXPECT_NE(said.find("nothing sees whether that is finite"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace mulligan::end_to_end

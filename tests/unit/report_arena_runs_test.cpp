@@ -1,0 +1,111 @@
+// Run directories as the runs of one result of the optimiser benchmark.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "framework/core/sealed_json.h"
+#include "tests/unit/config_testing.h"
+#include "tools/report_page/arena_runs.h"
+
+namespace mulligan::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A finished run of 20 steps with validations after 10 and 20.
+class ArenaRunFolders : public testing::Test {
+ protected:
+  std::string make(const std::string& name, int seed, double loss, const std::string& more = "",
+                   int tokens = 4096) {
+    folder_.write(
+        name + "/config.toml",
+        fmt::format(
+            "[run]\nname = \"{}\"  # default\nseed = {}  # --set\n[train]\nsteps = 20  # x.toml:1\n{}", name,
+            seed, more));
+    std::string metrics;
+    for (const auto& [step, value] : {std::pair{10, loss + 1}, {20, loss}}) {
+      metrics += fmt::format(
+          R"({{"event":"validation","step":{},"val_loss_nats":{},"val_bpb":null,"val_tokens":{},"val_bytes":0,"seconds":1.0}})"
+          "\n",
+          step, value, tokens);
+    }
+    folder_.write(name + "/metrics.jsonl", metrics);
+    nlohmann::ordered_json result = {{"steps", 20},
+                                     {"val_loss_nats", loss},
+                                     {"val_tokens", tokens},
+                                     {"val_bytes", 0},
+                                     {"val_bpb", nullptr}};
+    result[seal_key] = digest_of_the_rest(result);
+    folder_.write(name + "/result.json", result.dump());
+    return folder_.path(name);
+  }
+
+  std::vector<stats::ArenaRun> read(const std::vector<std::string>& directories) {
+    notes_.clear();
+    return arena_runs(read_runs(directories), notes_);
+  }
+  std::string refused(const std::vector<std::string>& directories) {
+    try {
+      read(directories);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(ArenaRunFolders, GiveTheirValidations) {
+  const std::string track = "[arena]\ntrack = \"modded3\"  # x.toml:9\n";
+  const auto runs = read({make("a", 1, 3.25, track), make("b", 2, 3.5, track)});
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1].losses, (std::map<std::int64_t, double>{{10, 4.5}, {20, 3.5}}));
+  EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(ArenaRunFolders, WithoutATrackAreNoted) {
+  read({make("a", 1, 3.25)});
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_NE(notes_[0].find("no [arena] track"), std::string::npos);
+}
+
+TEST_F(ArenaRunFolders, DifferInTheSeedAlone) {
+  const std::string a = make("a", 1, 3.25), other = make("b", 2, 3.5, "lr = 2  # --set\n"),
+                    same_seed = make("c", 1, 3.75);
+  EXPECT_NE(refused({a, other}).find("so they are not runs of one condition"), std::string::npos);
+  EXPECT_NE(refused({a, same_seed}).find("which counts once"), std::string::npos);
+}
+
+TEST_F(ArenaRunFolders, AreScoredOnTheSameTargets) {
+  EXPECT_NE(refused({make("a", 1, 3.25), make("b", 2, 3.5, "", 8192)}).find("score both on the same"),
+            std::string::npos);
+}
+
+TEST_F(ArenaRunFolders, LeaveOutNoFinishedSibling) {
+  const std::string a = make("a", 1, 3.25), b = make("b", 2, 3.5), worse = make("c", 3, 3.9);
+  make("other", 4, 3.1, "lr = 2  # --set\n");
+  const std::string said = refused({a, b});
+  EXPECT_NE(said.find("'" + worse + "' is a finished run of the same settings with run.seed = 3"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(refused({a, b, worse}), "");
+  fs::remove(fs::path(worse) / "result.json");  // a run that was not finished is none
+  EXPECT_EQ(refused({a, b}), "");
+}
+
+TEST_F(ArenaRunFolders, AreFinishedAndUnchanged) {
+  const std::string a = make("a", 1, 3.25);
+  folder_.write(
+      "a/metrics.jsonl",
+      R"({"event":"validation","step":20,"val_loss_nats":3.0,"val_bpb":null,"val_tokens":9,"val_bytes":0,"seconds":1.0})"
+      "\n");
+  EXPECT_NE(refused({a}).find("its result 3.25"), std::string::npos);
+  fs::remove(fs::path(a) / "result.json");
+  EXPECT_NE(refused({a}).find("has no result with a validation loss"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan::report

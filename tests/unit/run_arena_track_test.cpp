@@ -1,0 +1,59 @@
+// What [arena] asks of files and ranks, and of the runs of a result.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "framework/run/training_data.h"
+
+namespace mulligan {
+namespace {
+
+DataIdentity published(std::size_t shards) {
+  DataIdentity data;
+  for (std::size_t i = 1; i <= shards; ++i)
+    data.train.shards.push_back({fmt::format("fineweb_train_{:06}.bin", i), 100'000'000, "a"});
+  data.validation.shards.push_back({"fineweb_val_000000.bin", 100'000'000, "b"});
+  return data;
+}
+
+std::string arena_refusal(const DataIdentity& data, int ranks) {
+  RunConfig config;
+  require_arena(config, data, ranks);  // without a track nothing is asked
+  config.arena.track = ArenaTrack::modded3;
+  try {
+    require_arena(config, data, ranks);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(RunArenaTrack, EightRanksOrADivisor) {
+  for (const int ranks : {1, 2, 4, 8}) EXPECT_EQ(arena_refusal(published(3), ranks), "");
+  for (const int ranks : {3, 16})
+    EXPECT_NE(arena_refusal(published(3), ranks).find("1, 2, 4 or 8 ranks"), std::string::npos);
+}
+
+TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
+  DataIdentity data = published(3);
+  data.train.shards[1].name = "fineweb_train_000003.bin";
+  EXPECT_NE(arena_refusal(data, 1).find(
+                "'fineweb_train_000003.bin' of 100000000 tokens stands where arena.track has "
+                "'fineweb_train_000002.bin'"),
+            std::string::npos);
+  data = published(3);
+  data.train.shards[2].tokens = 524289;
+  EXPECT_NE(arena_refusal(data, 1).find("of 524289 tokens"), std::string::npos);
+  data = published(103);
+  data.train.shards[102].tokens = 5'000'000;  // the last published file
+  EXPECT_EQ(arena_refusal(data, 1), "");
+  data = published(1);
+  data.validation.shards.push_back({"fineweb_val_000001.bin", 100'000'000, "c"});
+  EXPECT_NE(arena_refusal(data, 1).find("2 validation shards"), std::string::npos);
+  data.validation.shards.clear();
+  EXPECT_NE(arena_refusal(data, 1).find("0 validation shards"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan
