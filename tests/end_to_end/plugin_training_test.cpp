@@ -203,7 +203,8 @@ TEST(LateAverage, OfAllUpdatesIsThePlainOne) {
 
 // normuon, muon_h and soap_muon keep what muon keeps, and their own.
 TEST(OptimisersOfMatrices, AResumedRunIsTheSameBitForBit) {
-  const Overrides steps = {"train.steps=12", "optimizer.matrices.compute_dtype=bf16"};
+  const Overrides steps = {"train.steps=12", "optimizer.matrices.lr=0.02",
+                           "optimizer.matrices.compute_dtype=bf16"};
   for (const char* optimizer : {"normuon", "muon_h"}) {
     expect_resumes_exactly(with(steps, {std::string("optimizer.matrices.plugin=") + optimizer}), 5);
   }

@@ -74,10 +74,14 @@ inline std::vector<std::string> of_single_matrices(const std::string& optimizer)
           "model.mlp_hidden=128",
           "model.rope.dims=8",
           "model.rope.form=half_truncated",
+          "model.loop.first=0",
+          "model.loop.last=0",
           "model.loop.extra_passes=0",
+          "model.loop.start_fraction=0.0",
           "model.lanes.parallel_start=0",
           "loss.plugin=cross_entropy",
           "parameters.0.match=blocks.*.weight",
+          "optimizer.matrices.lr=0.02",
           "optimizer.matrices.plugin=" + optimizer};
 }
 

@@ -130,7 +130,7 @@ class ArenaTrain : public testing::TestWithParam<std::string> {
   // On the emulated device the short form runs the script that has most parts, and each part of the others is
   // compared by itself (arena_optim_golden_test.cpp).
   bool runs(const std::string& script) const {
-    return GetParam() == "cpu" || script.starts_with("sota") || long_tests();
+    return GetParam() == "cpu" || script == "sota_nosoap" || long_tests();
   }
   std::int64_t steps(const std::string& script) const {
     return static_cast<std::int64_t>(fixture.element_count("train." + script + ".val_loss")) - 1;
@@ -246,7 +246,7 @@ TEST_P(ArenaTrain, WhatIsDeterminedOfThePreconditioner) {
       EXPECT_LE(std::sqrt(error), 1e-3 * std::sqrt(change)) << parameter.name();
     }
   });
-  expect_losses(script, "val_ema_loss", plain(), 1e-3);
+  if (runs(script)) expect_losses(script, "val_ema_loss", plain(), 1e-3);
 }
 
 TEST_P(ArenaTrain, LossesAsPublishedInBf16) {
@@ -259,7 +259,7 @@ TEST_P(ArenaTrain, LossesAsPublishedInBf16) {
     expect_losses(script, "bf16.val_loss", bf16, 0.02);
     ++compared;
   }
-  EXPECT_GE(compared, runs("baseline") ? 5 : 2);
+  EXPECT_GE(compared, runs("baseline") ? 5 : 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ArenaTrain, testing::Values("cpu", "cuda"),
