@@ -35,7 +35,15 @@ class MulliganTokenizer(PreTrainedTokenizer):
         return self.model.id_to_piece(index)
 
     def convert_tokens_to_string(self, tokens):
-        return self.model.decode([t for t in tokens if t not in self.all_special_tokens])
+        """Special tokens stay as their text: decode(skip_special_tokens=True) has taken them out before."""
+        text, pieces = "", []
+        for token in [*tokens, None]:
+            if token is not None and token not in self.all_special_tokens:
+                pieces.append(token)
+            else:
+                text += (self.model.decode(pieces) if pieces else "") + (token or "")
+                pieces = []
+        return text
 
     def build_inputs_with_special_tokens(self, first, second=None):
         start = [self.bos_token_id] if self.bos_token_id is not None else []
