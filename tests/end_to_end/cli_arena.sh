@@ -67,7 +67,7 @@ END
 check "a dry run" "$mulligan" train arena.toml --dry-run
 check "a prediction for a card" "$mulligan" profile arena.toml --predict
 train() { # train NAME OPTIONS
-  "$mulligan" train arena.toml --quiet --set run.directory="runs/$1" "${@:2}" >"$1.log" 2>&1 || flunk "train $1" "$(tail -5 "$1.log")"
+  "$mulligan" train arena.toml --quiet --set run.directory="runs/$1" "${@:2}" >train.log 2>&1 || flunk "train $1" "$(tail -5 train.log)"
 }
 scored() { echo "$(json "runs/$1/result.json" weights_sha256) $(json "runs/$1/result.json" val_loss_nats)"; }
 
@@ -117,14 +117,16 @@ check_equal "a schedule over a longer horizon" 0.004 "$(rate long)"
 check_true "and one over the run's steps" "$(rate one) < 0.004"
 
 # A result is all of its runs.
-for seed in 1 2 3; do train "result/$seed" "${few[@]}" --set run.seed=$seed --set train.validate_at='[3]'; done
+for seed in 1 2 3; do
+  train "result/$seed" "${few[@]}" --set run.seed=$seed --set train.steps=20 --set train.validate_at='[3]'
+done
 seen=$("$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --json arena.json)
 check_equal "a result under 3.28 nats is accepted" 0 $?
 check_contains "at the earliest step" "ACCEPT: $(json arena.json step) steps" "$seen"
 check_contains "with what nothing held it to" "no [arena] track" "$seen"
 check_contains "the old result is no better than itself" "NOT SHOWN to be better" \
   "$("$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --old runs/result/1 runs/result/2 runs/result/3)"
-check_refused "a run that is left out" 2 "'runs/result/3' is a finished run of the same settings with run.seed = 3" \
+check_refused "a run that is left out" 2 "runs/result/3' is a finished run of the same settings with run.seed = 3" \
   stats arena runs/result/1 runs/result/2
 check_refused "a step that was not validated" 3 "was not validated at step 4" \
   stats arena runs/result/1 runs/result/2 runs/result/3 --step 4

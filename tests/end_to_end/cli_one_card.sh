@@ -6,14 +6,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir corpus
 for i in $(seq 40); do printf 'Document %d of a small corpus, with the number %d in it twice: %d.\n' "$i" $((i * 7)) $((i * 7)) >"corpus/$i.txt"; done
-"$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 4 >/dev/null || flunk "prepare"
+"$mulligan" prepare corpus --out data --vocab-size 320 --validation-documents 4 >/dev/null || flunk "prepare"
 cat >run.toml <<END
 [data]
 train = "$work/data/*_train_*.bin"
 validation = "$work/data/*_val_*.bin"
 tokenizer = "$work/data/tokenizer.model"
 [model]
-vocabulary = 277
+vocabulary = 320
 layers = 2
 width = 32
 heads = 2
