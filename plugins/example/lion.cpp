@@ -62,6 +62,7 @@ class Lion final : public sdk::Optimizer {
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "sign of an interpolated momentum, with decoupled weight decay";
   static constexpr unsigned state_version = 1;
+  static constexpr bool elementwise = true;  // no element of master or momentum depends on another
   static inline const sdk::Schema<Config> schema{
       sdk::key("beta1", &Config::beta1, "weight of the momentum in the direction of the step").range(0, 1),
       sdk::key("beta2", &Config::beta2, "decay of the momentum per step").range(0, 1),

@@ -11,10 +11,12 @@
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/config/resolved_settings.h"
+#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/seed_log.h"
 #include "tools/record/submission_readme.h"
+#include "tools/record/verify.h"
 
 namespace mulligan::record::testing {
 
@@ -124,6 +126,25 @@ inline void edit(const std::filesystem::path& path, const std::string& from, con
   const std::size_t at = text.find(from);
   if (at == std::string::npos) throw std::runtime_error("'" + from + "' is not in " + path.string());
   write_file_atomically(path, text.replace(at, from.size(), to));
+}
+
+// Ids of the checks that fail, blanks between.
+inline std::string failed(const std::filesystem::path& folder) {
+  std::string ids;
+  for (const doctor::Finding& finding : verify_submission(folder)) {
+    if (finding.verdict == doctor::CheckOutcome::fail) ids += (ids.empty() ? "" : " ") + finding.id;
+  }
+  return ids;
+}
+
+// The exit code of a refusal; 0: none.
+inline int refused_with(const std::filesystem::path& folder) {
+  try {
+    require_sound(folder, verify_submission(folder));
+    return 0;
+  } catch (const Error& error) {
+    return static_cast<int>(error.code());
+  }
 }
 
 }  // namespace mulligan::record::testing
