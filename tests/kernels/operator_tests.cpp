@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/reference.h"
@@ -21,16 +23,54 @@ bool is_slow() {
   return backend_with_threads(1).is_slow();
 }
 
-// Every subset of `optional`; of a slow backend all and none.
-std::vector<std::set<std::string>> subsets(const std::vector<std::string>& optional) {
-  std::vector<std::set<std::string>> result;
-  if (is_slow() && !optional.empty()) return {{}, {optional.begin(), optional.end()}};
-  for (std::size_t bits = 0; bits < (std::size_t{1} << optional.size()); ++bits) {
-    std::set<std::string> chosen;
-    for (std::size_t i = 0; i < optional.size(); ++i) {
-      if (bits >> i & 1) chosen.insert(optional[i]);
+std::set<std::string> subset(const std::vector<std::string>& optional, std::size_t bits) {
+  std::set<std::string> chosen;
+  for (std::size_t i = 0; i < optional.size(); ++i) {
+    if (bits >> i & 1) chosen.insert(optional[i]);
+  }
+  return chosen;
+}
+
+// Subsets in which any two of `count` elements occur in all four ways: both, either, none. Greedy: each is the one with the most
+// ways that are new.
+const std::vector<std::size_t>& pairwise_subsets(std::size_t count) {
+  static std::map<std::size_t, std::vector<std::size_t>> known;
+  std::vector<std::size_t>& result = known[count];
+  if (!result.empty()) return result;
+  std::set<std::array<std::size_t, 4>> seen;  // two elements, and which of them are chosen
+  const auto new_ways = [&](std::size_t bits) {
+    std::vector<std::array<std::size_t, 4>> ways;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t j = i + 1; j < count; ++j) {
+        const std::array<std::size_t, 4> way = {i, j, bits >> i & 1, bits >> j & 1};
+        if (!seen.contains(way)) ways.push_back(way);
+      }
     }
-    result.push_back(std::move(chosen));
+    return ways;
+  };
+  for (;;) {
+    std::size_t best = 0, most = 0;
+    for (std::size_t bits = 0; bits < (std::size_t{1} << count); ++bits) {
+      const std::size_t ways = new_ways(bits).size();
+      if (ways > most) best = bits, most = ways;
+    }
+    if (most == 0) return result;
+    for (const auto& way : new_ways(best)) seen.insert(way);
+    result.push_back(best);
+  }
+}
+
+// Every subset of at most three arguments, and with --long of any number; else those in which any two meet in every way.
+// Of a slow backend all and none.
+std::vector<std::set<std::string>> subsets(const std::vector<std::string>& optional) {
+  if (is_slow() && !optional.empty()) return {{}, {optional.begin(), optional.end()}};
+  std::vector<std::set<std::string>> result;
+  if (optional.size() > 3 && !long_tests()) {
+    for (const std::size_t bits : pairwise_subsets(optional.size())) result.push_back(subset(optional, bits));
+    return result;
+  }
+  for (std::size_t bits = 0; bits < (std::size_t{1} << optional.size()); ++bits) {
+    result.push_back(subset(optional, bits));
   }
   return result;
 }
@@ -157,7 +197,7 @@ class OperatorTest : public ::testing::Test {
 
   // Of a slow backend, which compiles a kernel for each of them: f16, bf16 but with all arguments, a third shape, and
   // all but one of many arguments.
-  static bool leaves_out_forms() { return is_slow() && !std::getenv("MULLIGAN_TEST_ALL_FORMS"); }
+  static bool leaves_out_forms() { return is_slow() && !all_forms(); }
   bool left_out(mlg_dtype dtype, const std::set<std::string>& chosen) const {
     if (!leaves_out_forms() || op_.dtypes.size() == 1 || dtype == MLG_F32) return false;
     return dtype == MLG_F16 || chosen.size() < optional_inputs().size();
@@ -254,7 +294,7 @@ class BackwardTest : public OperatorTest {
   // Shapes at which every subset costs little. Of the others --long tries every subset.
   static bool small(const Case& c) { return !is_slow() && (elements_of(c) <= 6000 || long_tests()); }
 
-  // Every subset of a few optional arguments; of many, and at large shapes: all, all but one (where forms are not
+  // Subsets of up to six optional arguments; of more, and at large shapes: all, all but one (where forms are not
   // left out), and each gradient alone.
   static std::vector<std::set<std::string>> selections(const std::vector<std::string>& optional,
                                                        const BackwardRoles& roles, bool small) {

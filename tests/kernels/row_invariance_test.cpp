@@ -46,7 +46,7 @@ class KernelRows : public ::testing::TestWithParam<RowCase> {
     const RowCase& row_case = GetParam();
     if (!brings(row_case.kernel)) GTEST_SKIP() << "no part of this backend under batch_invariant";
     const Signature signature = invariant_backend(1).signature(row_case.kernel);
-    const bool one_form = invariant_backend(1).is_slow() && !long_tests();
+    const bool one_form = invariant_backend(1).is_slow() && !long_tests() && !all_forms();
     for (const mlg_dtype dtype : {MLG_F32, MLG_BF16, MLG_F16}) {
       if (dtype == MLG_F16 && !row_case.f16) continue;
       for (const bool accumulate : {false, true}) {
