@@ -12,6 +12,8 @@ inline bool long_tests() {
 
 // A slow backend, which compiles each form of a kernel anew, tries some forms alone unless this says otherwise
 // (tests/ptx/agreement sets it: its list of instructions must be whole).
-inline bool all_forms() { return std::getenv("MULLIGAN_TEST_ALL_FORMS") != nullptr; }
+inline bool all_forms() {
+  return std::getenv("MULLIGAN_TEST_ALL_FORMS") != nullptr;
+}
 
 }  // namespace mulligan
