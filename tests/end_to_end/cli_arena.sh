@@ -135,6 +135,24 @@ check_refused "a log above the limit" 1 "no result by the rule" stats arena --lo
 check "its average is below" "$mulligan" stats arena --logs published.txt --metric val_ema_loss
 check_refused "what is none of the benchmark" 2 "or leave out [arena]" train arena.toml --set arena.track=modded3
 
+# The same in one command, which trains what is not trained yet.
+result=(record arena.toml --track optimization --seeds 1,2,3 --runs runs/record --quiet "${few[@]}" --set train.steps=20
+  --set train.validate_at='[3]')
+seen=$("$mulligan" "${result[@]}" --json record.json)
+check_equal "a record of this track is decided" 0 $?
+check_contains "as the runs by themselves are" "ACCEPT: $(json arena.json step) steps" "$seen"
+check_equal "with the same weights" "$(scored result/2)" "$(scored record/seed_2)"
+check_equal "with the same figures" "$(json arena.json mean)" "$(json record.json mean)"
+check_contains "nothing is trained twice, and the old result is no better than itself" "NOT SHOWN to be better" \
+  "$("$mulligan" "${result[@]}" --reference runs/result/1 runs/result/2 runs/result/3)"
+check_equal "each seed was trained once" 1 "$(grep -c '^== seed 1, training' runs/record/train_seed1.log)"
+check_refused "other settings in the same folder" 2 "holds a run of other settings" "${result[@]}" --set train.steps=21
+check_refused "a seed that is left out" 2 "seed_3' is a finished run of the same settings" "${result[@]/1,2,3/1,2}"
+check_refused "a folder for a submission" 2 "makes no submission; leave --out out" "${result[@]}" --out submission
+check_refused "a record without seeds" 2 "needs --seeds" record arena.toml --track optimization
+check_refused "figures of a submission" 2 "--json is of --verify and --track optimization" record arena.toml --json a.json \
+  --seeds 1 --out a --author a --github-id a --name a
+
 # Drawn otherwise; what ends too soon.
 check_refused "rows are not written on the command line" 2 "'init.values' must be written as rows [[init.values]]" \
   train arena.toml --set init.values='[{match = "proj.weight", law = "normal_by_inputs", scale = 0.5}]'

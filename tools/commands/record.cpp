@@ -26,6 +26,7 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "mulligan_source_digest.h"
+#include "tools/commands/record_arena.h"
 #include "tools/commands/record_stages.h"
 #include "tools/commands/score_words.h"
 #include "tools/record/make_submission.h"
@@ -60,10 +61,11 @@ void verify(const RecordArguments& arguments) {
   record::require_sound(arguments.verify, findings);
 }
 
-// A path without a separator at its end.
-fs::path folder_path(const std::string& path) {
-  const fs::path whole = fs::path(path).lexically_normal();
-  return whole.has_filename() ? whole : whole.parent_path();
+void require_seeds(const RecordArguments& arguments) {
+  const std::set<std::int64_t> distinct(arguments.seeds.begin(), arguments.seeds.end());
+  if (distinct.size() != arguments.seeds.size())
+    throw config_error("--seeds names a seed twice; the same run twice says nothing about others.");
+  if (*distinct.begin() < 0) throw config_error("--seeds has {}; seeds are 0 or more.", *distinct.begin());
 }
 
 void require_arguments(const RecordArguments& arguments) {
@@ -76,10 +78,10 @@ void require_arguments(const RecordArguments& arguments) {
   require(!arguments.about.author.empty(), "--author");
   require(!arguments.about.github_id.empty(), "--github-id");
   require(!arguments.about.name.empty(), "--name");
-  const std::set<std::int64_t> distinct(arguments.seeds.begin(), arguments.seeds.end());
-  if (distinct.size() != arguments.seeds.size())
-    throw config_error("--seeds names a seed twice; the same run twice says nothing about others.");
-  if (*distinct.begin() < 0) throw config_error("--seeds has {}; seeds are 0 or more.", *distinct.begin());
+  require_seeds(arguments);
+  if (!arguments.json.empty())
+    throw config_error("--json is of --verify and --track {}; a submission has a submission.json.",
+                       arena_record_track);
   if (!arguments.reference.empty() && arguments.comparison.name.empty())
     throw config_error("--reference needs --reference-name, which says whose scores they are.");
   if (fs::exists(fs::symlink_status(folder_path(arguments.out)))) {
@@ -95,15 +97,9 @@ class Record {
       : arguments_(arguments),
         host_(arguments.run.plugin_host()),
         stages_{arguments_.run, arguments.ranks, arguments.source, arguments.console} {
-    if (arguments_.ranks > 1) set_micro_batches();
-    const LoadedConfig loaded = load_run_config(arguments_.run.config, arguments_.run.overrides);
-    folder_ = arguments_.runs.empty()
-                  ? folder_path(folder_path(loaded.config.run.directory).string() + "_record")
-                  : folder_path(arguments_.runs);
-    for (const std::int64_t seed : arguments_.seeds) {
-      runs_.push_back(
-          {seed, folder_ / fmt::format("seed_{}", seed), folder_ / fmt::format("train_seed{}.log", seed)});
-    }
+    set_micro_batches(arguments_.run, arguments_.ranks);
+    folder_ = folder_of_runs(arguments_.run, arguments_.runs);
+    runs_ = seed_runs(folder_, arguments_.seeds);
   }
 
   void make() {
@@ -116,20 +112,13 @@ class Record {
     options_.about = arguments_.about;
     check_rules();
     DirectoryLock lock(folder_, "record");
-    require_one_program();
+    require_one_program(folder_);
     for (const SeedRun& run : runs_) make_run(run);
     throw_if_stopping();
     finish();
   }
 
  private:
-  // As train does for its ranks: the parent must know the configuration that they train.
-  void set_micro_batches() {
-    const LoadedConfig loaded = load_run_config(arguments_.run.config, arguments_.run.overrides);
-    if (loaded.core.at("train.micro_batches").origin.kind == Origin::Kind::defaulted)
-      arguments_.run.overrides.push_back(fmt::format("train.micro_batches={}", arguments_.ranks));
-  }
-
   LoadedConfig load(const SeedRun& run) {
     LoadedConfig loaded = load_run_config(arguments_.run.config, stages_.overrides(run));
     resolve_run_plugins(loaded, host_);
@@ -143,9 +132,8 @@ class Record {
     const RunConfig& config = loaded.config;
     if (config.arena.track != ArenaTrack::none) {
       throw config_error(
-          "{}: a result of arena.track is its runs and has no artifact to submit; train the seeds with mulligan train, and "
-          "judge them with mulligan stats arena.",
-          loaded.file);
+          "{}: a result of arena.track is its runs and has no artifact to submit; make it with --track {}.",
+          loaded.file, arena_record_track);
     }
     if (!config.quantize || !config.ttt) {
       throw config_error(
@@ -183,25 +171,6 @@ class Record {
         find_shards({config.data.validation}, DataSplit::validation), tokenizer ? &*tokenizer : nullptr);
     record::require_apart(overlap);
     options_.about.overlap = overlap;
-  }
-
-  // All runs of a record are made by one program: what it was built from stands next to them.
-  void require_one_program() const {
-    const fs::path state = folder_ / "record.json";
-    if (fs::exists(state)) {
-      const auto built_from = read_json_object<nlohmann::json>(
-          state, [](const auto& json) { return json.at("source_sha256").template get<std::string>(); },
-          "remove the folder, and the record starts anew");
-      if (built_from != MULLIGAN_SOURCE_DIGEST) {
-        throw config_error(
-            "'{}' was begun by a program built from other source; go "
-            "on with that one, or remove the folder and start anew.",
-            folder_.string());
-      }
-      return;
-    }
-    write_file_atomically(state,
-                          nlohmann::json::object({{"source_sha256", MULLIGAN_SOURCE_DIGEST}}).dump(1) + "\n");
   }
 
   void make_run(const SeedRun& run) {
@@ -253,9 +222,31 @@ class Record {
   record::SubmissionOptions options_;
 };
 
+// A result of the optimiser benchmark has no submission that the other arguments would describe.
+void make_arena_result(const RecordArguments& arguments) {
+  const auto refuse = [](bool given, const char* what) {
+    if (given) throw config_error("--track {} makes no submission; leave {} out.", arena_record_track, what);
+  };
+  refuse(!arguments.out.empty(), "--out");
+  refuse(arguments.ship_artifacts, "--artifacts");
+  refuse(
+      !arguments.about.author.empty() || !arguments.about.github_id.empty() || !arguments.about.name.empty(),
+      "--author, --github-id and --name");
+  refuse(!arguments.comparison.name.empty(), "--reference-name");
+  if (arguments.run.config.empty())
+    throw config_error("--track {} needs a configuration.", arena_record_track);
+  if (arguments.seeds.empty())
+    throw config_error("--track {} needs --seeds, such as --seeds 1,2,3.", arena_record_track);
+  require_seeds(arguments);
+  const StopSignals signals;
+  make_arena_record({arguments.run, arguments.console, arguments.seeds, arguments.runs, arguments.ranks,
+                     arguments.reference, arguments.json});
+}
+
 void run(const RecordArguments& arguments) {
   if (!arguments.verify.empty()) return verify(arguments);
   require_one_process("record");
+  if (arguments.about.track == arena_record_track) return make_arena_result(arguments);
   require_arguments(arguments);
   const StopSignals signals;
   Record(arguments).make();
@@ -270,9 +261,11 @@ void declare_facts(CLI::App& command, RecordArguments& arguments) {
   command.add_option("--date", about.date, "Of the submission; without it today")->type_name("YYYY-MM-DD");
   about.track = "non_record";
   command
-      .add_option("--track", about.track,
-                  fmt::format("Which budgets it is held to besides [ledger]'s: {} has the challenge's",
-                              record::record_track))
+      .add_option(
+          "--track", about.track,
+          fmt::format("Which budgets it is held to besides [ledger]'s: {} has the challenge's. {}: a "
+                      "result of the optimiser benchmark, decided as stats arena does; makes no submission",
+                      record::record_track, arena_record_track))
       ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--hardware", about.hardware, "What it ran on; without it what the runs say")
@@ -282,8 +275,11 @@ void declare_facts(CLI::App& command, RecordArguments& arguments) {
 void declare_comparison(CLI::App& command, RecordArguments& arguments) {
   record::Comparison& comparison = arguments.comparison;
   command
-      .add_option("--reference", arguments.reference,
-                  "Run directories, submissions or bits per byte to be held against, as stats accept does")
+      .add_option(
+          "--reference", arguments.reference,
+          fmt::format("Run directories, submissions or bits per byte to be held against, as stats accept "
+                      "does; with --track {} the runs of the old result",
+                      arena_record_track))
       ->type_name("RUN|FOLDER|BPB");
   command.add_option("--reference-name", comparison.name, "Whose scores these are")->type_name("TEXT");
   command.add_option("--margin", comparison.margin_nats, "Nats per token to be better by")
@@ -322,11 +318,13 @@ void add_record_command(CLI::App& app) {
                     "Put the quantised models into the folder, too");
   declare_facts(*command, *arguments);
   declare_comparison(*command, *arguments);
-  CLI::Option* verify =
-      command->add_option("--verify", arguments->verify, "Check this submission and make none")
-          ->type_name("FOLDER");
-  command->add_option("--json", arguments->json, "File that the findings of --verify are written to")
-      ->needs(verify)
+  command->add_option("--verify", arguments->verify, "Check this submission and make none")
+      ->type_name("FOLDER");
+  command
+      ->add_option(
+          "--json", arguments->json,
+          fmt::format("File that the findings of --verify, or the figures of --track {}, are written to",
+                      arena_record_track))
       ->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);

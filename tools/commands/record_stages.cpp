@@ -7,13 +7,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "framework/core/child_process.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_file.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
+#include "mulligan_source_digest.h"
 
 namespace mulligan {
 namespace {
@@ -98,9 +101,54 @@ std::vector<std::string> whole_command(const RecordStages& stages, SeedStage sta
 
 }  // namespace
 
+fs::path folder_path(const std::string& path) {
+  const fs::path whole = fs::path(path).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+void set_micro_batches(RunOptions& run, int ranks) {
+  if (ranks == 1) return;
+  const LoadedConfig loaded = load_run_config(run.config, run.overrides);
+  if (loaded.core.at("train.micro_batches").origin.kind == Origin::Kind::defaulted)
+    run.overrides.push_back(fmt::format("train.micro_batches={}", ranks));
+}
+
+fs::path folder_of_runs(const RunOptions& run, const std::string& named) {
+  if (!named.empty()) return folder_path(named);
+  const LoadedConfig loaded = load_run_config(run.config, run.overrides);
+  return folder_path(folder_path(loaded.config.run.directory).string() + "_record");
+}
+
+std::vector<SeedRun> seed_runs(const fs::path& folder, const std::vector<std::int64_t>& seeds) {
+  std::vector<SeedRun> runs;
+  for (const std::int64_t seed : seeds) {
+    runs.push_back(
+        {seed, folder / fmt::format("seed_{}", seed), folder / fmt::format("train_seed{}.log", seed)});
+  }
+  return runs;
+}
+
+void require_one_program(const fs::path& folder) {
+  const fs::path state = folder / "record.json";
+  if (!fs::exists(state)) {
+    write_file_atomically(state,
+                          nlohmann::json::object({{"source_sha256", MULLIGAN_SOURCE_DIGEST}}).dump(1) + "\n");
+    return;
+  }
+  const auto built_from = read_json_object<nlohmann::json>(
+      state, [](const auto& json) { return json.at("source_sha256").template get<std::string>(); },
+      "remove the folder, and the record starts anew");
+  if (built_from != MULLIGAN_SOURCE_DIGEST) {
+    throw config_error(
+        "'{}' was begun by a program built from other source; go "
+        "on with that one, or remove the folder and start anew.",
+        folder.string());
+  }
+}
+
 std::vector<std::string> RecordStages::overrides(const SeedRun& seed) const {
   std::vector<std::string> all = run.overrides;
-  all.push_back("ledger.rules=strict");
+  if (strict) all.push_back("ledger.rules=strict");
   all.push_back(fmt::format("run.seed={}", seed.seed));
   all.push_back("run.directory=" + seed.directory.string());
   return all;

@@ -1,6 +1,8 @@
 // The stages of one run of a record, each by a command of this program in a process of its own.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -9,13 +11,30 @@
 
 namespace mulligan {
 
+// As train does for its ranks: the parent must know the configuration that they train.
+void set_micro_batches(RunOptions& run, int ranks);
+
+// The folder of the runs: `named`, or where that is empty run.directory with "_record" behind it.
+std::filesystem::path folder_of_runs(const RunOptions& run, const std::string& named);
+
+// A run and its log for each seed, in `folder`.
+std::vector<record::SeedRun> seed_runs(const std::filesystem::path& folder,
+                                       const std::vector<std::int64_t>& seeds);
+
+// All runs in `folder` are made by one program: what it was built from stands next to them. Throws config_error.
+void require_one_program(const std::filesystem::path& folder);
+
+// A path without a separator at its end.
+std::filesystem::path folder_path(const std::string& path);
+
 struct RecordStages {
   const RunOptions& run;   // the configuration, with overrides that hold for every seed
   int ranks = 1;           // of training and test-time training, on this machine
   std::string source;      // tree whose code is counted
   ConsoleOptions console;  // where the stages' lines go besides the seed's log
+  bool strict = true;      // ledger.rules
 
-  // The settings of this seed's run: run.overrides, then its seed, folder and strict rules.
+  // The settings of this seed's run: run.overrides, then strict rules, its seed and its folder.
   std::vector<std::string> overrides(const record::SeedRun& run) const;
   // Does a stage from where it was left; what it says goes to the end of the seed's log. Throws what the
   // command ended with, naming seed and stage; where a signal was noted (StopSignals), an Error of
