@@ -2,6 +2,8 @@
 // the forward pass, losses, gradients of their sum; in bf16 within what the script's own rounding costs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -17,7 +19,7 @@ namespace mulligan {
 namespace {
 
 // Of the manifest, for f32; for bf16 a factor on what it lists.
-constexpr double value_tolerance = 1e-4, sum_tolerance = 1e-6, gradient_tolerance = 1e-4, bf16_factor = 1.5;
+constexpr double value_tolerance = 1e-4, sum_tolerance = 1e-6, gradient_tolerance = 1e-4;
 
 using Weights = std::map<std::string, std::vector<float>>;
 
@@ -107,20 +109,35 @@ TEST_P(ArenaModelGolden, EveryPointOfTheForwardPass) {
   EXPECT_TRUE(left.empty()) << *left.begin();
 }
 
-// As published: activations in bf16, logits and losses in f32.
+// As published: activations in bf16, logits and losses in f32. The script's loss of accuracy and ours are two draws of the same
+// rounding. Over the thousands of elements of a matrix they differ by a few percent; of a vector of 64, where one element may
+// decide, by up to 1.8 times, and differently on another processor. So each matrix has a narrow bound, and all
+// vectors have one together.
 TEST_P(ArenaModelGolden, Bf16LosesNoMoreThanTheScriptDoes) {
   const nlohmann::json& checks = data_.manifest().at("checks").at("bf16.sota");
   const auto model = run(model_, weights_, MLG_BF16);
   EXPECT_LE(relative_rms(model->logits(), data_.doubles("logits")),
-            bf16_factor * checks.at("logits_relative_rms").get<double>());
-  double worst = 0;
+            1.25 * checks.at("logits_relative_rms").get<double>());
+  double worst = 0, squares = 0;
+  int vectors = 0;
   for (const auto& [name, listed] : checks.at("grad_relative_rms").items()) {
-    const double found = relative_rms(model->gradient(name), data_.doubles("grad." + name));
-    EXPECT_LE(found, bf16_factor * listed.get<double>()) << name;
-    worst = std::max(worst, found / listed.get<double>());
+    const double ratio =
+        relative_rms(model->gradient(name), data_.doubles("grad." + name)) / listed.get<double>();
+    if (data_.shape("grad." + name).size() > 1) {
+      EXPECT_LE(ratio, 1.25) << name;
+      worst = std::max(worst, ratio);
+    } else {
+      EXPECT_LE(ratio, 3.0) << name;
+      squares += ratio * ratio;
+      ++vectors;
+    }
   }
-  std::printf("%s: bf16 gradients lose up to %.2f times what the script's do\n", name_of(GetParam()).c_str(),
-              worst);
+  ASSERT_GT(vectors, 0);
+  const double together = std::sqrt(squares / vectors);
+  EXPECT_LE(together, 1.25) << "vectors together";
+  std::printf(
+      "%s: bf16 gradients lose up to %.2f times what the script's do in matrices, %.2f times in vectors\n",
+      name_of(GetParam()).c_str(), worst, together);
 }
 
 TEST_P(ArenaModelGolden, TheModelsOwnRotaryTable) {
