@@ -60,18 +60,21 @@ const std::vector<std::size_t>& pairwise_subsets(std::size_t count) {
   }
 }
 
+std::vector<std::set<std::string>> every_subset(const std::vector<std::string>& optional) {
+  std::vector<std::set<std::string>> result;
+  for (std::size_t bits = 0; bits < (std::size_t{1} << optional.size()); ++bits) {
+    result.push_back(subset(optional, bits));
+  }
+  return result;
+}
+
 // Every subset of at most three arguments, and with --long of any number; else those in which any two meet in every way.
 // Of a slow backend all and none.
 std::vector<std::set<std::string>> subsets(const std::vector<std::string>& optional) {
   if (is_slow() && !optional.empty()) return {{}, {optional.begin(), optional.end()}};
+  if (optional.size() <= 3 || long_tests()) return every_subset(optional);
   std::vector<std::set<std::string>> result;
-  if (optional.size() > 3 && !long_tests()) {
-    for (const std::size_t bits : pairwise_subsets(optional.size())) result.push_back(subset(optional, bits));
-    return result;
-  }
-  for (std::size_t bits = 0; bits < (std::size_t{1} << optional.size()); ++bits) {
-    result.push_back(subset(optional, bits));
-  }
+  for (const std::size_t bits : pairwise_subsets(optional.size())) result.push_back(subset(optional, bits));
   return result;
 }
 
@@ -294,11 +297,12 @@ class BackwardTest : public OperatorTest {
   // Shapes at which every subset costs little. Of the others --long tries every subset.
   static bool small(const Case& c) { return !is_slow() && (elements_of(c) <= 6000 || long_tests()); }
 
-  // Subsets of up to six optional arguments; of more, and at large shapes: all, all but one (where forms are not
+  // Every subset of up to six optional arguments (not by pairs: those without a cotangent are dropped afterwards, and would
+  // take their pairs with them); of more, and at large shapes: all, all but one (where forms are not
   // left out), and each gradient alone.
   static std::vector<std::set<std::string>> selections(const std::vector<std::string>& optional,
                                                        const BackwardRoles& roles, bool small) {
-    if (optional.size() <= (small ? 6 : 2)) return subsets(optional);
+    if (optional.size() <= (small ? 6 : 2)) return is_slow() ? subsets(optional) : every_subset(optional);
     const std::set<std::string> all(optional.begin(), optional.end());
     std::vector<std::set<std::string>> result = {all};
     for (const std::string& name : optional) {

@@ -232,7 +232,10 @@ void make_arena_result(const RecordArguments& arguments) {
   refuse(
       !arguments.about.author.empty() || !arguments.about.github_id.empty() || !arguments.about.name.empty(),
       "--author, --github-id and --name");
-  refuse(!arguments.comparison.name.empty(), "--reference-name");
+  const record::Comparison given = arguments.comparison, none;
+  refuse(!given.name.empty(), "--reference-name");
+  refuse(given.margin_nats != none.margin_nats || given.alpha != none.alpha || given.paired,
+         "--margin, --alpha and --paired (the benchmark's rule has no such choice)");
   if (arguments.run.config.empty())
     throw config_error("--track {} needs a configuration.", arena_record_track);
   if (arguments.seeds.empty())
