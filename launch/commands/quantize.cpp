@@ -7,11 +7,11 @@
 
 #include "framework/artifact/artifact_run.h"
 #include "framework/report/run_directory.h"
+#include "launch/built_from.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/refresh_report.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
-#include "mulligan_source_digest.h"
 
 namespace mulligan {
 namespace {
@@ -45,7 +45,7 @@ void run(const QuantizeArguments& arguments) {
   static_cast<ConsoleOptions&>(options) = arguments.console;
   options.count_code = true;
   options.source = arguments.source;
-  options.built_from = MULLIGAN_SOURCE_DIGEST;
+  options.built_from = built_from();
   if (arguments.dry_run) {
     fmt::print("{}", predict_artifact(loaded, host, options));
     return;

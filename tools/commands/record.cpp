@@ -22,10 +22,10 @@
 #include "framework/report/machine.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
+#include "launch/built_from.h"
 #include "launch/command_line.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "mulligan_source_digest.h"
 #include "tools/commands/record_arena.h"
 #include "tools/commands/record_stages.h"
 #include "tools/commands/score_words.h"
@@ -151,7 +151,7 @@ class Record {
           arguments_.source);
     }
     // quantize would find it, too, but only after the first training.
-    if (source_digest(arguments_.source) != MULLIGAN_SOURCE_DIGEST) {
+    if (source_digest(arguments_.source) != built_from()) {
       throw config_error(
           "'{}' is not the source that this program was built from, so counting it says "
           "nothing about the result; name that tree with --source, or build this one.",
@@ -194,7 +194,7 @@ class Record {
     if (about.hardware.empty())
       about.hardware = fmt::format("{} x {} ({})", arguments_.ranks, first.device, first.cpu);
     about.software = "mulligan " + version_text();
-    about.source_sha256 = MULLIGAN_SOURCE_DIGEST;
+    about.source_sha256 = built_from();
     about.command = process_command();
     if (about.date.empty()) about.date = process_start_time().substr(0, 10);
     options_.runs = runs_;

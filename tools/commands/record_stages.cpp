@@ -1,4 +1,5 @@
 #include "tools/commands/record_stages.h"
+#include "launch/built_from.h"
 
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -16,7 +17,6 @@
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
-#include "mulligan_source_digest.h"
 
 namespace mulligan {
 namespace {
@@ -131,14 +131,13 @@ std::vector<SeedRun> seed_runs(const fs::path& folder, const std::vector<std::in
 void require_one_program(const fs::path& folder) {
   const fs::path state = folder / "record.json";
   if (!fs::exists(state)) {
-    write_file_atomically(state,
-                          nlohmann::json::object({{"source_sha256", MULLIGAN_SOURCE_DIGEST}}).dump(1) + "\n");
+    write_file_atomically(state, nlohmann::json::object({{"source_sha256", built_from()}}).dump(1) + "\n");
     return;
   }
-  const auto built_from = read_json_object<nlohmann::json>(
+  const auto begun_by = read_json_object<nlohmann::json>(
       state, [](const auto& json) { return json.at("source_sha256").template get<std::string>(); },
       "remove the folder, and the record starts anew");
-  if (built_from != MULLIGAN_SOURCE_DIGEST) {
+  if (begun_by != built_from()) {
     throw config_error(
         "'{}' was begun by a program built from other source; go "
         "on with that one, or remove the folder and start anew.",
