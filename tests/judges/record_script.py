@@ -215,8 +215,8 @@ def our_score(context, command, file):
     return json.loads((run / "evaluations.jsonl").read_text().splitlines()[-1])
 
 
-def drawn_weights(script):
-    """Weights that no training made, from the script's own initial ones."""
+def drawn_weights(script, share=1.0):
+    """Weights that no training made: the script's own initial ones and a share of others."""
     import torch
     torch.manual_seed(11)
     model = script.module.GPT(script.h)
@@ -224,8 +224,30 @@ def drawn_weights(script):
         for name, parameter in model.named_parameters():
             # The two caps are stored as fp16, and a cap far away is no cap.
             scale = 0.05 if name.startswith("softcap") else 0.3 if parameter.ndim < 2 or "bank" not in name else parameter.size(-1) ** -0.5
-            parameter.add_(scale * torch.randn_like(parameter))
-    return {name: value.reshape(1) if value.ndim == 0 else value for name, value in model.state_dict().items()}
+            parameter.add_(share * scale * torch.randn_like(parameter))
+    return one_dimension_at_least(model.state_dict())
+
+
+def taught_weights(script, data):
+    """Weights that torch.optim.AdamW trained on the script's own logits. bf16 is judged on them: a loss of drawn ones lies twice above
+    that of a blind guess, and rounding alone moves it by several thousandths in either program."""
+    import torch
+    torch.manual_seed(11)
+    model = script.model(drawn_weights(script, 0.1)).float()
+    tokens = torch.from_numpy(shard_tokens(data / "datasets/fineweb10B_sp512/fineweb_train_000000.bin").astype("int64"))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    with script.as_it_is():
+        for _ in range(40):
+            rows = torch.stack([tokens[begin:begin + 257] for begin in torch.randint(len(tokens) - 257, (8,))])
+            logits = model.forward_logits(rows[:, :-1]).float()
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()).backward()
+            optimizer.step()
+    return one_dimension_at_least(model.state_dict())
+
+
+def one_dimension_at_least(state):
+    return {name: value.reshape(1) if value.ndim == 0 else value for name, value in state.items()}
 
 
 def compared(what, ours, theirs, precision):
@@ -258,7 +280,7 @@ def judge_pull(context, pull, precision, module):
                    script.adapted_score(model), precision)
     if context.planted:
         return
-    state = drawn_weights(script)
+    state = taught_weights(script, data) if precision == "bf16" else drawn_weights(script)
     safetensors.torch.save_file(state, context.scratch / "theirs.safetensors")
     context.mulligan("checkpoint", "import", "theirs.safetensors", "--config", run / "config.toml", "--out", run / "theirs.safetensors")
     model = script.model(state)

@@ -117,7 +117,7 @@ TEST_F(VerifyOthers, WhatIsMissingOfTheFormIsAWarning) {
   EXPECT_EQ(refused_with(scratch_.path()), 0);
 }
 
-// Logs as people keep them: in folders, all runs in one, with a time before each line, in two bytes a character.
+// Logs as people keep them: in folders, all runs in one, with a time before each line, in two bytes a character, under any name.
 TEST_F(VerifyOthers, LogsOfOtherForms) {
   const std::string one = log("42", "1.08079352", "15975300", "15991930"),
                     two = log("314", "1.08103112", "15976299", "15992929");
@@ -137,6 +137,8 @@ TEST_F(VerifyOthers, LogsOfOtherForms) {
   is_sound_until_changed({{"logs/train_seed42.log", one}, {"logs/train_seed314.log", two}});
   is_sound_until_changed({{"seed_42/train.LOG", one}, {"seed_314/train.LOG", two}});
   is_sound_until_changed({{"train.out", one + two}});
+  is_sound_until_changed({{"train_seed42", one}, {"train_seed314", two}});
+  is_sound_until_changed({{"train_seed42.log.1", one}, {"seed314.stdout", two}});
   const auto stamped = [](std::string text) {
     for (std::size_t at = text.find('\n'); at + 1 < text.size(); at = text.find('\n', at + 1))
       text.insert(at + 1, "2026-04-30T20:16:31Z ");

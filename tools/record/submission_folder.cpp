@@ -15,10 +15,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool may_be_log(const fs::path& path) {
+// Whether it is a log by its name; or, where the name says of no other kind, since scores of a model stand in it.
+bool is_log(const fs::path& path) {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return ending == ".log" || ending == ".out" || (ending == ".txt" && path.filename() != "requirements.txt");
+  if (ending == ".log" || ending == ".out") return true;
+  if (ending == ".txt") return path.filename() != "requirements.txt";
+  for (const char* other :
+       {".md", ".json", ".py", ".toml", ".pt", ".ptz", ".bin", ".model", ".safetensors", ".mulligan"})
+    if (ending == other) return false;
+  std::error_code unreadable;
+  if (fs::file_size(path, unreadable) > kLargestDescription || unreadable) return false;
+  const LogClaims claims = read_seed_log(read_file(path, kLargestDescription));
+  return !claims.scores.empty() || !claims.other_scores.empty();
 }
 
 // Reads the logs, and keeps the names of links. Where none lies in the folder itself, those in its folders count.
@@ -29,7 +38,7 @@ void read_entries(SubmissionFolder& folder) {
        ++at) {
     if (at->is_symlink()) {
       folder.links.push_back(at->path().lexically_relative(folder.path).string());
-    } else if (may_be_log(at->path()) && at->is_regular_file()) {
+    } else if (at->is_regular_file() && is_log(at->path())) {
       (at.depth() == 0 ? paths : inner).push_back(at->path());
     }
   }
