@@ -38,11 +38,13 @@ def tasks_of(context):
                  doc_to_choice="choices", metric_list=[{"metric": "acc"}])]
 
 
-def evaluated(harness, model, tasks):
+def evaluated(harness, of_texts, of_questions, tasks):
     """Bits per byte, accuracy, and of each question the likelihoods."""
-    found = harness.simple_evaluate(model=model, tasks=[dict(task) for task in tasks], log_samples=True, bootstrap_iters=0)
-    samples = sorted(found["samples"]["local_questions"], key=lambda sample: sample["doc_id"])
-    return (found["results"]["local_text"]["bits_per_byte,none"], found["results"]["local_questions"]["acc,none"],
+    def results(model, task):
+        return harness.simple_evaluate(model=model, tasks=[dict(task)], log_samples=True, bootstrap_iters=0)
+    texts, questions = results(of_texts, tasks[0]), results(of_questions, tasks[1])
+    samples = sorted(questions["samples"]["local_questions"], key=lambda sample: sample["doc_id"])
+    return (texts["results"]["local_text"]["bits_per_byte,none"], questions["results"]["local_questions"]["acc,none"],
             [[answer[0][0] if isinstance(answer[0], (list, tuple)) else answer[0] for answer in sample["resps"]] for sample in samples])
 
 
@@ -60,9 +62,11 @@ def judge(context):
         config["model"]["rope.base"] = 20000.0
         (folder / "config.json").write_text(json.dumps(config))
     tasks = tasks_of(context)
-    theirs = huggingface.HFLM(pretrained=str(folder), trust_remote_code=True, device="cpu", dtype="float32", add_bos_token=True, batch_size=1)
-    (bits, right, likelihoods), (their_bits, their_right, their_likelihoods) = (
-        evaluated(harness, model, tasks) for model in (ours.Mulligan(run), theirs))
+
+    def theirs(add_bos_token):  # a text it scores behind one of its own, which would be a second one there
+        return huggingface.HFLM(pretrained=str(folder), trust_remote_code=True, device="cpu", dtype="float32", add_bos_token=add_bos_token, batch_size=1)
+    bits, right, likelihoods = evaluated(harness, ours.Mulligan(run), ours.Mulligan(run), tasks)
+    their_bits, their_right, their_likelihoods = evaluated(harness, theirs(False), theirs(True), tasks)
     yield Row(f"bits per byte of {TEXTS} texts, {bits:.6f} here", f"{abs(bits - their_bits):.1e} bpb", "1e-06", abs(bits - their_bits) <= 1e-6)
     pairs = [(a, b) for mine, other in zip(likelihoods, their_likelihoods) for a, b in zip(mine, other)]
     worst = max(abs(a - b) for a, b in pairs)
