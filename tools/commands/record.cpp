@@ -227,11 +227,14 @@ void make_arena_result(const RecordArguments& arguments) {
   const auto refuse = [](bool given, const char* what) {
     if (given) throw config_error("--track {} makes no submission; leave {} out.", arena_record_track, what);
   };
+  const Submission& about = arguments.about;
   refuse(!arguments.out.empty(), "--out");
   refuse(arguments.ship_artifacts, "--artifacts");
-  refuse(
-      !arguments.about.author.empty() || !arguments.about.github_id.empty() || !arguments.about.name.empty(),
-      "--author, --github-id and --name");
+  refuse(arguments.source != RecordArguments().source, "--source");
+  refuse(!about.author.empty() || !about.github_id.empty() || !about.name.empty(),
+         "--author, --github-id and --name");
+  refuse(!about.blurb.empty() || !about.date.empty() || !about.hardware.empty(),
+         "--blurb, --date and --hardware");
   const record::Comparison given = arguments.comparison, none;
   refuse(!given.name.empty(), "--reference-name");
   refuse(given.margin_nats != none.margin_nats || given.alpha != none.alpha || given.paired,
