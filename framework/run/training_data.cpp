@@ -175,4 +175,12 @@ void require_arena(const RunConfig& config, const DataIdentity& data, int world_
   require_shard(data.validation.shards.front(), "fineweb_val_000000.bin", false);
 }
 
+void require_arena_batch(const RunConfig& config, double batch_factor) {
+  if (config.arena.track == ArenaTrack::none || batch_factor == 1) return;
+  throw config_error(
+      "[schedule]: it asks for {} times the batch, but every step of the benchmark of arena.track reads {} tokens; take "
+      "another schedule, or leave out [arena], and the run is none of the benchmark.",
+      batch_factor, config.train.tokens_per_step);
+}
+
 }  // namespace mulligan

@@ -46,4 +46,8 @@ TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<s
 // known here: result.json has their digests.
 void require_arena(const RunConfig& config, const DataIdentity& data, int world_size);
 
+// Throws config_error where a schedule of a run with arena.track asks for `batch_factor` times the batch, not 1: which
+// schedules do is known only while they run.
+void require_arena_batch(const RunConfig& config, double batch_factor);
+
 }  // namespace mulligan

@@ -10,6 +10,7 @@
 #include "framework/data/segments.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/model/initialise.h"
+#include "framework/run/training_data.h"
 #include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
 #include "framework/step/loss_scaler.h"
@@ -278,6 +279,7 @@ void TrainingEngine::weigh_losses(std::int64_t micro_batches) {
 
 std::int64_t TrainingEngine::coming_micro_batches() const {
   const double factor = groups_.batch_factor();
+  require_arena_batch(config_, factor);
   const double wanted = std::round(factor * static_cast<double>(config_.phases[phase_].micro_batches));
   if (wanted < 1 || wanted > 1e6) {
     throw config_error(

@@ -55,5 +55,13 @@ TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
   EXPECT_NE(arena_refusal(data, 1).find("0 validation shards"), std::string::npos);
 }
 
+TEST(RunArenaTrack, ScheduleKeepsTheBatch) {
+  RunConfig config;
+  EXPECT_NO_THROW(require_arena_batch(config, 2));
+  config.arena.track = ArenaTrack::modded3;
+  EXPECT_NO_THROW(require_arena_batch(config, 1));
+  EXPECT_THROW(require_arena_batch(config, 0.5), Error);
+}
+
 }  // namespace
 }  // namespace mulligan
