@@ -139,6 +139,8 @@ TEST_F(VerifyOthers, LogsOfOtherForms) {
   is_sound_until_changed({{"train.out", one + two}});
   is_sound_until_changed({{"train_seed42", one}, {"train_seed314", two}});
   is_sound_until_changed({{"train_seed42.log.1", one}, {"seed314.stdout", two}});
+  is_sound_until_changed(
+      {{"seed_42/train.log", one}, {"seed_314/train.log", two}, {"notes", log("42", "1.5", "1", "2")}});
   const auto stamped = [](std::string text) {
     for (std::size_t at = text.find('\n'); at + 1 < text.size(); at = text.find('\n', at + 1))
       text.insert(at + 1, "2026-04-30T20:16:31Z ");

@@ -1,5 +1,4 @@
 #include "tools/commands/record_stages.h"
-#include "launch/built_from.h"
 
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
+#include "launch/built_from.h"
 
 namespace mulligan {
 namespace {

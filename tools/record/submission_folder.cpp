@@ -15,34 +15,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether it is a log by its name; or, where the name says of no other kind, since scores of a model stand in it.
-bool is_log(const fs::path& path) {
+bool named_as_log(const fs::path& path) {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (ending == ".log" || ending == ".out") return true;
-  if (ending == ".txt") return path.filename() != "requirements.txt";
-  for (const char* other :
-       {".md", ".json", ".py", ".toml", ".pt", ".ptz", ".bin", ".model", ".safetensors", ".mulligan"})
-    if (ending == other) return false;
-  std::error_code unreadable;
-  if (fs::file_size(path, unreadable) > kLargestDescription || unreadable) return false;
+  return ending == ".log" || ending == ".out" || (ending == ".txt" && path.filename() != "requirements.txt");
+}
+
+// Whether it is one by the scores in it, where its name says of no other kind.
+bool holds_scores(const fs::path& path) {
+  for (const char* other : {".md", ".json", ".py", ".toml", ".sh", ".pt", ".ptz", ".safetensors"})
+    if (path.extension() == other) return false;
+  if (path.stem() == "README" || fs::file_size(path) > kLargestDescription) return false;
   const LogClaims claims = read_seed_log(read_file(path, kLargestDescription));
   return !claims.scores.empty() || !claims.other_scores.empty();
 }
 
-// Reads the logs, and keeps the names of links. Where none lies in the folder itself, those in its folders count.
+// Reads the logs, and keeps the names of links. Where none lies in the folder itself, those in its folders count; where
+// none is named as one, what holds scores: a note beside a log is none.
 void read_entries(SubmissionFolder& folder) {
-  std::vector<fs::path> paths, inner;
+  std::vector<fs::path> paths, inner, unnamed;
   const auto options = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator at(folder.path, options); at != fs::recursive_directory_iterator();
        ++at) {
     if (at->is_symlink()) {
       folder.links.push_back(at->path().lexically_relative(folder.path).string());
-    } else if (at->is_regular_file() && is_log(at->path())) {
-      (at.depth() == 0 ? paths : inner).push_back(at->path());
+    } else if (at->is_regular_file()) {
+      (!named_as_log(at->path()) ? unnamed : at.depth() == 0 ? paths : inner).push_back(at->path());
     }
   }
   if (paths.empty()) paths = inner;
+  if (paths.empty()) std::ranges::copy_if(unnamed, std::back_inserter(paths), holds_scores);
   std::ranges::sort(paths);
   std::ranges::sort(folder.links);
   for (const fs::path& path : paths)
