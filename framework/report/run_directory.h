@@ -1,7 +1,9 @@
 // The files of a run directory.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <vector>
 
 namespace mulligan {
@@ -37,6 +39,12 @@ struct RunFiles {
   // Logs of the ranks after the first: ranks/0001.log, ...
   std::filesystem::path ranks() const { return directory / "ranks"; }
 
+  // Unfinished scores of the weights, and the seconds they took so far (run/score_state.h).
+  std::vector<std::filesystem::path> states() const {
+    return {directory / "eval.state", directory / "eval.state.seconds", directory / "ttt.state",
+            directory / "ttt.state.seconds"};
+  }
+
   // What describes the weights of a finished run, and so is wrong once there are others. (The artifact does
   // not: it is the old weights.)
   std::vector<std::filesystem::path> results() const {
@@ -46,6 +54,7 @@ struct RunFiles {
   // All of them, and what a start that failed left of its own (run files of the one before are back then).
   std::vector<std::filesystem::path> all() const {
     std::vector<std::filesystem::path> files = results();
+    std::ranges::copy(states(), std::back_inserter(files));
     for (const auto& path : {weights(), artifact(), metrics(), log(), config(), failed_log(),
                              failed_metrics(), attempt(), ranks(), tensorboard()}) {
       files.push_back(path);

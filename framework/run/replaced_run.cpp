@@ -209,29 +209,24 @@ void remove_unfinished_run(const fs::path& directory) {
 }
 
 void remove_temporary_leftovers(const fs::path& directory) {
-  const fs::path trials = RunFiles{directory}.trials();
-  std::vector<fs::path> records;  // NAME.json of each trial, next to its folder
-  for (const fs::path& path : list(trials)) {
-    const std::string name = path.filename().string();
-    std::error_code ignored;
-    if (fs::is_directory(fs::symlink_status(path, ignored))) {
-      remove_temporary_leftovers(path, RunFiles{path}.all());
-    } else if (const std::size_t mark = name.find(".json.tmp."); mark != std::string::npos) {
-      records.push_back(trials / (name.substr(0, mark) + ".json"));
+  std::error_code ignored;
+  const auto remove_in = [&](const fs::path& folder, const auto& ours) {
+    for (const fs::path& path : list(folder.empty() ? fs::path(".") : folder)) {
+      const std::string name = name_of_temporary(path.filename().string());
+      if (!name.empty() && ours(name) && is_left_behind(path)) fs::remove(path, ignored);
     }
+  };
+  const std::vector<fs::path> files = RunFiles{directory}.all();
+  const auto of_run = [&](const std::string& name) {
+    return std::ranges::any_of(files, [&](const fs::path& file) { return file.filename() == name; });
+  };
+  const fs::path trials = RunFiles{directory}.trials();
+  for (const fs::path& path : list(trials)) {
+    if (fs::is_directory(fs::symlink_status(path, ignored))) remove_in(path, of_run);
   }
-  remove_temporary_leftovers(trials, records);
-  remove_temporary_leftovers(directory, RunFiles{directory}.all());
-}
-
-void remove_temporary_leftovers(const fs::path& directory, const std::vector<fs::path>& ours) {
-  for (const fs::path& path : list(directory.empty() ? fs::path(".") : directory)) {
-    const std::string name = name_of_temporary(path.filename().string());
-    const auto is_of = [&](const fs::path& file) { return file.filename() == name; };
-    if (std::ranges::none_of(ours, is_of) || !is_left_behind(path)) continue;
-    std::error_code ignored;
-    fs::remove(path, ignored);
-  }
+  // NAME.json of each trial, next to its folder.
+  remove_in(trials, [](const std::string& name) { return name.ends_with(".json"); });
+  remove_in(directory, of_run);
 }
 
 }  // namespace mulligan

@@ -47,10 +47,7 @@ class ReplacedRun {
 // Removes all that a run which did not come far leaves: configuration, log, metrics, ledger, report.
 void remove_unfinished_run(const std::filesystem::path& directory);
 // Removes the temporary files that killed processes left of a run's files and its trials'. Those of a process
-// that lives stay.
+// that lives stay. To be called where nothing is confined yet: there nothing is known of other processes.
 void remove_temporary_leftovers(const std::filesystem::path& directory);
-// The same for some files of that directory.
-void remove_temporary_leftovers(const std::filesystem::path& directory,
-                                const std::vector<std::filesystem::path>& ours);
 
 }  // namespace mulligan

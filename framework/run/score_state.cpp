@@ -9,7 +9,6 @@
 #include "framework/core/parse_json.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/report/machine.h"
-#include "framework/run/replaced_run.h"
 
 namespace mulligan {
 namespace {
@@ -134,8 +133,6 @@ void ScoreState::finish() {
   std::error_code ignored;  // there may be none
   std::filesystem::remove(options_.file, ignored);
   std::filesystem::remove(seconds_file(), ignored);
-  // Attempts that were killed while they wrote them.
-  remove_temporary_leftovers(options_.file.parent_path(), {options_.file, seconds_file()});
 }
 
 namespace {
