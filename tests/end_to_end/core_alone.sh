@@ -30,12 +30,12 @@ configured() {
 }
 check "the core alone is configured" configured
 built() { # the end of what was said is enough
-  cmake --build "$alone" --target mulligan mulligan_unit_tests >built.log 2>&1 || {
+  cmake --build "$alone" --target "$@" >built.log 2>&1 || {
     tail -30 built.log
     return 1
   }
 }
-check "the core alone is built, with its unit tests" built
+check "the core alone is built, with its unit tests" built mulligan mulligan_unit_tests
 core=$alone/bin/mulligan
 shown=$("$core" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p' | grep -v '^-' | xargs)
 check_equal "its help shows the core's commands only" \
@@ -53,4 +53,17 @@ check "it launches two ranks" "$core" launch --standalone --nproc-per-node 2 -- 
 unit_tests=(--gtest_brief=1)
 [[ ${MULLIGAN_LONG_TESTS:-} == 1 ]] || unit_tests+=("--gtest_filter=Plugin*:Schema*")
 check "its unit tests pass" "$alone/bin/mulligan_unit_tests" "${unit_tests[@]}"
+
+# As the quickstart builds: without the cuda backend and without plugins that the job does not load.
+fewer=(cmake "$alone" -DMULLIGAN_CUDA_BACKEND=OFF -DMULLIGAN_BUILD_TESTS=OFF "-DMULLIGAN_WITHOUT_PLUGINS=sgd;soap_muon")
+check_contains "tests without all plugins are refused" "MULLIGAN_BUILD_TESTS=OFF too" \
+  "$("${fewer[@]}" -DMULLIGAN_CUDA_BACKEND=ON -DMULLIGAN_BUILD_TESTS=ON 2>&1)"
+check "it is configured without two plugins" "${fewer[@]}"
+rm -r "$alone/lib/mulligan/plugins" # those of the build before
+check "and built" built mulligan
+check_equal "what was left out is not there" "" "$("$core" plugins | grep -E " sgd | soap_muon | cuda ")"
+printf '%s\n' 'extends = "tiny.toml"' '[optimizer.vectors]' 'plugin = "sgd"' 'lr = 0.01' >sgd.toml
+check_contains "and said to be left out" "this build was made without it: configure it with \`cmake --preset release\`" \
+  "$("$core" train sgd.toml 2>&1)"
+check "the rest trains" "$core" train tiny.toml --quiet --set run.directory=without
 finish
