@@ -1,10 +1,13 @@
 #include "tools/cost/card.h"
 
 #include <algorithm>
+#include <array>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
+namespace {
+
 // Where the figures come from. None of them was measured by this project.
 //
 //   peaks      NVIDIA's data sheets: H100 SXM5, H200 SXM, A100 80GB SXM, B200 (as in a DGX B200), RTX 4090 (products
@@ -32,114 +35,47 @@ namespace mulligan {
 //              stands behind that. Their links: twice NVLink 4, and what PCIe 4.0 x16 moves between two cards.
 //   links      NCCL's all-reduce of large messages between the 8 cards of a node over NVLink, without
 //              in-switch sums: about 360 GB/s on NVLink 4 and 230 on NVLink 3 (its "bus bandwidth").
-const std::vector<Card>& known_cards() {
-  static const std::vector<Card> cards = {
-      {.name = "h100",
-       .description = "NVIDIA H100 SXM",
-       .bf16_flops_per_second = 989e12,
-       .fp32_flops_per_second = 67e12,
-       .bytes_per_second = 3.35e12,
-       .memory_bytes = 80e9,
-       .sustained_bytes_per_second = 2.75e12,
-       .wide_product_flops_per_second = 620e12,
-       .layer_product_flops_per_second = 545e12,
-       .fp32_product_flops_per_second = 53e12,
-       .attention_forward_flops_per_second = 295e12,
-       .attention_backward_flops_per_second = 330e12,
-       .own_attention_flops_per_second = 17e12,
-       .launch_seconds = 2.6e-6,
-       .upload_bytes_per_second = 55e9,
-       .upload_seconds = 10e-6,
-       .fused_bf16_flops_per_second = 700e12,
-       .fused_fp32_flops_per_second = 67e12,
-       .fused_attention_flops_per_second = 370e12,
-       .fused_bytes_per_second = 2.9e12,
-       .node_link_bytes_per_second = 360e9},
-      {.name = "h200",
-       .description = "NVIDIA H200",
-       .bf16_flops_per_second = 989e12,
-       .fp32_flops_per_second = 67e12,
-       .bytes_per_second = 4.8e12,
-       .memory_bytes = 141e9,
-       .sustained_bytes_per_second = 3.94e12,
-       .wide_product_flops_per_second = 620e12,
-       .layer_product_flops_per_second = 545e12,
-       .fp32_product_flops_per_second = 53e12,
-       .attention_forward_flops_per_second = 295e12,
-       .attention_backward_flops_per_second = 330e12,
-       .own_attention_flops_per_second = 17e12,
-       .launch_seconds = 2.6e-6,
-       .upload_bytes_per_second = 55e9,
-       .upload_seconds = 10e-6,
-       .fused_bf16_flops_per_second = 700e12,
-       .fused_fp32_flops_per_second = 67e12,
-       .fused_attention_flops_per_second = 370e12,
-       .fused_bytes_per_second = 4.16e12,
-       .node_link_bytes_per_second = 360e9},
-      {.name = "a100",
-       .description = "NVIDIA A100 80GB SXM",
-       .bf16_flops_per_second = 312e12,
-       .fp32_flops_per_second = 19.5e12,
-       .bytes_per_second = 2.04e12,
-       .memory_bytes = 80e9,
-       .sustained_bytes_per_second = 1.67e12,
-       .wide_product_flops_per_second = 196e12,
-       .layer_product_flops_per_second = 172e12,
-       .fp32_product_flops_per_second = 15.6e12,
-       .attention_forward_flops_per_second = 93e12,
-       .attention_backward_flops_per_second = 104e12,
-       .own_attention_flops_per_second = 4.9e12,
-       .launch_seconds = 2.6e-6,
-       .upload_bytes_per_second = 25e9,
-       .upload_seconds = 10e-6,
-       .fused_bf16_flops_per_second = 221e12,
-       .fused_fp32_flops_per_second = 19.5e12,
-       .fused_attention_flops_per_second = 190e12,
-       .fused_bytes_per_second = 1.77e12,
-       .node_link_bytes_per_second = 230e9},
-      {.name = "b200",
-       .description = "NVIDIA B200",
-       .bf16_flops_per_second = 2250e12,
-       .fp32_flops_per_second = 75e12,
-       .bytes_per_second = 8e12,
-       .memory_bytes = 180e9,
-       .sustained_bytes_per_second = 6.56e12,
-       .wide_product_flops_per_second = 1410e12,
-       .layer_product_flops_per_second = 1240e12,
-       .fp32_product_flops_per_second = 60e12,
-       .attention_forward_flops_per_second = 671e12,
-       .attention_backward_flops_per_second = 751e12,
-       .own_attention_flops_per_second = 19e12,
-       .launch_seconds = 2.6e-6,
-       .upload_bytes_per_second = 55e9,
-       .upload_seconds = 10e-6,
-       .fused_bf16_flops_per_second = 1593e12,
-       .fused_fp32_flops_per_second = 75e12,
-       .fused_attention_flops_per_second = 842e12,
-       .fused_bytes_per_second = 6.93e12,
-       .node_link_bytes_per_second = 720e9},
-      {.name = "rtx4090",
-       .description = "NVIDIA GeForce RTX 4090",
-       .bf16_flops_per_second = 165.2e12,
-       .fp32_flops_per_second = 82.6e12,
-       .bytes_per_second = 1.008e12,
-       .memory_bytes = 24e9,
-       .sustained_bytes_per_second = 0.827e12,
-       .wide_product_flops_per_second = 103e12,
-       .layer_product_flops_per_second = 91e12,
-       .fp32_product_flops_per_second = 66e12,
-       .attention_forward_flops_per_second = 49e12,
-       .attention_backward_flops_per_second = 55e12,
-       .own_attention_flops_per_second = 20.6e12,
-       .launch_seconds = 2.6e-6,
-       .upload_bytes_per_second = 25e9,
-       .upload_seconds = 10e-6,
-       .fused_bf16_flops_per_second = 117e12,
-       .fused_fp32_flops_per_second = 82.6e12,
-       .fused_attention_flops_per_second = 62e12,
-       .fused_bytes_per_second = 0.873e12,
-       .node_link_bytes_per_second = 20e9},
+std::vector<Card> make_cards() {
+  std::vector<Card> cards = {{"h100", "NVIDIA H100 SXM"},
+                             {"h200", "NVIDIA H200"},
+                             {"a100", "NVIDIA A100 80GB SXM"},
+                             {"b200", "NVIDIA B200"},
+                             {"rtx4090", "NVIDIA GeForce RTX 4090"}};
+  // One row for each figure, one column for each card.
+  struct Row {
+    double Card::*figure;
+    std::array<double, 5> values;
   };
+  constexpr Row rows[] = {
+      {&Card::bf16_flops_per_second, {989e12, 989e12, 312e12, 2250e12, 165.2e12}},
+      {&Card::fp32_flops_per_second, {67e12, 67e12, 19.5e12, 75e12, 82.6e12}},
+      {&Card::bytes_per_second, {3.35e12, 4.8e12, 2.04e12, 8e12, 1.008e12}},
+      {&Card::memory_bytes, {80e9, 141e9, 80e9, 180e9, 24e9}},
+      {&Card::sustained_bytes_per_second, {2.75e12, 3.94e12, 1.67e12, 6.56e12, 0.827e12}},
+      {&Card::wide_product_flops_per_second, {620e12, 620e12, 196e12, 1410e12, 103e12}},
+      {&Card::layer_product_flops_per_second, {545e12, 545e12, 172e12, 1240e12, 91e12}},
+      {&Card::fp32_product_flops_per_second, {53e12, 53e12, 15.6e12, 60e12, 66e12}},
+      {&Card::attention_forward_flops_per_second, {295e12, 295e12, 93e12, 671e12, 49e12}},
+      {&Card::attention_backward_flops_per_second, {330e12, 330e12, 104e12, 751e12, 55e12}},
+      {&Card::own_attention_flops_per_second, {17e12, 17e12, 4.9e12, 19e12, 20.6e12}},
+      {&Card::launch_seconds, {2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6}},
+      {&Card::upload_bytes_per_second, {55e9, 55e9, 25e9, 55e9, 25e9}},
+      {&Card::upload_seconds, {10e-6, 10e-6, 10e-6, 10e-6, 10e-6}},
+      {&Card::fused_bf16_flops_per_second, {700e12, 700e12, 221e12, 1593e12, 117e12}},
+      {&Card::fused_fp32_flops_per_second, {67e12, 67e12, 19.5e12, 75e12, 82.6e12}},
+      {&Card::fused_attention_flops_per_second, {370e12, 370e12, 190e12, 842e12, 62e12}},
+      {&Card::fused_bytes_per_second, {2.9e12, 4.16e12, 1.77e12, 6.93e12, 0.873e12}},
+      {&Card::node_link_bytes_per_second, {360e9, 360e9, 230e9, 720e9, 20e9}}};
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < cards.size(); ++i) cards[i].*row.figure = row.values[i];
+  }
+  return cards;
+}
+
+}  // namespace
+
+const std::vector<Card>& known_cards() {
+  static const std::vector<Card> cards = make_cards();
   return cards;
 }
 
