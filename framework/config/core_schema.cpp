@@ -145,6 +145,9 @@ Schema<ModelConfig> model_section() {
   s.key("mlp_hidden", &ModelConfig::mlp_hidden, "hidden units of the MLP; 0 = derived")
       .range(0, 1 << 20)
       .derived("`4 * model.width`");
+  s.key("mlp_negative_slope", &ModelConfig::mlp_negative_slope,
+        "s of the MLP's activation (u > 0 ? u : s u)^2; 0 = max(u, 0)^2")
+      .range(0, 1);
   s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
   s.key("norm_eps", &ModelConfig::norm_eps,
         "eps of every RMS norm; 0 = machine epsilon of fp32, family qwen2: 1e-6")
