@@ -207,6 +207,10 @@ Schema<TrainConfig> train_section() {
         "micro-batches per step over all ranks, one packed row each; the number of ranks must divide it, "
         "left out, several ranks make one each")
       .range(1, 1 << 20);
+  s.key("micro_batch_parts", &TrainConfig::micro_batch_parts,
+        "passes in which a micro-batch is computed, cut between its segments; takes less memory and changes "
+        "nothing but the rounding of sums (docs/one_card.md)")
+      .range(1, 1 << 10);
   s.key("sequence_length", &TrainConfig::sequence_length,
         "longest attention segment in tokens; longer documents are cut")
       .range(1, 1 << 24);
