@@ -4,6 +4,7 @@
 #include <brotli/encode.h>
 #include <fmt/format.h>
 #include <lzma.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -63,6 +64,15 @@ std::string compress_zstd(std::string_view bytes) {
   return out;
 }
 
+std::string compress_zlib(std::string_view bytes) {
+  uLongf size = compressBound(bytes.size());
+  std::string out(size, '\0');
+  if (compress2(unsigned_bytes(out), &size, unsigned_bytes(bytes), bytes.size(), Z_BEST_COMPRESSION) != Z_OK)
+    throw compression_failed("zlib", bytes.size());
+  out.resize(size);
+  return out;
+}
+
 // Output of a decoder that grows chunk by chunk and never beyond what was declared.
 class BoundedOutput {
  public:
@@ -91,28 +101,47 @@ class BoundedOutput {
   std::string bytes_;
 };
 
-std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes, bool exactly = true) {
-  const std::unique_ptr<BrotliDecoderState, void (*)(BrotliDecoderState*)> state(
-      BrotliDecoderCreateInstance(nullptr, nullptr, nullptr), BrotliDecoderDestroyInstance);
-  if (!state) throw std::bad_alloc();
+enum class Decoded { on, more_output, end, corrupt };
+
+// Calls step(in, in left, out, room) until the end; it moves all four by what it read and wrote.
+template <typename Step>
+std::string decode(std::string_view compressed, std::uint64_t raw_bytes, Step&& step, bool exactly = true) {
   BoundedOutput output(raw_bytes);
   const std::uint8_t* in = unsigned_bytes(compressed);
   std::size_t in_left = compressed.size();
   while (true) {
     auto [out, room] = output.room();
-    const std::size_t before = room;
-    const BrotliDecoderResult result =
-        BrotliDecoderDecompressStream(state.get(), &in_left, &in, &room, &out, nullptr);
-    output.take(before - room);
-    if (result == BROTLI_DECODER_RESULT_SUCCESS) break;
-    if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT) {
-      if (output.full()) output.overflow();
-      continue;
-    }
-    throw std::runtime_error(result == BROTLI_DECODER_RESULT_ERROR ? "is corrupt" : "is truncated");
+    const std::size_t room_before = room, in_before = in_left;
+    const Decoded result = step(in, in_left, out, room);
+    output.take(room_before - room);
+    if (result == Decoded::end) break;
+    if (result == Decoded::corrupt) throw std::runtime_error("is corrupt");
+    if (room != room_before || in_left != in_before) continue;
+    if (output.full() && (in_left > 0 || result == Decoded::more_output)) output.overflow();
+    throw std::runtime_error("is truncated");
   }
   if (in_left > 0) throw std::runtime_error(fmt::format("has {} bytes too many", in_left));
   return output.finish(exactly);
+}
+
+std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes, bool exactly = true) {
+  const std::unique_ptr<BrotliDecoderState, void (*)(BrotliDecoderState*)> state(
+      BrotliDecoderCreateInstance(nullptr, nullptr, nullptr), BrotliDecoderDestroyInstance);
+  if (!state) throw std::bad_alloc();
+  const auto step = [&](const std::uint8_t*& in, std::size_t& in_left, std::uint8_t*& out,
+                        std::size_t& room) {
+    switch (BrotliDecoderDecompressStream(state.get(), &in_left, &in, &room, &out, nullptr)) {
+      case BROTLI_DECODER_RESULT_SUCCESS:
+        return Decoded::end;
+      case BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT:
+        return Decoded::more_output;
+      case BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT:
+        return Decoded::on;
+      default:
+        return Decoded::corrupt;
+    }
+  };
+  return decode(compressed, raw_bytes, step, exactly);
 }
 
 std::string decompress_xz(std::string_view compressed, std::uint64_t raw_bytes) {
@@ -120,91 +149,95 @@ std::string decompress_xz(std::string_view compressed, std::uint64_t raw_bytes) 
   lzma_stream stream = LZMA_STREAM_INIT;
   const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> guard(&stream, lzma_end);
   if (lzma_stream_decoder(&stream, memory_limit, 0) != LZMA_OK) throw std::bad_alloc();
-  BoundedOutput output(raw_bytes);
-  stream.next_in = unsigned_bytes(compressed);
-  stream.avail_in = compressed.size();
-  while (true) {
-    const auto [out, room] = output.room();
+  return decode(compressed, raw_bytes, [&](auto& in, std::size_t& in_left, auto& out, std::size_t& room) {
+    stream.next_in = in;
+    stream.avail_in = in_left;
     stream.next_out = out;
     stream.avail_out = room;
     const lzma_ret result = lzma_code(&stream, LZMA_FINISH);
-    output.take(room - stream.avail_out);
-    if (result == LZMA_STREAM_END) break;
-    if (result == LZMA_OK && stream.avail_out == 0 && !output.full()) continue;
-    if ((result == LZMA_OK || result == LZMA_BUF_ERROR) && output.full() && stream.avail_in > 0)
-      output.overflow();
-    throw std::runtime_error(result == LZMA_OK || result == LZMA_BUF_ERROR ? "is truncated" : "is corrupt");
-  }
-  if (stream.avail_in > 0) throw std::runtime_error(fmt::format("has {} bytes too many", stream.avail_in));
-  return output.finish();
+    in = stream.next_in;
+    in_left = stream.avail_in;
+    room = stream.avail_out;
+    if (result == LZMA_STREAM_END) return Decoded::end;
+    return result == LZMA_OK || result == LZMA_BUF_ERROR ? Decoded::on : Decoded::corrupt;
+  });
 }
 
 std::string decompress_zstd(std::string_view compressed, std::uint64_t raw_bytes) {
   const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
   if (!context) throw std::bad_alloc();
-  BoundedOutput output(raw_bytes);
-  ZSTD_inBuffer in{compressed.data(), compressed.size(), 0};
-  while (true) {
-    const auto [bytes, room] = output.room();
-    ZSTD_outBuffer out{bytes, room, 0};
-    const std::size_t position = in.pos;
-    const std::size_t result = ZSTD_decompressStream(context.get(), &out, &in);
-    output.take(out.pos);
-    if (ZSTD_isError(result)) throw std::runtime_error("is corrupt");
-    if (result == 0) break;
-    if (out.pos == 0 && in.pos == position) {
-      if (output.full() && in.pos < in.size) output.overflow();
-      throw std::runtime_error(output.full() ? "holds more than declared or is truncated" : "is truncated");
-    }
-  }
-  if (in.pos < in.size) throw std::runtime_error(fmt::format("has {} bytes too many", in.size - in.pos));
-  return output.finish();
+  return decode(compressed, raw_bytes, [&](auto& in, std::size_t& in_left, auto& out, std::size_t& room) {
+    ZSTD_inBuffer input{in, in_left, 0};
+    ZSTD_outBuffer output{out, room, 0};
+    const std::size_t result = ZSTD_decompressStream(context.get(), &output, &input);
+    in += input.pos;
+    in_left -= input.pos;
+    room -= output.pos;
+    if (ZSTD_isError(result)) return Decoded::corrupt;
+    return result == 0 ? Decoded::end : Decoded::on;
+  });
+}
+
+std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes) {
+  z_stream stream{};
+  if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
+  return decode(compressed, raw_bytes, [&](auto& in, std::size_t& in_left, auto& out, std::size_t& room) {
+    const auto count = static_cast<uInt>(std::min(in_left, chunk_bytes));
+    stream.next_in = const_cast<Bytef*>(in);
+    stream.avail_in = count;
+    stream.next_out = out;
+    stream.avail_out = static_cast<uInt>(room);
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    in = stream.next_in;
+    in_left -= count - stream.avail_in;
+    room = stream.avail_out;
+    if (result == Z_STREAM_END) return Decoded::end;
+    return result == Z_OK || result == Z_BUF_ERROR ? Decoded::on : Decoded::corrupt;
+  });
+}
+
+std::string brotli_version() {
+  const std::uint32_t version = BrotliEncoderVersion();
+  return fmt::format("brotli {}.{}.{} quality {} window {}", version >> 24, version >> 12 & 0xFFF,
+                     version & 0xFFF, BROTLI_MAX_QUALITY, BROTLI_MAX_WINDOW_BITS);
+}
+
+struct Compressor {
+  const char* word;
+  std::string (*compress)(std::string_view);
+  std::string (*decompress)(std::string_view, std::uint64_t);
+  std::string version;
+};
+
+const Compressor& compressor(Compression compression) {
+  const auto brotli = [](std::string_view bytes, std::uint64_t raw_bytes) {
+    return decompress_brotli(bytes, raw_bytes);
+  };
+  // In the order of Compression.
+  static const Compressor compressors[] = {
+      {"brotli", compress_brotli, brotli, brotli_version()},
+      {"xz", compress_xz, decompress_xz, fmt::format("xz {} preset 9 extreme", lzma_version_string())},
+      {"zstd", compress_zstd, decompress_zstd,
+       fmt::format("zstd {} level {}", ZSTD_versionString(), ZSTD_maxCLevel())},
+      {"zlib", compress_zlib, decompress_zlib,
+       fmt::format("zlib {} level {}", zlibVersion(), Z_BEST_COMPRESSION)},
+      {"adaptive", compress_brotli, brotli, "adaptive, " + brotli_version()}};
+  return compressors[static_cast<std::size_t>(compression)];
 }
 
 }  // namespace
 
 std::string_view compression_word(Compression compression) {
-  switch (compression) {
-    case Compression::brotli:
-      return "brotli";
-    case Compression::xz:
-      return "xz";
-    case Compression::zstd:
-      return "zstd";
-    case Compression::adaptive:
-      return "adaptive";
-  }
-  return "";
+  return compressor(compression).word;
 }
 
 std::string compressor_version(Compression compression) {
-  switch (compression) {
-    case Compression::brotli: {
-      const std::uint32_t version = BrotliEncoderVersion();
-      return fmt::format("brotli {}.{}.{} quality {} window {}", version >> 24, version >> 12 & 0xFFF,
-                         version & 0xFFF, BROTLI_MAX_QUALITY, BROTLI_MAX_WINDOW_BITS);
-    }
-    case Compression::adaptive:
-      return "adaptive, " + compressor_version(Compression::brotli);
-    case Compression::xz:
-      return fmt::format("xz {} preset 9 extreme", lzma_version_string());
-    case Compression::zstd:
-      return fmt::format("zstd {} level {}", ZSTD_versionString(), ZSTD_maxCLevel());
-  }
-  throw std::logic_error("an unknown compression");
+  return compressor(compression).version;
 }
 
 std::string compress(Compression compression, std::string_view bytes) {
-  switch (compression) {
-    case Compression::brotli:
-    case Compression::adaptive:
-      return compress_brotli(bytes);
-    case Compression::xz:
-      return compress_xz(bytes);
-    case Compression::zstd:
-      return compress_zstd(bytes);
-  }
-  return {};
+  return compressor(compression).compress(bytes);
 }
 
 std::string decompress_brotli_within(std::string_view compressed, std::uint64_t most) {
@@ -212,16 +245,7 @@ std::string decompress_brotli_within(std::string_view compressed, std::uint64_t 
 }
 
 std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes) {
-  switch (compression) {
-    case Compression::brotli:
-    case Compression::adaptive:
-      return decompress_brotli(compressed, raw_bytes);
-    case Compression::xz:
-      return decompress_xz(compressed, raw_bytes);
-    case Compression::zstd:
-      return decompress_zstd(compressed, raw_bytes);
-  }
-  return {};
+  return compressor(compression).decompress(compressed, raw_bytes);
 }
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// Lossless compression of byte strings: Brotli, xz, zstd.
+// Lossless compression of byte strings: Brotli, xz, zstd, zlib.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace mulligan {
 
-// "brotli", "xz", "zstd".
+// As the configuration names it.
 std::string_view compression_word(Compression compression);
 
-// At the strongest setting: Brotli quality 11 with a window of 16 MiB, xz preset 9 extreme, zstd level 22.
+// At the strongest setting: Brotli quality 11 with a window of 16 MiB, xz preset 9 extreme, zstd level 22, zlib level 9.
 // Depends on the bytes and the library's version only. Throws run_error when the library fails.
 std::string compress(Compression compression, std::string_view bytes);
 

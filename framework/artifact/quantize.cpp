@@ -81,6 +81,17 @@ std::vector<float> of_codes(const QuantizedTensor& tensor) {
   return weights;
 }
 
+// Between neighbours linear.
+double quantile_of_magnitudes(std::span<const float> row, double quantile) {
+  std::vector<double> sorted;
+  for (const float weight : row) sorted.push_back(std::abs(weight));
+  std::ranges::sort(sorted);
+  const double place = quantile * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const double above = sorted[std::min(below + 1, sorted.size() - 1)];
+  return sorted[below] + (above - sorted[below]) * (place - static_cast<double>(below));
+}
+
 }  // namespace
 
 std::vector<bool> ProtectedColumns::mask(std::int64_t columns) const {
@@ -144,18 +155,18 @@ std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const Art
 }
 
 QuantizedTensor quantize_int8_rows(std::string name, std::vector<std::int64_t> shape,
-                                   std::span<const float> weights) {
+                                   std::span<const float> weights, double clip_quantile, double least_range) {
   QuantizedTensor tensor{std::move(name), std::move(shape), TensorFormat::int8_row, 8, {}, {}, {}};
   const auto columns = static_cast<std::size_t>(tensor.columns());
   tensor.codes.reserve(weights.size());
   for (std::size_t begin = 0; begin < weights.size(); begin += columns) {
     const auto row = weights.subspan(begin, columns);
-    float largest = 1e-8F;
-    for (const float weight : row) largest = std::max(largest, std::abs(weight));
-    tensor.scales.push_back(sdk::half_bits(static_cast<double>(largest) / 127.0));
+    const double clip = quantile_of_magnitudes(row, clip_quantile);
+    const double range = std::max({clip, least_range, static_cast<double>(1e-8F)});
+    tensor.scales.push_back(sdk::half_bits(range / 127.0));
     for (const float weight : row) {
-      const double code = std::nearbyint(static_cast<double>(weight) / largest * 127.0);
-      tensor.codes.push_back(static_cast<std::int8_t>(std::clamp(code, -127.0, 127.0)));
+      const double clipped = std::clamp(static_cast<double>(weight), -clip, clip);
+      tensor.codes.push_back(static_cast<std::int8_t>(std::nearbyint(clipped / range * 127.0)));
     }
   }
   return tensor;

@@ -66,10 +66,11 @@ std::string_view format_word(TensorFormat format);
 std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const ArtifactPart> parts,
                                                              std::span<const QuantizeTensorRow> rows);
 
-// int8 per row: q = clamp(round(w / a * 127)), a = max(absmax(row), 1e-8), scale = fp16(a / 127);
-// ties to even.
+// int8 per row: q = round(clamp(w, -c, c) / a * 127), c the quantile of its magnitudes (QuantizeTensorRow; 1: the largest),
+// a = max(c, least_range, 1e-8), scale = fp16(a / 127); ties to even.
 QuantizedTensor quantize_int8_rows(std::string name, std::vector<std::int64_t> shape,
-                                   std::span<const float> weights);
+                                   std::span<const float> weights, double clip_quantile = 1,
+                                   double least_range = 0);
 // fp16, bf16 (nearest, ties to even) or fp32. A finite weight beyond fp16's range is a run_error.
 QuantizedTensor store_as(TensorFormat format, std::string name, std::vector<std::int64_t> shape,
                          std::span<const float> weights);

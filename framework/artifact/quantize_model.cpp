@@ -81,7 +81,8 @@ class ModelQuantization {
             quantize_integer(i, weights, chooses_ ? protected_[integers] : ProtectedColumns(), error));
         ++integers;
       } else if (table_[i]->format == TensorFormat::int8_row) {
-        quantized.tensors.push_back(quantize_int8_rows(parts_[i].name, shape_of(parts_[i].type), weights));
+        quantized.tensors.push_back(quantize_int8_rows(parts_[i].name, shape_of(parts_[i].type), weights,
+                                                       table_[i]->clip_quantile, table_[i]->least_range));
       } else {
         quantized.tensors.push_back(
             store_as(table_[i]->format, parts_[i].name, shape_of(parts_[i].type), weights));

@@ -145,6 +145,9 @@ Schema<ModelConfig> model_section() {
   s.key("mlp_hidden", &ModelConfig::mlp_hidden, "hidden units of the MLP; 0 = derived")
       .range(0, 1 << 20)
       .derived("`4 * model.width`");
+  s.key("mlp_negative_slope", &ModelConfig::mlp_negative_slope,
+        "s of the MLP's activation (u > 0 ? u : s u)^2; 0 = max(u, 0)^2")
+      .range(0, 1);
   s.key("tied_head", &ModelConfig::tied_head, "use the token embedding as output head");
   s.key("norm_eps", &ModelConfig::norm_eps,
         "eps of every RMS norm; 0 = machine epsilon of fp32, family qwen2: 1e-6")
@@ -204,6 +207,10 @@ Schema<TrainConfig> train_section() {
         "micro-batches per step over all ranks, one packed row each; the number of ranks must divide it, "
         "left out, several ranks make one each")
       .range(1, 1 << 20);
+  s.key("micro_batch_parts", &TrainConfig::micro_batch_parts,
+        "passes in which a micro-batch is computed, cut between its segments; takes less memory and changes "
+        "nothing but the rounding of sums (docs/one_card.md)")
+      .range(1, 1 << 10);
   s.key("sequence_length", &TrainConfig::sequence_length,
         "longest attention segment in tokens; longer documents are cut")
       .range(1, 1 << 24);

@@ -6,7 +6,7 @@ namespace {
 void switch_off_parts_of_the_record(ModelConfig& model) {
   model.softcap = 0;
   model.ln_scale = model.residual_mix = model.qk_norm = false;
-  model.q_gain = 0;
+  model.q_gain = model.mlp_negative_slope = 0;
   model.xsa_last_layers = 0;
   model.attention_gate = model.skip_weights = model.skip_gates = false;
   model.loop = {};

@@ -121,25 +121,26 @@ struct InitConfig {
 // [model]
 struct ModelConfig {
   ModelFamily family = ModelFamily::record;
-  int64_t vocabulary = 0;        // V, 2..262144; token shards hold ids below 65536
-  int64_t layers = 0;            // L, physical layers
-  int64_t width = 0;             // d
-  int64_t heads = 0;             // H
-  int64_t kv_heads = 0;          // Hkv, divides H; 0 in the file = heads
-  int64_t head_width = 0;        // dh, even; 0 in the file = width / heads (which must divide)
-  int64_t mlp_hidden = 0;        // hidden units of the MLP; 0 in the file = 4 * width
-  bool tied_head = true;         // the output head is the token embedding
-  double softcap = 30.0;         // c in logits = c*tanh(z/c); 0 = off
-  double attention_scale = 0.0;  // factor on q.k before the softmax; 0 = 1 / sqrt(head_width)
-  double norm_eps = 0.0;         // eps of every RMS norm; 0 = machine epsilon of fp32, qwen2: 1e-6
-  bool ln_scale = true;          // multiply normed block inputs by 1/sqrt(physical layer + 1)
-  bool residual_mix = true;      // block input = mix0*x + mix1*x0 with learned mix, start (1, 0)
-  bool qk_norm = true;           // RMS norm of q and k over dh
-  double q_gain = 5.0;           // initial per-head gain on q after RoPE; 0 = no gain parameter (gain 1)
-  int64_t xsa_last_layers = -1;  // number of last layers with XSA; -1 in the file = all, 0 = off
-  bool attention_gate = true;    // o_h *= sigmoid(<n, attn_gate_w[h]>)
-  bool skip_weights = true;      // encoder-decoder skip connections, weights start at 1
-  bool skip_gates = true;        // gate of the skip merge (needs skip_weights), start at 0
+  int64_t vocabulary = 0;           // V, 2..262144; token shards hold ids below 65536
+  int64_t layers = 0;               // L, physical layers
+  int64_t width = 0;                // d
+  int64_t heads = 0;                // H
+  int64_t kv_heads = 0;             // Hkv, divides H; 0 in the file = heads
+  int64_t head_width = 0;           // dh, even; 0 in the file = width / heads (which must divide)
+  int64_t mlp_hidden = 0;           // hidden units of the MLP; 0 in the file = 4 * width
+  double mlp_negative_slope = 0.5;  // s of the MLP's activation (u > 0 ? u : s*u)^2
+  bool tied_head = true;            // the output head is the token embedding
+  double softcap = 30.0;            // c in logits = c*tanh(z/c); 0 = off
+  double attention_scale = 0.0;     // factor on q.k before the softmax; 0 = 1 / sqrt(head_width)
+  double norm_eps = 0.0;            // eps of every RMS norm; 0 = machine epsilon of fp32, qwen2: 1e-6
+  bool ln_scale = true;             // multiply normed block inputs by 1/sqrt(physical layer + 1)
+  bool residual_mix = true;         // block input = mix0*x + mix1*x0 with learned mix, start (1, 0)
+  bool qk_norm = true;              // RMS norm of q and k over dh
+  double q_gain = 5.0;              // initial per-head gain on q after RoPE; 0 = no gain parameter (gain 1)
+  int64_t xsa_last_layers = -1;     // number of last layers with XSA; -1 in the file = all, 0 = off
+  bool attention_gate = true;       // o_h *= sigmoid(<n, attn_gate_w[h]>)
+  bool skip_weights = true;         // encoder-decoder skip connections, weights start at 1
+  bool skip_gates = true;           // gate of the skip merge (needs skip_weights), start at 0
   double embedding_init_std = 0.005;
   RopeConfig rope;
   LoopConfig loop;

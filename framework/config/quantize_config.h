@@ -16,7 +16,7 @@ enum class TensorFormat { integer, int8_row, fp16, bf16, fp32 };
 
 // How the streams of an artifact are compressed. adaptive: codes by the coder of artifact/code_coder, all else
 // by Brotli.
-enum class Compression { brotli, xz, zstd, adaptive };
+enum class Compression { brotli, xz, zstd, zlib, adaptive };
 
 // Which codes are compressed together: those of one width, or those of one role (embedding, q, k, v,
 // attention output, MLP up, MLP down), each matrix transposed; then also with the rows of some or all roles
@@ -30,6 +30,9 @@ struct QuantizeTensorRow {
   int64_t bits = 6;            // format int only
   double clip_sigmas = 12.85;  // format int only: scale = clip_sigmas * std(row) / qmax
   Origin origin;
+  // format int8_row only: the range of a row is this quantile of its magnitudes, between neighbours linear (1: the
+  // largest), or least_range where that is more.
+  double clip_quantile = 1, least_range = 0;
 };
 
 // What the host itself reads in [quantize].

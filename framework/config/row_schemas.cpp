@@ -66,7 +66,9 @@ const Schema<DataMixRow>& data_mix_schema() {
 const Schema<InitialValuesRow>& initial_values_schema() {
   static const Schema<InitialValuesRow> schema = [] {
     Schema<InitialValuesRow> s;
-    s.key("match", &InitialValuesRow::match, "glob over whole parameter names, as in [[parameters]]")
+    s.key("match", &InitialValuesRow::match,
+          "glob over whole parameter names, as in [[parameters]], and names of matrices in banks: "
+          "blocks.3.attn.c_q.weight")
         .required();
     s.choice<InitialLaw>(
         "law", &InitialValuesRow::law,
@@ -211,6 +213,7 @@ const Schema<QuantizeOptions>& quantize_host_schema() {
                           {{"brotli", Compression::brotli},
                            {"xz", Compression::xz},
                            {"zstd", Compression::zstd},
+                           {"zlib", Compression::zlib},
                            {"adaptive", Compression::adaptive}},
                           "compression of the artifact, each at its strongest setting; adaptive = codes by "
                           "mulligan's own coder, the rest by Brotli");
@@ -248,6 +251,15 @@ const Schema<QuantizeTensorRow>& quantize_row_schema() {
     s.key("clip_sigmas", &QuantizeTensorRow::clip_sigmas,
           "scale of a row = clip_sigmas * std(row) / (2^(bits-1) - 1); format int only")
         .range(1e-3, 1e3);
+    s.key(
+         "clip_quantile", &QuantizeTensorRow::clip_quantile,
+         "range of a row = this quantile of its magnitudes, beyond which weights are clipped; 1 = the largest; "
+         "format int8_row only")
+        .range(0, 1);
+    s.key(
+         "least_range", &QuantizeTensorRow::least_range,
+         "range of a row whose own is less, so that its codes are no finer than those of this; format int8_row only")
+        .range(0, 1e4);
     return s;
   }();
   return schema;

@@ -242,6 +242,22 @@ LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
   return load_tree(std::move(tree), name, overrides);
 }
 
+int64_t longest_segment(const RunConfig& config) {
+  int64_t longest = 0;
+  for (const Phase& phase : config.phases) longest = std::max(longest, phase.sequence_length);
+  return longest;
+}
+
+int64_t tokens_per_pass(const RunConfig& config) {
+  const int64_t tokens = tokens_per_micro_batch(config.train), parts = config.train.micro_batch_parts;
+  const auto share = [parts](int64_t count) { return (count + parts - 1) / parts; };
+  if (parts == 1) return tokens;
+  const int64_t row = config.train.sequence_length;
+  if (config.data.documents == DataDocuments::joined) return share(tokens / row) * row;
+  // A part begins up to a token less than a segment before its share, and sees the token before.
+  return std::min(tokens, share(tokens) + longest_segment(config));
+}
+
 int64_t horizon_steps(const RunConfig& config) {
   const Setting* horizon = config.schedule.host.find("horizon_steps");
   const int64_t steps = horizon == nullptr ? 0 : horizon->value.integer();

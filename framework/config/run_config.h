@@ -92,11 +92,16 @@ struct RunConfig {
   std::optional<EnsembleSection> ensemble;  // absent: `mulligan probe ensemble` takes the defaults
 };
 
-// Rotary positions of a micro-batch: rows of joined documents count from their own beginnings, and a packed row
+// The longest segment that a phase may have.
+int64_t longest_segment(const RunConfig& config);
+// Tokens of a pass, the T of the training graph: a micro-batch, or the most that one of its parts can have.
+int64_t tokens_per_pass(const RunConfig& config);
+
+// Rotary positions of a pass: rows of joined documents count from their own beginnings, and a packed row
 // from the first of its segments.
 inline int64_t rotary_positions(const RunConfig& config) {
   return config.data.documents == DataDocuments::joined ? config.train.sequence_length
-                                                        : tokens_per_micro_batch(config.train);
+                                                        : tokens_per_pass(config);
 }
 
 // Whether what is scored and saved of a parameter is a tensor of its own, made from its weights at rest and its

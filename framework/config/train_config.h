@@ -84,6 +84,7 @@ struct TrainConfig {
   // and each of W ranks runs micro_batches / W of them one after the other (so W must divide it, and results
   // do not depend on W).
   int64_t micro_batches = 1;
+  int64_t micro_batch_parts = 1;   // passes that compute a micro-batch, one after the other
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
   Precision compute_dtype = Precision::fp32;
   LayerCast layercast =
@@ -98,7 +99,7 @@ struct TrainConfig {
   WarmupConfig warmup;
 };
 
-// Tokens of one micro-batch, the T of the training graph.
+// Tokens of one micro-batch.
 inline int64_t tokens_per_micro_batch(const TrainConfig& train) {
   return train.tokens_per_step / train.micro_batches;
 }

@@ -1,6 +1,7 @@
 #include "framework/data/segments.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 namespace mulligan {
@@ -74,6 +75,52 @@ void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& b
     if (batch.tokens[static_cast<std::size_t>(i)] == bos_id) builder.document_starts_at(i);
   }
   builder.finish();
+}
+
+RowParts::RowParts(const Shape& shape) : shape_(shape) {
+  if (shape_.parts == 1) return;
+  parts_.resize(static_cast<std::size_t>(shape_.parts));
+  for (Batch& part : parts_) part.reserve(shape_.part_tokens);
+}
+
+std::span<const Batch> RowParts::of(const Batch& row) {
+  if (parts_.empty()) return {&row, 1};
+  std::size_t first = 0, last = 0;  // boundaries of the row
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    // To the last boundary that does not lie beyond its share.
+    const std::int64_t share = shape_.row_tokens * static_cast<std::int64_t>(i + 1) / shape_.parts;
+    while (row.cu_seqlens[last] < shape_.row_tokens && row.cu_seqlens[last + 1] <= share) ++last;
+    fill(parts_[i], row, first, last);
+    first = last;
+  }
+  return parts_;
+}
+
+// The segments from boundary `first` to boundary `last`.
+void RowParts::fill(Batch& part, const Batch& row, std::size_t first, std::size_t last) const {
+  part.tokens.clear();
+  part.targets.clear();
+  part.cu_seqlens.assign(1, 0);
+  if (first == last) return;
+  const std::int32_t begin = row.cu_seqlens[first], end = row.cu_seqlens[last];
+  if (begin > 0 && shape_.sees_before) {
+    part.tokens.push_back(row.tokens[static_cast<std::size_t>(begin - 1)]);
+    part.targets.push_back(-1);
+    part.cu_seqlens.push_back(1);
+  }
+  const auto before = static_cast<std::int32_t>(part.tokens.size());
+  if (before + end - begin > shape_.part_tokens) throw std::logic_error("RowParts: a segment is too long");
+  part.tokens.insert(part.tokens.end(), row.tokens.begin() + begin, row.tokens.begin() + end);
+  part.targets.insert(part.targets.end(), row.targets.begin() + begin, row.targets.begin() + end);
+  for (std::size_t i = first + 1; i <= last; ++i)
+    part.cu_seqlens.push_back(row.cu_seqlens[i] - begin + before);
+  part.tokens.resize(static_cast<std::size_t>(shape_.part_tokens), 0);
+  part.targets.resize(static_cast<std::size_t>(shape_.part_tokens), -1);
+  while (part.cu_seqlens.back() < shape_.part_tokens) {
+    const std::int64_t filled = part.cu_seqlens.back() + shape_.longest_segment;
+    part.cu_seqlens.push_back(static_cast<std::int32_t>(std::min(filled, shape_.part_tokens)));
+  }
+  part.segment_count = static_cast<std::int32_t>(part.cu_seqlens.size()) - 1;
 }
 
 void show_possible_segments(std::int64_t row_tokens, std::int64_t longest_segment,

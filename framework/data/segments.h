@@ -38,6 +38,29 @@ inline constexpr int kNoDocuments = -1;
 // The same with the starts taken from the BOS tokens among batch.tokens; none for kNoDocuments.
 void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch);
 
+// A packed row as parts that are computed one after the other, which takes less memory (train.micro_batch_parts).
+class RowParts {
+ public:
+  struct Shape {
+    std::int64_t row_tokens = 0, parts = 1;
+    std::int64_t part_tokens = 0;      // of the longest possible part, what it sees before included
+    std::int64_t longest_segment = 0;  // of a row, in tokens
+    bool sees_before = true;  // a part begins with the token before it, for mixtures of neighbouring tokens
+  };
+  explicit RowParts(const Shape& shape);
+
+  // The row itself where it is one part. Else parts of part_tokens tokens each, cut between segments, or of none where a
+  // long segment takes two shares. What is seen before and what fills a part up lies in segments of its own and has no
+  // targets (-1). Valid until the next call, which does not allocate.
+  std::span<const Batch> of(const Batch& row);
+
+ private:
+  void fill(Batch& part, const Batch& row, std::size_t first, std::size_t last) const;
+
+  Shape shape_;
+  std::vector<Batch> parts_;
+};
+
 // The segments that packed rows can have, for a backend that makes something for each kind of them and takes
 // long about it: shown to it before the training clock starts, so that no row makes it wait later.
 

@@ -24,8 +24,6 @@
 namespace mulligan {
 namespace {
 
-constexpr double mlp_negative_slope = 0.5;
-
 class ForwardBuilder {
  public:
   ForwardBuilder(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
@@ -158,7 +156,7 @@ class ForwardBuilder {
   Value mlp_part(Value n, std::int64_t layer) {
     Value u = ops::linear(tape_, n, bank("mlp_up_bank", layer), matrix(tokens(), m_.mlp_hidden));
     u = tap({TapKind::mlp_up, slot_, layer, n, n, u});
-    const Value activation = ops::leaky_relu_squared(tape_, u, mlp_negative_slope);
+    const Value activation = ops::leaky_relu_squared(tape_, u, m_.mlp_negative_slope);
     const Value out =
         ops::linear(tape_, activation, bank("mlp_down_bank", layer), matrix(tokens(), m_.width));
     return tap({TapKind::mlp_down, slot_, layer, activation, n, out});

@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -23,41 +24,33 @@ std::optional<std::int64_t> layer_of(std::string_view name) {
   return layer;
 }
 
-InitialPart drawn(const ModelConfig& model, const InitialValuesRow& row, const ParameterSpec& spec) {
-  InitialPart part{0, spec.type.dims[0], Initial::constant, row.scale};
-  const std::int64_t inputs =
-      spec.inputs > 0 ? spec.inputs : spec.type.dims[static_cast<std::size_t>(spec.type.rank - 1)];
-  const double by_inputs = row.scale / std::sqrt(static_cast<double>(inputs));
-  switch (row.law) {
-    case InitialLaw::constant:
-      break;
-    case InitialLaw::normal:
-      part.kind = Initial::normal;
-      break;
-    case InitialLaw::normal_by_inputs:
-      part.kind = Initial::normal;
-      part.value = by_inputs;
-      break;
-    case InitialLaw::uniform:
-      part.kind = Initial::uniform;
-      break;
-    case InitialLaw::uniform_by_inputs:
-      part.kind = Initial::uniform;
-      part.value = by_inputs;
-      break;
-    case InitialLaw::signs: {
-      const auto layer = layer_of(spec.name);
-      if (!layer || spec.type.elements() % model.head_width != 0) {
-        throw config_error(
-            "{}: '{}' has no layer with heads of {} channels, so it cannot have the law \"signs\"; choose "
-            "another law or a narrower pattern.",
-            row.origin.text(), spec.name, model.head_width);
-      }
-      part.kind = Initial::signs;
-      part.signs = {*layer, model.head_width, row.balanced_from};
-      break;
-    }
+bool matches(const InitialValuesRow& row, const std::string& name) {
+  return fnmatch(row.match.c_str(), name.c_str(), 0) == 0;
+}
+
+// `part` of the parameter as the row has it.
+InitialPart drawn(const ModelConfig& model, const InitialValuesRow& row, const ParameterSpec& spec,
+                  InitialPart part) {
+  const auto is_one_of = [&](InitialLaw law, InitialLaw other) { return row.law == law || row.law == other; };
+  part.value = row.scale;
+  part.kind = is_one_of(InitialLaw::normal, InitialLaw::normal_by_inputs)     ? Initial::normal
+              : is_one_of(InitialLaw::uniform, InitialLaw::uniform_by_inputs) ? Initial::uniform
+                                                                              : Initial::constant;
+  if (is_one_of(InitialLaw::normal_by_inputs, InitialLaw::uniform_by_inputs)) {
+    const std::int64_t inputs =
+        spec.inputs > 0 ? spec.inputs : spec.type.dims[static_cast<std::size_t>(spec.type.rank - 1)];
+    part.value /= std::sqrt(static_cast<double>(inputs));
   }
+  if (row.law != InitialLaw::signs) return part;
+  const auto layer = layer_of(spec.name);
+  if (!layer || spec.type.elements() % model.head_width != 0) {
+    throw config_error(
+        "{}: '{}' has no layer with heads of {} channels, so it cannot have the law \"signs\"; choose "
+        "another law or a narrower pattern.",
+        row.origin.text(), spec.name, model.head_width);
+  }
+  part.kind = Initial::signs;
+  part.signs = {*layer, model.head_width, row.balanced_from};
   return part;
 }
 
@@ -68,12 +61,23 @@ void apply_initial_rows(const ModelConfig& model, std::span<const InitialValuesR
   std::vector<bool> used(rows.size(), false);
   for (ParameterLayout& layout : layouts) {
     ParameterSpec& spec = layout.spec;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (fnmatch(rows[i].match.c_str(), spec.name.c_str(), 0) != 0) continue;
-      spec.initial = {drawn(model, rows[i], spec)};
-      used[i] = true;
-      break;
+    const std::vector<BankMatrix> matrices = bank_matrices(spec);
+    std::vector<InitialPart> parts;
+    for (InitialPart part : spec.initial) {
+      const std::int64_t end = part.end;
+      do {
+        const std::string& name =
+            matrices.empty() ? spec.name : matrices[static_cast<std::size_t>(part.begin)].name;
+        part.end = matrices.empty() ? end : part.begin + 1;
+        const auto row = std::ranges::find_if(rows, [&](const InitialValuesRow& candidate) {
+          return matches(candidate, spec.name) || matches(candidate, name);
+        });
+        parts.push_back(row == rows.end() ? part : drawn(model, *row, spec, part));
+        if (row != rows.end()) used[static_cast<std::size_t>(row - rows.begin())] = true;
+        part.begin = part.end;
+      } while (part.begin < end);
     }
+    spec.initial = std::move(parts);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (used[i]) continue;

@@ -9,7 +9,7 @@
 
 namespace mulligan {
 
-// Gives each parameter that a row matches the initial values of the first such row. Throws config_error where a
+// Gives each parameter, and each matrix of a bank, that a row matches the initial values of the first such row. Throws config_error where a
 // row is the first of no parameter, or asks a parameter for `signs` that has no layer, or no whole heads of channels.
 void apply_initial_rows(const ModelConfig& model, std::span<const InitialValuesRow> rows,
                         std::vector<ParameterLayout>& layouts);

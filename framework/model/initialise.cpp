@@ -80,29 +80,33 @@ class Draws {
   }
 
  private:
-  void add_normal(const ParameterSpec& parameter, std::span<float> slice, double standard_deviation);
-  void add_uniform(const ParameterSpec& parameter, std::span<float> slice, double bound);
+  void add_normal(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
+                  double deviation);
+  void add_uniform(const ParameterSpec& parameter, std::span<float> slice, std::size_t first, double bound);
   void add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry);
 
   std::uint64_t seed_;
   std::vector<Draw> draws_;
 };
 
-void Draws::add_normal(const ParameterSpec& parameter, std::span<float> slice, double standard_deviation) {
+// `first`: the slice's first element within the parameter, whose numbers are those of one stream.
+void Draws::add_normal(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
+                       double deviation) {
   constexpr std::size_t piece = 1 << 17;
   const PhiloxStream stream(seed_, fmt::format("init/{}", parameter.name));
   for (std::size_t begin = 0; begin < slice.size(); begin += piece) {
     const auto part = slice.subspan(begin, std::min(piece, slice.size() - begin));
     draws_.push_back({static_cast<double>(part.size()) * draw_cost,
-                      [=] { stream.fill_normal(part, standard_deviation, begin); }});
+                      [=] { stream.fill_normal(part, deviation, first + begin); }});
   }
 }
 
-void Draws::add_uniform(const ParameterSpec& parameter, std::span<float> slice, double bound) {
+void Draws::add_uniform(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
+                        double bound) {
   const PhiloxStream stream(seed_, fmt::format("init/{}", parameter.name));
   draws_.push_back({static_cast<double>(slice.size()) * draw_cost, [=] {
                       for (std::size_t i = 0; i < slice.size(); ++i)
-                        slice[i] = static_cast<float>(bound * (2 * stream.uniform(i) - 1));
+                        slice[i] = static_cast<float>(bound * (2 * stream.uniform(first + i) - 1));
                     }});
 }
 
@@ -121,8 +125,8 @@ void Draws::add_orthogonal(const ParameterSpec& parameter, std::span<float> slic
 void Draws::add(const ParameterSpec& parameter, std::span<float> values) {
   const std::int64_t entry_size = parameter.type.elements() / parameter.type.dims[0];
   for (const InitialPart& part : parameter.initial) {
-    const auto slice = values.subspan(static_cast<std::size_t>(part.begin * entry_size),
-                                      static_cast<std::size_t>((part.end - part.begin) * entry_size));
+    const auto first = static_cast<std::size_t>(part.begin * entry_size);
+    const auto slice = values.subspan(first, static_cast<std::size_t>((part.end - part.begin) * entry_size));
     switch (part.kind) {
       case Initial::zeros:
         break;
@@ -130,10 +134,10 @@ void Draws::add(const ParameterSpec& parameter, std::span<float> values) {
         std::ranges::fill(slice, static_cast<float>(part.value));
         break;
       case Initial::normal:
-        add_normal(parameter, slice, part.value);
+        add_normal(parameter, slice, first, part.value);
         break;
       case Initial::uniform:
-        add_uniform(parameter, slice, part.value);
+        add_uniform(parameter, slice, first, part.value);
         break;
       case Initial::signs:
         fill_signs(slice, part, seed_);

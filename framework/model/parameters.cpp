@@ -6,6 +6,7 @@
 #include "framework/model/layer_order.h"
 #include "framework/model/modded/parameters.h"
 #include "framework/model/qwen2/parameters.h"
+#include "framework/model/taps.h"
 
 namespace mulligan {
 namespace {
@@ -34,7 +35,34 @@ void add_block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<
   add_element_block_parameters(m, layer, out);
 }
 
+// Which matrices a bank holds. A bank of `kinds` kinds has `layers` entries of the first, then of the second.
+// The projections to q, k and v read the same input.
+struct BankRow {
+  const char* bank;
+  int kinds;
+  const char* matrix;
+  TapKind layer_kind;
+};
+constexpr BankRow bank_rows[] = {
+    {"qo_bank", 2, "attn.c_q.weight", TapKind::q},
+    {"qo_bank", 2, "attn.proj.weight", TapKind::attention_output},
+    {"kv_bank", 2, "attn.c_k.weight", TapKind::q},
+    {"kv_bank", 2, "attn.c_v.weight", TapKind::q},
+    {"mlp_up_bank", 1, "mlp.fc.weight", TapKind::mlp_up},
+    {"mlp_down_bank", 1, "mlp.proj.weight", TapKind::mlp_down},
+};
+
 }  // namespace
+
+std::vector<BankMatrix> bank_matrices(const ParameterSpec& parameter) {
+  std::vector<BankMatrix> matrices;
+  for (const BankRow& row : bank_rows) {
+    if (parameter.name != row.bank) continue;
+    for (std::int64_t layer = 0; layer < parameter.type.dims[0] / row.kinds; ++layer)
+      matrices.push_back({block_parameter(layer, row.matrix), row.layer_kind, layer});
+  }
+  return matrices;
+}
 
 std::string block_parameter(std::int64_t layer, std::string_view name) {
   return fmt::format("blocks.{}.{}", layer, name);

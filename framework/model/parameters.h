@@ -13,6 +13,8 @@
 
 namespace mulligan {
 
+enum class TapKind;  // framework/model/taps.h
+
 enum class Initial {
   zeros,
   constant,      // `value`
@@ -57,6 +59,15 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& model);
 
 // Elements of all parameters together; 35,989,658 for the record's configuration.
 std::int64_t parameter_count(const std::vector<ParameterSpec>& parameters);
+
+// A matrix of a bank: the name of what it is, and the linear layer that it belongs to.
+struct BankMatrix {
+  std::string name;  // "blocks.3.attn.c_q.weight"
+  TapKind layer_kind{};
+  std::int64_t layer = 0;
+};
+// Those of a bank in the order of its entries; none of any other parameter.
+std::vector<BankMatrix> bank_matrices(const ParameterSpec& parameter);
 
 // "blocks.3.attn.q_gain" for (3, "attn.q_gain").
 std::string block_parameter(std::int64_t layer, std::string_view name);

@@ -27,7 +27,9 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
       groups_(groups),
       communicator_(communicator),
       store_(*plugins.backend),
-      inputs_(step_tensor::batch, tokens_per_micro_batch(config.train)),
+      inputs_(step_tensor::batch, tokens_per_pass(config)),
+      parts_({tokens_per_micro_batch(config.train), config.train.micro_batch_parts, tokens_per_pass(config),
+              longest_segment(config), config.data.documents != DataDocuments::joined}),
       ring_(ring),
       micro_batches_(config.train.micro_batches / communicator.world_size()),
       world_size_(communicator.world_size()),
@@ -210,7 +212,7 @@ void TrainingEngine::reset_optimizers() {
 
 void TrainingEngine::make_ready() {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
-  loss_weights_.resize(static_cast<std::size_t>(tokens));
+  loss_weights_.resize(static_cast<std::size_t>(tokens_per_pass(config_)));
   const double hidden = elements::masking::config_of(config_.model).share;
   row_targets_ = hidden > 0 ? chosen_tokens(hidden, tokens) : tokens;
   exchange_->prepare();
@@ -238,16 +240,15 @@ void TrainingEngine::refresh_scored_copies() {
 }
 
 void TrainingEngine::expect_segments(std::int64_t longest) {
-  show_possible_segments(
-      tokens_per_micro_batch(config_.train), longest,
-      [this](std::span<const std::int32_t> boundaries) { inputs_.upload_boundaries(store_, boundaries); });
+  show_possible_segments(tokens_per_pass(config_), longest, [this](std::span<const std::int32_t> boundaries) {
+    inputs_.upload_boundaries(store_, boundaries);
+  });
 }
 
 double TrainingEngine::probe_loss(const Batch& row) {
   const StateSnapshot averages(store_, exchange_->averages_in_gradients());
   store_.zero(step_tensor::loss_sum);
-  inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
-  plan_->find(phase_, StepRole::micro_step)->run();
+  run_row(row, false);
   averages.restore();
   return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.target_count());
 }
@@ -311,23 +312,32 @@ bool TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
   return step(number, [&rows]() -> const Batch& { return rows.next(); });
 }
 
+// Forward and backward, part by part.
+void TrainingEngine::run_row(const Batch& row, bool reduce_behind) {
+  Program& pass = *plan_->find(phase_, StepRole::micro_step);
+  const std::span<const Batch> parts = parts_.of(row);
+  for (const Batch& part : parts) {
+    if (part.tokens.empty()) continue;
+    inputs_.upload(store_, part.tokens, part.targets, part.cu_seqlens);
+    if (reduce_behind && &part == &parts.back()) {
+      exchange_->run_and_reduce(pass);
+    } else {
+      pass.run();
+    }
+  }
+}
+
 bool TrainingEngine::step(std::int64_t number, const std::function<const Batch&()>& next_row) {
   const std::int64_t micro_batches = coming_micro_batches() / world_size_;
   if (micro_batches != micro_batches_ || weighed_scale_ != loss_scale()) weigh_losses(micro_batches);
   zero_sums();
-  Program& micro_step = *plan_->find(phase_, StepRole::micro_step);
-  const bool overlaps = exchange_->overlaps(micro_step) && !scaled();
+  const bool overlaps = exchange_->overlaps(*plan_->find(phase_, StepRole::micro_step)) && !scaled();
   const bool clip_each = clips_each_micro_batch(config_.train);
   Program& clip = *plan_->find(phase_, StepRole::clip);
   for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
     const Batch& row = next_row();
-    inputs_.upload(store_, row.tokens, row.targets, row.cu_seqlens);
     if (micro > 0 && (exchange_->in_a_tree() || clip_each)) zero_sums();
-    if (overlaps && micro + 1 == micro_batches_) {
-      exchange_->run_and_reduce(micro_step);
-    } else {
-      micro_step.run();
-    }
+    run_row(row, overlaps && micro + 1 == micro_batches_);
     if (clip_each) clip.run();
     if (exchange_->in_a_tree()) {
       exchange_->add_leaf(micro, micro_batches_);

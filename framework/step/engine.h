@@ -9,6 +9,7 @@
 
 #include "framework/config/run_config.h"
 #include "framework/data/prefetcher.h"
+#include "framework/data/segments.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/ranks/communicator.h"
@@ -82,9 +83,7 @@ class TrainingEngine {
   // How often a step has begun to change the state: one that fails before leaves it as it was.
   std::int64_t updates_begun() const { return updates_begun_; }
   // Tokens of the last step, over all ranks, and those of them whose losses count: all, or the masked ones.
-  std::int64_t step_tokens() const {
-    return rows_of_step() * static_cast<std::int64_t>(loss_weights_.size());
-  }
+  std::int64_t step_tokens() const { return rows_of_step() * tokens_per_micro_batch(config_.train); }
   std::int64_t step_targets() const { return rows_of_step() * row_targets_; }
   // Keeps the metrics of the last step under `index`; overwrites those of step index - ring.
   void record_metrics(std::int64_t index);
@@ -133,9 +132,11 @@ class TrainingEngine {
   Communicator& communicator_;
   TensorStore store_;
   PackedInputWriter inputs_;
+  RowParts parts_;
   std::int64_t ring_;
   std::int64_t rows_of_step() const { return micro_batches_ * world_size_; }
   void weigh_losses(std::int64_t micro_batches);
+  void run_row(const Batch& row, bool reduce_behind);
   double loss_scale() const;
   bool scaled() const { return plan_->find(phase_, StepRole::unscale) != nullptr; }
   void overlap_reductions();

@@ -96,12 +96,13 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
     std::vector<PlannedStep>& steps = phases_.emplace_back();
     if (micro_steps[i] == nullptr) continue;
     const Copies& copied = copies(compute_types(config.phases[i]));
-    steps = {{StepRole::micro_step, config.phases[i].micro_batches / world_size, micro_steps[i]}};
+    const std::int64_t rows = config.phases[i].micro_batches / world_size;
+    steps = {{StepRole::micro_step, rows * config.train.micro_batch_parts, micro_steps[i]}};
     if (LossScaler::scales(config.loss_scale, config.phases[i])) {
       if (!unscale) unscale = add(build_unscale(units), role_name(StepRole::unscale));
       steps.push_back({StepRole::unscale, 1, unscale});
     }
-    const std::int64_t clips = clips_each_micro_batch(config.train) ? steps.front().runs_per_step : 1;
+    const std::int64_t clips = clips_each_micro_batch(config.train) ? rows : 1;
     for (const PlannedStep& step : {PlannedStep{StepRole::clip, clips, clip},
                                     {StepRole::update, 1, copied.update},
                                     {StepRole::follow_up, 1, copied.follow_up},
@@ -144,7 +145,7 @@ Program* StepPlan::micro_step(LayerOrderKind order, ComputeTypes compute) {
   }
   Program* program =
       add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute), *plugins_.loss,
-                           {tokens_per_micro_batch(config_.train), rotary_positions(config_)}, order,
+                           {tokens_per_pass(config_), rotary_positions(config_)}, order,
                            FusedKernels(*plugins_.backend)),
           std::move(name));
   micro_steps_.push_back({order, compute, program});

@@ -14,7 +14,7 @@ namespace mulligan {
 
 // What a program does in a step. Programs are known by their role, never by their name.
 enum class StepRole {
-  micro_step,  // forward, loss and backward of one micro-batch
+  micro_step,  // forward, loss and backward of one micro-batch, or of a part of it
   unscale,     // gradients divided by the scale of the loss, in phases that have one
   clip,        // gradient norm, and gradients scaled to at most train.clip_norm where the update does not
   update,      // of all parameters by their optimisers

@@ -56,6 +56,39 @@ TEST(OneCard, MakesTheStepsOfEightRanksWithoutATree) {
             train(1, with(eight, {"train.clip_order=before_reduction"})).state.at("master/qo_bank"));
 }
 
+// A card that is too small for a micro-batch computes it in parts: each is clipped by itself as before, attention sees
+// what it saw, and so does the smear gate, which looks at the token before. Sums differ in their last bits.
+TEST(OneCard, PartsOfAMicroBatchMakeTheSameSteps) {
+  const Overrides base = with(with(eight, each), {"train.sequence_length=16"});
+  for (const Overrides& more :
+       {Overrides{}, Overrides{"model.smear_gate.window=4", "model.smear_gate.document_start=-1"},
+        Overrides{"loss.plugin=cross_entropy"}, Overrides{"data.documents=joined"},
+        Overrides{"train.clip_order=after_reduction"}}) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(more, " ")));
+    const Overrides whole = with(base, more);
+    const Outcome eight_ranks = train(8, whole, 4);
+    for (const char* parts : {"train.micro_batch_parts=2", "train.micro_batch_parts=3"}) {
+      SCOPED_TRACE(parts);
+      Outcome alone = train(1, with(whole, {parts}), 4);
+      for (std::size_t i = 0; i < alone.metrics.size(); ++i) {
+        EXPECT_NEAR(alone.metrics[i].loss_sum_nats / eight_ranks.metrics[i].loss_sum_nats, 1,
+                    i == 0 ? 1e-7 : 1e-5);
+        alone.metrics[i].gradient_norm = eight_ranks.metrics[i].gradient_norm;  // of another micro-batch
+      }
+      expect_close(eight_ranks, alone, 1e-4);
+      EXPECT_NE(alone.state.at("master/qo_bank"), eight_ranks.state.at("master/qo_bank"));
+    }
+  }
+}
+
+// Whoever computes a micro-batch computes it in the same parts.
+TEST(OneCard, PartsOfAMicroBatchDoNotDependOnTheRanks) {
+  const Overrides exact =
+      with(with(with(eight, each), world_mode), {"train.sequence_length=16", "train.micro_batch_parts=2"});
+  const Outcome alone = train(1, exact, 4);
+  for (const int size : {2, 8}) expect_equal_training(alone, train(size, exact, 4));
+}
+
 TEST(OneCard, AScaleOfTheLossNeedsTheWholeGradient) {
   ThreadWorld world(1);
   const std::string said =

@@ -50,6 +50,7 @@ struct Rank {
     options.world_size = communicator.world_size();
     options.rank = communicator.rank();
     options.group_spans = loaded.config.train.micro_batches;
+    if (loaded.config.data.documents == DataDocuments::joined) options.bos_id = kNoDocuments;
     rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 2);
   }
   void steps(std::int64_t first, std::int64_t last) {

@@ -1,4 +1,5 @@
 // The artifact file: round trips, and every way in which bytes can be wrong.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,8 @@
 namespace mulligan {
 namespace {
 
-constexpr Compression every_compression[] = {Compression::brotli, Compression::xz, Compression::zstd};
+constexpr Compression every_compression[] = {Compression::brotli, Compression::xz, Compression::zstd,
+                                             Compression::zlib};
 
 std::vector<float> normal_weights(std::size_t count, const std::string& purpose) {
   std::vector<float> weights(count);
@@ -81,6 +83,35 @@ TEST(ArtifactFile, RoundTripsBitForBitInEveryCompression) {
     EXPECT_TRUE(again == artifact);
     EXPECT_EQ(serialize_artifact(again, compression), bytes);
     EXPECT_EQ(serialize_artifact(artifact, compression, nullptr, 1), bytes) << "depends on the threads";
+  }
+}
+
+// More and fewer bytes than declared, missing ones, others behind the end, and damage, in each compression.
+TEST(Compression, WhatIsWrongIsSaid) {
+  std::string text;
+  for (int i = 0; i < 40000; ++i) text += std::to_string(PhiloxStream(2, "text").bits(i) % 1000);
+  for (const Compression compression : every_compression) {
+    SCOPED_TRACE(compression_word(compression));
+    const std::string packed = compress(compression, text);
+    EXPECT_LT(packed.size(), text.size());
+    EXPECT_EQ(decompress(compression, packed, text.size()), text);
+    const auto said = [&](const std::string& bytes, std::uint64_t declared) -> std::string {
+      try {
+        decompress(compression, bytes, declared);
+      } catch (const std::runtime_error& error) {
+        return error.what();
+      }
+      return "nothing";
+    };
+    EXPECT_EQ(said(packed, text.size() - 1),
+              fmt::format("holds more than the {} bytes declared", text.size() - 1));
+    EXPECT_EQ(said(packed, text.size() + 1),
+              fmt::format("holds {} bytes instead of the {} declared", text.size(), text.size() + 1));
+    EXPECT_EQ(said(packed.substr(0, packed.size() / 2), text.size()), "is truncated");
+    EXPECT_EQ(said(packed + "xyz", text.size()), "has 3 bytes too many");
+    EXPECT_EQ(said("\x7f" + packed.substr(1), text.size()), "is corrupt");
+    EXPECT_NE(said("", text.size()), "nothing");
+    EXPECT_EQ(decompress(compression, compress(compression, ""), 0), "");
   }
 }
 
@@ -185,7 +216,7 @@ TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
       }
     }
   }
-  EXPECT_EQ(accepted + refused, 6000);
+  EXPECT_EQ(accepted + refused, 2000 * static_cast<int>(std::size(every_compression)));
   EXPECT_GT(refused, 3000);
 }
 

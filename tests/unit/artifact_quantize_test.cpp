@@ -151,6 +151,19 @@ TEST(Formats, Int8RowsClampTiesToEvenAndZeroRows) {
   EXPECT_EQ(dequantize(tensor), (std::vector<float>{127, 0, 2, -127, 0, 0, 0, 0}));
 }
 
+// As the challenge's first script: numpy.quantile of the magnitudes, clipping there, scales of at least 1/127.
+TEST(Formats, Int8RowsClipAtAQuantileAndHaveALeastRange) {
+  const std::vector<float> weights{8.0F, -2.0F, 4.0F, 1.0F, 0.0F, 0.3F, -0.2F, 0.1F, 0.4F, 0.1F};
+  const QuantizedTensor tensor = quantize_int8_rows("w", {2, 5}, weights, 0.9, 1.0);
+  // Magnitudes 0 1 2 4 8: their 0.9 quantile is 4 + 0.6 * 4 = 6.4; of the other row 0.36, less than 1.
+  EXPECT_EQ(sdk::half_value(tensor.scales[0]), sdk::round_to_half(6.4 / 127));
+  EXPECT_EQ(sdk::half_value(tensor.scales[1]), sdk::round_to_half(1.0 / 127));
+  EXPECT_EQ(tensor.codes, (std::vector<std::int8_t>{127, -40, 79, 20, 0, 38, -25, 13, 46, 13}));
+  // The largest of all by default, and of a row of one.
+  EXPECT_EQ(quantize_int8_rows("w", {2, 5}, weights).codes[2], 64);
+  EXPECT_EQ(quantize_int8_rows("w", {1, 1}, std::vector<float>{-3.0F}, 0.5, 0).codes[0], -127);
+}
+
 TEST(Formats, ValuesThatFp16CannotHoldAreRefused) {
   EXPECT_NE(
       sentence_of([] { store_as(TensorFormat::fp16, "w", {1}, std::vector<float>{1e6F}); }).find("bf16"),

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/core/error.h"
@@ -62,6 +63,36 @@ TEST(InitialRows, ScalesByTheInputsOfTheMatrix) {
   for (const float value : biases) EXPECT_LE(std::abs(value), 1.0F / 8);
   EXPECT_NEAR(deviation(biases), 1 / std::sqrt(3.0) / 8, 0.01);
   EXPECT_NEAR(deviation(drawn(row("embed.weight", "uniform", 2), "embed.weight")), 2 / std::sqrt(3.0), 0.03);
+}
+
+// Of the family record, whose matrices lie in banks: q's part of qo_bank is drawn, the projection stays zero.
+TEST(InitialRows, ReachTheMatricesOfABank) {
+  const std::vector<std::string> record = {"model.layers=4", "model.width=64", "model.heads=2"};
+  const auto bank = [&](const std::string& rows, const std::string& name) {
+    const RunConfig config = small_config(record, rows).config;
+    std::vector<ParameterLayout> layouts = parameter_layouts(config.model, MLG_F32);
+    apply_initial_rows(config.model, config.init.values, layouts);
+    const auto found = std::ranges::find_if(
+        layouts, [&](const ParameterLayout& layout) { return layout.spec.name == name; });
+    return initial_values(found->spec, 7);
+  };
+  const std::string rows = row("blocks.*.attn.c_[qkv].weight", "uniform_by_inputs", 1) +
+                           row("blocks.2.attn.proj.weight", "constant", 3);
+  const std::vector<float> qo = bank(rows, "qo_bank"), kv = bank(rows, "kv_bank");
+  const std::size_t matrix = 64 * 64;
+  EXPECT_NEAR(deviation({qo.begin(), qo.begin() + 4 * matrix}), 1 / std::sqrt(3.0) / 8, 1e-3);
+  EXPECT_LE(std::abs(*std::ranges::max_element(kv)), 1.0F / 8);
+  for (std::size_t i = 4 * matrix; i < qo.size(); ++i) EXPECT_EQ(qo[i], i / matrix == 6 ? 3 : 0) << i;
+  // No two matrices are alike, and those that no row names are the family's own.
+  EXPECT_NE(std::vector(kv.begin(), kv.begin() + 64),
+            std::vector(kv.begin() + kv.size() / 2, kv.begin() + kv.size() / 2 + 64));
+  EXPECT_EQ(bank(rows, "mlp_up_bank"), bank("", "mlp_up_bank"));
+  const std::vector<float> own = bank("", "kv_bank"),
+                           only_v = bank(row("*.c_v.weight", "normal", 1), "kv_bank");
+  EXPECT_TRUE(std::equal(own.begin(), own.begin() + own.size() / 2, only_v.begin()));
+  // A row for the whole bank and rows for all of its matrices draw the same numbers.
+  EXPECT_EQ(bank(row("kv_bank", "normal", 1), "kv_bank"),
+            bank(row("*.c_[kv].weight", "normal", 1), "kv_bank"));
 }
 
 TEST(InitialRows, SignsAreThoseOfALayer) {

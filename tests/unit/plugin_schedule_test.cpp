@@ -36,6 +36,31 @@ TEST(ScheduleConstant, NeverChanges) {
   for (const double done : {0.0, 0.3, 1.0}) EXPECT_EQ(schedule->rate(at_budget(done), 0.02).lr, 0.02);
 }
 
+// Over steps: the share of the budget that they take at the pace so far, as the challenge's baseline decides it.
+TEST(ScheduleWarmdown, StepsTakeWhatThePaceSays) {
+  const auto schedule = make("warmdown", "steps = 1200\nmin_factor = 0");
+  const auto naive = [](double elapsed, std::int64_t step) {
+    const double warmdown = 1200 * elapsed / static_cast<double>(step), left = 600 - elapsed;
+    return left <= warmdown ? left / warmdown : 1.0;
+  };
+  EXPECT_EQ(schedule->rate({0, 0, 0, 0}, 0.04).lr, 0.04);
+  bool full = false, falling = false;
+  for (const double seconds_per_step : {0.04354, 0.2, 0.6}) {
+    for (std::int64_t step = 1; step * seconds_per_step < 600; step += 7) {
+      const double elapsed = static_cast<double>(step) * seconds_per_step, expected = naive(elapsed, step);
+      EXPECT_NEAR(schedule->rate({step, 0, elapsed / 600, 0}, 1.0).lr, expected, 1e-9) << step;
+      (expected < 1 ? falling : full) = true;
+    }
+  }
+  EXPECT_TRUE(full && falling);
+  EXPECT_EQ(schedule->rate({13780, 0, 1, 0}, 1.0).lr, 0);
+  // By steps the script's other rule: from so many steps before the end, the first one included.
+  const auto by_step = make("warmdown", "steps = 20\nmin_factor = 0\nby = 'step'");
+  for (std::int64_t step = 0; step <= 100; ++step)
+    EXPECT_NEAR(by_step->rate(at_step(step, 100), 1.0).lr, std::min(1.0, (100 - step) / 20.0), 1e-12);
+  EXPECT_NEAR(by_step->rate(at_step(0, 10), 1.0).lr, 0.5, 1e-12);
+}
+
 TEST(ScheduleCosine, WarmUpPeakAndFloor) {
   const auto schedule = make("cosine", "warmup_fraction = 0.2\nmin_factor = 0.1\nby = 'step'");
   const auto lr = [&](std::int64_t step) { return schedule->rate(at_step(step, 100), 2.0).lr; };

@@ -193,7 +193,8 @@ class MulliganForCausalLM(PreTrainedModel, GenerationMixin):
         return F.linear(out.transpose(1, 2).flatten(2), self.qo_bank[c.layers + layer])
 
     def mlp(self, n, layer):
-        return F.linear(F.leaky_relu(F.linear(n, self.mlp_up_bank[layer]), 0.5).square(), self.mlp_down_bank[layer])
+        bent = F.leaky_relu(F.linear(n, self.mlp_up_bank[layer]), self.shape.mlp_negative_slope)
+        return F.linear(bent.square(), self.mlp_down_bank[layer])
 
     def entering(self, x, x0, layer):
         """What a block reads: the stream, mixed with the embedding, and its scaled norm."""
