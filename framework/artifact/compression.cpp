@@ -73,55 +73,35 @@ std::string compress_zlib(std::string_view bytes) {
   return out;
 }
 
-// Output of a decoder that grows chunk by chunk and never beyond what was declared.
-class BoundedOutput {
- public:
-  explicit BoundedOutput(std::uint64_t limit) : limit_(limit) {}
-  // Room for the next output; empty when the limit is reached.
-  std::pair<std::uint8_t*, std::size_t> room() {
-    const std::size_t more = static_cast<std::size_t>(std::min<std::uint64_t>(limit_ - used_, chunk_bytes));
-    bytes_.resize(used_ + more);
-    return {unsigned_bytes(bytes_) + used_, more};
-  }
-  void take(std::size_t count) { used_ += count; }
-  bool full() const { return used_ == limit_; }
-  [[noreturn]] void overflow() const {
-    throw std::runtime_error(fmt::format("holds more than the {} bytes declared", limit_));
-  }
-  std::string finish(bool exactly = true) {
-    if (exactly && !full())
-      throw std::runtime_error(fmt::format("holds {} bytes instead of the {} declared", used_, limit_));
-    bytes_.resize(used_);
-    return std::move(bytes_);
-  }
-
- private:
-  std::uint64_t limit_;
-  std::size_t used_ = 0;
-  std::string bytes_;
-};
-
 enum class Decoded { on, more_output, end, corrupt };
 
-// Calls step(in, in left, out, room) until the end; it moves all four by what it read and wrote.
+// Calls step(in, in left, out, room) until the end; it moves all four by what it read and wrote. The output grows chunk
+// by chunk and never beyond what was declared.
 template <typename Step>
-std::string decode(std::string_view compressed, std::uint64_t raw_bytes, Step&& step, bool exactly = true) {
-  BoundedOutput output(raw_bytes);
+std::string decode(std::string_view compressed, std::uint64_t declared, Step&& step, bool exactly = true) {
+  std::string bytes;
+  std::size_t used = 0, in_left = compressed.size();
   const std::uint8_t* in = unsigned_bytes(compressed);
-  std::size_t in_left = compressed.size();
   while (true) {
-    auto [out, room] = output.room();
-    const std::size_t room_before = room, in_before = in_left;
+    const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(declared - used, chunk_bytes));
+    bytes.resize(used + more);
+    std::uint8_t* out = unsigned_bytes(bytes) + used;
+    std::size_t room = more;
+    const std::size_t in_before = in_left;
     const Decoded result = step(in, in_left, out, room);
-    output.take(room_before - room);
+    used += more - room;
     if (result == Decoded::end) break;
     if (result == Decoded::corrupt) throw std::runtime_error("is corrupt");
-    if (room != room_before || in_left != in_before) continue;
-    if (output.full() && (in_left > 0 || result == Decoded::more_output)) output.overflow();
+    if (room != more || in_left != in_before) continue;
+    if (used == declared && (in_left > 0 || result == Decoded::more_output))
+      throw std::runtime_error(fmt::format("holds more than the {} bytes declared", declared));
     throw std::runtime_error("is truncated");
   }
   if (in_left > 0) throw std::runtime_error(fmt::format("has {} bytes too many", in_left));
-  return output.finish(exactly);
+  if (exactly && used != declared)
+    throw std::runtime_error(fmt::format("holds {} bytes instead of the {} declared", used, declared));
+  bytes.resize(used);
+  return bytes;
 }
 
 std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes, bool exactly = true) {

@@ -12,7 +12,7 @@ std::vector<ArtifactPart> artifact_parts(const ModelConfig& model) {
     for (std::size_t i = 0; i < matrices.size(); ++i) {
       const TensorType type(MLG_F32, {spec.type.dims[1], spec.type.dims[2]});
       parts.push_back({matrices[i].name, spec.name, static_cast<std::int64_t>(i) * type.elements(), type,
-                       TapPoint{matrices[i].layer_kind, matrices[i].layer}});
+                       matrices[i].input});
     }
     if (!matrices.empty()) continue;
     ArtifactPart part{spec.name, spec.name, 0, spec.type, std::nullopt};

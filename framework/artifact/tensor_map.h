@@ -2,7 +2,6 @@
 // matrix the point of the forward pass whose input it is multiplied with.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,13 +12,6 @@
 #include "framework/model/taps.h"
 
 namespace mulligan {
-
-// A tap site without its execution slot: a looped layer has one input distribution for all its passes.
-struct TapPoint {
-  TapKind kind = TapKind::q;
-  std::int64_t layer = -1;  // physical; -1 for the head
-  auto operator<=>(const TapPoint&) const = default;
-};
 
 struct ArtifactPart {
   std::string name;         // "blocks.3.attn.c_q.weight"; other parameters keep their name

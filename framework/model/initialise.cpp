@@ -80,34 +80,29 @@ class Draws {
   }
 
  private:
-  void add_normal(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
-                  double deviation);
-  void add_uniform(const ParameterSpec& parameter, std::span<float> slice, std::size_t first, double bound);
+  void add_numbers(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
+                   const InitialPart& part);
   void add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry);
 
   std::uint64_t seed_;
   std::vector<Draw> draws_;
 };
 
-// `first`: the slice's first element within the parameter, whose numbers are those of one stream.
-void Draws::add_normal(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
-                       double deviation) {
+// Normal or uniform numbers. `first`: the slice's first element within the parameter, whose numbers are those of one
+// stream.
+void Draws::add_numbers(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
+                        const InitialPart& part) {
   constexpr std::size_t piece = 1 << 17;
   const PhiloxStream stream(seed_, fmt::format("init/{}", parameter.name));
   for (std::size_t begin = 0; begin < slice.size(); begin += piece) {
-    const auto part = slice.subspan(begin, std::min(piece, slice.size() - begin));
-    draws_.push_back({static_cast<double>(part.size()) * draw_cost,
-                      [=] { stream.fill_normal(part, deviation, first + begin); }});
+    const auto out = slice.subspan(begin, std::min(piece, slice.size() - begin));
+    draws_.push_back({static_cast<double>(out.size()) * draw_cost,
+                      [=, at = first + begin, scale = part.value, normal = part.kind == Initial::normal] {
+                        if (normal) return stream.fill_normal(out, scale, at);
+                        for (std::size_t i = 0; i < out.size(); ++i)
+                          out[i] = static_cast<float>(scale * (2 * stream.uniform(at + i) - 1));
+                      }});
   }
-}
-
-void Draws::add_uniform(const ParameterSpec& parameter, std::span<float> slice, std::size_t first,
-                        double bound) {
-  const PhiloxStream stream(seed_, fmt::format("init/{}", parameter.name));
-  draws_.push_back({static_cast<double>(slice.size()) * draw_cost, [=] {
-                      for (std::size_t i = 0; i < slice.size(); ++i)
-                        slice[i] = static_cast<float>(bound * (2 * stream.uniform(first + i) - 1));
-                    }});
 }
 
 void Draws::add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry) {
@@ -134,10 +129,8 @@ void Draws::add(const ParameterSpec& parameter, std::span<float> values) {
         std::ranges::fill(slice, static_cast<float>(part.value));
         break;
       case Initial::normal:
-        add_normal(parameter, slice, first, part.value);
-        break;
       case Initial::uniform:
-        add_uniform(parameter, slice, first, part.value);
+        add_numbers(parameter, slice, first, part);
         break;
       case Initial::signs:
         fill_signs(slice, part, seed_);

@@ -6,7 +6,6 @@
 #include "framework/model/layer_order.h"
 #include "framework/model/modded/parameters.h"
 #include "framework/model/qwen2/parameters.h"
-#include "framework/model/taps.h"
 
 namespace mulligan {
 namespace {
@@ -41,7 +40,7 @@ struct BankRow {
   const char* bank;
   int kinds;
   const char* matrix;
-  TapKind layer_kind;
+  TapKind input;
 };
 constexpr BankRow bank_rows[] = {
     {"qo_bank", 2, "attn.c_q.weight", TapKind::q},
@@ -59,7 +58,7 @@ std::vector<BankMatrix> bank_matrices(const ParameterSpec& parameter) {
   for (const BankRow& row : bank_rows) {
     if (parameter.name != row.bank) continue;
     for (std::int64_t layer = 0; layer < parameter.type.dims[0] / row.kinds; ++layer)
-      matrices.push_back({block_parameter(layer, row.matrix), row.layer_kind, layer});
+      matrices.push_back({block_parameter(layer, row.matrix), {row.input, layer}});
   }
   return matrices;
 }

@@ -4,6 +4,7 @@
 // one to one.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,6 @@
 #include "framework/core/tensor_type.h"
 
 namespace mulligan {
-
-enum class TapKind;  // framework/model/taps.h
 
 enum class Initial {
   zeros,
@@ -60,11 +59,20 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& model);
 // Elements of all parameters together; 35,989,658 for the record's configuration.
 std::int64_t parameter_count(const std::vector<ParameterSpec>& parameters);
 
-// A matrix of a bank: the name of what it is, and the linear layer that it belongs to.
+// The linear layers whose inputs and outputs taps see (taps.h).
+enum class TapKind { q, k, v, attention_output, mlp_up, mlp_down, head };
+
+// A tap site without its execution slot: a looped layer has one input distribution for all its passes.
+struct TapPoint {
+  TapKind kind = TapKind::q;
+  std::int64_t layer = -1;  // physical; -1 for the head
+  auto operator<=>(const TapPoint&) const = default;
+};
+
+// A matrix of a bank: its name, and where the linear layer that it belongs to reads its input.
 struct BankMatrix {
   std::string name;  // "blocks.3.attn.c_q.weight"
-  TapKind layer_kind{};
-  std::int64_t layer = 0;
+  TapPoint input;
 };
 // Those of a bank in the order of its entries; none of any other parameter.
 std::vector<BankMatrix> bank_matrices(const ParameterSpec& parameter);

@@ -7,10 +7,9 @@
 #include <cstdint>
 
 #include "framework/graph/tape.h"
+#include "framework/model/parameters.h"
 
 namespace mulligan {
-
-enum class TapKind { q, k, v, attention_output, mlp_up, mlp_down, head };
 
 // One linear layer of the forward pass at the moment its result is known.
 struct TapSite {
