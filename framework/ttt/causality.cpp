@@ -33,30 +33,33 @@ std::uint64_t unpredictable_seed() {
   return seed;
 }
 
-SuffixCheck::SuffixCheck(std::int64_t turns, std::int64_t vocabulary, std::uint64_t seed, bool full)
-    : turns_(turns),
+SuffixCheck::SuffixCheck(std::int64_t turns, std::int64_t windows, std::int64_t vocabulary,
+                         std::uint64_t seed, bool full)
+    : windows_left_(windows),
       every_(full ? 1 : std::clamp<std::int64_t>(turns / fewest_checks, 1, most_turns_apart)),
       vocabulary_(vocabulary),
       seed_(seed),
       full_(full) {}
 
-// As many cuts as are still missing, dealt to the turns that are still to be expected, this one included.
-std::int64_t SuffixCheck::passes_of(std::uint64_t turn, std::span<const Window> windows) const {
+// As many cuts as are still missing, dealt to the windows whose check is still to be expected, these included. Dealt
+// to turns, the last ones, of a single long document, would need a pass for each of their cuts.
+std::int64_t SuffixCheck::passes_of(std::span<const Window> windows) {
   std::int64_t longest = 0, scored = 0;
   for (const Window& window : windows) {
     longest = std::max(longest, window.chunk_length);
     scored += window.chunk_length > 0 ? 1 : 0;
   }
   const std::int64_t every_cut = std::max<std::int64_t>(longest - 1, 1);
+  const std::int64_t expected = std::max<std::int64_t>({windows_left_ / every_, scored, 1});
+  windows_left_ -= scored;
   if (full_ || scored == 0) return every_cut;
-  const std::int64_t checks = std::max<std::int64_t>((turns_ - static_cast<std::int64_t>(turn)) / every_, 1);
-  const std::int64_t missing = std::max<std::int64_t>(fewest_cuts - cuts_, 0);
-  return std::min(every_cut, std::max(fewest_passes, (missing + checks * scored - 1) / (checks * scored)));
+  return std::min(every_cut, std::max(fewest_passes, (fewest_cuts - cuts_ + expected - 1) / expected));
 }
 
 std::optional<SuffixCheck::Sample> SuffixCheck::next(std::span<const std::int32_t> tokens,
                                                      std::span<const Window> windows) {
   const auto turn = static_cast<std::uint64_t>(turn_++);
+  const std::int64_t passes = passes_of(windows);
   // Each turn by itself: had every hundred of them one that is checked, the rest of a hundred would be safe behind it.
   const PhiloxStream choice(seed_, "ttt/suffix turn");
   if (choice.bits(turn) % static_cast<std::uint64_t>(every_) != 0) return std::nullopt;
@@ -68,9 +71,7 @@ std::optional<SuffixCheck::Sample> SuffixCheck::next(std::span<const std::int32_
   Sample sample;
   sample.turn = static_cast<std::int64_t>(turn);
   sample.first = below(2) == 1;
-  sample.passes.resize(static_cast<std::size_t>(passes_of(turn, windows)));
-  const auto passes = static_cast<std::int64_t>(sample.passes.size());
-  for (Pass& pass : sample.passes) pass.tokens.assign(tokens.begin(), tokens.end());
+  sample.passes.assign(static_cast<std::size_t>(passes), {{tokens.begin(), tokens.end()}, {}});
   for (const Window& window : windows) {
     if (window.chunk_length == 0) continue;
     // Equal steps from a place that is drawn, so that no cut of a window comes twice while there are others.

@@ -30,11 +30,12 @@ std::uint64_t unpredictable_seed();
 
 class SuffixCheck {
  public:
-  // For a run of `turns` turns. `full`: every turn at every cut. Else each turn with a chance of one in a hundred,
-  // in a short run such that sixteen are expected, at two cuts or more: so many that a run that reads ahead in one
-  // score of thirty is found with 99 percent, as far as windows have as many. What was taken before says nothing of
-  // the turns to come.
-  SuffixCheck(std::int64_t turns, std::int64_t vocabulary, std::uint64_t seed, bool full = false);
+  // For a run of `turns` turns with `windows` windows together. `full`: every turn at every cut. Else each turn with a
+  // chance of one in a hundred, in a short run such that sixteen are expected, at two cuts or more of each window: so
+  // many that a run that reads ahead in one score of thirty is found with 99 percent, as far as windows have as many,
+  // and about equally many in each. What was taken before says nothing of the turns to come.
+  SuffixCheck(std::int64_t turns, std::int64_t windows, std::int64_t vocabulary, std::uint64_t seed,
+              bool full = false);
 
   // One document's window among the tokens of a turn, and its scores among the losses.
   struct Window {
@@ -68,9 +69,9 @@ class SuffixCheck {
   std::int64_t cuts() const { return cuts_; }
 
  private:
-  std::int64_t passes_of(std::uint64_t turn, std::span<const Window> windows) const;
+  std::int64_t passes_of(std::span<const Window> windows);
 
-  std::int64_t turns_, every_, vocabulary_;
+  std::int64_t windows_left_, every_, vocabulary_;
   std::uint64_t seed_;
   bool full_;
   std::int64_t turn_ = 0, checked_ = 0, compared_ = 0, cuts_ = 0;

@@ -12,11 +12,17 @@
 namespace mulligan {
 namespace {
 
-// Chunks of these batches.
-std::int64_t turns_of(const DocumentPlan& plan, const std::vector<std::int64_t>& batches) {
-  std::int64_t turns = 0;
-  for (const std::int64_t queue : batches) turns += plan.queue[static_cast<std::size_t>(queue)].chunks;
-  return turns;
+// Of the chunks of these batches, and of their documents' windows.
+SuffixCheck suffix_check(const DocumentPlan& plan, const std::vector<std::int64_t>& batches,
+                         std::int64_t vocabulary, std::uint64_t seed, bool full) {
+  std::int64_t turns = 0, windows = 0;
+  for (const std::int64_t queue : batches) {
+    const PlannedBatch& batch = plan.queue[static_cast<std::size_t>(queue)];
+    turns += batch.chunks;
+    for (const int number : batch.batch.documents)
+      windows += chunk_count(plan.targets(number), batch.chunk_tokens);
+  }
+  return {turns, windows, vocabulary, seed, full};
 }
 
 std::vector<std::int64_t> boundaries_of(const TttSetup& setup, const DocumentPlan& plan) {
@@ -57,7 +63,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
       own_(own_order()),
       book_(data.tokens, data.bytes),
       arena_(model.store.backend()),
-      suffixes_(turns_of(plan_, own_), model.config.vocabulary, seed_of(setup), setup.full_audit) {
+      suffixes_(suffix_check(plan_, own_, model.config.vocabulary, seed_of(setup), setup.full_audit)) {
   require_offers(setup);
   const std::int64_t context_tokens = setup.config.context_tokens;
   WindowShapes shapes;
@@ -78,7 +84,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
       plugin_kernels_ = plugin_kernels_ || window->unknown_kernels();
   }
   if (plugin_kernels_ && setup.full_for_kernels)
-    suffixes_ = SuffixCheck(turns_of(plan_, own_), model.config.vocabulary, suffixes_.seed(), true);
+    suffixes_ = suffix_check(plan_, own_, model.config.vocabulary, suffixes_.seed(), true);
   if (setup.base && setup.config.prefix_documents > 0) {
     base_ = std::make_unique<BaseTraining>(model, *setup.base, *setup.base_optimizer, setup.row_tokens,
                                            data.bos_id);
@@ -86,6 +92,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
   }
   arena_.bind(programs_, model.store);
   upload_window_rope(model, context_tokens);
+  for (const auto& [documents, set] : sets_) probe_causality(*set, model, setup.adapters);
   const bool resets_draw = !sets_.empty() && sets_.begin()->second->reset_draws();
   draws_ = number_draws(plan_, lanes_, setup.config.batch_documents, resets_draw);
 }
@@ -103,7 +110,6 @@ std::vector<std::int64_t> TttScorer::own_order() const {
 
 TttReport TttScorer::run(const TttStanding* from) {
   order_ = make_order();
-  for (const auto& [documents, set] : sets_) probe_causality(*set, model_, setup_.adapters);
   prepare_transform();
   if (from) restore(*from);
   if (setup_.blind && from) setup_.blind->send_weights(model_, suffixes_);
@@ -172,11 +178,7 @@ AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
   }
   const std::int64_t draw = draws_.batches[static_cast<std::size_t>(queue)];
   const bool reusable = documents == setup_.config.batch_documents;
-  if (reusable) {
-    set.reset(draw);
-  } else {
-    set.create(draw);
-  }
+  reusable ? set.reset(draw) : set.create(draw);
   tell(
       {reusable ? TttEventKind::reset : TttEventKind::create, queue, batch.index, -1, batch.documents, &set});
   return set;

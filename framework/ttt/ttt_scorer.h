@@ -79,16 +79,15 @@ struct TttData {
 
 class TttScorer {
  public:
-  // Plans every program and allocates all memory. All references must outlive this object. The model's
-  // masters and copies must hold its weights. Throws config_error when a plugin does not offer what it
-  // is used for.
+  // Plans every program, allocates all memory and probes the adapters for causality. All references must outlive
+  // this object. The model's masters and copies must hold its weights. Throws config_error when a plugin does not
+  // offer what it is used for, or reads ahead.
   TttScorer(const BaseModel& model, const TttSetup& setup, const TttData& data,
             TttListener* listener = nullptr);
   virtual ~TttScorer() = default;
 
-  // Probes the adapters for causality, then scores everything, or what follows `from`: to the bit as without
-  // an interruption; checks some windows on the way (causality.h; throws VoidRun where a score has read a
-  // later token). Once. Base-model phases change the masters.
+  // Scores everything, or what follows `from`: to the bit as without an interruption; checks some windows on the way
+  // (causality.h; throws VoidRun where a score has read a later token). Once. Base-model phases change the masters.
   TttReport run(const TttStanding* from = nullptr);
   // Called between two batches, where standing() may be asked for of a run of one rank, and before each
   // chunk; what they throw ends the run.

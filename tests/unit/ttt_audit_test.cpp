@@ -40,7 +40,7 @@ std::vector<std::multiset<int>> cuts_of(const SuffixCheck::Sample& sample) {
 }
 
 TEST(TttAudit, AFullOneTakesEveryTurnAtEveryCut) {
-  SuffixCheck check(3, kVocabulary, 7, true);
+  SuffixCheck check(3, 6, kVocabulary, 7, true);
   for (int turn = 0; turn < 3; ++turn) {
     const auto sample = check.next(tokens(), kWindows);
     ASSERT_TRUE(sample);
@@ -51,7 +51,7 @@ TEST(TttAudit, AFullOneTakesEveryTurnAtEveryCut) {
 }
 
 TEST(TttAudit, ASampledOneTakesDifferentCuts) {
-  SuffixCheck check(400, kVocabulary, 7);
+  SuffixCheck check(400, 800, kVocabulary, 7);
   for (int turn = 0; turn < 400; ++turn) {
     const auto sample = check.next(tokens(), kWindows);
     if (!sample) continue;
@@ -65,10 +65,43 @@ TEST(TttAudit, ASampledOneTakesDifferentCuts) {
   EXPECT_EQ(check.all_turns(), 400);
 }
 
+// Turns of a run whose documents end one after the other: no window may be checked much less than another, and the
+// turns of the last document, one window each, not by a pass for each cut that is missing.
+TEST(TttAudit, ASampledOneDealsItsCutsToWindows) {
+  const std::vector<std::size_t> windows_of_turns = {7, 6, 6, 4, 1, 1, 1, 1, 1, 1};
+  std::vector<SuffixCheck::Window> windows;
+  for (std::size_t window = 0; window < 7; ++window)
+    windows.push_back({window * 64, window * 40, 64, 24, 40});
+  const std::vector<std::int32_t> list(windows.size() * 64, 3);
+  SuffixCheck check(10, 29, kVocabulary, 7);
+  for (const std::size_t active : windows_of_turns) {
+    for (std::size_t window = 0; window < windows.size(); ++window)
+      windows[window].chunk_length = window < active ? 40 : 0;  // finished documents keep a window of zeros
+    const auto sample = check.next(list, windows);
+    ASSERT_TRUE(sample);
+    EXPECT_GE(sample->passes.size(), 3u) << active;  // 136 / 29 = 4.7, rounded up as long as cuts are missing
+    EXPECT_LE(sample->passes.size(), 5u) << active;
+  }
+  EXPECT_GE(check.cuts(), 136);
+  EXPECT_LE(check.cuts(), 29 * 5);
+}
+
+// Where windows have too few cuts, what is missing falls to those behind them, also behind the last that was planned.
+TEST(TttAudit, ASampledOneMakesUpForShortWindows) {
+  const std::vector<SuffixCheck::Window> brief = {{0, 0, 12, 9, 3}, {12, 3, 12, 9, 3}};
+  SuffixCheck check(12, 24, kVocabulary, 7);
+  for (int turn = 0; turn < 6; ++turn) EXPECT_EQ(check.next(tokens(), brief)->passes.size(), 2u);
+  for (int turn = 0; turn < 6; ++turn) EXPECT_EQ(check.next(tokens(), kWindows)->passes.size(), 7u);
+  EXPECT_EQ(check.cuts(), 6 * 2 * 2 + 6 * 2 * 7);
+  for (int turn = 0; turn < 2; ++turn) EXPECT_EQ(check.next(tokens(), kWindows)->passes.size(), 7u);
+  EXPECT_EQ(check.cuts(), 136);
+  EXPECT_EQ(check.next(tokens(), kWindows)->passes.size(), 2u);
+}
+
 // Had every stretch of turns one that is checked, all turns behind it were safe for a cheat.
 TEST(TttAudit, AnEarlierCheckSaysNothingOfTheTurnsBehindIt) {
   constexpr int stretch = 100, stretches = 100;
-  SuffixCheck check(stretch * stretches, kVocabulary, 7);
+  SuffixCheck check(stretch * stretches, 2 * stretch * stretches, kVocabulary, 7);
   int none = 0, several = 0, turns = 0;
   for (int i = 0; i < stretches; ++i) {
     int taken = 0;
