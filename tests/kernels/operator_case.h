@@ -10,7 +10,9 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/kernels/array.h"
@@ -60,16 +62,24 @@ struct Values {
 template <typename S>
 struct Formula {
   using Scalar = S;
-  std::map<std::string, Values<S>> inputs, outputs;
+  // Formulas look names up for every element: without a std::string for each.
+  std::map<std::string, Values<S>, std::less<>> inputs, outputs;
   std::map<std::string, double> attributes;
 
-  bool has(const std::string& name) const { return inputs.count(name) > 0; }
-  Values<S>& in(const std::string& name) { return inputs.at(name); }
-  Values<S>& out(const std::string& name) { return outputs.at(name); }
-  std::int64_t index(const std::string& name, std::int64_t i) {
+  bool has(std::string_view name) const { return inputs.contains(name); }
+  Values<S>& in(std::string_view name) { return found(inputs, name); }
+  Values<S>& out(std::string_view name) { return found(outputs, name); }
+  std::int64_t index(std::string_view name, std::int64_t i) {
     return static_cast<std::int64_t>(value_of(in(name)[i]));
   }
   double attribute(const std::string& name) const { return attributes.at(name); }
+
+ private:
+  static Values<S>& found(std::map<std::string, Values<S>, std::less<>>& values, std::string_view name) {
+    const auto entry = values.find(name);
+    if (entry == values.end()) throw std::out_of_range("the formula has no '" + std::string(name) + "'");
+    return entry->second;
+  }
 };
 
 struct Operator {

@@ -74,27 +74,30 @@ Arrays reference_outputs(const Operator& op, const Case& c, const Arrays& inputs
   return outputs;
 }
 
-Arrays reference_gradients(const Operator& op, const Case& c, const Arrays& inputs,
-                           const Arrays& cotangents) {
+TracedFormula::TracedFormula(const Operator& op, const Case& c, const Arrays& inputs) : inputs_(inputs) {
   Tape::current().clear();
   Formula<Var> call = prepare<Var>(c, inputs);
-  std::map<std::string, std::vector<std::int64_t>> nodes;
   for (const auto& [name, values] : call.inputs) {
-    for (const Var& x : values.data) nodes[name].push_back(x.index);
+    std::vector<std::int64_t>& nodes = nodes_[name];
+    for (const Var& x : values.data) nodes.push_back(x.index);
   }
   op.traced(call);
+  for (auto& [name, values] : call.outputs) outputs_[name] = std::move(values.data);
+}
+
+Arrays TracedFormula::gradients(const Arrays& cotangents) const {
   std::vector<double> seed(Tape::current().size(), 0.0);
   for (const auto& [name, cotangent] : cotangents) {
-    const std::vector<Var>& outputs = call.out(name).data;
+    const std::vector<Var>& outputs = outputs_.at(name);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].index >= 0) seed[outputs[i].index] += cotangent.values.at(i);
     }
   }
   const std::vector<double> gradient = Tape::current().gradients(std::move(seed));
   Arrays result;
-  for (const auto& [name, array] : inputs) {
+  for (const auto& [name, array] : inputs_) {
     result[name] = {array.dtype, array.shape, {}};
-    for (const std::int64_t node : nodes[name]) result[name].values.push_back(gradient.at(node));
+    for (const std::int64_t node : nodes_.at(name)) result[name].values.push_back(gradient.at(node));
   }
   return result;
 }

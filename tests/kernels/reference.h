@@ -22,9 +22,18 @@ Arrays make_inputs(const Case& c, mlg_dtype compute, const std::set<std::string>
 // The formula's outputs in double.
 Arrays reference_outputs(const Operator& op, const Case& c, const Arrays& inputs, mlg_dtype compute);
 
-// Gradients, with respect to every input, of the sum over `cotangents` (by output name)
-// of <cotangent, output>.
-Arrays reference_gradients(const Operator& op, const Case& c, const Arrays& inputs, const Arrays& cotangents);
+// The formula at these inputs, traced once for gradients with many cotangents. Only one at a time: the tape is shared.
+class TracedFormula {
+ public:
+  TracedFormula(const Operator& op, const Case& c, const Arrays& inputs);
+  // With respect to every input, of the sum over `cotangents` (by output name) of <cotangent, output>.
+  Arrays gradients(const Arrays& cotangents) const;
+
+ private:
+  const Arrays& inputs_;
+  std::map<std::string, std::vector<std::int64_t>> nodes_;
+  std::map<std::string, std::vector<Var>> outputs_;
+};
 
 // The same for `input`'s element `index` by central differences of the formula in double.
 double finite_difference(const Operator& op, const Case& c, Arrays inputs, const Arrays& cotangents,
