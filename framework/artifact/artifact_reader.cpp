@@ -299,10 +299,7 @@ class ArtifactReader {
 
   Compression read_compression(const Json& entry) const {
     const std::string word = string_of(entry, "compression");
-    for (const Compression compression : {Compression::brotli, Compression::xz, Compression::zstd,
-                                          Compression::zlib, Compression::adaptive}) {
-      if (compression_word(compression) == word) return compression;
-    }
+    if (const auto compression = compression_of(word)) return *compression;
     throw bad("has a part in the unknown compression '{}'", word);
   }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <stdexcept>
 
 #include "framework/core/error.h"
@@ -184,17 +185,17 @@ std::string brotli_version() {
 }
 
 struct Compressor {
-  const char* word;
+  std::string_view word;
   std::string (*compress)(std::string_view);
   std::string (*decompress)(std::string_view, std::uint64_t);
   std::string version;
 };
 
-const Compressor& compressor(Compression compression) {
+// In the order of Compression.
+std::span<const Compressor> all_compressors() {
   const auto brotli = [](std::string_view bytes, std::uint64_t raw_bytes) {
     return decompress_brotli(bytes, raw_bytes);
   };
-  // In the order of Compression.
   static const Compressor compressors[] = {
       {"brotli", compress_brotli, brotli, brotli_version()},
       {"xz", compress_xz, decompress_xz, fmt::format("xz {} preset 9 extreme", lzma_version_string())},
@@ -203,10 +204,21 @@ const Compressor& compressor(Compression compression) {
       {"zlib", compress_zlib, decompress_zlib,
        fmt::format("zlib {} level {}", zlibVersion(), Z_BEST_COMPRESSION)},
       {"adaptive", compress_brotli, brotli, "adaptive, " + brotli_version()}};
-  return compressors[static_cast<std::size_t>(compression)];
+  return compressors;
+}
+
+const Compressor& compressor(Compression compression) {
+  return all_compressors()[static_cast<std::size_t>(compression)];
 }
 
 }  // namespace
+
+std::optional<Compression> compression_of(std::string_view word) {
+  const auto all = all_compressors();
+  const auto found = std::ranges::find(all, word, &Compressor::word);
+  if (found == all.end()) return {};
+  return static_cast<Compression>(found - all.begin());
+}
 
 std::string_view compression_word(Compression compression) {
   return compressor(compression).word;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,7 @@ namespace mulligan {
 
 // As the configuration names it.
 std::string_view compression_word(Compression compression);
+std::optional<Compression> compression_of(std::string_view word);
 
 // At the strongest setting: Brotli quality 11 with a window of 16 MiB, xz preset 9 extreme, zstd level 22, zlib level 9.
 // Depends on the bytes and the library's version only. Throws run_error when the library fails.

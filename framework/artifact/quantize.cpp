@@ -83,13 +83,13 @@ std::vector<float> of_codes(const QuantizedTensor& tensor) {
 
 // Between neighbours linear.
 double quantile_of_magnitudes(std::span<const float> row, double quantile) {
-  std::vector<double> sorted;
-  for (const float weight : row) sorted.push_back(std::abs(weight));
-  std::ranges::sort(sorted);
-  const double place = quantile * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const double above = sorted[std::min(below + 1, sorted.size() - 1)];
-  return sorted[below] + (above - sorted[below]) * (place - static_cast<double>(below));
+  std::vector<double> values;
+  for (const float weight : row) values.push_back(std::abs(weight));
+  const double place = quantile * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<std::ptrdiff_t>(place);
+  std::ranges::nth_element(values, below);
+  const double above = below + 1 == values.end() ? *below : *std::min_element(below + 1, values.end());
+  return *below + (above - *below) * (place - std::floor(place));
 }
 
 }  // namespace
