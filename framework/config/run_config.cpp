@@ -281,7 +281,7 @@ std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
     tables.push_back({MLG_OPTIMIZER, &optimizer.table});
     if (optimizer.schedule) tables.push_back({MLG_SCHEDULE, &*optimizer.schedule});
   }
-  if (config.wrapper) tables.push_back({static_cast<mlg_kind>(MLG_WRAPPER), &*config.wrapper});
+  if (config.wrapper) tables.push_back({MLG_WRAPPER, &*config.wrapper});
   if (config.quantize) tables.push_back({MLG_QUANTIZER, &config.quantize->table});
   if (config.ttt) {
     tables.push_back({MLG_TTT, &config.ttt->adapters});

@@ -181,9 +181,8 @@ void add_training_plugins(RunPlugins& plugins, const LoadedConfig& loaded, Plugi
     add_kernels(plugins.optimizers.back()->plugin());
   }
   if (config.wrapper) {
-    plugins.wrapper =
-        std::make_unique<Wrapper>(load_plugin(host, static_cast<mlg_kind>(MLG_WRAPPER), *config.wrapper),
-                                  loaded.plugin(config.wrapper->section));
+    plugins.wrapper = std::make_unique<Wrapper>(load_plugin(host, MLG_WRAPPER, *config.wrapper),
+                                                loaded.plugin(config.wrapper->section));
     add_kernels(plugins.wrapper->plugin());
   }
 }

@@ -36,7 +36,8 @@ typedef enum mlg_kind {
   MLG_QUANTIZER = 6,
   MLG_COMMUNICATOR = 7,
   MLG_TRANSFORM = 8,
-  MLG_ENSEMBLE = 9
+  MLG_ENSEMBLE = 9,
+  MLG_WRAPPER = 10
 } mlg_kind;
 
 struct mlg_key;    /* config.h: one configuration key */

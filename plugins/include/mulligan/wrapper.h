@@ -10,8 +10,6 @@
 extern "C" {
 #endif
 
-#define MLG_WRAPPER 10 /* an mlg_kind */
-
 /* One parameter of the run, whole also where ranks update slices of it. Only the host makes these. */
 typedef struct mlg_wrapped_parameter {
   const char* name;

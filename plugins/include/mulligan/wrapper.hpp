@@ -40,7 +40,7 @@ template <typename Class>
 mlg_wrapper_table make_wrapper_table(const char* name) {
   static_assert(std::is_base_of_v<Wrapper, Class>, "derive the class from mulligan::sdk::Wrapper");
   mlg_wrapper_table table{};
-  table.header = make_header<Class, mlg_wrapper_table>(static_cast<mlg_kind>(MLG_WRAPPER), name);
+  table.header = make_header<Class, mlg_wrapper_table>(MLG_WRAPPER, name);
   table.create = create_instance<Class, Wrapper>;
   table.destroy = destroy_instance<Wrapper>;
   table.scalar_count = [](void* self) { return static_cast<Wrapper*>(self)->scalar_count(); };
