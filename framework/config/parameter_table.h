@@ -12,8 +12,9 @@
 namespace mulligan {
 
 // replicated: every rank updates the whole parameter. sharded: each rank updates its slice along the first
-// axis (reduce-scatter before, all-gather after the update).
-enum class Communication { replicated, sharded };
+// axis (reduce-scatter before, all-gather after the update). owner: one rank updates the whole parameter
+// (reduce before, broadcast after the update) and alone keeps the optimiser's states of it.
+enum class Communication { replicated, sharded, owner };
 
 // What a row says in the place of an optimiser's name where nothing updates its parameters: they keep their
 // initial values, and no gradient of them is computed.

@@ -184,9 +184,13 @@ const Schema<ParameterRow>& parameter_row_schema() {
     s.choice<Precision>("master_dtype", &ParameterRow::master_dtype,
                         {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
                         "dtype in which the weights are kept and updated");
-    s.choice<Communication>("communication", &ParameterRow::communication,
-                            {{"replicated", Communication::replicated}, {"sharded", Communication::sharded}},
-                            "every rank updates the whole parameter, or only its slice along the first axis");
+    s.choice<Communication>(
+        "communication", &ParameterRow::communication,
+        {{"replicated", Communication::replicated},
+         {"sharded", Communication::sharded},
+         {"owner", Communication::owner}},
+        "every rank updates the whole parameter, or its slice along the first axis, or one "
+        "rank the whole for all; such parameters are dealt to the ranks by their size");
     s.choice<Precision>("communication_dtype", &ParameterRow::communication_dtype,
                         {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
                         "dtype in which gradients travel between ranks");

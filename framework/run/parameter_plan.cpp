@@ -4,6 +4,8 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <unordered_map>
 
 #include "framework/core/error.h"
@@ -57,6 +59,22 @@ void exclude_from_average(const EmaConfig& ema, std::vector<PlannedParameter>& p
   }
 }
 
+// Those that one rank updates: the largest first, by the work of a product of a matrix with its transpose.
+void deal_to_ranks(std::vector<PlannedParameter>& parameters) {
+  std::vector<PlannedParameter*> dealt;
+  for (PlannedParameter& parameter : parameters) {
+    if (parameter.communication == Communication::owner) dealt.push_back(&parameter);
+  }
+  const auto work = [](const PlannedParameter* parameter) {
+    const TensorType& type = parameter->layout.spec.type;
+    const auto dims = std::span(type.dims).first(static_cast<std::size_t>(type.rank));
+    return static_cast<double>(type.elements()) *
+           static_cast<double>(dims.size() < 2 ? 1 : std::min(dims.back(), dims[dims.size() - 2]));
+  };
+  std::ranges::stable_sort(dealt, std::ranges::greater(), work);
+  for (std::size_t i = 0; i < dealt.size(); ++i) dealt[i]->turn = static_cast<std::int64_t>(i);
+}
+
 }  // namespace
 
 DType to_dtype(Precision precision) {
@@ -96,6 +114,13 @@ std::vector<PlannedParameter> with_compute_dtype(std::vector<PlannedParameter> p
 
 bool PlannedParameter::is_cut(int world_size) const {
   return world_size > 1 && communication == Communication::sharded;
+}
+
+// Dealt to and fro, so that a rank which gets the largest of one round gets the smallest of the next.
+int PlannedParameter::owner(int world_size) const {
+  if (world_size == 1 || communication != Communication::owner) return everybody;
+  const std::int64_t round = turn / world_size, place = turn % world_size;
+  return static_cast<int>(round % 2 == 0 ? place : world_size - 1 - place);
 }
 
 TensorType PlannedParameter::updated_type(int world_size) const {
@@ -139,6 +164,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
   }
   refuse_idle_optimizers(config, planned);
   exclude_from_average(config.ema, planned);
+  deal_to_ranks(planned);
   return planned;
 }
 

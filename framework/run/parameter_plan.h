@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,21 @@ struct PlannedParameter {
   Communication communication = Communication::replicated;
   DType communication_dtype = MLG_F32;  // in which gradients travel between ranks
   bool averaged = true;                 // has an average where the run keeps any: ema.exclude
+  std::int64_t turn = 0;                // of Communication::owner: when it is dealt to a rank
 
   const std::string& name() const { return layout.spec.name; }
   bool trained() const { return layout.trained; }
   // Whether each of `world_size` ranks updates a slice of it, along the first dimension.
   bool is_cut(int world_size) const;
+  // The rank that alone updates it; `everybody` where all do, the whole or slices of it.
+  static constexpr int everybody = -1;
+  int owner(int world_size) const;
+  // Whether a rank updates any of it.
+  bool is_updated_by(int rank, int world_size) const {
+    return owner(world_size) == everybody || owner(world_size) == rank;
+  }
+  // Whether ranks must get from others what these updated.
+  bool is_gathered(int world_size) const { return is_cut(world_size) || owner(world_size) != everybody; }
   // What one rank updates: the whole parameter or its slice.
   TensorType updated_type(int world_size) const;
   // The tensors that the optimiser updates and reads: the master and gradient themselves unless they are cut.

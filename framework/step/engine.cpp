@@ -72,7 +72,8 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
     const bool padded = unit.is_cut(world_size) && type.dims[0] % world_size != 0;
     if (padded) gradients_.push_back(unit.updated_gradient(world_size));  // an optimiser may write there
   }
-  plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size, ring, store_);
+  plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size,
+                                     communicator.rank(), ring, store_);
   exchange_ =
       std::make_unique<GradientExchange>(config, *plugins.backend, groups.units(), store_, communicator);
   if (clips_each_micro_batch(config.train) && !exchange_->in_a_tree() &&
@@ -206,7 +207,9 @@ void TrainingEngine::reset_optimizers() {
     store_.copy(master_name(parameter.name()), rest_name(parameter.name()));
   }
   for (const OptimizerGroup& group : groups_.groups()) {
-    for (const std::string& state : group.states) store_.zero(state);
+    for (const std::string& state : group.states) {
+      if (store_.contains(state)) store_.zero(state);  // not one of another rank
+    }
   }
 }
 
@@ -216,7 +219,7 @@ void TrainingEngine::make_ready() {
   const double hidden = elements::masking::config_of(config_.model).share;
   row_targets_ = hidden > 0 ? chosen_tokens(hidden, tokens) : tokens;
   exchange_->prepare();
-  state_exchange_->prepare(communicator_, state_tensors());
+  state_exchange_->prepare(communicator_, all_states());
   if (noise_) noise_->prepare();
   std::size_t first = 0;
   while (!plan_->has(first)) ++first;
@@ -434,6 +437,12 @@ std::vector<double> TrainingEngine::group_gradient_norms() const {
 }
 
 std::vector<std::string> TrainingEngine::state_tensors() const {
+  std::vector<std::string> names = all_states();
+  std::erase_if(names, [this](const std::string& name) { return !store_.contains(name); });
+  return names;
+}
+
+std::vector<std::string> TrainingEngine::all_states() const {
   std::vector<std::string> names;
   for (const PlannedParameter& parameter : parameters_) names.push_back(master_name(parameter.name()));
   for (const OptimizerGroup& group : groups_.groups()) {
@@ -453,7 +462,7 @@ std::vector<std::string> TrainingEngine::state_tensors() const {
 
 std::vector<CutState> TrainingEngine::cut_states() const {
   std::vector<CutState> cut;
-  for (const auto& [state, type] : groups_.cut_states()) cut.push_back({state, state, type});
+  for (const auto& [state, kept] : groups_.cut_states()) cut.push_back({state, state, kept.type, kept.owner});
   for (const PlannedParameter& parameter : parameters_) {
     if (!has_average(parameter) || !parameter.is_cut(average_ranks())) continue;
     cut.push_back({updated_average_name(parameter, world_size_), average_name(parameter.name()),

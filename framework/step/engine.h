@@ -102,21 +102,22 @@ class TrainingEngine {
 
   // Tensors that make up the state of training on this rank: masters, optimiser states, averages; and the
   // evaluation weights, which follow from these, so that a checkpoint holds what would be scored. Of cut
-  // parameters states and averages are this rank's slices.
+  // parameters states and averages are this rank's slices; states that another rank alone keeps are not among them.
   std::vector<std::string> state_tensors() const;
-  // The same of all ranks together, as a checkpoint has it. Of what ranks have slices of, nothing is known
+  // The same of all ranks together, as a checkpoint has it. Of what ranks have shares of, nothing is known
   // before it is gathered, or written for share_state().
-  std::vector<StateTensor> whole_state() const { return state_exchange_->whole(state_tensors()); }
+  std::vector<StateTensor> whole_state() const { return state_exchange_->whole(all_states()); }
   // With the slices of all ranks, in memory of rank 0's host or, with `everywhere`, of every rank's. By all
   // ranks alike; waits.
   std::vector<StateTensor> gather_state(bool everywhere = false) {
-    return state_exchange_->gather(state_tensors(), everywhere);
+    return state_exchange_->gather(all_states(), everywhere);
   }
   // Every rank gets rank 0's `state`, made by whole_state(), and of slices its own. By all ranks alike.
   void share_state(const std::vector<StateTensor>& state) { state_exchange_->share(state); }
 
  private:
   void update(std::int64_t number);
+  std::vector<std::string> all_states() const;
   std::vector<CutState> cut_states() const;
   void upload_average(const PlannedParameter& parameter, std::vector<float> values);
   void upload_blend(bool has_begun);

@@ -37,18 +37,19 @@ GradientExchange::GradientExchange(const RunConfig& config, Backend& backend, co
   }
   parts_ = gradient_parts(parameters_, world_size_);
   declare_carried();
-  if (!slices_.empty() && !clips_before_reduction(config.train)) {
+  if (!gathers_.empty() && !clips_before_reduction(config.train)) {
     Graph graph;
     const auto optimizers = static_cast<std::int64_t>(config.optimizers.size());
     const Value sums = graph.external(step_tensor::slice_squares, TensorType(MLG_F64, {optimizers}));
-    for (const Slice& slice : slices_) {
-      const PlannedParameter& parameter = parameters_[slice.parameter];
+    for (const Gather& gather : gathers_) {
+      const PlannedParameter& parameter = parameters_[gather.parameter];
+      if (!is_mine(parameter)) continue;
       graph.call(
           "sum_squares_f64",
           {graph.external(parameter.updated_gradient(world_size_), parameter.updated_type(world_size_)),
            graph.view(sums, static_cast<std::int64_t>(parameter.optimizer), TensorType(MLG_F64, {1}))});
     }
-    measure_ = program(std::move(graph), "squares of the gradients' slices");
+    measure_ = program(std::move(graph), "squares of this rank's gradients");
   }
 }
 
@@ -81,6 +82,7 @@ void GradientExchange::declare_slices(const RunConfig& config) {
     const DType master = parameter.layout.master;
     if (parameter.trained()) store_.create(gradient_name(parameter.name()), whole);
     store_.create(master_name(parameter.name()), whole.as(master));
+    if (parameter.is_gathered(world_size_)) gathers_.push_back({i, nullptr});
     if (!parameter.is_cut(world_size_)) continue;
     const std::string gradient = gradient_name(parameter.name());
     declare_slice(parameter.updated_gradient(world_size_), gradient, parameter, whole.dtype);
@@ -90,7 +92,7 @@ void GradientExchange::declare_slices(const RunConfig& config) {
       store_.create(evaluation_name(parameter.name()), whole);
       declare_slice(slice, evaluation_name(parameter.name()), parameter, whole.dtype);
     }
-    slices_.push_back({i, nullptr});
+    cut_.push_back(i);
   }
 }
 
@@ -117,6 +119,7 @@ void GradientExchange::declare_carried() {
     store_.create(carried_name(parameter), carried);
     const bool cut = parameter.is_cut(world_size_);
     if (cut) declare_slice(carried_slice_name(parameter), carried_name(parameter), parameter, dtype);
+    if (!is_mine(parameter)) continue;
     unpack.call("cast", {unpack.external(cut ? carried_slice_name(parameter) : carried_name(parameter),
                                          slice.as(dtype)),
                          unpack.external(parameter.updated_gradient(world_size_), slice)});
@@ -130,11 +133,14 @@ void GradientExchange::declare_carried() {
 
 void GradientExchange::prepare() {
   std::vector<Transfer> averages, evaluation;
-  for (Slice& slice : slices_) {
-    const PlannedParameter& parameter = parameters_[slice.parameter];
-    const std::string gradient = gradient_name(parameter.name());
-    slice.gather = communicator_.prepare(
+  for (Gather& gather : gathers_) {
+    const PlannedParameter& parameter = parameters_[gather.parameter];
+    gather.batch = communicator_.prepare(
         store_, gathers_of(parameter, parameter.updated_master(world_size_), master_name(parameter.name())));
+  }
+  for (const std::size_t index : cut_) {
+    const PlannedParameter& parameter = parameters_[index];
+    const std::string gradient = gradient_name(parameter.name());
     const auto add = [&](std::vector<Transfer>& list, const std::string& from, const std::string& to) {
       for (Transfer& transfer : gathers_of(parameter, from, to)) list.push_back(std::move(transfer));
     };
@@ -174,13 +180,16 @@ void GradientExchange::prepare() {
       store_, {{Collective::all_reduce, step_tensor::slice_squares, step_tensor::slice_squares, optimizers}});
 }
 
-// The slices of all ranks, each in its place of tensor `whole`, to all: as equal shares, or one by one.
+// What each rank updated, in its place of tensor `whole`, to all: as equal shares, or one by one.
 std::vector<Transfer> GradientExchange::gathers_of(const PlannedParameter& parameter,
                                                    const std::string& slice, const std::string& whole) const {
   const std::int64_t share = parameter.updated_type(world_size_).elements();
   if (in_equal_shares(parameter)) return {{Collective::all_gather, slice, whole, share}};
   std::vector<Transfer> gathers;
   const std::int64_t all = parameter.layout.spec.type.elements();
+  if (const int owner = parameter.owner(world_size_); owner != PlannedParameter::everybody) {
+    return {{Collective::broadcast, whole, whole, all, owner}};
+  }
   for (std::int64_t first = 0; first < all; first += share) {
     gathers.push_back({Collective::broadcast, whole, whole, std::min(share, all - first),
                        static_cast<int>(first / share), first});
@@ -192,7 +201,7 @@ std::vector<Transfer> GradientExchange::gathers_of(const PlannedParameter& param
 Transfer GradientExchange::sum_of(const GradientPart& part) const {
   const PlannedParameter& parameter = parameters_[part.unit];
   const std::string name = carries(parameter) ? carried_name(parameter) : gradient_name(parameter.name());
-  if (part.owner == GradientPart::everybody) {
+  if (part.owner == PlannedParameter::everybody) {
     return {Collective::all_reduce, name, name, part.elements, 0, part.offset};
   }
   return {Collective::reduce, name, name, part.elements, part.owner, part.offset};
@@ -268,18 +277,18 @@ void GradientExchange::measure() {
 }
 
 void GradientExchange::gather(std::size_t index) {
-  const auto slice = std::ranges::find(slices_, index, &Slice::parameter);
-  if (slice != slices_.end()) slice->gather->submit();
+  const auto gather = std::ranges::find(gathers_, index, &Gather::parameter);
+  if (gather != gathers_.end()) gather->batch->submit();
 }
 
 void GradientExchange::finish_gathering() {
-  for (const Slice& slice : slices_) slice.gather->join();
+  for (const Gather& gather : gathers_) gather.batch->join();
 }
 
 void GradientExchange::gather_averages() {
   if (!averages_) return;
-  for (const Slice& slice : slices_) {
-    const PlannedParameter& parameter = parameters_[slice.parameter];
+  for (const std::size_t index : cut_) {
+    const PlannedParameter& parameter = parameters_[index];
     store_.copy(parameter.updated_gradient(world_size_), updated_average_name(parameter, world_size_));
   }
   averages_->submit();
@@ -288,8 +297,8 @@ void GradientExchange::gather_averages() {
 
 std::vector<std::string> GradientExchange::averages_in_gradients() const {
   std::vector<std::string> names;
-  for (const Slice& slice : slices_) {
-    const std::string name = average_name(parameters_[slice.parameter].name());
+  for (const std::size_t index : cut_) {
+    const std::string name = average_name(parameters_[index].name());
     if (store_.contains(name)) names.push_back(name);
   }
   return names;

@@ -1,14 +1,15 @@
 // GradientExchange: sums the gradients of the ranks, and makes whole again what each rank updated a part of.
 //
-// A parameter is reduced in one of three ways:
+// A parameter is reduced in one of four ways:
 //   replicated  all ranks get the whole sum and update the whole parameter alike;
 //   sharded     rank r gets the sum of its slice of the first dimension, ceil(B / N) of B entries, updates
 //               that slice, and the slices are gathered (the record's banks). The last slices may be padded,
 //               with zeros. A slice lies where it belongs in the whole, so it takes no memory of its own;
+//   owner       one rank gets the whole sum, updates the parameter, and sends it to all;
 //   in a tree   (run.determinism = "world") every rank gets the whole sum. It is taken over the step's
 //               micro-batches as over the leaves of one binary tree, whoever computed them, so its bits do
 //               not depend on the number of ranks.
-// The first two may carry gradients in bf16 (communication_dtype), and go by parts while the backward pass still
+// All but the last may carry gradients in bf16 (communication_dtype), and go by parts while the backward pass still
 // makes other gradients (update_units.h). Padding travels where it costs less than to leave it out.
 #pragma once
 
@@ -63,7 +64,7 @@ class GradientExchange {
   bool measures() const { return measure_ != nullptr; }
   void measure();
 
-  // Starts to gather parameter number `index`, if it is cut; finish_gathering() waits for all.
+  // Starts to gather parameter number `index`, if ranks need it of others; finish_gathering() waits for all.
   void gather(std::size_t index);
   void finish_gathering();
   // The averages of cut parameters whole, for scoring and saving: average_name(), in the memory of the
@@ -74,10 +75,13 @@ class GradientExchange {
   void gather_evaluation();
 
  private:
-  struct Slice {  // of a cut parameter
+  struct Gather {
     std::size_t parameter = 0;
-    std::unique_ptr<TransferBatch> gather;
+    std::unique_ptr<TransferBatch> batch;
   };
+  bool is_mine(const PlannedParameter& parameter) const {
+    return parameter.is_updated_by(rank_, world_size_);
+  }
   void declare_slices(const RunConfig& config);
   void declare_slice(std::string_view slice, std::string_view whole, const PlannedParameter& parameter,
                      DType dtype);
@@ -87,6 +91,7 @@ class GradientExchange {
   }
   // Whether transfers of equal shares, the last of them padded, send no more than one for each part.
   bool in_equal_shares(const PlannedParameter& parameter) const {
+    if (parameter.owner(world_size_) != PlannedParameter::everybody) return false;
     const std::int64_t share = parameter.updated_type(world_size_).dims[0];
     return !parameter.is_cut(world_size_) || (world_size_ - 1) * share <= parameter.layout.spec.type.dims[0];
   }
@@ -111,7 +116,8 @@ class GradientExchange {
   Communicator& communicator_;
   int world_size_, rank_;
   std::unique_ptr<GradientTree> tree_;
-  std::vector<Slice> slices_;
+  std::vector<Gather> gathers_;
+  std::vector<std::size_t> cut_;  // parameters of which ranks have slices
   std::vector<GradientPart> parts_;
   std::map<const Program*, std::vector<Stage>> overlapped_;
   std::unique_ptr<Program> pack_, unpack_, measure_;

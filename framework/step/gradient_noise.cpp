@@ -54,7 +54,8 @@ GradientNoise::GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& mo
 }
 
 bool GradientNoise::any_cut() const {
-  return std::ranges::any_of(parameters_, [this](const PlannedParameter& p) { return p.is_cut(slices_); });
+  return std::ranges::any_of(parameters_,
+                             [this](const PlannedParameter& p) { return p.is_gathered(slices_); });
 }
 
 std::unique_ptr<Program> GradientNoise::program(Backend& backend, Graph graph) const {
@@ -64,7 +65,11 @@ std::unique_ptr<Program> GradientNoise::program(Backend& backend, Graph graph) c
 
 GradientNoise::Part GradientNoise::part_of(const PlannedParameter& parameter) const {
   const TensorType& whole = parameter.layout.spec.type;
-  if (!parameter.is_cut(slices_)) return {gradient_name(parameter.name()), whole, whole, 0, false};
+  if (!parameter.is_gathered(slices_)) return {gradient_name(parameter.name()), whole, whole, 0, false};
+  if (parameter.owner(slices_) != PlannedParameter::everybody) {
+    const bool mine = parameter.is_updated_by(communicator_.rank(), slices_);
+    return {gradient_name(parameter.name()), whole, mine ? whole : TensorType(whole.dtype, {0}), 0, true};
+  }
   const TensorType slice = parameter.updated_type(slices_);
   const std::int64_t first = communicator_.rank() * slice.elements();
   const std::int64_t here = std::clamp<std::int64_t>(whole.elements() - first, 0, slice.elements());

@@ -47,7 +47,7 @@ RecordedRows declare_rows(Graph& graph, const std::vector<PlannedParameter>& uni
     recorded.rows.push_back(
         {unit.name().c_str(), master.id, gradient.id, unit.lr_multiplier, unit.weight_decay_multiplier});
     Value average, copy;
-    if (!unit.is_cut(world_size)) {
+    if (!unit.is_gathered(world_size)) {
       const DType compute = extras.compute.of(unit.layout.spec);
       if (extras.ema_decay > 0) average = graph.external(average_name(unit.name()), type);
       if (extras.copies && compute != unit.layout.master)
@@ -136,7 +136,7 @@ OptimizerGroups::OptimizerGroups(const RunConfig& config, const RunPlugins& plug
   }
 }
 
-// Whether the optimiser, given its sharded parameters one by one, keeps other states than given all at once
+// Whether the optimiser, given the parameters that ranks could share one by one, keeps other states than given all at once
 // (one for all, under the name of the first, say). States must not depend on the number of ranks, or no
 // checkpoint could go from one number to another.
 bool OptimizerGroups::keeps_other_states_apart(const OptimizerGroup& group) const {
@@ -161,7 +161,8 @@ std::vector<std::vector<std::size_t>> OptimizerGroups::calls_of(const OptimizerG
   std::vector<std::size_t> rest;
   for (const std::size_t index : group.parameters) {
     const PlannedParameter& unit = units_.parameters()[index];
-    if (unit.is_cut(world_size) || (group.apart && unit.communication == Communication::sharded)) {
+    const bool shared = unit.communication != Communication::replicated;
+    if (unit.is_gathered(world_size) || (group.apart && shared)) {
       calls.push_back({index});
     } else {
       rest.push_back(index);
@@ -175,20 +176,28 @@ std::vector<std::vector<std::size_t>> OptimizerGroups::calls_of(const OptimizerG
 // not depend on each other.
 void OptimizerGroups::refuse_cut_matrices(int world_size) const {
   for (const OptimizerGroup& group : groups_) {
+    const bool averages = group.optimizer->has_evaluation_weights();
+    for (const std::size_t index : group.parameters) {
+      if (!averages || units_.parameters()[index].owner(world_size) == PlannedParameter::everybody) continue;
+      throw config_error(
+          "[optimizer.{}]: {} has evaluation weights, which communication = \"owner\" does not send to the ranks "
+          "that do not update '{}'; set communication = \"replicated\" in its row of [[parameters]].",
+          group.name, group.optimizer->plugin().description(), units_.parameters()[index].name());
+    }
     if (group.optimizer->is_elementwise()) continue;
     for (const std::size_t index : group.parameters) {
       const PlannedParameter& unit = units_.parameters()[index];
       if (!unit.is_cut(world_size) || unit.layout.spec.type.rank != 2) continue;
       throw config_error(
           "[optimizer.{}]: {} does not work element by element, and communication = \"sharded\" would give each of {} "
-          "ranks some rows of the matrix '{}'; set communication = \"replicated\" in its row of [[parameters]].",
+          "ranks some rows of the matrix '{}'; set communication = \"owner\" in its row of [[parameters]].",
           group.name, group.optimizer->plugin().description(), world_size, unit.name());
     }
   }
 }
 
-Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size) {
-  Graph graph;
+Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size, int rank) {
+  Graph graph, elsewhere;  // elsewhere: what other ranks update, for the names and types of its states
   const std::vector<PlannedParameter>& units = units_.parameters();
   refuse_cut_matrices(world_size);
   UpdateExtras asked = extras;
@@ -196,18 +205,22 @@ Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size)
   update_parts_.clear();
   for (OptimizerGroup& group : groups_) group.states = group.surviving = {};
   const auto record = [&](OptimizerGroup& group, std::span<const std::size_t> chosen) {
-    const RecordedStates states = record_rows(graph, group, units, chosen, world_size, asked, fused_kernels_);
-    add_states(group.states, states.all, graph);
-    add_states(group.surviving, states.surviving, graph);
+    const PlannedParameter& first = units[chosen.front()];
+    Graph& into = first.is_updated_by(rank, world_size) ? graph : elsewhere;
+    const RecordedStates states = record_rows(into, group, units, chosen, world_size, asked, fused_kernels_);
+    add_states(group.states, states.all, into);
+    add_states(group.surviving, states.surviving, into);
+    if (first.owner(world_size) != PlannedParameter::everybody)
+      note_owned_states(states.all, into, first.owner(world_size));
   };
   std::size_t begin = 0;
-  // Cut ones of all groups first; of a group that is recorded apart what is not cut stays in its order.
-  for (const bool cut : {true, false}) {
+  // Gathered ones of all groups first; of a group that is recorded apart what is not gathered stays in its order.
+  for (const bool gathered : {true, false}) {
     for (OptimizerGroup& group : groups_) {
       for (const std::vector<std::size_t>& call : calls_of(group, world_size)) {
-        if (units[call.front()].is_cut(world_size) != cut) continue;
+        if (units[call.front()].is_gathered(world_size) != gathered) continue;
         record(group, call);
-        if (!cut) continue;
+        if (!gathered) continue;
         update_parts_.push_back({begin, graph.calls().size(), call.front()});
         begin = graph.calls().size();
       }
@@ -216,6 +229,19 @@ Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size)
   update_parts_.push_back({begin, graph.calls().size(), {}});
   if (begin > 0) note_cut_states(graph, world_size);
   return graph;
+}
+
+void OptimizerGroups::note_owned_states(const std::vector<std::string>& states, const Graph& graph,
+                                        int owner) {
+  const std::map<std::string, TensorType> types = external_types(graph);
+  for (const std::string& state : states) {
+    const SharedState& noted = cut_states_.emplace(state, SharedState{types.at(state), owner}).first->second;
+    if (noted.owner == owner) continue;
+    throw config_error(
+        "an optimiser keeps its state '{}' for parameters that two ranks update; set communication = "
+        "\"replicated\" in the rows of its parameters.",
+        state);
+  }
 }
 
 // The names under which checkpoints keep these externals of `graph`, each once.
@@ -291,7 +317,7 @@ void OptimizerGroups::note_cut_states(const Graph& graph, int world_size) {
             group.name, state, cut->second.text(), world_size,
             one == whole.end() ? "missing" : one->second.text());
       }
-      cut_states_.emplace(state, one->second);
+      cut_states_.emplace(state, SharedState{one->second});
     }
   }
 }

@@ -26,7 +26,7 @@ struct OptimizerGroup {
   const Schedule* schedule = nullptr;
   std::vector<std::size_t> parameters;  // indices into OptimizerGroups::units()
   bool fused = false;                   // updates are recorded with what they can do besides
-  bool apart = false;            // its sharded parameters are recorded one by one also where nothing is cut
+  bool apart = false;            // what ranks could share is recorded one by one also where one is alone
   mlg_rate rate = neutral_rate;  // of the coming step
   std::vector<float> scalars;    // of the coming step
   std::string scalars_tensor;
@@ -34,7 +34,8 @@ struct OptimizerGroup {
   std::vector<std::string> surviving;  // those of them that survive warm-up where the run keeps such
 };
 
-// A part of the update's calls: of one cut parameter, which can be gathered after it, or of all others.
+// A part of the update's calls: of one parameter that can be gathered after it (no call where another rank updates
+// it), or of all others.
 struct UpdatePart {
   std::size_t begin = 0, end = 0;        // of the graph's calls
   std::optional<std::size_t> parameter;  // index into OptimizerGroups::units()
@@ -58,16 +59,16 @@ class OptimizerGroups {
   // element by element.
   const UpdateUnits& units() const { return units_; }
 
-  // The graph of one update of every parameter, as one of `world_size` ranks runs it; fills the groups'
-  // states and the parts of the update, those of cut parameters first, which are the same for all `extras`.
-  // Throws the plugin's sentence, naming [optimizer.NAME].
-  Graph record_update(const UpdateExtras& extras, int world_size);
+  // The graph of one update of every parameter, as rank `rank` of `world_size` runs it; fills the groups'
+  // states, those of other ranks among them, and the parts of the update, those that are gathered first, which are
+  // the same for all `extras`. Throws the plugin's sentence, naming [optimizer.NAME].
+  Graph record_update(const UpdateExtras& extras, int world_size, int rank = 0);
   const std::vector<UpdatePart>& update_parts() const { return update_parts_; }
   // Whether an update scales the gradients of optimiser number `optimizer` where it is asked to.
   bool scales_gradients(std::size_t optimizer) const { return groups_[optimizer].fused; }
   // Whether it makes averages and copies of `unit`, too: of what it updates whole.
   bool makes_copies(const PlannedParameter& unit, int world_size) const {
-    return unit.trained() && groups_[unit.optimizer].fused && !unit.is_cut(world_size) && !blends_;
+    return unit.trained() && groups_[unit.optimizer].fused && !unit.is_gathered(world_size) && !blends_;
   }
   // What the run's [wrapper] does behind an update of all parameters; no call without one. Fills its states. Throws
   // the plugin's sentence, naming [wrapper].
@@ -76,8 +77,12 @@ class OptimizerGroups {
   // blends_scores() of the run: averages and copies are then made behind the update.
   bool blends() const { return blends_; }
   const std::vector<std::string>& wrapper_states() const { return wrapper_states_; }
-  // States of a cut parameter, which every rank has a slice of, with the type of the whole.
-  const std::map<std::string, TensorType>& cut_states() const { return cut_states_; }
+  // States of which every rank has a slice, or one rank, `owner`, all; the type is that of the whole.
+  struct SharedState {
+    TensorType type;
+    int owner = PlannedParameter::everybody;
+  };
+  const std::map<std::string, SharedState>& cut_states() const { return cut_states_; }
 
   // Asks the schedules for the rates of the coming step; learning rates are multiplied by
   // `lr_multiplier`. Throws config_error where they do not agree on the batch.
@@ -95,6 +100,7 @@ class OptimizerGroups {
   void record_wrapper(Graph& graph);
   void set_wrapper_scalars(std::int64_t step);
   void refuse_cut_matrices(int world_size) const;
+  void note_owned_states(const std::vector<std::string>& states, const Graph& graph, int owner);
   bool keeps_other_states_apart(const OptimizerGroup& group) const;
   std::vector<std::vector<std::size_t>> calls_of(const OptimizerGroup& group, int world_size) const;
   void note_cut_states(const Graph& graph, int world_size);
@@ -103,7 +109,7 @@ class OptimizerGroups {
   FusedKernels fused_kernels_;
   std::vector<OptimizerGroup> groups_;
   std::vector<UpdatePart> update_parts_;
-  std::map<std::string, TensorType> cut_states_;
+  std::map<std::string, SharedState> cut_states_;
   mlg_progress progress_{};  // that the rates are for
   bool blends_;
   const Wrapper* wrapper_;

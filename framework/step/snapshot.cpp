@@ -71,7 +71,7 @@ std::byte* at(const TensorStore& store, std::string_view tensor, std::int64_t of
 
 StateExchange::StateExchange(TensorStore& store, std::vector<CutState> cut, int world_size)
     : store_(store), cut_(std::move(cut)), world_size_(world_size) {
-  for (const CutState& state : cut_) stretch_ = std::max(stretch_, store.type(state.slice).bytes());
+  for (const CutState& state : cut_) stretch_ = std::max(stretch_, slice_bytes(state));
   stretch_ = std::min(stretch_, std::max<std::int64_t>(most_buffer / world_size, 1));
   if (stretch_ == 0) return;
   store.create(own, TensorType(MLG_U8, {stretch_}));
@@ -95,6 +95,10 @@ const CutState* StateExchange::find(const std::string& slice) const {
   return found == cut_.end() ? nullptr : &*found;
 }
 
+std::int64_t StateExchange::slice_bytes(const CutState& cut) const {
+  return cut.owner == PlannedParameter::everybody ? store_.type(cut.slice).bytes() : cut.type.bytes();
+}
+
 std::vector<StateTensor> StateExchange::whole(const std::vector<std::string>& state) const {
   std::vector<StateTensor> tensors;
   for (const std::string& name : state) {
@@ -109,29 +113,35 @@ std::vector<StateTensor> StateExchange::whole(const std::vector<std::string>& st
 
 template <typename Pass>
 void StateExchange::in_stretches(const CutState& cut, Pass&& pass) const {
-  const std::int64_t slice = store_.type(cut.slice).bytes();
+  const std::int64_t slice = slice_bytes(cut);
   for (std::int64_t begin = 0; begin < slice; begin += stretch_) {
     pass(begin, std::min(stretch_, slice - begin));
   }
 }
 
 // Where a stretch of a rank's slice lies in the whole: from there, so many bytes that are not padding.
-static std::pair<std::int64_t, std::size_t> place(std::int64_t slice, std::int64_t whole, int rank,
+static std::pair<std::int64_t, std::size_t> place(const CutState& cut, std::int64_t slice, int rank,
                                                   std::int64_t begin, std::int64_t bytes) {
+  if (cut.owner != PlannedParameter::everybody) {
+    return {begin, rank == cut.owner ? static_cast<std::size_t>(bytes) : 0};
+  }
   const std::int64_t start = rank * slice + begin;
-  return {start, static_cast<std::size_t>(std::clamp<std::int64_t>(whole - start, 0, bytes))};
+  return {start, static_cast<std::size_t>(std::clamp<std::int64_t>(cut.type.bytes() - start, 0, bytes))};
 }
 
 // `whole`: null where this rank needs it not.
 void StateExchange::gather_slices(const CutState& cut, HostTensor* whole) {
-  const std::int64_t slice = store_.type(cut.slice).bytes();
+  const std::int64_t slice = slice_bytes(cut);
   if (whole) whole->bytes.resize(static_cast<std::size_t>(cut.type.bytes()));
   in_stretches(cut, [&](std::int64_t begin, std::int64_t bytes) {
-    store_.backend().copy(store_.address(own), at(store_, cut.slice, begin), static_cast<std::size_t>(bytes));
+    if (is_held(cut)) {
+      store_.backend().copy(store_.address(own), at(store_, cut.slice, begin),
+                            static_cast<std::size_t>(bytes));
+    }
     gather_->submit();
     gather_->join();
     for (int rank = 0; whole && rank < world_size_; ++rank) {
-      const auto [start, count] = place(slice, cut.type.bytes(), rank, begin, bytes);
+      const auto [start, count] = place(cut, slice, rank, begin, bytes);
       if (count > 0)
         store_.backend().download(&whole->bytes[static_cast<std::size_t>(start)],
                                   at(store_, all, rank * stretch_), count);
@@ -140,10 +150,10 @@ void StateExchange::gather_slices(const CutState& cut, HostTensor* whole) {
 }
 
 void StateExchange::share_slices(const CutState& cut, const HostTensor& whole) {
-  const std::int64_t slice = store_.type(cut.slice).bytes();
+  const std::int64_t slice = slice_bytes(cut);
   in_stretches(cut, [&](std::int64_t begin, std::int64_t bytes) {
     for (int rank = 0; communicator_->rank() == 0 && rank < world_size_; ++rank) {
-      const auto [start, count] = place(slice, cut.type.bytes(), rank, begin, bytes);
+      const auto [start, count] = place(cut, slice, rank, begin, bytes);
       store_.backend().zero(at(store_, all, rank * stretch_), static_cast<std::size_t>(bytes));
       if (count > 0)
         store_.backend().upload(at(store_, all, rank * stretch_),
@@ -151,8 +161,10 @@ void StateExchange::share_slices(const CutState& cut, const HostTensor& whole) {
     }
     share_->submit();
     share_->join();
-    store_.backend().copy(at(store_, cut.slice, begin), at(store_, all, communicator_->rank() * stretch_),
-                          static_cast<std::size_t>(bytes));
+    if (is_held(cut)) {
+      store_.backend().copy(at(store_, cut.slice, begin), at(store_, all, communicator_->rank() * stretch_),
+                            static_cast<std::size_t>(bytes));
+    }
   });
 }
 

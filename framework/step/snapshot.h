@@ -11,6 +11,7 @@
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/ranks/communicator.h"
+#include "framework/run/parameter_plan.h"
 
 namespace mulligan {
 
@@ -40,15 +41,16 @@ struct StateDigest {
 StateDigest state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
                          std::string_view counters);
 
-// StateExchange: the state of training that ranks have slices of, whole: as checkpoints keep it, so that it
-// does not depend on how many ranks there were. No device holds more of it than its slice: the whole is put
+// StateExchange: the state of training that ranks have slices of, or one rank alone, whole: as checkpoints keep it, so that it
+// does not depend on how many ranks there were. No device holds more of it than its share: the whole is put
 // together in memory of the host, through a buffer of a few megabytes.
 
-// A state of which every rank has a slice of the first dimension; the last slices may be padded.
+// A state of which every rank has a slice of the first dimension, the last of them perhaps padded, or one rank all.
 struct CutState {
-  std::string slice;  // the tensor of this rank
-  std::string name;   // of the whole, in checkpoints
-  TensorType type;    // of the whole
+  std::string slice;                        // the tensor of this rank
+  std::string name;                         // of the whole, in checkpoints
+  TensorType type;                          // of the whole
+  int owner = PlannedParameter::everybody;  // the rank that has all of it; others have no such tensor
 };
 
 class StateExchange {
@@ -69,6 +71,10 @@ class StateExchange {
 
  private:
   const CutState* find(const std::string& slice) const;
+  std::int64_t slice_bytes(const CutState& cut) const;
+  bool is_held(const CutState& cut) const {
+    return cut.owner == PlannedParameter::everybody || cut.owner == communicator_->rank();
+  }
   // Calls `pass` for each stretch of a slice that the buffer takes: where it begins, and its bytes.
   template <typename Pass>
   void in_stretches(const CutState& cut, Pass&& pass) const;

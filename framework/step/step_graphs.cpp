@@ -92,7 +92,7 @@ Graph build_unscale(const std::vector<PlannedParameter>& parameters) {
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm, const ClipScope& scope) {
   Graph graph;
   const auto is_slice = [&](const PlannedParameter& parameter) {
-    return scope.slices && parameter.is_cut(scope.world_size);
+    return scope.slices && parameter.is_gathered(scope.world_size);
   };
   const Value total = graph.external(step_tensor::square_sum, one_f64);
   const Value scale = graph.external(step_tensor::clip_scale, one_f32);
@@ -127,6 +127,7 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
   }
   for (const PlannedParameter& parameter : parameters) {
     if (!parameter.trained()) continue;
+    if (scope.slices && !parameter.is_updated_by(scope.rank, scope.world_size)) continue;
     if (!scope.scaled_by_update.empty() && scope.scaled_by_update[parameter.optimizer]) continue;
     const Value scaled = is_slice(parameter) ? graph.external(parameter.updated_gradient(scope.world_size),
                                                               parameter.updated_type(scope.world_size))

@@ -73,7 +73,9 @@ Graph build_unscale(const std::vector<PlannedParameter>& parameters);
 // The gradients that a clip measures and scales, and by what else it scales them.
 struct ClipScope {
   int world_size = 1;
-  // Those of cut parameters are their slices, whose squares are in slice_squares, summed over ranks.
+  int rank = 0;
+  // Those of parameters that ranks gather are what this rank updates, whose squares are in slice_squares, summed
+  // over ranks.
   bool slices = false;
   double factor = 1;
   // By index of the optimiser: whose update scales the gradients, so that the clip need not. Empty: none.

@@ -46,12 +46,13 @@ bool runs_on(const Phase& phase, const std::string& section) {
 
 StepPlan::StepPlan(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
                    const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups, int world_size,
-                   std::int64_t ring, TensorStore& store)
+                   int rank, std::int64_t ring, TensorStore& store)
     : config_(config),
       plugins_(plugins),
       parameters_(parameters),
       groups_(groups),
       world_size_(world_size),
+      rank_(rank),
       store_(store) {
   // Micro-steps first: the largest programs fail soonest.
   std::vector<Program*> micro_steps;
@@ -60,7 +61,7 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
                                                   : nullptr);
   }
   const std::vector<PlannedParameter>& units = groups.units().parameters();
-  ClipScope scope{world_size, false, 1, {}};
+  ClipScope scope{world_size, rank, false, 1, {}};
   if (clips_before_reduction(config.train)) {
     // The sum over ranks, or micro-batches, of what was clipped is then their mean.
     const bool each = clips_each_micro_batch(config.train);
@@ -156,7 +157,7 @@ const StepPlan::Copies& StepPlan::copies(ComputeTypes compute) {
   const auto found = std::ranges::find(copies_, compute, &Copies::compute);
   if (found != copies_.end()) return *found;
   const UpdateExtras extras{scales_in_update_, config_.ema.decay, compute};
-  Program* update = add(groups_.record_update(extras, world_size_), role_name(StepRole::update));
+  Program* update = add(groups_.record_update(extras, world_size_, rank_), role_name(StepRole::update));
   const std::vector<PlannedParameter> units = with_compute_dtype(groups_.units().parameters(), compute);
   std::vector<PlannedParameter> left = units;
   // What nothing updates stays as it was refreshed, and is its own average.

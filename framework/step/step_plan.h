@@ -38,7 +38,7 @@ class StepPlan {
   // empty: all, as a plan on one backend needs them); phases that agree on what a program depends on share
   // it. `ring` is how many steps' metrics are kept. All references must outlive this object. Throws Error.
   StepPlan(const RunConfig& config, const std::string& section, const RunPlugins& plugins,
-           const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups, int world_size,
+           const std::vector<PlannedParameter>& parameters, OptimizerGroups& groups, int world_size, int rank,
            std::int64_t ring, TensorStore& store);
 
   // Whether `phase`, an index into RunConfig::phases, runs here.
@@ -81,7 +81,7 @@ class StepPlan {
   const RunPlugins& plugins_;
   const std::vector<PlannedParameter>& parameters_;
   OptimizerGroups& groups_;
-  int world_size_;
+  int world_size_, rank_;
   bool scales_in_update_ = false;
   std::size_t evaluation_copies_ = 0;
   TensorStore& store_;

@@ -128,7 +128,7 @@ std::vector<GradientPart> gradient_parts(const std::vector<PlannedParameter>& un
     const std::int64_t step = type.rank == 3 ? 1 : cut ? share : type.dims[0];  // entries of a part
     for (std::int64_t first = 0; first < type.dims[0]; first += step) {
       const std::int64_t count = std::min(step, type.dims[0] - first);
-      const int owner = cut ? static_cast<int>(first / share) : GradientPart::everybody;
+      const int owner = cut ? static_cast<int>(first / share) : units[i].owner(world_size);
       parts.push_back({i, first * entry, count * entry, owner});
     }
   }

@@ -63,10 +63,9 @@ class UpdateUnits {
 
 // Elements of a unit's gradient that are summed by themselves: a matrix of a bank, or all of it.
 struct GradientPart {
-  static constexpr int everybody = -1;
   std::size_t unit = 0;  // index into UpdateUnits::parameters()
   std::int64_t offset = 0, elements = 0;
-  int owner = everybody;  // the rank that alone needs the sum: of a cut unit
+  int owner = PlannedParameter::everybody;  // or the rank that alone needs the sum
 };
 
 // The parts of everything that is trained, in the order of the units. Padding is in none.

@@ -91,8 +91,13 @@ for ranks in 2 4; do
   "$mulligan" launch --nproc-per-node "$ranks" -- train arena.toml --quiet --set run.directory="runs/r$ranks" "${few[@]}" >ranks.log 2>&1 ||
     flunk "train by $ranks ranks" "$(tail -5 ranks.log)"
   check_equal "$ranks ranks read what one does" "$(scored one)" "$(scored "r$ranks")"
+  "$mulligan" launch --nproc-per-node "$ranks" -- train arena.toml --quiet --set run.directory="runs/owned$ranks" "${few[@]}" \
+    --set parameters.0.communication=owner >ranks.log 2>&1 || flunk "train by $ranks ranks that own parameters" "$(tail -5 ranks.log)"
+  check_equal "also where each owns parameters" "$(scored one)" "$(scored "owned$ranks")"
 done
 train resumed "${few[@]}" --resume runs/one/checkpoints/step_00000003
+train taken_over "${few[@]}" --set parameters.0.communication=owner --resume runs/owned4/checkpoints/step_00000003
+check_equal "one rank goes on where four owned parameters" "$(scored one)" "$(scored taken_over)"
 check_equal "a resumed run goes on in the stream" "$(scored one)" "$(scored resumed)"
 train emulated "${few[@]}" --set train.steps=2 --set backend.plugin=cuda --set backend.device=emulated
 train cpu "${few[@]}" --set train.steps=2

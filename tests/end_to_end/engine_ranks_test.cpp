@@ -5,7 +5,7 @@ namespace mulligan::end_to_end {
 namespace {
 
 TEST(EngineRanks, AWorldGivesTheSameBitsForAnyNumberOfRanks) {
-  for (const Overrides& communication : {Overrides{}, cut}) {
+  for (const Overrides& communication : {Overrides{}, cut, owned}) {
     const Overrides overrides = with(with(base, world_mode), communication);
     const Outcome alone = train(1, overrides);
     for (const int size : {2, 4}) {
@@ -32,7 +32,8 @@ TEST(EngineRanks, NoiseIsTheSameForAnyNumberOfRanks) {
   expect_equal(quiet, train(1, with(exact, {"noise.mode=relative", "noise.sigma=0.0"})));
 }
 
-// Ranks that have slices of gradients draw for their own elements and know the norms of the whole. (To the nearest
+// Ranks that have slices of gradients, or whole ones of some, draw for their own elements and know the norms of the
+// whole. (To the nearest
 // bf16 a gradient that differs in its last bit is rounded elsewhere, so rounding is compared above, in a tree.)
 TEST(EngineRanks, NoiseInSlicesIsThatOfTheWhole) {
   const Overrides three = {"train.micro_batches=6", "train.tokens_per_step=384", "train.sequence_length=64"};
@@ -40,13 +41,14 @@ TEST(EngineRanks, NoiseInSlicesIsThatOfTheWhole) {
   for (const char* mode : {"relative", "norm", "anneal"}) {
     for (const char* order : {"before_clip", "after_clip"}) {
       SCOPED_TRACE(std::string(mode) + " " + order);
-      const Overrides noisy = with(with(three, cut), {"noise.sigma=0.05", std::string("noise.mode=") + mode,
-                                                      std::string("noise.order=") + order});
+      const Overrides noisy = with(three, {"noise.sigma=0.05", std::string("noise.mode=") + mode,
+                                           std::string("noise.order=") + order});
       const Outcome alone = train(1, noisy);
       EXPECT_NE(alone.state.at("master/qo_bank"), quiet.state.at("master/qo_bank"));
-      for (const int size : {2, 3}) {  // with three the last slice is padded
-        SCOPED_TRACE(size);
-        const Outcome shared = train(size, noisy);
+      // Over three ranks the last slice is padded.
+      for (const auto& [size, communication] : {std::pair(2, cut), std::pair(3, cut), std::pair(2, owned)}) {
+        SCOPED_TRACE(communication.front() + fmt::format(" {}", size));
+        const Outcome shared = train(size, with(noisy, communication));
         expect_close(alone, shared, 1e-4);
         EXPECT_NEAR(shared.noise_ratio, alone.noise_ratio, 1e-4 * alone.noise_ratio);
       }
@@ -60,7 +62,22 @@ TEST(EngineRanks, RanksTogetherMakeTheStepOfOne) {
     SCOPED_TRACE(size);
     expect_close(alone, train(size, base), 1e-4);
     expect_close(alone, train(size, with(base, cut)), 1e-4);
+    expect_close(alone, train(size, with(base, owned)), 1e-4);
   }
+  // One rank of three owns two of the four banks.
+  const Overrides three = {"train.micro_batches=3", "train.tokens_per_step=192", "train.sequence_length=64"};
+  expect_close(train(1, three), train(3, with(three, owned)), 1e-4);
+}
+
+// A gradient that one rank alone has whole counts in the norm that all clip by.
+TEST(EngineRanks, TheClipKnowsGradientsThatOneRankHas) {
+  const Overrides clipped =
+      with(base, {"train.clip_norm=0.01", "optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=1",
+                  "optimizer.rest.plugin=sgd", "optimizer.rest.lr=1"});
+  const Outcome alone = train(1, clipped);
+  expect_close(alone, train(2, with(clipped, owned)), 1e-4);
+  expect_close(
+      alone, train(2, with(clipped, {"parameters.0.communication=owner", "run.fused_kernels=false"})), 1e-4);
 }
 
 // The banks have 8, 8, 4 and 4 entries: over three ranks the last slice has padding.
@@ -122,7 +139,7 @@ TEST(EngineRanks, GradientsAreSentWhileTheBackwardPassGoesOn) {
     });
     return sent;
   };
-  for (const Overrides& communication : {Overrides{}, cut}) {
+  for (const Overrides& communication : {Overrides{}, cut, owned}) {
     EXPECT_GT(sent_before(with(two, communication)), 1);
     // What each rank clips by itself is complete when the pass is.
     EXPECT_EQ(sent_before(with(with(two, communication), {"train.clip_order=before_reduction"})), 0);
@@ -193,10 +210,12 @@ TEST(EngineRanks, EachRankMayClipWhatItHas) {
 
 // What three ranks leave, four ranks take up: the same as if nothing had changed.
 TEST(EngineRanks, StateGoesFromAnyNumberOfRanksToAnyOther) {
-  const Overrides overrides = with(with(base, world_mode), cut);
-  const Outcome straight = train(1, overrides, 4);
-  for (const auto& [from, to] : {std::pair{1, 4}, std::pair{4, 2}, std::pair{2, 1}}) {
-    SCOPED_TRACE(fmt::format("{} to {}", from, to));
+  const Outcome straight = train(1, with(with(base, world_mode), cut), 4);
+  for (const auto& [from, to, communication] :
+       {std::tuple(1, 4, cut), std::tuple(4, 2, cut), std::tuple(2, 1, cut), std::tuple(1, 4, owned),
+        std::tuple(4, 2, owned), std::tuple(2, 1, owned)}) {
+    SCOPED_TRACE(fmt::format("{} to {}, {}", from, to, communication.front()));
+    const Overrides overrides = with(with(base, world_mode), communication);
     Outcome saved;
     LoaderPosition position;
     {
@@ -261,7 +280,7 @@ TEST(EngineRanks, WeightsAheadAtRestAndTheirAverageAreTheSameOnAnyNumber) {
       with(with(base, world_mode), {"wrapper.plugin=ema_nesterov", "wrapper.from_step=1", "wrapper.decay=0.5",
                                     "ema.tau=3", "ema.from_step=2", "ema.blend=0.6",
                                     "ema.exclude=[\"tok_emb.weight\"]", "parameters.1.master_dtype=bf16"});
-  for (const Overrides& communication : {Overrides{}, cut}) {
+  for (const Overrides& communication : {Overrides{}, cut, owned}) {
     const Outcome alone = train(1, with(around, communication), 4);
     EXPECT_NE(alone.state.at("rest/qo_bank"), alone.state.at("master/qo_bank"));
     EXPECT_NE(alone.state.at("evaluation/qo_bank"), alone.state.at("rest/qo_bank"));
@@ -283,6 +302,7 @@ TEST(EngineRanks, OptimisersOfMatricesAreTheSameOnAnyNumber) {
     const Overrides overrides = with(with(base, world_mode), optimizer);
     const Outcome alone = train(1, overrides);
     expect_equal(alone, train(2, overrides));
+    expect_equal(alone, train(2, with(overrides, owned)));  // also what cannot be cut
     if (optimizer.size() > 2) continue;
     expect_equal(alone, train(2, with(overrides, cut)));  // between the matrices of banks
   }
@@ -295,8 +315,16 @@ TEST(EngineRanks, ASingleMatrixIsNotCutForThem) {
     train(1, overrides, 1);
     ThreadWorld world(2);
     const std::string said = sentence_of([&] { Rank rank(overrides, world.rank(0)); });
-    EXPECT_NE(said.find("set communication = \"replicated\""), std::string::npos) << said;
+    EXPECT_NE(said.find("set communication = \"owner\""), std::string::npos) << said;
   }
+}
+
+TEST(EngineRanks, OneRankDoesNotOwnWeightsThatAreScored) {
+  ThreadWorld world(2);
+  const std::string said =
+      sentence_of([&] { Rank rank(with(with(base, owned), schedule_free), world.rank(0)); });
+  EXPECT_NE(said.find("has evaluation weights"), std::string::npos) << said;
+  EXPECT_NE(said.find("set communication = \"replicated\""), std::string::npos) << said;
 }
 
 // Bytes that a rank holds of tensors whose names begin with one of `prefixes`.
@@ -345,6 +373,24 @@ TEST(EngineRanks, ARankHoldsItsShareOfTheState) {
       EXPECT_LE(buffer, sharded && size > 1 ? (size + 1) * banks / size : 0);
       EXPECT_LE(store.total_bytes(), of_all[2] - shared + buffer + 4096);
     }
+  }
+}
+
+// States of a parameter that one rank owns are on that rank alone.
+TEST(EngineRanks, OnlyOwnersHoldStates) {
+  const auto held = [](int size) {
+    ThreadWorld world(size);
+    const auto ranks = make_ranks(world, size, with(base, owned));
+    std::vector<std::int64_t> bytes;
+    for (const auto& rank : ranks) bytes.push_back(held_bytes(rank->engine.store(), {"optimizer/matrices/"}));
+    return bytes;
+  };
+  const std::int64_t all = held(1).front();
+  for (const int size : {2, 4}) {
+    const std::vector<std::int64_t> each = held(size);
+    EXPECT_EQ(std::accumulate(each.begin(), each.end(), std::int64_t{0}), all);
+    EXPECT_LT(std::ranges::max(each), all);
+    EXPECT_GT(std::ranges::min(each), 0);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 #include "framework/data/loader.h"
 #include "framework/step/engine.h"
@@ -156,6 +158,7 @@ inline Overrides with(Overrides overrides, const Overrides& more) {
 inline const Overrides base = {"train.micro_batches=4", "train.tokens_per_step=256",
                                "train.sequence_length=64"};
 inline const Overrides cut = {"parameters.0.communication=sharded"};
+inline const Overrides owned = {"parameters.0.communication=owner"};
 inline const Overrides world_mode = {"run.determinism=world"};
 
 }  // namespace mulligan::end_to_end

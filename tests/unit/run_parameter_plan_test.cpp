@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "framework/core/error.h"
 #include "tests/support/small_config.h"
 
@@ -73,6 +75,39 @@ optimizer = "a"
   }
   EXPECT_EQ(banks, 4);
   EXPECT_EQ(layouts_of(parameters).size(), parameters.size());
+}
+
+// The largest first, to and fro: with two ranks the largest and the smallest of four go to one of them.
+TEST(ParameterPlan, WholeParametersAreDealtToRanksByTheirSize) {
+  auto parameters = plan(std::string(two_optimizers) + R"(
+[[parameters]]
+match = "*_bank"
+optimizer = "b"
+communication = "owner"
+[[parameters]]
+match = "*"
+optimizer = "a"
+)");
+  std::erase_if(parameters, [](const PlannedParameter& p) { return !p.name().ends_with("_bank"); });
+  ASSERT_EQ(parameters.size(), 4U);
+  std::ranges::sort(parameters, {}, &PlannedParameter::turn);
+  std::vector<int> two, three;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const PlannedParameter& parameter = parameters[i];
+    if (i > 0) {
+      EXPECT_LE(parameter.layout.spec.type.elements(), parameters[i - 1].layout.spec.type.elements());
+    }
+    two.push_back(parameter.owner(2));
+    three.push_back(parameter.owner(3));
+    EXPECT_EQ(parameter.owner(1), PlannedParameter::everybody);
+    EXPECT_FALSE(parameter.is_gathered(1));
+    EXPECT_TRUE(parameter.is_gathered(2) && !parameter.is_cut(2));
+    EXPECT_EQ(parameter.updated_type(2), parameter.layout.spec.type);
+    EXPECT_TRUE(parameter.is_updated_by(two.back(), 2));
+    EXPECT_FALSE(parameter.is_updated_by(1 - two.back(), 2));
+  }
+  EXPECT_EQ(two, (std::vector{0, 1, 1, 0}));
+  EXPECT_EQ(three, (std::vector{0, 1, 2, 2}));
 }
 
 TEST(ParameterPlan, UnderDdpEveryRankUpdatesEverything) {

@@ -37,7 +37,7 @@ TEST(ReductionPlan, PartsAreEachElementOnceForTheRankThatUpdatesIt) {
         const PlannedParameter& unit = all.parameters()[part.unit];
         EXPECT_EQ(part.offset, std::exchange(next[part.unit], part.offset + part.elements));
         if (!unit.is_cut(ranks)) {
-          EXPECT_EQ(part.owner, GradientPart::everybody);
+          EXPECT_EQ(part.owner, PlannedParameter::everybody);
           continue;
         }
         const std::int64_t share = unit.updated_type(ranks).elements();

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 
@@ -36,7 +37,8 @@ std::vector<DryRun::Tensor> describe(const RunConfig& config,
     }
     tensor.lr_multiplier = parameter.lr_multiplier;
     tensor.weight_decay_multiplier = parameter.weight_decay_multiplier;
-    tensor.communication = parameter.communication == Communication::sharded ? "sharded" : "replicated";
+    constexpr std::array words = {"replicated", "sharded", "owner"};
+    tensor.communication = words[static_cast<std::size_t>(parameter.communication)];
     tensors.push_back(std::move(tensor));
   }
   return tensors;
