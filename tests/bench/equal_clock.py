@@ -1,0 +1,96 @@
+"""Bits per byte after equal seconds of training: mulligan beside PyTorch, same data, model, settings, machine.
+
+  python3 tests/bench/equal_clock.py --python PYTHON_WITH_TORCH --data DATA2048 [--seconds 130] [--seeds 1,2,3]
+
+configs/quickstart.toml and torch_trainer.py (its settings in PyTorch, compiled), one after the other for each seed; PyTorch once
+with its compilation before the clock and once, with --compilation both, in it. mulligan's clock counts all. `mulligan eval`
+scores the weights of all. What differs: PyTorch's rows are random windows whose documents attend to each other, mulligan's are
+packed documents that do not. The machine must be idle (fair_peer.py). Prints a Markdown table.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import fair_peer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "configs/quickstart.toml"
+MODEL = dict(vocabulary=2048, layers=6, width=128, heads=4, kv_heads=2, mlp_hidden=512, parallel_start=4, loop_first=2, loop_last=3,
+             loop_passes=1)
+
+
+def run(command, **environment):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, env={**os.environ, **environment})
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def settings(options, dtype, folder):
+    values = {"data.train": f"{options.data}/*_train_*.bin", "data.validation": f"{options.data}/*_val_*.bin",
+              "data.tokenizer": f"{options.data}/tokenizer.model", "run.directory": folder, "run.threads": options.threads,
+              "train.compute_dtype": dtype, "optimizer.matrices.compute_dtype": dtype, "train.budget_seconds": options.seconds}
+    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+
+
+def mulligan(options, dtype, seed, folder):
+    program = ROOT / options.build / "bin/mulligan"
+    run([program, "train", CONFIG, "--quiet", "--overwrite", *settings(options, dtype, folder), "--set", f"run.seed={seed}"])
+    result = json.loads((pathlib.Path(folder) / "result.json").read_text())
+    return dict(bpb=result["val_bpb"], steps=result["steps"])
+
+
+def peer(options, dtype, seed, counted, folder):
+    weights = pathlib.Path(folder) / "peer.safetensors"
+    command = [options.python, ROOT / "tests/bench/torch_trainer.py", options.data, weights, "--like", f"{folder}/run/weights.safetensors", "--seconds", options.seconds, "--mode",
+               dtype, "--seed", seed, "--threads", options.threads, "--count_compilation", int(counted)]
+    for name, value in MODEL.items():
+        command += [f"--{name}", value]
+    trained = json.loads(run(command, **fair_peer.ENVIRONMENT).splitlines()[-1])
+    out = run([ROOT / options.build / "bin/mulligan", "eval", weights, "--config", CONFIG, "--quiet", *settings(options, "fp32", folder)])
+    bpb = float(out.split("val_bpb")[1].split()[0])
+    return dict(bpb=bpb, steps=trained["steps"], compilation=trained["compilation_seconds"], tuned=trained["tuned"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable, help="Python with PyTorch 2.5 or newer")
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--data", required=True, help="folder of shards with 2048 pieces")
+    parser.add_argument("--seconds", type=float, default=130)
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--dtypes", default="fp32,bf16")
+    parser.add_argument("--compilation", choices=["before", "both"], default="both", help="PyTorch's, and its clock")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
+    options = parser.parse_args()
+    quiet = fair_peer.require_quiet(options.busy)
+    counted = [False, True] if options.compilation == "both" else [False]
+    tuned = set()
+    print("| dtype | program | bits per byte by seed | mean | worse than mulligan | steps | compilation, s |\n|---|---|---|---|---|---|---|")
+    for dtype in options.dtypes.split(","):
+        results = {}
+        for seed in options.seeds.split(","):
+            with tempfile.TemporaryDirectory() as folder:
+                results.setdefault("mulligan", []).append(mulligan(options, dtype, seed, f"{folder}/run"))
+                for count in counted:
+                    name = "PyTorch, compilation in its clock" if count else "PyTorch, compilation before its clock"
+                    results.setdefault(name, []).append(peer(options, dtype, seed, count, folder))
+                    tuned.add(results[name][-1]["tuned"])
+        ours = statistics.mean(r["bpb"] for r in results["mulligan"])
+        for name, rows in results.items():
+            mean = statistics.mean(r["bpb"] for r in rows)
+            worse = "" if name == "mulligan" else f"{mean - ours:+.4f}"
+            columns = [", ".join(f"{r[value]:{form}}" for r in rows if value in r)
+                       for value, form in [("bpb", ".4f"), ("steps", "d"), ("compilation", ".0f")]]
+            print(f"| {dtype} | {name} | {columns[0]} | {mean:.4f} | {worse} | {columns[1]} | {columns[2]} |", flush=True)
+    print(f"\n{options.seconds:g} s each. PyTorch: {'; '.join(sorted(tuned))}; {fair_peer.huge_pages()}. {quiet[0].upper()}{quiet[1:]}.")
+
+
+if __name__ == "__main__":
+    main()
