@@ -4,8 +4,8 @@
 
 configs/quickstart.toml and torch_trainer.py (its settings in PyTorch, compiled), one after the other for each seed; PyTorch once
 with its compilation before the clock and once, with --compilation both, in it. mulligan's clock counts all. `mulligan eval`
-scores the weights of all. What differs: PyTorch's rows are random windows whose documents attend to each other, mulligan's are
-packed documents that do not. The machine must be idle (fair_peer.py). Prints a Markdown table.
+scores the weights of all. Both read the shards in their order. What differs: PyTorch's rows are windows whose documents attend to each other, mulligan's
+are packed documents that do not. The machine must be idle (fair_peer.py). Prints a Markdown table.
 """
 import argparse
 import json

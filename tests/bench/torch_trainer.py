@@ -1,13 +1,14 @@
 """Trains the PyTorch model of torch_model.py for some seconds, as the peer of equal_clock.py.
 
 The settings of configs/quickstart.toml: AdamW for embedding and vectors, Muon for banks, its momentum's warm-up, a warmdown
-over the budget, clipping, an average of the weights, the loop from a share of the budget on. Rows are random windows of the
-training shards (attention crosses documents in them). Before the clock both forms of the model run once, so compiled; with
+over the budget, clipping, an average of the weights, the loop from a share of the budget on. Rows are taken from the
+training shards in their order, as mulligan takes them (attention crosses documents in them). Before the clock both forms of the model run once, so compiled; with
 --count_compilation 1 the clock starts before that. Writes the average under mulligan's names; prints one JSON line.
 
   python3 torch_trainer.py DATA WEIGHTS.safetensors --seconds 130 --mode fp32|bf16 --seed 1 --like RUN/weights.safetensors [--layers ...]
 """
 import argparse
+import itertools
 import json
 import pathlib
 import struct
@@ -104,8 +105,10 @@ def main():
     torch.manual_seed(o.seed)
     tokens, trainer = tokens_of(o.data), Trainer(o)
 
+    starts = itertools.cycle(range(0, len(tokens) - o.sequence, o.sequence))
+
     def rows():
-        return torch.stack([tokens[s:s + o.sequence + 1] for s in torch.randint(0, len(tokens) - o.sequence, (o.rows,)).tolist()])
+        return torch.stack([tokens[s:s + o.sequence + 1] for s in itertools.islice(starts, o.rows)])
 
     begun = time.perf_counter()
     for looped in (False, True):  # compiled, without an update
