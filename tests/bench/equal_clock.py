@@ -9,26 +9,18 @@ are packed documents that do not. The machine must be idle (fair_peer.py). Print
 """
 import argparse
 import json
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
 import fair_peer
+from fair_peer import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "configs/quickstart.toml"
 MODEL = dict(vocabulary=2048, layers=6, width=128, heads=4, kv_heads=2, mlp_hidden=512, parallel_start=4, loop_first=2, loop_last=3,
              loop_passes=1)
-
-
-def run(command, **environment):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, env={**os.environ, **environment})
-    if result.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
-    return result.stdout
 
 
 def settings(options, dtype, folder):

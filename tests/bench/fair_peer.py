@@ -5,12 +5,22 @@ process; on Intel's there is nothing to do. ENVIRONMENT asks malloc for huge pag
 """
 import ctypes
 import mmap
+import os
 import pathlib
+import subprocess
 import sys
 import time
 
 ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def run(command, **environment):
+    """Its standard output; ends this program with what it printed where it fails."""
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, env={**os.environ, **environment})
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
 
 
 def huge_pages():

@@ -13,11 +13,10 @@ import json
 import pathlib
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
 
 import fair_peer
+from fair_peer import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = dict(width=256, context=1024, tokens=4096, threads=2, ranks=1)
@@ -33,13 +32,6 @@ def settings(options, point, directory):
               "train.tokens_per_step": point["tokens"], "data.train": f"{options.data}/*_train_*.bin", "data.validation": "",
               "data.tokenizer": f"{options.data}/tokenizer.model", "run.directory": directory}
     return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
-
-
-def run(command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if result.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
-    return result.stdout
 
 
 def profiled(options, point, directory):

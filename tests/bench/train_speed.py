@@ -15,10 +15,10 @@ import argparse
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
 import fair_peer
+from fair_peer import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES = {
@@ -29,14 +29,6 @@ SIZES = {
     "d=512, L=11, V=8192, 2048 tokens": dict(
         config=ROOT / "tests/bench/train_speed.toml", data="large", steps=4, peer=dict(parallel_start=8)),
 }
-
-
-def run(command, **environment):
-    import os
-    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, env={**os.environ, **environment})
-    if result.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
-    return result.stdout
 
 
 def mulligan(options, size, dtype):

@@ -96,9 +96,9 @@ for ranks in 2 4; do
   check_equal "also where each owns parameters" "$(scored one)" "$(scored "owned$ranks")"
 done
 train resumed "${few[@]}" --resume runs/one/checkpoints/step_00000003
+check_equal "a resumed run goes on in the stream" "$(scored one)" "$(scored resumed)"
 train taken_over "${few[@]}" --set parameters.0.communication=owner --resume runs/owned4/checkpoints/step_00000003
 check_equal "one rank goes on where four owned parameters" "$(scored one)" "$(scored taken_over)"
-check_equal "a resumed run goes on in the stream" "$(scored one)" "$(scored resumed)"
 train emulated "${few[@]}" --set train.steps=2 --set backend.plugin=cuda --set backend.device=emulated
 train cpu "${few[@]}" --set train.steps=2
 near() { check_true "$1" "sqrt(($(json "runs/$2/result.json" val_loss_nats) - $(json "runs/$3/result.json" val_loss_nats))^2) < $4"; }

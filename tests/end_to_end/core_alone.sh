@@ -58,7 +58,7 @@ check "its unit tests pass" "$alone/bin/mulligan_unit_tests" "${unit_tests[@]}"
 fewer=(cmake "$alone" -DMULLIGAN_CUDA_BACKEND=OFF -DMULLIGAN_BUILD_TESTS=OFF "-DMULLIGAN_WITHOUT_PLUGINS=sgd;soap_muon")
 check_contains "tests without all plugins are refused" "MULLIGAN_BUILD_TESTS=OFF too" \
   "$("${fewer[@]}" -DMULLIGAN_CUDA_BACKEND=ON -DMULLIGAN_BUILD_TESTS=ON 2>&1)"
-check_contains "a name that no plugin has is refused" "names no plugin with sdg" "$("${fewer[@]}" "-DMULLIGAN_WITHOUT_PLUGINS=sdg" 2>&1)"
+check_contains "a name that no plugin has is refused" "there is no plugin sdg" "$("${fewer[@]}" "-DMULLIGAN_WITHOUT_PLUGINS=sdg" 2>&1)"
 check "it is configured without two plugins" "${fewer[@]}"
 rm -r "$alone/lib/mulligan/plugins" # those of the build before
 check "and built" built mulligan

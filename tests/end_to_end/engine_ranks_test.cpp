@@ -33,8 +33,8 @@ TEST(EngineRanks, NoiseIsTheSameForAnyNumberOfRanks) {
 }
 
 // Ranks that have slices of gradients, or whole ones of some, draw for their own elements and know the norms of the
-// whole. (To the nearest
-// bf16 a gradient that differs in its last bit is rounded elsewhere, so rounding is compared above, in a tree.)
+// whole. (To the nearest bf16 a gradient that differs in its last bit is rounded elsewhere, so rounding is compared
+// above, in a tree.)
 TEST(EngineRanks, NoiseInSlicesIsThatOfTheWhole) {
   const Overrides three = {"train.micro_batches=6", "train.tokens_per_step=384", "train.sequence_length=64"};
   const Outcome quiet = train(1, three);

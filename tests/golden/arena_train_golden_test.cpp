@@ -259,7 +259,8 @@ TEST_P(ArenaTrain, LossesAsPublishedInBf16) {
     expect_losses(script, "bf16.val_loss", bf16, 0.02);
     ++compared;
     bf16.average = true;
-    if (fixture.has(name(script, "bf16.val_ema_loss"))) expect_losses(script, "bf16.val_ema_loss", bf16, 0.02);
+    if (fixture.has(name(script, "bf16.val_ema_loss")))
+      expect_losses(script, "bf16.val_ema_loss", bf16, 0.02);
   }
   EXPECT_GE(compared, runs("baseline") ? 5 : 1);
 }
