@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <regex>
 #include <set>
+#include <string_view>
 
 #include "framework/artifact/code_size.h"
 #include "framework/core/error.h"
@@ -36,9 +36,12 @@ void add_modules(const fs::path& root, const std::string& module, std::set<std::
   const fs::path list = root / "framework" / module / "CMakeLists.txt";
   if (!fs::exists(list) || !folders.insert("framework/" + module).second) return;
   const std::string text = read_file(list);
-  static const std::regex name("mulligan_([a-z_]+)");
-  for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it)
-    add_modules(root, (*it)[1], folders);
+  constexpr std::string_view prefix = "mulligan_";
+  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
+    at += prefix.size();
+    const std::size_t end = std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at), text.size());
+    if (end > at) add_modules(root, text.substr(at, end - at), folders);
+  }
 }
 
 void add_plugin(const fs::path& root, const std::string& plugin, std::set<std::string>& folders) {

@@ -100,9 +100,10 @@ function(mulligan_cpu_kernel_options target)
   if(MULLIGAN_CPU_ARCH)
     set(arch ${MULLIGAN_CPU_ARCH})
   endif()
-  # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine.
+  # No -ffast-math: results must not depend on how a loop was split; fma contraction is fine. -fopenmp-simd: loops that say so
+  # may use vector lanes (no threads come with it).
   target_compile_options(${target} PRIVATE
-    -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math)
+    -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -fopenmp-simd)
 endfunction()
 
 function(mulligan_cuda_sources target)

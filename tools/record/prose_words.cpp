@@ -9,8 +9,6 @@
 namespace mulligan::record {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -34,7 +32,7 @@ char32_t take_character(std::string_view& text) {
 char32_t take_entity(std::string_view& text) {
   constexpr std::size_t longest = 12;
   const std::size_t end = text.substr(0, longest).find(';');
-  if (end == npos || end < 2) return 0;
+  if (end == std::string_view::npos || end < 2) return 0;
   const std::string_view name = text.substr(1, end - 1);
   char32_t character = 0;
   if (name.front() == '#') {
@@ -89,7 +87,7 @@ std::string seen_text(std::string_view text, bool tags) {
     const bool tag = more_tags && text.size() > 1 && text[0] == '<' && (is_letter(text[1]) || text[1] == '/');
     if (tag) {
       const std::size_t end = text.find('>');
-      more_tags = end != npos;
+      more_tags = end != std::string_view::npos;
       if (more_tags) {
         text.remove_prefix(end + 1);
         continue;
@@ -103,7 +101,7 @@ std::string seen_text(std::string_view text, bool tags) {
 
 // The number at the front of `text`; a mark where it is none, such as a version. Takes it off.
 ProseToken take_number(std::string_view& text) {
-  std::size_t end = 0, point = npos;
+  std::size_t end = 0, point = std::string_view::npos;
   int points = 0;
   bool comma = false;
   const auto digit_at = [&](std::size_t at) { return at < text.size() && is_digit(text[at]); };
@@ -115,7 +113,7 @@ ProseToken take_number(std::string_view& text) {
     if (++points == 1) point = end;
   }
   std::string written(text.substr(0, end));
-  const int decimals = point == npos ? 0 : static_cast<int>(end - point) - 1;
+  const int decimals = point == std::string_view::npos ? 0 : static_cast<int>(end - point) - 1;
   const bool thousands = comma && decimals == 3 && written[0] != '0';
   ProseToken token{ProseToken::Kind::number, written, 0, decimals, false, false};
   if (end + 1 < text.size() && (text[end] == 'e' || text[end] == 'E')) {

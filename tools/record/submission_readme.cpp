@@ -13,13 +13,11 @@
 namespace mulligan::record {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
 // `open` is followed by `close`, which ends the first that is open.
 bool leaves_open(std::string_view text, std::string_view open, std::string_view close) {
-  for (std::size_t at = text.find(open); at != npos; at = text.find(open, at)) {
+  for (std::size_t at = text.find(open); at != std::string_view::npos; at = text.find(open, at)) {
     at = text.find(close, at + open.size());
-    if (at == npos) return true;
+    if (at == std::string_view::npos) return true;
   }
   return false;
 }
@@ -31,7 +29,7 @@ class Fence {
   // Whether the line belongs to a block, its first and last line included.
   bool take(std::string_view line) {
     const std::size_t first = line.find_first_not_of(" \t>");
-    const char mark = first == npos ? ' ' : line[first];
+    const char mark = first == std::string_view::npos ? ' ' : line[first];
     if (mark != '`' && mark != '~') return is_open();
     const std::size_t end = std::min(line.find_first_not_of(mark, first), line.size());
     const std::string_view lead = line.substr(0, first), rest = line.substr(end);
@@ -42,7 +40,7 @@ class Fence {
       mark_ = mark;
       length_ = length;
     } else if (mark == mark_ && length >= length_ && lead == lead_ &&
-               rest.find_first_not_of(" \t\r") == npos) {
+               rest.find_first_not_of(" \t\r") == std::string_view::npos) {
       length_ = 0;
     }
     return true;
@@ -72,7 +70,7 @@ bool is_element(const std::string& name) {
 struct Tag {
   std::string name;
   bool closes = false;
-  std::size_t end = npos;  // behind its '>'; npos: it does not end
+  std::size_t end = std::string_view::npos;  // behind its '>'; std::string_view::npos: it does not end
 };
 
 // The tag whose '<' stands at `at`; without a name where there is none.
@@ -103,9 +101,9 @@ std::vector<std::pair<std::size_t, bool>> lines_of(std::string_view text, bool& 
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
-    const bool code = fence.take(line) || line.starts_with("    ") || line.find('\t') != npos;
+    const bool code = fence.take(line) || line.starts_with("    ") || line.find('\t') != std::string_view::npos;
     const bool doubtful =
-        line.find_first_of("`\\") != npos || line.find("](") != npos || line.find("]:") != npos;
+        line.find_first_of("`\\") != std::string_view::npos || line.find("](") != std::string_view::npos || line.find("]:") != std::string_view::npos;
     lines.emplace_back(begin, !code && !doubtful);
     begin = end + 1;
   }
@@ -120,15 +118,15 @@ bool leaves_element_open(std::string_view text, const std::vector<std::pair<std:
   };
   std::map<std::string, int> open;
   std::size_t in_tag = 0;  // where the last tag of any kind ends
-  for (std::size_t at = text.find('<'); at != npos; at = text.find('<', at + 1)) {
+  for (std::size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
     const Tag tag = tag_at(text, at);
     if (tag.name.empty()) continue;
     const bool within = at < in_tag;
-    if (!within && tag.end != npos) in_tag = tag.end;
+    if (!within && tag.end != std::string_view::npos) in_tag = tag.end;
     if (!is_element(tag.name)) continue;  // others, such as vector<float>, are text
     if (!tag.closes) {
       ++open[tag.name];
-    } else if (!within && tag.end != npos && closes_at(at)) {
+    } else if (!within && tag.end != std::string_view::npos && closes_at(at)) {
       open[tag.name] = std::max(open[tag.name] - 1, 0);
     }
   }
