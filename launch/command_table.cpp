@@ -50,10 +50,11 @@ std::string why_no_command(const std::string& word) {
   const auto* found = std::ranges::find_if(
       table, [&](const CommandEntry& entry) { return std::string_view(entry.name) == word; });
   if (found == std::end(table) || found->part == ProgramPart::core) return "";
-  const bool lab = found->part == ProgramPart::lab;
+  static constexpr const char* words[][2] = {{"tools", "TOOLS"}, {"studies", "STUDIES"}, {"lab", "LAB"}};
+  const auto& [part, option] = words[static_cast<int>(found->part) - static_cast<int>(ProgramPart::tools)];
   return fmt::format(
       "; it is of the {}, without which this program was built (MULLIGAN_{}=OFF): configure it with `cmake --preset release` and build again.",
-      lab ? "lab" : "tools", lab ? "LAB" : "TOOLS");
+      part, option);
 }
 
 }  // namespace mulligan

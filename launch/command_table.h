@@ -1,5 +1,5 @@
 // All commands of mulligan by their names: in which group and order the help has them, and which part of the program
-// brings them. A build without the tools or the lab still knows what it lacks.
+// brings them. A build without the tools, the studies or the lab still knows what it lacks.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@ namespace mulligan {
 
 enum class CommandGroup { run, look, lab };
 
-// tools/ and lab/ may be left out of a build; the core never is.
-enum class ProgramPart { core, tools, lab };  // in the order in which they are added
+// All but the core may be left out of a build. `studies`: what tools/ has for many runs.
+enum class ProgramPart { core, tools, studies, lab };  // in the order in which they are added
 
 struct CommandEntry {
   const char* name;

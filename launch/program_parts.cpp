@@ -12,6 +12,11 @@ namespace {
 #else
 #define MULLIGAN_OF_tools(command)
 #endif
+#ifdef MULLIGAN_STUDIES
+#define MULLIGAN_OF_studies(command) command
+#else
+#define MULLIGAN_OF_studies(command)
+#endif
 #ifdef MULLIGAN_LAB
 #define MULLIGAN_OF_lab(command) command
 #else
@@ -25,6 +30,9 @@ ProgramParts make_parts() {
 #undef MULLIGAN_COMMAND
 #ifdef MULLIGAN_TOOLS
   add_tools(parts);
+#endif
+#ifdef MULLIGAN_STUDIES
+  add_studies(parts);
 #endif
 #ifdef MULLIGAN_LAB
   add_lab(parts);

@@ -50,6 +50,7 @@ const ProgramParts& program_parts();
 
 // Defined in tools/commands and lab/commands, where these are built.
 void add_tools(ProgramParts& parts);
+void add_studies(ProgramParts& parts);
 void add_lab(ProgramParts& parts);
 
 }  // namespace mulligan

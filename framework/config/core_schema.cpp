@@ -45,10 +45,12 @@ Schema<DataConfig> data_section() {
        "SentencePiece model file of the shards' tokenizer; none = there is none, and scores are in nats alone")
       .required();
   s.choice<DataOrder>(
-      "order", &DataConfig::order, {{"spans", DataOrder::spans}, {"stream", DataOrder::stream}},
+      "order", &DataConfig::order,
+      {{"spans", DataOrder::spans}, {"stream", DataOrder::stream}, {"shuffled", DataOrder::shuffled}},
       "spans = rows of a token more than they train on, from a shard's first document on, again "
       "and again; stream = every shard once, from its first token on, each row beginning with "
-      "the last target of the one before (docs/arena.md)");
+      "the last target of the one before (docs/arena.md); shuffled = the rows of spans, drawn from all shards in an order "
+      "that run.seed decides, another one in each pass: for text whose documents are longer than rows, or sorted");
   s.choice<DataDocuments>(
       "documents", &DataConfig::documents,
       {{"separate", DataDocuments::separate}, {"joined", DataDocuments::joined}},

@@ -15,7 +15,7 @@ struct DataMixRow {
 };
 
 // How a training stream is cut into rows of T tokens (framework/data/loader.h).
-enum class DataOrder { spans, stream };
+enum class DataOrder { spans, stream, shuffled };
 // Whether attention ends where a document does.
 enum class DataDocuments { separate, joined };
 

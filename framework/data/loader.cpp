@@ -1,8 +1,10 @@
 #include "framework/data/loader.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "framework/core/error.h"
+#include "framework/core/philox.h"
 
 namespace mulligan {
 namespace {
@@ -34,6 +36,9 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   if (options_.shards.empty())
     throw data_error("no training shards were given; run 'mulligan prepare' first");
 
+  const std::int64_t segment = options_.max_segment_tokens;
+  if (shuffles() && segment > 0 && options_.row_tokens % segment == 0)
+    pieces_ = options_.row_tokens / segment;
   for (const auto& path : options_.shards) {
     Source source{Shard(path), 0};
     if (!streams() && options_.bos_id != kNoDocuments)
@@ -44,11 +49,11 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   for (const LoaderPart& part : options_.parts) weights += part.weight;
   std::size_t first = 0;
   for (const LoaderPart& part : options_.parts) {
-    streams_.push_back({first, part.shards, part.weight / weights, {}, 0});
+    streams_.emplace_back(first, part.shards, part.weight / weights);
     first += part.shards;
   }
   if (streams_.empty()) {
-    streams_.push_back({0, sources_.size(), 1, {}, 0});
+    streams_.emplace_back(0, sources_.size(), 1);
   } else if (first != sources_.size() || !(weights > 0) ||
              std::ranges::any_of(streams_, [](const Stream& stream) { return stream.shards == 0; })) {
     throw config_error("parts of {} shards with weights of {} in all do not make {} shards", first, weights,
@@ -71,28 +76,35 @@ void Loader::set_group_spans(std::int64_t spans) {
   std::int64_t per_epoch = 0;
   for (const Stream& stream : streams_) {
     if (stream.share == 0) continue;
-    std::int64_t groups = 0, longest = 0;
+    std::int64_t groups = 0, longest = 0, all = 0;
     for (std::size_t i = 0; i < stream.shards; ++i) {
       const Source& source = sources_[stream.first + i];
+      all += spans_in(source);
       longest = std::max(longest, source.shard.token_count() - source.first_bos);
       const std::int64_t here = groups_in(stream.first + i);
       groups += here;
       // Of a part a group takes some spans only.
-      per_epoch += options_.parts.empty() ? here * spans : spans_in(source);
+      per_epoch += options_.parts.empty() && !shuffles() ? here * spans : spans_in(source);
     }
-    if (groups > 0) continue;
+    if (shuffles() ? all >= spans * pieces_ : groups > 0) continue;
     const std::int64_t group = group_tokens();
     options_.group_spans = before;
-    throw data_error(
-        "no training shard{} holds the {} tokens of one step ({} micro-batches x {} tokens): the longest of "
-        "{} shards has {} from its first document on; use smaller batches or more text",
+    const std::string part =
         options_.parts.empty()
             ? ""
             : fmt::format(" of '{}'",
-                          options_.parts[static_cast<std::size_t>(&stream - streams_.data())].name),
-        group, spans, span_tokens(), stream.shards, longest);
+                          options_.parts[static_cast<std::size_t>(&stream - streams_.data())].name);
+    if (shuffles()) {
+      throw data_error(
+          "the training shards{} hold {} rows of {} tokens, fewer than the {} of one step; use smaller batches or more text",
+          part, all / pieces_, options_.row_tokens, spans);
+    }
+    throw data_error(
+        "no training shard{} holds the {} tokens of one step ({} micro-batches x {} tokens): the longest of "
+        "{} shards has {} from its first document on; use smaller batches or more text",
+        part, group, spans, span_tokens(), stream.shards, longest);
   }
-  spans_per_epoch_ = per_epoch;
+  spans_per_epoch_ = per_epoch / pieces_;
   row_in_group_ = 0;
 }
 
@@ -102,6 +114,45 @@ const Loader::Source& Loader::source_of(const Stream& stream, std::int64_t visit
 
 std::int64_t Loader::spans_in(const Source& source) const {
   return (source.shard.token_count() - source.first_bos - (streams() ? 1 : 0)) / span_step();
+}
+
+// The piece that comes when `count` pieces of `stream` have been read.
+Loader::Span Loader::shuffled_piece(Stream& stream, std::int64_t count) {
+  const std::span<const Source> sources(sources_.data() + stream.first, stream.shards);
+  const auto add = [&](std::int64_t sum, const Source& source) { return sum + spans_in(source); };
+  const std::int64_t all = std::accumulate(sources.begin(), sources.end(), std::int64_t{0}, add);
+  if (stream.dealt != count / all) {
+    stream.dealt = count / all;
+    stream.deal.resize(static_cast<std::size_t>(all));
+    std::iota(stream.deal.begin(), stream.deal.end(), 0U);
+    const auto part = &stream - streams_.data();
+    const PhiloxStream draws(options_.seed, fmt::format("data.order/{}/{}", part, stream.dealt));
+    for (std::size_t left = stream.deal.size(); left > 1; --left) {  // Fisher and Yates
+      const auto drawn = static_cast<std::size_t>(draws.uniform(left) * static_cast<double>(left));
+      std::swap(stream.deal[left - 1], stream.deal[drawn]);
+    }
+  }
+  std::int64_t number = stream.deal[static_cast<std::size_t>(count % all)];
+  const Source* source = sources.data();
+  for (; number >= spans_in(*source); ++source) number -= spans_in(*source);
+  return {source, number};
+}
+
+// Tokens and targets of `batch` from position `at` on.
+void Loader::read(const Span& span, std::int64_t at, Batch& batch) {
+  const Source& source = *span.source;
+  const std::int64_t start = source.first_bos + span.number * span_step();
+  source.shard.read(start, span_);
+  const auto outside = std::find_if(span_.begin(), span_.end(),
+                                    [&](std::uint16_t token) { return token >= options_.vocabulary; });
+  if (outside != span_.end()) {
+    throw data_error(
+        "shard '{}' has token {} at position {}, outside the vocabulary of {}; it was made with "
+        "another tokenizer",
+        source.shard.path().string(), *outside, start + (outside - span_.begin()), options_.vocabulary);
+  }
+  std::copy(span_.begin(), span_.end() - 1, batch.tokens.begin() + at);
+  std::copy(span_.begin() + 1, span_.end(), batch.targets.begin() + at);
 }
 
 // Groups that a pass takes from a shard. In stream order all but the first shard are entered whatever they hold,
@@ -171,7 +222,7 @@ void Loader::deal_group() {
     group_.push_back({chosen, streams_[chosen].taken++});
   }
   for (Stream& stream : streams_) {
-    if (stream.taken > 0) settle(stream);
+    if (stream.taken > 0 && !shuffles()) settle(stream);
   }
 }
 
@@ -185,24 +236,18 @@ void Loader::next(Batch& batch) {
   if (row_in_group_ == 0) deal_group();
   const std::int64_t rows = options_.group_spans / options_.world_size;
   const Place& place = group_[static_cast<std::size_t>(options_.rank * rows + row_in_group_)];
-  const Stream& stream = streams_[place.stream];
-  const Source& source = source_of(stream, stream.at.shard_visits);
-  const std::int64_t span = stream.at.visit_spans + place.span;
-  const std::int64_t start = source.first_bos + span * span_step();
-  source.shard.read(start, span_);
+  Stream& stream = streams_[place.stream];
   const auto row_tokens = static_cast<std::size_t>(options_.row_tokens);
-  const auto outside = std::find_if(span_.begin(), span_.end(),
-                                    [&](std::uint16_t token) { return token >= options_.vocabulary; });
-  if (outside != span_.end()) {
-    throw data_error(
-        "shard '{}' has token {} at position {}, outside the vocabulary of {}; it was made with "
-        "another tokenizer",
-        source.shard.path().string(), *outside, start + (outside - span_.begin()), options_.vocabulary);
-  }
   batch.reserve(options_.row_tokens);
-  std::copy_n(span_.begin(), row_tokens, batch.tokens.begin());
-  std::copy_n(span_.begin() + 1, row_tokens, batch.targets.begin());
-  build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch);
+  if (shuffles()) {
+    const std::int64_t first = (stream.at.spans + place.span) * pieces_;
+    for (std::int64_t i = 0; i < pieces_; ++i) {
+      read(shuffled_piece(stream, first + i), i * (span_tokens() - 1), batch);
+    }
+  } else {
+    read({&source_of(stream, stream.at.shard_visits), stream.at.visit_spans + place.span}, 0, batch);
+  }
+  build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch, options_.row_tokens / pieces_);
   if (masking_) {
     const std::int64_t row = position_.consumed_spans + options_.rank * rows + row_in_group_;
     const std::int64_t hidden = masking_->apply(static_cast<std::uint64_t>(row), batch.tokens, batch.targets);
@@ -217,7 +262,7 @@ void Loader::next(Batch& batch) {
   if (++row_in_group_ < rows) return;
   row_in_group_ = 0;
   for (Stream& read : streams_) {
-    read.at.visit_spans += read.taken;
+    if (!shuffles()) read.at.visit_spans += read.taken;
     read.at.spans += read.taken;
     read.at.counted += read.taken;
   }
@@ -238,7 +283,10 @@ void Loader::require_position(const Stream& stream, const PartPosition& at,
                        at.counted <= at.spans && position.consumed_spans >= at.spans &&
                        position.consumed_spans < most;
   const bool ended = streams() && at.shard_visits >= static_cast<std::int64_t>(stream.shards);
-  if (ordered && !ended && at.visit_spans <= spans_in(source_of(stream, at.shard_visits))) return;
+  const bool visited = at.shard_visits > 0 || at.visit_spans > 0;
+  if (ordered && !ended && !(shuffles() && visited) &&
+      at.visit_spans <= spans_in(source_of(stream, at.shard_visits)))
+    return;
   throw data_error(
       "the saved data position ({} spans, visit {} of the shards, {} spans into it) does not "
       "fit the training shards; resume with the shards and the batch size of the saved run",
@@ -269,7 +317,7 @@ LoaderPosition Loader::position_after(std::int64_t spans) const {
                        options_.group_spans);
   }
   LoaderPosition position{spans, 0, 0};
-  if (spans == 0) return position;
+  if (spans == 0 || shuffles()) return position;
   if (streams() && spans > spans_per_epoch_) {
     throw data_error("the training text has {} batches of {} tokens in stream order, but {} are asked for",
                      spans_per_epoch_ / options_.group_spans, group_tokens() - 1,

@@ -10,6 +10,10 @@
 // shards are read from their first token on. A shard is left when not even one token would remain behind the next
 // group; a shard that is entered always gives a group. Behind the last shard the text ends, and next() throws.
 //
+// In shuffled order a row is made of pieces of max_segment_tokens where these divide it, so that its documents are many
+// even where they are long. A pass reads every piece (and the token behind it) of all shards once, as a permutation of its
+// own deals them: seed, part and pass decide, not ranks or steps. A step may reach from one pass into the next.
+//
 // With parts each is such a stream of its own, and each span of a group is taken from the part that lags most
 // behind its weight (smooth weighted round robin): after n spans every part has read n times its share, give
 // or take less than one span per part.
@@ -43,6 +47,7 @@ struct LoaderOptions {
   int rank = 0;
   int bos_id = 1;  // or kNoDocuments
   DataOrder order = DataOrder::spans;
+  std::uint64_t seed = 0;           // of shuffled order
   int vocabulary = kMaxVocabulary;  // a token at or above it is an error
   std::int64_t group_spans = 0;     // a multiple of world_size; 0: one for each rank
   std::vector<LoaderPart> parts;    // empty: all shards are one
@@ -67,7 +72,7 @@ struct LoaderPosition {
       0;  // spans of row_tokens + 1 tokens read by all ranks since the start of training
   std::int64_t shard_visits = 0;  // shards entered before the present one, over all passes through the data
   std::int64_t visit_spans = 0;   // spans read, by all ranks, from the present visit of the present shard
-  // With parts, whose own visits these are; shard_visits and visit_spans are then 0.
+  // With parts, whose own visits these are; shard_visits and visit_spans are then 0, as they are in shuffled order.
   std::vector<PartPosition> parts = {};
 
   bool operator==(const LoaderPosition&) const = default;
@@ -108,17 +113,29 @@ class Loader {
     std::int64_t first_bos = 0;
   };
   bool streams() const { return options_.order == DataOrder::stream; }
-  std::int64_t span_tokens() const { return options_.row_tokens + 1; }
+  bool shuffles() const { return options_.order == DataOrder::shuffled; }
+  std::int64_t span_tokens() const { return options_.row_tokens / pieces_ + 1; }
   // From the beginning of a span to that of the next.
-  std::int64_t span_step() const { return options_.row_tokens + (streams() ? 0 : 1); }
+  std::int64_t span_step() const { return options_.row_tokens / pieces_ + (streams() ? 0 : 1); }
   std::int64_t group_tokens() const { return span_step() * options_.group_spans + (streams() ? 1 : 0); }
   // A stream: its shards, and where it stands.
   struct Stream {
+    Stream(std::size_t first_shard, std::size_t count, double part)
+        : first(first_shard), shards(count), share(part) {}
     std::size_t first = 0, shards = 0;  // of sources_
     double share = 1;                   // of the spans
     PartPosition at;
     std::int64_t taken = 0;  // spans of the present group
+    // In shuffled order: pieces of all its shards, numbered through, in the order of the pass `dealt`.
+    std::vector<std::uint32_t> deal;
+    std::int64_t dealt = -1;
   };
+  struct Span {
+    const Source* source;
+    std::int64_t number;  // among those of its shard
+  };
+  Span shuffled_piece(Stream& stream, std::int64_t count);
+  void read(const Span& span, std::int64_t at, Batch& batch);
   const Source& source_of(const Stream& stream, std::int64_t visit) const;
   std::int64_t spans_in(const Source& source) const;
   std::int64_t groups_in(std::size_t source) const;
@@ -129,7 +146,8 @@ class Loader {
 
   LoaderOptions options_;
   std::vector<Source> sources_;
-  std::vector<std::uint16_t> span_;  // the tokens of one row, as they are stored
+  std::int64_t pieces_ = 1;          // of a row
+  std::vector<std::uint16_t> span_;  // the tokens of one row or piece, as they are stored
   std::int64_t spans_per_epoch_ = 0;
   LoaderPosition position_;
   std::vector<Stream> streams_;

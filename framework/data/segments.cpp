@@ -68,11 +68,13 @@ void build_segments(std::span<const std::int32_t> starts, std::int64_t row_token
   builder.finish();
 }
 
-void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch) {
+void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch,
+                           std::int64_t piece_tokens) {
   const auto row_tokens = static_cast<std::int32_t>(batch.tokens.size());
   SegmentBuilder builder(row_tokens, max_segment_tokens, batch);
   for (std::int32_t i = 0; i < row_tokens; ++i) {
-    if (batch.tokens[static_cast<std::size_t>(i)] == bos_id) builder.document_starts_at(i);
+    const bool piece = piece_tokens > 0 && i % piece_tokens == 0;
+    if (piece || batch.tokens[static_cast<std::size_t>(i)] == bos_id) builder.document_starts_at(i);
   }
   builder.finish();
 }

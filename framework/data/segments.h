@@ -35,8 +35,10 @@ void build_segments(std::span<const std::int32_t> starts, std::int64_t row_token
 // In the place of the BOS token where none begins a document: attention crosses documents.
 inline constexpr int kNoDocuments = -1;
 
-// The same with the starts taken from the BOS tokens among batch.tokens; none for kNoDocuments.
-void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch);
+// The same with the starts taken from the BOS tokens among batch.tokens; none for kNoDocuments. A row that is put together
+// of pieces has a start every piece_tokens, too.
+void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch,
+                           std::int64_t piece_tokens = 0);
 
 // A packed row as parts that are computed one after the other, which takes less memory (train.micro_batch_parts).
 class RowParts {

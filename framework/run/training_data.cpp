@@ -95,6 +95,7 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
   options.vocabulary = static_cast<int>(config.model.vocabulary);
   options.bos_id = config.data.documents == DataDocuments::joined ? kNoDocuments : data.bos_id;
   options.order = config.data.order;
+  options.seed = static_cast<std::uint64_t>(config.run.seed);
   options.parts = data.parts;
   options.masking = masking_options(config.model, data.bos_id);
   for (std::size_t i = 0; i < options.parts.size(); ++i) {

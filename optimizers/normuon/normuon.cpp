@@ -43,7 +43,7 @@ class Normuon : public sdk::Optimizer {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const sdk::Parameter& parameter = parameters[i];
       const mlg_tensor lines = line_shape(recorder.describe(parameter.master));
-      const sdk::Value second_moment = recorder.state(parameter.name + std::string(".second_moment"), lines);
+      const sdk::Value second_moment = recorder.state(std::string(parameter.name) + ".second_moment", lines);
       const sdk::Value factors = recorder.scratch(lines);
       const double scale = tall_scale(recorder, parameter);
       recorder.launch(NormuonFactors::name, {directions[i], second_moment, factors},

@@ -4,7 +4,7 @@
 
 configs/quickstart.toml and torch_trainer.py (its settings in PyTorch, compiled), one after the other for each seed; PyTorch once
 with its compilation before the clock and once, with --compilation both, in it. mulligan's clock counts all. `mulligan eval`
-scores the weights of all. Both read the shards in their order. What differs: PyTorch's rows are windows whose documents attend to each other, mulligan's
+scores the weights of all. Both read the shards in the same manner, --order. What differs: PyTorch's rows are windows whose documents attend to each other, mulligan's
 are packed documents that do not. The machine must be idle (fair_peer.py). Prints a Markdown table.
 """
 import argparse
@@ -25,7 +25,7 @@ MODEL = dict(vocabulary=2048, layers=6, width=128, heads=4, kv_heads=2, mlp_hidd
 
 def settings(options, dtype, folder):
     values = {"data.train": f"{options.data}/*_train_*.bin", "data.validation": f"{options.data}/*_val_*.bin",
-              "data.tokenizer": f"{options.data}/tokenizer.model", "run.directory": folder, "run.threads": options.threads,
+              "data.tokenizer": f"{options.data}/tokenizer.model", "run.directory": folder, "run.threads": options.threads, "data.order": options.order,
               "train.compute_dtype": dtype, "optimizer.matrices.compute_dtype": dtype, "train.budget_seconds": options.seconds}
     return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
 
@@ -40,7 +40,7 @@ def mulligan(options, dtype, seed, folder):
 def peer(options, dtype, seed, counted, folder):
     weights = pathlib.Path(folder) / "peer.safetensors"
     command = [options.python, ROOT / "tests/bench/torch_trainer.py", options.data, weights, "--like", f"{folder}/run/weights.safetensors", "--seconds", options.seconds, "--mode",
-               dtype, "--seed", seed, "--threads", options.threads, "--count_compilation", int(counted)]
+               dtype, "--seed", seed, "--order", options.order, "--threads", options.threads, "--count_compilation", int(counted)]
     for name, value in MODEL.items():
         command += [f"--{name}", value]
     trained = json.loads(run(command, **fair_peer.ENVIRONMENT).splitlines()[-1])
@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=130)
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--dtypes", default="fp32,bf16")
+    parser.add_argument("--order", choices=["spans", "shuffled"], default="shuffled", help="of the rows: data.order")
     parser.add_argument("--compilation", choices=["before", "both"], default="both", help="PyTorch's, and its clock")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--busy", action="store_true", help="measure although other programs run")

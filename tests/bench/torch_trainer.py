@@ -2,7 +2,7 @@
 
 The settings of configs/quickstart.toml: AdamW for embedding and vectors, Muon for banks, its momentum's warm-up, a warmdown
 over the budget, clipping, an average of the weights, the loop from a share of the budget on. Rows are taken from the
-training shards in their order, as mulligan takes them (attention crosses documents in them). Before the clock both forms of the model run once, so compiled; with
+training shards in their order or in random order, as mulligan takes them (attention crosses documents in them). Before the clock both forms of the model run once, so compiled; with
 --count_compilation 1 the clock starts before that. Writes the average under mulligan's names; prints one JSON line.
 
   python3 torch_trainer.py DATA WEIGHTS.safetensors --seconds 130 --mode fp32|bf16 --seed 1 --like RUN/weights.safetensors [--layers ...]
@@ -97,6 +97,7 @@ def main():
     parser.add_argument("weights")
     parser.add_argument("--like", required=True, help="mulligan's weights.safetensors of a run on the same data")
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--order", choices=["spans", "shuffled"], default="shuffled", help="data.order")
     parser.add_argument("--mode", choices=["fp32", "bf16"], default="fp32")
     model_arguments(parser, sequence=512, rows=4, threads=2, compile=1, count_compilation=0, seed=1)
     o = parser.parse_args()
@@ -105,7 +106,12 @@ def main():
     torch.manual_seed(o.seed)
     tokens, trainer = tokens_of(o.data), Trainer(o)
 
-    starts = itertools.cycle(range(0, len(tokens) - o.sequence, o.sequence))
+    def passes():
+        all_starts = torch.arange(0, len(tokens) - o.sequence, o.sequence)
+        while True:
+            yield from (all_starts[torch.randperm(len(all_starts))] if o.order == "shuffled" else all_starts).tolist()
+
+    starts = passes()
 
     def rows():
         return torch.stack([tokens[s:s + o.sequence + 1] for s in itertools.islice(starts, o.rows)])

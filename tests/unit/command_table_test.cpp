@@ -20,7 +20,9 @@ TEST(CommandTable, ACommandOfAPartThatWasLeftOutIsSaidToBe) {
     if (entry.part == ProgramPart::core) {
       EXPECT_EQ(why, "") << entry.name;
     } else {
-      const char* option = entry.part == ProgramPart::lab ? "MULLIGAN_LAB=OFF" : "MULLIGAN_TOOLS=OFF";
+      const char* option = entry.part == ProgramPart::lab     ? "MULLIGAN_LAB=OFF"
+                           : entry.part == ProgramPart::tools ? "MULLIGAN_TOOLS=OFF"
+                                                              : "MULLIGAN_STUDIES=OFF";
       EXPECT_NE(why.find(option), std::string::npos) << entry.name << why;
     }
   }

@@ -1,6 +1,5 @@
 // What tools/ adds to the program.
 #include "launch/program_parts.h"
-#include "tools/commands/ptz_weights.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/doctor/run_doctor.h"
 #include "tools/report_page/write_report.h"
@@ -10,8 +9,6 @@ namespace mulligan {
 void add_tools(ProgramParts& parts) {
   parts.observers.emplace_back([](bool force) { return std::make_unique<doctor::RunDoctor>(force); });
   parts.train_answers.emplace_back(declare_dry_run);
-  parts.other_weights.emplace_back(open_ptz);
-  parts.exports["ptz"] = export_ptz;
   parts.write_report = [](const std::filesystem::path& run) { report::write_report(run); };
 }
 

@@ -1,9 +1,11 @@
-#include "tools/commands/ptz_weights.h"
-
+// What commands about many runs add to the program besides themselves: the record script's artifact (.ptz) among the weights
+// that commands read and write.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string>
 
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/artifact_run.h"
@@ -11,6 +13,8 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
+#include "launch/commands/weight_source.h"
+#include "launch/program_parts.h"
 #include "tools/record_script/ptz.h"
 
 namespace mulligan {
@@ -38,8 +42,8 @@ Artifact of_model(std::vector<QuantizedTensor> tensors, const ModelConfig& model
   return artifact;
 }
 
-}  // namespace
-
+// The weights of a file named *.ptz, null for any other name. Such a file says neither its model nor its tokenizer:
+// the configuration is that of --config, or config.toml next to the file. Throws data_error or config_error.
 std::unique_ptr<WeightSource> open_ptz(const std::string& name, const RunOptions& options) {
   const fs::path path = name;
   if (path.extension() != ".ptz") return nullptr;
@@ -59,6 +63,8 @@ std::unique_ptr<WeightSource> open_ptz(const std::string& name, const RunOptions
   return std::make_unique<WeightSource>(WeightSource{std::move(origin), std::move(loaded), load});
 }
 
+// `export --to ptz`: the codes of an artifact, or of a run directory's, as they are. Throws data_error where there
+// are none.
 void export_ptz(const std::string& path, const std::string& output) {
   const fs::path file = fs::is_directory(path) ? RunFiles{path}.artifact() : fs::path(path);
   if (!is_artifact(file))
@@ -69,6 +75,13 @@ void export_ptz(const std::string& path, const std::string& output) {
   write_file_atomically(output, bytes);
   fmt::print("{}: {} tensors of '{}', {} bytes\n", printable(output), tensors.size(),
              printable(file.string()), bytes.size());
+}
+
+}  // namespace
+
+void add_studies(ProgramParts& parts) {
+  parts.other_weights.emplace_back(open_ptz);
+  parts.exports["ptz"] = export_ptz;
 }
 
 }  // namespace mulligan

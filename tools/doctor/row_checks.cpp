@@ -118,13 +118,15 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   loader.restore(loader.position_after(spans - group));
   for (std::int64_t i = 0; i < group / loader.options().world_size; ++i) loader.next(row);
   if (options.order == DataOrder::stream) return check_end_of_stream(loader, std::move(f));
+  const bool shuffled = options.order == DataOrder::shuffled;  // each pass begins with a row of its own
+  if (shuffled) f.threshold = "fails where the row behind the last is not counted";
   loader.next(row);
   f.measured = fmt::format("{} rows in one pass{}", spans,
                            planned_spans > 0
                                ? fmt::format(", {:.2f} passes planned",
                                              static_cast<double>(planned_spans) / static_cast<double>(spans))
                                : "");
-  const bool same = row.tokens == first.tokens && row.targets == first.targets;
+  const bool same = shuffled || (row.tokens == first.tokens && row.targets == first.targets);
   const bool counted = loader.position().consumed_spans >= spans;
   if (same && counted) return f;
   f.verdict = CheckOutcome::fail;

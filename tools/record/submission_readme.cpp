@@ -101,9 +101,11 @@ std::vector<std::pair<std::size_t, bool>> lines_of(std::string_view text, bool& 
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
-    const bool code = fence.take(line) || line.starts_with("    ") || line.find('\t') != std::string_view::npos;
-    const bool doubtful =
-        line.find_first_of("`\\") != std::string_view::npos || line.find("](") != std::string_view::npos || line.find("]:") != std::string_view::npos;
+    const bool code =
+        fence.take(line) || line.starts_with("    ") || line.find('\t') != std::string_view::npos;
+    const bool doubtful = line.find_first_of("`\\") != std::string_view::npos ||
+                          line.find("](") != std::string_view::npos ||
+                          line.find("]:") != std::string_view::npos;
     lines.emplace_back(begin, !code && !doubtful);
     begin = end + 1;
   }

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kMagic[8] = {'M', 'L', 'G', 'C', 'O', 'D', 'E', '1'};
+constexpr char kCacheMagic[8] = {'M', 'L', 'G', 'C', 'O', 'D', 'E', '1'};
 
 std::string hexadecimal(std::uint64_t value) {
   std::string text(16, '0');
@@ -93,9 +93,9 @@ bool CompileCache::read(const std::string& path, const std::string& key, std::st
   if (!file) return false;
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::uint64_t numbers[3];
-  constexpr std::size_t kHeader = sizeof kMagic + sizeof numbers;
-  if (bytes.size() < kHeader || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return false;
-  std::memcpy(numbers, bytes.data() + sizeof kMagic, sizeof numbers);
+  constexpr std::size_t kHeader = sizeof kCacheMagic + sizeof numbers;
+  if (bytes.size() < kHeader || std::memcmp(bytes.data(), kCacheMagic, sizeof kCacheMagic) != 0) return false;
+  std::memcpy(numbers, bytes.data() + sizeof kCacheMagic, sizeof numbers);
   const std::string rest = bytes.substr(kHeader);
   if (numbers[0] != key.size() || numbers[1] != rest.size() - key.size() || rest.size() < key.size())
     return false;
@@ -105,7 +105,7 @@ bool CompileCache::read(const std::string& path, const std::string& key, std::st
 }
 
 void CompileCache::write(const std::string& path, const std::string& key, const std::string& value) const {
-  std::string bytes(kMagic, sizeof kMagic);
+  std::string bytes(kCacheMagic, sizeof kCacheMagic);
   put(bytes, key.size());
   put(bytes, value.size());
   put(bytes, fingerprint(key + value));

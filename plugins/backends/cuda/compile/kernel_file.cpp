@@ -15,7 +15,7 @@
 namespace mulligan::cuda {
 namespace {
 
-constexpr char kMagic[8] = {'M', 'L', 'G', 'K', 'E', 'R', 'N', '1'};
+constexpr char kKernelMagic[8] = {'M', 'L', 'G', 'K', 'E', 'R', 'N', '1'};
 
 // The file: magic, fingerprint of the rest; architecture, NVRTC's version, context; the texts of sources,
 // each once; for each function its name, definitions, which text, and what pack() makes of it. Numbers have
@@ -64,12 +64,12 @@ std::string contents(const std::string& path) {
 
 KernelFile KernelFile::read(const std::string& path) {
   const std::string bytes = contents(path);
-  if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+  if (bytes.size() < sizeof kKernelMagic || std::memcmp(bytes.data(), kKernelMagic, sizeof kKernelMagic) != 0)
     throw std::runtime_error(path + " is not a file of compiled kernels, or of another version of mulligan");
   try {
-    Reader reader(std::string_view(bytes).substr(sizeof kMagic));
+    Reader reader(std::string_view(bytes).substr(sizeof kKernelMagic));
     const std::uint64_t expected = reader.number();
-    if (fingerprint(std::string_view(bytes).substr(sizeof kMagic + sizeof expected)) != expected)
+    if (fingerprint(std::string_view(bytes).substr(sizeof kKernelMagic + sizeof expected)) != expected)
       throw std::runtime_error("its checksum is wrong");
     Origin origin;
     for (std::string* part : {&origin.architecture, &origin.nvrtc_version, &origin.context})
@@ -122,7 +122,7 @@ void KernelFile::write(const std::string& path) const {
   }
   Writer whole;
   whole.number(fingerprint(writer.bytes()));
-  if (!replace_file(path, std::string(kMagic, sizeof kMagic) + whole.bytes() + writer.bytes()))
+  if (!replace_file(path, std::string(kKernelMagic, sizeof kKernelMagic) + whole.bytes() + writer.bytes()))
     throw std::runtime_error(path + " cannot be written: " + std::strerror(errno));
 }
 
