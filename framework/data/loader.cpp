@@ -277,7 +277,7 @@ void Loader::next(Batch& batch) {
 void Loader::require_position(const Stream& stream, const PartPosition& at,
                               const LoaderPosition& position) const {
   // Beyond what any run reads, and far enough from the type's end to count on.
-  constexpr std::int64_t most = std::int64_t{1} << 62;
+  const std::int64_t most = (std::int64_t{1} << 62) / pieces_;
   const bool ordered = at.spans >= at.visit_spans && at.visit_spans >= 0 && at.shard_visits >= 0 &&
                        at.shard_visits < most && at.spans < most && at.counted >= 0 &&
                        at.counted <= at.spans && position.consumed_spans >= at.spans &&

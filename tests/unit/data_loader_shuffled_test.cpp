@@ -127,6 +127,10 @@ TEST(ShuffledLoader, WhatDoesNotFitIsRefused) {
   Loader loader(shuffled("shuffled_position"));
   EXPECT_THROW(loader.restore({.consumed_spans = 8, .shard_visits = 1, .visit_spans = 4}), Error)
       << "of another order";
+  LoaderOptions options = shuffled("shuffled_far", 1);
+  options.row_tokens = 12;
+  EXPECT_THROW(Loader(options).restore({.consumed_spans = std::int64_t{1} << 61}), Error)
+      << "three times as many pieces are no number of 64 bits";
 }
 
 }  // namespace

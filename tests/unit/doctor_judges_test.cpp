@@ -185,6 +185,9 @@ TEST(RowChecks, ARampThroughTheLoader) {
   for (std::size_t t = 0; t < 99; ++t) EXPECT_EQ(rows[1].targets[t], rows[1].tokens[t] + 1);
   EXPECT_EQ(check_targets(rows, 0.01).verdict, CheckOutcome::pass);
   EXPECT_EQ(check_end_of_data(options, 0).verdict, CheckOutcome::pass);
+  options.order = DataOrder::shuffled;
+  options.group_spans = 4;  // of the ten rows
+  EXPECT_EQ(check_end_of_data(options, 0).verdict, CheckOutcome::pass);
 
   std::vector<Batch> copies = rows;
   for (Batch& row : copies) row.targets = row.tokens;

@@ -115,7 +115,8 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
       std::max<std::int64_t>(loader.options().group_spans, loader.options().world_size);
   Batch first, row;
   loader.next(first);
-  loader.restore(loader.position_after(spans - group));
+  loader.restore(
+      loader.position_after((spans - 1) / group * group));  // a shuffled pass may end within a group
   for (std::int64_t i = 0; i < group / loader.options().world_size; ++i) loader.next(row);
   if (options.order == DataOrder::stream) return check_end_of_stream(loader, std::move(f));
   const bool shuffled = options.order == DataOrder::shuffled;  // each pass begins with a row of its own
