@@ -247,7 +247,8 @@ void Loader::next(Batch& batch) {
   } else {
     read({&source_of(stream, stream.at.shard_visits), stream.at.visit_spans + place.span}, 0, batch);
   }
-  build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch, options_.row_tokens / pieces_);
+  build_segments_at_bos(options_.bos_id, options_.max_segment_tokens, batch,
+                        pieces_ == 1 ? 0 : options_.row_tokens / pieces_);
   if (masking_) {
     const std::int64_t row = position_.consumed_spans + options_.rank * rows + row_in_group_;
     const std::int64_t hidden = masking_->apply(static_cast<std::uint64_t>(row), batch.tokens, batch.targets);

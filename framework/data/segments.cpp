@@ -72,6 +72,7 @@ void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& b
                            std::int64_t piece_tokens) {
   const auto row_tokens = static_cast<std::int32_t>(batch.tokens.size());
   SegmentBuilder builder(row_tokens, max_segment_tokens, batch);
+  batch.piece_tokens = piece_tokens;
   for (std::int32_t i = 0; i < row_tokens; ++i) {
     const bool piece = piece_tokens > 0 && i % piece_tokens == 0;
     if (piece || batch.tokens[static_cast<std::size_t>(i)] == bos_id) builder.document_starts_at(i);

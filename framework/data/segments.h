@@ -19,6 +19,7 @@ struct Batch {
   std::vector<std::int32_t> cu_seqlens;  // segment starts, then T repeated up to a multiple of kSegmentBucket
   std::int32_t segment_count = 0;        // cu_seqlens[segment_count] == T is the last real boundary
   std::int32_t longest_segment = 0;      // tokens
+  std::int64_t piece_tokens = 0;         // of the pieces from anywhere in the text that it is made of; 0: one
 
   // How many losses the row has: targets that are tokens.
   std::int64_t target_count() const;

@@ -15,7 +15,7 @@ import re
 LAYERS = ("framework", "tools", "lab")
 SIDE_BY_SIDE = {"train", "artifact", "ttt"}
 SOURCES = (".h", ".cpp", ".cu")
-FOREIGN = {"kernel_files", "compressors", "sentencepiece", "sdk", "module", "build_commit"}  # named in lists, and no modules
+FOREIGN = {"kernel_files", "compressors", "sentencepiece", "sdk", "module", "computing_code", "build_commit"}  # named in lists, and no modules
 
 
 def text_of(path):

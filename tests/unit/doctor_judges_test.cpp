@@ -188,6 +188,14 @@ TEST(RowChecks, ARampThroughTheLoader) {
   options.order = DataOrder::shuffled;
   options.group_spans = 4;  // of the ten rows
   EXPECT_EQ(check_end_of_data(options, 0).verdict, CheckOutcome::pass);
+  options.max_segment_tokens = 33;  // three pieces from anywhere
+  Loader shuffled(options);
+  std::vector<Batch> pieces(1);
+  shuffled.next(pieces[0]);
+  EXPECT_NE(pieces[0].targets[32], pieces[0].tokens[33]);
+  EXPECT_EQ(check_targets(pieces, 0.01).verdict, CheckOutcome::pass);
+  pieces[0].targets[31] = 3;
+  EXPECT_TRUE(says(check_targets(pieces, 0.01), "position 31 of row 0 is 3"));
 
   std::vector<Batch> copies = rows;
   for (Batch& row : copies) row.targets = row.tokens;

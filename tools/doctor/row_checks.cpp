@@ -14,10 +14,12 @@ Finding check_targets(const std::vector<Batch>& rows, double repeat_share) {
   std::size_t wrong_row = 0, wrong_at = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Batch& row = rows[r];
+    const std::size_t piece =
+        row.piece_tokens > 0 ? static_cast<std::size_t>(row.piece_tokens) : row.tokens.size();
     for (std::size_t t = 0; t < row.tokens.size(); ++t) {
       ++all;
       copies += row.targets[t] == row.tokens[t];
-      if (t + 1 == row.tokens.size()) continue;
+      if ((t + 1) % piece == 0) continue;  // its target is not in the row
       ++positions;
       if (row.targets[t] == row.tokens[t + 1]) continue;
       if (wrong++ > 0) continue;
