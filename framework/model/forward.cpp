@@ -36,29 +36,29 @@ class ForwardBuilder {
         options_(options),
         elements_{tape, model, parameters},
         eps_(norm_epsilon(model)),
+        order_(layer_order(model, options.layer_order)),
+        head_rows_(tape, inputs, options, static_cast<std::int64_t>(order_.encoder.size() + order_.decoder.size())),
         attention_inputs_(tape, model, parameters, inputs, options) {}
 
   Value build() {
-    const LayerOrder order = layer_order(m_, options_.layer_order);
     const Value embedded = ops::embedding(tape_, in_.tokens, p_("tok_emb.weight"));
     const Value entering = mix_embedding(elements_, {in_.tokens, options_.row_length, embedded});
     x0_ = ops::rms_norm(tape_, entering, 1.0, eps_);
     Value x = x0_;
     std::vector<Value> skips;
-    for (const std::int64_t layer : order.encoder) {
+    for (const std::int64_t layer : order_.encoder) {
       x = serial_block(x, layer);
       skips.push_back(x);
     }
-    Value n = decode_and_norm(x, order, skips);
-    if (options_.head_rows) n = ops::gather_rows(tape_, n, options_.head_rows);
+    const Value n = head_rows_.behind_blocks(decode_and_norm(x, skips));
     if (options_.hidden) *options_.hidden = n;
     const Value head = p_(m_.tied_head ? "tok_emb.weight" : "lm_head.weight");
-    const Value logits = ops::linear(tape_, n, head, matrix(graph_.type(n).dims[0], m_.vocabulary));
+    const Value logits = ops::linear(tape_, n, head, matrix(rows(n), m_.vocabulary));
     return tap({TapKind::head, -1, -1, n, n, logits});
   }
 
  private:
-  std::int64_t tokens() const { return graph_.type(in_.tokens).dims[0]; }
+  std::int64_t rows(Value x) const { return graph_.type(x).dims[0]; }
   TensorType matrix(std::int64_t rows, std::int64_t columns) const {
     return TensorType(graph_.type(x0_).dtype, {rows, columns});
   }
@@ -74,11 +74,11 @@ class ForwardBuilder {
 
   // Decoder entries, and the norm behind the last one: skip merges, and from lanes.parallel_start on two
   // lanes instead of one stream.
-  Value decode_and_norm(Value x, const LayerOrder& order, std::vector<Value>& skips) {
+  Value decode_and_norm(Value x, std::vector<Value>& skips) {
     const std::int64_t merges = m_.skip_weights ? skip_rows(m_) : 0;
     std::optional<ops::Lanes> lanes;
-    for (std::size_t entry = 0; entry < order.decoder.size(); ++entry) {
-      const std::int64_t layer = order.decoder[entry];
+    for (std::size_t entry = 0; entry < order_.decoder.size(); ++entry) {
+      const std::int64_t layer = order_.decoder[entry];
       if (m_.lanes.parallel_start > 0 && layer >= m_.lanes.parallel_start && !lanes) lanes = {x, x};
       Value& stream = lanes ? lanes->attention : x;
       if (static_cast<std::int64_t>(entry) < merges && !skips.empty()) {
@@ -115,7 +115,7 @@ class ForwardBuilder {
     const auto [y, n] = mixed(x, layer, true);
     const Value a = attention_part(n, layer);
     const auto [after_attention, n2] = ops::scaled_add_norm(
-        tape_, y, a, p_(block_parameter(layer, "attn_scale")), ln_scale(layer), eps_, true);
+        tape_, head_rows_.in_block(slot_, y), a, p_(block_parameter(layer, "attn_scale")), ln_scale(layer), eps_, true);
     const Value m = mlp_part(n2, layer);
     const Value out = ops::scaled_add_norm(tape_, after_attention, m, p_(block_parameter(layer, "mlp_scale")),
                                            1.0, eps_, false)
@@ -124,8 +124,9 @@ class ForwardBuilder {
     return out;
   }
 
-  ops::Lanes lane_block(const ops::Lanes& lanes, std::int64_t layer) {
+  ops::Lanes lane_block(ops::Lanes lanes, std::int64_t layer) {
     const Value a = attention_part(mixed(lanes.attention, layer, false).norm, layer);
+    lanes = {head_rows_.in_block(slot_, lanes.attention), head_rows_.in_block(slot_, lanes.mlp)};
     const Value m = mlp_part(ops::rms_norm(tape_, lanes.mlp, ln_scale(layer), eps_), layer);
     const ops::Lanes out =
         ops::lane_merge(tape_, lanes, a, m,
@@ -148,17 +149,19 @@ class ForwardBuilder {
   Value attention_part(Value n, std::int64_t layer) {
     const ops::AttentionInputs in = attention_inputs_(n, layer, slot_);
     const Value heads = attend(elements_, {in.q, in.k, in.v, in_.cu_seqlens});
-    const Value o = mix_attention(elements_, {tape_, layer, heads, in.v_again, n, in.gate});
-    const Value out = ops::linear(tape_, o, bank("qo_bank", m_.layers + layer), matrix(tokens(), m_.width));
+    const Value o =
+        head_rows_.in_block(slot_, mix_attention(elements_, {tape_, layer, heads, in.v_again, n, in.gate}));
+    if (options_.taps) n = head_rows_.in_block(slot_, n);
+    const Value out = ops::linear(tape_, o, bank("qo_bank", m_.layers + layer), matrix(rows(o), m_.width));
     return tap({TapKind::attention_output, slot_, layer, o, n, out});
   }
 
   Value mlp_part(Value n, std::int64_t layer) {
-    Value u = ops::linear(tape_, n, bank("mlp_up_bank", layer), matrix(tokens(), m_.mlp_hidden));
+    Value u = ops::linear(tape_, n, bank("mlp_up_bank", layer), matrix(rows(n), m_.mlp_hidden));
     u = tap({TapKind::mlp_up, slot_, layer, n, n, u});
     const Value activation = ops::leaky_relu_squared(tape_, u, m_.mlp_negative_slope);
     const Value out =
-        ops::linear(tape_, activation, bank("mlp_down_bank", layer), matrix(tokens(), m_.width));
+        ops::linear(tape_, activation, bank("mlp_down_bank", layer), matrix(rows(n), m_.width));
     return tap({TapKind::mlp_down, slot_, layer, activation, n, out});
   }
 
@@ -170,12 +173,28 @@ class ForwardBuilder {
   const ForwardOptions& options_;
   ElementContext elements_;
   double eps_;
+  LayerOrder order_;
+  HeadRows head_rows_;
   QkvProjection attention_inputs_;
   Value x0_;
   std::int64_t slot_ = 0;
 };
 
 }  // namespace
+
+HeadRows::HeadRows(Tape& tape, const ForwardInputs& inputs, const ForwardOptions& options, std::int64_t blocks)
+    : tape_(tape), rows_(options.head_rows), last_slot_(-1) {
+  const Graph& graph = tape.graph();
+  if (rows_ && graph.type(rows_).dims[0] < graph.type(inputs.tokens).dims[0]) last_slot_ = blocks - 1;
+}
+
+Value HeadRows::in_block(std::int64_t slot, Value x) const {
+  return slot == last_slot_ ? ops::gather_rows(tape_, x, rows_) : x;
+}
+
+Value HeadRows::behind_blocks(Value x) const {
+  return rows_ && last_slot_ < 0 ? ops::gather_rows(tape_, x, rows_) : x;
+}
 
 double norm_epsilon(const ModelConfig& model) {
   return model.norm_eps > 0 ? model.norm_eps : static_cast<double>(std::numeric_limits<float>::epsilon());

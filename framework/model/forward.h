@@ -22,7 +22,8 @@ struct ForwardOptions {
   LayerOrderKind layer_order = LayerOrderKind::plain;
   std::int64_t row_length = 0;  // rotary positions restart every row_length tokens; T for one packed row
   Taps* taps = nullptr;
-  // [N] i32: the rows whose logits are wanted; absent: all.
+  // [N] i32: the rows whose logits are wanted; absent: all. Where they are fewer than T, what follows attention
+  // in the last block is computed for them alone (HeadRows).
   Value head_rows;
   // Gets the hidden state that the head multiplies, [T, D] in the compute dtype, where it is given.
   Value* hidden = nullptr;
@@ -30,7 +31,7 @@ struct ForwardOptions {
   // outside of blocks) as in docs/qwen2.md. Families may name more or fewer; for parity.
   std::function<void(std::string_view, std::int64_t, Value)> point;
   // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for
-  // tests and parity.
+  // tests and parity. With head_rows the last block's have rows of the head only.
   std::function<void(std::int64_t, Value, Value)> after_block;
 };
 
@@ -39,6 +40,23 @@ struct ForwardOptions {
 // framework/graph/passes.h make fused calls of it.
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options);
+
+// The rows that the head reads (ForwardOptions::head_rows). Behind the last block's attention no row reads another, so
+// the others end there.
+class HeadRows {
+ public:
+  // Of a model that executes so many blocks over T tokens.
+  HeadRows(Tape& tape, const ForwardInputs& inputs, const ForwardOptions& options, std::int64_t blocks);
+  // x [T, ...] in execution slot `slot`, behind attention: [N, ...] in the last one where N < T, else x.
+  Value in_block(std::int64_t slot, Value x) const;
+  // x [T, ...] or [N, ...] behind the last block: [N, ...].
+  Value behind_blocks(Value x) const;
+
+ private:
+  Tape& tape_;
+  Value rows_;
+  std::int64_t last_slot_;  // whose rows end behind attention; -1: none's
+};
 
 // eps of every norm: model.norm_eps, or the machine epsilon of f32 (the dtype in which norms are computed).
 double norm_epsilon(const ModelConfig& model);

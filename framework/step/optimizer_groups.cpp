@@ -174,7 +174,7 @@ std::vector<std::vector<std::size_t>> OptimizerGroups::calls_of(const OptimizerG
 
 // A slice of a bank has whole matrices; one of a matrix has some of its rows, which is enough only where elements do
 // not depend on each other.
-void OptimizerGroups::refuse_cut_matrices(int world_size) const {
+void OptimizerGroups::refuse_what_cannot_be_shared(int world_size) const {
   for (const OptimizerGroup& group : groups_) {
     const bool averages = group.optimizer->has_evaluation_weights();
     for (const std::size_t index : group.parameters) {
@@ -199,7 +199,7 @@ void OptimizerGroups::refuse_cut_matrices(int world_size) const {
 Graph OptimizerGroups::record_update(const UpdateExtras& extras, int world_size, int rank) {
   Graph graph, elsewhere;  // elsewhere: what other ranks update, for the names and types of its states
   const std::vector<PlannedParameter>& units = units_.parameters();
-  refuse_cut_matrices(world_size);
+  refuse_what_cannot_be_shared(world_size);
   UpdateExtras asked = extras;
   if (blends_) asked.ema_decay = 0, asked.copies = false;
   update_parts_.clear();

@@ -99,7 +99,7 @@ class OptimizerGroups {
                   const Graph& graph) const;
   void record_wrapper(Graph& graph);
   void set_wrapper_scalars(std::int64_t step);
-  void refuse_cut_matrices(int world_size) const;
+  void refuse_what_cannot_be_shared(int world_size) const;
   void note_owned_states(const std::vector<std::string>& states, const Graph& graph, int owner);
   bool keeps_other_states_apart(const OptimizerGroup& group) const;
   std::vector<std::vector<std::size_t>> calls_of(const OptimizerGroup& group, int world_size) const;

@@ -178,7 +178,10 @@ AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
   }
   const std::int64_t draw = draws_.batches[static_cast<std::size_t>(queue)];
   const bool reusable = documents == setup_.config.batch_documents;
-  reusable ? set.reset(draw) : set.create(draw);
+  if (reusable)
+    set.reset(draw);
+  else
+    set.create(draw);
   tell(
       {reusable ? TttEventKind::reset : TttEventKind::create, queue, batch.index, -1, batch.documents, &set});
   return set;

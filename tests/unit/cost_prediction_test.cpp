@@ -190,12 +190,24 @@ TEST(PredictCall, AProductWithActivationCostsWhatComputesIt) {
   EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 3 * large);
   EXPECT_DOUBLE_EQ(seen.seconds, 2e-6 + flops / 50e12 + 2 * large / 1e12);
 
+  // In 16 parts of 6,144 rows, 25 MB, u is still in the cache of 50 MB; in 8 it is not.
+  const mlg_work sixteen{16, 16, 0}, eight{8, 8, 0};
+  seen = predict_last(graph, sixteen);
+  EXPECT_EQ(seen.launches, 32);
+  EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 2 * large);
+  EXPECT_DOUBLE_EQ(seen.seconds, 32e-6 + flops / 50e12 + large / 1e12);
+  seen = predict_last(graph, eight);
+  EXPECT_DOUBLE_EQ(seen.seconds, 16e-6 + flops / 50e12 + 2 * large / 1e12);
+
   graph.call("linear_leaky_relu_squared_bwd", {x, down, u, y}, {{"slope", 0.5}});
   seen = predict_last(graph, one_launch);
   EXPECT_DOUBLE_EQ(seen.seconds, 1e-6 + flops / 50e12);
   seen = predict_last(graph, both);  // the launch reads u and du and writes du
   EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 4 * large);
   EXPECT_DOUBLE_EQ(seen.seconds, 2e-6 + flops / 50e12 + 3 * large / 1e12);
+  seen = predict_last(graph, sixteen);
+  EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 3 * large);
+  EXPECT_DOUBLE_EQ(seen.seconds, 32e-6 + flops / 50e12 + 2 * large / 1e12);
 }
 
 TEST(PredictCall, AttentionBackwardOfALibraryHasWorkAroundIt) {

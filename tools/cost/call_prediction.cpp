@@ -59,19 +59,21 @@ double bytes_around_backward(const Graph& graph, const Call& call) {
   return f32_sum + bytes(o) + bytes(d_o) + 3 * f32_sum + bytes(dq) + bytes(dk) + bytes(dv);
 }
 
-// A product whose result a launch then activates, forward (u, y) or backward (u, du twice).
-void add_separate_activation(const Graph& graph, const Call& call, double product_rate, const Card& card,
-                             CallPrediction& prediction, double& compute, double& around) {
+// A product whose result a launch then activates, forward (u, y) or backward (u, du twice), in `parts` of rows. The
+// launch finds what the product wrote in the card's cache where that, and as much again, has room there.
+void add_separate_activation(const Graph& graph, const Call& call, double product_rate, std::uint32_t parts,
+                             const Card& card, CallPrediction& prediction, double& compute, double& around) {
   const auto bytes = [&](std::size_t argument) {
     return static_cast<double>(graph.type(call.arguments.at(argument)).bytes());
   };
   const bool forward = call.kernel.ends_with("_fwd");
   const double result = static_cast<double>(graph.type(call.arguments.back()).bytes());
   const double product_bytes = bytes(0) + bytes(1) + result;
-  prediction.bytes_read += result;
+  const bool cached = 2 * result / parts <= card.cache_bytes;
+  if (!cached) prediction.bytes_read += result;
   if (!forward || !call.arguments[2]) prediction.bytes_written += result;
   compute = std::max(prediction.flops / product_rate, product_bytes / card.sustained_bytes_per_second);
-  around = (forward ? 2 : 3) * result;
+  around = (forward ? 2 : 3) * result - (cached ? result : 0);
 }
 
 // Bytes of arguments that a kernel is given and does not read, by its code.
@@ -126,7 +128,7 @@ CallPrediction predict_call(const Graph& graph, const Call& call, const CallAcce
     const double rate = product_rate(graph, call, card);
     compute = prediction.flops / rate;
     if (library) {
-      add_separate_activation(graph, call, rate, card, prediction, compute, around);
+      add_separate_activation(graph, call, rate, work.library_calls, card, prediction, compute, around);
       moved = 0;  // in both already
     }
   }

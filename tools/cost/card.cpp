@@ -11,7 +11,7 @@ namespace {
 // Where the figures come from. None of them was measured by this project.
 //
 //   peaks      NVIDIA's data sheets: H100 SXM5, H200 SXM, A100 80GB SXM, B200 (as in a DGX B200), RTX 4090 (products
-//              summed in fp32). Memory: the sheet's gigabytes.
+//              summed in fp32). Memory: the sheet's gigabytes. Caches: NVIDIA's descriptions of the architectures.
 //   sustained  A reading of the cuda backend's kernels at the record's shape took 2.75 TB/s on an H100, 82 %
 //              of its peak, for kernels that stream; the same share is taken of the other cards' peaks.
 //   products   From the same reading for cuBLASLt on an H100 at 98,304 tokens and width 512: 545 TFLOP/s for
@@ -51,6 +51,7 @@ std::vector<Card> make_cards() {
       {&Card::fp32_flops_per_second, {67e12, 67e12, 19.5e12, 75e12, 82.6e12}},
       {&Card::bytes_per_second, {3.35e12, 4.8e12, 2.04e12, 8e12, 1.008e12}},
       {&Card::memory_bytes, {80e9, 141e9, 80e9, 180e9, 24e9}},
+      {&Card::cache_bytes, {50 << 20, 50 << 20, 40 << 20, 126 << 20, 72 << 20}},
       {&Card::sustained_bytes_per_second, {2.75e12, 3.94e12, 1.67e12, 6.56e12, 0.827e12}},
       {&Card::wide_product_flops_per_second, {620e12, 620e12, 196e12, 1410e12, 103e12}},
       {&Card::layer_product_flops_per_second, {545e12, 545e12, 172e12, 1240e12, 91e12}},

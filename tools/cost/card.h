@@ -15,6 +15,7 @@ struct Card {
   double fp32_flops_per_second = 0;
   double bytes_per_second = 0;
   double memory_bytes = 0;
+  double cache_bytes = 0;  // the second-level cache, shared by all multiprocessors
 
   // What a step is expected to reach; card.cpp says where each comes from.
   double sustained_bytes_per_second = 0;          // kernels that read and write memory once

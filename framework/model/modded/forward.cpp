@@ -6,7 +6,6 @@
 #include "framework/model/modded/parameters.h"
 #include "plugins/kernels/axpby/op.h"
 #include "plugins/kernels/embedding/op.h"
-#include "plugins/kernels/embedding/op_gather.h"
 #include "plugins/kernels/leaky_relu_squared/op.h"
 #include "plugins/kernels/matmul/op.h"
 #include "plugins/kernels/qk_norm_rope/op.h"
@@ -25,18 +24,20 @@ class Builder {
         p_(parameters),
         in_(inputs),
         options_(options),
-        eps_(norm_epsilon(model)) {}
+        eps_(norm_epsilon(model)),
+        head_rows_(tape, inputs, options, model.layers) {}
 
   Value build() {
     const Value embedded = ops::embedding(tape_, in_.tokens, p_(embedding_parameter));
     Value x = norm("embed_norm", embedded, embedding_norm_parameter);
     for (layer_ = 0; layer_ < m_.layers; ++layer_) {
-      x = add(x, attention_part(norm("norm1", x, of_block("norm1.gains"))));
+      const Value a = attention_part(norm("norm1", x, of_block("norm1.gains")));
+      x = add(head_rows_.in_block(layer_, x), a);
       x = point("block", add(x, mlp_part(norm("norm2", x, of_block("norm2.gains")))));
       if (options_.after_block) options_.after_block(layer_, x, Value{});
     }
     layer_ = -1;
-    if (options_.head_rows) x = ops::gather_rows(tape_, x, options_.head_rows);
+    x = head_rows_.behind_blocks(x);
     const Value n = norm("final_norm", x, final_norm_parameter);
     if (options_.hidden) *options_.hidden = n;
     const Value logits = linear("proj", n, matrix(n, m_.vocabulary));
@@ -79,7 +80,9 @@ class Builder {
     const Value q = rotated("q_rope", project(TapKind::q, "q", n, m_.heads));
     const Value k = rotated("k_rope", project(TapKind::k, "k", n, m_.kv_heads));
     const Value v = project(TapKind::v, "v", n, m_.kv_heads);
-    const Value o = point("attn_out", attend({tape_, m_, p_}, {q, k, v, in_.cu_seqlens}));
+    const Value all = point("attn_out", attend({tape_, m_, p_}, {q, k, v, in_.cu_seqlens}));
+    const Value o = head_rows_.in_block(layer_, all);
+    if (options_.taps) n = head_rows_.in_block(layer_, n);
     const Value out = linear(of_block("attn.proj"), o, matrix(n, m_.width));
     return tap({TapKind::attention_output, layer_, layer_, o, n, point("attn_proj", out)});
   }
@@ -99,6 +102,7 @@ class Builder {
   const ForwardInputs& in_;
   const ForwardOptions& options_;
   double eps_;
+  HeadRows head_rows_;
   std::int64_t layer_ = -1;
 };
 

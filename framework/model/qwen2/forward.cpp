@@ -6,7 +6,6 @@
 #include "framework/model/qwen2/parameters.h"
 #include "plugins/kernels/axpby/op.h"
 #include "plugins/kernels/embedding/op.h"
-#include "plugins/kernels/embedding/op_gather.h"
 #include "plugins/kernels/matmul/op.h"
 #include "plugins/kernels/qk_norm_rope/op.h"
 #include "plugins/kernels/row_bias/op.h"
@@ -20,17 +19,24 @@ class Builder {
  public:
   Builder(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
           const ForwardInputs& inputs, const ForwardOptions& options)
-      : tape_(tape), graph_(tape.graph()), m_(model), p_(parameters), in_(inputs), options_(options) {}
+      : tape_(tape),
+        graph_(tape.graph()),
+        m_(model),
+        p_(parameters),
+        in_(inputs),
+        options_(options),
+        head_rows_(tape, inputs, options, model.layers) {}
 
   Value build() {
     Value x = point("embed", ops::embedding(tape_, in_.tokens, p_(embedding_parameter)));
     for (layer_ = 0; layer_ < m_.layers; ++layer_) {
-      x = add("resid1", x, attention_part(norm("norm1", x, "input_layernorm.weight")));
+      const Value a = attention_part(norm("norm1", x, "input_layernorm.weight"));
+      x = add("resid1", head_rows_.in_block(layer_, x), a);
       x = add("resid2", x, mlp_part(norm("norm2", x, "post_attention_layernorm.weight")));
       if (options_.after_block) options_.after_block(layer_, x, Value{});
     }
     layer_ = -1;
-    if (options_.head_rows) x = ops::gather_rows(tape_, x, options_.head_rows);
+    x = head_rows_.behind_blocks(x);
     const Value n =
         point("final_norm", ops::weighted_rms_norm(tape_, x, p_(final_norm_parameter), m_.norm_eps));
     if (options_.hidden) *options_.hidden = n;
@@ -77,7 +83,9 @@ class Builder {
     const Value q = rotated("q_rope", project(TapKind::q, "q", n, m_.heads));
     const Value k = rotated("k_rope", project(TapKind::k, "k", n, m_.kv_heads));
     const Value v = project(TapKind::v, "v", n, m_.kv_heads);
-    const Value o = point("attn_out", attend({tape_, m_, p_}, {q, k, v, in_.cu_seqlens}));
+    const Value all = point("attn_out", attend({tape_, m_, p_}, {q, k, v, in_.cu_seqlens}));
+    const Value o = head_rows_.in_block(layer_, all);
+    if (options_.taps) n = head_rows_.in_block(layer_, n);
     const Value out = ops::linear(tape_, o, parameter("self_attn.o_proj.weight"), matrix(n, m_.width));
     return tap({TapKind::attention_output, layer_, layer_, o, n, point("o_proj", out)});
   }
@@ -98,6 +106,7 @@ class Builder {
   const ParameterValues& p_;
   const ForwardInputs& in_;
   const ForwardOptions& options_;
+  HeadRows head_rows_;
   std::int64_t layer_ = -1;
 };
 

@@ -1,11 +1,11 @@
-// Some rows of a matrix.
+// Some rows of a tensor.
 #pragma once
 
 #include "framework/graph/tape.h"
 
 namespace mulligan::ops {
 
-// y[i] = x[rows[i]]: x [T, d], rows [N] i32 within 0..T-1, y [N, d]. Rows may repeat; their gradients add up.
+// y[i] = x[rows[i]]: x [T, ...], rows [N] i32 within 0..T-1, y [N, ...]. Rows may repeat; their gradients add up.
 Value gather_rows(Tape& tape, Value x, Value rows);
 
 }  // namespace mulligan::ops

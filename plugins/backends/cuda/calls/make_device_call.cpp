@@ -1,5 +1,9 @@
+#include <mulligan/dtype.hpp>
+
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "plugins/backends/cuda/attention/attention_call.h"
 #include "plugins/backends/cuda/calls/device_call.h"
@@ -101,43 +105,95 @@ class MatmulCall final : public DeviceCall {
   ProductArguments places_;
 };
 
-// A product of the device's library and launches of the kernel's own code on its result.
+// A product of the device's library and launches of the kernel's own code on its result: of all rows, or of some rows
+// at a time, so that the launch finds in the GPU's cache what the product wrote.
 class ProductCall final : public DeviceCall {
  public:
-  // `product` is of the arguments of `own`.
-  ProductCall(Device& device, std::unique_ptr<SourceCall> own, const ProductBefore& product)
-      : own_(std::move(own)), product_(product), gemm_(device.gemm(product.shape)) {
-    own_->reserve(gemm_->workspace_bytes());
-    own_->expect();
+  // `kernel` has a product before its own code; `call` fits it. All rows at once where `rows_at_once` is 0, or where
+  // parts of so many would not begin at multiples of 16 bytes, as libraries want them.
+  ProductCall(Device& device, const mlg_kernel& kernel, const mlg_call& call, const ProductBefore& product,
+              std::int64_t rows_at_once)
+      : product_(product) {
+    const std::int64_t rows = product.shape.m;
+    for (std::uint32_t i = 0; i < call.argument_count; ++i) {
+      if (has_rows(i, call.arguments[i]) && rows_at_once * row_bytes(call.arguments[i]) % 16 != 0) rows_at_once = 0;
+    }
+    if (rows_at_once == 0) rows_at_once = rows;
+    for (std::int64_t first = 0; first < rows; first += rows_at_once) {
+      const std::int64_t count = std::min(rows_at_once, rows - first);
+      std::vector<mlg_tensor> arguments(call.arguments, call.arguments + call.argument_count);
+      for (std::uint32_t i = 0; i < arguments.size(); ++i) {
+        if (has_rows(i, arguments[i])) arguments[i].shape[0] = count;
+      }
+      mlg_call of_part = call;
+      of_part.arguments = arguments.data();
+      GemmShape shape = product.shape;
+      shape.m = count;
+      Part& part = parts_.emplace_back(first, std::make_unique<SourceCall>(device, kernel, of_part), device.gemm(shape));
+      part.own->reserve(part.gemm->workspace_bytes());
+      part.own->expect();
+      workspace_bytes_ = std::max(workspace_bytes_, part.own->workspace_bytes());
+    }
   }
 
-  std::size_t workspace_bytes() const override { return own_->workspace_bytes(); }
-  void bind(void* const* addresses, void* workspace) override { own_->bind(addresses, workspace); }
+  std::size_t workspace_bytes() const override { return workspace_bytes_; }
+  void bind(void* const* addresses, void* workspace) override {
+    for (const Part& part : parts_) {
+      const std::vector<mlg_tensor>& tensors = part.own->arguments().tensors();
+      std::vector<void*> of_part(addresses, addresses + tensors.size());
+      for (std::uint32_t i = 0; i < tensors.size(); ++i) {
+        if (!has_rows(i, tensors[i])) continue;
+        of_part[i] = static_cast<char*>(of_part[i]) + part.first_row * row_bytes(tensors[i]);
+      }
+      part.own->bind(of_part.data(), workspace);
+    }
+  }
   std::uint64_t choice() override {
-    gemm_->make_ready();
-    return own_->choice();
+    for (const Part& part : parts_) {
+      part.gemm->make_ready();
+      part.own->choice();
+    }
+    return 0;
   }
   CallWork work() override {
-    CallWork work = own_->work();
-    ++work.library_calls;
-    work.measurement = gemm_->measurement();
+    CallWork work;
+    for (const Part& part : parts_) {
+      work.launches += part.own->work().launches;
+      ++work.library_calls;
+    }
+    work.measurement = parts_.front().gemm->measurement();
     return work;
   }
   void run() override {
-    const CallMemory& memory = own_->memory();
-    own_->choice();
-    memory.mark_outputs_unwritten();
-    memory.mark_workspace_unwritten();
-    const DeviceArgument result = memory.tensor(product_.c);
-    gemm_->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result, memory.workspace());
-    own_->launch();
-    memory.require_written();
+    choice();
+    for (const Part& part : parts_) {
+      const CallMemory& memory = part.own->memory();
+      memory.mark_outputs_unwritten();
+      memory.mark_workspace_unwritten();
+      const DeviceArgument result = memory.tensor(product_.c);
+      part.gemm->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result, memory.workspace());
+      part.own->launch();
+      memory.require_written();
+    }
   }
 
  private:
-  std::unique_ptr<SourceCall> own_;
+  struct Part {
+    std::int64_t first_row;
+    std::unique_ptr<SourceCall> own;
+    std::unique_ptr<Gemm> gemm;
+  };
+
+  bool has_rows(std::uint32_t index, const mlg_tensor& tensor) const {
+    return index != product_.b && tensor.dtype != MLG_ABSENT;
+  }
+  static std::int64_t row_bytes(const mlg_tensor& tensor) {
+    return tensor.shape[1] * static_cast<std::int64_t>(sdk::dtype_bytes(tensor.dtype));
+  }
+
   ProductBefore product_;
-  std::unique_ptr<Gemm> gemm_;
+  std::vector<Part> parts_;
+  std::size_t workspace_bytes_ = 0;
 };
 
 // An attention call, computed by a library where it has a plan for the segments, else by the own kernel.
@@ -196,7 +252,8 @@ class LibraryCall final : public DeviceCall {
 
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
                                              SegmentRowTables& row_tables, const mlg_kernel& kernel,
-                                             const mlg_call& call, const triton::CompiledKernel* compiled) {
+                                             const mlg_call& call, std::int64_t activation_rows,
+                                             const triton::CompiledKernel* compiled) {
   if (compiled) return std::make_unique<CompiledCall>(device, kernel, call, *compiled);
   if (is_product(kernel)) return std::make_unique<MatmulCall>(device, kernel, call);
   auto own = std::make_unique<SourceCall>(device, kernel, call);
@@ -204,7 +261,7 @@ std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& l
     return std::make_unique<LibraryCall>(device, std::move(own), std::move(attention));
   }
   if (const auto product = product_before(kernel, own->arguments().launch())) {
-    return std::make_unique<ProductCall>(device, std::move(own), *product);
+    return std::make_unique<ProductCall>(device, kernel, call, *product, activation_rows);
   }
   own->expect();
   return own;

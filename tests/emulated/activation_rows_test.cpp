@@ -1,0 +1,90 @@
+// activation_rows: the MLP's product and its activation in parts of rows compute the bits of one product of all rows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_case.h"
+
+namespace mulligan::kernel_test {
+namespace {
+
+class Device {
+ public:
+  explicit Device(int activation_rows)
+      : backend_({plugin_file("cuda"),
+                  "",
+                  {{"device", "\"emulated\""},
+                   {"log_launches", "true"},
+                   {"activation_rows", std::to_string(activation_rows)}},
+                  false},
+                 &log_) {}
+
+  std::map<std::string, std::vector<std::byte>> run(const KernelCall& call) {
+    log_.clear();
+    return backend_.run(call).bytes;
+  }
+  std::ptrdiff_t logged(const std::string& part) const {
+    return std::ranges::count_if(log_, [&](const std::string& line) { return line.find(part) != line.npos; });
+  }
+
+ private:
+  std::vector<std::string> log_;
+  BackendFixture backend_;
+};
+
+Array draw(mlg_dtype dtype, std::vector<std::int64_t> shape, Random& random) {
+  Array array{dtype, std::move(shape), {}};
+  std::normal_distribution<double> normal;
+  for (std::int64_t i = 0; i < element_count(array.shape); ++i) {
+    array.values.push_back(round_to(dtype, normal(random)));
+  }
+  return array;
+}
+
+std::vector<KernelCall> calls(mlg_dtype dtype, std::int64_t rows, std::int64_t width, std::int64_t features) {
+  Random random(7);
+  const Array x = draw(dtype, {rows, width}, random), up = draw(dtype, {features, width}, random),
+              down = draw(dtype, {width, features}, random), u = draw(dtype, {rows, features}, random),
+              result{dtype, {rows, features}, {}};
+  const std::map<std::string, double> slope{{"slope", 0.5}};
+  return {{"linear_leaky_relu_squared_fwd", {{"x", x}, {"w", up}, {"u", result}, {"y", result}}, slope, {}},
+          {"linear_leaky_relu_squared_fwd", {{"x", x}, {"w", up}, {"y", result}}, slope, {}},
+          {"linear_leaky_relu_squared_bwd", {{"dy", x}, {"w", down}, {"u", u}, {"du", result}}, slope, {}}};
+}
+
+TEST(ActivationRows, PartsHaveTheBitsOfTheWhole) {
+  for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
+    for (const KernelCall& call : calls(dtype, 67, 40, 72)) {
+      SCOPED_TRACE(call.kernel);
+      // Device by device: one log at a time.
+      std::map<std::string, std::vector<std::byte>> whole;
+      {
+        Device device(0);
+        whole = device.run(call);
+        EXPECT_EQ(device.logged("a matrix product"), 1);
+        EXPECT_EQ(device.logged("launch of"), 1);
+      }
+      for (const auto& [rows, parts] : {std::pair{16, 5}, {67, 1}, {1, 67}, {1000, 1}}) {
+        Device device(rows);
+        EXPECT_EQ(device.run(call), whole) << rows;
+        EXPECT_EQ(device.logged("a matrix product"), parts) << rows;
+        EXPECT_EQ(device.logged("launch of"), parts) << rows;
+      }
+    }
+  }
+}
+
+// Seven features of bf16: rows of 14 bytes. Five of them are no multiple of 16 bytes, eight are.
+TEST(ActivationRows, PartsBeginAtMultiplesOfSixteenBytes) {
+  for (const KernelCall& call : calls(MLG_BF16, 20, 24, 7)) {
+    for (const auto& [rows, parts] : {std::pair{5, 1}, {8, 3}}) {
+      Device device(rows);
+      device.run(call);
+      EXPECT_EQ(device.logged("a matrix product"), parts) << rows;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mulligan::kernel_test
