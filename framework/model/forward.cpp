@@ -37,7 +37,8 @@ class ForwardBuilder {
         elements_{tape, model, parameters},
         eps_(norm_epsilon(model)),
         order_(layer_order(model, options.layer_order)),
-        head_rows_(tape, inputs, options, static_cast<std::int64_t>(order_.encoder.size() + order_.decoder.size())),
+        head_rows_(tape, inputs, options,
+                   static_cast<std::int64_t>(order_.encoder.size() + order_.decoder.size())),
         attention_inputs_(tape, model, parameters, inputs, options) {}
 
   Value build() {
@@ -114,8 +115,9 @@ class ForwardBuilder {
   Value serial_block(Value x, std::int64_t layer) {
     const auto [y, n] = mixed(x, layer, true);
     const Value a = attention_part(n, layer);
-    const auto [after_attention, n2] = ops::scaled_add_norm(
-        tape_, head_rows_.in_block(slot_, y), a, p_(block_parameter(layer, "attn_scale")), ln_scale(layer), eps_, true);
+    const auto [after_attention, n2] =
+        ops::scaled_add_norm(tape_, head_rows_.in_block(slot_, y), a,
+                             p_(block_parameter(layer, "attn_scale")), ln_scale(layer), eps_, true);
     const Value m = mlp_part(n2, layer);
     const Value out = ops::scaled_add_norm(tape_, after_attention, m, p_(block_parameter(layer, "mlp_scale")),
                                            1.0, eps_, false)
@@ -160,8 +162,7 @@ class ForwardBuilder {
     Value u = ops::linear(tape_, n, bank("mlp_up_bank", layer), matrix(rows(n), m_.mlp_hidden));
     u = tap({TapKind::mlp_up, slot_, layer, n, n, u});
     const Value activation = ops::leaky_relu_squared(tape_, u, m_.mlp_negative_slope);
-    const Value out =
-        ops::linear(tape_, activation, bank("mlp_down_bank", layer), matrix(rows(n), m_.width));
+    const Value out = ops::linear(tape_, activation, bank("mlp_down_bank", layer), matrix(rows(n), m_.width));
     return tap({TapKind::mlp_down, slot_, layer, activation, n, out});
   }
 
@@ -182,7 +183,8 @@ class ForwardBuilder {
 
 }  // namespace
 
-HeadRows::HeadRows(Tape& tape, const ForwardInputs& inputs, const ForwardOptions& options, std::int64_t blocks)
+HeadRows::HeadRows(Tape& tape, const ForwardInputs& inputs, const ForwardOptions& options,
+                   std::int64_t blocks)
     : tape_(tape), rows_(options.head_rows), last_slot_(-1) {
   const Graph& graph = tape.graph();
   if (rows_ && graph.type(rows_).dims[0] < graph.type(inputs.tokens).dims[0]) last_slot_ = blocks - 1;

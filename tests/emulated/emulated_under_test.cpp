@@ -4,7 +4,8 @@
 namespace mulligan::kernel_test {
 
 BackendUnderTest backend_under_test(int variant) {
-  const bool in_parts = variant == 2 && test_device() == "emulated";  // a GPU's library may add up in another order
+  const bool in_parts =
+      variant == 2 && test_device() == "emulated";  // a GPU's library may add up in another order
   const char* orders[] = {"\"forward\"", "\"reverse\"", "\"interleaved\""};
   return {plugin_file("cuda"),
           MULLIGAN_KERNEL_PLUGINS,

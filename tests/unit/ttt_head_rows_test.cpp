@@ -19,7 +19,7 @@ constexpr const char* kEveryAdapter =
     "rank = 3\nalpha = 6.0\nq = true\nk = true\nv = true\nattention_output = true\nmlp = true\nhead = true";
 
 struct Seen {
-  std::vector<float> losses;                         // by scored position
+  std::vector<float> losses;                           // by scored position
   std::map<std::string, std::vector<float>> adapters;  // their gradients
 };
 
@@ -34,8 +34,8 @@ Seen run(const TttRunner::Options& options, std::int64_t scored, const std::vect
     for (const auto& [adapter, gradient] : gradients)
       graph.call("cast", {gradient, graph.external("kept/" + adapter->name, adapter->type)});
   };
-  WindowProgram program(runner.model(), &runner.adapters(), "ttt/test", {kDocuments, kContext, scored}, kContext,
-                        keep);
+  WindowProgram program(runner.model(), &runner.adapters(), "ttt/test", {kDocuments, kContext, scored},
+                        kContext, keep);
   SharedArena arena(store.backend());
   arena.bind({&program.program()}, store);
   upload_window_rope(runner.model(), kContext);
@@ -53,7 +53,8 @@ Seen run(const TttRunner::Options& options, std::int64_t scored, const std::vect
     }
   }
   std::vector<std::int32_t> tokens, targets;
-  for (std::int32_t i = 0; i < kDocuments * kContext; ++i) tokens.push_back((i * i + 5 * i + 2) % kTinyVocabulary);
+  for (std::int32_t i = 0; i < kDocuments * kContext; ++i)
+    tokens.push_back((i * i + 5 * i + 2) % kTinyVocabulary);
   for (const std::int32_t position : positions) targets.push_back((position * 7 + 3) % kTinyVocabulary);
   program.set_inputs(tokens, positions, targets);
   program.set_weights(weights);
@@ -72,7 +73,8 @@ void expect_close(const std::vector<float>& seen, const std::vector<float>& expe
   ASSERT_EQ(seen.size(), expected.size()) << what;
   double scale = 0;
   for (const float value : expected) scale = std::max(scale, static_cast<double>(std::abs(value)));
-  for (std::size_t i = 0; i < seen.size(); ++i) EXPECT_NEAR(seen[i], expected[i], tolerance * scale) << what << i;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    EXPECT_NEAR(seen[i], expected[i], tolerance * scale) << what << i;
 }
 
 // Two scored positions of each document; the second document has one, and an unused place at its first position.
@@ -86,7 +88,8 @@ void expect_the_same(const TttRunner::Options& options, double tolerance) {
     if (weights[i] > 0) sparse[static_cast<std::size_t>(some[i])] = weights[i];
   const Seen seen = run(options, 2, some, weights), whole = run(options, kContext, all, sparse);
   std::vector<float> expected;
-  for (const std::int32_t position : some) expected.push_back(whole.losses[static_cast<std::size_t>(position)]);
+  for (const std::int32_t position : some)
+    expected.push_back(whole.losses[static_cast<std::size_t>(position)]);
   expect_close(seen.losses, expected, tolerance, "loss ");
   ASSERT_FALSE(whole.adapters.empty());
   ASSERT_EQ(seen.adapters.size(), whole.adapters.size());

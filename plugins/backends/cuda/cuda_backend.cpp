@@ -96,8 +96,8 @@ const mlg_kernel* CudaBackend::kernel_at(std::uint32_t index) const noexcept {
 void* CudaBackend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
   const auto compiled = compiled_.find(std::string_view(call.kernel));
   std::unique_ptr<DeviceCall> prepared =
-      make_device_call(*device_, attention_, segment_rows_, kernels_.named(call.kernel), call, activation_rows_,
-                       compiled == compiled_.end() ? nullptr : &compiled->second);
+      make_device_call(*device_, attention_, segment_rows_, kernels_.named(call.kernel), call,
+                       activation_rows_, compiled == compiled_.end() ? nullptr : &compiled->second);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();
 }

@@ -78,9 +78,10 @@ class CudaBackend final : public sdk::Backend {
       sdk::key("attention_fallback", &CudaConfig::attention_fallback,
                "A call of attention that cuDNN has a plan for but does not execute is left to the "
                "own kernel, which is slow, with a warning in the log; false: such a call ends the run."),
-      sdk::key("activation_rows", &CudaConfig::activation_rows,
-               "The MLP's product and the activation of its result are computed for so many tokens at a time, so "
-               "that the activation finds the result in the GPU's L2 cache; 0: for all tokens.")
+      sdk::key(
+          "activation_rows", &CudaConfig::activation_rows,
+          "The MLP's product and the activation of its result are computed for so many tokens at a time, so "
+          "that the activation finds the result in the GPU's L2 cache; 0: for all tokens.")
           .range(0, 1 << 24),
       sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "

@@ -116,7 +116,8 @@ class ProductCall final : public DeviceCall {
       : product_(product) {
     const std::int64_t rows = product.shape.m;
     for (std::uint32_t i = 0; i < call.argument_count; ++i) {
-      if (has_rows(i, call.arguments[i]) && rows_at_once * row_bytes(call.arguments[i]) % 16 != 0) rows_at_once = 0;
+      if (has_rows(i, call.arguments[i]) && rows_at_once * row_bytes(call.arguments[i]) % 16 != 0)
+        rows_at_once = 0;
     }
     if (rows_at_once == 0) rows_at_once = rows;
     for (std::int64_t first = 0; first < rows; first += rows_at_once) {
@@ -129,7 +130,8 @@ class ProductCall final : public DeviceCall {
       of_part.arguments = arguments.data();
       GemmShape shape = product.shape;
       shape.m = count;
-      Part& part = parts_.emplace_back(first, std::make_unique<SourceCall>(device, kernel, of_part), device.gemm(shape));
+      Part& part = parts_.emplace_back(first, std::make_unique<SourceCall>(device, kernel, of_part),
+                                       device.gemm(shape));
       part.own->reserve(part.gemm->workspace_bytes());
       part.own->expect();
       workspace_bytes_ = std::max(workspace_bytes_, part.own->workspace_bytes());
@@ -171,7 +173,8 @@ class ProductCall final : public DeviceCall {
       memory.mark_outputs_unwritten();
       memory.mark_workspace_unwritten();
       const DeviceArgument result = memory.tensor(product_.c);
-      part.gemm->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result, memory.workspace());
+      part.gemm->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result,
+                     memory.workspace());
       part.own->launch();
       memory.require_written();
     }
