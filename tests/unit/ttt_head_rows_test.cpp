@@ -133,7 +133,7 @@ TEST(TttHeadRows, OtherFamilies) {
   }
 }
 
-// Rows of every product of the last block, by the columns of its result.
+// The MLP of the last of four blocks activates the wanted rows, those before it all nine.
 TEST(TttHeadRows, TheLastBlockComputesTheScoredRowsAlone) {
   const auto backend = make_cpu_backend(1);
   for (const std::int64_t wanted : {2, 9}) {
