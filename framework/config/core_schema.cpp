@@ -222,6 +222,10 @@ Schema<TrainConfig> train_section() {
       "layercast", &TrainConfig::layercast, layercast_words(),
       "with compute_dtype fp32: dtype in which the projections' weights are stored and widened "
       "from as products need them (docs/numerics/layercast.md)");
+  s.key(
+      "fp8_head", &TrainConfig::fp8_head,
+      "in training the head multiplies numbers of FP8: E4M3, its gradients E5M2, each with a fixed scale; rounded "
+      "to them and multiplied in compute_dtype (docs/numerics/fp8_head.md)");
   s.choice<LossReduction>("loss_reduction", &TrainConfig::loss_reduction,
                           {{"mean", LossReduction::mean}, {"sum", LossReduction::sum}},
                           "what is differentiated: the mean of the losses of a step's targets, or their sum; "

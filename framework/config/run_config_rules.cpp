@@ -87,6 +87,22 @@ void check_train(const TrainConfig& t, const Settings& s) {
   }
 }
 
+void check_fp8(const RunConfig& c, const Settings& s) {
+  if (!c.train.fp8_head) return;
+  if (c.model.family == ModelFamily::modded) {
+    throw config_error("{} is on, but the head of {} = \"modded\" adds a bias; leave it out.",
+                       s.where("train.fp8_head"), s.where("model.family"));
+  }
+  const bool in_fp16 = std::ranges::any_of(
+      c.phases, [](const Phase& phase) { return phase.compute_dtype == Precision::fp16; });
+  if (in_fp16 || c.loss_scale.mode == LossScaleMode::constant ||
+      c.loss_scale.mode == LossScaleMode::dynamic) {
+    throw config_error(
+        "{} is on, whose gradients have a fixed scale, but {} moves gradients; compute in fp32 or bf16 without it.",
+        s.where("train.fp8_head"), in_fp16 ? "the loss scale of fp16" : s.where("loss_scale.mode"));
+  }
+}
+
 void check_data(const RunConfig& c, const LoadedConfig& loaded) {
   const bool written = loaded.core.at("data.train").origin.kind != Origin::Kind::defaulted;
   if (!written && c.data.mix.empty()) {
@@ -300,6 +316,7 @@ void check_rules(const LoadedConfig& loaded) {
   }
   check_data(c, loaded);
   check_train(c.train, loaded.core);
+  check_fp8(c, loaded.core);
   check_stream(c, loaded.core);
   check_joined(c, loaded.core);
   check_reduction(c.train, loaded.core);

@@ -88,7 +88,8 @@ struct TrainConfig {
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
   Precision compute_dtype = Precision::fp32;
   LayerCast layercast =
-      LayerCast::off;  // with compute_dtype fp32: in what the projections' weights are stored
+      LayerCast::off;     // with compute_dtype fp32: in what the projections' weights are stored
+  bool fp8_head = false;  // the head's products in training are of numbers of FP8
   LossReduction loss_reduction = LossReduction::mean;
   double clip_norm = 0.0;  // global gradient norm; 0 = off
   ClipOrder clip_order = ClipOrder::after_reduction;

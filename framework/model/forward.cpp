@@ -18,6 +18,7 @@
 #include "plugins/kernels/matmul/op.h"
 #include "plugins/kernels/residual_mix_norm/op.h"
 #include "plugins/kernels/rms_norm/op.h"
+#include "plugins/kernels/round_fp8/op.h"
 #include "plugins/kernels/scaled_add_norm/op.h"
 #include "plugins/kernels/skip_merge/op.h"
 
@@ -54,7 +55,7 @@ class ForwardBuilder {
     const Value n = head_rows_.behind_blocks(decode_and_norm(x, skips));
     if (options_.hidden) *options_.hidden = n;
     const Value head = p_(m_.tied_head ? "tok_emb.weight" : "lm_head.weight");
-    const Value logits = ops::linear(tape_, n, head, matrix(rows(n), m_.vocabulary));
+    const Value logits = head_logits(tape_, options_, n, head);
     return tap({TapKind::head, -1, -1, n, n, logits});
   }
 
@@ -196,6 +197,19 @@ Value HeadRows::in_block(std::int64_t slot, Value x) const {
 
 Value HeadRows::behind_blocks(Value x) const {
   return rows_ && last_slot_ < 0 ? ops::gather_rows(tape_, x, rows_) : x;
+}
+
+Value head_logits(Tape& tape, const ForwardOptions& options, Value hidden, Value table) {
+  const TensorType &rows = tape.graph().type(hidden), &tokens = tape.graph().type(table);
+  const TensorType logits(rows.dtype, {rows.dims[0], tokens.dims[0]});
+  if (options.fp8_gradient_scale == 0) return ops::linear(tape, hidden, table, logits);
+  // No element of a row behind an RMS norm is larger than the root of its width, E4M3 ends at 448; tables hold numbers
+  // of 0.001 to 1, of which 2^-8 leaves all down to 6e-5 their three bits.
+  const double largest = std::sqrt(static_cast<double>(rows.dims[1]));
+  return ops::fp8_linear(tape, hidden, table, logits,
+                         {.input = std::exp2(std::ceil(std::log2(largest / 448))),
+                          .weight = 0x1p-8,
+                          .gradient = options.fp8_gradient_scale});
 }
 
 double norm_epsilon(const ModelConfig& model) {

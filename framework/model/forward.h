@@ -25,6 +25,9 @@ struct ForwardOptions {
   // [N] i32: the rows whose logits are wanted; absent: all. Where they are fewer than T, what follows attention
   // in the last block is computed for them alone (HeadRows).
   Value head_rows;
+  // The head multiplies numbers of FP8 (train.fp8_head), and the gradient of its logits becomes such a number times
+  // this power of two; 0: the compute dtype's.
+  double fp8_gradient_scale = 0;
   // Gets the hidden state that the head multiplies, [T, D] in the compute dtype, where it is given.
   Value* hidden = nullptr;
   // Called with intermediate values by name, in the order in which they are computed: names and slot (-1
@@ -57,6 +60,9 @@ class HeadRows {
   Value rows_;
   std::int64_t last_slot_;  // whose rows end behind attention; -1: none's
 };
+
+// The logits [N, V] of `hidden` [N, D], behind the last norm, and the head's table [V, D].
+Value head_logits(Tape& tape, const ForwardOptions& options, Value hidden, Value table);
 
 // eps of every norm: model.norm_eps, or the machine epsilon of f32 (the dtype in which norms are computed).
 double norm_epsilon(const ModelConfig& model);

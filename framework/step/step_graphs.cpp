@@ -58,6 +58,7 @@ Graph build_micro_step(const ModelConfig& model, const std::vector<PlannedParame
   ForwardOptions forward;
   forward.layer_order = order;
   forward.row_length = batch.positions;
+  forward.fp8_gradient_scale = batch.fp8_gradient_scale;
   Value hidden;
   forward.hidden = &hidden;
   const ParameterValues values(tape, layouts_of(parameters), true);

@@ -50,6 +50,7 @@ std::string rest_tensor(const PlannedParameter& parameter, bool wrapped);
 // The tokens of a micro-batch, and their rotary positions: one packed row, or rows that count from 0 each.
 struct MicroBatch {
   std::int64_t tokens = 0, positions = 0;
+  double fp8_gradient_scale = 0;  // as ForwardOptions
   MicroBatch(std::int64_t one_row) : tokens(one_row), positions(one_row) {}
   MicroBatch(std::int64_t tokens_, std::int64_t positions_) : tokens(tokens_), positions(positions_) {}
 };

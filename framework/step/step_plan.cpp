@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/step/evaluation_weights.h"
 #include "framework/step/loss_scaler.h"
@@ -37,6 +38,16 @@ std::string backend_section(const Phase& phase) {
 }
 
 namespace {
+
+// No logit's gradient of a cross entropy is larger than the weight of its token's loss, 1 / the step's targets for the
+// mean, of which a step has a micro-batch's or more. E5M2 ends at 57,344 and has 30 binades below: two of
+// them are left to losses that add to it.
+double fp8_gradient_scale(const TrainConfig& train) {
+  const double weight = train.loss_reduction == LossReduction::sum
+                            ? 1.0
+                            : 1.0 / static_cast<double>(tokens_per_micro_batch(train));
+  return std::exp2(std::ceil(std::log2(4 * weight / 57344)));
+}
 
 bool runs_on(const Phase& phase, const std::string& section) {
   return section.empty() || backend_section(phase) == section;
@@ -144,11 +155,11 @@ Program* StepPlan::micro_step(LayerOrderKind order, ComputeTypes compute) {
       name += fmt::format(" with projections in {}", dtype_name(compute.projections));
     }
   }
-  Program* program =
-      add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute), *plugins_.loss,
-                           {tokens_per_pass(config_), rotary_positions(config_)}, order,
-                           FusedKernels(*plugins_.backend)),
-          std::move(name));
+  MicroBatch batch{tokens_per_pass(config_), rotary_positions(config_)};
+  if (config_.train.fp8_head) batch.fp8_gradient_scale = fp8_gradient_scale(config_.train);
+  Program* program = add(build_micro_step(config_.model, with_compute_dtype(parameters_, compute),
+                                          *plugins_.loss, batch, order, FusedKernels(*plugins_.backend)),
+                         std::move(name));
   micro_steps_.push_back({order, compute, program});
   return program;
 }

@@ -66,4 +66,11 @@ if MULLIGAN=$mulligan configs/numerics/layercast/run --quick >experiment.md 2>ex
 else
   flunk "configs/numerics/layercast/run --quick" "$(cat experiment.md experiment.err)"
 fi
+if MULLIGAN=$mulligan configs/numerics/fp8_head/run --quick >experiment.md 2>experiment.err; then
+  pass "configs/numerics/fp8_head/run --quick"
+  check_contains "a row of the head in FP8" "| bf16, head in FP8 | 2 |" "$(cat experiment.md)"
+  check_true "FP8 changes what is learnt" "$(sed -n 's/^| bf16 | 2 | \([0-9.]*\).*/\1/p' experiment.md) != $(sed -n 's/^| bf16, head in FP8 | 2 | \([0-9.]*\).*/\1/p' experiment.md)"
+else
+  flunk "configs/numerics/fp8_head/run --quick" "$(cat experiment.md experiment.err)"
+fi
 finish

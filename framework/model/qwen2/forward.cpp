@@ -41,7 +41,7 @@ class Builder {
         point("final_norm", ops::weighted_rms_norm(tape_, x, p_(final_norm_parameter), m_.norm_eps));
     if (options_.hidden) *options_.hidden = n;
     const Value head = p_(m_.tied_head ? embedding_parameter : head_parameter);
-    const Value logits = ops::linear(tape_, n, head, matrix(n, m_.vocabulary));
+    const Value logits = head_logits(tape_, options_, n, head);
     return tap({TapKind::head, -1, -1, n, n, point("logits", logits)});
   }
 

@@ -36,25 +36,36 @@ void weight_product(Graph& graph, Value a, Value weight, Value c, bool transpose
 
 }  // namespace
 
+void linear_product(Graph& graph, const LinearOperands& read, Value y, double beta) {
+  const std::int64_t out = graph.type(read.weight).dims[0], in = graph.type(read.weight).dims[1];
+  weight_product(graph, as_matrix(graph, read.x, in), read.weight, as_matrix(graph, y, out), true, beta);
+}
+
+void linear_gradients(Backward& b, Value dy, const LinearOperands& read, const LinearOperands& of) {
+  Graph& graph = b.graph();
+  const std::int64_t out = graph.type(read.weight).dims[0], in = graph.type(read.weight).dims[1];
+  const Value upstream = as_matrix(graph, dy, out);
+  if (const auto dw = b.into(of.weight); dw.value) {
+    graph.call("matmul", {upstream, as_matrix(graph, read.x, in), dw.value},
+               matmul_attributes(true, false, dw.accumulate));
+  }
+  if (const auto dx = b.into(of.x); dx.value) {
+    weight_product(graph, upstream, read.weight, as_matrix(graph, dx.value, in), false, dx.accumulate);
+  }
+}
+
 void linear_into(Tape& tape, Value x, Value weight, Value y, Value bias) {
-  const std::int64_t out = tape.graph().type(weight).dims[0], in = tape.graph().type(weight).dims[1];
-  const Value result = as_matrix(tape.graph(), y, out);
-  if (bias) tape.graph().call("row_bias_fwd", {Value{}, bias, result});
-  weight_product(tape.graph(), as_matrix(tape.graph(), x, in), weight, result, true, bias ? 1.0 : 0.0);
+  Graph& forward = tape.graph();
+  const std::int64_t out = forward.type(weight).dims[0];
+  if (bias) forward.call("row_bias_fwd", {Value{}, bias, as_matrix(forward, y, out)});
+  linear_product(forward, {x, weight}, y, bias ? 1.0 : 0.0);
   std::vector<Value> inputs = {x, weight};
   if (bias) inputs.push_back(bias);
   tape.record({y}, std::move(inputs), [=](Backward& b) {
     Graph& graph = b.graph();
     if (const auto dbias = bias ? b.into(bias) : Backward::Target{}; dbias.value)
       graph.call("row_bias_bwd", {as_matrix(graph, b.of(y), out), dbias.value});
-    if (const auto dw = b.into(weight); dw.value) {
-      graph.call("matmul", {as_matrix(graph, b.of(y), out), as_matrix(graph, x, in), dw.value},
-                 matmul_attributes(true, false, dw.accumulate));
-    }
-    if (const auto dx = b.into(x); dx.value) {
-      weight_product(graph, as_matrix(graph, b.of(y), out), weight, as_matrix(graph, dx.value, in), false,
-                     dx.accumulate);
-    }
+    linear_gradients(b, b.of(y), {x, weight}, {x, weight});
   });
 }
 

@@ -15,4 +15,15 @@ Value linear(Tape& tape, Value x, Value weight, const TensorType& result, Value 
 // The same into y.
 void linear_into(Tape& tape, Value x, Value weight, Value y, Value bias = {});
 
+// What a linear layer multiplies: x [T, in] and a weight [out, in].
+struct LinearOperands {
+  Value x, weight;
+};
+
+// y = x W^T (+ y where `beta` is 1), and no record of it: a layer that multiplies others than it differentiates.
+void linear_product(Graph& graph, const LinearOperands& read, Value y, double beta = 0);
+
+// The gradients of y = x W^T with y's gradient dy and the operands that were read, into those of `of`.
+void linear_gradients(Backward& b, Value dy, const LinearOperands& read, const LinearOperands& of);
+
 }  // namespace mulligan::ops
