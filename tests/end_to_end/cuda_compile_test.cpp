@@ -165,9 +165,10 @@ TEST_P(CudaCompile, NoKernelSpills) {
       cast.push_back("train.layercast=" + storage);
       compile_run(TinyRun::config_without_data(cast));
     }
-    for (const std::string dtype : {"bf16", "fp32"}) {  // attention to both sides
-      std::vector<std::string> masked = device();
-      masked.insert(masked.end(), {"train.compute_dtype=" + dtype, "model.masking.share=0.15"});
+    for (const std::string dtype : {"bf16", "fp32"}) {
+      std::vector<std::string> masked = device();  // attention to both sides
+      masked.insert(masked.end(),
+                    {"train.compute_dtype=" + dtype, "train.fp8_head=true", "model.masking.share=0.15"});
       compile_run(TinyRun::config_without_data(masked));
     }
     tiny.push_back("run.fused_kernels=false");
