@@ -89,6 +89,7 @@ def main():
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
     parser.add_argument("--finished", default="kept,left_out", help="documents in PyTorch's batches")
+    parser.add_argument("--tokens", type=int, help="of the documents at least; fewer than 40,000 weigh the check of scores too much")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     options = parser.parse_args()
@@ -106,7 +107,7 @@ def main():
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
             shard = folder / "fineweb_val_000000.bin"
-            first_documents(next(data.glob("*_val_*.bin")), size["tokens"], shard)
+            first_documents(next(data.glob("*_val_*.bin")), options.tokens or size["tokens"], shard)
             for dtype in options.dtypes.split(","):
                 ours, forms = [], {}
                 for _ in range(options.rounds):

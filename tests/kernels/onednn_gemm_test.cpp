@@ -8,7 +8,9 @@
 
 #include <unistd.h>
 
+#include "plugins/backends/cpu/math/matmul_plan.h"
 #include "plugins/backends/cpu/math/onednn_gemm.h"
+#include "tests/kernels/backend_fixture.h"
 
 namespace mulligan::cpu {
 namespace {
@@ -30,6 +32,61 @@ TEST(OnednnGemm, TilesOfAWiderResultAreFast) {
         const auto gemm = make_gemm(shape, 1);
         ASSERT_TRUE(gemm);
         EXPECT_TRUE(gemm->fast()) << "c_row " << row << ", alpha " << alpha << ", beta " << beta;
+      }
+    }
+  }
+}
+
+// Large tiles cover the output as small ones do, and are so large that oneDNN's AVX2 code copies their operands;
+// where the output has no room for one, the plan is the other's.
+TEST(MatmulPlan, LargeTilesAreLargeEnoughOrNotTaken) {
+  int large_ones = 0;
+  for (const std::int64_t m : {1, 300, 512, 541, 700, 1100, 2048, 8192}) {
+    for (const std::int64_t n : {8, 300, 512, 530, 600, 1024, 2048, 8192}) {
+      const MatmulPlan plain(2, m, n, 64), large(2, m, n, 64, false, true), fixed(2, m, n, 64, true, true);
+      EXPECT_EQ(fixed.tile_m, MatmulPlan::kFixedRows);
+      EXPECT_LE(fixed.tile_n, 512);
+      for (const auto& [extent, tile] : {std::pair{m, large.tile_m}, {n, large.tile_n}}) {
+        EXPECT_GT(tile, 0);
+        EXPECT_LE(tile, extent);
+      }
+      if (large.tile_m == plain.tile_m && large.tile_n == plain.tile_n) continue;
+      ++large_ones;
+      EXPECT_LT(1.0 / static_cast<double>(large.tile_m) + 1.0 / static_cast<double>(large.tile_n), 0.0038)
+          << m << " x " << n;
+    }
+  }
+  EXPECT_GT(large_ones, 10);
+}
+
+// Of an output that large tiles cut, in every layout, where this processor takes them.
+TEST(MatmulPlan, ProductsOfSeveralLargeTilesAreRight) {
+  using kernel_test::Array;
+  constexpr std::int64_t m = 1100, n = 520, k = 24;
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      Array a{MLG_F32, transpose_a ? std::vector<std::int64_t>{k, m} : std::vector<std::int64_t>{m, k}, {}};
+      Array b{MLG_F32, transpose_b ? std::vector<std::int64_t>{n, k} : std::vector<std::int64_t>{k, n}, {}};
+      for (std::int64_t i = 0; i < m * k; ++i) a.values.push_back(static_cast<double>(i * 7 % 23) - 11);
+      for (std::int64_t i = 0; i < k * n; ++i) b.values.push_back(static_cast<double>(i * 5 % 19) - 9);
+      const auto result = kernel_test::backend_with_threads(2).run(
+          {.kernel = "matmul",
+           .arguments = {{"a", a}, {"b", b}, {"c", {MLG_F32, {m, n}, std::vector<double>(m * n)}}},
+           .attributes = {{"transpose_a", double(transpose_a)},
+                          {"transpose_b", double(transpose_b)},
+                          {"alpha", 1},
+                          {"beta", 0}},
+           .aliases = {}});
+      const std::vector<double>& c = result.written.at("c").values;
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          double sum = 0;  // of whole numbers, so exact in f32, too
+          for (std::int64_t l = 0; l < k; ++l) {
+            sum += a.values[static_cast<std::size_t>(transpose_a ? l * m + i : i * k + l)] *
+                   b.values[static_cast<std::size_t>(transpose_b ? j * k + l : l * n + j)];
+          }
+          ASSERT_EQ(c[static_cast<std::size_t>(i * n + j)], sum) << i << " " << j;
+        }
       }
     }
   }

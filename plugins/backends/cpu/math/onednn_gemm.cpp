@@ -128,6 +128,20 @@ bool bf16_products_pay() {
 #endif
 }
 
+bool large_tiles_pay() {
+#if defined(__x86_64__)
+  using dnnl::cpu_isa;
+  const cpu_isa isa = dnnl::get_effective_cpu_isa();
+  bool avx2 = isa == cpu_isa::avx2 || isa == cpu_isa::avx2_vnni;
+#if DNNL_VERSION_MAJOR >= 3
+  avx2 = avx2 || isa == cpu_isa::avx2_vnni_2;
+#endif
+  return avx2;
+#else
+  return false;
+#endif
+}
+
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
   using dnnl::memory;
   const auto type = [](bool bf16) { return bf16 ? memory::data_type::bf16 : memory::data_type::f32; };

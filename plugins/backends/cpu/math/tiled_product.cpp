@@ -26,7 +26,8 @@ constexpr std::size_t aligned(std::size_t bytes) {
 TiledProduct::TiledProduct(const ProductShape& shape)
     : shape_(shape),
       fixed_rows_(batch_invariant_products() && !shape.transpose_a),
-      plan_(shape.batch, shape.m, shape.n, shape.k, fixed_rows_),
+      plan_(shape.batch, shape.m, shape.n, shape.k, fixed_rows_,
+            (shape.transpose_a || !shape.transpose_b) && large_tiles_pay()),
       slots_(thread_count()) {
   widen_ = shape_.input == MLG_F16;
   if (!widen_) make_tiles(shape_.input == MLG_BF16);
