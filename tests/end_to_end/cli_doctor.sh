@@ -74,7 +74,7 @@ sick "a loss in bits" D01 "the loss is in bits" --set loss.plugin=flawed_loss --
 # A sound loss that is not a cross entropy: trained without a word where its plugin says so, and refused where it does not.
 loss() { echo --set loss.plugin="$1" --set loss.path="$flawed/mulligan_$1.so"; }
 check "a focal loss trains under the default checks" "$mulligan" train small.toml $(loss focal_loss) --set run.directory=focal
-check_equal "and nothing is held against it" "" "$(grep -oE '\b(WARN|FAIL) D(01|02|17|26|27)\b' focal/run.log | sort -u)"
+check_equal "and nothing is held against it" "" "$(grep -oE '\b(WARN|FAIL) D(01|02|17|26|27)\b' focal/log.txt | sort -u)"
 sick "a focal loss that does not say what it is" D01 "cross_entropy = false" $(loss undeclared_loss)
 
 seen=$("$mulligan" doctor small.toml --stage data)

@@ -130,13 +130,10 @@ bool bf16_products_pay() {
 
 bool large_tiles_pay() {
 #if defined(__x86_64__)
+  // Values are sets of bits: those of AVX-512 have AVX2's and one of their own.
   using dnnl::cpu_isa;
-  const cpu_isa isa = dnnl::get_effective_cpu_isa();
-  bool avx2 = isa == cpu_isa::avx2 || isa == cpu_isa::avx2_vnni;
-#if DNNL_VERSION_MAJOR >= 3
-  avx2 = avx2 || isa == cpu_isa::avx2_vnni_2;
-#endif
-  return avx2;
+  const auto bits = [](cpu_isa isa) { return static_cast<unsigned>(isa); };
+  return (bits(dnnl::get_effective_cpu_isa()) & bits(cpu_isa::avx512_core)) == bits(cpu_isa::avx2);
 #else
   return false;
 #endif
