@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include "plugins/backends/cpu/math/matmul_plan.h"
 #include "plugins/backends/cpu/math/onednn_gemm.h"
+#include "plugins/backends/cpu/math/spread_rows.h"
 #include "tests/kernels/backend_fixture.h"
 
 namespace mulligan::cpu {
@@ -37,32 +37,23 @@ TEST(OnednnGemm, TilesOfAWiderResultAreFast) {
   }
 }
 
-// Large tiles cover the output as small ones do, and are so large that oneDNN's AVX2 code copies their operands;
-// where the output has no room for one, the plan is the other's.
-TEST(MatmulPlan, LargeTilesAreLargeEnoughOrNotTaken) {
-  int large_ones = 0;
-  for (const std::int64_t m : {1, 300, 512, 541, 700, 1100, 2048, 8192}) {
-    for (const std::int64_t n : {8, 300, 512, 530, 600, 1024, 2048, 8192}) {
-      const MatmulPlan plain(2, m, n, 64), large(2, m, n, 64, false, true), fixed(2, m, n, 64, true, true);
-      EXPECT_EQ(fixed.tile_m, MatmulPlan::kFixedRows);
-      EXPECT_LE(fixed.tile_n, 512);
-      for (const auto& [extent, tile] : {std::pair{m, large.tile_m}, {n, large.tile_n}}) {
-        EXPECT_GT(tile, 0);
-        EXPECT_LE(tile, extent);
-      }
-      if (large.tile_m == plain.tile_m && large.tile_n == plain.tile_n) continue;
-      ++large_ones;
-      EXPECT_LT(1.0 / static_cast<double>(large.tile_m) + 1.0 / static_cast<double>(large.tile_n), 0.0038)
-          << m << " x " << n;
-    }
+// Copied rows begin at cache lines, do not overlap, and do not fall into the sets that the copy is made to leave.
+TEST(SpreadRows, StridesDoNotConflict) {
+  EXPECT_TRUE(rows_conflict(512));
+  EXPECT_TRUE(rows_conflict(2048));
+  EXPECT_FALSE(rows_conflict(520));
+  for (std::int64_t columns = 1; columns <= 2100; ++columns) {
+    const std::int64_t stride = spread_stride(columns);
+    EXPECT_GE(stride, columns);
+    EXPECT_EQ(stride % 16, 0) << columns;
+    EXPECT_FALSE(rows_conflict(stride)) << columns;
   }
-  EXPECT_GT(large_ones, 10);
 }
 
-// Of an output that large tiles cut, in every layout, where this processor takes them.
-TEST(MatmulPlan, ProductsOfSeveralLargeTilesAreRight) {
+// Operands of such rows, in every layout, tiles of every width among them; copied where this processor needs it.
+TEST(SpreadRows, ProductsOfConflictingRowsAreRight) {
   using kernel_test::Array;
-  constexpr std::int64_t m = 1100, n = 520, k = 24;
+  constexpr std::int64_t m = 512, n = 1536, k = 27;
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       Array a{MLG_F32, transpose_a ? std::vector<std::int64_t>{k, m} : std::vector<std::int64_t>{m, k}, {}};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 namespace mulligan::cpu {
@@ -15,12 +14,8 @@ namespace mulligan::cpu {
 // `fixed_rows`: nothing but the number of tiles depends on m. Every tile has kFixedRows rows, the last one rows
 // of zeros where m does not fill it, and the inner dimension is not cut. 64 rows: 3 to 10 % slower than 256 at
 // n = 512, k = 512 to 8192 (32 rows: 10 to 34 %), and a single row costs what 64 do.
-//
-// `large`: tiles that oneDNN copies into the order of its AVX2 code where the output has room for them
-// (large_tiles_pay), about 360 x 1024 or 544 x 512.
 struct MatmulPlan {
-  MatmulPlan(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, bool fixed_rows = false,
-             bool large = false)
+  MatmulPlan(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, bool fixed_rows = false)
       : batch(batch), m(m), n(n), k(k) {
     tile_n = even_tile(n, kColumns);
     if (fixed_rows) {
@@ -29,7 +24,6 @@ struct MatmulPlan {
       return;
     }
     tile_m = even_tile(m, kRows);
-    if (large) enlarge();
     const std::int64_t wanted = (kEnoughTiles + tiles_of_output() - 1) / tiles_of_output();
     const std::int64_t pieces = std::clamp<std::int64_t>(k / kShortestInner, 1, wanted);
     tile_k = even_tile(k, (k + pieces - 1) / pieces);
@@ -47,18 +41,6 @@ struct MatmulPlan {
 
  private:
   static constexpr std::int64_t kRows = 256, kColumns = 512, kEnoughTiles = 8, kShortestInner = 1024;
-  // oneDNN's f32 code for AVX2 copies operands where 1 / rows + 1 / columns is below this. The speed on either side was
-  // measured with 2.6.3 (docs/performance.md); the number itself was not looked up in its source.
-  static constexpr double kCopied = 0.0038;
-
-  void enlarge() {
-    const std::int64_t columns = even_tile(n, 2 * kColumns);
-    const double left = kCopied - 1.0 / static_cast<double>(columns);
-    if (left <= 0 || static_cast<double>(m) * left <= 1) return;
-    const auto count = static_cast<std::int64_t>(static_cast<double>(m) * left);
-    tile_n = columns;
-    tile_m = even_tile(m, (m + count - 1) / count);
-  }
 
   // The extent of equal tiles, each at most `most`, rounded up to the vector width.
   static std::int64_t even_tile(std::int64_t extent, std::int64_t most) {

@@ -37,10 +37,9 @@ class Gemm {
 // depend on what else the machine did.
 bool bf16_products_pay();
 
-// Whether f32 products of other operands than a [m, k] and b [n, k], both in rows, are faster on tiles so large that
-// oneDNN copies the operands first: without AVX-512 it reads those of smaller ones as they lie, at half to two thirds of
-// the speed. A function of the instruction sets alone.
-bool large_tiles_pay();
+// Whether a copy of rows that conflict in the cache pays (spread_rows.h): without AVX-512, where oneDNN reads most
+// operands as they lie. A function of the instruction sets alone.
+bool spread_rows_pay();
 
 // Null when oneDNN has no implementation at all for this combination. `slots`: threads that may run
 // it at once.

@@ -26,8 +26,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
 TiledProduct::TiledProduct(const ProductShape& shape)
     : shape_(shape),
       fixed_rows_(batch_invariant_products() && !shape.transpose_a),
-      plan_(shape.batch, shape.m, shape.n, shape.k, fixed_rows_,
-            (shape.transpose_a || !shape.transpose_b) && large_tiles_pay()),
+      plan_(shape.batch, shape.m, shape.n, shape.k, fixed_rows_),
       slots_(thread_count()) {
   widen_ = shape_.input == MLG_F16;
   if (!widen_) make_tiles(shape_.input == MLG_BF16);
@@ -43,7 +42,7 @@ TiledProduct::TiledProduct(const ProductShape& shape)
   const auto floats = [](std::int64_t count) {
     return aligned(static_cast<std::size_t>(count) * sizeof(float));
   };
-  if (shape_.stored_b) widened_bytes_ = floats(plan_.tile_n * plan_.tile_k);
+  if (shape_.stored_b) widened_bytes_ = floats((shape_.transpose_b ? plan_.tile_n : plan_.tile_k) * tile_stride());
   const std::size_t output = static_cast<std::size_t>(plan_.batch * plan_.m * plan_.n);
   a_offset_ = (scratch_bytes_ + widened_bytes_) * static_cast<std::size_t>(slots_);
   b_offset_ = a_offset_ + (widen_ ? floats(plan_.batch * plan_.m * plan_.k) : 0);
