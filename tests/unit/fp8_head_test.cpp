@@ -107,6 +107,9 @@ TEST(Fp8Head, IsRefusedWhereItsScaleWouldNotHold) {
     EXPECT_NE(sentence.find("train.fp8_head"), std::string::npos) << sentence;
     EXPECT_NE(sentence.find(reason), std::string::npos) << sentence;
   }
+  const std::string modded = refusal({"model.family=modded", "model.rational_softcap.cap=15"});
+  EXPECT_NE(modded.find("train.fp8_head"), std::string::npos) << modded;
+  EXPECT_NE(modded.find("\"modded\" adds a bias"), std::string::npos) << modded;
   EXPECT_TRUE(small_config({"train.fp8_head=true", "train.compute_dtype=bf16"}, "").config.train.fp8_head);
 }
 

@@ -23,10 +23,14 @@ constexpr bool rows_conflict(std::int64_t stride) {
 struct SpreadRows {
   std::int64_t rows, columns, stride;
 
-  std::size_t bytes() const { return static_cast<std::size_t>(rows * spread_stride(columns)) * sizeof(float); }
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(rows * spread_stride(columns)) * sizeof(float);
+  }
   const void* copy(const void* operand, std::byte* to) const {
     const auto* from = static_cast<const std::byte*>(operand);
-    const auto step = [](std::int64_t elements) { return elements * static_cast<std::int64_t>(sizeof(float)); };
+    const auto step = [](std::int64_t elements) {
+      return elements * static_cast<std::int64_t>(sizeof(float));
+    };
     for (std::int64_t row = 0; row < rows; ++row) {
       std::memcpy(to + row * step(spread_stride(columns)), from + row * step(stride),
                   static_cast<std::size_t>(step(columns)));

@@ -42,7 +42,8 @@ TiledProduct::TiledProduct(const ProductShape& shape)
   const auto floats = [](std::int64_t count) {
     return aligned(static_cast<std::size_t>(count) * sizeof(float));
   };
-  if (shape_.stored_b) widened_bytes_ = floats((shape_.transpose_b ? plan_.tile_n : plan_.tile_k) * tile_stride());
+  if (shape_.stored_b)
+    widened_bytes_ = floats((shape_.transpose_b ? plan_.tile_n : plan_.tile_k) * tile_stride());
   const std::size_t output = static_cast<std::size_t>(plan_.batch * plan_.m * plan_.n);
   a_offset_ = (scratch_bytes_ + widened_bytes_) * static_cast<std::size_t>(slots_);
   b_offset_ = a_offset_ + (widen_ ? floats(plan_.batch * plan_.m * plan_.k) : 0);
