@@ -25,6 +25,7 @@ END
 "$mulligan" train tiny.toml --quiet --set run.directory=whole --set doctor.level=off >/dev/null
 
 alone=$(dirname "$build")/core_alone  # as deep as the other build: relative paths in it are the same for the cache
+rm -f "$alone/CMakeCache.txt"                # a run before this one ended with other settings
 configured() {
   cmake -S "$root" -B "$alone" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMULLIGAN_TOOLS=OFF -DMULLIGAN_LAB=OFF
 }

@@ -83,6 +83,44 @@ TEST(SpreadRows, ProductsOfConflictingRowsAreRight) {
   }
 }
 
+// Longer than what is copied at a time, by whole pieces and by a rest; each operand copied, both, and the sum added to
+// what was there. Copies take memory for one piece, however long the sums are.
+TEST(SpreadRows, LongSumsAreMadeOfPieces) {
+  constexpr std::int64_t m = 96, n = 112, row = 512;
+  for (const std::int64_t k : {1024, 2048, 2500}) {
+    std::vector<float> a(static_cast<std::size_t>(k * row)), b(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      a[i] = static_cast<float>(i * 7 % 23) - 11;
+      b[i] = static_cast<float>(i * 5 % 19) - 9;
+    }
+    std::vector<float> c(m * row, 3.0F);
+    const GemmShape shape{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a_row = 1,
+                          .a_column = row,
+                          .b_row = row,
+                          .b_column = 1,
+                          .c_row = row,
+                          .alpha = 0.5F,
+                          .beta = 1};
+    ASSERT_TRUE(spreads_a(shape) && spreads_b(shape));
+    const auto gemm = make_spread_gemm(shape, 1);
+    ASSERT_TRUE(gemm && gemm->fast());
+    EXPECT_LT(gemm->scratch_bytes(), 2U << 20) << k;
+    std::vector<float> scratch(gemm->scratch_bytes() / sizeof(float) + 64);
+    ASSERT_TRUE(gemm->run(0, a.data(), b.data(), c.data(), scratch.data()));
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < row; ++j) {
+        double sum = 0;
+        for (std::int64_t l = 0; j < n && l < k; ++l)
+          sum += a[static_cast<std::size_t>(l * row + i)] * b[static_cast<std::size_t>(l * row + j)];
+        ASSERT_EQ(c[static_cast<std::size_t>(i * row + j)], 3 + sum / 2) << k << ": " << i << " " << j;
+      }
+    }
+  }
+}
+
 // Makes oneDNN believe, in a process of its own, that the processor has less than it has.
 class OnednnIsa : public ::testing::Test {
  protected:

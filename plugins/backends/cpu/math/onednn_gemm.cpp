@@ -5,7 +5,6 @@
 #include <dnnl.hpp>
 
 #include <atomic>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -43,24 +42,11 @@ bool code_fits() {
   return true;
 }
 
-using Spread = std::optional<SpreadRows>;
-
-// Of an operand whose rows run along k; `uses`: products of each of its elements. Nothing where it is read as it lies.
-Spread spread(const GemmShape& shape, std::int64_t columns, std::int64_t stride, std::int64_t uses) {
-  constexpr std::int64_t kPays = 64;  // below it the copy costs more than the faster product gains
-  if (shape.ab_bf16 || uses < kPays || !rows_conflict(stride) || !spread_rows_pay()) return {};
-  return SpreadRows{shape.k, columns, stride};
-}
-
 class OnednnGemm final : public Gemm {
  public:
-  OnednnGemm(const dnnl::matmul::primitive_desc& description, bool bf16, int slots, Spread a, Spread b)
-      : a_(a),
-        b_(b),
-        primitive_(description),
-        b_copy_(aligned(description.scratchpad_desc().get_size())),
-        a_copy_(b_copy_ + (b ? aligned(b->bytes()) : 0)),
-        scratch_bytes_(a_copy_ + (a ? a->bytes() : 0)),
+  OnednnGemm(const dnnl::matmul::primitive_desc& description, bool bf16, int slots)
+      : primitive_(description),
+        scratch_bytes_(description.scratchpad_desc().get_size()),
         fast_(std::string(description.impl_info_str()).find("ref") == std::string::npos &&
               (!bf16 || bf16_products_pay())) {
     for (int i = 0; i < slots; ++i) {
@@ -80,8 +66,6 @@ class OnednnGemm final : public Gemm {
       if (!code_fits()) return false;
       ran_.store(true, std::memory_order_relaxed);
     }
-    if (a_) a = a_->copy(a, static_cast<std::byte*>(scratch) + a_copy_);
-    if (b_) b = b_->copy(b, static_cast<std::byte*>(scratch) + b_copy_);
     Slot& s = slots_[static_cast<std::size_t>(slot)];
     const bool bound = dnnl_memory_set_data_handle(s.a.get(), const_cast<void*>(a)) == dnnl_success &&
                        dnnl_memory_set_data_handle(s.b.get(), const_cast<void*>(b)) == dnnl_success &&
@@ -99,14 +83,12 @@ class OnednnGemm final : public Gemm {
     dnnl::stream stream;
     dnnl::memory a, b, c, scratch;
   };
-  static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
   static dnnl::memory bare(const dnnl::memory::desc& description) {
     return dnnl::memory(description, engine(), DNNL_MEMORY_NONE);
   }
 
-  Spread a_, b_;
   dnnl::matmul primitive_;
-  std::size_t b_copy_, a_copy_, scratch_bytes_;  // copies: offsets into the scratch memory
+  std::size_t scratch_bytes_;
   bool fast_;
   std::atomic<bool> ran_{false};
   std::vector<Slot> slots_;
@@ -160,14 +142,11 @@ bool spread_rows_pay() {
 }
 
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
+  if (spread_rows_pay() && (spreads_a(shape) || spreads_b(shape))) return make_spread_gemm(shape, slots);
   using dnnl::memory;
   const auto type = [](bool bf16) { return bf16 ? memory::data_type::bf16 : memory::data_type::f32; };
-  const Spread a_spread = shape.a_row == 1 ? spread(shape, shape.m, shape.a_column, shape.n) : std::nullopt;
-  const Spread b_spread = shape.b_column == 1 ? spread(shape, shape.n, shape.b_row, shape.m) : std::nullopt;
-  const std::int64_t a_column = a_spread ? spread_stride(shape.m) : shape.a_column;
-  const std::int64_t b_row = b_spread ? spread_stride(shape.n) : shape.b_row;
-  const memory::desc a({shape.m, shape.k}, type(shape.ab_bf16), memory::dims{shape.a_row, a_column});
-  const memory::desc b({shape.k, shape.n}, type(shape.ab_bf16), memory::dims{b_row, shape.b_column});
+  const memory::desc a({shape.m, shape.k}, type(shape.ab_bf16), memory::dims{shape.a_row, shape.a_column});
+  const memory::desc b({shape.k, shape.n}, type(shape.ab_bf16), memory::dims{shape.b_row, shape.b_column});
   const memory::desc c({shape.m, shape.n}, type(shape.c_bf16), memory::dims{shape.c_row, 1});
   const OneThread one_thread;
   if (!code_fits()) {
@@ -182,7 +161,7 @@ std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
                                                  /*allow_empty=*/true);
 #endif
   if (!description) return nullptr;
-  return std::make_unique<OnednnGemm>(description, shape.ab_bf16, slots, a_spread, b_spread);
+  return std::make_unique<OnednnGemm>(description, shape.ab_bf16, slots);
 }
 
 }  // namespace mulligan::cpu

@@ -3,9 +3,10 @@
 // speed (docs/performance.md). Copied next to each other with a gap between them they are read at full speed.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <memory>
+
+#include "plugins/backends/cpu/math/onednn_gemm.h"
 
 namespace mulligan::cpu {
 
@@ -19,24 +20,12 @@ constexpr bool rows_conflict(std::int64_t stride) {
   return stride % 512 == 0;
 }
 
-// `rows` rows of `columns` elements, `stride` elements apart, and where they are copied to.
-struct SpreadRows {
-  std::int64_t rows, columns, stride;
+// Whether an operand of the product has f32 rows along k that conflict and are read often enough for a copy.
+bool spreads_a(const GemmShape& shape);
+bool spreads_b(const GemmShape& shape);
 
-  std::size_t bytes() const {
-    return static_cast<std::size_t>(rows * spread_stride(columns)) * sizeof(float);
-  }
-  const void* copy(const void* operand, std::byte* to) const {
-    const auto* from = static_cast<const std::byte*>(operand);
-    const auto step = [](std::int64_t elements) {
-      return elements * static_cast<std::int64_t>(sizeof(float));
-    };
-    for (std::int64_t row = 0; row < rows; ++row) {
-      std::memcpy(to + row * step(spread_stride(columns)), from + row * step(stride),
-                  static_cast<std::size_t>(step(columns)));
-    }
-    return to;
-  }
-};
+// The product over copies of the operands of which that is true, made for 1,024 rows at a time: the copies stay in the
+// cache, and memory does not grow with k. Null like make_gemm.
+std::unique_ptr<Gemm> make_spread_gemm(const GemmShape& shape, int slots);
 
 }  // namespace mulligan::cpu
