@@ -2,14 +2,18 @@
 // thousand times slower, has no place in them. bf16 is computed with the instructions that pay.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
 #include "plugins/backends/cpu/math/onednn_gemm.h"
-#include "plugins/backends/cpu/math/spread_rows.h"
+#include "plugins/backends/cpu/math/packed_gemm.h"
 #include "tests/kernels/backend_fixture.h"
 
 namespace mulligan::cpu {
@@ -37,21 +41,9 @@ TEST(OnednnGemm, TilesOfAWiderResultAreFast) {
   }
 }
 
-// Copied rows begin at cache lines, do not overlap, and do not fall into the sets that the copy is made to leave.
-TEST(SpreadRows, StridesDoNotConflict) {
-  EXPECT_TRUE(rows_conflict(512));
-  EXPECT_TRUE(rows_conflict(2048));
-  EXPECT_FALSE(rows_conflict(520));
-  for (std::int64_t columns = 1; columns <= 2100; ++columns) {
-    const std::int64_t stride = spread_stride(columns);
-    EXPECT_GE(stride, columns);
-    EXPECT_EQ(stride % 16, 0) << columns;
-    EXPECT_FALSE(rows_conflict(stride)) << columns;
-  }
-}
-
-// Operands of such rows, in every layout, tiles of every width among them; copied where this processor needs it.
-TEST(SpreadRows, ProductsOfConflictingRowsAreRight) {
+// In every layout, rows that share cache sets among them, tiles of every width; by packed operands where this processor
+// multiplies so.
+TEST(PackedGemm, MatmulIsRightInEveryLayout) {
   using kernel_test::Array;
   constexpr std::int64_t m = 512, n = 1536, k = 27;
   for (const bool transpose_a : {false, true}) {
@@ -83,42 +75,107 @@ TEST(SpreadRows, ProductsOfConflictingRowsAreRight) {
   }
 }
 
-// Longer than what is copied at a time, by whole pieces and by a rest; each operand copied, both, and the sum added to
-// what was there. Copies take memory for one piece, however long the sums are.
-TEST(SpreadRows, LongSumsAreMadeOfPieces) {
-  constexpr std::int64_t m = 96, n = 112, row = 512;
-  for (const std::int64_t k : {1024, 2048, 2500}) {
-    std::vector<float> a(static_cast<std::size_t>(k * row)), b(a.size());
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      a[i] = static_cast<float>(i * 7 % 23) - 11;
-      b[i] = static_cast<float>(i * 5 % 19) - 9;
+struct Operands {
+  Operands(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
+    const std::int64_t a_wide = (transpose_a ? m : k) + 3, b_wide = (transpose_b ? k : n) + 5;
+    a.resize(static_cast<std::size_t>((transpose_a ? k : m) * a_wide));
+    b.resize(static_cast<std::size_t>((transpose_b ? n : k) * b_wide));
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 7 % 23) - 11;
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 5 % 19) - 9;
+    shape.m = m;
+    shape.n = n;
+    shape.k = k;
+    (transpose_a ? shape.a_column : shape.a_row) = a_wide;
+    (transpose_a ? shape.a_row : shape.a_column) = 1;
+    (transpose_b ? shape.b_column : shape.b_row) = b_wide;
+    (transpose_b ? shape.b_row : shape.b_column) = 1;
+    shape.c_row = n + 2;
+  }
+  double sum(std::int64_t i, std::int64_t j) const {
+    double result = 0;
+    for (std::int64_t l = 0; l < shape.k; ++l) {
+      result += static_cast<double>(a[static_cast<std::size_t>(i * shape.a_row + l * shape.a_column)]) *
+                b[static_cast<std::size_t>(l * shape.b_row + j * shape.b_column)];
     }
-    std::vector<float> c(m * row, 3.0F);
-    const GemmShape shape{.m = m,
-                          .n = n,
-                          .k = k,
-                          .a_row = 1,
-                          .a_column = row,
-                          .b_row = row,
-                          .b_column = 1,
-                          .c_row = row,
-                          .alpha = 0.5F,
-                          .beta = 1};
-    ASSERT_TRUE(spreads_a(shape) && spreads_b(shape));
-    const auto gemm = make_spread_gemm(shape, 1);
-    ASSERT_TRUE(gemm && gemm->fast());
-    EXPECT_LT(gemm->scratch_bytes(), 2U << 20) << k;
-    std::vector<float> scratch(gemm->scratch_bytes() / sizeof(float) + 64);
-    ASSERT_TRUE(gemm->run(0, a.data(), b.data(), c.data(), scratch.data()));
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < row; ++j) {
-        double sum = 0;
-        for (std::int64_t l = 0; j < n && l < k; ++l)
-          sum += a[static_cast<std::size_t>(l * row + i)] * b[static_cast<std::size_t>(l * row + j)];
-        ASSERT_EQ(c[static_cast<std::size_t>(i * row + j)], 3 + sum / 2) << k << ": " << i << " " << j;
+    return result;
+  }
+
+  GemmShape shape;
+  std::vector<float> a, b;
+};
+
+// c of m rows of c_row, of which the product may touch n elements each; what is there before is `before`.
+std::vector<float> packed(const Operands& with, float before) {
+  const auto gemm = make_packed_gemm(with.shape);
+  std::vector<float> c(static_cast<std::size_t>(with.shape.m * with.shape.c_row), before);
+  // Aligned as a workspace is, and followed by what must not change.
+  const std::size_t floats = gemm->scratch_bytes() / sizeof(float);
+  std::vector<float> memory(floats + 32, 7.0F);
+  void* scratch = memory.data();
+  std::size_t space = memory.size() * sizeof(float);
+  std::align(64, gemm->scratch_bytes(), scratch, space);
+  EXPECT_TRUE(gemm->run(0, with.a.data(), with.b.data(), c.data(), scratch));
+  for (const float* end = static_cast<float*>(scratch) + floats; end < memory.data() + memory.size(); ++end)
+    EXPECT_EQ(*end, 7.0F);
+  return c;
+}
+
+// Blocks that are cut at each edge, sums shorter and longer than a piece, operands in every layout and with gaps between
+// their rows. Whole numbers, so sums are exact in f32, too.
+TEST(PackedGemm, EqualsTheNaiveProductAtEveryEdge) {
+  struct Case {
+    std::int64_t m, n, k;
+  };
+  for (const auto [m, n, k] : {Case{1, 1, 1}, {6, 16, 8}, {7, 17, 9}, {11, 63, 255}, {64, 64, 256}, {65, 130, 257}, {5, 200, 600}}) {
+    for (const int layout : {0, 1, 2, 3}) {
+      for (const float beta : {0.0F, 1.0F, -2.0F}) {
+        Operands with(m, n, k, (layout & 1) != 0, (layout & 2) != 0);
+        with.shape.alpha = 0.5F;
+        with.shape.beta = beta;
+        const std::vector<float> c = packed(with, 3.0F);
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < with.shape.c_row; ++j) {
+            const double wanted = j < n ? with.sum(i, j) / 2 + 3 * beta : 3;
+            ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], wanted)
+                << m << " x " << n << " x " << k << ", layout " << layout << ", beta " << beta << ": " << i << " " << j;
+          }
+        }
       }
     }
   }
+}
+
+TEST(PackedGemm, DoesNotReadTheResultWithoutBeta) {
+  Operands with(13, 37, 300, false, true);
+  const std::vector<float> c = packed(with, std::numeric_limits<float>::quiet_NaN());
+  for (std::int64_t i = 0; i < 13; ++i) {
+    for (std::int64_t j = 0; j < 37; ++j) ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], with.sum(i, j));
+  }
+}
+
+// A row has the same bits wherever it lies and however many there are: of sums that f32 does not hold exactly.
+TEST(PackedGemm, ARowDoesNotDependOnTheOthers) {
+  constexpr std::int64_t m = 29, n = 70, k = 520;
+  Operands whole(m, n, k, false, false);
+  for (float& x : whole.a) x *= 0.1F;
+  for (float& x : whole.b) x *= 0.3F;
+  const std::vector<float> c = packed(whole, 0.0F);
+  for (std::int64_t first = 0; first < m; ++first) {
+    for (const std::int64_t rows : {std::int64_t{1}, std::min<std::int64_t>(8, m - first)}) {
+      Operands part = whole;
+      part.shape.m = rows;
+      part.a.erase(part.a.begin(), part.a.begin() + first * part.shape.a_row);
+      const std::vector<float> some = packed(part, 0.0F);
+      ASSERT_TRUE(std::equal(some.begin(), some.end(), c.begin() + first * whole.shape.c_row)) << first << " " << rows;
+    }
+  }
+}
+
+// However long the sums are.
+TEST(PackedGemm, TakesMemoryForOnePieceOfK) {
+  GemmShape shape = Operands(256, 512, 1, true, false).shape;
+  shape.k = std::int64_t{1} << 40;
+  EXPECT_LT(make_packed_gemm(shape)->scratch_bytes(), 512U << 10);
 }
 
 // Makes oneDNN believe, in a process of its own, that the processor has less than it has.

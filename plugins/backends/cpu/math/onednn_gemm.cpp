@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/backends/cpu/math/spread_rows.h"
+#include "plugins/backends/cpu/math/packed_gemm.h"
 
 namespace mulligan::cpu {
 namespace {
@@ -130,8 +130,8 @@ bool bf16_products_pay() {
 #endif
 }
 
-bool spread_rows_pay() {
-#if defined(__x86_64__)
+bool packed_products_pay() {
+#if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
   // Values are sets of bits: those of AVX-512 have AVX2's and one of their own.
   using dnnl::cpu_isa;
   const auto bits = [](cpu_isa isa) { return static_cast<unsigned>(isa); };
@@ -142,7 +142,7 @@ bool spread_rows_pay() {
 }
 
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
-  if (spread_rows_pay() && (spreads_a(shape) || spreads_b(shape))) return make_spread_gemm(shape, slots);
+  if (packed_products_pay() && packs(shape)) return make_packed_gemm(shape);
   using dnnl::memory;
   const auto type = [](bool bf16) { return bf16 ? memory::data_type::bf16 : memory::data_type::f32; };
   const memory::desc a({shape.m, shape.k}, type(shape.ab_bf16), memory::dims{shape.a_row, shape.a_column});

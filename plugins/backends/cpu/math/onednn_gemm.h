@@ -37,12 +37,8 @@ class Gemm {
 // depend on what else the machine did.
 bool bf16_products_pay();
 
-// Whether a copy of rows that conflict in the cache pays (spread_rows.h): without AVX-512, where oneDNN reads most
-// operands as they lie. A function of the instruction sets alone.
-bool spread_rows_pay();
-
-// Null when oneDNN has no implementation at all for this combination. `slots`: threads that may run
-// it at once.
+// A product of oneDNN, or one over packed operands (packed_gemm.h) where that is faster. Null when oneDNN has no
+// implementation at all for this combination. `slots`: threads that may run it at once.
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots);
 
 }  // namespace mulligan::cpu

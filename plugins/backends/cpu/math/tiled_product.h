@@ -11,7 +11,6 @@
 #include "plugins/backends/cpu/math/matmul_plan.h"
 #include "plugins/backends/cpu/math/onednn_gemm.h"
 #include "plugins/backends/cpu/math/padded_rows.h"
-#include "plugins/backends/cpu/math/spread_rows.h"
 
 namespace mulligan::cpu {
 
@@ -49,10 +48,7 @@ class TiledProduct {
   void widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                   float* to) const;
   // Elements between the rows of b that lie behind each other, where a tile was widened.
-  std::int64_t tile_stride() const {
-    if (shape_.transpose_b) return plan_.tile_k;
-    return spread_rows_pay() ? spread_stride(plan_.tile_n) : plan_.tile_n;
-  }
+  std::int64_t tile_stride() const { return shape_.transpose_b ? plan_.tile_k : plan_.tile_n; }
   void add_pieces(const Launch& launch, void* c, const Finish& finish) const;
 
   ProductShape shape_;
