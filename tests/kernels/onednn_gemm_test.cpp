@@ -126,7 +126,8 @@ TEST(PackedGemm, EqualsTheNaiveProductAtEveryEdge) {
   struct Case {
     std::int64_t m, n, k;
   };
-  for (const auto [m, n, k] : {Case{1, 1, 1}, {6, 16, 8}, {7, 17, 9}, {11, 63, 255}, {64, 64, 256}, {65, 130, 257}, {5, 200, 600}}) {
+  for (const auto [m, n, k] :
+       {Case{1, 1, 1}, {6, 16, 8}, {7, 17, 9}, {11, 63, 255}, {64, 64, 256}, {65, 130, 257}, {5, 200, 600}}) {
     for (const int layout : {0, 1, 2, 3}) {
       for (const float beta : {0.0F, 1.0F, -2.0F}) {
         Operands with(m, n, k, (layout & 1) != 0, (layout & 2) != 0);
@@ -137,7 +138,8 @@ TEST(PackedGemm, EqualsTheNaiveProductAtEveryEdge) {
           for (std::int64_t j = 0; j < with.shape.c_row; ++j) {
             const double wanted = j < n ? with.sum(i, j) / 2 + 3 * beta : 3;
             ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], wanted)
-                << m << " x " << n << " x " << k << ", layout " << layout << ", beta " << beta << ": " << i << " " << j;
+                << m << " x " << n << " x " << k << ", layout " << layout << ", beta " << beta << ": " << i
+                << " " << j;
           }
         }
       }
@@ -145,11 +147,28 @@ TEST(PackedGemm, EqualsTheNaiveProductAtEveryEdge) {
   }
 }
 
+TEST(PackedGemm, ComputesWhatIsLeftOfTheDiagonal) {
+  for (const std::int64_t diagonal : {0, 7, 60, 200}) {
+    Operands with(50, 150, 300, true, false);
+    with.shape.beta = 1.0F;
+    with.shape.diagonal = diagonal;
+    const std::vector<float> c = packed(with, 3.0F);
+    for (std::int64_t i = 0; i < 50; ++i) {
+      for (std::int64_t j = 0; j < 150; ++j) {
+        const double is = c[static_cast<std::size_t>(i * with.shape.c_row + j)], whole = with.sum(i, j) + 3;
+        ASSERT_TRUE(is == whole || (is == 3 && j > i + diagonal)) << diagonal << ": " << i << " " << j;
+      }
+    }
+    EXPECT_EQ(c[149] == 3, diagonal < 149) << diagonal;
+  }
+}
+
 TEST(PackedGemm, DoesNotReadTheResultWithoutBeta) {
   Operands with(13, 37, 300, false, true);
   const std::vector<float> c = packed(with, std::numeric_limits<float>::quiet_NaN());
   for (std::int64_t i = 0; i < 13; ++i) {
-    for (std::int64_t j = 0; j < 37; ++j) ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], with.sum(i, j));
+    for (std::int64_t j = 0; j < 37; ++j)
+      ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], with.sum(i, j));
   }
 }
 
@@ -166,7 +185,8 @@ TEST(PackedGemm, ARowDoesNotDependOnTheOthers) {
       part.shape.m = rows;
       part.a.erase(part.a.begin(), part.a.begin() + first * part.shape.a_row);
       const std::vector<float> some = packed(part, 0.0F);
-      ASSERT_TRUE(std::equal(some.begin(), some.end(), c.begin() + first * whole.shape.c_row)) << first << " " << rows;
+      ASSERT_TRUE(std::equal(some.begin(), some.end(), c.begin() + first * whole.shape.c_row))
+          << first << " " << rows;
     }
   }
 }

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <map>
 #include <stdexcept>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "plugins/backends/cpu/cpu_kernel.h"
@@ -42,7 +42,9 @@ class SymmetricProduct {
 
   std::int64_t batch_, n_, k_;
   bool transpose_a_, transpose_b_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Gemm>> gemms_;  // by rows and columns
+  using Extents =
+      std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // rows, columns, columns left of the diagonal
+  std::map<Extents, std::unique_ptr<Gemm>> gemms_;
   std::vector<Piece> pieces_;            // of one matrix, the largest first
   std::unique_ptr<TiledProduct> whole_;  // instead of pieces
   std::size_t scratch_bytes_ = 0, workspace_bytes_ = 0;
@@ -85,9 +87,10 @@ void SymmetricProduct::make_pieces(const GemmShape& whole) {
     // A panel's diagonal block lies in one piece: kPanelColumns is a multiple of both heights.
     for (std::int64_t column = 0; column < row + rows; column += kPanelColumns) {
       const std::int64_t columns = std::min(kPanelColumns, row + rows - column);
-      std::unique_ptr<Gemm>& gemm = gemms_[{rows, columns}];
+      GemmShape shape = whole;
+      shape.diagonal = std::min(row - column, columns);
+      std::unique_ptr<Gemm>& gemm = gemms_[{rows, columns, shape.diagonal}];
       if (!gemm) {
-        GemmShape shape = whole;
         shape.m = rows;
         shape.n = columns;
         gemm = make_gemm(shape, thread_count());

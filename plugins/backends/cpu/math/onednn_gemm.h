@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 namespace mulligan::cpu {
@@ -16,6 +17,8 @@ struct GemmShape {
   bool ab_bf16 = false;
   bool c_bf16 = false;
   float alpha = 1.0f, beta = 0.0f;
+  // Only c[i, j] with j <= i + diagonal is wanted; what is left beyond is either c as it was or c as it would be.
+  std::int64_t diagonal = std::numeric_limits<std::int64_t>::max() / 2;
 };
 
 // c = alpha a b + beta c, accumulated in f32. run() of one object may execute at once in several threads as

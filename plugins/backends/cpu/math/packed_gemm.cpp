@@ -71,7 +71,8 @@ void pack(Operand from, std::int64_t inner, std::int64_t outer, float* to) {
 }
 
 // c = alpha a b + beta c for a block of full size; c is not read where beta is 0.
-void block(std::int64_t inner, const float* a, const float* b, float alpha, float beta, float* c, std::int64_t c_row) {
+void block(std::int64_t inner, const float* a, const float* b, float alpha, float beta, float* c,
+           std::int64_t c_row) {
   constexpr int kVectors = tile_detail::kBlockVectors;
   FloatVector sum[kRows][kVectors] = {};
 #pragma GCC unroll 8
@@ -114,7 +115,9 @@ class PackedGemm final : public Gemm {
  public:
   explicit PackedGemm(const GemmShape& shape) : shape_(shape) {}
 
-  std::size_t scratch_bytes() const override { return static_cast<std::size_t>(a_floats() + b_floats()) * sizeof(float); }
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(a_floats() + b_floats()) * sizeof(float);
+  }
   bool fast() const override { return true; }
 
   bool run(int /*slot*/, const void* a, const void* b, void* c, void* scratch) noexcept override {
@@ -130,7 +133,7 @@ class PackedGemm final : public Gemm {
         const std::int64_t columns = std::min(kGroup, shape_.n - n);
         const float* from = right + k * shape_.b_row + n * shape_.b_column;
         pack<kColumns>({from, shape_.b_row, shape_.b_column}, inner, columns, b_panels);
-        multiply(inner, columns, a_panels, b_panels, beta, static_cast<float*>(c) + n);
+        multiply(inner, n, n + columns, a_panels, b_panels, beta, static_cast<float*>(c));
       }
     }
     return true;
@@ -141,15 +144,19 @@ class PackedGemm final : public Gemm {
   std::int64_t a_floats() const { return round_up(round_up(shape_.m, kRows) * kInner + kLanes, 16); }
   static std::int64_t b_floats() { return kGroup * kInner; }
 
-  void multiply(std::int64_t inner, std::int64_t columns, const float* a, const float* b, float beta, float* c) const {
-    for (std::int64_t n = 0; n < columns; n += kColumns, b += kColumns * inner) {
-      for (std::int64_t m = 0; m < shape_.m; m += kRows) {
+  // Columns [n, end) of c, whose panels of b start at `b`.
+  void multiply(std::int64_t inner, std::int64_t n, std::int64_t end, const float* a, const float* b,
+                float beta, float* c) const {
+    for (; n < end; n += kColumns, b += kColumns * inner) {
+      const std::int64_t unwanted =
+          std::max<std::int64_t>(0, n - shape_.diagonal);  // rows whose first wanted column is left of n
+      for (std::int64_t m = unwanted / kRows * kRows; m < shape_.m; m += kRows) {
         float* at = c + m * shape_.c_row + n;
-        if (m + kRows <= shape_.m && n + kColumns <= columns) {
+        if (m + kRows <= shape_.m && n + kColumns <= end) {
           block(inner, a + m * inner, b, shape_.alpha, beta, at, shape_.c_row);
         } else {
-          edge_block(inner, a + m * inner, b, shape_.alpha, beta, at, shape_.c_row, std::min(kRows, shape_.m - m),
-                     std::min(kColumns, columns - n));
+          edge_block(inner, a + m * inner, b, shape_.alpha, beta, at, shape_.c_row,
+                     std::min(kRows, shape_.m - m), std::min(kColumns, end - n));
         }
       }
     }

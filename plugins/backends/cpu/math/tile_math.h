@@ -29,7 +29,6 @@ using IntVector = std::int32_t __attribute__((vector_size(kVectorBytes)));
 
 // Tile edge: queries per tile and keys per tile.
 inline constexpr int kTile = 64;
-inline constexpr int kTileVectors = kTile / kLanes;
 
 inline FloatVector load_vector(const float* from) {
   FloatVector v;
