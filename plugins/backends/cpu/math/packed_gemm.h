@@ -1,7 +1,7 @@
 // f32 matrix products over packed operands (Goto and van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication", 2008): a and b are copied, a part at a time, into the order in which a block of c kept in registers reads
 // them. So the layout of the operands costs little, whatever their strides do in the cache. On processors with AVX2 alone
-// that is 1.2 to 1.4 times as fast as oneDNN's products (docs/performance.md).
+// that is 1.1 to 2 times as fast as oneDNN's products (docs/performance.md).
 #pragma once
 
 #include <memory>
