@@ -1,7 +1,8 @@
 // symmetric_matmul: c = alpha op(a) op(b) + beta c where the caller knows that the result equals its
-// transpose. f32: panels of rows are computed up to their diagonal, each as a one-threaded oneDNN product,
+// transpose. f32: panels of rows are computed up to their diagonal, each as a one-threaded product,
 // and copied to the upper triangle while they are in the cache. Panels of h rows compute (1 + h/n) / 2 of the
-// whole product. The panels are a function of the shape, so the bits do not depend on the number of threads.
+// whole product, less where products leave out what lies beyond the diagonal (GemmShape::diagonal). The panels
+// are a function of the shape, so the bits do not depend on the number of threads.
 //
 // bf16, f16, and what one panel holds: the whole product. oneDNN's matrix-unit products take dense operands
 // only, and the tiles of a triangle are not; what it has for them is slower than computing both halves.

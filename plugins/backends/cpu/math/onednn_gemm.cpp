@@ -94,6 +94,18 @@ class OnednnGemm final : public Gemm {
   std::vector<Slot> slots_;
 };
 
+// This build has AVX2, and oneDNN may not use more. A function of the instruction sets alone.
+bool packed_products_pay() {
+#if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
+  // Values are sets of bits: those of AVX-512 have AVX2's and one of their own.
+  using dnnl::cpu_isa;
+  const auto bits = [](cpu_isa isa) { return static_cast<unsigned>(isa); };
+  return (bits(dnnl::get_effective_cpu_isa()) & bits(cpu_isa::avx512_core)) == bits(cpu_isa::avx2);
+#else
+  return false;
+#endif
+}
+
 dnnl::primitive_attr attributes(const GemmShape& shape) {
   dnnl::post_ops after;
   dnnl::primitive_attr result;
@@ -127,17 +139,6 @@ bool bf16_products_pay() {
   return !(dot_products_alone && __builtin_cpu_is("intel"));
 #else
   return true;
-#endif
-}
-
-bool packed_products_pay() {
-#if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
-  // Values are sets of bits: those of AVX-512 have AVX2's and one of their own.
-  using dnnl::cpu_isa;
-  const auto bits = [](cpu_isa isa) { return static_cast<unsigned>(isa); };
-  return (bits(dnnl::get_effective_cpu_isa()) & bits(cpu_isa::avx512_core)) == bits(cpu_isa::avx2);
-#else
-  return false;
 #endif
 }
 

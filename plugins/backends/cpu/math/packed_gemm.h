@@ -10,10 +10,6 @@
 
 namespace mulligan::cpu {
 
-// Whether this processor is one where packed products pay: this build has AVX2 and oneDNN may not use more. A function of
-// the instruction sets alone.
-bool packed_products_pay();
-
 // Whether the product is f32 and large enough for the copies.
 bool packs(const GemmShape& shape);
 
