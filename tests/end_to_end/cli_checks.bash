@@ -2,12 +2,8 @@
 # "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release).
 set -uo pipefail
 
-# What whoever started the tests ignores (nohup: SIGHUP), every process below would ignore, too, and a shell cannot take back: the
-# script starts anew with the usual signals.
-if [[ ${MULLIGAN_USUAL_SIGNALS:-} != "$$" ]]; then
-  MULLIGAN_USUAL_SIGNALS=$$ exec env --default-signal=HUP,INT,QUIT,TERM,XCPU,ALRM,USR1,USR2 "$BASH" "$0" "$@"
-fi
-
+# shellcheck source=tests/end_to_end/usual_signals.bash
+source "$(dirname "${BASH_SOURCE[0]}")/usual_signals.bash"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${MULLIGAN_BUILD:-$root/build/release}
