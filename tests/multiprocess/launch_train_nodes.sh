@@ -88,7 +88,10 @@ check_equal "nothing of that where there was none" "" "$(grep -l "not a record" 
 check_refused "strict rules refuse to quantise it as a record" 1 "the training was restarted 1 time after a failure" \
   quantize killed_3 --source "$root" --set ledger.rules=strict
 check "open rules do not" "$mulligan" quantize killed_3 --source "$root" --set ledger.rules=open
-check "strict rules take one that was not restarted" "$mulligan" quantize straight --source "$root" --set ledger.rules=strict
+# Of one that was not restarted they say another reason alone: this text is too short to be compared with the training data.
+check_refused "strict rules refuse one that was not restarted for its text" 1 "the validation text is too short" \
+  quantize straight --source "$root" --set ledger.rules=strict
+check_equal "and not for a restart" "" "$("$mulligan" quantize straight --source "$root" --set ledger.rules=strict 2>&1 | grep restarted)"
 extra=(--set ledger.rules=strict)
 begin strict --max-restarts 2
 kill_rank strict 2 50
