@@ -12,7 +12,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::artifact_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ TEST_F(ArtifactRun, TheDryRunNeedsNoWeightsAndStrictRulesRefuse) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::artifact_test

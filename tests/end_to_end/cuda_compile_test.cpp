@@ -15,7 +15,7 @@
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::cuda_compile_test {
 namespace {
 
 struct Compiled {
@@ -209,4 +209,4 @@ INSTANTIATE_TEST_SUITE_P(Architectures, CudaCompile, testing::Values("sm_80", "s
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::cuda_compile_test

@@ -11,7 +11,7 @@
 #include "tests/support/model_runner.h"
 #include "tests/support/test_device.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::cuda_model_test {
 namespace {
 
 constexpr std::int64_t kTokens = 64;
@@ -191,4 +191,4 @@ TEST(FusedModel, Bf16PointsTheSameWay) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::cuda_model_test

@@ -18,7 +18,7 @@
 #include "tests/support/test_device.h"
 #include "tools/cost/dry_run.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::cuda_train_test {
 namespace {
 
 std::vector<std::string> with(std::vector<std::string> overrides, const std::vector<std::string>& more) {
@@ -210,4 +210,4 @@ TEST(CudaBackend, WithoutADriverTheErrorIsOneSentence) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::cuda_train_test

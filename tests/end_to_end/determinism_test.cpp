@@ -7,7 +7,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::determinism_test {
 namespace {
 
 RunPlugins make(std::vector<std::string> overrides) {
@@ -119,4 +119,4 @@ TEST(Determinism, AScoreDoesNotDependOnWhatIsScoredWithIt) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::determinism_test

@@ -11,7 +11,7 @@
 #include "framework/ttt/ttt_plugins.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::dry_run_test {
 namespace {
 
 LoadedConfig record_with(const std::vector<std::string>& sets) {
@@ -144,4 +144,4 @@ TEST(DryRun, UnknownCardIsRefusedWithTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::dry_run_test

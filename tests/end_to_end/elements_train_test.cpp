@@ -7,7 +7,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::elements_train_test {
 namespace {
 
 TinyRun& tiny() {
@@ -70,4 +70,4 @@ TEST(ElementsTrain, WhatNothingUpdatesKeepsItsInitialValue) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::elements_train_test

@@ -1,7 +1,7 @@
 // Training steps of several ranks, each an engine in a thread of its own, against the same steps of one.
 #include "tests/end_to_end/rank_engines.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::engine_ranks_test {
 namespace {
 
 TEST(EngineRanks, AWorldGivesTheSameBitsForAnyNumberOfRanks) {
@@ -434,4 +434,4 @@ TEST(EngineRanks, WorldsThatMakeNoTreeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::engine_ranks_test

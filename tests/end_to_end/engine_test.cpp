@@ -78,7 +78,7 @@ void operator delete[](void* address, std::size_t, std::align_val_t) noexcept {
   std::free(address);
 }
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::engine_test {
 namespace {
 
 // An engine on the given shard, ready to step.
@@ -324,4 +324,4 @@ TEST(Engine, StateTensorsAreMastersOptimiserStatesAndAverages) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::engine_test

@@ -13,7 +13,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/test_device.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::ensemble_test {
 namespace {
 
 using ensemble::EnsembleScore;
@@ -194,4 +194,4 @@ TEST_F(EnsembleRun, ADivergedModelIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::ensemble_test

@@ -13,7 +13,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::generate_test {
 namespace {
 
 const std::vector<std::string> overrides = {"train.steps=30", "ttt.context_tokens=64", "ttt.chunk_tokens=16",
@@ -170,4 +170,4 @@ TEST_F(Generate, MissingThingsAreTold) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::generate_test

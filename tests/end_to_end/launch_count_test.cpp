@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tools/cost/step_rehearsal.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::launch_count_test {
 namespace {
 
 struct Seen {
@@ -109,4 +109,4 @@ TEST(LaunchCount, IsThatOfTheEmulatedDeviceInBf16) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::launch_count_test

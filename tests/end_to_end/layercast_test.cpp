@@ -15,7 +15,7 @@
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::layercast_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -218,4 +218,4 @@ TEST(LayerCast, ThePlanSaysTheBytesThatAreRead) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::layercast_test

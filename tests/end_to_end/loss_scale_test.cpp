@@ -13,7 +13,7 @@
 #include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::loss_scale_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ TEST(LossScale, Fp16ComputesAlikeOnTheCudaBackend) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::loss_scale_test

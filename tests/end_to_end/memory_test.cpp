@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::memory_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -70,4 +70,4 @@ TEST(PlannedMemory, OfTestTimeTrainingWithoutDataIsThatOfTheLargestBatches) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::memory_test

@@ -1,7 +1,7 @@
 // One card in the place of eight (docs/one_card.md): the gradient of every micro-batch is clipped by itself.
 #include "tests/end_to_end/rank_engines.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::one_card_test {
 namespace {
 
 const Overrides eight = {"train.micro_batches=8", "train.tokens_per_step=512", "train.sequence_length=64",
@@ -97,4 +97,4 @@ TEST(OneCard, AScaleOfTheLossNeedsTheWholeGradient) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::one_card_test

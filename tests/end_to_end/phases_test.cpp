@@ -18,7 +18,7 @@
 #include "tests/support/test_device.h"
 #include "tools/report_page/write_report.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::phases_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -480,4 +480,4 @@ TEST(TrainingPhases, ToleranceFollowsFromPrecision) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::phases_test

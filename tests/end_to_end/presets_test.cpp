@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/test_device.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::presets_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,4 +86,4 @@ TEST(PhasePresets, TrainOnBothBackends) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::presets_test

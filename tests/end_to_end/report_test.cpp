@@ -9,7 +9,7 @@
 #include "tests/support/xml_check.h"
 #include "tools/report_page/write_report.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::report_test {
 namespace {
 
 TinyRun& tiny() {
@@ -127,4 +127,4 @@ TEST(Report, StartingAnewRemovesWhatWasSaidOfTheOldWeights) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::report_test

@@ -21,7 +21,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/test_device.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -492,4 +492,4 @@ TEST(Determinism, AWorldDoesNotDependOnThreads) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::resume_test

@@ -12,7 +12,7 @@
 #include "tests/support/plugins.h"
 #include "tools/commands/sweep_steps.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::sweep_test {
 namespace {
 
 class SweepRun : public testing::Test {
@@ -247,4 +247,4 @@ TEST(SweepFiles, TheAblationHasTheRowsOfTheRecordsTable) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::sweep_test

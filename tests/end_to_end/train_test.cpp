@@ -11,7 +11,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::train_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -376,4 +376,4 @@ TEST(Train, SlidingEvaluationScoresTheSameTokensWithMoreContext) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::train_test

@@ -7,7 +7,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::training_clock_test {
 namespace {
 
 constexpr const char* kDevice = MULLIGAN_PACED_DEVICE;
@@ -76,4 +76,4 @@ TEST_P(TrainingClock, EndsTrainingWithinAStepOfItsLimit) {
 INSTANTIATE_TEST_SUITE_P(LogEvery, TrainingClock, testing::Values(1, 10, 50, 500));
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::training_clock_test

@@ -10,7 +10,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::end_to_end {
+namespace mulligan::end_to_end::ttt_test {
 namespace {
 
 const std::vector<std::string> kTtt = {"train.steps=5",
@@ -238,4 +238,4 @@ TEST_F(TttEndToEnd, NeedsItsSection) {
 }
 
 }  // namespace
-}  // namespace mulligan::end_to_end
+}  // namespace mulligan::end_to_end::ttt_test

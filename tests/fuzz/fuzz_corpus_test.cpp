@@ -7,7 +7,7 @@
 #include "framework/core/file.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace mulligan::fuzz {
+namespace mulligan::fuzz::fuzz_corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -48,4 +48,4 @@ INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus,
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace mulligan::fuzz
+}  // namespace mulligan::fuzz::fuzz_corpus_test

@@ -15,7 +15,7 @@
 #include "tests/golden/golden_model.h"
 #include "tests/golden/value_runner.h"
 
-namespace mulligan {
+namespace mulligan::arena_loader_golden_test {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
@@ -174,4 +174,4 @@ TEST_F(ArenaLoaderGolden, ScoresOfTheModel) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::arena_loader_golden_test

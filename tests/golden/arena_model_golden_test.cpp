@@ -15,7 +15,7 @@
 #include "tests/golden/value_runner.h"
 #include "tests/support/model_runner.h"
 
-namespace mulligan {
+namespace mulligan::arena_model_golden_test {
 namespace {
 
 // Of the manifest, for f32; for bf16 a factor on what it lists.
@@ -241,4 +241,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ArenaModelGolden,
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::arena_model_golden_test

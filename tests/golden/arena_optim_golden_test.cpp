@@ -8,7 +8,7 @@
 #include "tests/golden/value_runner.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::arena_optim_golden_test {
 namespace {
 
 using plugin_test::OptimizerRunner;
@@ -342,4 +342,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ArenaOptim, testing::Values(GoldenKernels::pla
                          [](const auto& instance) { return name_of(instance.param); });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::arena_optim_golden_test

@@ -4,7 +4,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tools/stats/arena_rules.h"
 
-namespace mulligan {
+namespace mulligan::arena_rules_golden_test {
 namespace {
 
 constexpr double rule_tolerance = 1e-12;
@@ -50,4 +50,4 @@ TEST(ArenaRulesGolden, BetterThan) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::arena_rules_golden_test

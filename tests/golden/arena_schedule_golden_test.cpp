@@ -9,7 +9,7 @@
 #include "tests/support/plugin_runner.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::arena_schedule_golden_test {
 namespace {
 
 void expect_close(double actual, double expected, const std::string& what) {
@@ -77,4 +77,4 @@ TEST(ArenaScheduleGolden, TrustBounds) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::arena_schedule_golden_test

@@ -17,7 +17,7 @@
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::arena_train_golden_test {
 namespace {
 
 // One script's run on one backend.
@@ -269,4 +269,4 @@ INSTANTIATE_TEST_SUITE_P(Backends, ArenaTrain, testing::Values("cpu", "cuda"),
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::arena_train_golden_test

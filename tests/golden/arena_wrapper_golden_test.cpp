@@ -11,7 +11,7 @@
 #include "tests/golden/value_runner.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::arena_wrapper_golden_test {
 namespace {
 
 constexpr double relative = 1e-5;  // of the manifest, f32
@@ -138,4 +138,4 @@ TEST(ArenaWrapperBySteps, WhatBecomesOfTheTailAverage) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::arena_wrapper_golden_test

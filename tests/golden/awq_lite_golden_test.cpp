@@ -10,7 +10,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::awq_lite_golden_test {
 namespace {
 
 void serial_for(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
@@ -132,4 +132,4 @@ TEST(AwqLiteGolden, ScoresChoiceCodesAndScales) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::awq_lite_golden_test

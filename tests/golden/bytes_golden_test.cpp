@@ -5,7 +5,7 @@
 #include "framework/data/byte_count.h"
 #include "tests/golden/golden_fixture.h"
 
-namespace mulligan {
+namespace mulligan::bytes_golden_test {
 namespace {
 
 const GoldenFixture& fixture() {
@@ -60,4 +60,4 @@ TEST(BytesGolden, StreamOfSeveralDocuments) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::bytes_golden_test

@@ -11,7 +11,7 @@
 #include "framework/data/transformed_encoding.h"
 #include "tests/golden/golden_fixture.h"
 
-namespace mulligan {
+namespace mulligan::caseops_golden_test {
 namespace {
 
 using nlohmann::json;
@@ -137,4 +137,4 @@ TEST_F(CaseopsGolden, Shards) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::caseops_golden_test

@@ -13,7 +13,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/value_runner.h"
 
-namespace mulligan {
+namespace mulligan::elements_golden_test {
 namespace {
 
 // |a - b| at most `tolerance` of the largest |b|; where all of b is zero, of 1.
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ElementsGolden, testing::Values(GoldenKernels:
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::elements_golden_test

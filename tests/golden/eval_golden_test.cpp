@@ -12,7 +12,7 @@
 #include "tests/golden/golden_model.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::eval_golden_test {
 namespace {
 
 // Tolerances of the fixtures' README, section 11.
@@ -150,4 +150,4 @@ TEST_F(EvalGolden, WithoutDroppingTheRanksScoreEveryTokenOnce) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::eval_golden_test

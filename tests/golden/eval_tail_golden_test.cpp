@@ -9,7 +9,7 @@
 #include "framework/data/side_table.h"
 #include "tests/golden/golden_fixture.h"
 
-namespace mulligan {
+namespace mulligan::eval_tail_golden_test {
 namespace {
 
 class EvalTailGolden : public testing::Test {
@@ -122,4 +122,4 @@ TEST_F(EvalTailGolden, AnyNumberOfRanksScoresTheSameRows) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::eval_tail_golden_test

@@ -14,7 +14,7 @@
 #include "tests/golden/golden_model.h"
 #include "tests/support/model_runner.h"
 
-namespace mulligan {
+namespace mulligan::gptq_golden_test {
 namespace {
 
 // Tolerances of the fixtures' README, section 11.
@@ -306,4 +306,4 @@ TEST_F(GptqModelGolden, LossesAfterDequantisation) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::gptq_golden_test

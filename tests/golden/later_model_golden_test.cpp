@@ -13,7 +13,7 @@
 #include "tests/golden/value_runner.h"
 #include "tests/support/model_runner.h"
 
-namespace mulligan {
+namespace mulligan::later_model_golden_test {
 namespace {
 
 // Of the manifest, for f32.
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, LaterModelGolden,
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::later_model_golden_test

@@ -10,7 +10,7 @@
 #include "framework/data/prefetcher.h"
 #include "tests/golden/golden_fixture.h"
 
-namespace mulligan {
+namespace mulligan::loader_golden_test {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
@@ -206,4 +206,4 @@ TEST(LoaderGolden, ChunkWindowsMatch) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::loader_golden_test

@@ -9,7 +9,7 @@
 #include "plugins/quantizers/gptq/low_rank.h"
 #include "tests/golden/golden_fixture.h"
 
-namespace mulligan {
+namespace mulligan::lqer_golden_test {
 namespace {
 
 std::vector<std::int8_t> codes(const GoldenFixture& fixture, const std::string& name) {
@@ -139,4 +139,4 @@ TEST_F(LqerGolden, TensorsAreChosenByTheNormOfTheirError) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::lqer_golden_test

@@ -9,7 +9,7 @@
 #include "tests/golden/golden_model.h"
 #include "tests/support/model_runner.h"
 
-namespace mulligan {
+namespace mulligan::model_golden_test {
 namespace {
 
 // Tolerances of the fixtures' README, section 11, for an f32 implementation.
@@ -180,4 +180,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ModelGolden, testing::Bool(),
                          [](const auto& info) { return info.param ? "fused" : "plain"; });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::model_golden_test

@@ -6,7 +6,7 @@
 #include "tests/golden/optim_fixture.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::muon_golden_test {
 namespace {
 
 using plugin_test::OptimizerRunner;
@@ -156,4 +156,4 @@ TEST(MuonGolden, MomentumWarmUp) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::muon_golden_test

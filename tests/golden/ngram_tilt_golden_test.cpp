@@ -9,7 +9,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::ngram_tilt_golden_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -133,4 +133,4 @@ TEST(NgramTiltGolden, TiltedDistribution) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ngram_tilt_golden_test

@@ -7,7 +7,7 @@
 #include "tests/golden/optim_fixture.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::optim_golden_test {
 namespace {
 
 using plugin_test::OptimizerRunner;
@@ -159,4 +159,4 @@ TEST(EmaGolden, AverageAfterEachStep) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::optim_golden_test

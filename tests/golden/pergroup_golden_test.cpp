@@ -8,7 +8,7 @@
 #include "framework/artifact/role_streams.h"
 #include "tests/golden/golden_fixture.h"
 
-namespace mulligan {
+namespace mulligan::pergroup_golden_test {
 namespace {
 
 struct Matrix {
@@ -84,4 +84,4 @@ TEST(PergroupGolden, StreamsAndTheirOrders) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::pergroup_golden_test

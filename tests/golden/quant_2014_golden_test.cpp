@@ -14,7 +14,7 @@
 #include "tests/golden/golden_model.h"
 #include "tests/support/model_runner.h"
 
-namespace mulligan {
+namespace mulligan::quant_2014_golden_test {
 namespace {
 
 // Tolerances of the fixtures' README, section 11, and of the manifest.
@@ -341,4 +341,4 @@ TEST_F(Quant2014Golden, LossOfTheGivenCodes) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::quant_2014_golden_test

@@ -12,7 +12,7 @@
 #include "tests/support/model_runner.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::qwen2_golden_test {
 namespace {
 
 // Of the reference's root mean square: what an fp32 implementation is off at most.
@@ -172,4 +172,4 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen2Golden, testing::Values("qwen2", "qwen2_
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::qwen2_golden_test

@@ -9,7 +9,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::schedules_golden_test {
 namespace {
 
 constexpr double kTolerance = 1e-12;
@@ -91,4 +91,4 @@ TEST(SchedulesGolden, WarmdownMultiplier) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::schedules_golden_test

@@ -11,7 +11,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::seq_schedule_golden_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -158,4 +158,4 @@ TEST(SeqScheduleGolden, SimulatedRuns) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::seq_schedule_golden_test

@@ -8,7 +8,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::softcap_ce_golden_test {
 namespace {
 
 // A case of the fixture: "v1000" with softcap 30 is stored as "v1000.cap30.*".
@@ -82,4 +82,4 @@ TEST(SoftcapCeGolden, GradientInPlaceOfTheLogitsIsTheSame) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::softcap_ce_golden_test

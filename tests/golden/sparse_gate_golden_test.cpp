@@ -14,7 +14,7 @@
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/value_runner.h"
 
-namespace mulligan {
+namespace mulligan::sparse_gate_golden_test {
 namespace {
 
 void expect_close(const std::vector<float>& ours, const std::vector<double>& theirs,
@@ -155,4 +155,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SparseGateGolden,
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::sparse_gate_golden_test

@@ -8,7 +8,7 @@
 #include "tests/golden/golden_model.h"
 #include "tests/golden/ttt_fixture.h"
 
-namespace mulligan {
+namespace mulligan::ttt_golden_test {
 namespace {
 
 class TttGolden : public testing::Test, protected TttFixture {
@@ -274,4 +274,4 @@ TEST_F(TttGolden, BaseTraining) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_golden_test

@@ -6,7 +6,7 @@
 #include "tests/golden/golden_model.h"
 #include "tests/golden/ttt_fixture.h"
 
-namespace mulligan {
+namespace mulligan::ttt_later_golden_test {
 namespace {
 
 class TttLaterGolden : public testing::TestWithParam<const char*>, protected TttFixture {
@@ -194,4 +194,4 @@ INSTANTIATE_TEST_SUITE_P(Records, TttLaterGolden, testing::Values("ttt-2014", "t
                          [](const auto& info) { return std::string("Record") + (info.param + 4); });
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_later_golden_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::adamw_rounding_test {
 namespace {
 
 const CoversKernel covers_stochastic("adamw_stochastic_update");
@@ -91,4 +91,4 @@ TEST(AdamwRounding, BothMomentsMustBeBf16) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::adamw_rounding_test

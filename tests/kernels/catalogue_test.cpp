@@ -8,7 +8,7 @@
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::catalogue_test {
 namespace {
 
 // Signatures by kernel as the catalogue's tables give them, without shapes, dtypes and remarks. The page has tables
@@ -66,4 +66,4 @@ TEST(Catalogue, EveryKernelHasATest) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::catalogue_test

@@ -11,7 +11,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::cpu_backend_test {
 namespace {
 
 const Array kVector{MLG_F32, {4}, {1, 2, 3, 4}};
@@ -188,4 +188,4 @@ TEST_F(CpuBackend, TellsItsMachine) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::cpu_backend_test

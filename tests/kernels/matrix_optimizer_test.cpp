@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::matrix_optimizer_test {
 namespace {
 
 const std::vector<mlg_dtype> kMasters = {MLG_F32, MLG_BF16};
@@ -233,4 +233,4 @@ const RegisterRows registered_rows{
      false}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::matrix_optimizer_test

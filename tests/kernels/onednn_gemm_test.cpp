@@ -16,7 +16,7 @@
 #include "plugins/backends/cpu/math/packed_gemm.h"
 #include "tests/kernels/backend_fixture.h"
 
-namespace mulligan::cpu {
+namespace mulligan::cpu::onednn_gemm_test {
 namespace {
 
 TEST(OnednnGemm, TilesOfAWiderResultAreFast) {
@@ -240,4 +240,4 @@ TEST_F(OnednnIsa, WidenedProductsAreRight) {
 }
 
 }  // namespace
-}  // namespace mulligan::cpu
+}  // namespace mulligan::cpu::onednn_gemm_test

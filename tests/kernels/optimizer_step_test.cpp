@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::optimizer_step_test {
 namespace {
 
 const std::vector<mlg_dtype> kMasterDtypes = {MLG_F32, MLG_BF16};  // in which weights may be kept
@@ -336,4 +336,4 @@ const RegisterRows registered_rows{
     {"schedule_free_average", "master:Fd/f offset:Fd/f evaluation:Fd/f", "ratio=0.3"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::optimizer_step_test

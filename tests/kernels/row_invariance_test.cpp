@@ -16,7 +16,7 @@
 #include "tests/kernels/row_probe.h"
 #include "tests/support/long_tests.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::row_invariance_test {
 namespace {
 
 BackendFixture& invariant_backend(int variant) {
@@ -115,4 +115,4 @@ TEST(Determinism, TheBackendPromisesWhatItIsTold) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::row_invariance_test

@@ -11,7 +11,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::soap_muon_test {
 namespace {
 
 const std::vector<Shape> kShapes = {{1, 1}, {3, 5}, {40, 33}, {9, 130}};
@@ -316,4 +316,4 @@ const RegisterRows registered_rows{
     {"soap_muon_identity", "x:dd/f"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::soap_muon_test

@@ -9,7 +9,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::softcap_ce_test {
 namespace {
 
 Operator softcap_ce() {
@@ -248,4 +248,4 @@ const RegisterRows registered_rows{
     {"softcap_ce_fwd_bwd", "logits:TV targets:T/i upstream:T/f token_loss:T/f dlogits:TV", "softcap=3"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::softcap_ce_test

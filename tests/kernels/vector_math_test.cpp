@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mulligan::sdk {
+namespace mulligan::sdk::vector_math_test {
 namespace {
 
 template <typename Fast, typename Exact>
@@ -60,4 +60,4 @@ TEST(VectorMath, LimitsAndNotANumber) {
 }
 
 }  // namespace
-}  // namespace mulligan::sdk
+}  // namespace mulligan::sdk::vector_math_test

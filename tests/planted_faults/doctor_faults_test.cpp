@@ -18,7 +18,7 @@
 #include "tools/doctor/examine.h"
 #include "tools/doctor/model_checks.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_faults_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -254,4 +254,4 @@ TEST(PlantedFaults, ARunThatIsForcedSaysSo) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_faults_test

@@ -10,7 +10,7 @@
 #include "tests/support/plugins.h"
 #include "tools/doctor/examine.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_healthy_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -105,4 +105,4 @@ TEST(DoctorOfHealthyRuns, AResumedRunIsNotHeldAgainstChance) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_healthy_test

@@ -7,7 +7,7 @@
 #include "framework/core/file.h"
 #include "tests/planted_faults/watched_run.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_run_end_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -40,4 +40,4 @@ TEST(DoctorAtTheEnd, AnAverageThatNeverMovesIsNamed) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_run_end_test

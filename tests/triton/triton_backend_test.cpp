@@ -12,7 +12,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan {
+namespace mulligan::triton_backend_test {
 namespace {
 
 constexpr const char* kPtx = R"(.version 8.4
@@ -97,4 +97,4 @@ TEST_F(TritonBackend, CodeForAnotherGpuIsRefusedWhenThePluginBringsTheKernel) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::triton_backend_test

@@ -12,7 +12,7 @@
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan::cuda::triton {
+namespace mulligan::cuda::triton::triton_kernel_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -303,4 +303,4 @@ TEST_F(TritonKernel, CallsForWhichTheCodeWasNotCompiledAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda::triton
+}  // namespace mulligan::cuda::triton::triton_kernel_test

@@ -7,7 +7,7 @@
 #include "framework/config/run_config.h"
 #include "framework/core/error.h"
 
-namespace mulligan {
+namespace mulligan::triton_rows_test {
 namespace {
 
 constexpr const char* kRun = R"([data]
@@ -81,4 +81,4 @@ TEST(KernelRows, AStoredConfigurationNamesNoCode) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::triton_rows_test

@@ -15,7 +15,7 @@
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
 
-namespace mulligan {
+namespace mulligan::artifact_choices_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -246,4 +246,4 @@ TEST(ArtifactChoices, DamageBehindTheChecksumIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::artifact_choices_test

@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::artifact_code_size_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ TEST(CodeSize, AStrippedBinaryNeedsNoStrip) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::artifact_code_size_test

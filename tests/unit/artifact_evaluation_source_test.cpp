@@ -10,7 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
-namespace mulligan {
+namespace mulligan::artifact_evaluation_source_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,4 +75,4 @@ TEST(EvaluationSource, LessIsCountedThanTheWholeTree) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::artifact_evaluation_source_test

@@ -13,7 +13,7 @@
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
 
-namespace mulligan {
+namespace mulligan::artifact_file_test {
 namespace {
 
 constexpr Compression every_compression[] = {Compression::brotli, Compression::xz, Compression::zstd,
@@ -319,4 +319,4 @@ TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::artifact_file_test

@@ -23,7 +23,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::artifact_quantize_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -437,4 +437,4 @@ TEST(SizeReport, TotalsStandAgainstTheLimit) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::artifact_quantize_test

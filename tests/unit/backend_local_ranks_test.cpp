@@ -12,7 +12,7 @@
 #include "plugins/backends/common/local_ranks.h"
 #include "plugins/backends/cpu/thread_count.h"
 
-namespace mulligan {
+namespace mulligan::backend_local_ranks_test {
 namespace {
 
 using cpu::thread_count;
@@ -101,4 +101,4 @@ TEST(LocalRanks, HaveAGpuEach) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::backend_local_ranks_test

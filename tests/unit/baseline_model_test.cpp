@@ -11,7 +11,7 @@
 #include "framework/model/rope.h"
 #include "tests/support/model_runner.h"
 
-namespace mulligan {
+namespace mulligan::baseline_model_test {
 namespace {
 
 using Row = std::vector<double>;
@@ -210,4 +210,4 @@ TEST(BaselineModel, LossesAndGradientsAreThoseOfItsFormulas) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::baseline_model_test

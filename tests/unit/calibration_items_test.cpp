@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan::calibration {
+namespace mulligan::calibration::calibration_items_test {
 namespace {
 
 using testing::ScratchFolder;
@@ -135,4 +135,4 @@ TEST(Items, OtherItemsAreNotCompared) {
 }
 
 }  // namespace
-}  // namespace mulligan::calibration
+}  // namespace mulligan::calibration::calibration_items_test

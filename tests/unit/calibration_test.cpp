@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace mulligan::calibration {
+namespace mulligan::calibration::calibration_test {
 namespace {
 
 const std::vector<Prediction> oracle = {{.95, true, 0}, {.85, false, 0}, {.65, true, 0}, {.55, false, 0}};
@@ -118,4 +118,4 @@ TEST(Consistency, Risks) {
 }
 
 }  // namespace
-}  // namespace mulligan::calibration
+}  // namespace mulligan::calibration::calibration_test

@@ -12,7 +12,7 @@
 #include "framework/core/philox.h"
 #include "tests/unit/checkpoint_support.h"
 
-namespace mulligan {
+namespace mulligan::checkpoint_exchange_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -296,4 +296,4 @@ TEST_F(Exchange, DifferencesAreCountedAndMeasured) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::checkpoint_exchange_test

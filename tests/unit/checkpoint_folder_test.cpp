@@ -8,7 +8,7 @@
 #include "framework/core/file.h"
 #include "tests/unit/checkpoint_support.h"
 
-namespace mulligan {
+namespace mulligan::checkpoint_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -168,4 +168,4 @@ TEST(CheckpointFolder, AUserMayNameACheckpointOrARun) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::checkpoint_folder_test

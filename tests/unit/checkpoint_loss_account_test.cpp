@@ -4,7 +4,7 @@
 
 #include "framework/checkpoint/loss_account.h"
 
-namespace mulligan {
+namespace mulligan::checkpoint_loss_account_test {
 namespace {
 
 constexpr std::uint64_t tokens = 256;
@@ -149,4 +149,4 @@ TEST(LossAccount, SumsThatWereLostAreNoticed) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::checkpoint_loss_account_test

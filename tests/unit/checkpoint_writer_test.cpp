@@ -9,7 +9,7 @@
 #include "tests/support/plugins.h"
 #include "tests/unit/checkpoint_support.h"
 
-namespace mulligan {
+namespace mulligan::checkpoint_writer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUpload
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::checkpoint_writer_test

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace mulligan {
+namespace mulligan::command_table_test {
 namespace {
 
 TEST(CommandTable, NamesEachCommandOnce) {
@@ -42,4 +42,4 @@ TEST(CommandTable, OtherWordsLeadToCommandsThatExist) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::command_table_test

@@ -7,7 +7,7 @@
 #include "tests/unit/communicator_cases.h"
 #include "tests/unit/communicator_worlds.h"
 
-namespace mulligan {
+namespace mulligan::communicator_conformance_test {
 namespace {
 
 class CommunicatorConformance : public testing::TestWithParam<CommunicatorWorld> {
@@ -149,4 +149,4 @@ INSTANTIATE_TEST_SUITE_P(Plugins, CommunicatorConformance, testing::ValuesIn(com
                          testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::communicator_conformance_test

@@ -8,7 +8,7 @@
 #include "tests/support/sentence.h"
 #include "tests/unit/communicator_worlds.h"
 
-namespace mulligan {
+namespace mulligan::communicator_faults_test {
 namespace {
 
 std::vector<CommunicatorWorld> gloo_worlds() {
@@ -160,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(Plugins, CommunicatorFaults, testing::ValuesIn(gloo_wor
                          testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::communicator_faults_test

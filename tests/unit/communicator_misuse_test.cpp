@@ -9,7 +9,7 @@
 #include "tests/support/sentence.h"
 #include "tests/unit/communicator_worlds.h"
 
-namespace mulligan {
+namespace mulligan::communicator_misuse_test {
 namespace {
 
 const CommunicatorWorld kWorld{"nccl", "stand_in", 2};
@@ -167,4 +167,4 @@ TEST_F(OneRank, AGroupThatIsNotEndedIsSeen) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::communicator_misuse_test

@@ -8,7 +8,7 @@
 #include "tests/support/sentence.h"
 #include "tests/unit/communicator_worlds.h"
 
-namespace mulligan {
+namespace mulligan::communicator_nccl_test {
 namespace {
 
 const CommunicatorWorld kWorld{"nccl", "stand_in", 2};
@@ -204,4 +204,4 @@ TEST(NcclCommunicator, MemoryThatIsNoGpusIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::communicator_nccl_test

@@ -4,7 +4,7 @@
 #include "framework/config/config_report.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_arena_test {
 namespace {
 
 RunConfig config_of(const std::vector<std::string>& sets) {
@@ -80,4 +80,4 @@ TEST(ConfigArena, SumsAndSharesOfTheTextAreNotForEveryRun) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_arena_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_arena_track_test {
 namespace {
 
 const std::string arena_folder = MULLIGAN_SOURCE_DIR "/configs/arena/";
@@ -89,4 +89,4 @@ TEST(ConfigArenaTrack, EveryStepReadsTheSame) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_arena_track_test

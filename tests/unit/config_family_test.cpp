@@ -5,7 +5,7 @@
 #include "framework/config/run_config.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_family_test {
 namespace {
 
 LoadedConfig load(std::vector<std::string> sets = {}) {
@@ -68,4 +68,4 @@ TEST(ConfigFamily, ThePrintedConfigurationIsTheSame) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_family_test

@@ -7,7 +7,7 @@
 #include "framework/config/run_config.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_files_test {
 namespace {
 
 const std::string kConfigs = MULLIGAN_SOURCE_DIR "/configs/";
@@ -126,4 +126,4 @@ TEST(ConfigFiles, AVariantWithAdamWAndWarmRestartsIsAFewLines) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_files_test

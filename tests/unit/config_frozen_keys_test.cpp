@@ -6,7 +6,7 @@
 #include "framework/config/core_schema.h"
 #include "framework/core/file.h"
 
-namespace mulligan {
+namespace mulligan::config_frozen_keys_test {
 namespace {
 
 TEST(ConfigFrozenKeys, TheCoreKeysAreThoseOfTheFrozenList) {
@@ -29,4 +29,4 @@ TEST(ConfigFrozenKeys, EveryKeyHasAHelpText) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_frozen_keys_test

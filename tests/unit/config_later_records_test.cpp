@@ -7,7 +7,7 @@
 #include "framework/model/elements/sparse_gate/config.h"
 #include "framework/model/parameters.h"
 
-namespace mulligan {
+namespace mulligan::config_later_records_test {
 namespace {
 
 RunConfig record(const std::string& name) {
@@ -85,4 +85,4 @@ TEST(LaterRecords, TheLengthsOf2014) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_later_records_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_parameter_table_test {
 namespace {
 
 const std::vector<std::string> kNames = {"tok_emb.weight", "qo_bank", "kv_bank", "blocks.0.attn_scale",
@@ -53,4 +53,4 @@ TEST(ConfigParameterTable, AParameterWithoutARowIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_parameter_table_test

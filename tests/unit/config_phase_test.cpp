@@ -7,7 +7,7 @@
 #include "framework/core/error.h"
 #include "tests/support/small_config.h"
 
-namespace mulligan {
+namespace mulligan::config_phase_test {
 namespace {
 
 constexpr const char* kLoop = "[model.loop]\nfirst = 1\nlast = 2\nextra_passes = 1\n";
@@ -231,4 +231,4 @@ TEST(Phases, NoiseBeforeAClipOfEachRanksOwnIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_phase_test

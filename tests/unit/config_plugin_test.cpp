@@ -10,7 +10,7 @@
 #include "framework/config/toml_document.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_plugin_test {
 namespace {
 
 constexpr mlg_key kRows[] = {
@@ -128,4 +128,4 @@ TEST(ConfigPlugin, ARequiredKeyOfThePluginMustBeSet) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_plugin_test

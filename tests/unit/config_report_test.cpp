@@ -5,7 +5,7 @@
 
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_report_test {
 namespace {
 
 LoadedConfig load(const std::vector<std::string>& sets = {}) {
@@ -66,4 +66,4 @@ TEST(ConfigReport, DifferencesNameKeyAndBothSides) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_report_test

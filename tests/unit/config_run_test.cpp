@@ -7,7 +7,7 @@
 #include "framework/config/config_report.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_run_test {
 namespace {
 
 LoadedConfig load(const std::vector<std::string>& sets = {}, const std::string& more = {}) {
@@ -276,4 +276,4 @@ TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_run_test

@@ -6,7 +6,7 @@
 #include "framework/config/toml_document.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_schema_test {
 namespace {
 
 enum class Color { red, blue };
@@ -153,4 +153,4 @@ TEST(ConfigSchema, NearestNameNeedsAResemblance) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_schema_test

@@ -5,7 +5,7 @@
 #include "framework/config/toml_document.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::config_toml_test {
 namespace {
 
 TEST(ConfigToml, EveryLeafKnowsItsFileAndLine) {
@@ -251,4 +251,4 @@ TEST(ConfigToml, PrintedValuesReadBackAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::config_toml_test

@@ -6,7 +6,7 @@
 #include "tools/cost/call_prediction.h"
 #include "tools/cost/fusion_bound.h"
 
-namespace mulligan {
+namespace mulligan::cost_prediction_test {
 namespace {
 
 const CallAccess& access() {
@@ -359,4 +359,4 @@ TEST(Cards, NoRateIsAboveThatOfPerfectFusion) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::cost_prediction_test

@@ -3,7 +3,7 @@
 
 #include "tools/cost/scaling.h"
 
-namespace mulligan {
+namespace mulligan::cost_scaling_test {
 namespace {
 
 using Kind = StepEvent::Kind;
@@ -104,4 +104,4 @@ TEST(Scaling, EveryRankGetsAsFewMicroBatchesAsItCan) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::cost_scaling_test

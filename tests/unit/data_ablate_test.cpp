@@ -12,7 +12,7 @@
 #include "tools/prepare/prepare.h"
 #include "tools/prepare/symbol_statistics.h"
 
-namespace mulligan {
+namespace mulligan::data_ablate_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,4 +204,4 @@ TEST_F(AblatedData, AChangedValidationTextIsComparableOnlyWhereItIsMasked) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_ablate_test

@@ -9,7 +9,7 @@
 #include "tests/unit/data_support.h"
 #include "tools/prepare/tokenizer_training.h"
 
-namespace mulligan {
+namespace mulligan::data_byte_count_test {
 namespace {
 
 std::string model_trained_on(const std::vector<std::string>& texts, int vocab_size) {
@@ -184,4 +184,4 @@ TEST(Tokenizer, RefusesWhatIsNoModel) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_byte_count_test

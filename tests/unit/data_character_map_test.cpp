@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace mulligan {
+namespace mulligan::data_character_map_test {
 namespace {
 
 std::string number(std::uint32_t value) {
@@ -79,4 +79,4 @@ TEST(CharacterMap, NothingHidesBehindAFieldThatIsNotUnderstood) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_character_map_test

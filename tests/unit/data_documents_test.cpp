@@ -4,7 +4,7 @@
 #include "framework/data/documents.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_documents_test {
 namespace {
 
 TEST(Documents, IncludeTheNextBosAndSkipWhatPrecedesTheFirst) {
@@ -43,4 +43,4 @@ TEST(Documents, ChunksCoverEveryPredictedTokenOnceInsideTheirWindow) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_documents_test

@@ -4,7 +4,7 @@
 #include "framework/data/eval_rows.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_eval_rows_test {
 namespace {
 
 // How often each target of a stream is scored by all ranks together.
@@ -114,4 +114,4 @@ TEST(EvalRows, RefusesImpossibleSizes) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_eval_rows_test

@@ -9,7 +9,7 @@
 #include "tests/unit/data_support.h"
 #include "tests/unit/tokenizer_support.h"
 
-namespace mulligan {
+namespace mulligan::data_exact_text_test {
 namespace {
 
 using namespace std::string_literals;
@@ -156,4 +156,4 @@ TEST(ExactText, TrainsOnTextAroundReservedCharacters) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_exact_text_test

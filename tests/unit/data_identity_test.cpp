@@ -9,7 +9,7 @@
 #include "framework/data/shared_text.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_identity_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -304,4 +304,4 @@ TEST(SharedText, DocumentsOnBothSidesAreCounted) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_identity_test

@@ -7,7 +7,7 @@
 #include "framework/data/prefetcher.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_loader_mix_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -145,4 +145,4 @@ TEST(LoaderMix, WhatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_loader_mix_test

@@ -8,7 +8,7 @@
 #include "framework/data/loader.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_loader_shuffled_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST(ShuffledLoader, WhatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_loader_shuffled_test

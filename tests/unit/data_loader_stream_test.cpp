@@ -7,7 +7,7 @@
 #include "framework/data/loader.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_loader_stream_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ TEST(StreamLoader, ShardsShorterThanAStepAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_loader_stream_test

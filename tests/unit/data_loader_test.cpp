@@ -6,7 +6,7 @@
 #include "framework/data/prefetcher.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_loader_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -251,4 +251,4 @@ TEST(Prefetcher, StopsCleanlyWithAFullQueueAndUnread) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_loader_test

@@ -18,7 +18,7 @@
 #include "tools/prepare/overlap_search.h"
 #include "tools/prepare/prepare.h"
 
-namespace mulligan {
+namespace mulligan::data_prepare_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -547,4 +547,4 @@ TEST(Manifest, NoticesChangedTruncatedAndMissingFiles) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_prepare_test

@@ -6,7 +6,7 @@
 
 #include "framework/core/philox.h"
 
-namespace mulligan {
+namespace mulligan::data_row_parts_test {
 namespace {
 
 constexpr std::int64_t kTokens = 200;
@@ -100,4 +100,4 @@ TEST(RowParts, OnePartIsTheRow) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_row_parts_test

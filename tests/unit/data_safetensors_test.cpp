@@ -5,7 +5,7 @@
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 
-namespace mulligan {
+namespace mulligan::data_safetensors_test {
 namespace {
 
 std::filesystem::path scratch(const std::string& name) {
@@ -128,4 +128,4 @@ TEST(Safetensors, WriterRefusesAShapeThatDoesNotFitAndRepeatedNames) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_safetensors_test

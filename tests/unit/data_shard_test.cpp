@@ -11,7 +11,7 @@
 #include "framework/data/shard_checks.h"
 #include "tests/unit/data_support.h"
 
-namespace mulligan {
+namespace mulligan::data_shard_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -131,4 +131,4 @@ TEST(FindShards, TakesFoldersGlobsAndFilesSortedByNameOnce) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_shard_test

@@ -15,7 +15,7 @@
 #include "tests/unit/data_support.h"
 #include "tools/prepare/prepare.h"
 
-namespace mulligan {
+namespace mulligan::data_text_overlap_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -354,4 +354,4 @@ TEST(TextOverlap, NothingReadIsNothingKnown) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_text_overlap_test

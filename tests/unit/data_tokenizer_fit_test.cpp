@@ -11,7 +11,7 @@
 #include "framework/data/tokenizer.h"
 #include "tests/unit/tokenizer_support.h"
 
-namespace mulligan {
+namespace mulligan::data_tokenizer_fit_test {
 namespace {
 
 std::vector<std::string> texts(std::uint32_t state, const std::vector<std::string>& words) {
@@ -137,4 +137,4 @@ TEST(TokenizerFit, RenamedPiecesAreOutOfOrder) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_tokenizer_fit_test

@@ -16,7 +16,7 @@
 #include "tests/unit/data_support.h"
 #include "tools/prepare/prepare.h"
 
-namespace mulligan {
+namespace mulligan::data_transform_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -385,4 +385,4 @@ TEST(CaseOps, EveryShortTextComesBack) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::data_transform_test

@@ -12,7 +12,7 @@
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan {
+namespace mulligan::directory_lock_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ TEST(DirectoryLock, TextOfAForeignLockFileIsPrintable) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::directory_lock_test

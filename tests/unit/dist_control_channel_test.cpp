@@ -9,7 +9,7 @@
 #include "tests/support/rank_group.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::dist_control_channel_test {
 namespace {
 
 using testing::Outcome;
@@ -107,4 +107,4 @@ TEST(ControlChannel, ManyCallsOneAfterAnother) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_control_channel_test

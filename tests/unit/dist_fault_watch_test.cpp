@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mulligan {
+namespace mulligan::dist_fault_watch_test {
 namespace {
 
 // Three ranks that tell where they are every second.
@@ -182,4 +182,4 @@ TEST(FaultWatch, ASteadilySlowRankIsNamed) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_fault_watch_test

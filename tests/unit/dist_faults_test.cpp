@@ -12,7 +12,7 @@
 #include "tests/support/rank_group.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan {
+namespace mulligan::dist_faults_test {
 namespace {
 
 using testing::Outcome;
@@ -478,4 +478,4 @@ TEST(Faults, StrangersOnThePortDisturbNobody) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_faults_test

@@ -11,7 +11,7 @@
 #include "framework/ranks/launch_variables.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::dist_launch_environment_test {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -262,4 +262,4 @@ TEST(SlurmNodes, TaskCountsAreExpanded) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_launch_environment_test

@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::dist_meeting_test {
 namespace {
 
 using testing::Lines;
@@ -266,4 +266,4 @@ TEST(Meeting, AnUnknownInterfaceIsNamed) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_meeting_test

@@ -6,7 +6,7 @@
 #include "tests/support/rank_group.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::dist_roll_call_test {
 namespace {
 
 using Rule = Fact::Rule;
@@ -78,4 +78,4 @@ TEST(RollCall, ADigestTellsWhatDiffersAndNoMore) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_roll_call_test

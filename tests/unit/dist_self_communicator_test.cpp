@@ -7,7 +7,7 @@
 #include "framework/ranks/communicator.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::dist_self_communicator_test {
 namespace {
 
 class SelfCommunicatorTest : public testing::Test {
@@ -79,4 +79,4 @@ TEST_F(SelfCommunicatorTest, TransfersThatCannotWorkAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_self_communicator_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/simulated_ranks.h"
 
-namespace mulligan {
+namespace mulligan::dist_server_size_test {
 namespace {
 
 using testing::SimulatedRanks;
@@ -30,4 +30,4 @@ TEST(ServerSize, EveryRankGetsTheAnswer) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_server_size_test

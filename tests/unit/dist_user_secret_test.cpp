@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::dist_user_secret_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ TEST(OwnAddresses, TheLoopbackIsHereAndOthersAreNot) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dist_user_secret_test

@@ -5,7 +5,7 @@
 
 #include "lab/attention/attention_rows.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_attention_test {
 namespace {
 
 // One head of width 2; keys 0 and 1 are the same, key 2 is another; two segments: three tokens and one.
@@ -102,4 +102,4 @@ TEST(SpectralNorm, OfMatricesThatAreKnown) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_attention_test

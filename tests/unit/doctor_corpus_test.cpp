@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tools/doctor/loss_checks.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_corpus_test {
 namespace {
 
 using Tokens = std::vector<std::uint16_t>;
@@ -155,4 +155,4 @@ TEST(Findings, ANumberThatIsNoneFails) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_corpus_test

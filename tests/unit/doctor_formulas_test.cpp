@@ -8,7 +8,7 @@
 #include "tests/support/plugins.h"
 #include "tools/doctor/formulas.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_formulas_test {
 namespace {
 
 TEST(DoctorFormulas, EveryCoreKernelOfAForwardPassHasOne) {
@@ -28,4 +28,4 @@ TEST(DoctorFormulas, EveryCoreKernelOfAForwardPassHasOne) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_formulas_test

@@ -14,7 +14,7 @@
 #include "tools/doctor/outcome_checks.h"
 #include "tools/doctor/training_checks.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_judges_test {
 namespace {
 
 bool says(const Finding& finding, const char* words) {
@@ -321,4 +321,4 @@ TEST(EvaluationChecks, AScoreDoesNotChangeByTraining) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_judges_test

@@ -15,7 +15,7 @@
 #include "framework/core/philox.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_load_test {
 namespace {
 
 ModelConfig small_model() {
@@ -307,4 +307,4 @@ TEST_F(PublishedConfig, WhatCannotBeComputedIsRefusedWithItsKey) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_load_test

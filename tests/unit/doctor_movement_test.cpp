@@ -6,7 +6,7 @@
 
 #include "tools/doctor/movement.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_movement_test {
 namespace {
 
 constexpr std::int64_t vocabulary = 200;
@@ -210,4 +210,4 @@ TEST(DoctorOrder, RandomAndReversedTokensAreNamed) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_movement_test

@@ -15,7 +15,7 @@
 #include "tests/support/plugins.h"
 #include "tools/doctor/parity.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_parity_faults_test {
 namespace {
 
 using sdk::Launch;
@@ -215,4 +215,4 @@ TEST(DoctorParityFaults, SkippedKernel) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_parity_faults_test

@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tools/doctor/parity_side.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_parity_test {
 namespace {
 
 ModelConfig qwen2() {
@@ -291,4 +291,4 @@ TEST(DoctorParity, ThreeLosses) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_parity_test

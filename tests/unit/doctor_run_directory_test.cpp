@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan::doctor {
+namespace mulligan::doctor::doctor_run_directory_test {
 namespace {
 
 // A cosine over 500 steps, reported every tenth; from `jump` on it is that of a run which begins there.
@@ -132,4 +132,4 @@ TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
 }
 
 }  // namespace
-}  // namespace mulligan::doctor
+}  // namespace mulligan::doctor::doctor_run_directory_test

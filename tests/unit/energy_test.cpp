@@ -10,7 +10,7 @@
 #include "lab/energy/energy_meter.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan::energy {
+namespace mulligan::energy::energy_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ TEST(EnergyOfRanks, TravelAsText) {
 }
 
 }  // namespace
-}  // namespace mulligan::energy
+}  // namespace mulligan::energy::energy_test

@@ -16,7 +16,7 @@
 #include "plugins/ensembles/stochastic_rounding/rounding.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan::ensemble {
+namespace mulligan::ensemble::ensemble_test {
 namespace {
 
 namespace rounding = stochastic_rounding;
@@ -274,4 +274,4 @@ TEST(ProbabilityAverage, RefusesLogitsThatAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace mulligan::ensemble
+}  // namespace mulligan::ensemble::ensemble_test

@@ -10,7 +10,7 @@
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
 
-namespace mulligan {
+namespace mulligan::entropy_coder_test {
 namespace {
 
 // Rounded normal numbers of deviation `sigma`, clamped to [-limit, limit].
@@ -191,4 +191,4 @@ TEST(Rans, SymbolsOfOnePlaceAndBitsComeBack) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::entropy_coder_test

@@ -12,7 +12,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::eval_bytes_test {
 namespace {
 
 end_to_end::TinyRun& tiny() {
@@ -177,4 +177,4 @@ TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::eval_bytes_test

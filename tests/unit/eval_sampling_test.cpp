@@ -10,7 +10,7 @@
 
 #include "framework/core/utf8.h"
 
-namespace mulligan {
+namespace mulligan::eval_sampling_test {
 namespace {
 
 const std::vector<float> logits = {0.5F, 2.0F, -1.0F, 2.0F, 1.0F};
@@ -96,4 +96,4 @@ TEST(Utf8Stream, WhatIsNoCharacterIsReplaced) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::eval_sampling_test

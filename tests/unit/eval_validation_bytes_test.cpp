@@ -10,7 +10,7 @@
 #include "tests/unit/data_support.h"
 #include "tools/prepare/prepare.h"
 
-namespace mulligan {
+namespace mulligan::eval_validation_bytes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ TEST(ValidationBytes, BytesThatNoTokenStandsForAreNotBelieved) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::eval_validation_bytes_test

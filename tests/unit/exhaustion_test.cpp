@@ -13,7 +13,7 @@
 #include "framework/core/parallel.h"
 #include "framework/core/temporary_path.h"
 
-namespace mulligan {
+namespace mulligan::exhaustion_test {
 namespace {
 
 // A thread of a library has nobody who catches what it throws.
@@ -57,4 +57,4 @@ TEST(ExhaustionDeathTest, WorkIsDoneByTheThreadsThatThereAre) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::exhaustion_test

@@ -6,7 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/core/mapped_file.h"
 
-namespace mulligan {
+namespace mulligan::file_test {
 namespace {
 
 // FIPS 180-4 example: the digest of "abc".
@@ -99,4 +99,4 @@ TEST(ReadFile, ReadsFilesOfUnknownSizeAndNamesCircularLinks) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::file_test

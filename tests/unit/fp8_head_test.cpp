@@ -11,7 +11,7 @@
 #include "tests/support/plugins.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::fp8_head_test {
 namespace {
 
 constexpr std::int64_t kRows = 5, kInputs = 24, kOutputs = 17;
@@ -114,4 +114,4 @@ TEST(Fp8Head, IsRefusedWhereItsScaleWouldNotHold) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::fp8_head_test

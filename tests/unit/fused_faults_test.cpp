@@ -11,7 +11,7 @@
 #include "framework/graph/row_rules.h"
 #include "tests/support/fused_model.h"
 
-namespace mulligan {
+namespace mulligan::fused_faults_test {
 namespace {
 
 // The kernel that is spoiled now, and which argument of it.
@@ -99,4 +99,4 @@ TEST(FusedKernels, AFaultInAnyResultIsSeen) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::fused_faults_test

@@ -19,7 +19,7 @@
 #include "tests/support/fused_model.h"
 #include "tests/support/model_runner.h"
 
-namespace mulligan {
+namespace mulligan::graph_fuse_residuals_test {
 namespace {
 
 const TensorType rows(MLG_F32, {6, 8}), vector_type(MLG_F32, {8}), mix_type(MLG_F32, {2, 8});
@@ -492,4 +492,4 @@ TEST(FuseResiduals, TheModelInBf16IsAsNearToF32) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::graph_fuse_residuals_test

@@ -18,7 +18,7 @@
 #include "plugins/kernels/skip_merge/op.h"
 #include "tests/support/built_graph.h"
 
-namespace mulligan {
+namespace mulligan::graph_passes_test {
 namespace {
 
 const TensorType rows(MLG_F32, {6, 8}), wide(MLG_F32, {6, 16}), vector_type(MLG_F32, {8});
@@ -225,4 +225,4 @@ TEST(FuseLanes, AnotherSumAndTheMeanOfLanesWithoutMixesStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::graph_passes_test

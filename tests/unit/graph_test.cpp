@@ -14,7 +14,7 @@
 #include "plugins/kernels/rms_norm/op.h"
 #include "plugins/kernels/scaled_add_norm/op.h"
 
-namespace mulligan {
+namespace mulligan::graph_test {
 namespace {
 
 const TensorType row(MLG_F32, {64});
@@ -209,4 +209,4 @@ TEST(Tape, NothingIsEmittedForLeavesThatNobodyWatches) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::graph_test

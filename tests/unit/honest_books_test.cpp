@@ -14,7 +14,7 @@
 #include "framework/train/strict_guards.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan {
+namespace mulligan::honest_books_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -164,4 +164,4 @@ TEST(BuildPlugins, AreKnownByWhatTheyLoad) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::honest_books_test

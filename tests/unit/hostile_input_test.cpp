@@ -20,7 +20,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/checkpoint_support.h"
 
-namespace mulligan {
+namespace mulligan::hostile_input_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,4 +171,4 @@ TEST(HostileInput, AConfigurationHasAtMostAMegabyte) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::hostile_input_test

@@ -10,7 +10,7 @@
 #include "framework/model/initialise.h"
 #include "tests/support/small_config.h"
 
-namespace mulligan {
+namespace mulligan::initial_rows_test {
 namespace {
 
 const std::vector<std::string> modded = {"model.family=modded", "model.layers=4", "model.width=64",
@@ -148,4 +148,4 @@ TEST(InitialRows, RowsThatDoNothingAndLawsThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::initial_rows_test

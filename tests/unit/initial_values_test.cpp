@@ -9,7 +9,7 @@
 #include "framework/core/philox.h"
 #include "framework/model/orthogonal.h"
 
-namespace mulligan {
+namespace mulligan::initial_values_test {
 namespace {
 
 // One lane for each index modulo 8, the rest behind them, then the lanes in their order.
@@ -104,4 +104,4 @@ TEST(InitialValues, AreThoseOfTheirStreams) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::initial_values_test

@@ -8,7 +8,7 @@
 #include "launch/launcher/outcome.h"
 #include "launch/launcher/rank_output.h"
 
-namespace mulligan {
+namespace mulligan::launcher_test {
 namespace {
 
 // `nodes` memory nodes of `cores` cores of two hardware threads, numbered as Linux does: first one of each core.
@@ -137,4 +137,4 @@ TEST(LaunchPlan, RanksOfALaterNodeFollowThoseOfTheEarlier) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::launcher_test

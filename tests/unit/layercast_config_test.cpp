@@ -8,7 +8,7 @@
 #include "framework/run/parameter_plan.h"
 #include "tests/support/small_config.h"
 
-namespace mulligan {
+namespace mulligan::layercast_config_test {
 namespace {
 
 LoadedConfig load(const std::string& rest, const std::vector<std::string>& overrides = {}) {
@@ -124,4 +124,4 @@ TEST(LayerCast, MovesAScore) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::layercast_config_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::loss_plugins_test {
 namespace {
 
 struct Batch {
@@ -70,4 +70,4 @@ TEST(LossPlugins, GradientOfARowSumsToZero) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::loss_plugins_test

@@ -13,7 +13,7 @@
 #include "tools/doctor/loss_checks.h"
 #include "tools/doctor/probe.h"
 
-namespace mulligan {
+namespace mulligan::masking_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -257,4 +257,4 @@ TEST(Masking, ACutRowHasTargets) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::masking_test

@@ -6,7 +6,7 @@
 #include "framework/config/model_elements.h"
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::model_stages_test {
 namespace {
 
 std::vector<std::string> at(const ModelConfig& model, const std::string& stage) {
@@ -61,4 +61,4 @@ TEST(ModelStages, StepsThatDoNotJoinAreSeparateCalls) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::model_stages_test

@@ -9,7 +9,7 @@
 #include "framework/model/parameters.h"
 #include "framework/model/rope.h"
 
-namespace mulligan {
+namespace mulligan::model_test {
 namespace {
 
 using Order = std::vector<std::int64_t>;
@@ -117,4 +117,4 @@ TEST(Rope, PositionZeroIsTheIdentityAndBf16RoundsFrequenciesOnly) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::model_test

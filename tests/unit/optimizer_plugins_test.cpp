@@ -10,7 +10,7 @@
 #include "framework/core/error.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::optimizer_plugins_test {
 namespace {
 
 using plugin_test::OptimizerRunner;
@@ -284,4 +284,4 @@ TEST(OptimizerPlugins, AFactorThatCannotBeHonouredIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::optimizer_plugins_test

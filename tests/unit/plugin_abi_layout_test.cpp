@@ -394,7 +394,7 @@ static_assert(MLG_ABSENT == -1 && MLG_F32 == 0 && MLG_BF16 == 1 && MLG_F16 == 2 
               MLG_I32 == 4 && MLG_I64 == 5 && MLG_U16 == 6 && MLG_U8 == 7 && MLG_I8 == 8);
 static_assert(MLG_MAX_RANK == 4 && MLG_LOSS_MAX_SAVED == 4);
 
-namespace mulligan {
+namespace mulligan::plugin_abi_layout_test {
 namespace {
 
 // What the SDK's wrapper stamps into a built plugin is this layout.
@@ -410,4 +410,4 @@ TEST(PluginAbi, BuiltPluginsCarryTheReleasedSizes) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_abi_layout_test

@@ -10,7 +10,7 @@
 #include "framework/check/start_check.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::plugin_check_test {
 namespace {
 
 PluginHandle flawed(PluginKind kind, const std::string& name) {
@@ -213,4 +213,4 @@ TEST(StartCheck, AdaptersThatReadNoBlockInputLeaveADefinedGradient) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_check_test

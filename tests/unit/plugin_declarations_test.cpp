@@ -11,7 +11,7 @@
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::plugin_declarations_test {
 namespace {
 
 // The states that an optimiser makes for one parameter, and which of them survive warm-up.
@@ -86,4 +86,4 @@ TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_declarations_test

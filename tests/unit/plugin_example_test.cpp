@@ -8,7 +8,7 @@
 #include "framework/plugin/plugin_listing.h"
 #include "tests/support/plugin_runner.h"
 
-namespace mulligan {
+namespace mulligan::plugin_example_test {
 namespace {
 
 const std::filesystem::path kFolder = MULLIGAN_EXAMPLE_PLUGIN_DIRECTORY;
@@ -65,4 +65,4 @@ TEST(ExamplePlugin, APluginOutOfTreeBringsCudaKernels) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_example_test

@@ -12,7 +12,7 @@
 #include "framework/step/step_graphs.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::plugin_hidden_loss_test {
 namespace {
 
 constexpr std::int64_t tokens = 12;
@@ -138,4 +138,4 @@ TEST(HiddenLoss, ThePenaltyIsInTheLoss) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_hidden_loss_test

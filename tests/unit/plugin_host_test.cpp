@@ -19,7 +19,7 @@
 #include "framework/plugin/schedule.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::plugin_host_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -325,4 +325,4 @@ TEST_F(PluginFolders, ALibraryIsKnownByWhatWasLoadedNotByWhatLiesThereAfterwards
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_host_test

@@ -6,7 +6,7 @@
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan {
+namespace mulligan::plugin_lines_test {
 namespace {
 
 TEST(PluginLines, ReachTheLogAsWhatTheyAre) {
@@ -30,4 +30,4 @@ TEST(PluginLines, ReachTheLogAsWhatTheyAre) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_lines_test

@@ -9,7 +9,7 @@
 #include "framework/plugin/backend.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::plugin_null_backend_test {
 namespace {
 
 std::unique_ptr<Backend> make() {
@@ -68,4 +68,4 @@ TEST(NullBackend, PreparesBindsAndRunsAnyKernel) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_null_backend_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::plugin_schedule_test {
 namespace {
 
 std::unique_ptr<Schedule> make(const std::string& name, const std::string& toml = "") {
@@ -124,4 +124,4 @@ TEST(ScheduleRefusals, EachSaysHowToMendIt) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::plugin_schedule_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mulligan {
+namespace mulligan::printable_test {
 namespace {
 
 TEST(Printable, OrdinaryTextStaysAsItIs) {
@@ -29,4 +29,4 @@ TEST(Printable, ALineBreakStaysOnlyInTextsOfSeveralLines) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::printable_test

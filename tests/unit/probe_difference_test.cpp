@@ -7,7 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace mulligan::probe {
+namespace mulligan::probe::probe_difference_test {
 namespace {
 
 TEST(ProbeDifference, IsTheLargestOverTheReferencesRootMeanSquare) {
@@ -102,4 +102,4 @@ TEST(ProbeMarkdown, GivesMeanAndDeviationOverRuns) {
 }
 
 }  // namespace
-}  // namespace mulligan::probe
+}  // namespace mulligan::probe::probe_difference_test

@@ -8,7 +8,7 @@
 #include "framework/plugin/quantizer.h"
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::quantizer_choices_test {
 namespace {
 
 ModelConfig small_model() {
@@ -100,4 +100,4 @@ TEST(QuantizerChoices, NoneByDefault) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::quantizer_choices_test

@@ -13,7 +13,7 @@
 #include "tools/record_script/torch_file.h"
 #include "tools/record_script/zip_file.h"
 
-namespace mulligan::record_script {
+namespace mulligan::record_script::record_script_test {
 namespace {
 
 std::vector<std::int8_t> some_codes(std::int64_t count, const std::string& purpose) {
@@ -227,4 +227,4 @@ TEST(RecordScriptFile, ACorrectionThatTheScriptsHaveNoFormForIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::record_script
+}  // namespace mulligan::record_script::record_script_test

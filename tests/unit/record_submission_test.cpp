@@ -13,7 +13,7 @@
 #include "tools/record/seed_log.h"
 #include "tools/record/submission_folder.h"
 
-namespace mulligan::record {
+namespace mulligan::record::record_submission_test {
 namespace {
 
 using mulligan::testing::ScratchFolder;
@@ -185,4 +185,4 @@ TEST(SeedLog, SeedsOfNames) {
 }
 
 }  // namespace
-}  // namespace mulligan::record
+}  // namespace mulligan::record::record_submission_test

@@ -5,7 +5,7 @@
 #include "tests/unit/record_support.h"
 #include "tools/record/verify.h"
 
-namespace mulligan::record {
+namespace mulligan::record::record_verify_others_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -197,4 +197,4 @@ TEST_F(VerifyOthers, WorkThatIsNoRecord) {
 }
 
 }  // namespace
-}  // namespace mulligan::record
+}  // namespace mulligan::record::record_verify_others_test

@@ -9,7 +9,7 @@
 #include "tests/support/sentence.h"
 #include "tests/unit/record_support.h"
 
-namespace mulligan::record {
+namespace mulligan::record::record_verify_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -487,4 +487,4 @@ TEST_F(VerifyRecord, AFolderThatIsNone) {
 }
 
 }  // namespace
-}  // namespace mulligan::record
+}  // namespace mulligan::record::record_verify_test

@@ -8,7 +8,7 @@
 #include "tests/unit/config_testing.h"
 #include "tools/report_page/arena_runs.h"
 
-namespace mulligan::report {
+namespace mulligan::report::report_arena_runs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +108,4 @@ TEST_F(ArenaRunFolders, AreFinishedAndUnchanged) {
 }
 
 }  // namespace
-}  // namespace mulligan::report
+}  // namespace mulligan::report::report_arena_runs_test

@@ -11,7 +11,7 @@
 #include "tools/report_page/html.h"
 #include "tools/report_page/line_chart.h"
 
-namespace mulligan::report {
+namespace mulligan::report::report_drawing_test {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -262,4 +262,4 @@ TEST(XmlCheck, SeesFaults) {
 }
 
 }  // namespace
-}  // namespace mulligan::report
+}  // namespace mulligan::report::report_drawing_test

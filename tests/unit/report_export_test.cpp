@@ -6,7 +6,7 @@
 #include "framework/report/metrics_reader.h"
 #include "framework/report/tensorboard.h"
 
-namespace mulligan {
+namespace mulligan::report_export_test {
 namespace {
 
 std::string bytes(std::initializer_list<int> values) {
@@ -81,4 +81,4 @@ TEST(Scalars, CsvHasARowPerStepAndQuotesNames) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::report_export_test

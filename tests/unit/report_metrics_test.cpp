@@ -8,7 +8,7 @@
 #include "framework/report/trials.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan {
+namespace mulligan::report_metrics_test {
 namespace {
 
 using mulligan::testing::ScratchFolder;
@@ -149,4 +149,4 @@ TEST(RunLog, WarningsThatHaveScrolledAwayAreShownAgain) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::report_metrics_test

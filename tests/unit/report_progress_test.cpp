@@ -11,7 +11,7 @@
 #include "framework/report/run_log.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan {
+namespace mulligan::report_progress_test {
 namespace {
 
 class FakeSink : public ProgressSink {
@@ -260,4 +260,4 @@ TEST(RunLog, APipeGetsPlainLinesWithoutEscapes) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::report_progress_test

@@ -16,7 +16,7 @@
 #include "tools/report_page/write_report.h"
 #include "tools/stats/study.h"
 
-namespace mulligan::report {
+namespace mulligan::report::report_run_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -301,4 +301,4 @@ TEST(ResolvedSettings, ReadTablesRowsAndOrigins) {
 }
 
 }  // namespace
-}  // namespace mulligan::report
+}  // namespace mulligan::report::report_run_test

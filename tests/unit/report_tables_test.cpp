@@ -9,7 +9,7 @@
 #include "tests/support/xml_check.h"
 #include "tools/stats/markdown_table.h"
 
-namespace mulligan::report {
+namespace mulligan::report::report_tables_test {
 namespace {
 
 using Row = std::vector<std::string>;
@@ -139,4 +139,4 @@ TEST(ReportTables, RefusesWhatHoldsNoTables) {
 }
 
 }  // namespace
-}  // namespace mulligan::report
+}  // namespace mulligan::report::report_tables_test

@@ -6,7 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/run/training_data.h"
 
-namespace mulligan {
+namespace mulligan::run_arena_track_test {
 namespace {
 
 DataIdentity published(std::size_t shards) {
@@ -64,4 +64,4 @@ TEST(RunArenaTrack, ScheduleKeepsTheBatch) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::run_arena_track_test

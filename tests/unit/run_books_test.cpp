@@ -10,7 +10,7 @@
 #include "framework/core/file.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::run_books_test {
 namespace {
 
 LedgerEntry trained(double seconds) {
@@ -232,4 +232,4 @@ TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::run_books_test

@@ -9,7 +9,7 @@
 #include "tests/support/thread_group.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::run_communicator_test {
 namespace {
 
 LoadedConfig configuration(const std::string& more = "") {
@@ -90,4 +90,4 @@ TEST(RunCommunicator, SelfRefusesSeveralRanks) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::run_communicator_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mulligan {
+namespace mulligan::run_ledger_test {
 namespace {
 
 struct FakeClock {
@@ -111,4 +111,4 @@ TEST(Budget, StepsAreAnUpperLimitBesidesTheClock) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::run_ledger_test

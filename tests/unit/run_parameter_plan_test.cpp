@@ -9,7 +9,7 @@
 #include "framework/core/error.h"
 #include "tests/support/small_config.h"
 
-namespace mulligan {
+namespace mulligan::run_parameter_plan_test {
 namespace {
 
 constexpr const char* two_optimizers = R"(
@@ -228,4 +228,4 @@ optimizer = "a"
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::run_parameter_plan_test

@@ -11,7 +11,7 @@
 #include "framework/report/run_directory.h"
 #include "tests/unit/checkpoint_support.h"
 
-namespace mulligan {
+namespace mulligan::run_replaced_run_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ TEST(RunDirectory, AFolderOfCheckpointsThatCannotBeReadIsNotAnEmptyOne) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::run_replaced_run_test

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace mulligan {
+namespace mulligan::sandbox_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -185,4 +185,4 @@ TEST_F(Sandbox, NothingButComputing) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::sandbox_test

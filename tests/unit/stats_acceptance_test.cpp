@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tools/stats/study.h"
 
-namespace mulligan::stats {
+namespace mulligan::stats::stats_acceptance_test {
 namespace {
 
 const std::vector<double> pr1768 = {1.07146, 1.07014, 1.07082};
@@ -225,4 +225,4 @@ TEST(Observations, DamagedFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::stats
+}  // namespace mulligan::stats::stats_acceptance_test

@@ -8,7 +8,7 @@
 #include "tools/stats/arena_logs.h"
 #include "tools/stats/arena_rules.h"
 
-namespace mulligan::stats {
+namespace mulligan::stats::stats_arena_test {
 namespace {
 
 ArenaRun run_of(std::string name, std::map<std::int64_t, double> losses) {
@@ -101,4 +101,4 @@ TEST(StatsArena, LogsThatSayTwoThingsAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::stats
+}  // namespace mulligan::stats::stats_arena_test

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace mulligan::stats {
+namespace mulligan::stats::stats_many_tests_test {
 namespace {
 
 TEST(ManyTests, McNemarIsTheSignTestOfDiscordantItems) {
@@ -47,4 +47,4 @@ TEST(ManyTests, RunsForPowerAreThoseOfTables) {
 }
 
 }  // namespace
-}  // namespace mulligan::stats
+}  // namespace mulligan::stats::stats_many_tests_test

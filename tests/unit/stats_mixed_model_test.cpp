@@ -9,7 +9,7 @@
 #include "framework/core/philox.h"
 #include "tools/stats/t_tests.h"
 
-namespace mulligan::stats {
+namespace mulligan::stats::stats_mixed_model_test {
 namespace {
 
 // `seeds` seeds, each measured under `conditions` conditions: y = condition + intercept of the seed + noise.
@@ -101,4 +101,4 @@ TEST(MixedModel, WhatCannotBeFittedIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::stats
+}  // namespace mulligan::stats::stats_mixed_model_test

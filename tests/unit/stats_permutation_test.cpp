@@ -8,7 +8,7 @@
 
 #include "framework/core/philox.h"
 
-namespace mulligan::stats {
+namespace mulligan::stats::stats_permutation_test {
 namespace {
 
 std::vector<double> normals(std::uint64_t seed, std::size_t count, double mean) {
@@ -118,4 +118,4 @@ TEST(Bootstrap, SeedsAreDrawnBeforeItems) {
 }
 
 }  // namespace
-}  // namespace mulligan::stats
+}  // namespace mulligan::stats::stats_permutation_test

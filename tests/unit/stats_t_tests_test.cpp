@@ -10,7 +10,7 @@
 
 #include "framework/core/philox.h"
 
-namespace mulligan::stats {
+namespace mulligan::stats::stats_t_tests_test {
 namespace {
 
 const std::vector<double> pr1768 = {1.07146, 1.07014, 1.07082};
@@ -89,4 +89,4 @@ TEST(TTests, CoverageAndFalseAlarmsAreWhatTheyPromise) {
 }
 
 }  // namespace
-}  // namespace mulligan::stats
+}  // namespace mulligan::stats::stats_t_tests_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/sentence.h"
 
-namespace mulligan {
+namespace mulligan::step_loss_scaler_test {
 namespace {
 
 LossScaleConfig config_of(LossScaleMode mode) {
@@ -86,4 +86,4 @@ TEST(LossScaler, AStateIsContinuedAndADamagedOneRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::step_loss_scaler_test

@@ -7,7 +7,7 @@
 
 #include "framework/step/gradient_noise.h"
 
-namespace mulligan {
+namespace mulligan::step_phase_progress_test {
 namespace {
 
 Phase phase_until(PhaseEnd end, LrPolicy policy) {
@@ -103,4 +103,4 @@ TEST(NoiseSigma, FollowsModeWindowAndFactor) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::step_phase_progress_test

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace mulligan {
+namespace mulligan::step_reduction_plan_test {
 namespace {
 
 PlannedParameter planned(const std::string& name, const TensorType& type) {
@@ -99,4 +99,4 @@ TEST(ReductionPlan, StagesFollowTheBackwardPassAndAreWorthATransfer) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::step_reduction_plan_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::step_seconds_test {
 namespace {
 
 // As pull request 1886 ran: 97.5 ms a step, then with depth recurrence 143.5.
@@ -73,4 +73,4 @@ TEST(StepSeconds, AreOfAllPhasesAndOfABudget) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::step_seconds_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/plugins.h"
 
-namespace mulligan {
+namespace mulligan::step_update_units_test {
 namespace {
 
 PlannedParameter planned(const std::string& name, const TensorType& type, std::size_t optimizer = 0) {
@@ -100,4 +100,4 @@ TEST(TensorStore, APartThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::step_update_units_test

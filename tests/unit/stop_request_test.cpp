@@ -17,7 +17,7 @@
 #include "framework/core/file.h"
 #include "framework/core/temporary_path.h"
 
-namespace mulligan {
+namespace mulligan::stop_request_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -280,4 +280,4 @@ TEST(AlternateStack, AHandlerOfFaultsRunsOnIt) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::stop_request_test

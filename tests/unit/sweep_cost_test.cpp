@@ -10,7 +10,7 @@
 #include "tools/sweep/sweep.h"
 #include "tools/sweep/sweep_cost.h"
 
-namespace mulligan {
+namespace mulligan::sweep_cost_test {
 namespace {
 
 // Rows with one seed each: seconds to the target, device bytes, loss; joules where not negative.
@@ -139,4 +139,4 @@ TEST(SweepCost, IsReadFromResultAndMetrics) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::sweep_cost_test

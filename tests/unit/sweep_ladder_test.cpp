@@ -5,7 +5,7 @@
 
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::sweep_ladder_test {
 namespace {
 
 // Rows "base" and "other" over three seeds; `gains` of the other by seed.
@@ -91,4 +91,4 @@ TEST(SweepLadder, MultipliesStepsAndHorizon) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::sweep_ladder_test

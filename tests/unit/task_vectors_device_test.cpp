@@ -11,7 +11,7 @@
 #include "tests/support/small_config.h"
 #include "tests/unit/task_vectors_support.h"
 
-namespace mulligan::task_vectors {
+namespace mulligan::task_vectors::task_vectors_device_test {
 namespace {
 
 ModelConfig small_model(int layers) {
@@ -94,4 +94,4 @@ INSTANTIATE_TEST_SUITE_P(Backends, DeviceUnpack, ::testing::Values("cpu", "cuda"
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace mulligan::task_vectors
+}  // namespace mulligan::task_vectors::task_vectors_device_test

@@ -16,7 +16,7 @@
 #include "tests/support/sentence.h"
 #include "tests/unit/task_vectors_support.h"
 
-namespace mulligan::task_vectors {
+namespace mulligan::task_vectors::task_vectors_file_test {
 namespace {
 
 using testing::model_of;
@@ -213,4 +213,4 @@ TEST_F(TaskVectorsFile, MergedWeightsNameTheDataOfAll) {
 }
 
 }  // namespace
-}  // namespace mulligan::task_vectors
+}  // namespace mulligan::task_vectors::task_vectors_file_test

@@ -9,7 +9,7 @@
 #include "tests/support/sentence.h"
 #include "tests/unit/task_vectors_support.h"
 
-namespace mulligan::task_vectors {
+namespace mulligan::task_vectors::task_vectors_merge_test {
 namespace {
 
 using testing::model_of;
@@ -131,4 +131,4 @@ TEST(Merge, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace mulligan::task_vectors
+}  // namespace mulligan::task_vectors::task_vectors_merge_test

@@ -8,7 +8,7 @@
 #include "framework/ttt/causality.h"
 #include "framework/ttt/score_book.h"
 
-namespace mulligan {
+namespace mulligan::ttt_audit_test {
 namespace {
 
 constexpr std::int64_t kVocabulary = 50;
@@ -165,4 +165,4 @@ TEST(TttAudit, ATextThatRepeatsItselfHasALowOne) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_audit_test

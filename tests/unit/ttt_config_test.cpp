@@ -9,7 +9,7 @@
 #include "framework/config/run_config.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan {
+namespace mulligan::ttt_config_test {
 namespace {
 
 constexpr const char* kOptimizer = "[ttt.optimizer]\nlr = 1e-4\n";
@@ -122,4 +122,4 @@ TEST(TttConfig, RefusesWhatContradicts) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_config_test

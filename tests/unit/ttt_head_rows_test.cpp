@@ -11,7 +11,7 @@
 #include "framework/model/packed_inputs.h"
 #include "tests/unit/ttt_world.h"
 
-namespace mulligan {
+namespace mulligan::ttt_head_rows_test {
 namespace {
 
 constexpr std::int64_t kDocuments = 3, kContext = 9;
@@ -160,4 +160,4 @@ TEST(TttHeadRows, TheLastBlockComputesTheScoredRowsAlone) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_head_rows_test

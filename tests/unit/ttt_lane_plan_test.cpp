@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-namespace mulligan {
+namespace mulligan::ttt_lane_plan_test {
 namespace {
 
 // The longest 3,088 of 50,000 documents whose lengths are spread like those of web text: log-normal, 811 tokens on average, the
@@ -145,4 +145,4 @@ TEST(LanePlan, DrawsAreNumberedAlongTheQueue) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_lane_plan_test

@@ -12,7 +12,7 @@
 #include "framework/ttt/ttt_outputs.h"
 #include "tests/unit/ttt_world.h"
 
-namespace mulligan {
+namespace mulligan::ttt_legality_test {
 namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27};
@@ -368,4 +368,4 @@ TEST(TttLegality, UnfinishedDocumentsHaveWindows) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_legality_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/ttt_world.h"
 
-namespace mulligan {
+namespace mulligan::ttt_peeking_test {
 namespace {
 
 // The sentence with which a run with this attempt is refused; empty when it runs.
@@ -51,4 +51,4 @@ TEST(TttPeeking, AnotherDocumentCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_peeking_test

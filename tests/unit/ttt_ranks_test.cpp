@@ -9,7 +9,7 @@
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
 
-namespace mulligan {
+namespace mulligan::ttt_ranks_test {
 namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16, 11, 8, 21, 13, 6, 25, 10, 19, 17, 15};
@@ -223,4 +223,4 @@ TEST(TttRanks, AVoidRankVoidsTheRun) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_ranks_test

@@ -17,7 +17,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/ttt_world.h"
 
-namespace mulligan {
+namespace mulligan::ttt_run_test {
 namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
@@ -312,4 +312,4 @@ TEST(TttScorer, RefusesAStreamWithoutDocuments) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_run_test

@@ -8,7 +8,7 @@
 #include "framework/graph/row_rules.h"
 #include "tests/unit/ttt_world.h"
 
-namespace mulligan {
+namespace mulligan::ttt_smuggling_test {
 namespace {
 
 constexpr const char* kFolder = MULLIGAN_TTT_PLUGIN_DIRECTORY;
@@ -152,4 +152,4 @@ TEST(TttRowRules, EveryCoreKernelHasARuleThatFitsItsSignature) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_smuggling_test

@@ -8,7 +8,7 @@
 #include "framework/check/transform_probe.h"
 #include "tests/unit/ttt_world.h"
 
-namespace mulligan {
+namespace mulligan::ttt_transform_test {
 namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
@@ -305,4 +305,4 @@ TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::ttt_transform_test

@@ -9,7 +9,7 @@
 
 #include "framework/core/child_process.h"
 
-namespace mulligan {
+namespace mulligan::watched_program_test {
 namespace {
 
 struct Outcome {
@@ -57,4 +57,4 @@ TEST(WatchedProgram, AWatchThatThrowsEndsIt) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::watched_program_test

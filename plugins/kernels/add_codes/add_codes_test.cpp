@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::add_codes_test {
 namespace {
 
 const CoversKernel covers_add_codes("add_codes");
@@ -81,4 +81,4 @@ TEST(AddCodes, RefusesCodesOfAnotherLength) {
 const RegisterRows registered_rows{{"add_codes", "codes:e/u grid:2/d values:F/f", "bits=3"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::add_codes_test

@@ -7,7 +7,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::asymmetric_softcap_test {
 namespace {
 
 Case capped_case(std::int64_t rows, std::int64_t columns, double spread, double positive, double negative) {
@@ -108,4 +108,4 @@ const RegisterRows registered_rows{
     {"asymmetric_softcap_bwd", "z:TV positive:1/f negative:1/f dy:TV dz:TV dpositive:1/f dnegative:1/f"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::asymmetric_softcap_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::attention_test {
 namespace {
 
 Operator attention() {
@@ -92,4 +92,4 @@ const RegisterRows registered_rows{
      "softmax_scale=0.25", 59}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::attention_test

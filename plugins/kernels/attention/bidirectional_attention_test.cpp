@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::bidirectional_attention_test {
 namespace {
 
 constexpr const char* forward_kernel = "attention_bidirectional_fwd";
@@ -88,4 +88,4 @@ const RegisterRows registered_rows{
      59}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::bidirectional_attention_test

@@ -9,7 +9,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::stable_attention_test {
 namespace {
 
 const std::map<std::string, double> paper = {{"beta", 2}, {"tolerance", 1e-3},     {"min_repeats", 2},
@@ -192,4 +192,4 @@ const RegisterRows registered_rows{
      false}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::stable_attention_test

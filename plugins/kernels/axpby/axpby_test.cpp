@@ -5,7 +5,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::axpby_test {
 namespace {
 
 // Every allowed combination of dtypes, adding to y and overwriting it (then y starts as NaN).
@@ -73,4 +73,4 @@ const RegisterRows registered_rows{{"axpby", "a:Td b:Td y:Td", "alpha=0.7 beta=0
                                    {"lerp_into", "average:Td/f x:Td/f", "decay=0.9"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::axpby_test

@@ -7,7 +7,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::cast_test {
 namespace {
 
 const CoversKernel covers_cast("cast");
@@ -76,4 +76,4 @@ TEST(Cast, RefusesIntegersAndOtherShapes) {
 const RegisterRows registered_rows{{"cast", "x:Td y:Td/f"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::cast_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/reference.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::cross_entropy_test {
 namespace {
 
 Case entropy_case(std::int64_t tokens, std::int64_t vocabulary, double spread) {
@@ -116,4 +116,4 @@ const RegisterRows registered_rows{
     {"cross_entropy_bwd", "logits:TV targets:T/i lse:T/f upstream:T/f dlogits:TV"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::cross_entropy_test

@@ -5,7 +5,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::embedding_test {
 namespace {
 
 Case embedding_case(std::int64_t tokens, std::int64_t vocabulary, std::int64_t width) {
@@ -79,4 +79,4 @@ const RegisterRows registered_rows{{"embedding_fwd", "ids:T/i table:Vd x:Td"},
                                    {"embedding_bwd", "ids:T/i dx:Td dtable:Vd/f"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::embedding_test

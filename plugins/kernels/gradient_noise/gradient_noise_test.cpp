@@ -9,7 +9,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::gradient_noise_test {
 namespace {
 
 const CoversKernel covers_gradient_noise("gradient_noise");
@@ -141,4 +141,4 @@ const RegisterRows registered_rows{
     {"gradient_noise", "gradient:d/f key:4/i step:1/i sigma:1/f noise:d/f", "mode=3 elements=72"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::gradient_noise_test

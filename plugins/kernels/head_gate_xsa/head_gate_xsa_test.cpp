@@ -7,7 +7,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::head_gate_xsa_test {
 namespace {
 
 Case gate_case(std::int64_t tokens, std::int64_t heads, std::int64_t kv_heads, std::int64_t width,
@@ -99,4 +99,4 @@ const RegisterRows registered_rows{
     {"head_gate_xsa_bwd", "o:THh v:TKh gate:TH dy:THh do:THh dv:TKh dgate:TH", "gate_scale=1.5"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::head_gate_xsa_test

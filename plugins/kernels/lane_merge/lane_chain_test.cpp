@@ -3,7 +3,7 @@
 
 #include "tests/kernels/operator_tests.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::lane_chain_test {
 namespace {
 
 constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
@@ -104,4 +104,4 @@ Operator lane_mean_norm() {
 const RegisterOperator tests[] = {RegisterOperator(lane_chain()), RegisterOperator(lane_mean_norm())};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::lane_chain_test

@@ -4,7 +4,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::lane_merge_test {
 namespace {
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
@@ -83,4 +83,4 @@ const RegisterRows registered_rows{
     {"lane_mean_norm_bwd", lanes + "dn:Td " + lane_gradients, norm_attributes}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::lane_merge_test

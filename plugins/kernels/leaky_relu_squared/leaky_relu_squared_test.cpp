@@ -3,7 +3,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::leaky_relu_squared_test {
 namespace {
 
 Operator leaky_relu_squared() {
@@ -32,4 +32,4 @@ const RegisterRows registered_rows{{"leaky_relu_squared_fwd", "u:TF y:TF", "slop
                                    {"leaky_relu_squared_bwd", "u:TF dy:TF du:TF", "slope=0.5"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::leaky_relu_squared_test

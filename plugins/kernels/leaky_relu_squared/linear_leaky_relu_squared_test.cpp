@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::linear_leaky_relu_squared_test {
 namespace {
 
 struct Extents {
@@ -166,4 +166,4 @@ const RegisterRows registered_rows{{"linear_leaky_relu_squared_fwd", "x:Tk w:nk 
                                    {"linear_leaky_relu_squared_bwd", "dy:Tk w:kn u:Tn du:Tn", "slope=0.5"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::linear_leaky_relu_squared_test

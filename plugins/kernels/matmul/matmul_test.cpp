@@ -6,7 +6,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::matmul_test {
 namespace {
 
 struct Product {
@@ -75,4 +75,4 @@ const RegisterRows registered_rows{{"matmul", "a:Tk b:nk c:Tn", "transpose_b=1 a
                                    {"symmetric_matmul", "a:nk b:nk c:nn", "transpose_b=1 alpha=1"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::matmul_test

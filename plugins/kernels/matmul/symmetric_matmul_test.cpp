@@ -9,7 +9,7 @@
 #include "tests/kernels/matmul_formula.h"
 #include "tests/kernels/operator_tests.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::symmetric_matmul_test {
 namespace {
 
 // A number between -1 and 1 that depends on the three indices alone.
@@ -102,4 +102,4 @@ TEST(SymmetricMatmul, F32ResultsEqualTheirTranspose) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::symmetric_matmul_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::widened_matmul_test {
 namespace {
 
 struct Product {
@@ -129,4 +129,4 @@ const RegisterRows registered_rows{{"widened_matmul", "a:Tk/f b:nk/b c:Tn/f", "t
                                    {"widened_matmul", "a:Tn/f b:nk/b c:Tk/f", "beta=1"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::widened_matmul_test

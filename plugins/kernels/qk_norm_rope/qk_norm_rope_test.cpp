@@ -4,7 +4,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::qk_norm_rope_test {
 namespace {
 
 constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
@@ -68,4 +68,4 @@ const RegisterRows registered_rows{
      "packed:TF " + rope + "gain:H/f dq:THh dk:TKh dv:TKh dv_xsa:TKh dgate:TH dpacked:TF dgain:H/f", rotary}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::qk_norm_rope_test

@@ -7,7 +7,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::qkv_test {
 namespace {
 
 constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
@@ -152,4 +152,4 @@ const RegisterRows registered_rows{{"concat_rows_fwd", "a:md b:Fd y:Rd", "row_b=
                                    {"concat_rows_bwd", "dy:Rd da:md/f db:Fd/f", "row_b=9"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::qkv_test

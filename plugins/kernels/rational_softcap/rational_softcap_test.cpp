@@ -5,7 +5,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::rational_softcap_test {
 namespace {
 
 Operator rational_softcap() {
@@ -31,4 +31,4 @@ const RegisterRows registered_rows{{"rational_softcap_fwd", "z:TV y:TV/f", "cap=
                                    {"rational_softcap_bwd", "z:TV dy:TV/f dz:TV", "cap=3"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::rational_softcap_test

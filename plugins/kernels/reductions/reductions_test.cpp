@@ -7,7 +7,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::reductions_test {
 namespace {
 
 // The last is a whole number of 16-byte accesses.
@@ -89,4 +89,4 @@ const RegisterRows registered_rows{{"sum_f64", "x:Td/f total:1/d"},
                                    {"record_scalar", "x:1/f index:1/l ring:m/d"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::reductions_test

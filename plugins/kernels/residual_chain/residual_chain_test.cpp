@@ -4,7 +4,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::residual_chain_test {
 namespace {
 
 constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
@@ -64,4 +64,4 @@ const RegisterRows registered_rows{
      norm_attributes}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::residual_chain_test

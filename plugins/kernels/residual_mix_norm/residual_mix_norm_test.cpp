@@ -3,7 +3,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::residual_mix_norm_test {
 namespace {
 
 Case mix_case(std::int64_t tokens, std::int64_t width, double scale) {
@@ -33,4 +33,4 @@ const RegisterRows registered_rows{
     {"residual_mix_norm_bwd", "x:Td x0:Td mix:2d/f dy:Td dn:Td dx:Td dx0:Td dmix:2d/f", norm_attributes}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::residual_mix_norm_test

@@ -3,7 +3,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::rms_norm_test {
 namespace {
 
 Case rms_case(std::int64_t rows, std::int64_t width, double scale, double eps = kEps) {
@@ -28,4 +28,4 @@ const RegisterRows registered_rows{{"rms_norm_fwd", "x:Td y:Td", norm_attributes
                                    {"rms_norm_bwd", "x:Td dy:Td dx:Td", norm_attributes}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::rms_norm_test

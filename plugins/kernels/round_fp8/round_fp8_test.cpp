@@ -9,7 +9,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::round_fp8_test {
 namespace {
 
 const CoversKernel covers_round_fp8("round_fp8");
@@ -89,4 +89,4 @@ TEST_P(RoundFp8, KeepsNaN) {
 const RegisterRows registered_rows{{"round_fp8", "x:Td y:Td", "exponent_bits=4 scale=0.25"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::round_fp8_test

@@ -2,7 +2,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::row_bias_test {
 namespace {
 
 Operator row_bias() {
@@ -29,4 +29,4 @@ const RegisterRows registered_rows{{"row_bias_fwd", "x:Td bias:d/f y:Td"},
                                    {"row_bias_bwd", "dy:Td dbias:d/f"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::row_bias_test

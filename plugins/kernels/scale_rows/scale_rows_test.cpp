@@ -5,7 +5,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::scale_rows_test {
 namespace {
 
 Case scale_case(std::int64_t rows, std::int64_t width) {
@@ -73,4 +73,4 @@ const RegisterRows registered_rows{{"scale_rows_fwd", "w:Td s:T/f y:Td"},
                                    {"scale_rows_bwd", "w:Td s:T/f dy:Td/f dw:Td/f ds:T/f"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::scale_rows_test

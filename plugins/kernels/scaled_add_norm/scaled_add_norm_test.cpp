@@ -3,7 +3,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::scaled_add_norm_test {
 namespace {
 
 Case add_case(std::int64_t tokens, std::int64_t width, double scale) {
@@ -35,4 +35,4 @@ const RegisterRows registered_rows{
     {"scaled_add_norm_bwd", "y:Td a:Td s:d/f dy:Td dn:Td dx:Td da:Td ds:d/f", norm_attributes}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::scaled_add_norm_test

@@ -4,7 +4,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::silu_gate_test {
 namespace {
 
 Operator silu_gate() {
@@ -31,4 +31,4 @@ const RegisterRows registered_rows{{"silu_gate_fwd", "g:TF u:TF y:TF"},
                                    {"silu_gate_bwd", "g:TF u:TF dy:TF dg:TF du:TF"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::silu_gate_test

@@ -7,7 +7,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::smear_gate_test {
 namespace {
 
 Case smear_case(std::int64_t tokens, std::int64_t width, std::int64_t window, std::int64_t row_length,
@@ -117,4 +117,4 @@ const RegisterRows registered_rows{
      "document_start=1"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::smear_gate_test

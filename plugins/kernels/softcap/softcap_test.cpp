@@ -5,7 +5,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::softcap_test {
 namespace {
 
 Operator softcap() {
@@ -29,4 +29,4 @@ const RegisterRows registered_rows{{"softcap_fwd", "z:TV y:TV", "cap=3"},
                                    {"softcap_bwd", "z:TV dy:TV dz:TV", "cap=3"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::softcap_test

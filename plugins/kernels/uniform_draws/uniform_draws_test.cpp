@@ -8,7 +8,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::uniform_draws_test {
 namespace {
 
 const CoversKernel covers_uniform_draws("uniform_draws");
@@ -37,4 +37,4 @@ TEST(UniformDraws, AreTheHostsBits) {
 const RegisterRows registered_rows{{"uniform_draws", "key:4/i values:d/f", "bound=1"}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::uniform_draws_test

@@ -4,7 +4,7 @@
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::weighted_rms_norm_test {
 namespace {
 
 Case norm_case(std::int64_t tokens, std::int64_t width, double eps) {
@@ -39,4 +39,4 @@ const RegisterRows registered_rows{
     {"weighted_rms_norm_bwd", "x:Td weight:d/f dy:Td dx:Td dweight:d/f", norm_attributes}};
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::weighted_rms_norm_test

@@ -6,7 +6,7 @@
 #include "framework/model/initialise.h"
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::asymmetric_softcap_test {
 namespace {
 
 const std::vector<std::string> on = {"model.softcap=15", "model.asymmetric_softcap.enabled=true"};
@@ -46,4 +46,4 @@ TEST(AsymmetricSoftcapElement, NeedsACapToBeginWith) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::asymmetric_softcap_test

@@ -4,7 +4,7 @@
 #include "framework/model/elements/attention/config.h"
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::attention_element_test {
 namespace {
 
 constexpr const char *plain = "attention_fwd", *stable = "attention_stable_fwd";
@@ -75,4 +75,4 @@ TEST(AttentionElement, ValuesOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::attention_element_test

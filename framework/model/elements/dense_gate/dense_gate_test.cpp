@@ -7,7 +7,7 @@
 #include "framework/model/initialise.h"
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::dense_gate_test {
 namespace {
 
 TEST(DenseGateElement, HasAWeightOfTheWholeWidthInEachLayer) {
@@ -30,4 +30,4 @@ TEST(DenseGateElement, SharesACallWithXsa) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::dense_gate_test

@@ -4,7 +4,7 @@
 #include "framework/model/elements/masking/config.h"
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::masking_test {
 namespace {
 
 TEST(MaskingElement, OffUnlessAskedFor) {
@@ -56,4 +56,4 @@ TEST(MaskingElement, ValuesThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::masking_test

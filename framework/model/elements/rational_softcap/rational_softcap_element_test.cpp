@@ -4,7 +4,7 @@
 
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::rational_softcap_element_test {
 namespace {
 
 TEST(RationalSoftcapElement, CapsWhateverTheLogitsAreFor) {
@@ -24,4 +24,4 @@ TEST(RationalSoftcapElement, CapsOnce) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::rational_softcap_element_test

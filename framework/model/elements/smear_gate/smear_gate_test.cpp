@@ -6,7 +6,7 @@
 #include "framework/model/initialise.h"
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::smear_gate_test {
 namespace {
 
 const std::string on = "model.smear_gate.window=5";
@@ -59,4 +59,4 @@ TEST(SmearGateElement, TheMaskIsTheTokenizersBos) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::smear_gate_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::softcap_test {
 namespace {
 
 TEST(SoftcapElement, CapsEveryUseButThatOfALossThatCapsItself) {
@@ -16,4 +16,4 @@ TEST(SoftcapElement, CapsEveryUseButThatOfALossThatCapsItself) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::softcap_test

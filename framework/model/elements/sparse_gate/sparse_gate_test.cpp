@@ -6,7 +6,7 @@
 #include "framework/model/initialise.h"
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::sparse_gate_test {
 namespace {
 
 const std::string on = "model.sparse_gate.window=5";
@@ -44,4 +44,4 @@ TEST(SparseGateElement, KeysThatCannotHoldAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::sparse_gate_test

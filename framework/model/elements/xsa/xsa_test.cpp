@@ -4,7 +4,7 @@
 
 #include "tests/support/element_testing.h"
 
-namespace mulligan {
+namespace mulligan::xsa_test {
 namespace {
 
 TEST(XsaElement, ActsInTheLastLayers) {
@@ -21,4 +21,4 @@ TEST(XsaElement, MoreLayersThanThereAreAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan
+}  // namespace mulligan::xsa_test
