@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 }
 
 void simulated(int size, CallKind kind, const char* name) {
-  testing::SimulatedRanks ranks(size);
+  test_support::SimulatedRanks ranks(size);
   std::vector<double> seconds;
   std::size_t bytes = 0;
   for (int i = 0; i < calls; ++i) {
@@ -36,7 +36,7 @@ void simulated(int size, CallKind kind, const char* name) {
 
 // Real connections: processor time of this process's threads is everyone's, so the time of a call is shown.
 void over_sockets(int size, bool consults) {
-  testing::RankGroup group(size);
+  test_support::RankGroup group(size);
   group.options.heartbeat = 1;
   group.options.silent = 60;
   double seconds = 0;

@@ -66,7 +66,7 @@ void continue_from(const CheckpointManifest& manifest, const std::filesystem::pa
 }  // namespace
 
 void checkpoint(std::string_view input) {
-  static const testing::ScratchFolder folder;
+  static const test_support::ScratchFolder folder;
   const std::filesystem::path shard = folder / "train_000.bin";
   if (!std::filesystem::exists(shard)) write_shard(shard, std::vector<std::uint16_t>(16, 1));
   const std::string_view manifest = take_part(input);

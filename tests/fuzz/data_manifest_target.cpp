@@ -20,11 +20,11 @@ class DataFolder {
   const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
-  testing::ScratchFolder folder_;
+  test_support::ScratchFolder folder_;
 };
 
 std::string saved(const Manifest& manifest) {
-  static const testing::ScratchFolder folder;
+  static const test_support::ScratchFolder folder;
   save_manifest(folder.path(), manifest);
   return read_file(folder / "manifest.json");
 }

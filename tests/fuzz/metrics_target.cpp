@@ -10,7 +10,7 @@ namespace mulligan::fuzz {
 
 void metrics(std::string_view input) {
   if (input.empty()) return;
-  static const testing::ScratchFolder folder;
+  static const test_support::ScratchFolder folder;
   const std::filesystem::path path = folder / "metrics.jsonl";
   const auto step = static_cast<std::int64_t>(static_cast<unsigned char>(input.front()));
   write_bytes(path, input.substr(1));

@@ -88,7 +88,7 @@ void shard(std::string_view input) {
     std::memcpy(bytes.data() + 8, &count, sizeof count);
     bytes.resize(kShardHeaderBytes + 2 * static_cast<std::size_t>(count));
   }
-  static const testing::ScratchFolder folder;
+  static const test_support::ScratchFolder folder;
   const std::filesystem::path path = folder / "train_000.bin";
   write_bytes(path, bytes);
   const auto read = unless_refused([&] { return Shard(path); });

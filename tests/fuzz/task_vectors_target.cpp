@@ -33,7 +33,7 @@ tv::Model zeros(tv::TaskVectors& vectors) {
 }  // namespace
 
 void task_vectors(std::string_view input) {
-  static const testing::ScratchFolder folder;
+  static const test_support::ScratchFolder folder;
   const std::string_view description = take_part(input);
   if (input.starts_with('{')) {
     const std::string_view header = take_part(input);

@@ -1,6 +1,6 @@
 #include "tests/kernels/backend_under_test.h"
 
-namespace mulligan::kernel_test::cpu_under_test {
+namespace mulligan::kernel_test {
 
 BackendUnderTest backend_under_test(int variant) {
   return {plugin_file("cpu"), MULLIGAN_KERNEL_PLUGINS, {{"threads", std::to_string(variant)}}, true};
@@ -10,4 +10,4 @@ BackendUnderTest reference_under_test() {
   return {};
 }
 
-}  // namespace mulligan::kernel_test::cpu_under_test
+}  // namespace mulligan::kernel_test

@@ -13,7 +13,7 @@
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan::testing {
+namespace mulligan::test_support {
 namespace {
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -174,4 +174,4 @@ int RawListener::accept() const {
   return ::accept(socket_, nullptr, nullptr);
 }
 
-}  // namespace mulligan::testing
+}  // namespace mulligan::test_support

@@ -8,7 +8,7 @@
 
 #include "framework/ranks/control_channel.h"
 
-namespace mulligan::testing {
+namespace mulligan::test_support {
 
 // How a rank ended: an exit code of ExitCode (of processes also 128 + signal) and the sentence of its Error.
 struct Outcome {
@@ -89,4 +89,4 @@ class RawListener {
   int socket_;
 };
 
-}  // namespace mulligan::testing
+}  // namespace mulligan::test_support

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace mulligan::testing {
+namespace mulligan::test_support {
 
 class ScratchFolder {
  public:
@@ -28,4 +28,4 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace mulligan::testing
+}  // namespace mulligan::test_support

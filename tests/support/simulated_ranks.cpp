@@ -5,7 +5,7 @@
 #include <ctime>
 #include <future>
 
-namespace mulligan::testing {
+namespace mulligan::test_support {
 namespace {
 
 LaunchEnvironment environment_of(int size) {
@@ -132,4 +132,4 @@ int SimulatedRanks::answered_with(const std::string& part) const {
   return count;
 }
 
-}  // namespace mulligan::testing
+}  // namespace mulligan::test_support

@@ -9,7 +9,7 @@
 
 #include "framework/ranks/control_server.h"
 
-namespace mulligan::testing {
+namespace mulligan::test_support {
 
 class SimulatedRanks {
  public:
@@ -41,4 +41,4 @@ class SimulatedRanks {
   double seconds_ = 0;
 };
 
-}  // namespace mulligan::testing
+}  // namespace mulligan::test_support

@@ -58,7 +58,7 @@ class TritonBackend : public ::testing::Test {
     return {};
   }
 
-  mulligan::testing::ScratchFolder folder_;
+  mulligan::test_support::ScratchFolder folder_;
 };
 
 TEST_F(TritonBackend, TheEmulatedDeviceSaysThatItCannotRunIt) {

@@ -88,7 +88,7 @@ class TritonKernel : public ::testing::Test {
     return text.replace(at, old.size(), fresh);
   }
 
-  mulligan::testing::ScratchFolder folder_;
+  mulligan::test_support::ScratchFolder folder_;
 };
 
 void expect_has(const std::string& sentence, const std::vector<std::string>& parts) {

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(CodeSize, TheTarArchiveIsReadByTar) {
-  const testing::ScratchFolder scratch;
+  const test_support::ScratchFolder scratch;
   const fs::path& folder = scratch.path();
   const std::string deep = std::string(60, 'd') + "/" + std::string(70, 'e');
   write_file_atomically(folder / "framework" / "a.txt", std::string(600, 'a'));
@@ -40,7 +40,7 @@ TEST(CodeSize, TheTarArchiveIsReadByTar) {
 
 // What a program was built from cannot be changed without another digest, device headers and lists included.
 TEST(CodeSize, TheDigestOfTheSourceIsOfEveryFileOfCode) {
-  const testing::ScratchFolder scratch;
+  const test_support::ScratchFolder scratch;
   const fs::path folder = scratch / "plugins";
   for (const char* name : {"a.h", "a.hpp", "a.inc", "a.c", "a.cpp", "a.cu", "a.cuh"}) {
     const std::string before = source_digest(scratch.path());
@@ -54,7 +54,7 @@ TEST(CodeSize, TheDigestOfTheSourceIsOfEveryFileOfCode) {
 
 // A kept size is taken for the same contents and compressor alone; a damaged one is computed anew.
 TEST(CodeSize, TheSameContentsAreCompressedOnce) {
-  const testing::ScratchFolder scratch;
+  const test_support::ScratchFolder scratch;
   const fs::path folder = scratch / "sizes";
   const auto kept = [&] {
     std::vector<fs::path> files;
@@ -94,7 +94,7 @@ TEST(CodeSize, TheSameContentsAreCompressedOnce) {
 
 // The portable bundle is stripped, and a bare machine has no strip.
 TEST(CodeSize, AStrippedBinaryNeedsNoStrip) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   const fs::path plugin = test_plugin_host().load(PluginKind::loss, "cross_entropy")->path();
   const fs::path stripped = folder / "mulligan_cross_entropy.so";
   ASSERT_EQ(std::system(fmt::format("strip -o {} {}", stripped.string(), plugin.string()).c_str()), 0);

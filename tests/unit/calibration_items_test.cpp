@@ -12,7 +12,7 @@
 namespace mulligan::calibration::calibration_items_test {
 namespace {
 
-using testing::ScratchFolder;
+using test_support::ScratchFolder;
 
 std::vector<Question> read_text(const std::string& text) {
   const ScratchFolder scratch;

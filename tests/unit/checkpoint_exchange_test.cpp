@@ -16,8 +16,8 @@ namespace mulligan::checkpoint_exchange_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ScratchFolder;
-using testing::sentence_of;
+using test_support::ScratchFolder;
+using test_support::sentence_of;
 
 std::vector<float> gaussian(std::size_t count, double scale, const char* purpose = "weights") {
   std::vector<float> values(count);

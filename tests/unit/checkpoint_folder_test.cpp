@@ -12,10 +12,10 @@ namespace mulligan::checkpoint_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::sample_manifest;
-using testing::ScratchFolder;
-using testing::sentence_of;
-using testing::write_sample;
+using test_support::sample_manifest;
+using test_support::ScratchFolder;
+using test_support::sentence_of;
+using test_support::write_sample;
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;

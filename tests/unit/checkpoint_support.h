@@ -9,7 +9,7 @@
 #include "framework/core/error.h"
 #include "tests/support/scratch_folder.h"
 
-namespace mulligan::testing {
+namespace mulligan::test_support {
 
 // A manifest in which every member differs from its default.
 inline CheckpointManifest sample_manifest(std::int64_t step) {
@@ -69,4 +69,4 @@ std::string sentence_of(Action&& action) {
   return {};
 }
 
-}  // namespace mulligan::testing
+}  // namespace mulligan::test_support

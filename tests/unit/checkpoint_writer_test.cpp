@@ -13,9 +13,9 @@ namespace mulligan::checkpoint_writer_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::sample_manifest;
-using testing::ScratchFolder;
-using testing::sentence_of;
+using test_support::sample_manifest;
+using test_support::ScratchFolder;
+using test_support::sentence_of;
 
 // Files of this process cannot grow beyond `bytes` while it lives: to a writer, the disk is full.
 class SmallDisk {

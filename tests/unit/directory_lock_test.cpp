@@ -16,7 +16,7 @@ namespace mulligan::directory_lock_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ScratchFolder;
+using test_support::ScratchFolder;
 using Kind = DirectoryLock::Kind;
 
 std::string refusal(const fs::path& folder, Kind kind = Kind::exclusive) {

@@ -12,8 +12,8 @@
 namespace mulligan::dist_control_channel_test {
 namespace {
 
-using testing::Outcome;
-using testing::RankGroup;
+using test_support::Outcome;
+using test_support::RankGroup;
 
 void expect_all_fine(const std::vector<Outcome>& outcomes) {
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.sentence;

@@ -15,10 +15,10 @@
 namespace mulligan::dist_faults_test {
 namespace {
 
-using testing::Outcome;
-using testing::RankGroup;
-using testing::RawConnection;
-using testing::ScratchFolder;
+using test_support::Outcome;
+using test_support::RankGroup;
+using test_support::RawConnection;
+using test_support::ScratchFolder;
 
 constexpr int failed = static_cast<int>(ExitCode::run_failed);
 constexpr int data = static_cast<int>(ExitCode::bad_data);
@@ -465,7 +465,7 @@ TEST(Faults, StrangersOnThePortDisturbNobody) {
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.sentence;
 
-  group.ports = testing::free_ports();
+  group.ports = test_support::free_ports();
   group.change = [&](const LaunchEnvironment& environment, ControlOptions&) {
     // Before the last rank is there.
     if (environment.rank == 2) {

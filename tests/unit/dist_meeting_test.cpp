@@ -12,11 +12,11 @@
 namespace mulligan::dist_meeting_test {
 namespace {
 
-using testing::Lines;
-using testing::Outcome;
-using testing::RankGroup;
-using testing::RawConnection;
-using testing::RawListener;
+using test_support::Lines;
+using test_support::Outcome;
+using test_support::RankGroup;
+using test_support::RawConnection;
+using test_support::RawListener;
 
 constexpr int config = static_cast<int>(ExitCode::bad_configuration);
 constexpr int peer = static_cast<int>(ExitCode::peer_failed);
@@ -153,7 +153,7 @@ TEST(Meeting, AnotherVersionIsRefusedOnBothSides) {
   other.join();
   EXPECT_TRUE(contains(server.sentence, "speaks version 9 of the control protocol")) << server.sentence;
 
-  group.ports = testing::free_ports();
+  group.ports = test_support::free_ports();
   group.options.meet = 60;
   const RawListener listener(group.ports[0]);
   std::thread false_rank0([&] {
@@ -236,7 +236,7 @@ TEST(Meeting, OtherMachinesNeedASecret) {
 }
 
 TEST(Meeting, SecretsComeFromEnvironmentOrFile) {
-  const testing::ScratchFolder scratch;
+  const test_support::ScratchFolder scratch;
   std::string secret, file;
   const EnvironmentLookup lookup = [&](const std::string& name) -> std::optional<std::string> {
     if (name == "MULLIGAN_SECRET") return secret;

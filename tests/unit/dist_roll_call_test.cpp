@@ -10,8 +10,8 @@ namespace mulligan::dist_roll_call_test {
 namespace {
 
 using Rule = Fact::Rule;
-using testing::Outcome;
-using testing::RankGroup;
+using test_support::Outcome;
+using test_support::RankGroup;
 
 RollCallEntry entry(const std::string& host, const std::string& digest, const std::string& device) {
   return {host,

@@ -7,7 +7,7 @@
 namespace mulligan::dist_server_size_test {
 namespace {
 
-using testing::SimulatedRanks;
+using test_support::SimulatedRanks;
 
 TEST(ServerSize, AConsultationIsOneSmallMessageToEachRank) {
   std::size_t before = 0;

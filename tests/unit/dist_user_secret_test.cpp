@@ -16,7 +16,7 @@ namespace mulligan::dist_user_secret_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ScratchFolder;
+using test_support::ScratchFolder;
 
 EnvironmentLookup home_at(const fs::path& home) {
   return [home](const std::string& name) {

@@ -61,7 +61,7 @@ TEST(TokenStatistics, PairsEndAtTheEdgeOfAPiece) {
 }
 
 TEST(TokenStatistics, SamplesReachFromTheFirstTokenToTheLast) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   std::vector<std::filesystem::path> shards;
   for (int shard = 0; shard < 3; ++shard) {
     shards.push_back(folder / ("s" + std::to_string(shard) + ".bin").c_str());

@@ -170,7 +170,7 @@ TEST(LossLevel, AHeadOfZerosMakesLogitsOfZero) {
 
 // Ramp tokens 0..T through the loader: every target is its input and one.
 TEST(RowChecks, ARampThroughTheLoader) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   std::vector<std::uint16_t> ramp(1000);
   for (std::size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<std::uint16_t>(i);
   ramp[0] = 1;  // a beginning of a document

@@ -71,7 +71,7 @@ class WeightsFile {
   }
 
  private:
-  testing::ScratchFolder folder_;
+  test_support::ScratchFolder folder_;
   StoredType type_;
   std::vector<ParameterSpec> specs_;
   std::vector<std::string> names_;
@@ -256,7 +256,7 @@ class PublishedConfig : public ::testing::Test {
     }
     return "";
   }
-  testing::ScratchFolder folder_;
+  test_support::ScratchFolder folder_;
   const std::string sizes_ =
       R"("vocab_size": 97, "hidden_size": 60, "intermediate_size": 52, "num_hidden_layers": 3,
       "num_attention_heads": 6)";

@@ -177,7 +177,7 @@ class DumpTest : public ::testing::Test {
     return "";
   }
 
-  testing::ScratchFolder folder_;
+  test_support::ScratchFolder folder_;
   std::unique_ptr<Backend> backend_;
   ParityInputs inputs_;
   bool with_targets_ = true;

@@ -106,7 +106,7 @@ void write(const std::filesystem::path& file, const std::string& text) {
 }
 
 TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   RunConfig config;
   config.phases = kMain;
   EXPECT_NE(sentence_of([&] { examine_run_directory(folder.path(), config); }).find("holds no finished run"),

@@ -35,7 +35,7 @@ class Powercap : public ::testing::Test {
   fs::path root() const { return scratch_.path() / "powercap"; }
 
  private:
-  testing::ScratchFolder scratch_;
+  test_support::ScratchFolder scratch_;
 };
 
 TEST(EnergyWrap, CountsFromZeroAgain) {

@@ -140,7 +140,7 @@ TEST(LedgerClock, WarmUpAndPreparationCountBeyondTheirShare) {
 }
 
 TEST(BuildPlugins, AreKnownByWhatTheyLoad) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   const std::filesystem::path program = "/proc/self/exe", copy = folder.path() / "a.so",
                               other = folder.path() / "b.so";
   std::string bytes = read_file(program);

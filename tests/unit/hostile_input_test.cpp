@@ -24,8 +24,8 @@ namespace mulligan::hostile_input_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ScratchFolder;
-using testing::sentence_of;
+using test_support::ScratchFolder;
+using test_support::sentence_of;
 
 // `before`, then lists nested so deep that any recursion over them leaves the stack, then `after`.
 std::string nested(const std::string& before, const std::string& after) {

@@ -10,7 +10,7 @@ namespace mulligan::plugin_lines_test {
 namespace {
 
 TEST(PluginLines, ReachTheLogAsWhatTheyAre) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   const auto say = [](int level, const char* text) { plugin_host_services()->log(level, text); };
   std::string heard;
   set_plugin_log_sink(

@@ -16,7 +16,7 @@
 namespace mulligan::record::record_submission_test {
 namespace {
 
-using mulligan::testing::ScratchFolder;
+using mulligan::test_support::ScratchFolder;
 
 Submission read_text(const std::string& text) {
   const ScratchFolder scratch;

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using doctor::CheckOutcome;
 using doctor::Finding;
-using mulligan::testing::ScratchFolder;
+using mulligan::test_support::ScratchFolder;
 using testing::failed;
 using testing::refused_with;
 

@@ -11,7 +11,7 @@
 namespace mulligan::report_metrics_test {
 namespace {
 
-using mulligan::testing::ScratchFolder;
+using mulligan::test_support::ScratchFolder;
 
 StepRecord step(std::int64_t number) {
   StepRecord record;

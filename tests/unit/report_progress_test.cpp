@@ -232,7 +232,7 @@ std::string printed(std::FILE* file) {
 }
 
 TEST(RunLog, AQuietConsoleShowsWarningsAndResultsOnly) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   std::FILE* console = std::tmpfile();
   RunLog log({console, true}, folder.path() / "log.txt");
   log.line("reading documents");

@@ -104,7 +104,7 @@ TEST(ReportMarkdown, ShortRowsBelowAWideHeadCostNothing) {
 
 // Whatever bytes a file has, the reader ends, and the page of it is well-formed.
 TEST(ReportTables, APageOfHostileCells) {
-  const testing::ScratchFolder scratch;
+  const test_support::ScratchFolder scratch;
   std::string odd = "<script>alert(1)</script> \x01\xff\"'&\n|a<|\n|--:|\n|</td>|\n|";
   odd += std::string("\0\x80\xc3", 3) + "|\n";
   write_file_atomically(scratch.path() / "x<&/tables.md", odd);
@@ -123,7 +123,7 @@ TEST(ReportTables, APageOfHostileCells) {
 }
 
 TEST(ReportTables, RefusesWhatHoldsNoTables) {
-  const testing::ScratchFolder scratch;
+  const test_support::ScratchFolder scratch;
   const auto refusal = [&](const std::string& folder) {
     return sentence_of([&] { tables_page({scratch.path() / folder}); });
   };

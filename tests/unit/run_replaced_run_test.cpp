@@ -15,9 +15,9 @@ namespace mulligan::run_replaced_run_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ScratchFolder;
-using testing::sentence_of;
-using testing::write_sample;
+using test_support::ScratchFolder;
+using test_support::sentence_of;
+using test_support::write_sample;
 
 // Text by path of all files below a folder.
 std::map<std::string, std::string> files_below(const fs::path& folder) {

@@ -200,7 +200,7 @@ TEST(Study, FactorsGetAMixedModel) {
 }
 
 TEST(Observations, AreReadFromCsv) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   const auto path = folder.path() / "runs.csv";
   std::ofstream(path)
       << "seed,precision,val_bpb,\"data, mix\"\r\n42,fp32,1.5,\"a \"\"b\"\"\"\n\n43,bf16,1.25,c\n";
@@ -214,7 +214,7 @@ TEST(Observations, AreReadFromCsv) {
 }
 
 TEST(Observations, DamagedFilesAreRefused) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   const auto path = folder.path() / "runs.csv";
   for (const char* text :
        {"", "seed,value\n", "seed,val_bpb\n1\n", "seed,val_bpb\n1,abc\n", "seed,val_bpb\n1,nan\n",

@@ -104,7 +104,7 @@ TEST(SweepCost, StoredWeightsAreOnThePageWithOrWithoutCosts) {
 }
 
 TEST(SweepCost, IsReadFromResultAndMetrics) {
-  const testing::ScratchFolder scratch;
+  const test_support::ScratchFolder scratch;
   const auto write = [&](const std::string& energy) {
     write_file_atomically(
         scratch.path() / "result.json",

@@ -21,13 +21,13 @@ ModelConfig small_model(int layers) {
 }
 
 Model random_model(const ModelConfig& config, const std::string& name, double deviation) {
-  testing::NamedValues values;
+  test_support::NamedValues values;
   for (const ParameterSpec& spec : model_parameters(config)) {
-    values.emplace_back(spec.name, testing::normal_numbers(static_cast<std::size_t>(spec.type.elements()),
+    values.emplace_back(spec.name, test_support::normal_numbers(static_cast<std::size_t>(spec.type.elements()),
                                                            deviation, name + "/" + spec.name));
   }
   std::ranges::sort(values);
-  Model model = testing::model_of(name, values);
+  Model model = test_support::model_of(name, values);
   for (Parameter& parameter : model.parameters) {
     const auto specs = model_parameters(config);
     const TensorType& type = std::ranges::find(specs, parameter.name, &ParameterSpec::name)->type;

@@ -19,10 +19,10 @@
 namespace mulligan::task_vectors::task_vectors_file_test {
 namespace {
 
-using testing::model_of;
-using testing::NamedValues;
-using testing::normal_numbers;
-using testing::write_model;
+using test_support::model_of;
+using test_support::NamedValues;
+using test_support::normal_numbers;
+using test_support::write_model;
 
 NamedValues numbers(const std::string& purpose, double deviation) {
   return {{"a", normal_numbers(17, deviation, purpose)}, {"b", normal_numbers(3, deviation, purpose + "b")}};
@@ -50,7 +50,7 @@ class TaskVectorsFile : public ::testing::Test {
     write_safetensors(folder_ / "changed.safetensors", tensors, metadata);
     return sentence_of([&] { read_task_vectors(folder_ / "changed.safetensors"); });
   }
-  testing::ScratchFolder folder_;
+  test_support::ScratchFolder folder_;
 };
 
 TEST_F(TaskVectorsFile, ReadsBackAndHasTheSizeOfTheFormula) {

@@ -12,9 +12,9 @@
 namespace mulligan::task_vectors::task_vectors_merge_test {
 namespace {
 
-using testing::model_of;
-using testing::NamedValues;
-using testing::normal_numbers;
+using test_support::model_of;
+using test_support::NamedValues;
+using test_support::normal_numbers;
 
 // A base of two tensors and three models; the first tensor's differences are larger.
 struct Family {

@@ -10,7 +10,7 @@
 #include "framework/core/safetensors.h"
 #include "lab/task_vectors/model_file.h"
 
-namespace mulligan::testing {
+namespace mulligan::test_support {
 
 // Values by parameter; the parameters must come sorted by name.
 using NamedValues = std::vector<std::pair<std::string, std::vector<float>>>;
@@ -49,4 +49,4 @@ inline std::vector<float> normal_numbers(std::size_t count, double deviation, co
   return values;
 }
 
-}  // namespace mulligan::testing
+}  // namespace mulligan::test_support

@@ -12,8 +12,8 @@
 namespace mulligan::task_vectors::task_vectors_test {
 namespace {
 
-using testing::model_of;
-using testing::normal_numbers;
+using test_support::model_of;
+using test_support::normal_numbers;
 
 // Bit by bit, from the definition of the stream.
 unsigned bit_of(const std::vector<std::byte>& packed, std::size_t bit) {

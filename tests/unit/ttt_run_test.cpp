@@ -292,7 +292,7 @@ TEST(TttScorer, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
 // no object go. An unfinished last line is what a killed run leaves; any other damaged line is somebody's
 // to look at.
 TEST(TttMetrics, KeepsWhatIsNotOfTestTimeTraining) {
-  const testing::ScratchFolder folder;
+  const test_support::ScratchFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";
   const std::string other =
       "{\"event\":5}\n{\"event\":[\"ttt_batch\"]}\n{\"step\":1}\n{\"event\":\"step\"}\n";
