@@ -183,11 +183,18 @@ function(mulligan_test_options target)
   target_precompile_headers(${target} REUSE_FROM mulligan_test_headers)
 endfunction()
 
-# mulligan_tests(PROGRAM [GROUP NAME] FILES ... [DEPENDS ...]): adds GoogleTest files to mulligan_PROGRAM_tests, and makes for each
-# file F.cpp a program PROGRAM_F of its own (not part of `all`) for quick turns on one subject. mulligan_PROGRAM_tests compiles
-# up to MULLIGAN_JOINED_TESTS files of a group as one, in half of the time: each file has a namespace of its own. NAME is an object
-# library, for other programs that hold the same tests. What is set for PROGRAM_F_object, definitions and dependencies, holds there too.
+# mulligan_joined_tests(TARGET): compiles up to MULLIGAN_JOINED_TESTS of its test files as one, in a third of the time. Each file
+# has a namespace of its own.
 set(MULLIGAN_JOINED_TESTS "8" CACHE STRING "Files of a test program that are compiled as one")
+function(mulligan_joined_tests target)
+  mulligan_test_options(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MULLIGAN_JOINED_TESTS})
+endfunction()
+
+# mulligan_tests(PROGRAM [GROUP NAME] FILES ... [DEPENDS ...]): adds GoogleTest files to mulligan_PROGRAM_tests, and makes for each
+# file F.cpp a program PROGRAM_F of its own (not part of `all`) for quick turns on one subject. mulligan_PROGRAM_tests is made of
+# joined files; NAME is their object library, for other programs that hold the same tests. Definitions and dependencies that are
+# set for PROGRAM_F_object hold there, too.
 function(mulligan_tests program)
   cmake_parse_arguments(arg "" "GROUP" "FILES;DEPENDS" ${ARGN})
   if(NOT TARGET mulligan_${program}_tests)
@@ -206,9 +213,8 @@ function(mulligan_tests program)
   endif()
   if(NOT TARGET ${arg_GROUP})
     add_library(${arg_GROUP} OBJECT EXCLUDE_FROM_ALL)
-    set_target_properties(${arg_GROUP} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MULLIGAN_JOINED_TESTS})
     target_link_libraries(${arg_GROUP} PUBLIC mulligan_options GTest::gtest)
-    mulligan_test_options(${arg_GROUP})
+    mulligan_joined_tests(${arg_GROUP})
     target_sources(mulligan_${program}_tests PRIVATE $<TARGET_OBJECTS:${arg_GROUP}>)
   endif()
   target_link_libraries(${arg_GROUP} PUBLIC ${arg_DEPENDS})

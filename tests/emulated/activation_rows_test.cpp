@@ -6,7 +6,7 @@
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_case.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::activation_rows_test {
 namespace {
 
 class Device {
@@ -87,4 +87,4 @@ TEST(ActivationRows, PartsBeginAtMultiplesOfSixteenBytes) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::activation_rows_test

@@ -6,7 +6,7 @@
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::attention_absent_test {
 namespace {
 
 std::vector<std::string> said;
@@ -188,4 +188,4 @@ TEST_F(AttentionAbsent, OtherRoundingIsTheOwnKernels) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::attention_absent_test

@@ -11,7 +11,7 @@
 #include "tests/kernels/backend_fixture.h"
 #include "tests/support/test_device.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::attention_library_test {
 namespace {
 
 using Lengths = std::vector<std::int64_t>;
@@ -195,4 +195,4 @@ TEST_F(AttentionLibrary, BadSegmentsGiveNaN) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::attention_library_test

@@ -12,7 +12,7 @@
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/backend_under_test.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::attention_segments_test {
 namespace {
 
 #pragma GCC diagnostic push
@@ -199,4 +199,4 @@ TEST(AttentionSegments, StartsAndLengthsOfRows) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::attention_segments_test

@@ -7,7 +7,7 @@
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 #include "tests/kernels/backend_fixture.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::capture_test {
 namespace {
 
 void check(mlg_error error) {
@@ -207,4 +207,4 @@ TEST(Capture, UnsafeCallsAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::capture_test

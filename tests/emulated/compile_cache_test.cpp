@@ -10,7 +10,7 @@
 #include <iterator>
 #include <stdexcept>
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::compile_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ TEST_F(CompileCacheTest, WithoutAFolderEverythingIsMadeEachTime) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::compile_cache_test

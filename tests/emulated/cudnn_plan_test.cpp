@@ -13,7 +13,7 @@
 #include "plugins/backends/cuda/gpu/cudnn/attention_plan.h"
 #include "tests/support/test_device.h"
 
-namespace mulligan::cuda::cudnn {
+namespace mulligan::cuda::cudnn::cudnn_plan_test {
 namespace {
 
 // What cuDNN writes of an H100; `version` 900: compute capability 9.0.
@@ -159,4 +159,4 @@ TEST_F(CudnnPlan, AnExecutionNamesEveryTensor) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda::cudnn
+}  // namespace mulligan::cuda::cudnn::cudnn_plan_test

@@ -9,7 +9,7 @@
 
 #include "tests/kernels/backend_fixture.h"
 
-namespace mulligan::kernel_test {
+namespace mulligan::kernel_test::planted_bugs_test {
 namespace {
 
 #include "tests/emulated/planted_bugs.cu"
@@ -170,4 +170,4 @@ TEST(PlantedBugs, WorkspaceThatNobodyWrote) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test
+}  // namespace mulligan::kernel_test::planted_bugs_test

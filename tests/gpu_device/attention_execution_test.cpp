@@ -17,7 +17,7 @@ BackendUnderTest reference_under_test() {
 
 }  // namespace mulligan::kernel_test
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::attention_execution_test {
 namespace {
 
 using namespace kernel_test;
@@ -116,4 +116,4 @@ TEST_F(AttentionExecution, WithoutALibraryAWarningSaysHowMuchSlower) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::attention_execution_test

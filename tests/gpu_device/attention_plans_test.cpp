@@ -5,7 +5,7 @@
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::attention_plans_test {
 namespace {
 
 // As AttentionCall asks for segments of these numbers, at the record's size.
@@ -137,4 +137,4 @@ TEST_F(StandInDevice, NoRowOfDocumentsWaitsForAPlan) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::attention_plans_test

@@ -3,7 +3,7 @@
 #include "plugins/backends/cuda/compile/nvrtc.h"
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::driver_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -44,4 +44,4 @@ TEST_F(StandInDevice, NvrtcIsChosenByTheDriversVersion) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::driver_test

@@ -5,7 +5,7 @@
 
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::functions_test {
 namespace {
 
 struct Launch : mlg_cuda_launch {
@@ -55,4 +55,4 @@ TEST_F(StandInDevice, AFunctionOfAHeaderIsOneForAllSources) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::functions_test

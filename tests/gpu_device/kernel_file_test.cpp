@@ -10,7 +10,7 @@
 
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::kernel_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,4 +196,4 @@ TEST_F(StandInDevice, WhatWasExpectedNeedNotBeLoaded) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::kernel_file_test

@@ -1,7 +1,7 @@
 // Marks in the order of the device's work: waiting for one waits for what was enqueued before it, and no more.
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::marks_test {
 namespace {
 
 TEST_F(StandInDevice, AMarkIsWaitedForAndNoLaterWork) {
@@ -33,4 +33,4 @@ TEST_F(StandInDevice, AMarkIsWaitedForAndNoLaterWork) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::marks_test

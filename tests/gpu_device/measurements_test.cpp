@@ -7,7 +7,7 @@
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::measurements_test {
 namespace {
 
 constexpr GemmShape kLarge{.m = 2048, .n = 1024, .k = 2048, .input = MLG_BF16, .output = MLG_BF16};
@@ -170,4 +170,4 @@ TEST_F(Measurements, AreNotTakenFromAFolderOfOthers) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::measurements_test

@@ -9,7 +9,7 @@
 
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::misuse_test {
 namespace {
 
 struct Misuse {
@@ -344,4 +344,4 @@ TEST_F(StandInDevice, VersionsWithUninitialisedWorkspaceAreRefused) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::misuse_test

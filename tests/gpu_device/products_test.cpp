@@ -3,7 +3,7 @@
 
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::products_test {
 namespace {
 
 constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700}, kMeasured{.m = 2048, .n = 2048, .k = 1024};
@@ -136,4 +136,4 @@ TEST_F(Products, WhereAllAlgorithmsFailTheProductIsNamed) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::products_test

@@ -3,7 +3,7 @@
 
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda {
+namespace mulligan::cuda::uploads_test {
 namespace {
 
 std::vector<char> bytes(std::size_t count, std::size_t seed) {
@@ -58,4 +58,4 @@ TEST_F(StandInDevice, LargeUploadsWaitForTheirRoom) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda
+}  // namespace mulligan::cuda::uploads_test
