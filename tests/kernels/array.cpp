@@ -37,6 +37,11 @@ T get(const std::vector<std::byte>& bytes, std::size_t index) {
   return value;
 }
 
+bool is_bf16(double value) {
+  const auto single = static_cast<float>(value);
+  return static_cast<double>(single) == value && (std::bit_cast<std::uint32_t>(single) & 0xFFFF) == 0;
+}
+
 double float_from_bits(std::uint32_t bits) {
   return static_cast<double>(std::bit_cast<float>(bits));
 }
@@ -101,6 +106,7 @@ double round_to(mlg_dtype dtype, double value) {
     case MLG_F32:
       return static_cast<double>(static_cast<float>(value));
     case MLG_BF16:
+      if (is_bf16(value)) return value;  // most are, and this is asked often
       return round_to_format(value, {8, -126, 0x1.FEp127});
     case MLG_F16:
       return round_to_format(value, {11, -14, 65504.0});

@@ -188,7 +188,7 @@ BackendFixture::~BackendFixture() {
 }
 
 KernelResult BackendFixture::run(const KernelCall& call) {
-  const Signature parameters = signature(call.kernel);
+  const Signature& parameters = signature(call.kernel);
   Prepared prepared(*this, parameters, call);
   std::map<std::string, std::unique_ptr<GuardedBuffer>> buffers;
   for (const auto& [name, array] : call.arguments) {
@@ -258,7 +258,7 @@ std::string BackendFixture::refusal(const KernelCall& call) {
 
 std::string BackendFixture::refusal_when_bound(const KernelCall& call) {
   try {
-    const Signature parameters = signature(call.kernel);
+    const Signature& parameters = signature(call.kernel);
     Prepared prepared(*this, parameters, call);
     std::vector<void*> addresses;
     std::uintptr_t next = 1 << 20;
@@ -281,9 +281,12 @@ std::vector<std::string> BackendFixture::kernel_names() const {
   return names;
 }
 
-Signature BackendFixture::signature(const std::string& name) const {
+const Signature& BackendFixture::signature(const std::string& name) const {
   for (std::uint32_t i = 0; const mlg_kernel* kernel = table_->kernel_at(instance_, i); ++i) {
-    if (name == kernel->name) return parse_signature(kernel->signature);
+    if (name != kernel->name) continue;
+    auto& known = signatures_[kernel->signature];
+    if (!known) known = parse_signature(kernel->signature);
+    return *known;
   }
   throw std::runtime_error("the backend has no kernel " + name);
 }

@@ -4,6 +4,7 @@
 #include <mulligan/backend.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ class BackendFixture {
 
   std::vector<std::string> kernel_names() const;
   // Throws std::runtime_error when the backend has no such kernel.
-  Signature signature(const std::string& kernel) const;
+  const Signature& signature(const std::string& kernel) const;
 
   const mlg_backend_table& table() const { return *table_; }
   void* instance() const { return instance_; }
@@ -63,6 +64,7 @@ class BackendFixture {
   void* instance_ = nullptr;
   bool stops_on_bad_values_ = true, is_slow_ = false;
   std::vector<std::string>* log_ = nullptr;
+  mutable std::map<std::string, std::optional<Signature>> signatures_;  // by their texts
 };
 
 // The program's backend with that many threads (any other variant of backend_under_test.h), made

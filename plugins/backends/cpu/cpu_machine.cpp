@@ -68,13 +68,12 @@ void* allocate_zeroed(std::size_t bytes) {
   const bool large = bytes >= kHugePage;
   const std::size_t alignment = large ? kHugePage : kAlignment;
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  // Asked before allocating: the system promises more than it has, and kills the process when the
-  // pages are touched.
-  const std::uint64_t available = available_bytes();
-  void* address = bytes <= available ? std::aligned_alloc(alignment, rounded) : nullptr;
+  // Asked before a large allocation: the system promises more than it has, and kills the process when the
+  // pages are touched. For a small one that would take longer than the allocation.
+  void* address = !large || bytes <= available_bytes() ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (address == nullptr) {
     throw std::runtime_error("the cpu backend cannot allocate " + std::to_string(bytes) +
-                             " bytes of memory, " + std::to_string(available) +
+                             " bytes of memory, " + std::to_string(available_bytes()) +
                              " are free; use a smaller batch or model, or free memory on this machine");
   }
   if (large) madvise(address, rounded, MADV_HUGEPAGE);  // advice: without it everything works, slower

@@ -50,6 +50,8 @@ void BlockRunner::run(const mlg_emulated_function& function, const mlg_emulated_
   emulator_.dynamic_shared_bytes = grid.shared_bytes;
   threads_.resize(std::size_t{grid.threads[0]} * grid.threads[1] * grid.threads[2]);
   stack_notes_.resize(threads_.size());
+  places_.resize(threads_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) places_[i] = place(i, grid.threads);
   const std::uint64_t blocks = std::uint64_t{grid.blocks[0]} * grid.blocks[1] * grid.blocks[2];
   error_.clear();
   for (std::uint64_t i = 0; i < blocks && error_.empty(); ++i) {
@@ -78,10 +80,7 @@ void BlockRunner::run_block() {
       const unsigned warp = order_ == EmulatedOrder::reverse ? last - i : i;
       // To its next barrier or end, while its stacks are in the cache; interleaved: to the
       // next warp operation.
-      while (run_warp(warp)) {
-        progress = true;
-        if (order_ == EmulatedOrder::interleaved) break;
-      }
+      if (run_warp(warp)) progress = true;
       if (!error_.empty()) return;
     }
     if (!progress) {
@@ -98,17 +97,31 @@ void BlockRunner::run_block() {
 bool BlockRunner::run_warp(unsigned warp) {
   const unsigned first = warp * 32;
   const unsigned lanes = std::min(32u, static_cast<unsigned>(threads_.size()) - first);
-  bool progress = false;
-  for (unsigned i = 0; i < lanes && error_.empty(); ++i) {
-    const unsigned index = first + (order_ == EmulatedOrder::reverse ? lanes - 1 - i : i);
-    if (threads_[index].state != State::fresh && threads_[index].state != State::ready) continue;
-    progress = true;
-    resume(index);
-  }
-  return progress && error_.empty();
+  const unsigned begin = order_ == EmulatedOrder::reverse ? first + lanes - 1 : first;
+  const unsigned index = can_go_on(begin) ? begin : next_in_warp(begin);
+  if (index == threads_.size()) return false;
+  switch_to(index, &scheduler_, &scheduler_notes_);
+  return error_.empty();
 }
 
-void BlockRunner::resume(unsigned index) {
+bool BlockRunner::can_go_on(unsigned index) const {
+  return threads_[index].state == State::fresh || threads_[index].state == State::ready;
+}
+
+unsigned BlockRunner::next_in_warp(unsigned index) const {
+  const auto all = static_cast<unsigned>(threads_.size());
+  const unsigned first = index / 32 * 32, end = std::min(first + 32, all);
+  const bool reverse = order_ == EmulatedOrder::reverse;
+  for (unsigned tried = first, next = index; tried < end; ++tried) {
+    const bool last = next == (reverse ? first : end - 1);
+    if (last && order_ == EmulatedOrder::interleaved) break;
+    next = last ? (reverse ? end - 1 : first) : (reverse ? next - 1 : next + 1);
+    if (can_go_on(next)) return next;
+  }
+  return all;
+}
+
+void BlockRunner::switch_to(unsigned index, Context* here, StackNotes* notes) {
   Thread& thread = threads_[index];
   if (thread.state == State::fresh) {
     char* const top = static_cast<char*>(stacks_.top(index));
@@ -117,40 +130,53 @@ void BlockRunner::resume(unsigned index) {
     thread.context = make_fcontext(top, ThreadStacks::kBytes, thread_main);
   }
   thread.state = State::ready;
-  const std::uint32_t extent[3] = {emulator_.block_dim.x, emulator_.block_dim.y, emulator_.block_dim.z};
-  emulator_.thread_index = place(index, extent);
+  emulator_.thread_index = places_[index];
   emulator_.thread = index;
   emulator_.lane = index % 32;
   emulator_.warp = index / 32;
   emulator_.warp_epoch = warp_epochs_[emulator_.warp];
-  note_leaving(&scheduler_notes_, stack_notes_[index]);
-  thread.context = jump_fcontext(thread.context, this).fctx;
-  note_arrival(scheduler_notes_, nullptr);
+  jump(thread.context, stack_notes_[index], here, notes);
+}
+
+void BlockRunner::jump(Context to, const StackNotes& to_notes, Context* here, StackNotes* notes) {
+  left_ = here;
+  note_leaving(notes, to_notes);
+  const Transfer back = jump_fcontext(to, this);
+  arrive(back, *notes);
+}
+
+void BlockRunner::arrive(Transfer transfer, const StackNotes& here) {
+  if (left_) *left_ = transfer.fctx;
+  note_arrival(here, left_ == &scheduler_ ? &scheduler_notes_ : nullptr);
 }
 
 void BlockRunner::thread_main(Transfer transfer) {
   BlockRunner& self = *static_cast<BlockRunner*>(transfer.data);
-  self.scheduler_ = transfer.fctx;
-  note_arrival(self.stack_notes_[self.emulator_.thread], &self.scheduler_notes_);
+  const unsigned index = self.emulator_.thread;
+  self.arrive(transfer, self.stack_notes_[index]);
   self.function_->body(self.arguments_);
-  Thread& thread = self.threads_[self.emulator_.thread];
-  thread.state = State::ended;
+  self.threads_[index].state = State::ended;
   ++self.ended_;
+  const unsigned next = self.next_in_warp(index);
+  if (next < self.threads_.size()) self.switch_to(next, nullptr, nullptr);
   self.leave();
 }
 
 void BlockRunner::leave() {
-  note_leaving(nullptr, scheduler_notes_);
-  jump_fcontext(scheduler_, nullptr);
+  jump(scheduler_, scheduler_notes_, nullptr, nullptr);
   __builtin_unreachable();
 }
 
 void BlockRunner::pause() {
   if (!error_.empty()) leave();
-  StackNotes& here = stack_notes_[emulator_.thread];
-  note_leaving(&here, scheduler_notes_);
-  scheduler_ = jump_fcontext(scheduler_, nullptr).fctx;
-  note_arrival(here, &scheduler_notes_);
+  const unsigned index = emulator_.thread, next = next_in_warp(index);
+  if (next == index) {
+    emulator_.warp_epoch = warp_epochs_[emulator_.warp];
+  } else if (next < threads_.size()) {
+    switch_to(next, &threads_[index].context, &stack_notes_[index]);
+  } else {
+    jump(scheduler_, scheduler_notes_, &threads_[index].context, &stack_notes_[index]);
+  }
 }
 
 void BlockRunner::barrier(const char* file, int line) {
@@ -245,8 +271,7 @@ void BlockRunner::finish_warp_operation(unsigned warp) {
 
 std::string BlockRunner::describe(unsigned index) const {
   const Thread& thread = threads_[index];
-  const std::uint32_t extent[3] = {emulator_.block_dim.x, emulator_.block_dim.y, emulator_.block_dim.z};
-  std::string what = "thread " + text(place(index, extent));
+  std::string what = "thread " + text(places_[index]);
   const std::string where = std::string(thread.file) + ":" + std::to_string(thread.line);
   if (thread.state == State::ended) return what + " has ended";
   if (thread.state == State::at_barrier) return what + " waits at the barrier of " + where;

@@ -51,12 +51,22 @@ class BlockRunner {
   };
 
   void run_block();
-  // Resumes once each thread of a warp that can go on; false where none could, or after an error.
+  // Lets the threads of a warp go on, one after another, until none can (interleaved: until each had its turn once); false where
+  // none could, or after an error.
   bool run_warp(unsigned warp);
-  void resume(unsigned index);
+  bool can_go_on(unsigned index) const;
+  // The thread of the same warp whose turn comes after that of `index`; threads_.size(): none can go on.
+  unsigned next_in_warp(unsigned index) const;
+  // From the running stack to that of thread `index`. Returns when the running one's turn comes again; `here`, where that is kept,
+  // is null for one that has ended.
+  void switch_to(unsigned index, Context* here, StackNotes* notes);
+  void jump(Context to, const StackNotes& to_notes, Context* here, StackNotes* notes);
+  // The first thing on a stack that was switched to.
+  void arrive(Transfer transfer, const StackNotes& here);
   // To run_block(), not to be resumed. The thread's stack is left as it is: nothing on it may own memory.
   [[noreturn]] void leave();
-  // Back to run_block() from the running thread; returns when it is resumed, which after an error it is not.
+  // From the running thread to the next of its warp, or back to run_block(); returns when it is resumed, which after an error it
+  // is not.
   void pause();
   void finish_warp_operation(unsigned warp);
   void release_barrier();
@@ -73,6 +83,7 @@ class BlockRunner {
   mlg_emulator emulator_{};
   ThreadStacks stacks_;
   std::vector<Thread> threads_;
+  std::vector<mlg_emulated_dim> places_;  // threadIdx, by thread
   std::vector<StackNotes> stack_notes_;  // by thread
   StackNotes scheduler_notes_;
   std::vector<std::uint32_t> warp_epochs_;
@@ -80,6 +91,7 @@ class BlockRunner {
   const mlg_emulated_function* function_ = nullptr;
   const mlg_emulated_argument* arguments_ = nullptr;
   Context scheduler_ = nullptr;
+  Context* left_ = nullptr;  // where the stack that was left last is kept
   std::string error_;
   std::uint64_t next_serial_ = 1;
 };
