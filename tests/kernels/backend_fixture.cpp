@@ -282,13 +282,18 @@ std::vector<std::string> BackendFixture::kernel_names() const {
 }
 
 const Signature& BackendFixture::signature(const std::string& name) const {
-  for (std::uint32_t i = 0; const mlg_kernel* kernel = table_->kernel_at(instance_, i); ++i) {
-    if (name != kernel->name) continue;
-    auto& known = signatures_[kernel->signature];
-    if (!known) known = parse_signature(kernel->signature);
-    return *known;
+  // A kernel keeps its place; its table may be replaced.
+  auto& [place, text, signature] = signatures_[name];
+  const mlg_kernel* kernel = signature ? table_->kernel_at(instance_, place) : nullptr;
+  if (!kernel) {
+    for (place = 0; (kernel = table_->kernel_at(instance_, place)) && name != kernel->name;) ++place;
+    if (!kernel) throw std::runtime_error("the backend has no kernel " + name);
   }
-  throw std::runtime_error("the backend has no kernel " + name);
+  if (text != kernel->signature) {
+    text = kernel->signature;
+    signature = parse_signature(text);
+  }
+  return *signature;
 }
 
 BackendFixture& backend_with_threads(int threads) {

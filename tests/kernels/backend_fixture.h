@@ -3,6 +3,7 @@
 
 #include <mulligan/backend.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -64,7 +65,12 @@ class BackendFixture {
   void* instance_ = nullptr;
   bool stops_on_bad_values_ = true, is_slow_ = false;
   std::vector<std::string>* log_ = nullptr;
-  mutable std::map<std::string, std::optional<Signature>> signatures_;  // by their texts
+  struct Known {
+    std::uint32_t place = 0;
+    std::string text;
+    std::optional<Signature> signature;
+  };
+  mutable std::map<std::string, Known> signatures_;  // by kernel
 };
 
 // The program's backend with that many threads (any other variant of backend_under_test.h), made
