@@ -23,8 +23,9 @@ ModelConfig small_model(int layers) {
 Model random_model(const ModelConfig& config, const std::string& name, double deviation) {
   test_support::NamedValues values;
   for (const ParameterSpec& spec : model_parameters(config)) {
-    values.emplace_back(spec.name, test_support::normal_numbers(static_cast<std::size_t>(spec.type.elements()),
-                                                           deviation, name + "/" + spec.name));
+    values.emplace_back(
+        spec.name, test_support::normal_numbers(static_cast<std::size_t>(spec.type.elements()), deviation,
+                                                name + "/" + spec.name));
   }
   std::ranges::sort(values);
   Model model = test_support::model_of(name, values);

@@ -94,21 +94,14 @@ void BlockRunner::run_block() {
   }
 }
 
-bool BlockRunner::run_warp(unsigned warp) {
-  const unsigned first = warp * 32;
-  const unsigned lanes = std::min(32u, static_cast<unsigned>(threads_.size()) - first);
-  const unsigned begin = order_ == EmulatedOrder::reverse ? first + lanes - 1 : first;
-  const unsigned index = can_go_on(begin) ? begin : next_in_warp(begin);
-  if (index == threads_.size()) return false;
-  switch_to(index, &scheduler_, &scheduler_notes_);
-  return error_.empty();
-}
+// The way from one thread to the next is inline: the processor guesses where a function returns to from the calls on the stack
+// before, wrongly after a switch of stacks, and each wrong guess costs as much as the rest of the switch.
 
-bool BlockRunner::can_go_on(unsigned index) const {
+[[gnu::always_inline]] inline bool BlockRunner::can_go_on(unsigned index) const {
   return threads_[index].state == State::fresh || threads_[index].state == State::ready;
 }
 
-unsigned BlockRunner::next_in_warp(unsigned index) const {
+[[gnu::always_inline]] inline unsigned BlockRunner::next_in_warp(unsigned index) const {
   const auto all = static_cast<unsigned>(threads_.size());
   const unsigned first = index / 32 * 32, end = std::min(first + 32, all);
   const bool reverse = order_ == EmulatedOrder::reverse;
@@ -121,7 +114,20 @@ unsigned BlockRunner::next_in_warp(unsigned index) const {
   return all;
 }
 
-void BlockRunner::switch_to(unsigned index, Context* here, StackNotes* notes) {
+[[gnu::always_inline]] inline void BlockRunner::arrive(Transfer transfer, const StackNotes& here) {
+  if (left_) *left_ = transfer.fctx;
+  note_arrival(here, left_ == &scheduler_ ? &scheduler_notes_ : nullptr);
+}
+
+[[gnu::always_inline]] inline void BlockRunner::jump(Context to, const StackNotes& to_notes, Context* here,
+                                                     StackNotes* notes) {
+  left_ = here;
+  note_leaving(notes, to_notes);
+  const Transfer back = jump_fcontext(to, this);
+  arrive(back, *notes);
+}
+
+[[gnu::always_inline]] inline void BlockRunner::switch_to(unsigned index, Context* here, StackNotes* notes) {
   Thread& thread = threads_[index];
   if (thread.state == State::fresh) {
     char* const top = static_cast<char*>(stacks_.top(index));
@@ -138,16 +144,26 @@ void BlockRunner::switch_to(unsigned index, Context* here, StackNotes* notes) {
   jump(thread.context, stack_notes_[index], here, notes);
 }
 
-void BlockRunner::jump(Context to, const StackNotes& to_notes, Context* here, StackNotes* notes) {
-  left_ = here;
-  note_leaving(notes, to_notes);
-  const Transfer back = jump_fcontext(to, this);
-  arrive(back, *notes);
+[[gnu::always_inline]] inline void BlockRunner::pause() {
+  if (!error_.empty()) leave();
+  const unsigned index = emulator_.thread, next = next_in_warp(index);
+  if (next == index) {
+    emulator_.warp_epoch = warp_epochs_[emulator_.warp];
+  } else if (next < threads_.size()) {
+    switch_to(next, &threads_[index].context, &stack_notes_[index]);
+  } else {
+    jump(scheduler_, scheduler_notes_, &threads_[index].context, &stack_notes_[index]);
+  }
 }
 
-void BlockRunner::arrive(Transfer transfer, const StackNotes& here) {
-  if (left_) *left_ = transfer.fctx;
-  note_arrival(here, left_ == &scheduler_ ? &scheduler_notes_ : nullptr);
+bool BlockRunner::run_warp(unsigned warp) {
+  const unsigned first = warp * 32;
+  const unsigned lanes = std::min(32u, static_cast<unsigned>(threads_.size()) - first);
+  const unsigned begin = order_ == EmulatedOrder::reverse ? first + lanes - 1 : first;
+  const unsigned index = can_go_on(begin) ? begin : next_in_warp(begin);
+  if (index == threads_.size()) return false;
+  switch_to(index, &scheduler_, &scheduler_notes_);
+  return error_.empty();
 }
 
 void BlockRunner::thread_main(Transfer transfer) {
@@ -165,18 +181,6 @@ void BlockRunner::thread_main(Transfer transfer) {
 void BlockRunner::leave() {
   jump(scheduler_, scheduler_notes_, nullptr, nullptr);
   __builtin_unreachable();
-}
-
-void BlockRunner::pause() {
-  if (!error_.empty()) leave();
-  const unsigned index = emulator_.thread, next = next_in_warp(index);
-  if (next == index) {
-    emulator_.warp_epoch = warp_epochs_[emulator_.warp];
-  } else if (next < threads_.size()) {
-    switch_to(next, &threads_[index].context, &stack_notes_[index]);
-  } else {
-    jump(scheduler_, scheduler_notes_, &threads_[index].context, &stack_notes_[index]);
-  }
 }
 
 void BlockRunner::barrier(const char* file, int line) {

@@ -84,7 +84,7 @@ class BlockRunner {
   ThreadStacks stacks_;
   std::vector<Thread> threads_;
   std::vector<mlg_emulated_dim> places_;  // threadIdx, by thread
-  std::vector<StackNotes> stack_notes_;  // by thread
+  std::vector<StackNotes> stack_notes_;   // by thread
   StackNotes scheduler_notes_;
   std::vector<std::uint32_t> warp_epochs_;
   unsigned waiting_ = 0, ended_ = 0;
