@@ -15,7 +15,7 @@
 #include "tests/kernels/backend_fixture.h"
 #include "tests/support/nvrtc.h"
 
-namespace mulligan::kernel_test::launch_statement_test {
+namespace mulligan::kernel_test {
 namespace {
 
 #include "tests/emulated/launch_statements.cu"
@@ -352,4 +352,4 @@ TEST(LaunchStatement, HandWrittenMismatchIsRefusedByTheCompiler) {
 }
 
 }  // namespace
-}  // namespace mulligan::kernel_test::launch_statement_test
+}  // namespace mulligan::kernel_test
