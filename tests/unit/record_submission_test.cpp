@@ -27,7 +27,7 @@ Submission read_text(const std::string& text) {
 // What is written is what is read, to the last digit.
 TEST(Submission, IsReadAsItWasWritten) {
   const ScratchFolder scratch;
-  const Submission written = testing::write_sample(scratch.path());
+  const Submission written = samples::write_sample(scratch.path());
   const Submission read = read_submission(scratch / submission_file);
   EXPECT_TRUE(read.own);
   EXPECT_EQ(submission_json(read).dump(), submission_json(written).dump());
@@ -148,9 +148,9 @@ TEST(SeedLog, OfTheChallengesScripts) {
 
 // The summary keeps every digit.
 TEST(SeedLog, OfThisProgramIsReadAsItWasWritten) {
-  const SeedResult result = testing::sample_result(314, 2.7123456789012345);
+  const SeedResult result = samples::sample_result(314, 2.7123456789012345);
   const LogClaims log =
-      read_seed_log(testing::sample_log(result) + summary_lines(result, {10, 20, 6000}, {"c0", "50", "e0"}));
+      read_seed_log(samples::sample_log(result) + summary_lines(result, {10, 20, 6000}, {"c0", "50", "e0"}));
   EXPECT_EQ(log.seed, 314);
   EXPECT_EQ(log.scores.back().val_bpb, result.val_bpb);
   EXPECT_EQ(log.scores.back().val_loss, result.val_loss);

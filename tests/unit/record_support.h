@@ -18,7 +18,7 @@
 #include "tools/record/submission_readme.h"
 #include "tools/record/verify.h"
 
-namespace mulligan::record::testing {
+namespace mulligan::record::samples {
 
 inline constexpr const char* sample_config = "[run]\nseed = 42  # default\n";
 
@@ -147,4 +147,4 @@ inline int refused_with(const std::filesystem::path& folder) {
   }
 }
 
-}  // namespace mulligan::record::testing
+}  // namespace mulligan::record::samples

@@ -12,8 +12,8 @@ namespace fs = std::filesystem;
 using doctor::CheckOutcome;
 using doctor::Finding;
 using mulligan::test_support::ScratchFolder;
-using testing::failed;
-using testing::refused_with;
+using samples::failed;
+using samples::refused_with;
 
 // A folder as others publish it, where some checks cannot be made.
 class VerifyOthers : public ::testing::Test {
@@ -55,7 +55,7 @@ TEST_F(VerifyOthers, IsCheckedAsFarAsItGoes) {
 }
 
 TEST_F(VerifyOthers, AClaimThatTheLogDoesNotBear) {
-  testing::edit(scratch_ / "submission.json", "1.08079", "1.07979");
+  samples::edit(scratch_ / "submission.json", "1.08079", "1.07979");
   EXPECT_EQ(failed(scratch_.path()), "R03 R05");
 }
 
@@ -78,25 +78,25 @@ TEST_F(VerifyOthers, AMeanOfTheRunsInOneLog) {
 // The script's size as it is read is no contradiction of the compressed one that is counted; any other is.
 TEST_F(VerifyOthers, TheSizeOfTheScriptAsItIsRead) {
   for (const char* seed : {"42", "314"})
-    testing::edit(scratch_.path() / fmt::format("train_seed{}.log", seed), "Code size (compressed)",
+    samples::edit(scratch_.path() / fmt::format("train_seed{}.log", seed), "Code size (compressed)",
                   "Code size (uncompressed): 47642 bytes\nCode size (compressed)");
-  testing::edit(scratch_ / "submission.json", R"("artifact_bytes":15991930)",
+  samples::edit(scratch_ / "submission.json", R"("artifact_bytes":15991930)",
                 R"("artifact_bytes":15991930,"code_bytes":47642)");
   EXPECT_EQ(failed(scratch_.path()), "");
-  testing::edit(scratch_ / "submission.json", R"("code_bytes":47642)", R"("code_bytes":47000)");
+  samples::edit(scratch_ / "submission.json", R"("code_bytes":47642)", R"("code_bytes":47000)");
   EXPECT_EQ(failed(scratch_.path()), "R06");
 }
 
 TEST_F(VerifyOthers, TooManyBytes) {
-  testing::edit(scratch_ / "submission.json", "15992929", "16000001");
-  testing::edit(scratch_ / "train_seed314.log", "15976299", "15983371");
-  testing::edit(scratch_ / "train_seed314.log", "15992929", "16000001");
+  samples::edit(scratch_ / "submission.json", "15992929", "16000001");
+  samples::edit(scratch_ / "train_seed314.log", "15976299", "15983371");
+  samples::edit(scratch_ / "train_seed314.log", "15992929", "16000001");
   EXPECT_EQ(failed(scratch_.path()), "R08");
   EXPECT_EQ(refused_with(scratch_.path()), 1);
 }
 
 TEST_F(VerifyOthers, TooManySeconds) {
-  testing::edit(scratch_ / "train_seed314.log", "588047ms", "601153ms");
+  samples::edit(scratch_ / "train_seed314.log", "588047ms", "601153ms");
   EXPECT_EQ(failed(scratch_.path()), "R08");
 }
 
@@ -111,7 +111,7 @@ std::string warned(const fs::path& folder) {
 TEST_F(VerifyOthers, WhatIsMissingOfTheFormIsAWarning) {
   fs::remove(scratch_ / "train_seed314.log");
   fs::remove(scratch_ / "README.md");
-  testing::edit(scratch_ / "submission.json", R"("github_id":"a",)", "");
+  samples::edit(scratch_ / "submission.json", R"("github_id":"a",)", "");
   EXPECT_EQ(failed(scratch_.path()), "");
   EXPECT_EQ(warned(scratch_.path()), "R01 R04 ");
   EXPECT_EQ(refused_with(scratch_.path()), 0);
@@ -129,9 +129,9 @@ TEST_F(VerifyOthers, LogsOfOtherForms) {
     }
     EXPECT_EQ(failed(scratch_.path()), "");
     EXPECT_EQ(warned(scratch_.path()), "");
-    testing::edit(scratch_ / "submission.json", "15991930", "15981930");
+    samples::edit(scratch_ / "submission.json", "15991930", "15981930");
     EXPECT_EQ(failed(scratch_.path()), "R06");
-    testing::edit(scratch_ / "submission.json", "15981930", "15991930");
+    samples::edit(scratch_ / "submission.json", "15981930", "15991930");
     for (const auto& [name, text] : logs) fs::remove(scratch_.path() / name);
   };
   is_sound_until_changed({{"logs/train_seed42.log", one}, {"logs/train_seed314.log", two}});
@@ -158,8 +158,8 @@ TEST_F(VerifyOthers, LogsOfOtherForms) {
 TEST_F(VerifyOthers, TheLogOfASeedThatStatesItsScore) {
   write("baseline_seed42.log", log("42", "1.09", "15975300", "15991930"));
   EXPECT_EQ(failed(scratch_.path()), "");
-  testing::edit(scratch_ / "train_seed42.log", "quantized_ttt", "slot_exact");
-  testing::edit(scratch_ / "baseline_seed42.log", "quantized_ttt val_loss", "step:10/20 val_loss");
+  samples::edit(scratch_ / "train_seed42.log", "quantized_ttt", "slot_exact");
+  samples::edit(scratch_ / "baseline_seed42.log", "quantized_ttt val_loss", "step:10/20 val_loss");
   write("train_seed42.log",
         log("42", "1.0999", "15975300", "15991930") + "slot_exact val_loss:2.79180191 val_bpb:1.08079352\n");
   EXPECT_EQ(failed(scratch_.path()), "");
@@ -183,14 +183,14 @@ TEST_F(VerifyOthers, FiguresInOtherPlaces) {
   EXPECT_EQ(claim(R"("bytes_total":16100000)"), "R08");
   EXPECT_EQ(claim(R"("val_bpb_std":0.00017)"), "");
   EXPECT_EQ(claim(R"("val_bpb_std":0.00117)"), "R03");
-  testing::edit(scratch_ / "submission.json", R"("1.08079")", R"("1.07")");
+  samples::edit(scratch_ / "submission.json", R"("1.08079")", R"("1.07")");
   EXPECT_EQ(failed(scratch_.path()), "R03 R05");
 }
 
 // The seconds of a track are those of ten minutes, unless the folder says that it is of another.
 TEST_F(VerifyOthers, WorkThatIsNoRecord) {
-  testing::edit(scratch_ / "train_seed314.log", "588047ms", "4601153ms");
-  testing::edit(scratch_ / "submission.json", R"("track":"10min_16mb",)", "");
+  samples::edit(scratch_ / "train_seed314.log", "588047ms", "4601153ms");
+  samples::edit(scratch_ / "submission.json", R"("track":"10min_16mb",)", "");
   EXPECT_EQ(failed(scratch_.path()), "R08");
   write("README.md", "# A Non-Record submission\n");
   EXPECT_EQ(failed(scratch_.path()), "");

@@ -16,12 +16,12 @@ namespace fs = std::filesystem;
 using doctor::CheckOutcome;
 using doctor::Finding;
 using mulligan::test_support::ScratchFolder;
-using testing::failed;
-using testing::refused_with;
+using samples::failed;
+using samples::refused_with;
 
 class VerifyRecord : public ::testing::Test {
  protected:
-  void SetUp() override { submission_ = testing::write_sample(folder()); }
+  void SetUp() override { submission_ = samples::write_sample(folder()); }
   fs::path folder() const { return scratch_.path(); }
   fs::path file(const std::string& name) const { return folder() / name; }
   // submission.json and README.md anew, after a change of what they say; sums as they were.
@@ -50,14 +50,14 @@ TEST_F(VerifyRecord, ASoundFolderPassesEveryCheck) {
 }
 
 TEST_F(VerifyRecord, FreeTextOfTheReadmeMayChangeItsFiguresMayNot) {
-  testing::edit(file(readme_file), "## Files", "Thanks to all.\n\n## Files");
+  samples::edit(file(readme_file), "## Files", "Thanks to all.\n\n## Files");
   EXPECT_EQ(failed(folder()), "");
-  testing::edit(file(readme_file), "| 42 |", "| 43 |");
+  samples::edit(file(readme_file), "| 42 |", "| 43 |");
   EXPECT_EQ(failed(folder()), "R12");
 }
 
 TEST_F(VerifyRecord, AnEditedLog) {
-  testing::edit(file("train_seed42.log"), "step 20", "step 21");
+  samples::edit(file("train_seed42.log"), "step 20", "step 21");
   EXPECT_EQ(failed(folder()), "R10");
   EXPECT_EQ(refused_with(folder()), 3);
 }
@@ -66,7 +66,7 @@ TEST_F(VerifyRecord, AnEditedLog) {
 TEST_F(VerifyRecord, ALogEditedWithItsSums) {
   const double lower = *submission_.results[0].val_bpb - 0.01;
   const fs::path log = file("train_seed42.log");
-  testing::edit(log, fmt::format("val_bpb:{}", *submission_.results[0].val_bpb),
+  samples::edit(log, fmt::format("val_bpb:{}", *submission_.results[0].val_bpb),
                 fmt::format("val_bpb:{}", lower));
   submission_.results[0].val_bpb = lower;
   sum_again();
@@ -77,7 +77,7 @@ TEST_F(VerifyRecord, ALogEditedWithItsSums) {
 
 // What would contradict a claim is taken out instead: in a folder of this program nothing may be missing.
 TEST_F(VerifyRecord, ALogWithoutItsOwnLine) {
-  testing::edit(file("train_seed42.log"), "with test-time training:", "without:");
+  samples::edit(file("train_seed42.log"), "with test-time training:", "without:");
   sum_again();
   EXPECT_EQ(failed(folder()), "R05");
 }
@@ -120,7 +120,7 @@ TEST_F(VerifyRecord, ABrokenBudgetIsARuleBroken) {
   submission_.budgets->artifact_bytes = 5000;
   for (const SeedResult& result : submission_.results) {
     write_file_atomically(file(result.log),
-                          testing::sample_log(result) + testing::sample_summary(submission_, result));
+                          samples::sample_log(result) + samples::sample_summary(submission_, result));
   }
   sum_again();
   EXPECT_EQ(failed(folder()), "R08");
@@ -150,7 +150,7 @@ TEST_F(VerifyRecord, SourceThatIsNone) {
   write_file_atomically(file(whole_source_file), std::string(whole.size(), 'x'));
   sum_again();
   EXPECT_EQ(failed(folder()), "R09");
-  auto tree = testing::sample_tree();
+  auto tree = samples::sample_tree();
   tree[1].second = "int main() { return 1; }\n";
   write_file_atomically(file(whole_source_file), compress(Compression::brotli, tar_archive(tree)));
   sum_again();
@@ -186,7 +186,7 @@ TEST_F(VerifyRecord, DataThatNobodyStates) {
   submission_.data = {};
   for (const SeedResult& result : submission_.results)
     write_file_atomically(file(result.log),
-                          testing::sample_log(result) + testing::sample_summary(submission_, result));
+                          samples::sample_log(result) + samples::sample_summary(submission_, result));
   sum_again();
   EXPECT_EQ(failed(folder()), "");
 }
@@ -203,7 +203,7 @@ TEST_F(VerifyRecord, ADateThatIsNoDayUntilNow) {
 }
 
 TEST_F(VerifyRecord, AnotherOverlapThanTheLog) {
-  testing::edit(file("train_seed42.log"), "step 20", "overlap: " + submission_.overlap->text() + "\nstep 20");
+  samples::edit(file("train_seed42.log"), "step 20", "overlap: " + submission_.overlap->text() + "\nstep 20");
   sum_again();
   EXPECT_EQ(failed(folder()), "");
   submission_.overlap->similar = 0;
@@ -212,7 +212,7 @@ TEST_F(VerifyRecord, AnotherOverlapThanTheLog) {
 }
 
 TEST_F(VerifyRecord, OtherScoresOnTheWayThanTheLog) {
-  testing::edit(file("train_seed42.log"), "step 20",
+  samples::edit(file("train_seed42.log"), "step 20",
                 "before quantisation          val_bpb 1.05000   (1000 tokens)\nstep 20");
   submission_.results[0].val_bpb_before = 1.05;
   sum_again();
@@ -238,7 +238,7 @@ TEST_F(VerifyRecord, AnArtifactThatWasNotScored) {
   SeedResult& result = submission_.results[0];
   const std::string before = result.artifact_sha256;
   result.artifact_sha256 = sha256_hex_of_file(file(name));
-  testing::edit(file(result.log), before, result.artifact_sha256);
+  samples::edit(file(result.log), before, result.artifact_sha256);
   sum_again();
   EXPECT_EQ(failed(folder()), "R06");
 }
@@ -251,7 +251,7 @@ TEST_F(VerifyRecord, AnotherLargestArtifact) {
 
 // Without its format it is still a folder of this program, by any other sign of it.
 TEST_F(VerifyRecord, AFolderMadeForeign) {
-  testing::edit(file(submission_file), R"("format": "mulligan record 1",)", "");
+  samples::edit(file(submission_file), R"("format": "mulligan record 1",)", "");
   EXPECT_EQ(failed(folder()), "R01");
   std::string text = read_file(file(submission_file));
   for (const char* key : {"config_sha256", "source_sha256"}) {
@@ -267,7 +267,7 @@ TEST_F(VerifyRecord, AFolderMadeForeign) {
 }
 
 TEST_F(VerifyRecord, AKeyThatStandsTwice) {
-  testing::edit(file(submission_file), R"("track":)", R"("val_bpb": 0.5, "track":)");
+  samples::edit(file(submission_file), R"("track":)", R"("val_bpb": 0.5, "track":)");
   EXPECT_NE(sentence_of([&] { verify_submission(folder()); }).find("says 'val_bpb' twice"),
             std::string::npos);
 }
@@ -375,13 +375,13 @@ TEST_F(VerifyRecord, AFieldThatThisProgramDoesNotWrite) {
                                  std::pair{"\"reference_bpb\"", "\"interval\": [0, 1], \"reference_bpb\""},
                                  std::pair{"\"steps\": 20", "\"steps\": 20, \"step\": 2"}}) {
     write_file_atomically(file(submission_file), sound);
-    testing::edit(file(submission_file), from, to);
+    samples::edit(file(submission_file), from, to);
     EXPECT_EQ(failed(folder()), "R01") << to;
   }
 }
 
 TEST_F(VerifyRecord, ASeedBeyondWhatSeedsAre) {
-  testing::edit(file(submission_file), " 42,", " 18446744073709551574,");
+  samples::edit(file(submission_file), " 42,", " 18446744073709551574,");
   EXPECT_NE(sentence_of([&] { verify_submission(folder()); }).find("seeds has something other"),
             std::string::npos);
 }
@@ -400,7 +400,7 @@ TEST_F(VerifyRecord, ATrackThatLooksLikeAnother) {
     submission_.budgets->train_seconds = 3600;
     for (const SeedResult& result : submission_.results)
       write_file_atomically(file(result.log),
-                            testing::sample_log(result) + testing::sample_summary(submission_, result));
+                            samples::sample_log(result) + samples::sample_summary(submission_, result));
     sum_again();
     EXPECT_EQ(failed(folder()), ids) << name;
   }
@@ -430,7 +430,7 @@ TEST_F(VerifyRecord, ALogWithTwoEnds) {
   *better.val_loss -= 0.1;
   *better.val_bpb = *better.val_loss * 1000 / std::numbers::ln2 / 3700;
   for (const std::string& more :
-       {testing::sample_summary(submission_, better), testing::sample_log(better)}) {
+       {samples::sample_summary(submission_, better), samples::sample_log(better)}) {
     write_file_atomically(file(first.log), more + log);
     sum_again();
     EXPECT_EQ(failed(folder()), "R05") << more;
@@ -450,13 +450,13 @@ TEST_F(VerifyRecord, AnOverlapThatCannotBe) {
 // README tells how to unpack the source.
 TEST_F(VerifyRecord, SourceThatLeadsOutOfItsFolder) {
   for (const char* name : {"../.bashrc", "/etc/profile", "framework/../../x"}) {
-    std::vector<std::pair<std::string, std::string>> tree = testing::sample_tree();
+    std::vector<std::pair<std::string, std::string>> tree = samples::sample_tree();
     tree.emplace_back(name, "x");
     write_file_atomically(file(whole_source_file), compress(Compression::brotli, tar_archive(tree)));
     submission_.source_sha256 = source_digest(tree);
     for (const SeedResult& result : submission_.results)
       write_file_atomically(file(result.log),
-                            testing::sample_log(result) + testing::sample_summary(submission_, result));
+                            samples::sample_log(result) + samples::sample_summary(submission_, result));
     sum_again();
     EXPECT_EQ(failed(folder()), "R09") << name;
   }

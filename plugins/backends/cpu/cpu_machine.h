@@ -15,8 +15,8 @@ std::string processor_name();
 std::uint64_t memory_bytes();
 
 // `bytes` of zeroed memory aligned to 256 bytes (large blocks: 2 MiB, with huge pages advised, touched first
-// by the worker threads). Throws std::runtime_error with the size when the system has not that much free.
-// Freed with free_memory.
+// by the worker threads). Throws std::runtime_error with the size when the system has not that much free
+// (asked for large blocks only) or refuses. Freed with free_memory.
 void* allocate_zeroed(std::size_t bytes);
 void free_memory(void* address);
 
