@@ -123,7 +123,8 @@ std::optional<BlindLink> BlindLink::other_end() {
 BlindLink::BlindLink(BlindLink&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)),
       process_(std::exchange(other.process_, -1)),
-      thread_(std::move(other.thread_)) {}
+      thread_(std::move(other.thread_)),
+      received_(std::move(other.received_)) {}
 
 BlindLink::~BlindLink() {
   thread_.reset();
@@ -191,9 +192,10 @@ std::optional<BlindLink::Message> BlindLink::receive() {
     if (!read_all(lengths, sizeof lengths)) return;
     if (lengths[0] > longest_part || lengths[1] > longest_part) return;
     std::vector<std::uint8_t> head(lengths[0]);
-    std::vector<std::byte> payload(lengths[1]);
+    if (lengths[1] > received_.size()) received_.resize(lengths[1]);
+    const std::span payload = std::span(received_).first(lengths[1]);
     if (!read_all(head.data(), head.size()) || !read_all(payload.data(), payload.size())) return;
-    message = Message{nlohmann::json::from_cbor(head), std::move(payload)};
+    message = Message{nlohmann::json::from_cbor(head), payload};
   });
   return message;
 }

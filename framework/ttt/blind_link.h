@@ -45,7 +45,7 @@ class BlindLink {
  public:
   struct Message {
     nlohmann::json head;
-    std::vector<std::byte> payload;
+    std::span<const std::byte> payload;  // until the next receive()
   };
 
   // Starts `command` with the other end, which finds it by other_end(). Nothing else of this process reaches
@@ -80,6 +80,7 @@ class BlindLink {
   int socket_ = -1;
   pid_t process_ = -1;
   std::unique_ptr<LinkThread> thread_;
+  std::vector<std::byte> received_;  // kept: adapters are hundreds of MB, whose pages cost as much as their way here
 };
 
 }  // namespace mulligan

@@ -8,9 +8,12 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <unistd.h>
+
+#include <mulligan/kernel.hpp>
 
 #include "plugins/backends/cpu/math/onednn_gemm.h"
 #include "plugins/backends/cpu/math/packed_gemm.h"
@@ -104,20 +107,39 @@ struct Operands {
   std::vector<float> a, b;
 };
 
-// c of m rows of c_row, of which the product may touch n elements each; what is there before is `before`.
-std::vector<float> packed(const Operands& with, float before) {
-  const auto gemm = make_packed_gemm(with.shape);
-  std::vector<float> c(static_cast<std::size_t>(with.shape.m * with.shape.c_row), before);
+// c of m rows of c_row, of which the product may touch n elements each; what is there before is `before`. T: the type of
+// all three.
+template <typename T>
+std::vector<float> packed_of(const Operands& with, float before) {
+  GemmShape shape = with.shape;
+  shape.ab_bf16 = shape.c_bf16 = std::is_same_v<T, sdk::bfloat16>;
+  const auto gemm = make_packed_gemm(shape);
+  const auto rounded = [](const std::vector<float>& values) {
+    std::vector<T> result;
+    for (const float value : values) result.push_back(T(value));
+    return result;
+  };
+  const std::vector<T> a = rounded(with.a), b = rounded(with.b);
+  std::vector<T> c(static_cast<std::size_t>(shape.m * shape.c_row), T(before));
   // Aligned as a workspace is, and followed by what must not change.
   const std::size_t floats = gemm->scratch_bytes() / sizeof(float);
   std::vector<float> memory(floats + 32, 7.0F);
   void* scratch = memory.data();
   std::size_t space = memory.size() * sizeof(float);
   std::align(64, gemm->scratch_bytes(), scratch, space);
-  EXPECT_TRUE(gemm->run(0, with.a.data(), with.b.data(), c.data(), scratch));
+  EXPECT_TRUE(gemm->run(0, a.data(), b.data(), c.data(), scratch));
   for (const float* end = static_cast<float*>(scratch) + floats; end < memory.data() + memory.size(); ++end)
     EXPECT_EQ(*end, 7.0F);
-  return c;
+  return {c.begin(), c.end()};
+}
+
+std::vector<float> packed(const Operands& with, float before) {
+  return packed_of<float>(with, before);
+}
+
+// Whether this build multiplies packed bf16 at all.
+bool packs_bf16() {
+  return packs({.m = 64, .n = 64, .k = 64, .ab_bf16 = true, .c_bf16 = true});
 }
 
 // Blocks that are cut at each edge, sums shorter and longer than a piece, operands in every layout and with gaps between
@@ -169,6 +191,40 @@ TEST(PackedGemm, DoesNotReadTheResultWithoutBeta) {
   for (std::int64_t i = 0; i < 13; ++i) {
     for (std::int64_t j = 0; j < 37; ++j)
       ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], with.sum(i, j));
+  }
+}
+
+// Sums are exact in f32, and rounded to bf16 once, however many pieces they are made of. What is beyond the diagonal stays, or
+// is right.
+TEST(PackedGemm, RoundsBf16ResultsOnce) {
+  if (!packs_bf16()) GTEST_SKIP() << "needs a build for AVX512-BF16";
+  struct Case {
+    std::int64_t m, n, k;
+  };
+  for (const auto [m, n, k] : {Case{1, 1, 2}, {12, 32, 8}, {13, 33, 10}, {64, 64, 512}, {65, 130, 514}, {25, 200, 1500}}) {
+    for (const int layout : {0, 1, 2, 3}) {
+      for (const float beta : {0.0F, 1.0F, -2.0F}) {
+        for (const std::int64_t diagonal : {n, std::int64_t{7}}) {
+          Operands with(m, n, k, (layout & 1) != 0, (layout & 2) != 0);
+          with.shape.alpha = 0.5F;
+          with.shape.beta = beta;
+          with.shape.diagonal = diagonal;
+          const float before = beta == 0.0F ? std::numeric_limits<float>::quiet_NaN() : 3.0F;
+          const std::vector<float> c = packed_of<sdk::bfloat16>(with, before);
+          for (std::int64_t i = 0; i < m; ++i) {
+            for (std::int64_t j = 0; j < with.shape.c_row; ++j) {
+              const float is = c[static_cast<std::size_t>(i * with.shape.c_row + j)];
+              const bool untouched = is == before || (is != is && before != before);
+              const bool wanted = j < n && j <= i + diagonal;
+              const float sum = j < n ? static_cast<float>(with.sum(i, j) / 2) + (beta == 0.0F ? 0.0F : 3 * beta) : 0.0F;
+              ASSERT_TRUE((!wanted && untouched) || (j < n && is == static_cast<float>(sdk::bfloat16(sum))))
+                  << m << " x " << n << " x " << k << ", layout " << layout << ", beta " << beta << ", diagonal "
+                  << diagonal << ": " << i << " " << j << " is " << is;
+            }
+          }
+        }
+      }
+    }
   }
 }
 

@@ -1,11 +1,12 @@
 // symmetric_matmul: c = alpha op(a) op(b) + beta c where the caller knows that the result equals its
-// transpose. f32: panels of rows are computed up to their diagonal, each as a one-threaded product,
+// transpose. Panels of rows are computed up to their diagonal, each as a one-threaded product,
 // and copied to the upper triangle while they are in the cache. Panels of h rows compute (1 + h/n) / 2 of the
 // whole product, less where products leave out what lies beyond the diagonal (GemmShape::diagonal). The panels
 // are a function of the shape, so the bits do not depend on the number of threads.
 //
-// bf16, f16, and what one panel holds: the whole product. oneDNN's matrix-unit products take dense operands
-// only, and the tiles of a triangle are not; what it has for them is slower than computing both halves.
+// f16, what one panel holds, and bf16 where no product leaves anything out: the whole product. oneDNN's matrix-unit
+// products take dense operands only, and the tiles of a triangle are not; what it has for them is slower than computing
+// both halves.
 
 #include <algorithm>
 #include <atomic>
@@ -24,9 +25,14 @@
 namespace mulligan::cpu::symmetric_matmul {
 namespace {
 
-// Fewer rows compute less beyond the diagonal, more make faster products. Columns are cut so that wide
-// matrices give enough pieces to share out.
+// Fewer rows compute less beyond the diagonal, unless products leave that out, and more make faster products. Columns are cut
+// so that wide matrices give enough pieces to share out.
 constexpr std::int64_t kPanelRows = 128, kSmallPanelRows = 64, kLarge = 512, kPanelColumns = 512;
+
+std::int64_t panel_rows(const GemmShape& whole) {
+  const std::int64_t rows = whole.n < kLarge ? kSmallPanelRows : kPanelRows;
+  return takes_packed_operands(whole) ? 2 * rows : rows;
+}
 
 class SymmetricProduct {
  public:
@@ -40,6 +46,9 @@ class SymmetricProduct {
     Gemm* gemm;  // of gemms_
   };
   void make_pieces(const GemmShape& whole);
+
+  template <typename T>
+  void run_pieces(const Launch& launch) const;
 
   std::int64_t batch_, n_, k_;
   bool transpose_a_, transpose_b_;
@@ -58,31 +67,39 @@ SymmetricProduct::SymmetricProduct(const Launch& call)
   batch_ = e.batch;
   n_ = e.n;
   k_ = e.k;
-  if (call.dtype(shapes::Matmul::a) != MLG_F32 || n_ <= kSmallPanelRows) {
-    ProductShape all{e.batch, e.m, e.n, e.k, transpose_a_, transpose_b_};
-    all.input = call.dtype(shapes::Matmul::a);
-    all.output = call.dtype(shapes::Matmul::c);
-    all.alpha = static_cast<float>(call.attribute(shapes::Matmul::alpha));
-    all.beta = static_cast<float>(call.attribute(shapes::Matmul::beta));
-    whole_ = std::make_unique<TiledProduct>(all);
-    workspace_bytes_ = whole_->workspace_bytes();
-    return;
-  }
+  const mlg_dtype input = call.dtype(shapes::Matmul::a), output = call.dtype(shapes::Matmul::c);
+  const auto alpha = static_cast<float>(call.attribute(shapes::Matmul::alpha));
+  const auto beta = static_cast<float>(call.attribute(shapes::Matmul::beta));
   GemmShape shape;
+  shape.m = shape.n = n_;
   shape.k = k_;
   shape.a_row = transpose_a_ ? 1 : k_;
   shape.a_column = transpose_a_ ? n_ : 1;
   shape.b_row = transpose_b_ ? 1 : n_;
   shape.b_column = transpose_b_ ? k_ : 1;
   shape.c_row = n_;
-  shape.alpha = static_cast<float>(call.attribute(shapes::Matmul::alpha));
-  shape.beta = static_cast<float>(call.attribute(shapes::Matmul::beta));
+  shape.ab_bf16 = input == MLG_BF16;
+  shape.c_bf16 = output == MLG_BF16;
+  shape.alpha = alpha;
+  shape.beta = beta;
+  shape.diagonal = 0;
+  const bool halves = input == MLG_F32 || (shape.ab_bf16 && takes_packed_operands(shape));
+  if (!halves || n_ <= kSmallPanelRows) {
+    ProductShape all{e.batch, e.m, e.n, e.k, transpose_a_, transpose_b_};
+    all.input = input;
+    all.output = output;
+    all.alpha = alpha;
+    all.beta = beta;
+    whole_ = std::make_unique<TiledProduct>(all);
+    workspace_bytes_ = whole_->workspace_bytes();
+    return;
+  }
   make_pieces(shape);
   workspace_bytes_ = scratch_bytes_ * static_cast<std::size_t>(thread_count());
 }
 
 void SymmetricProduct::make_pieces(const GemmShape& whole) {
-  const std::int64_t panel = n_ < kLarge ? kSmallPanelRows : kPanelRows;
+  const std::int64_t panel = panel_rows(whole);
   for (std::int64_t row = 0; row < n_; row += panel) {
     const std::int64_t rows = std::min(panel, n_ - row);
     // A panel's diagonal block lies in one piece: kPanelColumns is a multiple of both heights.
@@ -96,7 +113,7 @@ void SymmetricProduct::make_pieces(const GemmShape& whole) {
         shape.n = columns;
         gemm = make_gemm(shape, thread_count());
         if (!gemm)
-          throw std::runtime_error("kernel symmetric_matmul: oneDNN has no f32 product for this processor");
+          throw std::runtime_error("kernel symmetric_matmul: oneDNN has no such product for this processor");
         scratch_bytes_ = std::max(scratch_bytes_, (gemm->scratch_bytes() + 255) / 256 * 256);
       }
       pieces_.push_back({row, column, rows, columns, gemm.get()});
@@ -110,9 +127,15 @@ void SymmetricProduct::run(const Launch& launch) const {
     return whole_->run(launch, launch.tensor(shapes::Matmul::a).data, launch.tensor(shapes::Matmul::b).data,
                        launch.tensor(shapes::Matmul::c).data);
   }
-  const auto* a = launch.data<const float>(shapes::Matmul::a);
-  const auto* b = launch.data<const float>(shapes::Matmul::b);
-  auto* c = launch.data<float>(shapes::Matmul::c);
+  if (launch.dtype(shapes::Matmul::a) == MLG_BF16) return run_pieces<sdk::bfloat16>(launch);
+  run_pieces<float>(launch);
+}
+
+template <typename T>
+void SymmetricProduct::run_pieces(const Launch& launch) const {
+  const auto* a = launch.data<const T>(shapes::Matmul::a);
+  const auto* b = launch.data<const T>(shapes::Matmul::b);
+  auto* c = launch.data<T>(shapes::Matmul::c);
   std::byte* scratch = launch.workspace<std::byte>();
   std::atomic<bool> failed = false;
 
@@ -124,9 +147,9 @@ void SymmetricProduct::run(const Launch& launch) const {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t item = task / count;
       const Piece& p = pieces_[static_cast<std::size_t>(task % count)];
-      const float* left = a + item * n_ * k_ + p.row * (transpose_a_ ? 1 : k_);
-      const float* right = b + item * n_ * k_ + p.column * (transpose_b_ ? k_ : 1);
-      float* result = c + item * n_ * n_;
+      const T* left = a + item * n_ * k_ + p.row * (transpose_a_ ? 1 : k_);
+      const T* right = b + item * n_ * k_ + p.column * (transpose_b_ ? k_ : 1);
+      T* result = c + item * n_ * n_;
       if (!p.gemm->run(slot, left, right, result + p.row * n_ + p.column,
                        scratch + scratch_bytes_ * static_cast<std::size_t>(slot))) {
         failed = true;

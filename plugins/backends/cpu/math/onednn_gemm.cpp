@@ -94,18 +94,6 @@ class OnednnGemm final : public Gemm {
   std::vector<Slot> slots_;
 };
 
-// This build has AVX2, and oneDNN may not use more. A function of the instruction sets alone.
-bool packed_products_pay() {
-#if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
-  // Values are sets of bits: those of AVX-512 have AVX2's and one of their own.
-  using dnnl::cpu_isa;
-  const auto bits = [](cpu_isa isa) { return static_cast<unsigned>(isa); };
-  return (bits(dnnl::get_effective_cpu_isa()) & bits(cpu_isa::avx512_core)) == bits(cpu_isa::avx2);
-#else
-  return false;
-#endif
-}
-
 dnnl::primitive_attr attributes(const GemmShape& shape) {
   dnnl::post_ops after;
   dnnl::primitive_attr result;
@@ -142,8 +130,27 @@ bool bf16_products_pay() {
 #endif
 }
 
+bool takes_packed_operands([[maybe_unused]] const GemmShape& shape) {
+#if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
+  // Values are sets of bits: those of AVX-512 have AVX2's and more of their own.
+  using dnnl::cpu_isa;
+  const auto may_use = [](cpu_isa isa) {
+    const auto bits = static_cast<unsigned>(isa);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+  };
+  if (!packs(shape)) return false;
+  if (!may_use(cpu_isa::avx512_core)) return may_use(cpu_isa::avx2) && !shape.ab_bf16;
+#if defined(__AVX512F__)
+  // oneDNN's are as fast, but compute what nobody wants. The matrix unit is faster still.
+  if (shape.diagonal >= shape.n) return false;
+  return !shape.ab_bf16 || (bf16_products_pay() && !may_use(cpu_isa::avx512_core_amx));
+#endif
+#endif
+  return false;
+}
+
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
-  if (packed_products_pay() && packs(shape)) return make_packed_gemm(shape);
+  if (takes_packed_operands(shape)) return make_packed_gemm(shape);
   using dnnl::memory;
   const auto type = [](bool bf16) { return bf16 ? memory::data_type::bf16 : memory::data_type::f32; };
   const memory::desc a({shape.m, shape.k}, type(shape.ab_bf16), memory::dims{shape.a_row, shape.a_column});

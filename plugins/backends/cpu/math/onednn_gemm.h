@@ -40,7 +40,11 @@ class Gemm {
 // depend on what else the machine did.
 bool bf16_products_pay();
 
-// A product of oneDNN, or one over packed operands (packed_gemm.h) where that is faster. Null when oneDNN has no
+// Whether make_gemm() makes a product over packed operands (packed_gemm.h), which leaves out what is beyond the diagonal: where
+// that is faster than oneDNN's. Like bf16_products_pay() a function of the instruction sets, and of the shape.
+bool takes_packed_operands(const GemmShape& shape);
+
+// A product of oneDNN, or one over packed operands. Null when oneDNN has no
 // implementation at all for this combination. `slots`: threads that may run it at once.
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots);
 

@@ -58,9 +58,11 @@ void pack_row_words(const T* from, std::int64_t stride, std::int64_t rows, std::
 
 namespace tile_detail {
 
-template <int kBit>
-inline void transpose_stage(FloatVector (&rows)[kLanes]) {
-  IntVector low, high;
+// Vector: kLanes elements.
+template <int kBit, typename Vector>
+inline void transpose_stage(Vector (&rows)[kLanes]) {
+  using Indices = decltype(rows[0] == rows[0]);
+  Indices low, high;
   for (int lane = 0; lane < kLanes; ++lane) {
     low[lane] = (lane & kBit) == 0 ? lane : kLanes + lane - kBit;
     high[lane] = (lane & kBit) == 0 ? lane + kBit : kLanes + lane;
@@ -68,7 +70,7 @@ inline void transpose_stage(FloatVector (&rows)[kLanes]) {
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) {
     if ((i & kBit) != 0) continue;
-    const FloatVector a = rows[i], b = rows[i + kBit];
+    const Vector a = rows[i], b = rows[i + kBit];
     rows[i] = __builtin_shuffle(a, b, low);
     rows[i + kBit] = __builtin_shuffle(a, b, high);
   }
@@ -77,20 +79,27 @@ inline void transpose_stage(FloatVector (&rows)[kLanes]) {
 
 }  // namespace tile_detail
 
+// to[j, i] = from[i, j] for i, j < kLanes; elements of four bytes or of two, moved as bits.
+template <typename T>
+void transpose_block(const T* from, std::int64_t ld_from, T* to, std::int64_t ld_to) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int16_t>;
+  using Vector [[gnu::vector_size(kLanes * sizeof(T))]] = Bits;
+  Vector block[kLanes];
+#pragma GCC unroll 16
+  for (int r = 0; r < kLanes; ++r) std::memcpy(&block[r], from + r * ld_from, sizeof(Vector));
+  tile_detail::transpose_stage<kLanes / 2>(block);
+#pragma GCC unroll 16
+  for (int r = 0; r < kLanes; ++r) std::memcpy(static_cast<void*>(to + r * ld_to), &block[r], sizeof(Vector));
+}
+
 // to[j, i] = from[i, j] for i < rows, j < columns, both multiples of kLanes; words of four bytes.
 inline void transpose_words(const void* from, std::int64_t ld_from, std::int64_t rows, std::int64_t columns,
                             void* to, std::int64_t ld_to) {
-  const auto* source = static_cast<const float*>(from);  // moved as bits, never computed with
-  auto* target = static_cast<float*>(to);
+  const auto* source = static_cast<const std::int32_t*>(from);
+  auto* target = static_cast<std::int32_t*>(to);
   for (std::int64_t i = 0; i < rows; i += kLanes) {
-    for (std::int64_t j = 0; j < columns; j += kLanes) {
-      FloatVector block[kLanes];
-#pragma GCC unroll 16
-      for (int r = 0; r < kLanes; ++r) block[r] = load_vector(source + (i + r) * ld_from + j);
-      tile_detail::transpose_stage<kLanes / 2>(block);
-#pragma GCC unroll 16
-      for (int r = 0; r < kLanes; ++r) store_vector(target + (j + r) * ld_to + i, block[r]);
-    }
+    for (std::int64_t j = 0; j < columns; j += kLanes)
+      transpose_block(source + i * ld_from + j, ld_from, target + j * ld_to + i, ld_to);
   }
 }
 
