@@ -80,7 +80,8 @@ class BlindLink {
   int socket_ = -1;
   pid_t process_ = -1;
   std::unique_ptr<LinkThread> thread_;
-  std::vector<std::byte> received_;  // kept: adapters are hundreds of MB, whose pages cost as much as their way here
+  std::vector<std::byte>
+      received_;  // kept: adapters are hundreds of MB, whose pages cost as much as their way here
 };
 
 }  // namespace mulligan

@@ -71,7 +71,8 @@ std::int64_t window_documents(const DocumentPlan& plan, const PlannedBatch& batc
   const std::vector<int>& documents = batch.batch.documents;  // ascending by length
   const auto active = std::ranges::count_if(
       documents, [&](int number) { return chunk < chunk_count(plan.targets(number), batch.chunk_tokens); });
-  std::int64_t step = 1;  // 2^n and 3 * 2^n: at most a third of the windows is empty
+  if (active <= 8) return active;
+  std::int64_t step = 4;  // 2^n and 3 * 2^n: at most a third of the windows is empty
   while (4 * step < active) step *= 2;
   const std::int64_t rounded = (active + step - 1) / step * step;
   return std::min(rounded, static_cast<std::int64_t>(documents.size()));

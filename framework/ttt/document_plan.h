@@ -36,7 +36,7 @@ DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, c
 std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::int64_t context_tokens);
 
 // Documents that have a window for chunk `chunk`: all that have tokens in it, which are the last of the
-// batch, and where that saves programs some finished ones before them. One of 1, 2, 3, 4, 6, 8, 12, 16, 24,
+// batch, and where that saves programs some finished ones before them. Up to 8, or one of 12, 16, 24, 32,
 // ... or the whole batch.
 std::int64_t window_documents(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t chunk);
 

@@ -201,7 +201,8 @@ TEST(PackedGemm, RoundsBf16ResultsOnce) {
   struct Case {
     std::int64_t m, n, k;
   };
-  for (const auto [m, n, k] : {Case{1, 1, 2}, {12, 32, 8}, {13, 33, 10}, {64, 64, 512}, {65, 130, 514}, {25, 200, 1500}}) {
+  for (const auto [m, n, k] :
+       {Case{1, 1, 2}, {12, 32, 8}, {13, 33, 10}, {64, 64, 512}, {65, 130, 514}, {25, 200, 1500}}) {
     for (const int layout : {0, 1, 2, 3}) {
       for (const float beta : {0.0F, 1.0F, -2.0F}) {
         for (const std::int64_t diagonal : {n, std::int64_t{7}}) {
@@ -216,10 +217,11 @@ TEST(PackedGemm, RoundsBf16ResultsOnce) {
               const float is = c[static_cast<std::size_t>(i * with.shape.c_row + j)];
               const bool untouched = is == before || (is != is && before != before);
               const bool wanted = j < n && j <= i + diagonal;
-              const float sum = j < n ? static_cast<float>(with.sum(i, j) / 2) + (beta == 0.0F ? 0.0F : 3 * beta) : 0.0F;
+              const float sum =
+                  j < n ? static_cast<float>(with.sum(i, j) / 2) + (beta == 0.0F ? 0.0F : 3 * beta) : 0.0F;
               ASSERT_TRUE((!wanted && untouched) || (j < n && is == static_cast<float>(sdk::bfloat16(sum))))
-                  << m << " x " << n << " x " << k << ", layout " << layout << ", beta " << beta << ", diagonal "
-                  << diagonal << ": " << i << " " << j << " is " << is;
+                  << m << " x " << n << " x " << k << ", layout " << layout << ", beta " << beta
+                  << ", diagonal " << diagonal << ": " << i << " " << j << " is " << is;
             }
           }
         }

@@ -11,8 +11,8 @@ namespace mulligan::cpu {
 // c[j, i] = c[i, j] for first_row <= i < end_row, first_column <= j < min(i, end_column); c has rows of n.
 // Written row by row: whole cache lines, in as many streams as a vector has lanes.
 template <typename T>
-void mirror_rows(T* c, std::int64_t n, std::int64_t first_row, std::int64_t end_row, std::int64_t first_column,
-                 std::int64_t end_column) {
+void mirror_rows(T* c, std::int64_t n, std::int64_t first_row, std::int64_t end_row,
+                 std::int64_t first_column, std::int64_t end_column) {
   for (std::int64_t j = first_column; j < std::min(end_column, end_row); j += kLanes) {
     const std::int64_t columns_end = std::min(end_column, j + kLanes);
     for (std::int64_t i = std::max(first_row, j); i < end_row; i += kLanes) {

@@ -203,8 +203,7 @@ class PackedGemm final : public Gemm {
     float whole[kRows * kColumns] = {};
     const auto bytes = static_cast<std::size_t>(columns) * sizeof(float);
     if (beta != 0.0F) {
-      for (std::int64_t i = 0; i < rows; ++i)
-        std::memcpy(whole + i * kColumns, c + i * shape_.c_row, bytes);
+      for (std::int64_t i = 0; i < rows; ++i) std::memcpy(whole + i * kColumns, c + i * shape_.c_row, bytes);
     }
     block<Math>(words, a, b, alpha, beta, whole, kColumns);
     for (std::int64_t i = 0; i < rows; ++i) std::memcpy(c + i * shape_.c_row, whole + i * kColumns, bytes);
