@@ -1,6 +1,7 @@
 #include "framework/artifact/artifact_run.h"
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <set>
 
@@ -88,18 +89,31 @@ ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
   return code;
 }
 
-// Of an evaluation's code. What is none of the tree's is counted whole, as the library that it is; strict rules
-// refuse it.
-void count_evaluation(const LoadedConfig& loaded, PluginHost& host, const fs::path& tree, CodeSizes& code) {
-  const auto [plugins, foreign] = scoring_code(loaded, host);
-  if (!foreign.empty() && loaded.config.ledger.rules == LedgerRules::strict) {
-    throw run_error("{}; under ledger.rules = \"strict\" the result is refused as a record.",
-                    foreign_text(*foreign.begin()));
+// What strict rules refuse before anything is counted.
+void require_own_code(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
+                      const QuantizeRunOptions& options) {
+  if (loaded.config.ledger.rules != LedgerRules::strict) return;
+  if (!options.built_from.empty() && fs::is_directory(tree / "framework") &&
+      source_digest(tree) != options.built_from) {
+    throw run_error(
+        "'{}' is not the source that this program was built from, so counting it says nothing about the "
+        "result, which is refused as a record under ledger.rules = \"strict\"; name that tree with "
+        "--source, or build this one.",
+        tree.string());
   }
+  if (!scoring.foreign.empty()) {
+    throw run_error("{}; under ledger.rules = \"strict\" the result is refused as a record.",
+                    foreign_text(*scoring.foreign.begin()));
+  }
+}
+
+// Of an evaluation's code. What is none of the tree's is counted whole, as the library that it is.
+void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
+                      CodeSizes& code) {
   try {
-    EvaluationSource source = evaluation_source(tree, {plugins.begin(), plugins.end()});
+    EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
     code.evaluation_bytes = compressed_evaluation_bytes(tree, source, sizes_of(loaded));
-    for (const fs::path& library : foreign) {
+    for (const fs::path& library : scoring.foreign) {
       *code.evaluation_bytes += compressed_binary_bytes({library}, sizes_of(loaded));
       source.folders.push_back(fmt::format("{} (the library)", library.filename().string()));
     }
@@ -114,28 +128,28 @@ void count_evaluation(const LoadedConfig& loaded, PluginHost& host, const fs::pa
 CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   CodeSizes code;
   if (!options.count_code) return code;
-  const fs::path& source = options.source;
-  const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
-  if (here || !source.empty()) {
-    const fs::path tree = here ? fs::path(".") : source;
-    code.source_bytes = compressed_source_bytes(tree, known_sizes_folder());
-    const bool other = !options.built_from.empty() && source_digest(tree) != options.built_from;
-    if (other && loaded.config.ledger.rules == LedgerRules::strict) {
-      throw run_error(
-          "'{}' is not the source that this program was built from, so counting it says nothing about the "
-          "result, which is refused as a record under ledger.rules = \"strict\"; name that tree with "
-          "--source, or build this one.",
-          tree.string());
-    }
-    count_evaluation(loaded, host, tree, code);
-  }
   std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
   for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
     const fs::path file = library_of(ref, host);
     if (!file.empty() && std::ranges::find(binaries, file) == binaries.end()) binaries.push_back(file);
   }
-  code.binary_bytes = compressed_binary_bytes(binaries, known_sizes_folder());
+  const fs::path& source = options.source;
+  const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
+  const fs::path tree = here ? fs::path(".") : source;
+  ScoringCode scoring;
+  if (!tree.empty()) {
+    scoring = scoring_code(loaded, host);
+    require_own_code(loaded, scoring, tree, options);
+  }
+  // Each takes seconds of one core, and they have nothing to do with each other.
+  auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries, known_sizes_folder());
+  if (!tree.empty()) {
+    auto source_bytes = std::async(std::launch::async, compressed_source_bytes, tree, known_sizes_folder());
+    count_evaluation(loaded, scoring, tree, code);
+    code.source_bytes = source_bytes.get();
+  }
+  code.binary_bytes = binary_bytes.get();
   return code;
 }
 

@@ -18,18 +18,6 @@ json packed(std::span<const T> values) {
   return json::binary(std::vector<std::uint8_t>(bytes, bytes + values.size_bytes()));
 }
 
-// Downloads these tensors, one behind the other.
-void download(const TensorStore& store, const std::vector<std::string>& names, std::vector<std::byte>& to) {
-  std::size_t bytes = 0, done = 0;
-  for (const std::string& name : names) bytes += static_cast<std::size_t>(store.type(name).bytes());
-  to.resize(bytes);
-  for (const std::string& name : names) {
-    const auto size = static_cast<std::size_t>(store.type(name).bytes());
-    store.download(name, std::span(to).subspan(done, size));
-    done += size;
-  }
-}
-
 }  // namespace
 
 void BlindChecker::begin(const BaseModel& model, const WindowShapes& shapes) {
@@ -47,19 +35,21 @@ void BlindChecker::send_weights(const BaseModel& model, const SuffixCheck& check
   put_weights(model);
 }
 
+// One tensor behind the other.
 void BlindChecker::put_weights(const BaseModel& model) {
-  std::vector<std::string> names;
-  for (const ParameterLayout& layout : model.layouts) names.push_back(master_name(layout.spec.name));
   std::vector<std::byte> masters;
-  download(model.store, names, masters);
+  for (const ParameterLayout& layout : model.layouts) {
+    const std::string name = master_name(layout.spec.name);
+    const std::size_t before = masters.size();
+    masters.resize(before + static_cast<std::size_t>(model.store.type(name).bytes()));
+    model.store.download(name, std::span(masters).subspan(before));
+  }
   link_.send({{"op", "weights"}}, masters);
   busy_ = true;
 }
 
-void BlindChecker::keep(const BaseModel& model, const AdapterSet& set) {
-  std::vector<std::string> names;
-  for (const auto& tensor : set.tensors()) names.push_back(tensor->master);
-  download(model.store, names, kept_);
+void BlindChecker::keep(const AdapterSet& set, std::int64_t windows) {
+  set.download(windows, kept_);
 }
 
 void BlindChecker::submit(const SuffixCheck& check, const Case& turn, std::span<const float> losses,

@@ -29,17 +29,6 @@ std::vector<T> unpacked(const json& binary) {
   return values;
 }
 
-// Uploads these tensors, which lie one behind the other.
-void upload(std::span<const std::byte> bytes, TensorStore& store, const std::vector<std::string>& names) {
-  std::size_t done = 0;
-  for (const std::string& name : names) {
-    const auto size = static_cast<std::size_t>(store.type(name).bytes());
-    if (done + size > bytes.size()) throw run_error("its tensors have other sizes than those of the run.");
-    store.upload(name, bytes.subspan(done, size));
-    done += size;
-  }
-}
-
 void tell_confinement(BlindLink& link, const Confinement& confined) {
   link.send({{"answer", "confined"},
              {"files", confined.files},
@@ -92,9 +81,13 @@ class Service {
   }
 
   void load(std::span<const std::byte> masters) {
-    std::vector<std::string> names;
-    for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
-    upload(masters, model_.store, names);
+    for (const ParameterLayout& layout : model_.layouts) {
+      const std::string name = master_name(layout.spec.name);
+      const auto size = static_cast<std::size_t>(model_.store.type(name).bytes());
+      if (size > masters.size()) throw run_error("its weights have other sizes than those of the run.");
+      model_.store.upload(name, masters.first(size));
+      masters = masters.subspan(size);
+    }
     refresh_copies(model_.store, model_.layouts);
   }
 
@@ -102,10 +95,7 @@ class Service {
     AdapterSet& set = *sets_.at(message.at("documents"));
     const json& shape = message.at("shape");
     WindowProgram& program = set.window({shape.at(0), shape.at(1), shape.at(2)});
-    std::vector<std::string> names;
-    for (const auto& tensor : set.tensors()) names.push_back(tensor->master);
-    upload(adapters, model_.store, names);
-    set.refresh();
+    set.upload(shape.at(0), adapters);
     const auto positions = unpacked<std::int32_t>(message.at("positions"));
     std::vector<float> all;
     for (const json& pass : message.at("passes")) {

@@ -174,4 +174,8 @@ int RawListener::accept() const {
   return ::accept(socket_, nullptr, nullptr);
 }
 
+void RawListener::stop() const {
+  shutdown(socket_, SHUT_RDWR);
+}
+
 }  // namespace mulligan::test_support

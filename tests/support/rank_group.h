@@ -83,7 +83,8 @@ class RawListener {
   explicit RawListener(std::uint16_t port);
   ~RawListener();
   RawListener(const RawListener&) = delete;
-  int accept() const;  // the socket
+  int accept() const;  // the socket; -1 after stop()
+  void stop() const;
 
  private:
   int socket_;

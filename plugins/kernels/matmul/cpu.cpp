@@ -1,10 +1,7 @@
-// matmul: c = alpha op(a) op(b) + beta c, by tiles (tiled_product.h); matmul_add: the same, into a copy of
-// its term.
+// matmul: c = alpha op(a) op(b) + beta c, by tiles (tiled_product.h); matmul_add: the same with a term in place
+// of c.
 //
 // Determinism: tiles and the order of their sums follow from the shape.
-#include <cstring>
-
-#include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/tiled_product.h"
 #include "plugins/kernels/matmul/signature_add.h"
 
@@ -50,19 +47,9 @@ struct MatmulAdd : shapes::MatmulAdd {
     return make_product(call, c);
   }
   static void run(const Launch& launch) {
-    if (launch.attribute(beta) != 0) copy_term(launch);
+    const void* added = launch.attribute(beta) != 0 ? launch.tensor(term).data : nullptr;
     launch.state<const TiledProduct>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,
-                                            launch.tensor(c).data);
-  }
-
- private:
-  static void copy_term(const Launch& launch) {
-    const auto bytes = static_cast<std::int64_t>(sdk::dtype_bytes(launch.dtype(c)));
-    const char* from = launch.data<const char>(term);
-    char* to = launch.data<char>(c);
-    for_elements(launch, launch.size(c), [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(to + begin * bytes, from + begin * bytes, static_cast<std::size_t>((end - begin) * bytes));
-    });
+                                            launch.tensor(c).data, {}, added);
   }
 };
 

@@ -8,6 +8,7 @@
 #include "plugins/backends/cpu/math/tiled_product.h"
 
 #include <atomic>
+#include <cstring>
 #include <stdexcept>
 
 #include "plugins/backends/cpu/math/equal_rows.h"
@@ -109,7 +110,7 @@ void TiledProduct::widen_tile(const std::byte* from, std::int64_t rows, std::int
 }
 
 void TiledProduct::run(const Launch& launch, const void* a_operand, const void* b_operand, void* c_result,
-                       const Finish& finish) const {
+                       const Finish& finish, const void* term) const {
   const MatmulPlan& p = plan_;
   const auto* a = static_cast<const std::byte*>(widened(launch, a_operand, p.batch * p.m * p.k, a_offset_));
   const auto* b = static_cast<const std::byte*>(widened(launch, b_operand, p.batch * p.k * p.n, b_offset_));
@@ -137,6 +138,12 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
       const std::int64_t c_at = ((task % count_k * p.batch + batch) * p.m + m) * p.n + n;
       std::byte* scratch = workspace + slot_bytes * static_cast<std::size_t>(slot);
       const std::int64_t rows = std::min(p.tile_m, p.m - m), columns = std::min(p.tile_n, p.n - n);
+      for (std::int64_t row = 0; term && !partial_ && row < rows;
+           ++row) {  // in the cache when the product adds to it
+        const std::int64_t at = (c_at + row * p.n) * c_bytes;
+        std::memcpy(c + at, static_cast<const std::byte*>(term) + at,
+                    static_cast<std::size_t>(columns * c_bytes));
+      }
       const std::byte* b_tile = b + b_at * b_bytes;
       if (shape_.stored_b) {
         const std::int64_t inner = std::min(p.tile_k, p.k - k);
@@ -162,15 +169,17 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
     throw std::runtime_error(
         "oneDNN refused to run a product that it had prepared; it may lack memory: use a smaller batch or "
         "model");
-  if (partial_) add_pieces(launch, c_result, finish);
+  if (partial_) add_pieces(launch, c_result, term ? term : c_result, finish);
 }
 
-void TiledProduct::add_pieces(const Launch& launch, void* result, const Finish& finish) const {
+void TiledProduct::add_pieces(const Launch& launch, void* result, const void* term,
+                              const Finish& finish) const {
   const auto* partial = reinterpret_cast<const float*>(launch.workspace<std::byte>() + partial_offset_);
   const std::int64_t size = plan_.batch * plan_.m * plan_.n, pieces = plan_.count_k();
   const float alpha = shape_.alpha, beta = shape_.beta;
   dispatch_compute(shape_.output, [&]<typename T>() {
     T* c = static_cast<T*>(result);
+    const T* added = static_cast<const T*>(term);
     launch.parallel_for(size, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t kBlock = 1024;  // stays in the first-level cache while the pieces are added
       float sum[kBlock];
@@ -184,7 +193,7 @@ void TiledProduct::add_pieces(const Launch& launch, void* result, const Finish& 
         if (beta == 0.0f) {
           for (std::int64_t i = 0; i < length; ++i) c[at + i] = T(alpha * sum[i]);
         } else {
-          for (std::int64_t i = 0; i < length; ++i) c[at + i] = T(alpha * sum[i] + beta * c[at + i]);
+          for (std::int64_t i = 0; i < length; ++i) c[at + i] = T(alpha * sum[i] + beta * added[at + i]);
         }
         if (finish) finish(at, length);
       }

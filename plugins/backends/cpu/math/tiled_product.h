@@ -35,8 +35,10 @@ class TiledProduct {
   std::size_t workspace_bytes() const { return partial_offset_ + partial_bytes_; }
   // Elements [at, at + count) of c that are final: called once for each piece of a row of c, by any thread.
   using Finish = std::function<void(std::int64_t at, std::int64_t count)>;
-  // `launch` lends its threads and workspace. Throws std::runtime_error where oneDNN fails.
-  void run(const Launch& launch, const void* a, const void* b, void* c, const Finish& finish = {}) const;
+  // `launch` lends its threads and workspace. `term`: what beta multiplies in c's place, of c's type; nullptr: c. Throws
+  // std::runtime_error where oneDNN fails.
+  void run(const Launch& launch, const void* a, const void* b, void* c, const Finish& finish = {},
+           const void* term = nullptr) const;
 
  private:
   void make_tiles(bool bf16);
@@ -49,7 +51,7 @@ class TiledProduct {
                   float* to) const;
   // Elements between the rows of b that lie behind each other, where a tile was widened.
   std::int64_t tile_stride() const { return shape_.transpose_b ? plan_.tile_k : plan_.tile_n; }
-  void add_pieces(const Launch& launch, void* c, const Finish& finish) const;
+  void add_pieces(const Launch& launch, void* c, const void* term, const Finish& finish) const;
 
   ProductShape shape_;
   bool fixed_rows_;
