@@ -93,8 +93,7 @@ ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
 void require_own_code(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
                       const QuantizeRunOptions& options) {
   if (loaded.config.ledger.rules != LedgerRules::strict) return;
-  if (!options.built_from.empty() && fs::is_directory(tree / "framework") &&
-      source_digest(tree) != options.built_from) {
+  if (!options.built_from.empty() && source_digest(tree) != options.built_from) {
     throw run_error(
         "'{}' is not the source that this program was built from, so counting it says nothing about the "
         "result, which is refused as a record under ledger.rules = \"strict\"; name that tree with "
@@ -137,15 +136,18 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
   const fs::path& source = options.source;
   const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
   const fs::path tree = here ? fs::path(".") : source;
+  std::string archive;
   ScoringCode scoring;
   if (!tree.empty()) {
+    archive = source_archive(tree);
     scoring = scoring_code(loaded, host);
     require_own_code(loaded, scoring, tree, options);
   }
   // Each takes seconds of one core, and they have nothing to do with each other.
   auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries, known_sizes_folder());
   if (!tree.empty()) {
-    auto source_bytes = std::async(std::launch::async, compressed_source_bytes, tree, known_sizes_folder());
+    auto source_bytes =
+        std::async(std::launch::async, compressed_size, Compression::brotli, archive, known_sizes_folder());
     count_evaluation(loaded, scoring, tree, code);
     code.source_bytes = source_bytes.get();
   }

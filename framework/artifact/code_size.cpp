@@ -173,10 +173,6 @@ std::string source_archive(const fs::path& root) {
   return tar_archive(root, files);
 }
 
-std::uint64_t compressed_source_bytes(const fs::path& root, const fs::path& known) {
-  return compressed_size(Compression::brotli, source_archive(root), known);
-}
-
 bool is_code(const fs::path& file) {
   constexpr std::string_view kinds[] = {".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"};
   return std::ranges::find(kinds, file.extension().string()) != std::end(kinds);

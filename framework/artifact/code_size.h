@@ -38,11 +38,6 @@ std::string tar_archive(std::vector<std::pair<std::string, std::string>> content
 // configs of `root`, as tar_archive. Throws data_error when `root` holds no framework folder.
 std::string source_archive(const std::filesystem::path& root);
 
-// The bytes of source_archive(), compressed with Brotli 11. `known` is the folder of sizes by contents
-// (compressed_size); empty: always computed. Throws as source_archive() does.
-std::uint64_t compressed_source_bytes(const std::filesystem::path& root,
-                                      const std::filesystem::path& known = {});
-
 // Whether a file's name is that of C++ or CUDA code: .h .hpp .inc .c .cpp .cu .cuh.
 bool is_code(const std::filesystem::path& file);
 
@@ -54,7 +49,7 @@ std::string source_digest(const std::filesystem::path& root);
 std::string source_digest(const std::vector<std::pair<std::string, std::string>>& contents);
 
 // The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
-// tar_archive, compressed with xz. `known` as above.
+// tar_archive, compressed with xz. `known`: the folder of compressed_size().
 // Throws run_error when strip is needed and missing, or fails.
 std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries,
                                       const std::filesystem::path& known = {});

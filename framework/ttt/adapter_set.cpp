@@ -210,32 +210,16 @@ std::vector<std::string> AdapterSet::inherited() const {
   return names;
 }
 
-std::byte* AdapterSet::address_of(const AdapterTensor& tensor, std::int64_t documents) const {
-  return static_cast<std::byte*>(model_.store.address(tensor.master)) +
-         bytes_of(tensor, documents_ - documents);
-}
-
-void AdapterSet::download(std::int64_t documents, std::vector<std::byte>& to) const {
-  std::size_t bytes = 0, done = 0;
-  for (const auto& tensor : tensors()) bytes += bytes_of(*tensor, documents);
-  to.resize(bytes);
+std::vector<std::span<std::byte>> AdapterSet::memory(std::int64_t documents) const {
+  std::vector<std::span<std::byte>> parts;
   for (const auto& tensor : tensors()) {
-    const std::size_t size = bytes_of(*tensor, documents);
-    model_.store.backend().download(to.data() + done, address_of(*tensor, documents), size);
-    done += size;
+    const auto all = static_cast<std::size_t>(tensor->type.bytes());
+    const std::size_t bytes =
+        all / static_cast<std::size_t>(documents_) * static_cast<std::size_t>(documents);
+    parts.push_back(
+        std::span(static_cast<std::byte*>(model_.store.address(tensor->master)), all).last(bytes));
   }
-}
-
-void AdapterSet::upload(std::int64_t documents, std::span<const std::byte> from) {
-  std::size_t done = 0;
-  for (const auto& tensor : tensors()) {
-    const std::size_t size = bytes_of(*tensor, documents);
-    if (done + size > from.size()) throw run_error("its adapters have other sizes than those of the run.");
-    model_.store.backend().upload(address_of(*tensor, documents), from.data() + done, size);
-    done += size;
-  }
-  if (done != from.size()) throw run_error("its adapters have other sizes than those of the run.");
-  refresh_->run();
+  return parts;
 }
 
 void AdapterSet::clear() {

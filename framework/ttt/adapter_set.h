@@ -107,11 +107,10 @@ class AdapterSet {
   // Tensors in the store that the next batch of documents inherits: with them and reset() it is as
   // without an interruption.
   std::vector<std::string> inherited() const;
-  // The adapters of the last `documents`, one tensor behind the other. Waits.
-  void download(std::int64_t documents, std::vector<std::byte>& to) const;
-  // What download() left there for as many documents; what kernels read follows. Throws run_error for another number of
-  // bytes.
-  void upload(std::int64_t documents, std::span<const std::byte> from);
+  // Where the adapters of the last `documents` lie on the device, tensor by tensor.
+  std::vector<std::span<std::byte>> memory(std::int64_t documents) const;
+  // After the device's memory was written: what kernels read follows.
+  void refresh() { refresh_->run(); }
   // All adapters at zero, for scoring without them.
   void clear();
   // All adapters at small random values, zeros included: for probes.
@@ -129,11 +128,6 @@ class AdapterSet {
 
  private:
   const WindowProgram& first() const { return *windows_.begin()->second; }
-  std::size_t bytes_of(const AdapterTensor& tensor, std::int64_t documents) const {
-    return static_cast<std::size_t>(tensor.type.bytes() / documents_ * documents);
-  }
-  // Of the adapters of the last `documents` in the tensor's master.
-  std::byte* address_of(const AdapterTensor& tensor, std::int64_t documents) const;
   void make_draws();
   void start(const AdapterTensor& tensor, std::int64_t draw);
   void begin_batch();

@@ -18,6 +18,17 @@ json packed(std::span<const T> values) {
   return json::binary(std::vector<std::uint8_t>(bytes, bytes + values.size_bytes()));
 }
 
+// Parts of the device's memory, one behind the other. Waits.
+void download(Backend& backend, const std::vector<std::span<std::byte>>& parts, std::vector<std::byte>& to) {
+  std::size_t bytes = 0, done = 0;
+  for (const std::span<std::byte> part : parts) bytes += part.size();
+  to.resize(bytes);
+  for (const std::span<std::byte> part : parts) {
+    backend.download(to.data() + done, part.data(), part.size());
+    done += part.size();
+  }
+}
+
 }  // namespace
 
 void BlindChecker::begin(const BaseModel& model, const WindowShapes& shapes) {
@@ -35,21 +46,15 @@ void BlindChecker::send_weights(const BaseModel& model, const SuffixCheck& check
   put_weights(model);
 }
 
-// One tensor behind the other.
 void BlindChecker::put_weights(const BaseModel& model) {
   std::vector<std::byte> masters;
-  for (const ParameterLayout& layout : model.layouts) {
-    const std::string name = master_name(layout.spec.name);
-    const std::size_t before = masters.size();
-    masters.resize(before + static_cast<std::size_t>(model.store.type(name).bytes()));
-    model.store.download(name, std::span(masters).subspan(before));
-  }
+  download(model.store.backend(), master_memory(model), masters);
   link_.send({{"op", "weights"}}, masters);
   busy_ = true;
 }
 
-void BlindChecker::keep(const AdapterSet& set, std::int64_t windows) {
-  set.download(windows, kept_);
+void BlindChecker::keep(const BaseModel& model, const AdapterSet& set, std::int64_t windows) {
+  download(model.store.backend(), set.memory(windows), kept_);
 }
 
 void BlindChecker::submit(const SuffixCheck& check, const Case& turn, std::span<const float> losses,

@@ -41,7 +41,7 @@ class BlindChecker : public TransformWitness {
 
   // Keeps the adapters of the documents that have `windows` as they are before a turn is scored, for the case: in scoring, a
   // kernel could write into them what it has seen.
-  void keep(const AdapterSet& set, std::int64_t windows);
+  void keep(const BaseModel& model, const AdapterSet& set, std::int64_t windows);
   // A turn whose adapters were kept.
   struct Case {
     std::int64_t documents = 0;  // of the batch

@@ -29,6 +29,17 @@ std::vector<T> unpacked(const json& binary) {
   return values;
 }
 
+// What download() left there, of as many bytes.
+void upload(Backend& backend, std::span<const std::byte> from,
+            const std::vector<std::span<std::byte>>& parts) {
+  for (const std::span<std::byte> part : parts) {
+    if (part.size() > from.size()) throw run_error("its tensors have other sizes than those of the run.");
+    backend.upload(part.data(), from.data(), part.size());
+    from = from.subspan(part.size());
+  }
+  if (!from.empty()) throw run_error("its tensors have other sizes than those of the run.");
+}
+
 void tell_confinement(BlindLink& link, const Confinement& confined) {
   link.send({{"answer", "confined"},
              {"files", confined.files},
@@ -81,13 +92,7 @@ class Service {
   }
 
   void load(std::span<const std::byte> masters) {
-    for (const ParameterLayout& layout : model_.layouts) {
-      const std::string name = master_name(layout.spec.name);
-      const auto size = static_cast<std::size_t>(model_.store.type(name).bytes());
-      if (size > masters.size()) throw run_error("its weights have other sizes than those of the run.");
-      model_.store.upload(name, masters.first(size));
-      masters = masters.subspan(size);
-    }
+    upload(model_.store.backend(), masters, master_memory(model_));
     refresh_copies(model_.store, model_.layouts);
   }
 
@@ -95,7 +100,8 @@ class Service {
     AdapterSet& set = *sets_.at(message.at("documents"));
     const json& shape = message.at("shape");
     WindowProgram& program = set.window({shape.at(0), shape.at(1), shape.at(2)});
-    set.upload(shape.at(0), adapters);
+    upload(model_.store.backend(), adapters, set.memory(shape.at(0)));
+    set.refresh();
     const auto positions = unpacked<std::int32_t>(message.at("positions"));
     std::vector<float> all;
     for (const json& pass : message.at("passes")) {

@@ -108,7 +108,7 @@ void TttScorer::score_and_hand_over(Turn& turn) {
   const bool keeps_all = model_.store.backend().plugin().name() == "cpu";
   std::optional<SuffixCheck::Sample> sample;
   if (!keeps_all) sample = suffixes_.next(tokens_, windows_of(turn));
-  if (keeps_all || sample) blind.keep(turn.set, turn.program.shape().documents);
+  if (keeps_all || sample) blind.keep(model_, turn.set, turn.program.shape().documents);
   score_windows(turn, tokens_, losses_);
   if (keeps_all) sample = suffixes_.next(tokens_, windows_of(turn));
   if (sample) {

@@ -112,6 +112,16 @@ void WindowProgram::download_losses(std::span<float> losses) const {
   store_.download(prefix_ + "/token_loss", std::as_writable_bytes(losses));
 }
 
+std::vector<std::span<std::byte>> master_memory(const BaseModel& model) {
+  std::vector<std::span<std::byte>> parts;
+  for (const ParameterLayout& layout : model.layouts) {
+    const std::string name = master_name(layout.spec.name);
+    parts.emplace_back(static_cast<std::byte*>(model.store.address(name)),
+                       static_cast<std::size_t>(model.store.type(name).bytes()));
+  }
+  return parts;
+}
+
 void upload_window_rope(const BaseModel& model, std::int64_t positions) {
   // A rank without documents has no program that reads them.
   if (model.config.rope.dims == 0 || !model.store.contains(rope_cos)) return;

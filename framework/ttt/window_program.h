@@ -30,6 +30,9 @@ struct BaseModel {
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
 };
 
+// Where the masters of its parameters lie on the device, one after the other.
+std::vector<std::span<std::byte>> master_memory(const BaseModel& model);
+
 // Of what test-time training loads.
 inline LoadedModel::Masters base_masters(const TttSection& ttt) {
   if (ttt.config.base_keeps_dtypes) return LoadedModel::Masters::as_trained;

@@ -33,8 +33,8 @@ TEST(CodeSize, TheTarArchiveIsReadByTar) {
   ASSERT_EQ(std::system(fmt::format("tar -C {0}/out -xf {0}/x.tar", folder.string()).c_str()), 0);
   EXPECT_EQ(read_file(folder / "out" / "framework" / "a.txt"), std::string(600, 'a'));
   EXPECT_EQ(read_file(folder / "out" / "framework" / deep / "b.txt"), "b");
-  EXPECT_GT(compressed_source_bytes(folder), 0U);
-  EXPECT_NE(sentence_of([&] { compressed_source_bytes(folder / "out" / "framework"); }).find("source tree"),
+  EXPECT_GT(source_archive(folder).size(), 0U);
+  EXPECT_NE(sentence_of([&] { source_archive(folder / "out" / "framework"); }).find("source tree"),
             std::string::npos);
 }
 
