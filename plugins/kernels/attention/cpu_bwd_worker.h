@@ -169,15 +169,15 @@ class BackwardWorker {
     const FloatVector lse = load_vector(lse_ + g * kTile + c * kLanes);
     const FloatVector delta = load_vector(delta_ + g * kTile + c * kLanes);
     const FloatVector scale = broadcast(shape_.scale_log2e), ds_scale = broadcast(in_.softmax_scale);
-    for (std::int64_t r = 0; r < count; r += 2) {
-      FloatVector ds[2] = {};
+    for (std::int64_t r = 0; r < count; r += 2) {  // an odd last row has a row of zeros behind it
+      const std::int64_t at = r * kTile + c * kLanes;
+      FloatVector p[2] = {}, ds[2] = {};
       for (std::int64_t i = 0; i < 2 && r + i < count; ++i) {
-        const std::int64_t at = (r + i) * kTile + c * kLanes;
-        const FloatVector p = exp2_vector(load_vector(scores_ + at) * scale - lse);
-        ds[i] = p * (load_vector(d_scores_ + at) - delta) * ds_scale;
-        store_column_words<Math>(p_columns_ + at / kStep, p);
-        store_column_words<Math>(ds_columns_ + at / kStep, ds[i]);
+        p[i] = exp2_vector(load_vector(scores_ + at + i * kTile) * scale - lse);
+        ds[i] = p[i] * (load_vector(d_scores_ + at + i * kTile) - delta) * ds_scale;
       }
+      store_column_words<Math>(p_columns_ + at / kStep, kTile / kStep, p[0], p[1]);
+      store_column_words<Math>(ds_columns_ + at / kStep, kTile / kStep, ds[0], ds[1]);
       if constexpr (kStep > 1) store_row_words<Math>(ds_rows_ + r / kStep * kTile + c * kLanes, ds[0], ds[1]);
     }
   }

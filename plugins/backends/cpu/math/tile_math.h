@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512BF16__)
+#if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -45,11 +45,19 @@ inline FloatVector larger(FloatVector a, FloatVector b) {
   return a > b ? a : b;
 }
 
-// 2^x. Relative error below 7.2e-8 for x >= -126; exactly 0 from -126.5 down; the caller keeps x below 128.
+// 2^x. Relative error below 7.2e-8 for x >= -126; below that it goes down to 0 by way of denormal numbers (AVX-512)
+// or is exactly 0 from -126.5 down; the caller keeps x below 128.
 inline FloatVector exp2_vector(FloatVector x) {
+#if defined(__AVX512F__)
+  // (Masked: GCC 12 warns of uninitialised values inside the plain intrinsics, its bug 105593.)
+  const auto whole =
+      reinterpret_cast<FloatVector>(_mm512_maskz_roundscale_ps(0xFFFF, reinterpret_cast<__m512>(x), 0));
+  const FloatVector f = x - whole;
+#else
   const FloatVector bounded = larger(x, broadcast(-127.0f));
   const FloatVector shifted = bounded + 0x1.8p+23f;  // the nearest integer now lies in the low mantissa bits
   const FloatVector f = bounded - (shifted - 0x1.8p+23f);
+#endif
   // 2^f on [-1/2, 1/2]: polynomial of degree 6, interpolated at Chebyshev nodes.
   FloatVector p = broadcast(0x1.44138ap-13f);
   p = p * f + 0x1.5f0890p-10f;
@@ -58,8 +66,13 @@ inline FloatVector exp2_vector(FloatVector x) {
   p = p * f + 0x1.ebfbe0p-3f;
   p = p * f + 0x1.62e430p-1f;
   p = p * f + 1.0f;
+#if defined(__AVX512F__)
+  return reinterpret_cast<FloatVector>(
+      _mm512_maskz_scalef_ps(0xFFFF, reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(whole)));
+#else
   const IntVector power = (reinterpret_cast<IntVector>(shifted) + 127) << 23;  // n = -127 gives +0
   return p * reinterpret_cast<FloatVector>(power);
+#endif
 }
 
 struct NoRegisters {};
@@ -113,19 +126,7 @@ template <typename Math, Update kUpdate, Order kOrder, int kRows, int kVectors>
 inline void block(std::int64_t k, const typename Math::Word* a, std::int64_t lda,
                   const typename Math::Word* b, std::int64_t ldb, float* c, std::int64_t ldc,
                   const float* scale) {
-  FloatVector sum[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      if constexpr (kUpdate == Update::set) {
-        sum[r][v] = FloatVector{};
-      } else {
-        sum[r][v] = load_vector(c + r * ldc + v * kLanes);
-        if constexpr (kUpdate == Update::scale_add) sum[r][v] *= load_vector(scale + v * kLanes);
-      }
-    }
-  }
+  FloatVector sum[kRows][kVectors] = {};
   for (std::int64_t i = 0; i < k; ++i) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -136,9 +137,15 @@ inline void block(std::int64_t k, const typename Math::Word* a, std::int64_t lda
     b += ldb;
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < kRows; ++r, c += ldc) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) store_vector(c + r * ldc + v * kLanes, sum[r][v]);
+    for (int v = 0; v < kVectors; ++v) {
+      FloatVector result = sum[r][v];
+      if constexpr (kUpdate == Update::add) result += load_vector(c + v * kLanes);
+      if constexpr (kUpdate == Update::scale_add)
+        result += load_vector(c + v * kLanes) * load_vector(scale + v * kLanes);
+      store_vector(c + v * kLanes, result);
+    }
   }
 }
 
@@ -171,8 +178,8 @@ inline void columns(std::int64_t rows, std::int64_t k, const typename Math::Word
 }  // namespace tile_detail
 
 // C[rows, vectors * kLanes] (kUpdate) A[rows, k words] B[k words, vectors * kLanes]. Leading dimensions count
-// words of A and B and floats of C. Each element of C is one chain of multiply-adds in order of k, whatever
-// the blocking; on a matrix unit a chain of its instructions.
+// words of A and B and floats of C. Each element of A B is one chain of multiply-adds in order of k, whatever
+// the blocking; on a matrix unit a chain of its instructions, which begins with C where that is added to.
 template <typename Math, Update kUpdate, Order kOrder>
 void tile_product(std::int64_t rows, std::int64_t vectors, std::int64_t k, const typename Math::Word* a,
                   std::int64_t lda, const typename Math::Word* b, std::int64_t ldb, float* c,

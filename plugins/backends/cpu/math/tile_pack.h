@@ -20,17 +20,16 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
 template <typename Math, typename T>
 void pack_rows(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t width,
                typename Math::Word* to, std::int64_t ld) {
+  const auto used = static_cast<std::size_t>(width) * sizeof(typename Math::Word) / Math::kStep,
+             row = static_cast<std::size_t>(ld) * sizeof(typename Math::Word);
   for (std::int64_t r = 0; r < rows; ++r, from += stride, to += ld) {
     if constexpr (std::is_same_v<T, float> || Math::kStep == 2) {
       static_assert(sizeof(T) * Math::kStep == sizeof(typename Math::Word));
-      std::memcpy(to, from, static_cast<std::size_t>(width) * sizeof(T));
+      std::memcpy(to, from, used);
     } else {
       for (std::int64_t j = 0; j < width; ++j) to[j] = from[j];
     }
-    std::memset(
-        reinterpret_cast<char*>(to) +
-            width * static_cast<std::int64_t>(sizeof(typename Math::Word)) / Math::kStep,
-        0, static_cast<std::size_t>(ld * Math::kStep - width) * sizeof(typename Math::Word) / Math::kStep);
+    if (used < row) std::memset(reinterpret_cast<char*>(to) + used, 0, row - used);
   }
 }
 

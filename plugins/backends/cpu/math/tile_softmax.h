@@ -63,18 +63,21 @@ inline void store_row_words<F32Math>(float* to, FloatVector first, FloatVector) 
 }
 
 #if defined(__AVX512BF16__)
-// The bits of `values` in bf16, rounded to nearest even. (Vector extensions beyond the conversion itself: GCC
-// 12 warns of uninitialised values inside the AVX-512 intrinsics, its bug 105593.)
-using HalfWords = std::uint16_t __attribute__((vector_size(kVectorBytes / 2)));
-using Words = std::uint32_t __attribute__((vector_size(kVectorBytes)));
-inline HalfWords bf16_bits(FloatVector values) {
-  return reinterpret_cast<HalfWords>(_mm512_cvtneps_pbh(values));
+// The bits of `first` and behind them those of `second` in bf16, rounded to nearest even.
+using HalfWords = std::uint16_t __attribute__((vector_size(kVectorBytes)));
+inline HalfWords bf16_bits(FloatVector first, FloatVector second) {
+  return reinterpret_cast<HalfWords>(
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first)));
 }
 
 template <>
 inline void store_row_words<Bf16Math>(std::uint32_t* to, FloatVector first, FloatVector second) {
-  const Words words = __builtin_convertvector(bf16_bits(first), Words) |
-                      __builtin_convertvector(bf16_bits(second), Words) << 16;
+  HalfWords by_turns;
+  for (int i = 0; i < kLanes; ++i) {
+    by_turns[2 * i] = static_cast<std::uint16_t>(i);
+    by_turns[2 * i + 1] = static_cast<std::uint16_t>(kLanes + i);
+  }
+  const HalfWords words = __builtin_shuffle(bf16_bits(first, second), by_turns);
   std::memcpy(to, &words, sizeof words);
 }
 #endif
@@ -86,27 +89,35 @@ inline void store_row_words<AmxBf16Math>(std::uint32_t* to, FloatVector first, F
 }
 #endif
 
-// Words along the queries: kLanes / kStep of them.
+// Words along the queries, kLanes / kStep of them in each of two rows that lie `ld` words apart.
 template <typename Math>
-inline void store_column_words(typename Math::Word* to, FloatVector values);
+inline void store_column_words(typename Math::Word* to, std::int64_t ld, FloatVector first,
+                               FloatVector second);
 
 template <>
-inline void store_column_words<F32Math>(float* to, FloatVector values) {
-  store_vector(to, values);
+inline void store_column_words<F32Math>(float* to, std::int64_t ld, FloatVector first, FloatVector second) {
+  store_vector(to, first);
+  store_vector(to + ld, second);
 }
 
 #if defined(__AVX512BF16__)
 template <>
-inline void store_column_words<Bf16Math>(std::uint32_t* to, FloatVector values) {
-  const HalfWords halves = bf16_bits(values);
-  std::memcpy(to, &halves, sizeof halves);
+inline void store_column_words<Bf16Math>(std::uint32_t* to, std::int64_t ld, FloatVector first,
+                                         FloatVector second) {
+  using Quarters = std::int64_t __attribute__((vector_size(kVectorBytes)));
+  const auto both = reinterpret_cast<Quarters>(bf16_bits(first, second));
+  const auto low = __builtin_shufflevector(both, both, 0, 1, 2, 3);
+  const auto high = __builtin_shufflevector(both, both, 4, 5, 6, 7);
+  std::memcpy(to, &low, sizeof low);
+  std::memcpy(to + ld, &high, sizeof high);
 }
 #endif
 
 #if defined(MULLIGAN_AMX)
 template <>
-inline void store_column_words<AmxBf16Math>(std::uint32_t* to, FloatVector values) {
-  store_column_words<Bf16Math>(to, values);
+inline void store_column_words<AmxBf16Math>(std::uint32_t* to, std::int64_t ld, FloatVector first,
+                                            FloatVector second) {
+  store_column_words<Bf16Math>(to, ld, first, second);
 }
 #endif
 
