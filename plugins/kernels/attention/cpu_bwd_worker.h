@@ -176,9 +176,9 @@ class BackwardWorker {
         p[i] = exp2_vector(load_vector(scores_ + at + i * kTile) * scale - lse);
         ds[i] = p[i] * (load_vector(d_scores_ + at + i * kTile) - delta) * ds_scale;
       }
-      store_column_words<Math>(p_columns_ + at / kStep, kTile / kStep, p[0], p[1]);
-      store_column_words<Math>(ds_columns_ + at / kStep, kTile / kStep, ds[0], ds[1]);
-      if constexpr (kStep > 1) store_row_words<Math>(ds_rows_ + r / kStep * kTile + c * kLanes, ds[0], ds[1]);
+      store_column_words(p_columns_ + at / kStep, kTile / kStep, p[0], p[1]);
+      store_column_words(ds_columns_ + at / kStep, kTile / kStep, ds[0], ds[1]);
+      if constexpr (kStep > 1) store_row_words(ds_rows_ + r / kStep * kTile + c * kLanes, ds[0], ds[1]);
     }
   }
 

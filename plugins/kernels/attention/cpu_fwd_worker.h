@@ -167,8 +167,8 @@ class ForwardWorker {
         total += second;
         if constexpr (!Softmax::kPlain) rounded_total += second = rounded<T>(second);
       }
-      store_row_words<Math>(to, first, second);
-      if (kStep == 1 && r + 1 < count) store_row_words<Math>(to + kTile, second, second);
+      store_row_words(to, first, second);
+      if (kStep == 1 && r + 1 < count) store_row_words(to + kTile, second, second);
     }
     store_vector(maximum, now);
     store_vector(sum, total);

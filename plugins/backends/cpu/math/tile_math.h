@@ -149,6 +149,13 @@ inline void block(std::int64_t k, const typename Math::Word* a, std::int64_t lda
   }
 }
 
+// call.operator()<value>(), where the value is one of 1 to kMost.
+template <int kMost, typename Call>
+inline void with_constant(std::int64_t value, const Call& call) {
+  if (value == kMost) return call.template operator()<kMost>();
+  if constexpr (kMost > 1) with_constant<kMost - 1>(value, call);
+}
+
 template <typename Math, Update kUpdate, Order kOrder, int kVectors>
 inline void columns(std::int64_t rows, std::int64_t k, const typename Math::Word* a, std::int64_t lda,
                     const typename Math::Word* b, std::int64_t ldb, float* c, std::int64_t ldc,
@@ -159,20 +166,9 @@ inline void columns(std::int64_t rows, std::int64_t k, const typename Math::Word
     a += kBlockRows * step;
     c += kBlockRows * ldc;
   }
-  switch (rows) {
-    case 5:
-      return block<Math, kUpdate, kOrder, 5, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
-    case 4:
-      return block<Math, kUpdate, kOrder, 4, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
-    case 3:
-      return block<Math, kUpdate, kOrder, 3, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
-    case 2:
-      return block<Math, kUpdate, kOrder, 2, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
-    case 1:
-      return block<Math, kUpdate, kOrder, 1, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
-    default:
-      return;
-  }
+  with_constant<kBlockRows - 1>(rows, [&]<int kRows>() {
+    block<Math, kUpdate, kOrder, kRows, kVectors>(k, a, lda, b, ldb, c, ldc, scale);
+  });
 }
 
 }  // namespace tile_detail
@@ -190,13 +186,10 @@ void tile_product(std::int64_t rows, std::int64_t vectors, std::int64_t k, const
     return Math::template product<kUpdate>(rows, vectors, k, a, lda, b, ldb, c, ldc, scale);
   }
   while (vectors > 0) {
-    const int taken = static_cast<int>(vectors < kBlockVectors ? vectors : kBlockVectors);
-    if (taken == 1) columns<Math, kUpdate, kOrder, 1>(rows, k, a, lda, b, ldb, c, ldc, scale);
-    if (taken == 2) columns<Math, kUpdate, kOrder, 2>(rows, k, a, lda, b, ldb, c, ldc, scale);
-    if constexpr (kBlockVectors > 2) {
-      if (taken == 3) columns<Math, kUpdate, kOrder, 3>(rows, k, a, lda, b, ldb, c, ldc, scale);
-      if (taken == 4) columns<Math, kUpdate, kOrder, 4>(rows, k, a, lda, b, ldb, c, ldc, scale);
-    }
+    const std::int64_t taken = vectors < kBlockVectors ? vectors : kBlockVectors;
+    with_constant<kBlockVectors>(taken, [&]<int kVectors>() {
+      columns<Math, kUpdate, kOrder, kVectors>(rows, k, a, lda, b, ldb, c, ldc, scale);
+    });
     vectors -= taken;
     b += taken * kLanes;
     c += taken * kLanes;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plugins/backends/cpu/cpu_kernel.h"
-#include "plugins/backends/cpu/math/tile_amx.h"
+#include "plugins/backends/cpu/math/tile_math.h"
 
 namespace mulligan::cpu {
 
@@ -54,12 +54,14 @@ inline FloatVector rounded(FloatVector values) {
 }
 
 // Words along the keys from two rows of one vector (the second counts as zero for an odd last row).
-template <typename Math>
-inline void store_row_words(typename Math::Word* to, FloatVector first, FloatVector second);
-
-template <>
-inline void store_row_words<F32Math>(float* to, FloatVector first, FloatVector) {
+inline void store_row_words(float* to, FloatVector first, FloatVector) {
   store_vector(to, first);
+}
+
+// Words along the queries, a vector of elements in each of two rows that lie `ld` words apart.
+inline void store_column_words(float* to, std::int64_t ld, FloatVector first, FloatVector second) {
+  store_vector(to, first);
+  store_vector(to + ld, second);
 }
 
 #if defined(__AVX512BF16__)
@@ -70,8 +72,7 @@ inline HalfWords bf16_bits(FloatVector first, FloatVector second) {
       _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first)));
 }
 
-template <>
-inline void store_row_words<Bf16Math>(std::uint32_t* to, FloatVector first, FloatVector second) {
+inline void store_row_words(std::uint32_t* to, FloatVector first, FloatVector second) {
   HalfWords by_turns;
   for (int i = 0; i < kLanes; ++i) {
     by_turns[2 * i] = static_cast<std::uint16_t>(i);
@@ -80,44 +81,14 @@ inline void store_row_words<Bf16Math>(std::uint32_t* to, FloatVector first, Floa
   const HalfWords words = __builtin_shuffle(bf16_bits(first, second), by_turns);
   std::memcpy(to, &words, sizeof words);
 }
-#endif
 
-#if defined(MULLIGAN_AMX)
-template <>
-inline void store_row_words<AmxBf16Math>(std::uint32_t* to, FloatVector first, FloatVector second) {
-  store_row_words<Bf16Math>(to, first, second);
-}
-#endif
-
-// Words along the queries, kLanes / kStep of them in each of two rows that lie `ld` words apart.
-template <typename Math>
-inline void store_column_words(typename Math::Word* to, std::int64_t ld, FloatVector first,
-                               FloatVector second);
-
-template <>
-inline void store_column_words<F32Math>(float* to, std::int64_t ld, FloatVector first, FloatVector second) {
-  store_vector(to, first);
-  store_vector(to + ld, second);
-}
-
-#if defined(__AVX512BF16__)
-template <>
-inline void store_column_words<Bf16Math>(std::uint32_t* to, std::int64_t ld, FloatVector first,
-                                         FloatVector second) {
+inline void store_column_words(std::uint32_t* to, std::int64_t ld, FloatVector first, FloatVector second) {
   using Quarters = std::int64_t __attribute__((vector_size(kVectorBytes)));
   const auto both = reinterpret_cast<Quarters>(bf16_bits(first, second));
   const auto low = __builtin_shufflevector(both, both, 0, 1, 2, 3);
   const auto high = __builtin_shufflevector(both, both, 4, 5, 6, 7);
   std::memcpy(to, &low, sizeof low);
   std::memcpy(to + ld, &high, sizeof high);
-}
-#endif
-
-#if defined(MULLIGAN_AMX)
-template <>
-inline void store_column_words<AmxBf16Math>(std::uint32_t* to, std::int64_t ld, FloatVector first,
-                                            FloatVector second) {
-  store_column_words<Bf16Math>(to, ld, first, second);
 }
 #endif
 
