@@ -66,8 +66,23 @@ over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stand_in
 tiny_over_nccl=("${over_nccl[@]}" --set run.determinism=world --set train.warmup.steps=0 --set train.log_every=1
   --set train.tokens_per_step=64 --set train.sequence_length=16)
 
+# A free port below those that the system gives away: ranks knock at it before their rank 0 listens there, and must not meet the
+# connection of another run's ranks, which takes whoever comes first for its peer.
 free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+  python3 -c '
+import random, socket
+while True:
+    port = random.randrange(10000, 28000)
+    with socket.socket() as tried:
+        if tried.connect_ex(("127.0.0.1", port)) == 0:
+            continue
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+    print(port)
+    break'
 }
 
 # be_rank RANK SIZE PORT: sets `rank`, the words that make a command that rank: "${rank[@]}" mulligan ... & has its process in $!.
