@@ -72,17 +72,13 @@ free_port() {
   python3 -c '
 import random, socket
 while True:
-    port = random.randrange(10000, 28000)
-    with socket.socket() as tried:
-        if tried.connect_ex(("127.0.0.1", port)) == 0:
-            continue
     with socket.socket() as tried:
         try:
-            tried.bind(("127.0.0.1", port))
+            tried.bind(("127.0.0.1", random.randrange(10000, 28000)))
         except OSError:
             continue
-    print(port)
-    break'
+        print(tried.getsockname()[1])
+        break'
 }
 
 # be_rank RANK SIZE PORT: sets `rank`, the words that make a command that rank: "${rank[@]}" mulligan ... & has its process in $!.
