@@ -78,6 +78,14 @@ def require_quiet(busy_is_fine):
     return f"BUSY MACHINE: {share:.0%} in use by others before the first round"
 
 
+def add_settings(parser):
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of mulligan's configuration, for all its runs")
+
+
+def settings(options):
+    return [part for setting in options.set for part in ("--set", setting)]
+
+
 def spread(values):
     """'median (least to most)' of some rates."""
     ordered = sorted(values)

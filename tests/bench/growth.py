@@ -31,7 +31,7 @@ def settings(options, point, directory):
               "model.vocabulary": 2048, "model.lanes.parallel_start": 4, "train.sequence_length": point["context"],
               "train.tokens_per_step": point["tokens"], "data.train": f"{options.data}/*_train_*.bin", "data.validation": "",
               "data.tokenizer": f"{options.data}/tokenizer.model", "run.directory": directory}
-    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")] + fair_peer.settings(options)
 
 
 def profiled(options, point, directory):
@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--program", default=ROOT / "build/release/bin/mulligan")
     parser.add_argument("--picture")
+    fair_peer.add_settings(parser)
     parser.add_argument("--busy", action="store_true", help="measure although others use the machine")
     options = parser.parse_args()
     print(fair_peer.require_quiet(options.busy) + f"; {options.dtype}, {options.rounds} rounds\n")

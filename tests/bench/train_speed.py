@@ -36,7 +36,7 @@ def mulligan(options, size, dtype):
                 "--set", f"run.threads={options.threads}", "--set", f"train.compute_dtype={dtype}",
                 "--set", f"optimizer.matrices.compute_dtype={dtype}", "--set", "ema.decay=0",
                 "--set", f"data.train={getattr(options, size['data'])}/*_train_*.bin", "--set", "data.validation=",
-                "--set", f"data.tokenizer={getattr(options, size['data'])}/tokenizer.model"])
+                "--set", f"data.tokenizer={getattr(options, size['data'])}/tokenizer.model", *fair_peer.settings(options)])
     tokens, gflops = re.search(r"([\d.]+) tokens/s, ([\d.]+) GFLOP/s", text).groups()
     memory = re.search(r"peak memory +([\d.]+) MB", text).group(1)
     return dict(tokens_per_second=float(tokens), gflops=float(gflops), memory=float(memory) * 1e6)
@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--large", required=True, help="folder of shards with 8192 pieces")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    fair_peer.add_settings(parser)
     parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
     parser.add_argument("--dtypes", default="fp32,bf16")

@@ -64,7 +64,7 @@ def mulligan(options, size, weights, tokenizer, shard, dtype, folder):
                 "data.tokenizer": tokenizer, **size["settings"]}
     for key, value in settings.items():
         command += ["--set", f"{key}={value}"]
-    _, memory = run(command)
+    _, memory = run(command + fair_peer.settings(options))
     with open(folder / "ttt_result.json") as file:
         return json.load(file)["with_ttt"], memory
 
@@ -91,6 +91,7 @@ def main():
     parser.add_argument("--finished", default="kept,left_out", help="documents in PyTorch's batches")
     parser.add_argument("--tokens", type=int, help="of the documents at least; fewer than 40,000 weigh the check of scores too much")
     parser.add_argument("--rounds", type=int, default=3)
+    fair_peer.add_settings(parser)
     parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     options = parser.parse_args()
     finished = [form == "left_out" for form in options.finished.split(",")]

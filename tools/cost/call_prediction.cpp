@@ -161,9 +161,10 @@ PredictedRow EventCost::row(const StepEvent& event) const {
     const Call& call = graph.calls()[event.call];
     const CallPrediction predicted =
         predict_call(graph, call, rehearsal_.access(), rehearsal_.work(event), segment_tokens_, card_);
-    row.program = rehearsal_.role_of(event.program);
+    const std::optional<StepRole> role = rehearsal_.role_of(event.program);
+    row.program = role ? role_name(*role) : event.program->name();
     row.kernel = call.kernel;
-    row.category = cost_category(graph, call, rehearsal_.is_micro_step(event.program));
+    row.category = cost_category(graph, call, role == StepRole::micro_step);
     row.launches = predicted.launches;
     row.flops = predicted.flops;
     row.bytes_read = predicted.bytes_read;

@@ -61,6 +61,12 @@ class Recorder final : public BackendWatch {
 };
 
 LoadedConfig& resolved(LoadedConfig& loaded, PluginHost& host) {
+  // What [backend] sets for another backend does not apply; what was meant for cuda is not left out unseen.
+  if (loaded.config.backend.plugin != "cuda") {
+    resolve_run_plugins(loaded, host);
+    for (const KernelRow& row : loaded.config.kernels)
+      throw config_error("{}: only cuda takes compiled kernels; set backend.plugin=cuda.", row.origin.text());
+  }
   plan_on_cuda(loaded);
   resolve_run_plugins(loaded, host);
   return loaded;
@@ -137,20 +143,13 @@ const Program& StepRehearsal::micro_step(std::size_t phase) const {
   return *parts_->engine.plan().find(phase, StepRole::micro_step);
 }
 
-bool StepRehearsal::is_micro_step(const Program* program) const {
-  for (std::size_t phase = 0; phase < parts_->config.phases.size(); ++phase) {
-    if (&micro_step(phase) == program) return true;
-  }
-  return false;
-}
-
-std::string StepRehearsal::role_of(const Program* program) const {
+std::optional<StepRole> StepRehearsal::role_of(const Program* program) const {
   for (std::size_t phase = 0; phase < parts_->config.phases.size(); ++phase) {
     for (const PlannedStep& planned : parts_->engine.plan().steps(phase)) {
-      if (planned.program == program) return role_name(planned.role);
+      if (planned.program == program) return planned.role;
     }
   }
-  return program->name();
+  return {};
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,9 +66,8 @@ class StepRehearsal {
   // What the cuda backend launches for a call event of the last step.
   mlg_work work(const StepEvent& call) const;
   const Program& micro_step(std::size_t phase) const;
-  // Whether the program is a micro-step; what it does, for people (role_name(), or its own name).
-  bool is_micro_step(const Program* program) const;
-  std::string role_of(const Program* program) const;
+  // Nothing where the program is no part of a step's plan.
+  std::optional<StepRole> role_of(const Program* program) const;
   // Length of the segments of a phase's rows (predict_call).
   std::int64_t segment_tokens(std::size_t phase) const;
 

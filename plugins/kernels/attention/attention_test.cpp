@@ -3,6 +3,9 @@
 // schedules in the backward pass (attention_bwd.cpp); the harness demands the same bits.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/kernels/attention_problem.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
@@ -81,6 +84,34 @@ TEST(Attention, BadSegmentsAreRefused) {
         .attributes = {{"softmax_scale", 1}},
         .aliases = {}};
     EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
+  }
+}
+
+// A key that is not a number reaches every query that sees it, in its tile of 64 keys and behind it, and no other:
+// to leave it out would hide what went wrong before.
+TEST(Attention, ANotANumberIsNotLeftOut) {
+  constexpr std::int64_t tokens = 150, width = 8, bad = 5;
+  for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
+    const Array rows{dtype, {tokens, 1, width}, std::vector<double>(tokens * width, 0.5)};
+    Array keys = rows;
+    keys.values[bad * width + 2] = std::numeric_limits<double>::quiet_NaN();
+    const KernelResult result =
+        backend_with_threads(1).run({.kernel = "attention_fwd",
+                                     .arguments = {{"q", rows},
+                                                   {"k", keys},
+                                                   {"v", rows},
+                                                   {"cu_seqlens", {MLG_I32, {2}, {0, tokens}}},
+                                                   {"o", {dtype, rows.shape, {}}},
+                                                   {"lse", {MLG_F32, {tokens, 1}, {}}}},
+                                     .attributes = {{"softmax_scale", 0.25}},
+                                     .aliases = {}});
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      EXPECT_EQ(std::isnan(result.written.at("lse").values[static_cast<std::size_t>(t)]), t >= bad) << t;
+      for (std::int64_t j = 0; j < width; ++j)
+        EXPECT_EQ(std::isnan(result.written.at("o").values[static_cast<std::size_t>(t * width + j)]),
+                  t >= bad)
+            << t;
+    }
   }
 }
 

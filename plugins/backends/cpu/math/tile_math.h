@@ -46,7 +46,7 @@ inline FloatVector larger(FloatVector a, FloatVector b) {
 }
 
 // 2^x. Relative error below 7.2e-8 for x >= -126; below that it goes down to 0 by way of denormal numbers (AVX-512)
-// or is exactly 0 from -126.5 down; the caller keeps x below 128.
+// or is exactly 0 from -126.5 down; NaN stays NaN. The caller keeps x below 128.
 inline FloatVector exp2_vector(FloatVector x) {
 #if defined(__AVX512F__)
   // (Masked: GCC 12 warns of uninitialised values inside the plain intrinsics, its bug 105593.)
@@ -54,7 +54,7 @@ inline FloatVector exp2_vector(FloatVector x) {
       reinterpret_cast<FloatVector>(_mm512_maskz_roundscale_ps(0xFFFF, reinterpret_cast<__m512>(x), 0));
   const FloatVector f = x - whole;
 #else
-  const FloatVector bounded = larger(x, broadcast(-127.0f));
+  const FloatVector bounded = x < -127.0f ? broadcast(-127.0f) : x;  // in this order NaN stays
   const FloatVector shifted = bounded + 0x1.8p+23f;  // the nearest integer now lies in the low mantissa bits
   const FloatVector f = bounded - (shifted - 0x1.8p+23f);
 #endif
