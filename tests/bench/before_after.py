@@ -10,7 +10,6 @@ out), equal_clock.py (compilation before PyTorch's clock) and ranks_speed.toml. 
 know all their keys. Medians over the rounds, with the least and the most. The machine must be idle (fair_peer.py). Prints Markdown.
 """
 import argparse
-import json
 import pathlib
 import shutil
 import statistics
@@ -121,10 +120,8 @@ def ranks(options):
                     settings = {"run.threads": 2 // count, "run.directory": f"{folder}/run", "data.train": f"{data}/*_train_*.bin",
                                 "data.validation": "", "data.tokenizer": f"{data}/tokenizer.model"}
                     fair_peer.run([mulligan, *begin, "train", ROOT / "tests/bench/ranks_speed.toml", "--quiet",
-                                   *(part for key, value in settings.items() for part in ("--set", f"{key}={value}")), *fair_peer.settings(options)])
-                    lines = [json.loads(line) for line in (pathlib.Path(folder) / "run/metrics.jsonl").read_text().splitlines()]
-                rates = [line["tokens_per_second"] for line in lines if "tokens_per_second" in line and line.get("step", 0) > 1]
-                readings.setdefault((which, count), []).append(statistics.median(rates))
+                                   *fair_peer.settings(options, settings)])
+                    readings.setdefault((which, count), []).append(fair_peer.steps_rate(f"{folder}/run"))
     heading("program", "one process of two threads, tokens/s", "two ranks of one thread", "ranks relative to threads", "by pairs")
     for which in PROGRAMS:
         one, two = readings[which, 1], readings[which, 2]
@@ -149,6 +146,9 @@ def main():
     fair_peer.add_settings(parser)
     parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     options = parser.parse_args()
+    needed = "small" if options.table == "clock" else "large"
+    if not getattr(options, needed):
+        parser.error(f"the table '{options.table}' needs --{needed}")
     quiet = fair_peer.require_quiet(options.busy)
     options.before = pathlib.Path(options.before).resolve()
     {"train": train, "ttt": ttt, "clock": clock, "ranks": ranks}[options.table](options)

@@ -27,7 +27,7 @@ def settings(options, dtype, folder):
     values = {"data.train": f"{options.data}/*_train_*.bin", "data.validation": f"{options.data}/*_val_*.bin",
               "data.tokenizer": f"{options.data}/tokenizer.model", "run.directory": folder, "run.threads": options.threads, "data.order": options.order,
               "train.compute_dtype": dtype, "optimizer.matrices.compute_dtype": dtype, "train.budget_seconds": options.seconds}
-    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    return fair_peer.settings(options, values)
 
 
 def mulligan(options, dtype, seed, folder):
@@ -60,6 +60,7 @@ def main():
     parser.add_argument("--order", choices=["spans", "shuffled"], default="shuffled", help="of the rows: data.order")
     parser.add_argument("--compilation", choices=["before", "both"], default="both", help="PyTorch's, and its clock")
     parser.add_argument("--threads", type=int, default=2)
+    fair_peer.add_settings(parser)
     parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     options = parser.parse_args()
     quiet = fair_peer.require_quiet(options.busy)

@@ -4,9 +4,11 @@ MKL, inside of PyTorch, takes slower kernels on a processor that is not Intel's.
 process; on Intel's there is nothing to do. ENVIRONMENT asks malloc for huge pages where the system gives them on request.
 """
 import ctypes
+import json
 import mmap
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -82,8 +84,15 @@ def add_settings(parser):
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of mulligan's configuration, for all its runs")
 
 
-def settings(options):
-    return [part for setting in options.set for part in ("--set", setting)]
+def settings(options, values):
+    """The words of a command that set `values`, then what --set of the benchmark asks for."""
+    return [part for setting in (*(f"{key}={value}" for key, value in values.items()), *options.set) for part in ("--set", setting)]
+
+
+def steps_rate(directory):
+    """Tokens per second of a training run: the median over the steps behind the first, from its metrics.jsonl."""
+    rows = [json.loads(line) for line in (pathlib.Path(directory) / "metrics.jsonl").read_text().splitlines()]
+    return statistics.median(row["tokens_per_second"] for row in rows if "tokens_per_second" in row and row.get("step", 0) > 1)
 
 
 def spread(values):

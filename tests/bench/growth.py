@@ -9,7 +9,6 @@ threads and ranks the speed-up, upside down). Ranks are processes of one thread 
 Markdown table.
 """
 import argparse
-import json
 import pathlib
 import re
 import statistics
@@ -31,7 +30,7 @@ def settings(options, point, directory):
               "model.vocabulary": 2048, "model.lanes.parallel_start": 4, "train.sequence_length": point["context"],
               "train.tokens_per_step": point["tokens"], "data.train": f"{options.data}/*_train_*.bin", "data.validation": "",
               "data.tokenizer": f"{options.data}/tokenizer.model", "run.directory": directory}
-    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")] + fair_peer.settings(options)
+    return fair_peer.settings(options, values)
 
 
 def profiled(options, point, directory):
@@ -45,9 +44,7 @@ def launched(options, point, directory):
     run([options.program, "launch", "--standalone", "--nproc-per-node", point["ranks"], "--", "train",
          ROOT / "tests/bench/ranks_speed.toml", "--quiet", "--overwrite", *settings(options, point | {"threads": 1}, directory),
          "--set", "train.micro_batches=2"])
-    rows = [json.loads(line) for line in (pathlib.Path(directory) / "metrics.jsonl").read_text().splitlines()]
-    rates = [row["tokens_per_second"] for row in rows if "tokens_per_second" in row and row.get("step", 0) > 1]
-    return statistics.median(rates), None
+    return fair_peer.steps_rate(directory), None
 
 
 def measure(options):

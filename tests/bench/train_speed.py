@@ -32,11 +32,10 @@ SIZES = {
 
 
 def mulligan(options, size, dtype):
-    text = run([ROOT / options.build / "bin/mulligan", "profile", size["config"], "--steps", size["steps"],
-                "--set", f"run.threads={options.threads}", "--set", f"train.compute_dtype={dtype}",
-                "--set", f"optimizer.matrices.compute_dtype={dtype}", "--set", "ema.decay=0",
-                "--set", f"data.train={getattr(options, size['data'])}/*_train_*.bin", "--set", "data.validation=",
-                "--set", f"data.tokenizer={getattr(options, size['data'])}/tokenizer.model", *fair_peer.settings(options)])
+    data = getattr(options, size["data"])
+    values = {"run.threads": options.threads, "train.compute_dtype": dtype, "optimizer.matrices.compute_dtype": dtype, "ema.decay": 0,
+              "data.train": f"{data}/*_train_*.bin", "data.validation": "", "data.tokenizer": f"{data}/tokenizer.model"}
+    text = run([ROOT / options.build / "bin/mulligan", "profile", size["config"], "--steps", size["steps"], *fair_peer.settings(options, values)])
     tokens, gflops = re.search(r"([\d.]+) tokens/s, ([\d.]+) GFLOP/s", text).groups()
     memory = re.search(r"peak memory +([\d.]+) MB", text).group(1)
     return dict(tokens_per_second=float(tokens), gflops=float(gflops), memory=float(memory) * 1e6)

@@ -62,9 +62,7 @@ def mulligan(options, size, weights, tokenizer, shard, dtype, folder):
     command = [ROOT / options.build / "bin/mulligan", "ttt", weights, "--config", ROOT / size["config"], "--output", folder]
     settings = {"run.threads": options.threads, "run.seed": options.seed, "train.compute_dtype": dtype, "data.validation": shard,
                 "data.tokenizer": tokenizer, **size["settings"]}
-    for key, value in settings.items():
-        command += ["--set", f"{key}={value}"]
-    _, memory = run(command + fair_peer.settings(options))
+    _, memory = run(command + fair_peer.settings(options, settings))
     with open(folder / "ttt_result.json") as file:
         return json.load(file)["with_ttt"], memory
 

@@ -46,7 +46,7 @@ check_contains "backend.activation_rows: parts of the MLP's products are counted
 check_refused "a key of the cuda backend where [backend] names another" 2 "unknown key 'backend.activation_rows'" \
   profile "$record" --predict --set backend.activation_rows=6144
 printf 'extends = "%s"\n[[backend.kernels]]\nmatch = "softcap_ce_fwd"\npath = "none.ptx"\n' "$record" >rows.toml
-check_refused "rows of kernels where [backend] names another" 2 "backend.plugin=cuda" profile rows.toml --predict
+check_refused "rows of kernels where [backend] names another" 2 "set backend.plugin=cuda" profile rows.toml --predict
 rm rows.toml
 check_refused "an unknown card" 2 "abacus" profile "$record" --predict --card abacus
 check_refused "--card needs --predict" 2 "--predict" profile "$record" --card h100

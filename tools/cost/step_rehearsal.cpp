@@ -64,8 +64,8 @@ LoadedConfig& resolved(LoadedConfig& loaded, PluginHost& host) {
   // What [backend] sets for another backend does not apply; what was meant for cuda is not left out unseen.
   if (loaded.config.backend.plugin != "cuda") {
     resolve_run_plugins(loaded, host);
-    for (const KernelRow& row : loaded.config.kernels)
-      throw config_error("{}: only cuda takes compiled kernels; set backend.plugin=cuda.", row.origin.text());
+    if (const std::vector<KernelRow>& rows = loaded.config.kernels; !rows.empty())
+      throw config_error("{}: predictions are for cuda; set backend.plugin=cuda.", rows[0].origin.text());
   }
   plan_on_cuda(loaded);
   resolve_run_plugins(loaded, host);
