@@ -61,6 +61,28 @@ check_refused() {
   fi
 }
 
+# wait_until COMMAND...: until it succeeds. One that does not within five minutes is a failed check, not a wait that nobody sees.
+wait_until() {
+  local end=$((SECONDS + 300))
+  until "$@"; do
+    ((SECONDS < end)) || { flunk "within five minutes: $*"; return 1; }
+    sleep 0.05
+  done
+}
+# wait_for FILE...: until each is there and not empty.
+wait_for() {
+  local file
+  for file; do wait_until test -s "$file"; done
+}
+# made_steps RUN COUNT: its metrics have so many steps.
+made_steps() {
+  local steps
+  steps=$(grep -cs '"event":"step"' "$1/metrics.jsonl")
+  ((${steps:-0} >= $2))
+}
+# blocks_signals PROCESS: it has taken its signals over (SIGTERM, number 15), which it does before all else.
+blocks_signals() { (($(sed -n 's/^SigBlk:\t/16#/p' "/proc/$1/status" 2>/dev/null || echo 0) >> 14 & 1)); }
+
 # amount SHORT LONG: the long form's under `tests/run --long`.
 amount() { if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then echo "$2"; else echo "$1"; fi; }
 

@@ -21,10 +21,7 @@ record=(record small.toml --seeds "42,314,1337" --out submission "${facts[@]}" "
 # Stopped in the second run, then the same command again.
 "$mulligan" "${record[@]}" >first.txt 2>first.err &
 process=$!
-for ((i = 0; i < 1200; ++i)); do
-  [[ -e runs/small_record/train_seed314.log ]] && break
-  sleep 0.1
-done
+wait_until test -e runs/small_record/train_seed314.log
 kill -TERM $process
 wait $process
 check_equal "a stopped record" 4 $?

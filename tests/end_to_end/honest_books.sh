@@ -51,7 +51,7 @@ LD_PRELOAD=$flawed/slow_clock.so check "a slowed clock, open rules" "$mulligan" 
 check_contains "is named" "warning: the clocks disagree" "$(cat slow_open/log.txt)"
 "$mulligan" train strict.toml --set run.directory=stopped --set train.steps=60 >stopped.out 2>&1 &
 process=$!
-for _ in {1..300}; do [[ -s stopped/metrics.jsonl ]] && break; sleep 0.1; done
+wait_for stopped/metrics.jsonl
 kill -STOP $process
 sleep 2
 kill -CONT $process
@@ -76,7 +76,7 @@ for way in swapped linked; do
   "$mulligan" train strict.toml --set run.directory=read_$way --set train.steps=400 --set "data.train=$work/$way/fineweb_train_*.bin" \
     >$way.out 2>&1 &
   process=$!
-  for _ in {1..300}; do [[ -s read_$way/metrics.jsonl ]] && break; sleep 0.1; done
+  wait_for read_$way/metrics.jsonl
   if [[ $way == swapped ]]; then
     dd if=data/fineweb_train_000000.bin of=swapped/fineweb_train_000000.bin conv=notrunc status=none
   else

@@ -7,9 +7,6 @@ tiny_corpus corpus
 check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
 small_config "$work/data" >small.toml
 
-# wait_for FILE: at most a minute.
-wait_for() { for _ in {1..600}; do [[ -s "$1" ]] && return; sleep 0.1; done; }
-
 for signal in INT TERM; do
   "$mulligan" train small.toml --set train.steps=100000 --set run.directory=stop_$signal >stop.out 2>stop.err &
   process=$!

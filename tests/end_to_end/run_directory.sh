@@ -10,8 +10,6 @@ check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validat
   small_config "$work/data"
   record_sections
 } >small.toml
-# wait_for FILE: at most a minute.
-wait_for() { for _ in {1..600}; do [[ -s "$1" ]] && return; sleep 0.1; done; }
 # files FOLDER: what lies in it, with its digests; the report is drawn anew after a failure, whose story is kept, too.
 files() {
   (cd "$1" && find . -type f ! -name report.html ! -name '*_failed.*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
@@ -61,9 +59,10 @@ check_equal "it is still there" precious "$(cat run/checkpoints/step_00000099/th
 rm -r run/checkpoints/step_00000099
 
 # One process at a time.
-"$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --set checkpoint.every_steps=3 >busy.out 2>&1 &
+"$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --set train.log_every=1 \
+  --set checkpoint.every_steps=3 >busy.out 2>&1 &
 process=$!
-wait_for busy/checkpoints/step_00000006/manifest.json
+wait_until made_steps busy 7
 for arguments in "train small.toml --resume" "train small.toml --overwrite" "train small.toml"; do
   # shellcheck disable=SC2086
   check_refused "a second: $arguments" 2 "process $process on host" $arguments --set run.directory=busy

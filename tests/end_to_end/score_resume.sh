@@ -35,14 +35,12 @@ left_by_ttt() {
 left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//; s/"sha256_of_the_rest":"[0-9a-f]*"//'; }
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-# Process $1 has begun to note signals: SIGTERM, number 15, is blocked. Before that it dies of one as any program does.
-notes_signals() { (($(sed -n 's/^SigBlk:\t/16#/p' /proc/"$1"/status 2>/dev/null || echo 0) >> 14 & 1)); }
 # killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment after it has begun to note them; leaves its exit code in `code`.
 killed() {
   local moment=$((RANDOM % ${milliseconds[$1]} + 1)) process
   "$mulligan" "$1" "$2" "${saved[@]}" "${@:4}" >/dev/null 2>&1 &
   process=$!
-  for _ in {1..1000}; do notes_signals $process && break; sleep 0.01; done
+  wait_until blocks_signals $process # before that it dies of one as any program does
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   kill "-$3" $process 2>/dev/null
   wait $process 2>/dev/null
@@ -90,10 +88,7 @@ done
 cp -r before_ttt stopped
 "$mulligan" ttt stopped "${saved[@]}" >stopped.out 2>stopped.err &
 process=$!
-for ((i = 0; i < 600; ++i)); do
-  [[ -e stopped/ttt.state ]] && break
-  sleep 0.05
-done
+wait_until test -e stopped/ttt.state
 kill -TERM $process
 wait $process
 check_equal "stopped with exit code 4" 4 $?
@@ -105,10 +100,7 @@ check_true "its seconds are booked" "$seconds > 0"
 cp -r before_ttt kept
 "$mulligan" ttt kept --set eval.save_seconds=3600 >kept.out 2>kept.err &
 process=$!
-for ((i = 0; i < 6000; ++i)); do
-  grep -qs '"ttt_batch"' kept/metrics.jsonl && break
-  sleep 0.01
-done
+wait_until grep -qs '"ttt_batch"' kept/metrics.jsonl
 kill -TERM $process
 wait $process
 check_equal "between two saves: exit code 4" 4 $?

@@ -22,7 +22,7 @@ for ((number = 1; number <= signals; ++number)); do
   name=${names[RANDOM % ${#names[@]}]}
   "$mulligan" train "${options[@]}" --set run.directory=$run >$run.out 2>$run.err &
   process=$!
-  for _ in {1..200}; do [[ -s $run/log.txt ]] && break; sleep 0.05; done  # set up; then a random moment of two seconds
+  wait_for $run/log.txt # set up; then a random moment of two seconds
   moment=$((RANDOM % 2000))
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   kill "-$name" $process

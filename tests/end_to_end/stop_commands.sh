@@ -13,15 +13,6 @@ small_config "$work/data" >small.toml
 } >record.toml
 slow=(--set 'eval.mode="sliding"' --set eval.stride=1) # minutes
 
-# wait_for FILE: at most a minute.
-wait_for() { for _ in {1..600}; do [[ -s "$1" ]] && return; sleep 0.1; done; }
-# wait_until_started PROCESS: until it has taken its signals over, which it does before all else; a loaded machine takes a while.
-wait_until_started() {
-  for _ in {1..600}; do
-    (($((16#$(sed -n 's/^SigBlk:\s*//p' "/proc/$1/status" 2>/dev/null || echo 0))) & 16#4000)) && return
-    sleep 0.01
-  done
-}
 # files FOLDER: what lies in it, with its digests; without the states that stopped scorings left for --resume.
 files() { (cd "$1" && find . -type f -not -name '*.state*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
 # stopped WHAT SIGNAL PROCESS: sends it; the process ends with exit code 4 and one sentence. How soon depends on the machine
@@ -86,7 +77,7 @@ for number in {1..40}; do { echo "copy $number"; cat corpus/*.txt; } >much/$numb
 for moment in 0.05 0.3 0.6; do
   "$mulligan" prepare much --out prepared --vocab-size 4000 >stop.out 2>stop.err &
   process=$!
-  wait_until_started $process
+  wait_until blocks_signals $process
   sleep $moment
   stopped "prepare after $moment s" TERM $process
   check "prepare after $moment s: no temporary files" test -z "$(find prepared* -name '*.tmp.*' 2>find.err)"
@@ -96,7 +87,7 @@ done
 rm -rf prepared
 "$mulligan" prepare corpus --out prepared --vocab-size 512 >stop.out 2>stop.err &
 process=$!
-for _ in {1..6000}; do [[ -s prepared/manifest.json ]] && break; sleep 0.01; done
+wait_for prepared/manifest.json
 kill -TERM $process
 wait $process
 code=$?

@@ -62,7 +62,7 @@ begin() {
   rm -f ready_* signals_*
   "$mulligan" launch --nproc-per-node 2 --max-restarts 3 --log-dir logs -- ./obey.sh >signal.out 2>signal.err &
   launcher=$!
-  for _ in {1..1200}; do [[ -e ready_0 && -e ready_1 ]] && return; sleep 0.05; done
+  wait_until test -e ready_0 -a -e ready_1
 }
 export STUBBORN=
 for name in INT TERM HUP USR1; do
@@ -81,7 +81,7 @@ check_equal "a rank that stands still is woken to end" 4 $?
 STUBBORN=1
 begin
 kill -INT $launcher
-for _ in {1..1200}; do [[ -s signals_0 && -s signals_1 ]] && break; sleep 0.05; done
+wait_for signals_0 signals_1
 kill -INT $launcher
 wait $launcher
 check_equal "a second signal: exit code" 4 $?

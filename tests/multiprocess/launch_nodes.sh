@@ -57,7 +57,7 @@ begin() {
   first_port=$((first_port + 20))
   node 0
   node 1
-  for _ in {1..1200}; do [[ -e said_0 && -e said_1 && -e said_2 && -e said_3 ]] && break; sleep 0.05; done
+  for number in 0 1 2 3; do wait_until test -e said_$number; done
   sleep 0.3
 }
 begin
@@ -90,7 +90,7 @@ done
 first_port=$((first_port + 20))
 rm node_0.err  # the one before has said it, too
 node 0
-for _ in {1..1200}; do grep -qs "meets 1 other" node_0.err && break; sleep 0.05; done
+wait_until grep -qs "meets 1 other" node_0.err
 kill -INT "${processes[0]}"
 wait "${processes[0]}"
 check_equal "a signal while a node is missing: exit code" 4 $?

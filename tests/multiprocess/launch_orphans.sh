@@ -24,7 +24,7 @@ begin() {
   rm -f ready_*
   "$mulligan" launch --nproc-per-node 2 "$@" --log-dir logs -- ./breed.sh >orphans.out 2>orphans.err &
   launcher=$!
-  for _ in {1..1200}; do [[ -e ready_0 && -e ready_1 ]] && break; sleep 0.05; done
+  wait_until test -e ready_0 -a -e ready_1
   sleep 0.2
 }
 # none_left WHAT: within a minute.

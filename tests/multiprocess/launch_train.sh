@@ -22,14 +22,6 @@ process_of() {
     grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
   done
 }
-# when_steps RUN COUNT: waits until the run has booked so many steps.
-when_steps() {
-  for _ in {1..6000}; do
-    [[ $(grep -cs '"event":"step"' "$1/metrics.jsonl") -lt $2 ]] || return 0
-    sleep 0.05
-  done
-  flunk "$1 makes steps" "$(tail -n 3 "$1.err")"
-}
 
 launch straight
 check_equal "two ranks train: exit code" 0 $?
@@ -50,7 +42,7 @@ for ((number = 1; number <= kills; ++number)); do
   process=
   while [[ -z $process ]] && kill -0 $launcher; do process=$(process_of $run $rank); done
   # The first two are killed for certain in the midst of training.
-  if ((number <= 2)); then when_steps $run $((5 + RANDOM % 150)); else sleep "$(awk "BEGIN { print $seconds * $RANDOM / 32768 }")"; fi
+  if ((number <= 2)); then wait_until made_steps $run $((5 + RANDOM % 150)); else sleep "$(awk "BEGIN { print $seconds * $RANDOM / 32768 }")"; fi
   kill -KILL "$process" 2>kill.err || late=$((late + 1)) # it had ended
   wait $launcher
   check_equal "rank $rank killed ($number): the run ends well" 0 $?
@@ -68,7 +60,7 @@ check_true "most of the kills came in time ($late of $kills did not)" "$late <= 
 
 launch frozen --max-restarts 1 &
 launcher=$!
-when_steps frozen 20
+wait_until made_steps frozen 20
 kill -STOP "$(process_of frozen 1)"
 wait $launcher
 check_equal "a rank stands still: the run ends well" 0 $?
@@ -76,7 +68,7 @@ check_equal "a rank stands still: the weights are those of the undisturbed run" 
 
 "$mulligan" launch --nproc-per-node 2 --log-dir logs_stopped -- train run.toml "${options[@]}" --set run.directory=stopped >stopped.out 2>stopped.err &
 launcher=$!
-when_steps stopped 20
+wait_until made_steps stopped 20
 kill -TERM $launcher
 wait $launcher
 check_equal "SIGTERM to the launcher: exit code" 4 $?

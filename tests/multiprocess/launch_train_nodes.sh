@@ -39,10 +39,7 @@ end() {
 # kill_rank RUN RANK STEPS: kills it once the run has made so many steps.
 kill_rank() {
   local process=
-  for _ in {1..6000}; do
-    [[ $(grep -cs '"event":"step"' "$1/metrics.jsonl") -lt $3 ]] || break
-    sleep 0.05
-  done
+  wait_until made_steps "$1" "$3"
   process=$(grep -lsz "^MULLIGAN_RUN_ID=$1$" /proc/[0-9]*/environ | while read -r file; do
     grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
   done)

@@ -14,29 +14,37 @@ faulty state "rank=1 after=20 blocks=2" ""
 # The abort is asked for by the verdict on a transfer that does not end.
 faulty abort "rank=1 after=120 hangs=1 blocks=3" ""
 faulty destroy "blocks=4" "" --set train.steps=5
+
+# alone NAME FAULT SIGNAL: a process alone, which makes no transfers, but a communicator all the same; in the background, in a folder
+# of that name. SIGNAL is sent to it after four seconds; 0 is none.
+alone() {
+  mkdir "$1"
+  (
+    cd "$1" && ln -s ../data ../run.toml .
+    be_rank 0 1 1
+    MULLIGAN_STAND_IN_NCCL=$2 "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=5 >rank.0 2>&1 &
+    processes=($!)
+    sleep 4
+    kill -"$3" "${processes[0]}"
+    end_ranks 90
+    echo "${codes[*]}" >codes
+  ) 2>/dev/null &
+}
+alone behind blocks=4 0
+MULLIGAN_FIRST_STEP_SECONDS=8 alone before blocks=2 0
+# Before its first step it has ten minutes; who is told to stop has less.
+alone told blocks=2 TERM
 wait
 ended group "ncclGroupEnd does not return on rank 1" "5 1" "rank 1 ("
 ended groups "ncclGroupEnd does not return on both" "5 5|5 1|1 5" "stuck: nothing has moved for"
 ended state "ncclCommGetAsyncError does not return on rank 1" "5 1" "rank 1 ("
 ended abort "ncclCommAbort does not return" "5 5" "stuck: nothing has moved for"
 ended destroy "ncclCommDestroy does not return" "5 5" "stuck: nothing has moved for"
-
-# alone FAULT CODE ARGUMENT...: a process alone, which makes no transfers, but a communicator all the same.
-alone() {
-  local fault=$1 expected=$2
-  shift 2
-  be_rank 0 1 1
-  MULLIGAN_STAND_IN_NCCL=$fault "${rank[@]}" train run.toml --set run.directory=alone "${tiny_over_nccl[@]}" --set train.steps=5 \
-    --overwrite >rank.0 2>&1 &
-  processes=($!)
-  sleep 4
-  [[ $expected == 1 ]] || kill -TERM "${processes[0]}"
-  end_ranks 60
-  check_equal "one process alone, $fault: exit code" "$expected" "${codes[*]}"
-  check_contains "one process alone, $fault: it says so" "$1" "$(tail -n 2 rank.0)"
+ended_alone() { # ended_alone NAME WHAT CODE TEXT
+  check_equal "one process alone, $2: exit code" "$3" "$(cat "$1/codes")"
+  check_contains "one process alone, $2: it says so" "$4" "$(tail -n 2 "$1/rank.0")"
 }
-alone blocks=4 1 "its communicator does not return from a call"
-MULLIGAN_FIRST_STEP_SECONDS=8 alone blocks=2 1 "its communicator does not return from a call"
-# Before its first step it has ten minutes; who is told to stop has less.
-alone blocks=2 4 "SIGTERM asked for it"
+ended_alone behind blocks=4 1 "its communicator does not return from a call"
+ended_alone before blocks=2 1 "its communicator does not return from a call"
+ended_alone told "blocks=2, SIGTERM" 4 "SIGTERM asked for it"
 finish

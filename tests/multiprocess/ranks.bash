@@ -115,11 +115,7 @@ begin_ranks() {
     "${rank[@]}" train run.toml --set run.directory="$directory" "$@" >"rank.$number" 2>&1 &
     processes+=($!)
   done
-  for _ in $(seq 1 600); do
-    [[ $(grep -c '"event":"step"' "$directory/metrics.jsonl" 2>/dev/null) -lt 3 ]] || return 0
-    sleep 0.1
-  done
-  flunk "$directory makes steps" "$(tail -n 3 rank.*)"
+  wait_until made_steps "$directory" 3 || tail -n 3 rank.*
 }
 
 # end_ranks SECONDS: waits for all of them, at most so long; exit codes in codes[].
@@ -151,16 +147,10 @@ faulty() {
       "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=300 "$@" >rank.$number 2>&1 &
       processes+=($!)
     done
-    [[ $name != killed ]] || { when_steps run 3 && kill -KILL "${processes[1]}"; }
+    [[ $name != killed ]] || { wait_until made_steps run 3 && kill -KILL "${processes[1]}"; }
     end_ranks 90
     echo "${codes[*]}" >codes
   ) 2>/dev/null &
-}
-when_steps() { # when_steps DIRECTORY COUNT
-  for _ in {1..1200}; do
-    [[ $(grep -cs '"event":"step"' "$1/metrics.jsonl") -lt $2 ]] || return 0
-    sleep 0.05
-  done
 }
 # ended NAME WHAT CODES TEXT: so it went on both ranks, after some steps. CODES: or others, "5 1|1 5".
 ended() {

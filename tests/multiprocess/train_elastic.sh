@@ -22,12 +22,9 @@ attempt() {
     processes+=($!)
   done
 }
-# lose_rank DIRECTORY STEP: kills one rank when there is that checkpoint.
+# lose_rank DIRECTORY STEP: kills one rank behind that step.
 lose_rank() {
-  for _ in {1..600}; do
-    [[ -e $1/checkpoints/step_$(printf %08d "$2") ]] && break
-    sleep 0.1
-  done
+  wait_until made_steps "$1" $(($2 + 1))
   kill -KILL "${processes[1]}"
   end_ranks 40
 }

@@ -37,7 +37,11 @@ done
 
 begin_ranks 2 frozen "${long[@]}"
 kill -STOP "${processes[1]}"
+frozen=${processes[1]}
+processes=("${processes[0]}")
 end_ranks 40
+kill -KILL "$frozen"
+wait "$frozen" 2>/dev/null
 check_equal "rank 1 frozen: rank 0 ends with 5" 5 "${codes[0]}"
 check_contains "and names it" "rank 1" "$(tail -n 1 rank.0)"
 

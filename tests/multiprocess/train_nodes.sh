@@ -84,16 +84,8 @@ done
 # Faults in the midst of training.
 steps=100000
 log=(--set train.log_every=1 --set checkpoint.at_end=false)
-# in_training DIRECTORY COUNT: waits until there are so many steps.
-in_training() {
-  for _ in {1..600}; do
-    [[ $(grep -c '"event":"step"' "$1/metrics.jsonl" 2>/dev/null) -lt $2 ]] || return 0
-    sleep 0.1
-  done
-  flunk "$1 makes steps" "$(tail -n 3 rank.*)"
-}
 start_ranks cut "0 0 1 2" "${log[@]}" --set checkpoint.every_steps=5
-in_training cut 30
+wait_until made_steps cut 30
 ip link set wire1 down
 end_ranks 60
 check_equal "a cable is cut: exit codes" "5 5 5 5" "${codes[*]}"
