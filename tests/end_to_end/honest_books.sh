@@ -73,7 +73,7 @@ check_contains "and is named" "LD_LIBRARY_PATH = '$build/lib'" "$(cat path.out)"
 cp -r data swapped
 ln -s "$work/data" linked
 for way in swapped linked; do
-  "$mulligan" train strict.toml --set run.directory=read_$way --set train.steps=400 --set "data.train=$work/$way/fineweb_train_*.bin" \
+  "$mulligan" train strict.toml --set run.directory=read_$way --set train.steps=150 --set "data.train=$work/$way/fineweb_train_*.bin" \
     >$way.out 2>&1 &
   process=$!
   wait_for read_$way/metrics.jsonl

@@ -40,7 +40,7 @@ def data_settings(folder):
 
 
 def small_data(context):
-    return prepare(context, "small", 512, 260, 60, 400, 4 if context.quick and context.emulated else 12)
+    return prepare(context, "small", 512, 260, 60, 400, 1 if context.quick and context.emulated else 12)
 
 
 def record_data(context):
