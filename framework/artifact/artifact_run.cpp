@@ -59,12 +59,6 @@ struct ScoringCode {
   std::set<fs::path> foreign;
 };
 
-// What was counted before lies in the user's own folder, where whoever starts the run can write another number. Strict
-// rules count anew.
-fs::path sizes_of(const LoadedConfig& loaded) {
-  return loaded.config.ledger.rules == LedgerRules::strict ? fs::path() : known_sizes_folder();
-}
-
 // By what the libraries are, not by what they are called: of a foreign one the source says nothing. A plugin that is
 // named by its path alone has no name in the configuration.
 ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
@@ -111,9 +105,9 @@ void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, co
                       CodeSizes& code) {
   try {
     EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
-    code.evaluation_bytes = compressed_evaluation_bytes(tree, source, sizes_of(loaded));
+    code.evaluation_bytes = packed_evaluation(tree, source).size();
     for (const fs::path& library : scoring.foreign) {
-      *code.evaluation_bytes += compressed_binary_bytes({library}, sizes_of(loaded));
+      *code.evaluation_bytes += compressed_binary_bytes({library});
       source.folders.push_back(fmt::format("{} (the library)", library.filename().string()));
     }
     code.evaluation_folders = std::move(source.folders);
@@ -144,12 +138,12 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
     require_own_code(loaded, scoring, tree, options);
   }
   // Each takes seconds of one core, and they have nothing to do with each other.
-  auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries, known_sizes_folder());
+  auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries);
   if (!tree.empty()) {
-    auto source_bytes =
-        std::async(std::launch::async, compressed_size, Compression::brotli, archive, known_sizes_folder());
+    auto packed_source =
+        std::async(std::launch::async, compress_once, Compression::brotli, archive, packed_code_folder());
     count_evaluation(loaded, scoring, tree, code);
-    code.source_bytes = source_bytes.get();
+    code.source_bytes = packed_source.get().size();
   }
   code.binary_bytes = binary_bytes.get();
   return code;

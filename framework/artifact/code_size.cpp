@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -21,55 +20,55 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One line: the key, the size, and the sha256 of both, so that no damaged number is taken for a size.
-std::string entry_text(const std::string& key, std::uint64_t bytes) {
-  const std::string said = fmt::format("{} {}", key, bytes);
-  return fmt::format("{} {}\n", said, sha256_hex(said));
-}
+constexpr std::size_t kept_streams = 64;
 
-std::optional<std::uint64_t> read_entry(const fs::path& file, const std::string& key) {
+// What `file` holds, where it is a compressed form of `contents`.
+std::optional<std::string> kept_stream(const fs::path& file, Compression compression,
+                                       std::string_view contents) {
   std::error_code unknown;
   if (!fs::is_regular_file(file, unknown)) return {};
-  std::string text;
   try {
-    text = read_file(file, kLargestDescription);
-  } catch (const Error&) {
-    return {};  // as good as none
+    std::string packed = read_file(file, kLargestDescription);
+    if (decompress(compression, packed, contents.size()) == contents) return packed;
+  } catch (const std::runtime_error&) {  // as good as none
   }
-  std::uint64_t bytes = 0;
-  if (text.size() <= key.size() + 1) return {};
-  std::from_chars(text.data() + key.size() + 1, text.data() + text.size(), bytes);
-  if (text != entry_text(key, bytes)) return {};
-  return bytes;
+  return {};
+}
+
+// Makes room for one more: the oldest goes.
+void remove_oldest(const fs::path& folder) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    files.emplace_back(entry.last_write_time(), entry.path());
+  if (files.size() >= kept_streams) fs::remove(std::ranges::min(files).second);
 }
 
 }  // namespace
 
-fs::path known_sizes_folder() {
+fs::path packed_code_folder() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return fs::path(cache) / "mulligan" / "sizes";
+    return fs::path(cache) / "mulligan" / "packed_code";
   if (const char* home = std::getenv("HOME"); home && *home)
-    return fs::path(home) / ".cache" / "mulligan" / "sizes";
+    return fs::path(home) / ".cache" / "mulligan" / "packed_code";
   return {};
 }
 
-std::uint64_t compressed_size(Compression compression, std::string_view contents, const fs::path& folder) {
-  if (folder.empty()) return compress(compression, contents).size();
-  const std::string version = compressor_version(compression);
-  const std::string key = sha256_hex(fmt::format("{} {}", version, sha256_hex(contents)));
-  const fs::path file = folder / key;
-  if (const std::optional<std::uint64_t> known = read_entry(file, key)) return *known;
-  const std::uint64_t bytes = compress(compression, contents).size();
+std::string compress_once(Compression compression, std::string_view contents, const fs::path& folder) {
+  const fs::path file =
+      folder / sha256_hex(fmt::format("{} {}", compressor_version(compression), sha256_hex(contents)));
+  if (folder.empty()) return compress(compression, contents);
+  if (std::optional<std::string> kept = kept_stream(file, compression, contents)) return *std::move(kept);
+  std::string packed = compress(compression, contents);
   try {
-    write_file_atomically(file, entry_text(key, bytes));
-  } catch (const Error&) {  // nothing depends on it but the time of the next command
+    fs::create_directories(folder);
+    remove_oldest(folder);
+    write_file_atomically(file, packed);
+  } catch (const std::runtime_error&) {  // nothing depends on it but the time of the next command
   }
-  return bytes;
+  return packed;
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t tar_block = 512;
 
@@ -200,14 +199,14 @@ std::string source_digest(const std::vector<std::pair<std::string, std::string>>
   return digest_of(sums);
 }
 
-std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries, const fs::path& known) {
+std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
   const TemporaryPath folder(make_private_folder());
   std::vector<fs::path> stripped;
   for (const fs::path& binary : binaries) {
     stripped.push_back(folder.path() / binary.filename());
     strip(binary, stripped.back());
   }
-  return compressed_size(Compression::xz, tar_archive(folder.path(), stripped), known);
+  return compress_once(Compression::xz, tar_archive(folder.path(), stripped), packed_code_folder()).size();
 }
 
 }  // namespace mulligan

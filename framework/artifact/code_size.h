@@ -12,19 +12,18 @@
 
 namespace mulligan {
 
-// Compressed sizes by contents, kept from one command to the next: compressing the code at the strongest
-// setting takes many seconds, and it is the same code for every run of a sweep.
+// Compressing the code at the strongest setting takes many seconds, and it is the same code for every run of a sweep: what came out is
+// kept from one command to the next.
 
-// Where users' caches live: $XDG_CACHE_HOME/mulligan/sizes, else ~/.cache/mulligan/sizes;
+// Where users' caches live: $XDG_CACHE_HOME/mulligan/packed_code, else ~/.cache/mulligan/packed_code;
 // empty without either.
-std::filesystem::path known_sizes_folder();
+std::filesystem::path packed_code_folder();
 
-// Bytes of `contents` as compress() makes them. A size is kept in `folder` under the sha256 of the contents
-// and the compressor's version, and taken from there the next time; a damaged entry is computed anew, and an
-// entry that cannot be written is left out. With an empty `folder` it is always computed. Throws as
-// compress() does.
-std::uint64_t compressed_size(Compression compression, std::string_view contents,
-                              const std::filesystem::path& folder);
+// `contents` as compress() makes them, or as they were kept in `folder`: what lies there under the sha256 of the contents and the
+// compressor's version is unpacked and taken only if it is the contents, so its size is true whoever wrote it. Of the kept ones the
+// newest 64 stay. With an empty `folder`, or one that cannot be written, always compressed. Throws as compress() does.
+std::string compress_once(Compression compression, std::string_view contents,
+                          const std::filesystem::path& folder);
 
 // Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
 // equal bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that
@@ -49,9 +48,7 @@ std::string source_digest(const std::filesystem::path& root);
 std::string source_digest(const std::vector<std::pair<std::string, std::string>>& contents);
 
 // The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
-// tar_archive, compressed with xz. `known`: the folder of compressed_size().
-// Throws run_error when strip is needed and missing, or fails.
-std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries,
-                                      const std::filesystem::path& known = {});
+// tar_archive, compressed with xz. Throws run_error when strip is needed and missing, or fails.
+std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries);
 
 }  // namespace mulligan

@@ -175,9 +175,8 @@ std::string evaluation_archive(const fs::path& root, const EvaluationSource& sou
   return tar_archive(std::move(contents));
 }
 
-std::uint64_t compressed_evaluation_bytes(const fs::path& root, const EvaluationSource& source,
-                                          const fs::path& known) {
-  return compressed_size(Compression::brotli, evaluation_archive(root, source), known);
+std::string packed_evaluation(const fs::path& root, const EvaluationSource& source) {
+  return compress_once(Compression::brotli, evaluation_archive(root, source), packed_code_folder());
 }
 
 }  // namespace mulligan

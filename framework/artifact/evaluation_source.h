@@ -36,8 +36,7 @@ std::string packed_as(const std::filesystem::path& name, const std::string& text
 // The files as tar_archive(), each packed_as().
 std::string evaluation_archive(const std::filesystem::path& root, const EvaluationSource& source);
 
-// Its bytes, compressed with Brotli 11. `known`: the folder of compressed_size().
-std::uint64_t compressed_evaluation_bytes(const std::filesystem::path& root, const EvaluationSource& source,
-                                          const std::filesystem::path& known = {});
+// Compressed with Brotli 11, by compress_once().
+std::string packed_evaluation(const std::filesystem::path& root, const EvaluationSource& source);
 
 }  // namespace mulligan

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 
 #include "framework/artifact/compression.h"
@@ -52,10 +53,10 @@ TEST(CodeSize, TheDigestOfTheSourceIsOfEveryFileOfCode) {
   EXPECT_EQ(source_digest(scratch.path()), before);
 }
 
-// A kept size is taken for the same contents and compressor alone; a damaged one is computed anew.
+// A kept stream is taken for the contents that it unpacks to and for its compressor alone; others are made anew.
 TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   const test_support::ScratchFolder scratch;
-  const fs::path folder = scratch / "sizes";
+  const fs::path folder = scratch / "packed";
   const auto kept = [&] {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
@@ -63,33 +64,41 @@ TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   };
   std::string contents;
   for (int i = 0; i < 5000; ++i) contents += std::to_string(i * i % 977);
-  const std::uint64_t computed = compressed_size(Compression::xz, contents, {});
-  EXPECT_EQ(computed, compress(Compression::xz, contents).size());
-  EXPECT_EQ(compressed_size(Compression::xz, contents, folder), computed);
+  const std::string computed = compress_once(Compression::xz, contents, {});
+  EXPECT_TRUE(computed == compress(Compression::xz, contents));
+  EXPECT_TRUE(compress_once(Compression::xz, contents, folder) == computed);
   ASSERT_EQ(kept().size(), 1u);
   const fs::path file = kept()[0];
-  const std::string entry = read_file(file);
+  EXPECT_TRUE(read_file(file) == computed);
 
-  // It is read: an intact entry with another number is believed.
-  const std::string said = entry.substr(0, 64) + " 7";
-  write_file_atomically(file, said + " " + sha256_hex(said) + "\n");
-  EXPECT_EQ(compressed_size(Compression::xz, contents, folder), 7u);
-  for (const std::string& damaged :
-       {std::string(), entry.substr(0, 60), said + entry.substr(entry.rfind(' ')), entry + "x",
-        std::string(200, '\0')}) {
-    write_file_atomically(file, damaged);
-    EXPECT_EQ(compressed_size(Compression::xz, contents, folder), computed) << damaged;
-    EXPECT_EQ(read_file(file), entry);
+  // It is taken: what is made anew is written anew.
+  const auto before = fs::last_write_time(file) - std::chrono::hours(1);
+  fs::last_write_time(file, before);
+  EXPECT_TRUE(compress_once(Compression::xz, contents, folder) == computed);
+  EXPECT_EQ(fs::last_write_time(file), before);
+  std::string flipped = computed;
+  flipped[flipped.size() / 2] ^= 1;
+  for (const std::string& forged :
+       {std::string(), computed.substr(0, 60), computed + "x", flipped, compress(Compression::xz, "less"),
+        compress(Compression::xz, contents + "0"), compress(Compression::brotli, contents)}) {
+    write_file_atomically(file, forged);
+    EXPECT_TRUE(compress_once(Compression::xz, contents, folder) == computed);
+    EXPECT_TRUE(read_file(file) == computed);
   }
-  EXPECT_EQ(compressed_size(Compression::brotli, contents, folder),
-            compress(Compression::brotli, contents).size());
+  EXPECT_TRUE(compress_once(Compression::brotli, contents, folder) ==
+              compress(Compression::brotli, contents));
   contents += "0";
-  EXPECT_EQ(compressed_size(Compression::xz, contents, folder), compress(Compression::xz, contents).size());
+  EXPECT_TRUE(compress_once(Compression::xz, contents, folder) == compress(Compression::xz, contents));
   EXPECT_EQ(kept().size(), 3u);
 
+  // The oldest go.
+  for (int i = 0; i < 70; ++i) compress_once(Compression::xz, std::to_string(i), folder);
+  EXPECT_EQ(kept().size(), 64u);
+  EXPECT_FALSE(fs::exists(file));
+
   // A folder that cannot be is not an error.
-  EXPECT_EQ(compressed_size(Compression::xz, contents, file / "below"),
-            compress(Compression::xz, contents).size());
+  EXPECT_TRUE(compress_once(Compression::xz, contents, kept()[0] / "below") ==
+              compress(Compression::xz, contents));
 }
 
 // The portable bundle is stripped, and a bare machine has no strip.

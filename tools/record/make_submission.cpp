@@ -92,7 +92,7 @@ class Folder {
 
 void ship_source(Folder& folder, const SubmissionOptions& options, const Submission& submission) {
   const EvaluationSource source = evaluation_source(options.source, options.scoring);
-  const std::string packed = compress(Compression::brotli, evaluation_archive(options.source, source));
+  const std::string packed = packed_evaluation(options.source, source);
   const std::uint64_t counted = submission.results.front().code_bytes.value();
   if (packed.size() != counted) {
     throw run_error(
@@ -101,7 +101,8 @@ void ship_source(Folder& folder, const SubmissionOptions& options, const Submiss
         options.source.string(), packed.size(), counted);
   }
   folder.ship(source_file, packed);
-  folder.ship(whole_source_file, compress(Compression::brotli, source_archive(options.source)));
+  folder.ship(whole_source_file,
+              compress_once(Compression::brotli, source_archive(options.source), packed_code_folder()));
 }
 
 }  // namespace
