@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "tests/kernels/backend_fixture.h"
@@ -100,13 +101,22 @@ std::string describe(const Case& c, mlg_dtype dtype) {
   return text;
 }
 
-// The numbers that gradients are added to: one sequence for all, drawn once.
-double normal_number(std::size_t index) {
-  static std::vector<double> numbers;
-  static Random random(14);
-  while (numbers.size() <= index) numbers.push_back(normal()(random, 0));
-  return numbers[index];
-}
+// A sequence of numbers for all tests, drawn once.
+class NormalNumbers {
+ public:
+  explicit NormalNumbers(std::uint64_t seed) : random_(seed) {}
+  // The first `count`.
+  const std::vector<double>& first(std::size_t count) {
+    while (numbers_.size() < count) numbers_.push_back(normal()(random_, 0));
+    return numbers_;
+  }
+
+ private:
+  Random random_;
+  std::vector<double> numbers_;
+};
+NormalNumbers cotangent_numbers(13);
+NormalNumbers numbers_before(14);  // what gradients are added to
 
 // What the arguments of a backward kernel stand for.
 struct BackwardRoles {
@@ -228,7 +238,17 @@ class OperatorTest : public ::testing::Test {
     return call;
   }
 
+  // Settings come case by case.
+  Arrays make_inputs(const Case& c, mlg_dtype dtype, const std::set<std::string>& present,
+                     std::uint64_t seed) const {
+    if (!drawn_ || !drawn_->are_of(c, seed)) drawn_.emplace(c, seed);
+    return drawn_->rounded(dtype, present);
+  }
+
   const Operator& op_;
+
+ private:
+  mutable std::optional<DrawnInputs> drawn_;
 };
 
 class ForwardTest : public OperatorTest {
@@ -342,15 +362,15 @@ class BackwardTest : public OperatorTest {
 
   // By argument of the backward kernel.
   Arrays make_cotangents(const Case& c, const BackwardRoles& roles, mlg_dtype dtype) const {
-    Random random(13);
+    std::size_t drawn = 0;
     Arrays cotangents;
     for (const auto& [argument, output] : roles.cotangents) {
       const Operand& operand = *find(c.outputs, output);
       const bool f32 = op_.f32_cotangents.count(argument) > 0;
       Array array{f32 ? MLG_F32 : dtype_of(operand, dtype), operand.shape, {}};
-      for (std::int64_t i = 0; i < element_count(operand.shape); ++i) {
-        array.values.push_back(round_to(array.dtype, normal()(random, i)));
-      }
+      const std::size_t begin = drawn, end = drawn += element_count(operand.shape);
+      const std::vector<double>& numbers = cotangent_numbers.first(end);
+      for (std::size_t i = begin; i < end; ++i) array.values.push_back(round_to(array.dtype, numbers[i]));
       cotangents[argument] = std::move(array);
     }
     return cotangents;
@@ -386,9 +406,18 @@ class BackwardTest : public OperatorTest {
         // What the kernel must add to holds numbers; what it must overwrite holds NaN.
         const bool adds = signature.find(name)->read && (accumulate || !has_flag);
         Array array{gradient_dtype(c, name, roles, dtype), gradient.shape, {}};
-        for (std::size_t i = 0; i < gradient.values.size(); ++i) {
-          array.values.push_back(adds ? round_to(array.dtype, normal_number(drawn++)) : kUnset);
-          expected[name].push_back(gradient.values[i] + (adds ? array.values[i] : 0.0));
+        const std::size_t count = gradient.values.size();
+        std::vector<double>& sum = expected[name] = gradient.values;
+        if (adds) {
+          const std::vector<double>& numbers = numbers_before.first(drawn + count);
+          array.values.reserve(count);
+          for (std::size_t i = 0; i < count; ++i) {
+            array.values.push_back(round_to(array.dtype, numbers[drawn + i]));
+            sum[i] += array.values[i];
+          }
+          drawn += count;
+        } else {
+          array.values.assign(count, kUnset);
         }
         call.arguments[name] = std::move(array);
       }
