@@ -50,6 +50,11 @@ mlg_dtype dtype_of(const Operand& operand, mlg_dtype compute) {
   return operand.dtype.value_or(compute);
 }
 
+const std::vector<double>& NormalNumbers::first(std::size_t count) {
+  while (numbers_.size() < count) numbers_.push_back(normal()(random_, 0));
+  return numbers_;
+}
+
 DrawnInputs::DrawnInputs(const Case& c, std::uint64_t seed) : case_(c), seed_(seed) {
   Random random(seed);
   for (const Operand& operand : c.inputs) {

@@ -15,6 +15,18 @@ using Arrays = std::map<std::string, Array>;
 
 mlg_dtype dtype_of(const Operand& operand, mlg_dtype compute);
 
+// A sequence of normal numbers that many tests share, each number drawn once.
+class NormalNumbers {
+ public:
+  explicit NormalNumbers(std::uint64_t seed) : random_(seed) {}
+  // At least the first `count`.
+  const std::vector<double>& first(std::size_t count);
+
+ private:
+  Random random_;
+  std::vector<double> numbers_;
+};
+
 // Random inputs of a case, drawn once for all dtypes and choices of operands.
 class DrawnInputs {
  public:
