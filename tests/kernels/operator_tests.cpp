@@ -317,7 +317,7 @@ class BackwardTest : public OperatorTest {
     }
     const bool whole = present_inputs.size() == c.inputs.size();
     std::vector<Choice> choices;
-    for (Choice choice : selections(optional, roles, small(c), thorough(c), whole)) {
+    for (Choice choice : selections(optional, roles, c, whole)) {
       choice.arguments.insert(required.begin(), required.end());
       const bool driven = std::any_of(roles.cotangents.begin(), roles.cotangents.end(),
                                       [&](auto& entry) { return choice.arguments.count(entry.first); });
@@ -337,22 +337,23 @@ class BackwardTest : public OperatorTest {
   // beside all inputs (`whole`; at large shapes alone), each once, a gradient's own presence in turns in one of the two ways and
   // its absence in the other. What a choice takes out of a kernel or puts into it, the thorough shapes have found to be right; a
   // large shape is there for its loops, its slices, and its sums over many rows, through which every argument goes in either way.
-  static std::vector<Choice> selections(const std::vector<std::string>& optional, const BackwardRoles& roles,
-                                        bool small, bool thorough, bool whole) {
+  // Where forms are left out, those of one gradient stand at the first shape alone.
+  std::vector<Choice> selections(const std::vector<std::string>& optional, const BackwardRoles& roles,
+                                 const Case& c, bool whole) const {
     std::vector<Choice> result;
-    if (optional.size() <= (small ? 6 : 2)) {
+    if (optional.size() <= (small(c) ? 6 : 2)) {
       for (const std::set<std::string>& one : is_slow() ? subsets(optional) : every_subset(optional))
         result.push_back({one});
       return result;
     }
     const std::set<std::string> all(optional.begin(), optional.end());
     result.push_back({all});
-    if (!thorough && !small && !whole) return result;
+    if (leaves_out_forms() ? &c != &op_.cases.front() : !thorough(c) && !small(c) && !whole) return result;
     bool turn = false;
     for (const std::string& name : optional) {
       turn = !turn;
       const auto once = [&](bool way) {
-        return thorough ? std::vector<bool>{false, true} : std::vector<bool>{way};
+        return thorough(c) ? std::vector<bool>{false, true} : std::vector<bool>{way};
       };
       if (!leaves_out_forms()) {
         result.push_back({all, once(turn)});
