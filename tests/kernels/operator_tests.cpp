@@ -329,7 +329,7 @@ class BackwardTest : public OperatorTest {
   // Shapes at which every subset costs little. Of the others --long tries every subset.
   static bool small(const Case& c) { return !is_slow() && (elements_of(c) <= 6000 || long_tests()); }
   // Shapes at which each choice is made overwriting and accumulating, and beside every choice of inputs.
-  static bool thorough(const Case& c) { return elements_of(c) <= 2000 || long_tests(); }
+  static bool thorough(const Case& c) { return elements_of(c) <= 2000 || long_tests() || all_forms(); }
 
   // Every subset of up to six optional arguments (not by pairs: those without a cotangent are dropped afterwards, and would
   // take their pairs with them); of more, and at large shapes: all, all but one (where forms are not
