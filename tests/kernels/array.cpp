@@ -46,6 +46,58 @@ double float_from_bits(std::uint32_t bits) {
   return static_cast<double>(std::bit_cast<float>(bits));
 }
 
+// fp16 in the words of f64, for normal numbers: the compiler's own conversions call a function for each value, and every array
+// of every call is converted.
+constexpr int kHalfShift = 52 - 10;                           // between the two mantissas
+constexpr std::uint64_t kHalfBias = std::uint64_t{1023 - 15}  // between the two exponents
+                                    << 52;
+
+bool is_normal_f16(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t exponent = bits >> 52 & 0x7FF;
+  return exponent >= 1023 - 14 && exponent <= 1023 + 15 &&
+         (bits & ((std::uint64_t{1} << kHalfShift) - 1)) == 0;
+}
+
+std::uint16_t half_word(double value) {
+  if (!is_normal_f16(value)) return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  return static_cast<std::uint16_t>((bits >> 48 & 0x8000) |
+                                    (((bits & ~(std::uint64_t{1} << 63)) - kHalfBias) >> kHalfShift));
+}
+
+double half_from_word(std::uint16_t word) {
+  const int exponent = word >> 10 & 31;
+  if (exponent == 0 || exponent == 31) return static_cast<double>(std::bit_cast<_Float16>(word));
+  return std::bit_cast<double>((std::uint64_t{word} & 0x8000) << 48 |
+                               (((std::uint64_t{word} & 0x7FFF) << kHalfShift) + kHalfBias));
+}
+
+// Bytes of `values`, each of which `stored` turns into what lies in memory; and back.
+template <typename Stored>
+std::vector<std::byte> stored_values(const std::vector<double>& values, Stored stored) {
+  std::vector<std::byte> bytes(values.size() * sizeof(stored(0.0)));
+  for (std::size_t i = 0; i < values.size(); ++i) put(bytes, i, stored(values[i]));
+  return bytes;
+}
+
+template <typename T, typename Value>
+std::vector<double> read_values(const std::vector<std::byte>& bytes, Value value) {
+  std::vector<double> values(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(get<T>(bytes, i));
+  return values;
+}
+
+template <typename T>
+std::vector<std::byte> cast_values(const std::vector<double>& values) {
+  return stored_values(values, [](double value) { return static_cast<T>(value); });
+}
+
+template <typename T>
+std::vector<double> read_as(const std::vector<std::byte>& bytes) {
+  return read_values<T>(bytes, [](T value) { return static_cast<double>(value); });
+}
+
 }  // namespace
 
 std::int64_t element_count(const std::vector<std::int64_t>& shape) {
@@ -109,6 +161,7 @@ double round_to(mlg_dtype dtype, double value) {
       if (is_bf16(value)) return value;  // most are, and this is asked often
       return round_to_format(value, {8, -126, 0x1.FEp127});
     case MLG_F16:
+      if (is_normal_f16(value)) return value;
       return round_to_format(value, {11, -14, 65504.0});
     default:
       return value;
@@ -116,81 +169,59 @@ double round_to(mlg_dtype dtype, double value) {
 }
 
 std::vector<std::byte> encode(const Array& array) {
-  std::vector<std::byte> bytes(array.values.size() * bytes_per_element(array.dtype));
-  for (std::size_t i = 0; i < array.values.size(); ++i) {
-    const double value = round_to(array.dtype, array.values[i]);
-    switch (array.dtype) {
-      case MLG_F64:
-        put(bytes, i, value);
-        break;
-      case MLG_F32:
-        put(bytes, i, static_cast<float>(value));
-        break;
-      case MLG_BF16:
-        put(bytes, i,
-            static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16));
-        break;
-      case MLG_F16:
-        put(bytes, i, static_cast<_Float16>(value));
-        break;
-      case MLG_I64:
-        put(bytes, i, static_cast<std::int64_t>(value));
-        break;
-      case MLG_I32:
-        put(bytes, i, static_cast<std::int32_t>(value));
-        break;
-      case MLG_U16:
-        put(bytes, i, static_cast<std::uint16_t>(value));
-        break;
-      case MLG_U8:
-        put(bytes, i, static_cast<std::uint8_t>(value));
-        break;
-      case MLG_I8:
-        put(bytes, i, static_cast<std::int8_t>(value));
-        break;
-      case MLG_ABSENT:
-        break;
-    }
+  switch (array.dtype) {
+    case MLG_F64:
+      return cast_values<double>(array.values);
+    case MLG_F32:
+      return cast_values<float>(array.values);
+    case MLG_BF16:
+      return stored_values(array.values, [](double value) {
+        const auto single = static_cast<float>(round_to(MLG_BF16, value));
+        return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(single) >> 16);
+      });
+    case MLG_F16:
+      return stored_values(array.values, [](double value) { return half_word(round_to(MLG_F16, value)); });
+    case MLG_I64:
+      return cast_values<std::int64_t>(array.values);
+    case MLG_I32:
+      return cast_values<std::int32_t>(array.values);
+    case MLG_U16:
+      return cast_values<std::uint16_t>(array.values);
+    case MLG_U8:
+      return cast_values<std::uint8_t>(array.values);
+    case MLG_I8:
+      return cast_values<std::int8_t>(array.values);
+    case MLG_ABSENT:
+      break;
   }
-  return bytes;
+  throw std::invalid_argument("encode: an absent tensor has no elements");
 }
 
 std::vector<double> decode(mlg_dtype dtype, const std::vector<std::byte>& bytes) {
-  std::vector<double> values(bytes.size() / bytes_per_element(dtype));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    switch (dtype) {
-      case MLG_F64:
-        values[i] = get<double>(bytes, i);
-        break;
-      case MLG_F32:
-        values[i] = static_cast<double>(get<float>(bytes, i));
-        break;
-      case MLG_BF16:
-        values[i] = float_from_bits(static_cast<std::uint32_t>(get<std::uint16_t>(bytes, i)) << 16);
-        break;
-      case MLG_F16:
-        values[i] = static_cast<double>(get<_Float16>(bytes, i));
-        break;
-      case MLG_I64:
-        values[i] = static_cast<double>(get<std::int64_t>(bytes, i));
-        break;
-      case MLG_I32:
-        values[i] = get<std::int32_t>(bytes, i);
-        break;
-      case MLG_U16:
-        values[i] = get<std::uint16_t>(bytes, i);
-        break;
-      case MLG_U8:
-        values[i] = get<std::uint8_t>(bytes, i);
-        break;
-      case MLG_I8:
-        values[i] = get<std::int8_t>(bytes, i);
-        break;
-      case MLG_ABSENT:
-        break;
-    }
+  switch (dtype) {
+    case MLG_F64:
+      return read_as<double>(bytes);
+    case MLG_F32:
+      return read_as<float>(bytes);
+    case MLG_BF16:
+      return read_values<std::uint16_t>(
+          bytes, [](std::uint16_t word) { return float_from_bits(static_cast<std::uint32_t>(word) << 16); });
+    case MLG_F16:
+      return read_values<std::uint16_t>(bytes, half_from_word);
+    case MLG_I64:
+      return read_as<std::int64_t>(bytes);
+    case MLG_I32:
+      return read_as<std::int32_t>(bytes);
+    case MLG_U16:
+      return read_as<std::uint16_t>(bytes);
+    case MLG_U8:
+      return read_as<std::uint8_t>(bytes);
+    case MLG_I8:
+      return read_as<std::int8_t>(bytes);
+    case MLG_ABSENT:
+      break;
   }
-  return values;
+  throw std::invalid_argument("decode: an absent tensor has no elements");
 }
 
 }  // namespace mulligan::kernel_test

@@ -16,6 +16,7 @@ void matmul_formula(Call& call, const char* term = "c") {
   const int rank = static_cast<int>(a.shape.size());
   const std::int64_t batch = rank == 3 ? a.dim(0) : 1, m = c.dim(rank - 2), n = c.dim(rank - 1);
   const std::int64_t k = a.size() / (batch * m);
+  const double alpha = call.attribute("alpha"), beta = call.attribute("beta");
   for (std::int64_t i = 0; i < c.size(); ++i) {
     const std::int64_t item = i / (m * n), row = i / n % m, column = i % n;
     S sum = 0.0;
@@ -23,8 +24,8 @@ void matmul_formula(Call& call, const char* term = "c") {
       sum += a[item * m * k + (ta ? j * m + row : row * k + j)] *
              b[item * k * n + (tb ? column * k + j : j * n + column)];
     }
-    c[i] = S(call.attribute("alpha")) * sum;
-    if (call.attribute("beta") != 0) c[i] += S(call.attribute("beta")) * before[i];
+    c[i] = S(alpha) * sum;
+    if (beta != 0) c[i] += S(beta) * before[i];
   }
 }
 

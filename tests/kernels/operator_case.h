@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/array.h"
@@ -58,13 +59,34 @@ struct Values {
   }
 };
 
+// Tensors by name. Formulas look them up for every element: among a few names a search from the first to the last is quicker
+// than one in a tree, and needs no std::string.
+template <typename S>
+class NamedValues {
+ public:
+  Values<S>& operator[](const std::string& name) {
+    Values<S>* known = find(name);
+    return known ? *known : entries_.emplace_back(name, Values<S>{}).second;
+  }
+  Values<S>* find(std::string_view name) {
+    for (auto& [known, values] : entries_)
+      if (known == name) return &values;
+    return nullptr;
+  }
+  bool contains(std::string_view name) const { return const_cast<NamedValues*>(this)->find(name) != nullptr; }
+  auto begin() { return entries_.begin(); }
+  auto end() { return entries_.end(); }
+
+ private:
+  std::vector<std::pair<std::string, Values<S>>> entries_;
+};
+
 // What a formula sees: in() holds the inputs, out() is to be filled (it starts as zero).
 template <typename S>
 struct Formula {
   using Scalar = S;
-  // Formulas look names up for every element: without a std::string for each.
-  std::map<std::string, Values<S>, std::less<>> inputs, outputs;
-  std::map<std::string, double> attributes;
+  NamedValues<S> inputs, outputs;
+  std::map<std::string, double, std::less<>> attributes;
 
   bool has(std::string_view name) const { return inputs.contains(name); }
   Values<S>& in(std::string_view name) { return found(inputs, name); }
@@ -72,13 +94,19 @@ struct Formula {
   std::int64_t index(std::string_view name, std::int64_t i) {
     return static_cast<std::int64_t>(value_of(in(name)[i]));
   }
-  double attribute(const std::string& name) const { return attributes.at(name); }
+  double attribute(std::string_view name) const {
+    const auto entry = attributes.find(name);
+    if (entry == attributes.end()) throw unknown(name);
+    return entry->second;
+  }
 
  private:
-  static Values<S>& found(std::map<std::string, Values<S>, std::less<>>& values, std::string_view name) {
-    const auto entry = values.find(name);
-    if (entry == values.end()) throw std::out_of_range("the formula has no '" + std::string(name) + "'");
-    return entry->second;
+  static std::out_of_range unknown(std::string_view name) {
+    return std::out_of_range("the formula has no '" + std::string(name) + "'");
+  }
+  static Values<S>& found(NamedValues<S>& values, std::string_view name) {
+    if (Values<S>* known = values.find(name)) return *known;
+    throw unknown(name);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "tests/kernels/backend_fixture.h"
@@ -100,13 +101,8 @@ std::string describe(const Case& c, mlg_dtype dtype) {
   return text;
 }
 
-// The numbers that gradients are added to: one sequence for all, drawn once.
-double normal_number(std::size_t index) {
-  static std::vector<double> numbers;
-  static Random random(14);
-  while (numbers.size() <= index) numbers.push_back(normal()(random, 0));
-  return numbers[index];
-}
+NormalNumbers cotangent_numbers(13);
+NormalNumbers numbers_before(14);  // what gradients are added to
 
 // What the arguments of a backward kernel stand for.
 struct BackwardRoles {
@@ -228,7 +224,17 @@ class OperatorTest : public ::testing::Test {
     return call;
   }
 
+  // Settings come case by case.
+  Arrays make_inputs(const Case& c, mlg_dtype dtype, const std::set<std::string>& present,
+                     std::uint64_t seed) const {
+    if (!drawn_ || !drawn_->are_of(c, seed)) drawn_.emplace(c, seed);
+    return drawn_->rounded(dtype, present);
+  }
+
   const Operator& op_;
+
+ private:
+  mutable std::optional<DrawnInputs> drawn_;
 };
 
 class ForwardTest : public OperatorTest {
@@ -267,7 +273,8 @@ class BackwardTest : public OperatorTest {
       const TracedFormula formula(op_, c, inputs);
       const Arrays all_cotangents = make_cotangents(c, roles, dtype);
       std::map<std::set<std::string>, Arrays> by_cotangents;  // what choices with the same ones share
-      for (const std::set<std::string>& arguments : argument_choices(c, signature, roles, present)) {
+      for (const Choice& choice : argument_choices(c, signature, roles, present)) {
+        const std::set<std::string>& arguments = choice.arguments;
         Arrays cotangents;
         std::set<std::string> given;
         for (const auto& [name, cotangent] : all_cotangents) {
@@ -277,7 +284,7 @@ class BackwardTest : public OperatorTest {
         }
         Arrays& gradients = by_cotangents[given];
         if (gradients.empty()) gradients = formula.gradients(of_outputs(cotangents, roles));
-        for (const bool accumulate : {false, true}) {
+        for (const bool accumulate : choice.accumulate) {
           SCOPED_TRACE("backward arguments:" + joined(arguments) + (accumulate ? ", accumulating" : ""));
           compare(c, signature, roles, arguments, inputs, outputs, cotangents, gradients, accumulate, dtype);
         }
@@ -286,11 +293,15 @@ class BackwardTest : public OperatorTest {
   }
 
  private:
-  // The sets of arguments to call with: every choice of optional ones that makes sense (no gradient of an
-  // absent input, at least one cotangent).
-  static std::vector<std::set<std::string>> argument_choices(const Case& c, const Signature& signature,
-                                                             const BackwardRoles& roles,
-                                                             const std::set<std::string>& present_inputs) {
+  // Arguments to call with, once for each entry of `accumulate`.
+  struct Choice {
+    std::set<std::string> arguments;
+    std::vector<bool> accumulate = {false, true};
+  };
+
+  // Every choice of optional arguments that makes sense (no gradient of an absent input, at least one cotangent).
+  std::vector<Choice> argument_choices(const Case& c, const Signature& signature, const BackwardRoles& roles,
+                                       const std::set<std::string>& present_inputs) const {
     std::set<std::string> required;
     std::vector<std::string> optional;
     for (const Parameter& p : signature.arguments) {
@@ -304,11 +315,12 @@ class BackwardTest : public OperatorTest {
         optional.push_back(p.name);
       }
     }
-    std::vector<std::set<std::string>> choices;
-    for (std::set<std::string> choice : selections(optional, roles, small(c))) {
-      choice.insert(required.begin(), required.end());
+    const bool whole = present_inputs.size() == c.inputs.size();
+    std::vector<Choice> choices;
+    for (Choice choice : selections(optional, roles, c, whole)) {
+      choice.arguments.insert(required.begin(), required.end());
       const bool driven = std::any_of(roles.cotangents.begin(), roles.cotangents.end(),
-                                      [&](auto& entry) { return choice.count(entry.first); });
+                                      [&](auto& entry) { return choice.arguments.count(entry.first); });
       if (driven) choices.push_back(std::move(choice));
     }
     return choices;
@@ -316,41 +328,58 @@ class BackwardTest : public OperatorTest {
 
   // Shapes at which every subset costs little. Of the others --long tries every subset.
   static bool small(const Case& c) { return !is_slow() && (elements_of(c) <= 6000 || long_tests()); }
+  // Shapes at which each choice is made overwriting and accumulating, and beside every choice of inputs.
+  static bool thorough(const Case& c) { return elements_of(c) <= 2000 || long_tests() || all_forms(); }
 
   // Every subset of up to six optional arguments (not by pairs: those without a cotangent are dropped afterwards, and would
   // take their pairs with them); of more, and at large shapes: all, all but one (where forms are not
-  // left out), and each gradient alone.
-  static std::vector<std::set<std::string>> selections(const std::vector<std::string>& optional,
-                                                       const BackwardRoles& roles, bool small) {
-    if (optional.size() <= (small ? 6 : 2)) return is_slow() ? subsets(optional) : every_subset(optional);
+  // left out), and each gradient alone. Of these, beyond thorough shapes: all, overwriting and accumulating; the others only
+  // beside all inputs (`whole`; at large shapes alone), each once, a gradient's own presence in turns in one of the two ways and
+  // its absence in the other. What a choice takes out of a kernel or puts into it, the thorough shapes have found to be right; a
+  // large shape is there for its loops, its slices, and its sums over many rows, through which every argument goes in either way.
+  // Where forms are left out, those of one gradient stand at the first shape alone.
+  std::vector<Choice> selections(const std::vector<std::string>& optional, const BackwardRoles& roles,
+                                 const Case& c, bool whole) const {
+    std::vector<Choice> result;
+    if (optional.size() <= (small(c) ? 6 : 2)) {
+      for (const std::set<std::string>& one : is_slow() ? subsets(optional) : every_subset(optional))
+        result.push_back({one});
+      return result;
+    }
     const std::set<std::string> all(optional.begin(), optional.end());
-    std::vector<std::set<std::string>> result = {all};
+    result.push_back({all});
+    if (leaves_out_forms() ? &c != &op_.cases.front() : !thorough(c) && !small(c) && !whole) return result;
+    bool turn = false;
     for (const std::string& name : optional) {
+      turn = !turn;
+      const auto once = [&](bool way) {
+        return thorough(c) ? std::vector<bool>{false, true} : std::vector<bool>{way};
+      };
       if (!leaves_out_forms()) {
-        result.push_back(all);
-        result.back().erase(name);
+        result.push_back({all, once(turn)});
+        result.back().arguments.erase(name);
       }
       if (roles.cotangents.count(name)) continue;
       std::set<std::string> alone = {name};
       for (const auto& [cotangent, output] : roles.cotangents) {
         if (all.count(cotangent)) alone.insert(cotangent);
       }
-      result.push_back(std::move(alone));
+      result.push_back({std::move(alone), once(!turn)});
     }
     return result;
   }
 
   // By argument of the backward kernel.
   Arrays make_cotangents(const Case& c, const BackwardRoles& roles, mlg_dtype dtype) const {
-    Random random(13);
+    std::size_t drawn = 0;
     Arrays cotangents;
     for (const auto& [argument, output] : roles.cotangents) {
       const Operand& operand = *find(c.outputs, output);
       const bool f32 = op_.f32_cotangents.count(argument) > 0;
       Array array{f32 ? MLG_F32 : dtype_of(operand, dtype), operand.shape, {}};
-      for (std::int64_t i = 0; i < element_count(operand.shape); ++i) {
-        array.values.push_back(round_to(array.dtype, normal()(random, i)));
-      }
+      const std::size_t begin = drawn, end = drawn += element_count(operand.shape);
+      const std::vector<double>& numbers = cotangent_numbers.first(end);
+      for (std::size_t i = begin; i < end; ++i) array.values.push_back(round_to(array.dtype, numbers[i]));
       cotangents[argument] = std::move(array);
     }
     return cotangents;
@@ -386,9 +415,18 @@ class BackwardTest : public OperatorTest {
         // What the kernel must add to holds numbers; what it must overwrite holds NaN.
         const bool adds = signature.find(name)->read && (accumulate || !has_flag);
         Array array{gradient_dtype(c, name, roles, dtype), gradient.shape, {}};
-        for (std::size_t i = 0; i < gradient.values.size(); ++i) {
-          array.values.push_back(adds ? round_to(array.dtype, normal_number(drawn++)) : kUnset);
-          expected[name].push_back(gradient.values[i] + (adds ? array.values[i] : 0.0));
+        const std::size_t count = gradient.values.size();
+        std::vector<double>& sum = expected[name] = gradient.values;
+        if (adds) {
+          const std::vector<double>& numbers = numbers_before.first(drawn + count);
+          array.values.reserve(count);
+          for (std::size_t i = 0; i < count; ++i) {
+            array.values.push_back(round_to(array.dtype, numbers[drawn + i]));
+            sum[i] += array.values[i];
+          }
+          drawn += count;
+        } else {
+          array.values.assign(count, kUnset);
         }
         call.arguments[name] = std::move(array);
       }

@@ -281,7 +281,7 @@ Operator with_extras(Operator op, const std::string& name, bool scales) {
         call.out("average")[i] = call.attribute("average_decay") * call.in("average")[i] +
                                  (1 - call.attribute("average_decay")) * p;
       }
-      if (call.outputs.count("copy") > 0) call.out("copy")[i] = p;
+      if (call.outputs.contains("copy")) call.out("copy")[i] = p;
     }
   };
   return op;

@@ -10,13 +10,14 @@ namespace {
 template <typename S>
 Formula<S> prepare(const Case& c, const Arrays& inputs) {
   Formula<S> call;
-  call.attributes = c.attributes;
+  call.attributes.insert(c.attributes.begin(), c.attributes.end());
   for (const Operand& output : c.outputs) {
     call.outputs[output.name] = {output.shape, std::vector<S>(element_count(output.shape), S(0.0))};
   }
   for (const auto& [name, array] : inputs) {
     Values<S>& values = call.inputs[name];
     values.shape = array.shape;
+    values.data.reserve(array.values.size());
     for (const double value : array.values) {
       if constexpr (std::is_same_v<S, Var>) {
         values.data.push_back(Var::input(value));
@@ -49,17 +50,34 @@ mlg_dtype dtype_of(const Operand& operand, mlg_dtype compute) {
   return operand.dtype.value_or(compute);
 }
 
-Arrays make_inputs(const Case& c, mlg_dtype compute, const std::set<std::string>& present,
-                   std::uint64_t seed) {
-  Arrays inputs;
+const std::vector<double>& NormalNumbers::first(std::size_t count) {
+  while (numbers_.size() < count) numbers_.push_back(normal()(random_, 0));
+  return numbers_;
+}
+
+DrawnInputs::DrawnInputs(const Case& c, std::uint64_t seed) : case_(c), seed_(seed) {
   Random random(seed);
   for (const Operand& operand : c.inputs) {
-    Array array{dtype_of(operand, compute), operand.shape, {}};
-    for (std::int64_t i = 0; i < element_count(operand.shape); ++i) {
-      array.values.push_back(round_to(array.dtype, operand.generate(random, i)));
-    }
-    if (present.count(operand.name)) inputs[operand.name] = std::move(array);
+    std::vector<double>& values = exact_.emplace_back();
+    values.reserve(element_count(operand.shape));
+    for (std::int64_t i = 0; i < element_count(operand.shape); ++i)
+      values.push_back(operand.generate(random, i));
   }
+}
+
+Arrays DrawnInputs::rounded(mlg_dtype compute, const std::set<std::string>& present) {
+  if (compute != compute_) {
+    rounded_.clear();
+    compute_ = compute;
+    for (std::size_t i = 0; i < exact_.size(); ++i) {
+      const Operand& operand = case_.inputs[i];
+      Array& array = rounded_[operand.name] = {dtype_of(operand, compute), operand.shape, exact_[i]};
+      for (double& value : array.values) value = round_to(array.dtype, value);
+    }
+  }
+  Arrays inputs;
+  for (const auto& [name, array] : rounded_)
+    if (present.count(name)) inputs.emplace(name, array);
   return inputs;
 }
 
@@ -97,6 +115,7 @@ Arrays TracedFormula::gradients(const Arrays& cotangents) const {
   Arrays result;
   for (const auto& [name, array] : inputs_) {
     result[name] = {array.dtype, array.shape, {}};
+    result[name].values.reserve(array.values.size());
     for (const std::int64_t node : nodes_.at(name)) result[name].values.push_back(gradient.at(node));
   }
   return result;

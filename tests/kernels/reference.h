@@ -15,9 +15,33 @@ using Arrays = std::map<std::string, Array>;
 
 mlg_dtype dtype_of(const Operand& operand, mlg_dtype compute);
 
-// Random inputs of a case, rounded to their dtypes; `present` selects the operands.
-Arrays make_inputs(const Case& c, mlg_dtype compute, const std::set<std::string>& present,
-                   std::uint64_t seed);
+// A sequence of normal numbers that many tests share, each number drawn once.
+class NormalNumbers {
+ public:
+  explicit NormalNumbers(std::uint64_t seed) : random_(seed) {}
+  // At least the first `count`.
+  const std::vector<double>& first(std::size_t count);
+
+ private:
+  Random random_;
+  std::vector<double> numbers_;
+};
+
+// Random inputs of a case, drawn once for all dtypes and choices of operands.
+class DrawnInputs {
+ public:
+  DrawnInputs(const Case& c, std::uint64_t seed);  // keeps a reference to `c`
+  bool are_of(const Case& c, std::uint64_t seed) const { return &case_ == &c && seed_ == seed; }
+  // Rounded to their dtypes; `present` selects the operands.
+  Arrays rounded(mlg_dtype compute, const std::set<std::string>& present);
+
+ private:
+  const Case& case_;
+  std::uint64_t seed_;
+  std::vector<std::vector<double>> exact_;  // by place of the operand
+  mlg_dtype compute_ = MLG_ABSENT;          // for which the others were rounded last
+  Arrays rounded_;
+};
 
 // The formula's outputs in double.
 Arrays reference_outputs(const Operator& op, const Case& c, const Arrays& inputs, mlg_dtype compute);

@@ -4,6 +4,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/kernels/reference.h"
+
 namespace mulligan::kernel_test {
 namespace {
 
@@ -55,8 +57,9 @@ const std::vector<RowCase>& row_cases() {
 
 RowProbe::RowProbe(const RowCase& row_case, const Signature& signature, mlg_dtype dtype, bool accumulate)
     : kernel_(row_case.kernel), length_(row_case.length) {
-  std::mt19937_64 random(7);
-  std::normal_distribution<double> normal;
+  static NormalNumbers normal_numbers(7);
+  Random random(7);
+  std::size_t drawn = 0;
   std::istringstream words(row_case.arguments);
   for (std::string word; words >> word;) {
     const std::size_t colon = word.find(':'), slash = word.find('/');
@@ -71,12 +74,15 @@ RowProbe::RowProbe(const RowCase& row_case, const Signature& signature, mlg_dtyp
     if (argument.has_rows && parameter->written) rows_.insert(name);
     if (argument.boundaries || !parameter->read) continue;
     const bool integer = argument.dtype == MLG_I32 || argument.dtype == MLG_I64 || argument.dtype == MLG_U8;
-    for (std::int64_t i = 0; i < element_count(argument.shape); ++i) {
-      double value = integer ? static_cast<double>(random() % 60) : normal(random);
-      // Second moments and what a division reads are positive.
-      if (name.ends_with("_sq") || name == "scalars" || name == "positive" || name == "negative" ||
-          name == "total" || name == "weight_sum")
-        value = std::abs(value) + 0.1;
+    // Second moments and what a division reads are positive.
+    const bool positive = name.ends_with("_sq") || name == "scalars" || name == "positive" ||
+                          name == "negative" || name == "total" || name == "weight_sum";
+    const std::size_t count = element_count(argument.shape);
+    argument.values.reserve(count);
+    const std::vector<double>& numbers = normal_numbers.first(drawn + (integer ? 0 : count));
+    for (std::size_t i = 0; i < count; ++i) {
+      double value = integer ? static_cast<double>(random() % 60) : numbers[drawn++];
+      if (positive) value = std::abs(value) + 0.1;
       argument.values.push_back(integer ? value : round_to(argument.dtype, value));
     }
   }

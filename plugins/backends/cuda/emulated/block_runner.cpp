@@ -78,8 +78,7 @@ void BlockRunner::run_block() {
     for (unsigned i = 0; i < warp_epochs_.size(); ++i) {
       const auto last = static_cast<unsigned>(warp_epochs_.size()) - 1;
       const unsigned warp = order_ == EmulatedOrder::reverse ? last - i : i;
-      // To its next barrier or end, while its stacks are in the cache; interleaved: to the
-      // next warp operation.
+      // To its next barrier or end, while its stacks are in the cache; interleaved: to the next warp operation.
       if (run_warp(warp)) progress = true;
       if (!error_.empty()) return;
     }
@@ -213,8 +212,11 @@ std::uint64_t BlockRunner::warp_operation(std::int32_t operation, unsigned mask,
   const unsigned index = self.emulator_.thread, lane = self.emulator_.lane;
   Thread& thread = self.threads_[index];
   thread = {State::at_warp_operation, thread.context, file, line, operation, mask, source, value};
+  // The warp's last one in the running order: while it is still to come, there is nothing to finish.
+  const auto all = static_cast<unsigned>(self.threads_.size());
+  const unsigned last = self.order_ == EmulatedOrder::reverse ? index - lane : std::min(index | 31, all - 1);
   if (mask >> lane & 1) {
-    self.finish_warp_operation(self.emulator_.warp);
+    if (mask != 0xFFFFFFFFu || !self.can_go_on(last)) self.finish_warp_operation(self.emulator_.warp);
   } else {
     self.error_ = "a warp operation's mask misses its caller: " + self.describe(index);
   }
@@ -249,7 +251,7 @@ void BlockRunner::finish_warp_operation(unsigned warp) {
       return;
     }
   }
-  std::uint64_t values[32] = {}, votes = 0;
+  std::uint64_t values[32], votes = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     values[lane] = threads_[first + lane].value;

@@ -39,13 +39,11 @@ class BlockRunner {
   using Transfer = boost::context::detail::transfer_t;
   enum class State { fresh, ready, at_barrier, at_warp_operation, ended };
 
-  struct Thread {
+  struct alignas(64) Thread {  // a line of the cache
     State state = State::fresh;
     Context context = nullptr;
     const char* file = "";
-    int line = 0;
-    // The warp operation that it waits in.
-    int operation = 0;
+    int line = 0, operation = 0;  // operation to value: of the warp operation that it waits in
     unsigned mask = 0, source = 0;
     std::uint64_t value = 0;
   };
