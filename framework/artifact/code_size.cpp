@@ -69,8 +69,6 @@ std::uint64_t compressed_size(Compression compression, std::string_view contents
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t tar_block = 512;
 
 // One ustar header: name, mode 0644, size; owner and time are zero.
