@@ -1,6 +1,5 @@
 #include "framework/artifact/quantize_model.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mulligan/half.hpp>

@@ -1,5 +1,4 @@
 // Checks of test-time-training plugins.
-#include <cmath>
 
 #include "framework/check/adapter_probe.h"
 #include "framework/check/kind_checks.h"

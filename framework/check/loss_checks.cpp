@@ -1,5 +1,4 @@
 // Checks of loss plugins.
-#include <cmath>
 
 #include "framework/check/kind_checks.h"
 #include "framework/check/loss_probe.h"

@@ -1,5 +1,4 @@
 // Checks of schedule plugins.
-#include <cmath>
 
 #include "framework/check/kind_checks.h"
 #include "framework/plugin/schedule.h"

@@ -1,6 +1,5 @@
 #include "framework/ranks/control_frames.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 

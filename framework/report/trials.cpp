@@ -1,7 +1,6 @@
 #include "framework/report/trials.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 

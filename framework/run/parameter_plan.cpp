@@ -4,7 +4,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <functional>
 #include <span>
 #include <unordered_map>
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "optimizers/common/matrix_shape.h"
 #include "optimizers/common/newton_schulz.h"

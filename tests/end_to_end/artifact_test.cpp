@@ -136,13 +136,14 @@ TEST_F(ArtifactRun, ItsConfigurationCanNeitherNameLibrariesNorReadFiles) {
 
 // Code counted both ways; the numbers are those of this test's binaries.
 TEST_F(ArtifactRun, TheCodeIsCountedAsSourceAndAsBinaries) {
+  PluginHost host(plugin_places({}));  // what other tests have loaded into theirs would be compressed too
   LoadedConfig loaded = config();
   QuantizeRunOptions options;
   options.count_code = true;
   const fs::path tree = tiny_->folder() / "tree";
   write_file_atomically(tree / "framework" / "a.cpp", "int a;");
   options.source = tree;
-  const std::string table = predict_artifact(loaded, test_plugin_host(), options);
+  const std::string table = predict_artifact(loaded, host, options);
   // Bytes of each; the source that an evaluation needs is listed in a whole tree alone.
   const auto row = [&](const std::string& name) {
     const std::size_t at = table.find(name);
@@ -156,7 +157,7 @@ TEST_F(ArtifactRun, TheCodeIsCountedAsSourceAndAsBinaries) {
   }
   EXPECT_NE(row("code of an evaluation").find("not counted"), std::string::npos) << table;
   options.source = tiny_->folder();
-  EXPECT_NE(sentence_of([&] { predict_artifact(loaded, test_plugin_host(), options); }).find("source tree"),
+  EXPECT_NE(sentence_of([&] { predict_artifact(loaded, host, options); }).find("source tree"),
             std::string::npos);
 }
 

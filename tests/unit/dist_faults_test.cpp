@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -53,6 +54,15 @@ void sleep_milliseconds(int milliseconds) {
 void wait_until_ended(int process) {
   siginfo_t info{};
   EXPECT_EQ(waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT), 0);
+}
+
+// Two groups that wait at the same time, each for its own deadline.
+template <typename Case>
+void both_at_once(int ranks, Case&& one) {
+  RankGroup first(ranks), second(ranks);
+  while (std::abs(first.ports[0] - second.ports[0]) < 10) second.ports = test_support::free_ports();
+  const std::jthread other([&] { one(first, 0); });
+  one(second, 1);
 }
 
 TEST(Faults, AnExceptionOfOneRankIsKnownToAll) {
@@ -119,8 +129,7 @@ TEST(Faults, ARankThatEndsWithoutAWord) {
 }
 
 TEST(Faults, AStoppedRankIsLostAndLearnsItWhenItGoesOn) {
-  for (const int culprit : {0, 1}) {
-    RankGroup group(3);
+  both_at_once(3, [](RankGroup& group, int culprit) {
     group.options.silent = 2;
     const auto outcomes = group.in_processes(wait_for_ever, [&](const std::vector<int>& processes) {
       sleep_milliseconds(500);
@@ -135,7 +144,7 @@ TEST(Faults, AStoppedRankIsLostAndLearnsItWhenItGoesOn) {
     EXPECT_TRUE(
         contains(outcomes[static_cast<std::size_t>(culprit)].sentence, "was lost: it said nothing for "))
         << outcomes[static_cast<std::size_t>(culprit)].sentence;
-  }
+  });
 }
 
 // One of the others was killed meanwhile: that its connection is closed says less than that of the rest.
@@ -159,8 +168,7 @@ TEST(Faults, AStoppedRankZeroDoesNotBlameWhoWasKilledMeanwhile) {
 
 // The channel goes on while the communicator's library does not.
 TEST(Faults, ACallIntoALibraryThatNeverReturnsEndsTheRun) {
-  for (const bool on_all : {true, false}) {
-    RankGroup group(2);
+  both_at_once(2, [](RankGroup& group, int on_all) {
     group.options.wedged = 0.5;
     group.options.watchdog = 1;
     const auto outcomes = group.in_processes([&](ControlChannel& channel) {
@@ -177,7 +185,7 @@ TEST(Faults, ACallIntoALibraryThatNeverReturnsEndsTheRun) {
     if (!on_all) {
       EXPECT_TRUE(contains(outcomes[0].sentence, "rank 1 (")) << outcomes[0].sentence;
     }
-  }
+  });
 }
 
 TEST(Faults, CountingAndAbortingThatNeverReturnEndTheRun) {

@@ -1,6 +1,5 @@
 #include "tools/commands/score_words.h"
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>

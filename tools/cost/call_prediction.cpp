@@ -4,7 +4,6 @@
 #include <array>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include "framework/graph/row_rules.h"
 #include "tools/cost/cost.h"

@@ -1,7 +1,6 @@
 #include "tools/doctor/training_checks.h"
 
 #include <fmt/format.h>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 

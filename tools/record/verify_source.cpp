@@ -1,6 +1,5 @@
 // R09 of this program's folders, R14: source and settings, against what each run's log says that it was made
 // from. An archive is opened: bytes with the right length and sum are not yet the source.
-#include <algorithm>
 #include <map>
 #include <set>
 

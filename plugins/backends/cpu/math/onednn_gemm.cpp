@@ -5,6 +5,8 @@
 #include <dnnl.hpp>
 
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -42,13 +44,22 @@ bool code_fits() {
   return true;
 }
 
+// What oneDNN makes of a shape; make_gemm() keeps it. Programs are built anew of the same shapes, and to
+// describe a small product to oneDNN takes longer than to compute it.
+struct Made {
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul primitive{description};
+  std::atomic<bool> ran{false};
+};
+
 class OnednnGemm final : public Gemm {
  public:
-  OnednnGemm(const dnnl::matmul::primitive_desc& description, bool bf16, int slots)
-      : primitive_(description),
-        scratch_bytes_(description.scratchpad_desc().get_size()),
-        fast_(std::string(description.impl_info_str()).find("ref") == std::string::npos &&
+  OnednnGemm(std::shared_ptr<Made> made, bool bf16, int slots)
+      : made_(std::move(made)),
+        scratch_bytes_(made_->description.scratchpad_desc().get_size()),
+        fast_(std::string(made_->description.impl_info_str()).find("ref") == std::string::npos &&
               (!bf16 || bf16_products_pay())) {
+    const auto& description = made_->description;
     for (int i = 0; i < slots; ++i) {
       slots_.push_back({dnnl::stream(engine()), bare(description.src_desc()),
                         bare(description.weights_desc()), bare(description.dst_desc()),
@@ -62,9 +73,9 @@ class OnednnGemm final : public Gemm {
   bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept override {
     // The C interface: the C++ one throws, and copies an unordered_map at every call.
     // Some code is generated when a product runs for the first time.
-    if (!ran_.load(std::memory_order_relaxed)) {
+    if (!made_->ran.load(std::memory_order_relaxed)) {
       if (!code_fits()) return false;
-      ran_.store(true, std::memory_order_relaxed);
+      made_->ran.store(true, std::memory_order_relaxed);
     }
     Slot& s = slots_[static_cast<std::size_t>(slot)];
     const bool bound = dnnl_memory_set_data_handle(s.a.get(), const_cast<void*>(a)) == dnnl_success &&
@@ -75,7 +86,8 @@ class OnednnGemm final : public Gemm {
                                          {DNNL_ARG_WEIGHTS, s.b.get()},
                                          {DNNL_ARG_DST, s.c.get()},
                                          {DNNL_ARG_SCRATCHPAD, s.scratch.get()}};
-    return bound && dnnl_primitive_execute(primitive_.get(), s.stream.get(), 4, arguments) == dnnl_success;
+    return bound &&
+           dnnl_primitive_execute(made_->primitive.get(), s.stream.get(), 4, arguments) == dnnl_success;
   }
 
  private:
@@ -87,10 +99,9 @@ class OnednnGemm final : public Gemm {
     return dnnl::memory(description, engine(), DNNL_MEMORY_NONE);
   }
 
-  dnnl::matmul primitive_;
+  std::shared_ptr<Made> made_;
   std::size_t scratch_bytes_;
   bool fast_;
-  std::atomic<bool> ran_{false};
   std::vector<Slot> slots_;
 };
 
@@ -151,6 +162,12 @@ bool takes_packed_operands([[maybe_unused]] const GemmShape& shape) {
 
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
   if (takes_packed_operands(shape)) return make_packed_gemm(shape);
+  static std::mutex mutex;
+  static std::map<GemmShape, std::shared_ptr<Made>> kept;
+  const std::lock_guard lock(mutex);
+  if (kept.size() > 1024) kept.clear();  // oneDNN itself keeps as many
+  std::shared_ptr<Made>& made = kept[shape];
+  if (made) return std::make_unique<OnednnGemm>(made, shape.ab_bf16, slots);
   using dnnl::memory;
   const auto type = [](bool bf16) { return bf16 ? memory::data_type::bf16 : memory::data_type::f32; };
   const memory::desc a({shape.m, shape.k}, type(shape.ab_bf16), memory::dims{shape.a_row, shape.a_column});
@@ -169,7 +186,8 @@ std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
                                                  /*allow_empty=*/true);
 #endif
   if (!description) return nullptr;
-  return std::make_unique<OnednnGemm>(description, shape.ab_bf16, slots);
+  made.reset(new Made{description});
+  return std::make_unique<OnednnGemm>(made, shape.ab_bf16, slots);
 }
 
 }  // namespace mulligan::cpu

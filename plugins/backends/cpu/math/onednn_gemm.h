@@ -2,6 +2,7 @@
 // whose interfaces differ between 2.x (Debian 12) and 3.x (Ubuntu 24.04).
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,6 +20,7 @@ struct GemmShape {
   float alpha = 1.0f, beta = 0.0f;
   // Only c[i, j] with j <= i + diagonal is wanted; what is left beyond is either c as it was or c as it would be.
   std::int64_t diagonal = std::numeric_limits<std::int64_t>::max() / 2;
+  auto operator<=>(const GemmShape&) const = default;
 };
 
 // c = alpha a b + beta c, accumulated in f32. run() of one object may execute at once in several threads as
