@@ -188,7 +188,7 @@ endfunction()
 
 # mulligan_joined_tests(TARGET): compiles up to MULLIGAN_JOINED_TESTS of its test files as one, in a third of the time. Each file
 # has a namespace of its own.
-set(MULLIGAN_JOINED_TESTS "8" CACHE STRING "Files of a test program that are compiled as one")
+set(MULLIGAN_JOINED_TESTS "16" CACHE STRING "Files of a test program that are compiled as one")
 function(mulligan_joined_tests target)
   mulligan_test_options(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MULLIGAN_JOINED_TESTS})
