@@ -5,6 +5,7 @@
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "tests/end_to_end/tiny_run.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end::plugin_training_test {
@@ -217,8 +218,7 @@ Overrides flawed_schedule(const std::string& how, const std::string& from_step, 
   return {"train.steps=12",
           "train.micro_batches=4",
           "schedule.plugin=flawed_schedule",
-          "schedule.path=" +
-              (fs::path(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) / "mulligan_flawed_schedule.so").string(),
+          "schedule.path=" + (test_support::built("flawed_plugins") / "mulligan_flawed_schedule.so").string(),
           "schedule.how=" + how,
           "schedule.from_step=" + from_step,
           "schedule.factor=" + factor};

@@ -6,12 +6,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {
 namespace {
 
-const std::string kFolder = MULLIGAN_STAND_IN_DIRECTORY;
+const std::string kFolder = test_support::built("stand_in");
 
 // Whoever asks for a library of that name later gets this one.
 void* opened(const std::string& path) {

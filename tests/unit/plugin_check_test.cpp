@@ -8,14 +8,15 @@
 
 #include "framework/check/allocation_count.h"
 #include "framework/check/start_check.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::plugin_check_test {
 namespace {
 
 PluginHandle flawed(PluginKind kind, const std::string& name) {
-  return test_plugin_host().load(
-      kind, "", std::filesystem::path(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) / ("mulligan_" + name + ".so"));
+  return test_plugin_host().load(kind, "",
+                                 test_support::built("flawed_plugins") / ("mulligan_" + name + ".so"));
 }
 
 // What failed, by the lines' names.

@@ -8,6 +8,7 @@
 
 #include "framework/graph/graph_recorder.h"
 #include "framework/plugin/optimizer.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 
@@ -72,9 +73,9 @@ TEST(PluginDeclarations, BackendsSayWhereTransfersStand) {
 }
 
 TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
-  const PluginHandle plugin = test_plugin_host().load(
-      PluginKind::backend, "minimal_backend",
-      std::filesystem::path(MULLIGAN_BAD_PLUGIN_DIRECTORY) / "mulligan_minimal_backend.so");
+  const PluginHandle plugin =
+      test_plugin_host().load(PluginKind::backend, "minimal_backend",
+                              test_support::built("bad_plugins") / "mulligan_minimal_backend.so");
   Backend backend(plugin, test_plugin_config(plugin));
   EXPECT_EQ(backend.queue().kind, MLG_QUEUE_NONE);
   EXPECT_EQ(backend.promises(), MLG_DETERMINISM_NONE);

@@ -6,12 +6,13 @@
 #include <filesystem>
 
 #include "framework/plugin/plugin_listing.h"
+#include "tests/support/built.h"
 #include "tests/support/plugin_runner.h"
 
 namespace mulligan::plugin_example_test {
 namespace {
 
-const std::filesystem::path kFolder = MULLIGAN_EXAMPLE_PLUGIN_DIRECTORY;
+const std::filesystem::path kFolder = test_support::built("lion");
 
 TEST(ExamplePlugin, IsFoundInItsFolderAndTellsItsKeys) {
   PluginHost host({{"--plugin-path", kFolder}});
@@ -56,8 +57,7 @@ TEST(ExamplePlugin, ItsOwnKernelFollowsTheFormula) {
 // mulligan_cuda_sources() of the installed package: the kernel's text is in the library, and compiles
 // for the host.
 TEST(ExamplePlugin, APluginOutOfTreeBringsCudaKernels) {
-  const std::filesystem::path file =
-      std::filesystem::path(MULLIGAN_CUDA_EXAMPLE_DIRECTORY) / "mulligan_halving.so";
+  const std::filesystem::path file = test_support::built("with_cuda") / "mulligan_halving.so";
   const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "halving", file);
   ASSERT_EQ(plugin->kernels().size(), 1u);
   EXPECT_STREQ(plugin->kernels()[0].backend, "cuda");

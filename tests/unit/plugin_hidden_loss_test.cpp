@@ -10,6 +10,7 @@
 #include "framework/model/initialise.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/step/step_graphs.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::plugin_hidden_loss_test {
@@ -35,8 +36,7 @@ class MicroStep {
   explicit MicroStep(const std::string& keys)
       : model_(small_model()), backend_(make_cpu_backend(1)), store_(*backend_) {
     const PluginHandle plugin = test_plugin_host().load(
-        PluginKind::loss, "",
-        std::filesystem::path(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) / "mulligan_hidden_loss.so");
+        PluginKind::loss, "", test_support::built("flawed_plugins") / "mulligan_hidden_loss.so");
     backend_->add_kernels(*plugin);
     loss_ = std::make_unique<Loss>(plugin, test_plugin_config(plugin, keys));
     for (ParameterLayout& layout : parameter_layouts(model_, MLG_F32)) {

@@ -17,6 +17,7 @@
 #include "framework/plugin/build_plugins.h"
 #include "framework/plugin/plugin_listing.h"
 #include "framework/plugin/schedule.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::plugin_host_test {
@@ -24,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kBad = MULLIGAN_BAD_PLUGIN_DIRECTORY;
+const fs::path kBad = test_support::built("bad_plugins");
 fs::path bad_file(const std::string& name) {
   return kBad / ("mulligan_" + name + ".so");
 }

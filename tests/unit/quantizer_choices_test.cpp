@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/model/parameters.h"
 #include "framework/plugin/quantizer.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::quantizer_choices_test {
@@ -40,9 +41,9 @@ QuantizedModel quantized(const Quantizer& quantizer, float weight = 1) {
 }
 
 std::unique_ptr<Quantizer> chooser(const std::string& how) {
-  const PluginHandle plugin = test_plugin_host().load(
-      PluginKind::quantizer, "flawed_chooser",
-      std::filesystem::path(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) / "mulligan_flawed_chooser.so");
+  const PluginHandle plugin =
+      test_plugin_host().load(PluginKind::quantizer, "flawed_chooser",
+                              test_support::built("flawed_plugins") / "mulligan_flawed_chooser.so");
   return std::make_unique<Quantizer>(plugin, test_plugin_config(plugin, "how = \"" + how + "\""));
 }
 

@@ -2,6 +2,7 @@
 // and keeps their rows apart. The plugin is tests/unit/ttt_plugins/peeking.cpp.
 #include <gtest/gtest.h>
 
+#include "tests/support/built.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_peeking_test {
@@ -11,7 +12,7 @@ namespace {
 std::string refusal(const std::string& how) {
   TttRunner::Options options = tiny_options("how = \"" + how + "\"");
   options.adapter_plugin = "peeking";
-  options.adapter_file = std::string(MULLIGAN_TTT_PLUGIN_DIRECTORY) + "/mulligan_peeking.so";
+  options.adapter_file = (test_support::built("ttt_plugins") / "mulligan_peeking.so").string();
   TttRunner runner(options);
   runner.set_random_parameters(3);
   const TttConfig config = tiny_config();

@@ -6,12 +6,13 @@
 #include <sstream>
 
 #include "framework/graph/row_rules.h"
+#include "tests/support/built.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_smuggling_test {
 namespace {
 
-constexpr const char* kFolder = MULLIGAN_TTT_PLUGIN_DIRECTORY;
+const std::string kFolder = test_support::built("ttt_plugins");
 
 // The sentence with which a run is refused or void; empty when it runs.
 std::string outcome(const TttRunner::Options& options, TttChecks* checks = nullptr) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "framework/check/transform_probe.h"
+#include "tests/support/built.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_transform_test {
@@ -235,7 +236,7 @@ TttRunner::Options flawed(const std::string& how) {
   TttRunner::Options options = tiny_options();
   options.transform = "flawed_transform";
   options.transform_keys = "how = '" + how + "'";
-  options.transform_file = std::string(MULLIGAN_FLAWED_PLUGIN_DIRECTORY) + "/mulligan_flawed_transform.so";
+  options.transform_file = (test_support::built("flawed_plugins") / "mulligan_flawed_transform.so").string();
   return options;
 }
 
