@@ -54,9 +54,9 @@ fs::path packed_code_folder() {
 }
 
 std::string compress_once(Compression compression, std::string_view contents, const fs::path& folder) {
+  if (folder.empty()) return compress(compression, contents);
   const fs::path file =
       folder / sha256_hex(fmt::format("{} {}", compressor_version(compression), sha256_hex(contents)));
-  if (folder.empty()) return compress(compression, contents);
   if (std::optional<std::string> kept = kept_stream(file, compression, contents)) return *std::move(kept);
   std::string packed = compress(compression, contents);
   try {

@@ -76,11 +76,13 @@ TEST(CodeSize, TheSameContentsAreCompressedOnce) {
   fs::last_write_time(file, before);
   EXPECT_TRUE(compress_once(Compression::xz, contents, folder) == computed);
   EXPECT_EQ(fs::last_write_time(file), before);
-  std::string flipped = computed;
+  std::string flipped = computed, other = contents;
   flipped[flipped.size() / 2] ^= 1;
+  other.assign(contents.size(), 'a');  // as long, and much smaller when it is packed
   for (const std::string& forged :
-       {std::string(), computed.substr(0, 60), computed + "x", flipped, compress(Compression::xz, "less"),
-        compress(Compression::xz, contents + "0"), compress(Compression::brotli, contents)}) {
+       {std::string(), computed.substr(0, 60), computed + "x", flipped, compress(Compression::xz, other),
+        compress(Compression::xz, "less"), compress(Compression::xz, contents + "0"),
+        compress(Compression::brotli, contents)}) {
     write_file_atomically(file, forged);
     EXPECT_TRUE(compress_once(Compression::xz, contents, folder) == computed);
     EXPECT_TRUE(read_file(file) == computed);
