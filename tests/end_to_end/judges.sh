@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The light judges of tests/judges: the readers of safetensors and sentencepiece, where MULLIGAN_JUDGES_PYTHON (default: what tests/judges/run
-# has installed in the build folder) has their packages. docs/judges.md is not touched. TensorBoard's reader has tensorboard.sh.
+# The cross-checks that need only small packages: safetensors and sentencepiece, where MULLIGAN_JUDGES_PYTHON (default: the
+# environment of tests/judges/run) has them. docs/cross_checks.csv is not written. tensorboard.sh has the reader of TensorBoard.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 python=${MULLIGAN_JUDGES_PYTHON:-$build/judges/environment/bin/python}
@@ -10,7 +10,7 @@ for judge in safetensors sentencepiece; do
     continue
   fi
   seen=$(MULLIGAN_JUDGES_INSIDE=1 MULLIGAN_BUILD=$build "$python" "$root/tests/judges/run" --print "$judge" 2>&1)
-  if (($? == 0)); then pass "judge $judge: $(grep -c '^kept' <<<"$seen") bounds kept"; else flunk "judge $judge" "$seen"; fi
+  if (($? == 0)); then pass "judge $judge: $(grep -c '^within' <<<"$seen") figures within their bounds"; else flunk "judge $judge" "$seen"; fi
 done
 check "the judges are listed" "${MULLIGAN_PYTHON:-python3}" "$root/tests/judges/run" --list
 finish

@@ -6,6 +6,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 if seen=$(tests/structure/run); then echo "ok - every figure is within its bound"; else echo "not ok - every figure is within its bound"; fi
 sed 's/^/    /' <<<"$seen"
 
+if seen=$(tests/structure/prose.py); then echo "ok - prose is within its bounds"; else echo "not ok - prose is within its bounds"; fi
+sed 's/^/    /' <<<"$seen"
+
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp -r framework plugins optimizers ttt launch tools lab "$copy"
@@ -15,4 +18,16 @@ if grep -q "^folders of framework/ .*above its bound" <<<"$seen"; then
   echo "ok - a further folder of framework/ is above the bound"
 else
   echo "not ok - a further folder of framework/ is above the bound"
+fi
+
+git init -q "$copy" # prose.py reads the files that git tracks
+mkdir -p "$copy/docs"
+{ printf 'The sentence'; printf ' goes on%.0s' {1..20}; echo '.'; } >"$copy/README.md"
+echo 'Whoever reads this page reads a private word.' >"$copy/docs/page.md"
+git -C "$copy" add README.md docs
+seen=$(tests/structure/prose.py "$copy" --list sentences; tests/structure/prose.py "$copy" --list pages)
+if grep -q '^README.md:1: The sentence goes' <<<"$seen" && grep -q '^docs/page.md: Whoever' <<<"$seen"; then
+  echo "ok - a long sentence and a private word are found"
+else
+  echo "not ok - a long sentence and a private word are found"
 fi

@@ -93,8 +93,8 @@ def judge(context):
             audits.append(number)
         warned = ", ".join(re.findall(r"^WARN (\w+)", done.stdout, re.M))
         table.append((folder.name, VERDICTS.get(done.returncode, "crash"), reason_of(done, folder) or "", warned, why))
-    context.tables["submissions"] = ["| folder | verdict | reason | warnings about form | the second reading |", "|---|---|---|---|---|"] + [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table]
+    context.tables["submissions"] = [
+        ("folder", "verdict", "reason", "warnings about form", "the second reading"), *table]
     yield Row(f"{len(folders)} folders: crashes and reasons of more than a line", f"{len(crashed)}", "0", not crashed)
     yield Row(f"{len(AUDITED)} of them read by people", f"{len(audits)} other verdicts{audits or ''}", "0", not audits)
     yield Row("verdicts against the second reading", f"{len(differing)} differ{': ' + '; '.join(differing) if differing else ''}",

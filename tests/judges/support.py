@@ -22,7 +22,7 @@ class Row:
 
     @property
     def verdict(self):
-        return {True: "kept", False: "**broken**", None: "could not run"}[self.passed]
+        return {True: "within", False: "broken", None: "could not run"}[self.passed]
 
 
 class Context:
@@ -30,7 +30,7 @@ class Context:
 
     def __init__(self, scratch, planted=""):
         self.scratch, self.planted = pathlib.Path(scratch), planted
-        self.tables = {}  # lines of further tables of the page, by their names there
+        self.tables = {}  # further tables, head first, by the names of their files
 
     def call(self, *words, **options):
         """The finished process of `mulligan WORDS`; the exit code is the caller's to look at."""
