@@ -79,6 +79,30 @@ TEST_F(Measurements, OfSmallProductsAreNotMade) {
   EXPECT_EQ(measured(), 0);
 }
 
+// Test-time training prepares about 90,000 small matmuls of about 2,000 shapes.
+TEST_F(Measurements, AskForTheProposalsOfAShapeOnce) {
+  GpuDevice gpu = device();
+  for (int call = 0; call < 100; ++call) {
+    for (const std::int64_t m : {48, 96, 300}) {
+      for (const double beta : {0.0, 1.0})
+        gpu.gemm({.m = m, .n = 500, .k = 700, .beta = beta, .input = MLG_BF16});
+    }
+  }
+  EXPECT_EQ(stand_in().requests, 3);
+  gpu.gemm({.m = 48, .n = 500, .k = 700, .transpose_a = true, .input = MLG_BF16});
+  gpu.gemm({.m = 48, .n = 500, .k = 700});
+  EXPECT_EQ(stand_in().requests, 5);
+}
+
+// Measuring a class needs the proposals, and so does a shape of it that the class's algorithm does not compute.
+TEST_F(Measurements, OfAClassShareTheRequestsForProposals) {
+  GpuDevice gpu = device();
+  stand_in().refused_algorithm = 1;
+  for (int call = 0; call < 10; ++call) EXPECT_EQ(algorithm(gpu, kLarge), 0);
+  EXPECT_EQ(measured(), 1);
+  EXPECT_EQ(stand_in().requests, 1);
+}
+
 TEST_F(Measurements, TimeShortProductsMoreOften) {
   GpuDevice gpu = device();
   gpu.gemm(kLarge);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plugins/backends/cuda/compile/compile_cache.h"
 #include "plugins/backends/cuda/device.h"
@@ -62,6 +63,9 @@ class CublasLt {
   const CublasLtFunctions& functions() const { return functions_; }
   cublasLtHandle_t handle() const { return handle_; }
 
+  // By shape, as CublasLtGemm fills it: heuristics take some 50 us, and a few thousand shapes serve all matmuls.
+  std::map<GemmShape, std::vector<cublasLtMatmulAlgo_t>>& proposals() { return proposals_; }
+
   static constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 
  private:
@@ -72,6 +76,7 @@ class CublasLt {
   cublasLtHandle_t handle_ = nullptr;
   ProductClasses classes_;
   std::map<std::uint32_t, std::string> algorithms_;  // by number of the class
+  std::map<GemmShape, std::vector<cublasLtMatmulAlgo_t>> proposals_;
   int measured_ = 0, read_ = 0, unmeasured_ = 0;     // classes, classes of others, products
   double seconds_ = 0;                               // that measuring took
 };

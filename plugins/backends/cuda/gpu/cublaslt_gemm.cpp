@@ -194,7 +194,7 @@ void CublasLtGemm::try_ready(bool wait) {
     throw std::runtime_error("the cache holds no cuBLASLt algorithm; delete it");
   if (bytes) std::memcpy(&algorithm_, bytes->data(), sizeof algorithm_);
   if (!bytes || !computed_by(algorithm_)) {
-    const std::vector<cublasLtMatmulAlgo_t> proposed = proposals();
+    const std::vector<cublasLtMatmulAlgo_t>& proposed = proposals();
     if (proposed.empty()) throw std::runtime_error("cuBLASLt has no algorithm for " + text());
     algorithm_ = proposed.front();
   }
@@ -218,7 +218,17 @@ std::string CublasLtGemm::text() const {
          std::to_string(shape_.k) + ", " + std::to_string(shape_.n) + "]";
 }
 
-std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::proposals() {
+const std::vector<cublasLtMatmulAlgo_t>& CublasLtGemm::proposals() {
+  GemmShape unscaled = shape_;
+  unscaled.alpha = 1;
+  unscaled.beta = 0;
+  auto& asked = library_.proposals();
+  auto known = asked.find(unscaled);
+  if (known == asked.end()) known = asked.emplace(unscaled, ask_for_proposals()).first;
+  return known->second;
+}
+
+std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::ask_for_proposals() const {
   const CublasLtFunctions& f = library_.functions();
   cublasLtMatmulPreference_t preference = nullptr;
   f.check(f.MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
@@ -261,7 +271,7 @@ int CublasLtGemm::timed_runs() const {
 }
 
 std::string CublasLtGemm::measure() {
-  const std::vector<cublasLtMatmulAlgo_t> algorithms = proposals();
+  const std::vector<cublasLtMatmulAlgo_t>& algorithms = proposals();
   if (algorithms.empty()) throw std::runtime_error("cuBLASLt has no algorithm for " + text());
   GpuDevice& device = library_.device();
   const std::int64_t in = element_bytes(shape_.input), out = element_bytes(shape_.output);

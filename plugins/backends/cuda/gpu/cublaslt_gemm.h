@@ -56,7 +56,9 @@ class CublasLtGemm final : public Gemm {
            const DeviceArgument& c, void* workspace) override;
 
  private:
-  std::vector<cublasLtMatmulAlgo_t> proposals();
+  // Of this shape, at any scales: the library is asked once.
+  const std::vector<cublasLtMatmulAlgo_t>& proposals();
+  std::vector<cublasLtMatmulAlgo_t> ask_for_proposals() const;
   bool computed_by(const cublasLtMatmulAlgo_t& algorithm) const;
   int timed_runs() const;
   std::string text() const;  // "the product [2, 3] x [3, 4]"
