@@ -12,7 +12,7 @@ record,seed,val_bpb
 1886,314,1.06920
 1886,1337,1.06942
 END
-seen=$("$mulligan" stats --csv records.csv --metric val_bpb --margin 0.005 --json stats.json --markdown stats.md)
+seen=$("$mulligan" stats records.csv --metric val_bpb --margin 0.005 --json stats.json --markdown stats.md)
 check_equal "stats ends well" 0 $?
 check_contains "Welch's test of two published records" "2.64, 3.61, 0.06" "$seen"
 check_contains "paired" "8.38, 2.00, 0.01" "$seen"
@@ -20,11 +20,13 @@ check_contains "the least p of three pairs" "0.2500 (0.2500)" "$seen"
 check_contains "equivalence" "'1886' equals '1768' within 0.005" "$seen"
 check_equal "Markdown is what was printed" "$seen" "$(cat stats.md)"
 check_true "JSON" "$(json stats.json gain) > 0.00123 && $(json stats.json gain) < 0.00124"
-check_equal "the same again" "$seen" "$("$mulligan" stats --csv records.csv --metric val_bpb --margin 0.005)"
-check_refused "an unknown baseline" 2 "only: 1768; 1886" stats --csv records.csv --metric val_bpb --baseline 2014
-check_refused "a column that is not there" 3 "name the column of the values with --metric" stats --csv records.csv
-check_refused "runs and a table" 2 "one of both" stats --csv records.csv runs
-check_refused "neither" 2 "one of both" stats
+check_equal "the same again" "$seen" "$("$mulligan" stats records.csv --metric val_bpb --margin 0.005)"
+check_refused "an unknown baseline" 2 "only: 1768; 1886" stats records.csv --metric val_bpb --baseline 2014
+check_refused "a column that is not there" 3 "name the column of the values with --metric" stats records.csv
+check_refused "runs and a table" 2 "is a table; name it alone" stats records.csv runs
+check_refused "nothing to read" 2 "name run directories" stats
+check "a table is written" "$mulligan" stats records.csv --metric val_bpb --csv written.csv
+check_equal "and gives the same statistics" "$seen" "$("$mulligan" stats written.csv --metric val_bpb --margin 0.005)"
 check_refused "no run directory" 3 "is not a run directory" stats "$work"
 
 cat >windows.csv <<'END'
@@ -32,7 +34,7 @@ arm,seed,window,value
 A,1,steps 0 to 500,1.184
 C,1,steps 100 to 500,0.9177
 END
-check_refused "means over different steps" 3 "figures over different windows cannot be compared" stats --csv windows.csv
+check_refused "means over different steps" 3 "figures over different windows cannot be compared" stats windows.csv
 
 # The challenge's rule.
 seen=$("$mulligan" stats accept --new 1.060 1.0602 1.0599 --reference 1.0700 1.0698 1.0701 --bytes-per-token 3.7 --json accept.json)

@@ -100,7 +100,7 @@ def main(arguments):
     readme = read("README.md")
     words = sum(len(text.split()) for _, text in prose_of(readme))
     rows = [  # what, figure, bound, target
-        ("lines of Markdown", markdown, 7950, 6000),
+        ("lines of Markdown", markdown, 7975, 6000),
         ("lines of README.md", readme.count("\n"), 165, 120),
         ("words of README.md outside of tables and code", words, 915, 1100),
         (f"sentences of more than {LONGEST} words in pages", len(places["sentences"]), 64, 0),

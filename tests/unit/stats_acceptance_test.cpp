@@ -94,11 +94,6 @@ TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
   EXPECT_NE(result.notes[0].find("1.12140"), std::string::npos);
 }
 
-StudyOptions based_on(const char* baseline) {
-  StudyOptions options;
-  options.baseline = baseline;
-  return options;
-}
 
 Observations two_records() {
   Observations all{"val_bpb", {"record"}, {}};
@@ -177,28 +172,6 @@ TEST(Study, ComparesNothingBelowThreeRuns) {
             std::string::npos);
 }
 
-TEST(Study, FactorsGetAMixedModel) {
-  Observations all{"val_loss_nats", {"precision", "math"}, {}};
-  for (int seed = 0; seed < 4; ++seed) {
-    for (int p = 0; p < 2; ++p) {
-      for (int m = 0; m < 2; ++m) {
-        const double noise = 0.001 * ((seed * 7 + p * 3 + m * 5) % 4);
-        all.values.push_back({"run",
-                              {p ? "bf16" : "fp32", m ? "0.5" : "0"},
-                              std::to_string(seed),
-                              3 + 0.1 * seed + 0.02 * m + noise,
-                              ""});
-      }
-    }
-  }
-  const Study study = make_study(all, based_on("precision=fp32, math=0"));
-  ASSERT_TRUE(study.model);
-  EXPECT_EQ(study.model_columns[2], "math=0.5");
-  EXPECT_NEAR(study.model->coefficients[2].estimate, 0.02, 0.003);
-  EXPECT_LT(study.model->coefficients[2].two_sided, 0.001);
-  EXPECT_THROW(make_study(all, based_on("fp64")), Error);
-}
-
 TEST(Observations, AreReadFromCsv) {
   const test_support::ScratchFolder folder;
   const auto path = folder.path() / "runs.csv";
@@ -208,6 +181,10 @@ TEST(Observations, AreReadFromCsv) {
   ASSERT_EQ(all.values.size(), 2u);
   EXPECT_EQ(all.factors, (std::vector<std::string>{"precision", "data, mix"}));
   EXPECT_EQ(condition_of(all, all.values[0]), "precision=fp32, data, mix=a \"b\"");
+  std::ofstream(folder.path() / "again.csv") << observations_csv(all);
+  const Observations again = read_observations(folder.path() / "again.csv", "val_bpb");
+  EXPECT_EQ(observations_csv(again), observations_csv(all));
+  EXPECT_EQ(again.values[0].levels, all.values[0].levels);
   EXPECT_EQ(all.values[1].value, 1.25);
   EXPECT_EQ(all.values[1].seed, "43");
   EXPECT_EQ(all.values[1].run, "line 4");

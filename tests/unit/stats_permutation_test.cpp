@@ -103,19 +103,5 @@ TEST(Bootstrap, IsRepeatable) {
   EXPECT_EQ(bootstrap(values).bca.low, bootstrap(values).bca.low);
 }
 
-// Seeds that differ by far more than their items: the interval is that of few seeds, not of many items.
-TEST(Bootstrap, SeedsAreDrawnBeforeItems) {
-  std::vector<std::vector<double>> seeds;
-  std::vector<double> all;
-  for (int seed = 0; seed < 5; ++seed) {
-    seeds.push_back(normals(static_cast<std::uint64_t>(10 + seed), 200, 10.0 * seed));
-    all.insert(all.end(), seeds.back().begin(), seeds.back().end());
-  }
-  const Interval nested = hierarchical_bootstrap(seeds);
-  const Interval flat = bootstrap(all).percentile;
-  EXPECT_GT(nested.high - nested.low, 5 * (flat.high - flat.low));
-  EXPECT_NEAR((nested.high + nested.low) / 2, 20, 1.5);
-}
-
 }  // namespace
 }  // namespace mulligan::stats::stats_permutation_test

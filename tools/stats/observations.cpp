@@ -145,4 +145,22 @@ Observations read_observations(const std::filesystem::path& path, const std::str
   return all;
 }
 
+std::string observations_csv(const Observations& all) {
+  const auto quoted = [](const std::string& field) {
+    if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
+    std::string text = "\"";
+    for (const char c : field) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return text + '"';
+  };
+  std::string text = "run,seed,window";
+  for (const std::string& factor : all.factors) text += ',' + quoted(factor);
+  text += ',' + quoted(all.metric) + '\n';
+  for (const Observation& value : all.values) {
+    text += fmt::format("{},{},{}", quoted(value.run), quoted(value.seed), quoted(value.window));
+    for (const std::string& level : value.levels) text += ',' + quoted(level);
+    text += fmt::format(",{}\n", value.value);
+  }
+  return text;
+}
+
 }  // namespace mulligan::stats

@@ -34,4 +34,7 @@ void require_one_window(const Observations& all);
 // data_error naming file and line.
 Observations read_observations(const std::filesystem::path& path, const std::string& metric);
 
+// The same form: columns run, seed, window, the factors and the metric. read_observations gives equal values back.
+std::string observations_csv(const Observations& all);
+
 }  // namespace mulligan::stats

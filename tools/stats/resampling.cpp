@@ -216,29 +216,4 @@ Bootstrap bootstrap(std::span<const double> values, const SampleStatistic& stati
   return result;
 }
 
-Interval hierarchical_bootstrap(std::span<const std::vector<double>> items_by_seed,
-                                const BootstrapOptions& options) {
-  require_options(options);
-  const std::size_t seeds = items_by_seed.size();
-  const bool empty = std::ranges::any_of(items_by_seed, [](const auto& items) { return items.empty(); });
-  if (seeds < 2 || empty) throw std::invalid_argument("a hierarchical bootstrap needs two seeds with items");
-  const PhiloxStream random(options.seed, "stats/hierarchical_bootstrap");
-  std::uint64_t next = 0;
-  std::vector<double> found;
-  for (std::uint64_t draw = 0; draw < options.draws; ++draw) {
-    double sum = 0;
-    for (std::size_t i = 0; i < seeds; ++i) {
-      const std::vector<double>& items = items_by_seed[drawn_index(random, next++, seeds)];
-      double within = 0;
-      for (std::size_t j = 0; j < items.size(); ++j)
-        within += items[drawn_index(random, next++, items.size())];
-      sum += within / static_cast<double>(items.size());
-    }
-    found.push_back(sum / static_cast<double>(seeds));
-  }
-  std::ranges::sort(found);
-  const double tail = (1 - options.confidence) / 2;
-  return percentiles(found, tail, 1 - tail);
-}
-
 }  // namespace mulligan::stats

@@ -55,9 +55,4 @@ struct Bootstrap {
 Bootstrap bootstrap(std::span<const double> values, const SampleStatistic& statistic = mean_of,
                     const BootstrapOptions& options = {});
 
-// The percentile interval of the mean over seeds of the means over items: seeds are drawn first, then items
-// within each drawn seed. Two seeds or more, each with an item.
-Interval hierarchical_bootstrap(std::span<const std::vector<double>> items_by_seed,
-                                const BootstrapOptions& options = {});
-
 }  // namespace mulligan::stats

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "framework/core/error.h"
 #include "tools/stats/acceptance.h"
@@ -128,28 +127,6 @@ void adjust_for_all(std::vector<ConditionComparison>& comparisons) {
   for (std::size_t i = 0; i < made.size(); ++i) made[i]->holm = adjusted[i];
 }
 
-void fit_model(Study& study, const Observations& all) {
-  std::vector<std::string> seeds;
-  MixedData data;
-  std::vector<std::vector<std::string>> levels;
-  for (const Observation& value : all.values) {
-    const auto found = std::ranges::find(seeds, value.seed);
-    data.group.push_back(static_cast<std::size_t>(found - seeds.begin()));
-    if (found == seeds.end()) seeds.push_back(value.seed);
-    data.y.push_back(value.value);
-    levels.push_back(value.levels);
-  }
-  if (all.factors.size() < 2 || seeds.size() < 2) return;
-  const Design design = treatment_design(all.factors, levels, study.options.interactions);
-  data.x = design.x;
-  try {
-    study.model = fit_mixed_model(data);
-    study.model_columns = design.names;
-  } catch (const std::invalid_argument& error) {
-    study.notes.push_back(fmt::format("no mixed model: {}", error.what()));
-  }
-}
-
 void add_notes(Study& study) {
   for (const ConditionSummary& condition : study.conditions) {
     if (!counts_a_run_twice(condition.values)) continue;
@@ -201,7 +178,6 @@ Study make_study(const Observations& observations, const StudyOptions& options) 
     }
   }
   adjust_for_all(study.comparisons);
-  fit_model(study, observations);
   add_notes(study);
   return study;
 }

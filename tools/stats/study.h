@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "framework/core/statistic.h"
-#include "tools/stats/mixed_model.h"
 #include "tools/stats/observations.h"
 #include "tools/stats/resampling.h"
 #include "tools/stats/t_tests.h"
@@ -23,7 +22,6 @@ struct StudyOptions {
   std::string baseline;  // condition that the others are compared with; "" = that of the first value
   double margin = 0;     // of equivalence, in the metric's unit; 0 = not tested
   double confidence = 0.95;
-  bool interactions = true;  // of factors in the mixed model
 };
 
 struct ConditionSummary {
@@ -58,10 +56,6 @@ struct Study {
   StudyOptions options;
   std::vector<ConditionSummary> conditions;  // in the order of their first values; the baseline first
   std::vector<ConditionComparison> comparisons;
-  // Random intercept of the seed, by factor; absent with fewer than two factors or seeds, or where it cannot
-  // be fitted.
-  std::optional<MixedModel> model;
-  std::vector<std::string> model_columns;
   std::vector<std::string> notes;  // what a reader must know
 };
 

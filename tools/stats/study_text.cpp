@@ -72,19 +72,6 @@ std::string comparisons_text(const Study& study) {
   return text;
 }
 
-std::string model_text(const Study& study) {
-  MarkdownTable table({"effect", "estimate", "standard error", "t", "df", "p"});
-  for (std::size_t i = 0; i < study.model_columns.size(); ++i) {
-    const MixedCoefficient& c = study.model->coefficients[i];
-    table.add({study.model_columns[i], fmt::format("{:+.5f}", c.estimate),
-               fmt::format("{:.5f}", c.standard_error), fmt::format("{:.2f}", c.t),
-               fmt::format("{:.1f}", c.degrees), p_text(c.two_sided)});
-  }
-  return fmt::format("Mixed model, random intercept of the seed (sd {:.5f}), noise (sd {:.5f}):\n\n{}",
-                     std::sqrt(study.model->group_variance), std::sqrt(study.model->noise_variance),
-                     table.text());
-}
-
 Json json_of(const Interval& interval) {
   return {interval.low, interval.high};
 }
@@ -147,7 +134,6 @@ std::string study_text(const Study& study) {
   if (!study.comparisons.empty()) {
     text += fmt::format("\nGain: lower than '{}' by.\n\n{}", study.options.baseline, comparisons_text(study));
   }
-  if (study.model) text += "\n" + model_text(study);
   if (!study.notes.empty()) text += "\n";
   for (const std::string& note : study.notes) text += fmt::format("Note: {}.\n", note);
   return text;
@@ -163,21 +149,6 @@ nlohmann::ordered_json study_json(const Study& study) {
   for (const ConditionSummary& condition : study.conditions) json["conditions"].push_back(json_of(condition));
   for (const ConditionComparison& comparison : study.comparisons)
     json["comparisons"].push_back(json_of(comparison));
-  if (study.model) {
-    Json model = {{"seed_variance", study.model->group_variance},
-                  {"noise_variance", study.model->noise_variance},
-                  {"effects", Json::array()}};
-    for (std::size_t i = 0; i < study.model_columns.size(); ++i) {
-      const MixedCoefficient& c = study.model->coefficients[i];
-      model["effects"].push_back({{"name", study.model_columns[i]},
-                                  {"estimate", c.estimate},
-                                  {"standard_error", c.standard_error},
-                                  {"t", number(c.t)},
-                                  {"degrees", c.degrees},
-                                  {"p_two_sided", c.two_sided}});
-    }
-    json["mixed_model"] = std::move(model);
-  }
   json["notes"] = study.notes;
   return json;
 }
