@@ -21,12 +21,12 @@ else
 fi
 
 git init -q "$copy" # prose.py reads the files that git tracks
-mkdir -p "$copy/docs"
+mkdir -p "$copy/pages"
 { printf 'The sentence'; printf ' goes on%.0s' {1..20}; echo '.'; } >"$copy/README.md"
-echo 'Whoever reads this page reads a private word.' >"$copy/docs/NAME.md"
-git -C "$copy" add README.md docs
+echo 'Whoever reads this page reads a private word.' >"$copy/pages/page.md"
+git -C "$copy" add README.md pages
 seen=$(tests/structure/prose.py "$copy" --list sentences; tests/structure/prose.py "$copy" --list pages)
-if grep -q '^README.md:1: The sentence goes' <<<"$seen" && grep -q '^docs/NAME.md: Whoever' <<<"$seen"; then
+if grep -q '^README.md:1: The sentence goes' <<<"$seen" && grep -q '^pages/page.md: Whoever' <<<"$seen"; then
   echo "ok - a long sentence and a private word are found"
 else
   echo "not ok - a long sentence and a private word are found"
