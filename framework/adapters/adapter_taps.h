@@ -45,7 +45,7 @@ class AdapterTaps : public Taps {
   using GradientSink = std::function<void(Graph&, std::span<const Gradient>)>;
 
   // `prefix`: of the tensors' names in the store. Adapters of `documents` documents, of which the last
-  // `active` have windows, behind each other: the plugin sees these only. The others' gradient is zero.
+  // `active` have windows, one after another: the plugin sees these only. The others' gradient is zero.
   // `plugin` must outlive this object, and this object the plugin's last call.
   AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents, std::int64_t active,
               DType compute, GradientSink sink);

@@ -71,7 +71,7 @@ void RowGuard::write(const Graph& graph, Value value, bool tokens, const std::st
   if (kind != Kind::tokens) kind = tokens ? Kind::tokens : Kind::plain;
 }
 
-// c = op(a) op(b): by rank 2 or 3 with the rows of a window second, or one small product per token.
+// c = op(a) op(b): by rank 2 or 3 with the rows of a window second, or one small matmul per token.
 void RowGuard::check_product(const Graph& graph, const std::vector<Value>& arguments,
                              const std::vector<Attribute>& attributes) const {
   const Value a = arguments[0], b = arguments[1];
@@ -79,7 +79,7 @@ void RowGuard::check_product(const Graph& graph, const std::vector<Value>& argum
   const auto batch_of_rows = [&](Value value) {
     return graph.type(value).rank == 3 && graph.type(value).dims[0] == rows;
   };
-  // One product for each token, on its own numbers.
+  // One matmul for each token, on its own numbers.
   if (std::ranges::all_of(arguments, batch_of_rows)) return;
   if (holds_tokens(graph, b) || (holds_tokens(graph, a) && attribute(attributes, "transpose_a") != 0)) {
     throw run_error(

@@ -65,7 +65,7 @@ std::filesystem::path foreign_file_of_checkpoint(const std::filesystem::path& pa
 
 // Removes the oldest checkpoints but `keep` (>= 1); never a half of one: a folder loses its name first.
 void keep_newest_checkpoints(const std::filesystem::path& directory, std::int64_t keep);
-// Removes what writers and removers that were killed left behind.
+// Removes what writers and removers that were killed left.
 void remove_checkpoint_leftovers(const std::filesystem::path& directory);
 // Renames checkpoints of later steps than `step`, so that they are not taken for the newest of a run that
 // continues from there. Returns their new paths.

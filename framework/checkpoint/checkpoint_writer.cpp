@@ -41,7 +41,7 @@ void StateTensor::write(TensorStore& store, std::span<const std::byte> bytes) co
 
 namespace {
 
-// Training has the processors first: hashing and writing take what it leaves.
+// Training has the CPUs first: hashing and writing take what it leaves.
 void yield_to_training() {
   constexpr int niceness = 10;
   setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness);

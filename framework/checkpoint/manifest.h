@@ -82,7 +82,7 @@ struct CheckpointManifest {
   std::int64_t tokens = 0;  // trained on, over all ranks
   std::string run;
   std::string commit;
-  std::string instruction_set;  // of the processor
+  std::string instruction_set;  // of the CPU
   std::int64_t seed = 0;        // of all counter-based random numbers: with the step, their whole state
   std::int64_t world_size = 1;
   double ema_decay = 0;  // 0: the tensors hold no averages

@@ -152,7 +152,7 @@ struct ModelConfig {
 // by the numbers they stand for. load_run_config has done it already; only code that fills a ModelConfig by
 // hand, such as a test, calls it. Idempotent. A family's absent parts are switched off: qwen2 has no softcap,
 // residual mix, norm of q and k, gains, XSA, gates, skips, repeats or lanes; modded has none of these but the
-// norm of q and k, a head of its own, and an embedding of deviation 1.
+// norm of q and k, a head of its own, and an embedding of standard deviation 1.
 void resolve_model_defaults(ModelConfig& model);
 
 // In which a model is scored, quantised and adapted: looped where it has repeats.

@@ -53,7 +53,7 @@ C element_config(const ModelConfig& model, const std::string& name, const Schema
   return config;
 }
 
-// The other way: for code that fills a ModelConfig by hand, such as a test.
+// The other way: for code that fills a ModelConfig itself, such as a test.
 template <typename C>
 void set_element_config(ModelConfig& model, const std::string& name, const Schema<C>& table,
                         const C& config) {

@@ -59,7 +59,7 @@ std::string settings_digest(std::string_view resolved) {
     const std::string_view line = resolved.substr(0, end);
     resolved.remove_prefix(end == std::string_view::npos ? resolved.size() : end + 1);
     if (line.starts_with('#')) continue;
-    // The origin is the comment behind the value.
+    // The origin is the comment after the value.
     const std::string_view setting = line.substr(0, line.rfind("  # "));
     settings += setting.substr(0, setting.find_last_not_of(' ') + 1);
     settings += '\n';

@@ -105,7 +105,7 @@ inline int64_t rotary_positions(const RunConfig& config) {
 }
 
 // Whether what is scored and saved of a parameter is a tensor of its own, made from its weights at rest and its
-// average: behind a [wrapper], and with an [ema] of some steps, of some parameters or in part.
+// average: after a [wrapper], and with an [ema] of some steps, of some parameters or in part.
 inline bool blends_scores(const RunConfig& config) {
   return config.wrapper || (config.ema.decay > 0 && config.ema.partial());
 }

@@ -85,7 +85,7 @@ std::ptrdiff_t count_dots(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
-    // A # behind a quotation mark may be in a string.
+    // A # after a quotation mark may be in a string.
     const std::size_t mark = line.find_first_of("#\"'");
     const bool comment = mark != line.npos && line[mark] == '#';
     dots += std::ranges::count(comment ? line.substr(0, mark) : line, '.');
@@ -249,7 +249,7 @@ BaseFile base_file(const std::string& word, const std::string& file, const Origi
 }
 
 // A file that extends another describes another run: what the base's own run is called and where it lies
-// stays behind, or the two would share a directory.
+// stays, or the two would share a directory.
 void forget_place(ConfigNode& base) {
   for (const auto& [table, key] :
        {std::pair{"run", "name"}, std::pair{"run", "directory"}, std::pair{"checkpoint", "directory"}}) {

@@ -29,7 +29,7 @@ struct WarmupConfig {
 struct EmaConfig {
   double decay = 0.0;                // per step; 0 = off
   double tau = 0.0;                  // another way to say it: decay = 1 - 1 / tau; 0 = as decay says
-  int64_t from_step = 0;             // the average begins as the weights behind this update
+  int64_t from_step = 0;             // the average begins as the weights after this update
   int64_t until_step = 0;            // the first update that it does not follow; 0 = it follows all
   double blend = 1.0;                // its share in what is scored
   std::vector<std::string> exclude;  // globs: parameters without an average
@@ -38,7 +38,7 @@ struct EmaConfig {
   bool partial() const { return from_step > 0 || until_step > 0 || blend < 1 || !exclude.empty(); }
 };
 
-// What becomes of the average behind update number `update` (from 1): it begins as the weights, follows them, or
+// What becomes of the average after update number `update` (from 1): it begins as the weights, follows them, or
 // stays as it is.
 enum class AverageStep { stays, begins, follows };
 inline AverageStep average_step(const EmaConfig& ema, int64_t update) {
@@ -89,7 +89,7 @@ struct TrainConfig {
   Precision compute_dtype = Precision::fp32;
   LayerCast layercast =
       LayerCast::off;     // with compute_dtype fp32: in what the projections' weights are stored
-  bool fp8_head = false;  // the head's products in training are of numbers of FP8
+  bool fp8_head = false;  // the head's matmuls in training are of numbers of FP8
   LossReduction loss_reduction = LossReduction::mean;
   double clip_norm = 0.0;  // global gradient norm; 0 = off
   ClipOrder clip_order = ClipOrder::after_reduction;

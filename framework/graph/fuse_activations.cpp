@@ -1,4 +1,4 @@
-// The MLP's activation f(u) = (u > 0 ? u : slope u)^2 joins the products on both sides of it:
+// The MLP's activation f(u) = (u > 0 ? u : slope u)^2 joins the matmuls on both sides of it:
 //
 //   forward    u = x W^T,  y = f(u)           becomes  u, y = linear_leaky_relu_squared_fwd(x, W)
 //   backward   dy = dz V,  du = dy * f'(u)    becomes  du = linear_leaky_relu_squared_bwd(dz, V, u)
@@ -17,7 +17,7 @@ struct Product {
   Value a, b, c;
 };
 
-// The product that alone makes the value: of a linear layer, or the gradient of its input.
+// The matmul that alone makes the value: of a linear layer, or the gradient of its input.
 std::optional<std::size_t> product_of(const GraphRewrite& graph, Value value, bool transpose_b) {
   const std::optional<std::size_t> at = graph.only_writer(value);
   const bool plain = at && graph.is(*at, "matmul") && graph.attribute(*at, "transpose_a") == 0 &&

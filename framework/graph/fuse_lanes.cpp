@@ -1,4 +1,4 @@
-// What stands between two blocks of lanes, and behind the last of them, is one call:
+// What stands between two blocks of lanes, and after the last of them, is one call:
 //
 //   l0, l1 = lane_merge(...),  [m = skip_merge(l0, skip),]  n0 = residual_mix_norm(m, x0),  n1 = rms_norm(l1)
 //       becomes  m, l1, n0, n1 = lane_chain(..., skip, x0), which without a skip makes l0 in the place of m
@@ -55,7 +55,7 @@ class LanePass {
     while (at && !graph_.is(*at, kernel)) at = graph_.next(value, *at);
     return at;
   }
-  // Whether no call behind `at` writes the value.
+  // Whether no call after `at` writes the value.
   bool is_made(Value value, std::size_t at) const {
     return !value || !graph_.written_between(value, at, tape_.graph().calls().size());
   }

@@ -3,7 +3,7 @@
 //   a = x W^T,  r = y + s * a    becomes    V = scale_rows(W, s),  a' = x V^T,  r = y + a'
 //
 // V is made once for all passes of the layer. That saves the gradient of the results before they are scaled,
-// so nothing else may read those. A product that widens its weight (widened_matmul) keeps it as it is: the
+// so nothing else may read those. A matmul that widens its weight (widened_matmul) keeps it as it is: the
 // scaled one would be rounded, or as large as what was saved.
 #include <functional>
 #include <map>

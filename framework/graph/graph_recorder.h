@@ -42,9 +42,9 @@ class GraphRecorder {
   static mlg_error guarded(void* self, Body&& body);
   std::string usable(const char* kernel) const;
   void record(Call call);
-  bool is_copy(const Call& call) const;          // that products may take in
+  bool is_copy(const Call& call) const;          // that matmuls may take in
   bool adds_to_copy(const Call& product) const;  // to a part of the one that is held back, as the first
-  bool is_whole() const;                         // the products that are held back add to all of the copy
+  bool is_whole() const;                         // the matmuls that are held back add to all of the copy
   void write_products();
   void write_copy();
   Value known(mlg_value value) const;

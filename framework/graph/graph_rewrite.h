@@ -34,7 +34,7 @@ class GraphRewrite {
   // 0 where the call has no such attribute.
   double attribute(std::size_t at, std::string_view name) const;
   bool is_scratch(Value value) const;
-  // The first call behind `at` that mentions the value.
+  // The first call after `at` that mentions the value.
   std::optional<std::size_t> next(Value value, std::size_t at) const;
   // The call that writes the value, where it is one alone.
   std::optional<std::size_t> only_writer(Value value) const;
@@ -44,7 +44,7 @@ class GraphRewrite {
   bool needed_outside(Value value, const std::vector<std::size_t>& members) const;
 
   // Puts `fused` in the place of the last of `members`, which rise, and removes the others. Does nothing and
-  // returns false where that would change what another call reads or leaves behind, where the members lie on
+  // returns false where that would change what another call reads or leaves, where the members lie on
   // both sides of the split, or where `fused` would write a tensor of which another argument is a part,
   // unless that is the very value and only read: a kernel may allow this.
   bool replace(const std::vector<std::size_t>& members, Call fused);

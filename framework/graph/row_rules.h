@@ -20,7 +20,7 @@ enum class RowRule {
 struct KernelRows {
   std::string_view kernel;
   RowRule rule;
-  // One letter per argument of an elementwise, row_wise or product kernel, in the order of its signature: i
+  // One letter per argument of an elementwise, row_wise or matmul kernel, in the order of its signature: i
   // read, p read and holding no tokens (a parameter), o written, a written, and read where `beta` or an
   // attribute accumulate_... is not 0, u read and written.
   std::string_view arguments;

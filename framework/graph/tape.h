@@ -66,7 +66,7 @@ class Tape {
   // external), which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
   void watch(Value leaf, Value gradient);
 
-  // The gradient of the computed `value` is kept in `dtype`, not in its own: f32 for sums over many products
+  // The gradient of the computed `value` is kept in `dtype`, not in its own: f32 for sums over many matmuls
   // of a bf16 one. Before backward().
   void keep_gradient_in(Value value, DType dtype);
 

@@ -23,10 +23,10 @@ class TensorStore {
   // checked before. Making it again with the same type is allowed and changes nothing; with another type it
   // is a std::logic_error.
   void create(std::string_view name, const TensorType& type);
-  // Room behind the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into
+  // Room after the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into
   // equal shares. Before its memory is taken (std::logic_error).
   void reserve(std::string_view name, std::int64_t bytes);
-  // Makes `name` a part of the tensor `whole` and the room behind it, from its element `offset` on: one
+  // Makes `name` a part of the tensor `whole` and the room after it, from its element `offset` on: one
   // memory under two names. May come after create() of the same type, but before that has its memory;
   // std::logic_error where it does not fit.
   void create_part(std::string_view name, const TensorType& type, std::string_view whole,

@@ -74,7 +74,7 @@ class ForwardBuilder {
     return m_.ln_scale ? 1.0 / std::sqrt(static_cast<double>(layer + 1)) : 1.0;
   }
 
-  // Decoder entries, and the norm behind the last one: skip merges, and from lanes.parallel_start on two
+  // Decoder entries, and the norm after the last one: skip merges, and from lanes.parallel_start on two
   // lanes instead of one stream.
   Value decode_and_norm(Value x, std::vector<Value>& skips) {
     const std::int64_t merges = m_.skip_weights ? skip_rows(m_) : 0;
@@ -203,7 +203,7 @@ Value head_logits(Tape& tape, const ForwardOptions& options, Value hidden, Value
   const TensorType &rows = tape.graph().type(hidden), &tokens = tape.graph().type(table);
   const TensorType logits(rows.dtype, {rows.dims[0], tokens.dims[0]});
   if (options.fp8_gradient_scale == 0) return ops::linear(tape, hidden, table, logits);
-  // No element of a row behind an RMS norm is larger than the root of its width, E4M3 ends at 448; tables hold numbers
+  // No element of a row after an RMS norm is larger than the root of its width, E4M3 ends at 448; tables hold numbers
   // of 0.001 to 1, of which 2^-8 leaves all down to 6e-5 their three bits.
   const double largest = std::sqrt(static_cast<double>(rows.dims[1]));
   return ops::fp8_linear(tape, hidden, table, logits,

@@ -44,24 +44,24 @@ struct ForwardOptions {
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options);
 
-// The rows that the head reads (ForwardOptions::head_rows). Behind the last block's attention no row reads another, so
+// The rows that the head reads (ForwardOptions::head_rows). After the last block's attention no row reads another, so
 // the others end there.
 class HeadRows {
  public:
   // Of a model that executes so many blocks over T tokens.
   HeadRows(Tape& tape, const ForwardInputs& inputs, const ForwardOptions& options, std::int64_t blocks);
-  // x [T, ...] in execution slot `slot`, behind attention: [N, ...] in the last one where N < T, else x.
+  // x [T, ...] in execution slot `slot`, after attention: [N, ...] in the last one where N < T, else x.
   Value in_block(std::int64_t slot, Value x) const;
-  // x [T, ...] or [N, ...] behind the last block: [N, ...].
+  // x [T, ...] or [N, ...] after the last block: [N, ...].
   Value behind_blocks(Value x) const;
 
  private:
   Tape& tape_;
   Value rows_;
-  std::int64_t last_slot_;  // whose rows end behind attention; -1: none's
+  std::int64_t last_slot_;  // whose rows end after attention; -1: none's
 };
 
-// The logits [N, V] of `hidden` [N, D], behind the last norm, and the head's table [V, D].
+// The logits [N, V] of `hidden` [N, D], after the last norm, and the head's table [V, D].
 Value head_logits(Tape& tape, const ForwardOptions& options, Value hidden, Value table);
 
 // eps of every norm: model.norm_eps, or the machine epsilon of f32 (the dtype in which norms are computed).

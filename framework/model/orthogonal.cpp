@@ -36,7 +36,7 @@ MULLIGAN_INLINE void store(double* to, const Vector& vector) {
 }
 
 // rows[r] -= overlap[r] * earlier for Rows rows; where `next` is not null, `overlap` then becomes their dot
-// products with it. `earlier` may be null: nothing is subtracted.
+// matmuls with it. `earlier` may be null: nothing is subtracted.
 template <std::size_t Rows>
 MULLIGAN_INLINE void subtract_and_project(double* const* rows, const double* earlier, const double* next,
                                           double (&overlap)[Rows], std::size_t length) {

@@ -46,7 +46,7 @@ struct ParameterSpec {
   std::string name;
   TensorType type;  // f32: the shape; the master dtype is chosen by the parameter table
   std::vector<InitialPart> initial;
-  bool matrix = false;  // enters matrix products (or the embedding gather) in the compute dtype
+  bool matrix = false;  // enters matmuls (or the embedding gather) in the compute dtype
   bool projection =
       false;  // a matrix of a block's q, k, v, o, up (and its gate) or down: not embedding, head,
               // or gates of heads

@@ -1,4 +1,4 @@
-// Queries, keys, values and gates of an attention part: a product for each, or one product with their weights
+// Queries, keys, values and gates of an attention part: a matmul for each, or one matmul with their weights
 // packed into one matrix.
 #pragma once
 
@@ -31,13 +31,13 @@ class QkvProjection {
   ops::AttentionInputs packed_product(Value n, std::int64_t layer, std::int64_t slot);
   // Whether the gate's weight can lie in the packed matrix: it has the dtype of the others.
   bool packs_gate(std::int64_t layer) const;
-  // [T, H] in a product of its own.
+  // [T, H] in a matmul of its own.
   Value gate(Value n, std::int64_t layer);
   // [rows, D], made once for all passes of a layer.
   Value packed_weight(std::int64_t layer);
 
   Value tap(TapKind kind, Value n, Value output, std::int64_t layer, std::int64_t slot);
-  // Of the results of the products q, k and v.
+  // Of the results of the matmuls q, k and v.
   TensorType heads(Value n, TapKind kind) const;
   // [H, window]
   Value gate_weight(std::int64_t layer) const { return p_(block_parameter(layer, gate_->parameter)); }

@@ -21,7 +21,7 @@
 
 namespace mulligan {
 
-// What one step left behind.
+// What one step left.
 struct StepMetrics {
   double loss_sum_nats = 0;  // over all tokens of the step, all ranks
   double gradient_norm = 0;  // before clipping

@@ -23,7 +23,7 @@ bool has_evaluation_weights(const PlannedParameter& parameter, const OptimizerGr
 bool has_evaluation_weights(const OptimizerGroups& groups);
 
 // The calls by which one of `world_size` ranks writes all evaluation weights, of cut parameters those of its
-// slices, or of blends the whole; behind them the copies, which need them whole. Empty where there are none.
+// slices, or of blends the whole; after them the copies, which need them whole. Empty where there are none.
 struct EvaluationGraph {
   Graph graph;
   std::size_t copies = 0;  // the first call that makes copies

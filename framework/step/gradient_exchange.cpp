@@ -97,7 +97,7 @@ void GradientExchange::declare_slices(const RunConfig& config) {
 }
 
 // Tensor `slice` is this rank's place in `whole`; what of it is padding, or all of it for a rank that has no
-// entries, lies behind the whole.
+// entries, lies after the whole.
 void GradientExchange::declare_slice(std::string_view slice, std::string_view whole,
                                      const PlannedParameter& parameter, DType dtype) {
   const TensorType type = parameter.updated_type(world_size_).as(dtype);

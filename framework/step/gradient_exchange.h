@@ -7,7 +7,7 @@
 //               with zeros. A slice lies where it belongs in the whole, so it takes no memory of its own;
 //   owner       one rank gets the whole sum, updates the parameter, and sends it to all;
 //   in a tree   (run.determinism = "world") every rank gets the whole sum. It is taken over the step's
-//               micro-batches as over the leaves of one binary tree, whoever computed them, so its bits do
+//               micro-batches as over the leaves of one binary tree, whichever rank computed them, so its bits do
 //               not depend on the number of ranks.
 // All but the last may carry gradients in bf16 (communication_dtype), and go by parts while the backward pass still
 // makes other gradients (update_units.h). Padding travels where it costs less than to leave it out.

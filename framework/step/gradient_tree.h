@@ -1,5 +1,5 @@
 // GradientTree: the gradients of a step summed as over the leaves of one binary tree (run.determinism =
-// "world"): over the step's micro-batches, whoever computed them, so that the sum's bits do not depend on the
+// "world"): over the step's micro-batches, whichever rank computed them, so that the sum's bits do not depend on the
 // number of ranks. fp32, and powers of two.
 #pragma once
 

@@ -70,11 +70,11 @@ class OptimizerGroups {
   bool makes_copies(const PlannedParameter& unit, int world_size) const {
     return unit.trained() && groups_[unit.optimizer].fused && !unit.is_gathered(world_size) && !blends_;
   }
-  // What the run's [wrapper] does behind an update of all parameters; no call without one. Fills its states. Throws
+  // What the run's [wrapper] does after an update of all parameters; no call without one. Fills its states. Throws
   // the plugin's sentence, naming [wrapper].
   Graph record_wrapper();
   bool wrapped() const { return wrapper_ != nullptr; }
-  // blends_scores() of the run: averages and copies are then made behind the update.
+  // blends_scores() of the run: averages and copies are then made after the update.
   bool blends() const { return blends_; }
   const std::vector<std::string>& wrapper_states() const { return wrapper_states_; }
   // States of which every rank has a slice, or one rank, `owner`, all; the type is that of the whole.

@@ -28,7 +28,7 @@ mlg_progress run_progress(const RunConfig& config, std::int64_t steps, double bu
 mlg_progress phase_progress(const RunConfig& config, std::size_t phase, const PhaseStart& start,
                             const mlg_progress& of_run, double elapsed_seconds);
 
-// Rewarm: the factor on all rates behind a change that an optimiser has to get used to.
+// Rewarm: the factor on all rates after a change that an optimiser has to get used to.
 
 // From `start` on (updates done) the rates grow linearly over `steps` steps: in the first 1/steps of what
 // they are without it. steps = 0: there is none. It multiplies what the schedule says, its floor included.

@@ -42,7 +42,7 @@ std::string average_name(std::string_view parameter);
 std::string updated_average_name(const PlannedParameter& parameter, int world_size);
 std::string average_compute_name(std::string_view parameter);
 
-// "rest/NAME": the weights behind an update where a wrapper moves the master on from there; of its dtype.
+// "rest/NAME": the weights after an update where a wrapper moves the master on from there; of its dtype.
 std::string rest_name(std::string_view parameter);
 // The tensor that holds the weights at rest: that one, or the master.
 std::string rest_tensor(const PlannedParameter& parameter, bool wrapped);
@@ -87,7 +87,7 @@ struct ClipScope {
 Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_norm,
                  const ClipScope& scope = {});
 
-// What follows an update of `parameters` by one of `world_size` ranks, behind the calls of `before`: the compute
+// What follows an update of `parameters` by one of `world_size` ranks, after the calls of `before`: the compute
 // copies; the averages of the weights at rest (ema.decay > 0), of cut ones those of the slices; the calls with which
 // averages begin (ema.from_step > 0). A step makes the first and, by average_step(), one of the others.
 struct FollowUp {

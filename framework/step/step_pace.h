@@ -1,4 +1,4 @@
-// StepPace: what the host may decide while the device is behind. A step is decided (its rates, its phase, whether
+// StepPace: what the host may decide while the device lags. A step is decided (its rates, its phase, whether
 // it is made at all) only when the one before the last has ended on the device: so the host's clock is the
 // device's, to within the one step that is under way, and the device has work while the host prepares more.
 #pragma once

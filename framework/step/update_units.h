@@ -1,5 +1,5 @@
-// What an optimiser updates at once: single parameters, or several of equal treatment that lie behind each
-// other in memory, so that one call takes them all.
+// What an optimiser updates at once: single parameters, or several of equal treatment that are consecutive in
+// memory, so that one call takes them all.
 #pragma once
 
 #include <cstddef>

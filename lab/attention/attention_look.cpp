@@ -12,7 +12,7 @@
 namespace mulligan::doctor {
 namespace {
 
-// Arguments of the forward kernels, and of the backward kernel behind them.
+// Arguments of the forward kernels, and of the backward kernel after them.
 enum Argument : std::size_t { q, k, v, boundaries, o, lse, gradient };
 
 bool is_forward(const Call& call) {

@@ -12,7 +12,7 @@
 
 namespace mulligan::energy {
 
-// Counters of energy that a machine keeps: of its processors, by powercap, and of its GPUs, by their driver. Where
+// Counters of energy that a machine keeps: of its CPUs, by powercap, and of its GPUs, by their driver. Where
 // there is none it is said why; nothing is ever estimated.
 
 enum class Part { processors, gpu };
@@ -34,7 +34,7 @@ struct Counters {
 };
 
 // The zones below `root` that are called package-N, dram, or package-N-die-M, whose energies add up to that of
-// processors and memory. Others (core, uncore, psys) are parts of these or hold them. They count the whole
+// CPUs and memory. Others (core, uncore, psys) are parts of these or hold them. They count the whole
 // machine, whoever works on it. One that may not be read is absent, and then all are: a part is not a total.
 Counters processor_counters(const std::filesystem::path& root = "/sys/class/powercap");
 
@@ -79,7 +79,7 @@ class Meter {
   bool running_ = false;
 };
 
-// One reading of all ranks' readings: GPUs are each rank's own; processors belong to the machine, so one rank
+// One reading of all ranks' readings: GPUs are each rank's own; CPUs belong to the machine, so one rank
 // of each machine counts them (`counts_processors`), whose readings are added. What one rank lacks is absent.
 struct RankReading {
   Reading reading;

@@ -25,7 +25,7 @@ struct MemberBytes {
   }
 };
 
-// The weights that members change: those of two dimensions or more that enter matrix products, but not the
+// The weights that members change: those of two dimensions or more that enter matmuls, but not the
 // token embedding, which is the head too where the head is tied. Norms, gains and mixes stay.
 bool changes(const ParameterSpec& spec, const ModelConfig& model);
 

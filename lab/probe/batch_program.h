@@ -1,5 +1,5 @@
 // BatchProgram: the one forward pass over several sequences of equal length at once, and the logits of some
-// of their rows. The size of the batch changes logits only where head and products see the whole batch.
+// of their rows. The size of the batch changes logits only where head and matmuls see the whole batch.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class BatchProgram {
   const BatchShape& shape() const { return shape_; }
 
   // `texts`: shape().sequences of at most shape().length tokens each, not empty. The logits after the softcap,
-  // [shape().rows(), vocabulary] f32: of one_each behind the last token of each text. Valid until the next
+  // [shape().rows(), vocabulary] f32: of one_each after the last token of each text. Valid until the next
   // run of any program of this vocabulary's store.
   std::span<const float> logits(std::span<const std::span<const std::int32_t>> texts);
 

@@ -20,7 +20,7 @@ std::string divergence_text(const Divergence& divergence) {
   return fmt::format("{} ({} of {})", *divergence.earliest, divergence.diverged, divergence.texts);
 }
 
-// "1.2e-05 ± 4.5e-06", "0", "2.0312 ± 0.0021"; digits: behind the point, -1 for powers of ten.
+// "1.2e-05 ± 4.5e-06", "0", "2.0312 ± 0.0021"; digits: after the point, -1 for powers of ten.
 std::string spread(const std::vector<double>& values, int digits) {
   const Statistic statistic = statistic_of(values);
   const auto number = [&](double value) {

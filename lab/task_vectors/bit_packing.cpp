@@ -65,7 +65,7 @@ bool clean_padding(std::span<const std::byte> packed, std::size_t count, int bit
 
 namespace {
 
-// With more steps between 0 and the values than this, x / step would keep too few bits behind its point.
+// With more steps between 0 and the values than this, x / step would keep too few bits after its point.
 constexpr double most_steps = 0x1p40;
 // No step and no lowest value of f32 numbers' differences is as large.
 constexpr double beyond_differences = 8.0 * std::numeric_limits<float>::max();

@@ -124,7 +124,7 @@ class Reader {
     return value.get<int>();
   }
 
-  // The product of the extents must be countable: lengths of codes are compared with it.
+  // The matmul of the extents must be countable: lengths of codes are compared with it.
   std::vector<std::int64_t> shape_of(const Json& value) const {
     std::vector<std::int64_t> shape;
     std::int64_t product = 1;

@@ -1,5 +1,5 @@
-// The orthogonalisation of newton_schulz.h for several banks of matrices at once: they lie behind each other,
-// and so do their Gram matrices, so that copies, and products of Gram matrices of one size, take one call.
+// The orthogonalisation of newton_schulz.h for several banks of matrices at once: they consecutive in memory,
+// and so do their Gram matrices, so that copies, and matmuls of Gram matrices of one size, take one call.
 #pragma once
 
 #include <mulligan/recorder.hpp>

@@ -13,8 +13,8 @@ void launch_product(sdk::Recorder& recorder, const char* kernel, sdk::Value a, b
       {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", alpha}, {"beta", beta}});
 }
 
-// A copy of `term`. Products accumulate into a copy of the term that beta scales: one rounding instead of one
-// per term, which is what a bf16 iteration lives on, for a copy that costs little next to the product.
+// A copy of `term`. Matmuls accumulate into a copy of the term that beta scales: one rounding instead of one
+// per term, which is what a bf16 iteration lives on, for a copy that costs little next to the matmul.
 sdk::Value copy_of(sdk::Recorder& recorder, sdk::Value term) {
   const sdk::Value copy = recorder.scratch(recorder.describe(term));
   recorder.launch("cast", {term, copy});

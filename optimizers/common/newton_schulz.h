@@ -1,4 +1,4 @@
-// Orthogonalisation by an odd quintic polynomial in the matrix, as a list of matrix products.
+// Orthogonalisation by an odd quintic polynomial in the matrix, as a list of matmuls.
 #pragma once
 
 #include <mulligan/recorder.hpp>
@@ -25,7 +25,7 @@ inline constexpr std::array<Quintic, 5> polar_express{{
 // Newton-Schulz with one polynomial throughout (Jordan et al. 2024). Singular values of about 0.68 to 1.13.
 inline constexpr std::array<Quintic, 1> plain_newton_schulz{{{3.4445, -4.775, 2.0315}}};
 
-// c = alpha op(a) op(b) + beta c; record_symmetric where the product and c are symmetric.
+// c = alpha op(a) op(b) + beta c; record_symmetric where the matmul and c are symmetric.
 void record_matmul(sdk::Recorder& recorder, sdk::Value a, bool transpose_a, sdk::Value b, bool transpose_b,
                    sdk::Value c, double alpha, double beta);
 void record_symmetric(sdk::Recorder& recorder, sdk::Value a, bool transpose_a, sdk::Value b, bool transpose_b,
@@ -37,7 +37,7 @@ void record_last_product(sdk::Recorder& recorder, sdk::Value x, sdk::Value facto
 // What a sequence of iterations computes with; equal but for rounding.
 enum class NewtonSchulzForm {
   direct,  // every iteration from its own Gram matrix, like the published code
-  // f32 matrices with one side at least twice the other: three iterations from one Gram matrix, in products
+  // f32 matrices with one side at least twice the other: three iterations from one Gram matrix, in matmuls
   // of the shorter side alone. What rounding does to small singular values grows with the iterations that
   // share it; with three the error against the exact result is at most five times that of direct (1e-5 of the
   // norm on random matrices). bf16 iterates as direct does: two iterations from one matrix are 0.17 off where

@@ -1,4 +1,4 @@
-// A step of matrices that minds their norm: the part of the update along the weights, the update's size beside that
+// A step of matrices that minds their norm: the part of the update along the weights, the update's size next to that
 // of the weights, the norm after the step. Kernels' names: named_kernel.h.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace mulligan::optimizers {
 
-// How large an update is made beside the weights.
+// How large an update is made next to the weights.
 enum class UpdateFloor {
   off,
   matrix,  // at least floor_ratio times the weights' norm

@@ -1,6 +1,6 @@
 // Householder's reflections of a panel of rows; formulas in orthogonal.h.
 //
-// Determinism: one block; a product of two rows is summed by one warp, in f64, in a fixed order.
+// Determinism: one block; a dot product of two rows is summed by one warp, in f64, in a fixed order.
 #include <mulligan/cuda/elements.cuh>
 
 MLG_CONST_INT(size)        // n

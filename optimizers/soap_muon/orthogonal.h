@@ -1,4 +1,4 @@
-// The orthogonal factor of a matrix by Householder's reflections, in panels, so that most of the work is products.
+// The orthogonal factor of a matrix by Householder's reflections, in panels, so that most of the work is matmuls.
 //
 // Everything lies in rows: X [n,n] stands for the matrix X^T, whose columns are the rows of X. A panel of b rows gives
 // reflections H_1 ... H_b = I - V T V^T (Schreiber & Van Loan 1989), and the rows below become x H_1 ... H_b. Rows
@@ -13,7 +13,7 @@ namespace mulligan::optimizers {
 // The reflections of a panel: `rows` [b,n] are rows first to first + b - 1 of X, their elements before column `first`
 // done with. For k = 0 ... b-1, with j = first + k: v_k = x_k + sign(x_kj) |x_k[j:]| e_j over columns j and
 // beyond, divided by its norm, and H_k = I - 2 v_k v_k^T applied to the rows below. reflectors [b,n]: the v_k, zeros
-// before column j; triangle [b,b]: T, upper triangular. f32; norms and products of two rows in f64.
+// before column j; triangle [b,b]: T, upper triangular. f32; norms and dot product of two rows in f64.
 struct SoapReflect {
   static constexpr const char* name = "soap_muon_reflect";
   static constexpr const char* signature = "in rows, out reflectors, out triangle; first";

@@ -2,7 +2,7 @@
 #
 #   mulligan_plugin(NAME SOURCES files... [CUDA_SOURCES files.cu...] [DEPENDS targets...] [CPU_KERNELS] [TARGET target])
 #     The target mulligan_plugin_NAME (or `target`): the library mulligan_NAME.so of the plugin that the sources export as
-#     NAME. CPU_KERNELS compiles for the processor MULLIGAN_CPU_ARCH (default: this machine's) and optimises
+#     NAME. CPU_KERNELS compiles for the CPU MULLIGAN_CPU_ARCH (default: this machine's) and optimises
 #     floating-point loops that allow it. What the library exports is checked after each link.
 #   mulligan_cuda_sources(TARGET [BASE folder] files.cu...)
 #     Makes NAME.cu.inc of each NAME.cu, its text as a string literal, for the host file that registers the kernels and
@@ -77,7 +77,7 @@ function(mulligan_plugin name)
   if(arg_CPU_KERNELS)
     mulligan_cpu_kernel_options(${target})
     if(MULLIGAN_CPU_ARCH MATCHES "^x86-64-v[234]$")
-      # Marked in the file: a lesser processor's dynamic linker refuses it instead of meeting unknown instructions.
+      # Marked in the file: a lesser CPU's dynamic linker refuses it instead of meeting unknown instructions.
       target_link_options(${target} PRIVATE "-Wl,-z,${MULLIGAN_CPU_ARCH}")
     endif()
   endif()

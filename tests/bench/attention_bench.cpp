@@ -1,4 +1,4 @@
-// GFLOP/s of attention, counting the causal half only: 2 products forward, 5 backward (the usual accounting;
+// GFLOP/s of attention, counting the causal half only: 2 matmuls forward, 5 backward (the usual accounting;
 // what the kernels compute again or mask away is not counted).
 #include <benchmark/benchmark.h>
 

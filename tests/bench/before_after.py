@@ -2,8 +2,8 @@
 
   python3 tests/bench/before_after.py train --before OLD/build/release --python PYTHON_WITH_TORCH --large RUN DATA8192 [--rounds 3]
   python3 tests/bench/before_after.py ttt   ...    # test-time training of the whole validation text (--tokens: of its first documents)
-  python3 tests/bench/before_after.py clock ... --small DATA2048     # bits per byte after equal seconds
-  python3 tests/bench/before_after.py ranks ...                      # two ranks of one thread beside one process of two; no PyTorch
+  python3 tests/bench/before_after.py clock ... --small DATA2048     # bits per byte after equal wall-clock time
+  python3 tests/bench/before_after.py ranks ...                      # two ranks of one thread and one process of two; no PyTorch
 
 Sizes, settings and PyTorch's programs are those of train_speed.py (d=512), ttt_speed.py (d=512, eager, finished documents left
 out), equal_clock.py (compilation before PyTorch's clock) and ranks_speed.toml. Both programs read this tree's configurations, so an older one must

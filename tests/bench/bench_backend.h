@@ -29,7 +29,7 @@ class BenchCall {
 
   void run();
   // Runs the call as the benchmark's loop and reports the workspace and GFLOP/s: of the mean run; of the
-  // fastest run; and per second of processor time (core_), which on one thread is a core's own speed even
+  // fastest run; and per second of CPU time (core_), which on one thread is a core's own speed even
   // while other programs run.
   void measure(benchmark::State& state, double flops);
 

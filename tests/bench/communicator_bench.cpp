@@ -1,4 +1,4 @@
-// Seconds per all_reduce between ranks that are threads of this process, by hand:
+// Seconds per all_reduce between ranks that are threads of this process, manually:
 //   communicator_bench [RANKS] [PLUGIN]
 // One tensor of several sizes; then a hundred small ones in one batch and in a hundred, which says what packing
 // is worth.

@@ -34,7 +34,7 @@ void simulated(int size, CallKind kind, const char* name) {
              1e3 * median(seconds), bytes);
 }
 
-// Real connections: processor time of this process's threads is everyone's, so the time of a call is shown.
+// Real connections: CPU time of this process's threads is everyone's, so the time of a call is shown.
 void over_sockets(int size, bool consults) {
   test_support::RankGroup group(size);
   group.options.heartbeat = 1;

@@ -54,7 +54,7 @@ void measure(benchmark::State& state, const Subject& subject) {
   const double gigabytes = static_cast<double>(bytes) * 1e-9,
                all = gigabytes * static_cast<double>(state.iterations());
   state.counters["GB/s"] = benchmark::Counter(all, benchmark::Counter::kIsRate);
-  // Where others use the machine meanwhile: per second of processor time (one thread), and of
+  // Where others use the machine meanwhile: per second of CPU time (one thread), and of
   // the fastest run.
   state.counters["core_GB/s"] = all / processor_seconds;
   state.counters["best_GB/s"] = gigabytes / fastest;

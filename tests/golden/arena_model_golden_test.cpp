@@ -111,7 +111,7 @@ TEST_P(ArenaModelGolden, EveryPointOfTheForwardPass) {
 
 // As published: activations in bf16, logits and losses in f32. The script's loss of accuracy and ours are two draws of the same
 // rounding. Over the thousands of elements of a matrix they differ by a few percent; of a vector of 64, where one element may
-// decide, by up to 1.8 times, and differently on another processor. So each matrix has a narrow bound, and all
+// decide, by up to 1.8 times, and differently on another CPU. So each matrix has a narrow bound, and all
 // vectors have one together.
 TEST_P(ArenaModelGolden, Bf16LosesNoMoreThanTheScriptDoes) {
   const nlohmann::json& checks = data_.manifest().at("checks").at("bf16.sota");

@@ -1,5 +1,5 @@
 // The optimisers of the arena (muon in its form there, normuon, muon_h, soap_muon, adamw) against the published
-// scripts, on the processor and on the emulated device.
+// scripts, on the CPU and on the emulated device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -92,7 +92,7 @@ TEST_P(ElementsGolden, SmearGate) {
   }
 }
 
-// With cross entropy behind it, each row's loss with an upstream of its own.
+// With cross entropy after it, each row's loss with an upstream of its own.
 TEST_P(ElementsGolden, AsymmetricSoftcap) {
   const GoldenFixture fixture("asym_logit");
   ASSERT_FALSE(fixture.manifest().at("cases").empty());

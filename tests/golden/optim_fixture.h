@@ -38,7 +38,7 @@ inline void expect_near(const std::vector<float>& actual, const std::vector<doub
   }
 }
 
-// The number behind `what` in "lr, weight decay 0.05, momentum 0.95"; 0 where it says nothing.
+// The number after `what` in "lr, weight decay 0.05, momentum 0.95"; 0 where it says nothing.
 inline double stated(const std::string& text, const std::string& what) {
   std::smatch match;
   return std::regex_search(text, match, std::regex(what + R"( ?([0-9.]*[0-9]))")) ? std::stod(match[1]) : 0.0;

@@ -72,8 +72,8 @@ TEST_F(CpuBackend, WrongCallsAreRefusedWithKernelAndArgument) {
             std::string::npos);
 }
 
-// oneDNN makes some of a product's code when it runs for the first time, and does not look whether it got the
-// memory. In a process of its own: one that makes no product before. 48 rows: packed products (packed_gemm.h) take 64.
+// oneDNN makes some of a matmul's code when it runs for the first time, and does not look whether it got the
+// memory. In a process of its own: one that makes no matmul before. 48 rows: packed matmuls (packed_gemm.h) take 64.
 TEST_F(CpuBackend, AProductWithoutMemoryForItsCodeIsAnError) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// The kernels of the matrix optimisers muon, muon_h, normuon and soap_muon behind the momentum, against their formulas
+// The kernels of the matrix optimisers muon, muon_h, normuon and soap_muon after the momentum, against their formulas
 // written naively in double. Those of soap_muon alone: soap_muon_test.cpp.
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ std::vector<double> radius_step(const Formula<double>& call, std::vector<double>
   return moved;
 }
 
-// `sign`: of the directions beside the masters, so that steps lead inward and outward.
+// `sign`: of the directions next to the masters, so that steps lead inward and outward.
 Operator matrix_step(const std::string& plugin) {
   Operator op{.forward = plugin + "_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasters};
   for (const Shape& shape : kMatrices) {

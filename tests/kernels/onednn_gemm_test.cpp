@@ -1,4 +1,4 @@
-// The products of the cpu backend's matmul have a vectorised implementation: oneDNN's reference loop, a
+// The matmuls of the cpu backend's matmul have a vectorised implementation: oneDNN's reference loop, a
 // thousand times slower, has no place in them. bf16 is computed with the instructions that pay.
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(OnednnGemm, TilesOfAWiderResultAreFast) {
   }
 }
 
-// In every layout, rows that share cache sets among them, tiles of every width; by packed operands where this processor
+// In every layout, rows that share cache sets among them, tiles of every width; by packed operands where this CPU
 // multiplies so.
 TEST(PackedGemm, MatmulIsRightInEveryLayout) {
   using kernel_test::Array;
@@ -107,7 +107,7 @@ struct Operands {
   std::vector<float> a, b;
 };
 
-// c of m rows of c_row, of which the product may touch n elements each; what is there before is `before`. T: the type of
+// c of m rows of c_row, of which the matmul may touch n elements each; what is there before is `before`. T: the type of
 // all three.
 template <typename T>
 std::vector<float> packed_of(const Operands& with, float before) {
@@ -256,7 +256,7 @@ TEST(PackedGemm, TakesMemoryForOnePieceOfK) {
   EXPECT_LT(make_packed_gemm(shape)->scratch_bytes(), 512U << 10);
 }
 
-// Makes oneDNN believe, in a process of its own, that the processor has less than it has.
+// Makes oneDNN believe, in a process of its own, that the CPU has less than it has.
 class OnednnIsa : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -328,13 +328,13 @@ class BackwardTest : public OperatorTest {
 
   // Shapes at which every subset costs little. Of the others --long tries every subset.
   static bool small(const Case& c) { return !is_slow() && (elements_of(c) <= 6000 || long_tests()); }
-  // Shapes at which each choice is made overwriting and accumulating, and beside every choice of inputs.
+  // Shapes at which each choice is made overwriting and accumulating, and next to every choice of inputs.
   static bool thorough(const Case& c) { return elements_of(c) <= 2000 || long_tests() || all_forms(); }
 
   // Every subset of up to six optional arguments (not by pairs: those without a cotangent are dropped afterwards, and would
   // take their pairs with them); of more, and at large shapes: all, all but one (where forms are not
   // left out), and each gradient alone. Of these, beyond thorough shapes: all, overwriting and accumulating; the others only
-  // beside all inputs (`whole`; at large shapes alone), each once, a gradient's own presence in turns in one of the two ways and
+  // next to all inputs (`whole`; at large shapes alone), each once, a gradient's own presence in turns in one of two ways and
   // its absence in the other. What a choice takes out of a kernel or puts into it, the thorough shapes have found to be right; a
   // large shape is there for its loops, its slices, and its sums over many rows, through which every argument goes in either way.
   // Where forms are left out, those of one gradient stand at the first shape alone.

@@ -14,7 +14,7 @@ std::vector<RowCase>& registered() {
   return cases;
 }
 
-// Odd extents, and some that cross a tile: 600 columns of a product, 1,100 of an inner dimension.
+// Odd extents, and some that cross a tile: 600 columns of a matmul, 1,100 of an inner dimension.
 std::int64_t extent(char letter, std::int64_t length) {
   static const std::map<char, std::int64_t> extents = {
       {'d', 72}, {'F', 136}, {'V', 67},  {'H', 4},   {'K', 2},   {'h', 16},   {'r', 4},

@@ -1,4 +1,4 @@
-// How far the results of PTX lie from those of the same source compiled for the processor (the emulated device), function
+// How far the results of PTX lie from those of the same source compiled for the CPU (the emulated device), function
 // by function.
 #pragma once
 
@@ -41,7 +41,7 @@ class Agreement {
     std::int64_t launches = 0, elements = 0, differing = 0;
     double largest_ulps = 0;      // of numbers of the argument's dtype
     double largest_relative = 0;  // to the largest number of the argument
-    // Why results may differ: 0 by nothing; 1: by products with sums, which one of the two compilers makes one
+    // Why results may differ: 0 by nothing; 1: by multiply-adds, which one of the two compilers makes one
     // rounding and the other two; 2: approximate instructions, too.
     int reason = 0;
   };

@@ -45,7 +45,7 @@ void add_to_integer(Forms& forms) {
   add(forms, "cvt.rpi" + types, [](From a) { return clamped<To>(std::ceil(a)); });
 }
 
-// The processor rounds to nearest even when it converts.
+// The CPU rounds to nearest even when it converts.
 template <typename To, typename From>
 void add_from_integer(Forms& forms) {
   add(forms, "cvt.rn." + type_name<To>() + "." + type_name<From>(),

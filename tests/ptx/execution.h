@@ -1,7 +1,7 @@
 // Runs the blocks of one launch of a PTX function, one after another.
 //
 // The threads of a warp that are at the same instruction run it together; of several such groups the one that is
-// furthest behind runs first, so that groups meet where the branches' ways do. An operation of a warp waits until all
+// furthest after runs first, so that groups meet where the branches' ways do. An operation of a warp waits until all
 // lanes that its mask names are at it, and a barrier until all threads of the block are; what waits for threads that
 // cannot come is reported.
 #pragma once
@@ -24,7 +24,7 @@ struct LaunchShape {
 
 class Execution {
  public:
-  // `parameters`: as the function's parameters lie, behind each other.
+  // `parameters`: as the function's parameters lie, one after another.
   Execution(const Program& program, const LaunchShape& shape, std::vector<char> parameters,
             LaunchMemory& memory, Clock& clock, Order order);
 

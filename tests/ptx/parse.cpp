@@ -96,7 +96,7 @@ Declaration parse_declaration(TokenReader& reader) {
 }
 
 // Room is left before each variable, so that an index one past the end of one is not the next one's. That of a length
-// which the launch says lies behind all others.
+// which the launch says lies after all others.
 std::uint64_t place_shared(Program& program, const Declaration& declaration) {
   constexpr std::uint32_t kRoom = 256, kDynamic = 1 << 20;
   const bool dynamic = declaration.bytes == 0;

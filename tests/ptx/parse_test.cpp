@@ -179,7 +179,7 @@ TEST(PtxInstructions, Compares) {
   EXPECT_EQ(one(unsigned_word, 0x80000000), 1u);
 }
 
-// Against the processor's own rounding.
+// Against the CPU's own rounding.
 TEST(PtxInstructions, RoundsDown) {
   std::vector<std::uint32_t> in(32), expected(32);
   for (std::uint32_t round = 0; round < 64; ++round) {

@@ -64,7 +64,7 @@ __global__ void copy_blocks(global<const float> x, global<float> y, int count) {
   if (fault == 3 && threadIdx.x == 0) y[i] = y[i + 1];
 }
 
-// y = x rounded to bf16. Fault 1: towards zero, which the source hides from the processor's compiler.
+// y = x rounded to bf16. Fault 1: towards zero, which the source hides from the CPU's compiler.
 MLG_KERNEL(round_elements, fault)
 __global__ void round_elements(global<const float> x, global<bf16> y, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

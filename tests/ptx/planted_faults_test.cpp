@@ -161,7 +161,7 @@ TEST(PlantedFaults, AThreadReadsWhatAnotherOfItsBlockWrites) {
   EXPECT_FOUND("faulty_copy_blocks", 3, "wrote since the last barrier");
 }
 
-// The processor's compiler sees a kernel that rounds to nearest; NVRTC one that does not.
+// The CPU's compiler sees a kernel that rounds to nearest; NVRTC one that does not.
 TEST(PlantedFaults, ConversionThatRoundsTheWrongWay) {
   const KernelResult right = run("faulty_round_elements", 0, 1, MLG_BF16),
                      wrong = run("faulty_round_elements", 1, 1, MLG_BF16);

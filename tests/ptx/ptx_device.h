@@ -1,5 +1,5 @@
-// A third device behind the seam (device.h), for tests: it runs the PTX that NVRTC makes of the kernels. Memory, copies,
-// products, attention and captures are the emulated device's.
+// A third device after the seam (device.h), for tests: it runs the PTX that NVRTC makes of the kernels. Memory, copies,
+// matmuls, attention and captures are the emulated device's.
 #pragma once
 
 #include <fstream>

@@ -50,7 +50,7 @@ struct StandIn {
   // cuBLASLt proposes algorithms 0, 1, ...; those of a negative duration fail.
   std::vector<float> milliseconds = {3, 1, 2};
   int last_algorithm = -1;
-  int requests = 0;                    // for proposals
+  int requests = 0;  // for proposals
   int products = 0;
   int timed = 0;                       // algorithms whose time was asked for
   int timed_products = 0;              // products between the two events of the last timing

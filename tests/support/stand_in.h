@@ -1,4 +1,4 @@
-// The stand-ins for NVIDIA's driver and NCCL (tests/stand_in) in this process.
+// The stubs for NVIDIA's driver and NCCL (tests/stand_in) in this process.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace mulligan {
 std::string stand_in_driver();
 std::string stand_in_nccl_library();
 
-// A backend on the stand-in driver. From then on libcuda.so.1 and libnccl.so.2 of this
-// process are the stand-ins.
+// A backend on the stub driver. From then on libcuda.so.1 and libnccl.so.2 of this
+// process are the stubs.
 std::unique_ptr<Backend> make_stand_in_backend();
 
-// Keeps the work of a backend on the stand-in driver from going on, from where it stands now until this is gone.
+// Keeps the work of a backend on the stub driver from going on, from where it stands now until this is gone.
 class StandInGate {
  public:
   explicit StandInGate(Backend& backend);
@@ -29,7 +29,7 @@ class StandInGate {
   std::shared_ptr<State> state_;
 };
 
-// Sets how the stand-in of NCCL behaves, for as long as it lives.
+// Sets how the stub of NCCL behaves, for as long as it lives.
 class StandInFaults {
  public:
   explicit StandInFaults(const StandInNccl& wanted);

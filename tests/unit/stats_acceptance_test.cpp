@@ -94,7 +94,6 @@ TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
   EXPECT_NE(result.notes[0].find("1.12140"), std::string::npos);
 }
 
-
 Observations two_records() {
   Observations all{"val_bpb", {"record"}, {}};
   for (std::size_t i = 0; i < 3; ++i) {

@@ -151,7 +151,7 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
                      : d14("causality", "any bit of an earlier position's logits fails");
   EvaluationProbe probe(backend, config, row_tokens, compute);
   probe.set(vivid_weights(config.model));
-  // A segment that goes on behind the middle, and others before it.
+  // A segment that goes on after the middle, and others before it.
   constexpr std::int64_t others = 25;
   const std::int64_t kept = masked ? others : 64;
   Batch row = drawn_row({others - 1, 1, row_tokens - others}, config.model.vocabulary, 2);

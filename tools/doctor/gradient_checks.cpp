@@ -197,7 +197,7 @@ Finding check_precision(Backend& backend, DType compute, const std::string& kept
   f.title = "precision of products";
   f.threshold = "any rounding that the compute dtype does not declare fails";
   constexpr std::size_t inner = 4096;
-  // 12 bits behind the point: TF32 has 10, bf16 7. Exact in fp32.
+  // 12 bits after the point: TF32 has 10, bf16 7. Exact in fp32.
   std::vector<float> fine(32, 0.0F), one(32, 0.0F);
   fine[3] = 1 + 1.0F / 4096;
   one[3] = 1;

@@ -17,7 +17,7 @@ namespace mulligan::doctor {
 
 // What a loss or a model's logits may be before anything is learned, or after: D09 to D11.
 
-// D09, two-sided: of initial weights, which were drawn as `parameters` say. Normal logits of deviation s have a
+// D09, two-sided: of initial weights, which were drawn as `parameters` say. Normal logits of standard deviation s have a
 // loss of ln V + s^2/2.
 Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
                            const std::vector<ParameterSpec>& parameters);

@@ -45,7 +45,7 @@ std::vector<Finding> check_weights(const std::vector<ParameterSpec>& parameters,
 // Properties that single kernels of a forward pass must have whatever the model, on the run's backend: D14.
 
 // The rotary embedding: position 0 stays as it is, lengths are kept, every head is turned, pairs are (j,
-// j + dims/2), and the product of a query and a key depends on their distance alone.
+// j + dims/2), and the dot product of a query and a key depends on their distance alone.
 Finding check_rotation(Backend& backend, const ModelConfig& model, DType compute);
 
 // Attention over values that are all 1 gives 1 at every width from 1 to 130 keys: the softmax of a row
@@ -59,7 +59,7 @@ Finding check_softmax(Backend& backend, const ModelConfig& model, DType compute)
 // result's rms and of itself in f32, by 2e-2 and 2^-7 in bf16.
 Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes compute);
 
-// Positions do not see those behind them, nor other segments: the tokens of the second half are changed,
+// Positions do not see those after them, nor other segments: the tokens of the second half are changed,
 // and no logit of the first may change a bit; where one does, the first tap whose rows moved is named.
 Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes compute);
 

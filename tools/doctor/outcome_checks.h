@@ -39,7 +39,7 @@ struct Throughput {
 };
 Finding judge_throughput(const Throughput& seen);
 
-// A processor's most: 64 fp32 or 1,024 bf16 operations per core and cycle at 6 GHz are never reached.
+// A CPU's most: 64 fp32 or 1,024 bf16 operations per core and cycle at 6 GHz are never reached.
 double processor_peak(int threads, bool bf16);
 
 // D29: learning rates that jump where nobody said so.
@@ -55,7 +55,7 @@ struct RatePoint {
 };
 
 // Points in the order of training, close to each other. A rate that rises by more than a tenth from one
-// to the next, behind the first twentieth of the run (warm-up), is declared where a restart's cycle
+// to the next, after the first twentieth of the run (warm-up), is declared where a restart's cycle
 // begins, a phase declares it, or the phases' factors explain it.
 Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points);
 

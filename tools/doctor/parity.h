@@ -66,7 +66,7 @@ ParityReport compare_backends(const ModelConfig& model, const ParityWeights& wei
                               const ParityInputs& inputs, Backend& reference, Backend& tested, DType compute);
 
 // Holds `tested` against the values in `dump`: tensors named as ParityGraph::label names points and taps, or
-// so behind a last "tap.", next to "tokens" [T] I32 and, where they are wanted, "targets" (without them there
+// so after a last "tap.", next to "tokens" [T] I32 and, where they are wanted, "targets" (without them there
 // is not an nll) and "cu_seqlens" (without: one segment). With `inject` each value of the dump takes the place of
 // the computed one once it was compared. Throws data_error where the dump has no tokens, no value of this
 // model, or one of another size.

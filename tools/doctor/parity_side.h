@@ -36,7 +36,7 @@ class ParityGraph {
   // is the execution slot), otherwise the kernel with its slot ("layers.3.attention_fwd", numbered from the
   // second in a slot on).
   const std::string& label(std::size_t call) const { return labels_.at(call); }
-  // The value behind a named point or tap; absent where there is none of that name.
+  // The value after a named point or tap; absent where there is none of that name.
   Value named(const std::string& name) const;
   // Whether `value` is one that the forward pass computes, not a weight or an input.
   bool computed(Value value) const;

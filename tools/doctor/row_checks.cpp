@@ -86,7 +86,7 @@ Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOption
 
 namespace {
 
-// Of a loader behind its last row.
+// Of a loader after its last row.
 Finding check_end_of_stream(Loader& loader, Finding f) {
   f.threshold = "fails where there is a row behind the last";
   f.measured = fmt::format("{} rows, read once", loader.spans_per_epoch());

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t sampled_tokens = std::uint64_t{1} << 20;
 constexpr std::int64_t probed_tokens = 64;
-// Forward passes of a processor that take longer are left to `mulligan doctor`.
+// Forward passes of a CPU that take longer are left to `mulligan doctor`.
 constexpr double affordable_operations = 3e10;
 
 void add(std::vector<Finding>& to, std::vector<Finding> more) {

@@ -24,7 +24,7 @@ Finding check_targets(const std::vector<Batch>& rows, double repeat_share);
 // The same of rows whose tokens are hidden: as many as [model.masking] says, and hidden.
 Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOptions& masking);
 
-// D31: behind the last row of the data comes the first again: the loader makes up none. `planned_spans`:
+// D31: after the last row of the data comes the first again: the loader makes up none. `planned_spans`:
 // rows that the run will read; 0 where a time budget ends it.
 Finding check_end_of_data(const LoaderOptions& options, std::int64_t planned_spans);
 

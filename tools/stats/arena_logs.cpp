@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t largest_log = std::uint64_t{64} << 20;
 
-// Takes `word` and a number behind it from the front of `text`.
+// Takes `word` and a number after it from the front of `text`.
 template <typename Number>
 std::optional<Number> take_number(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return {};

@@ -155,7 +155,7 @@ Interval percentiles(std::span<const double> sorted, double low, double high) {
   return {percentile(sorted, low), percentile(sorted, high)};
 }
 
-// sum d^3 / (6 (sum d^2)^1.5) of the jackknife's deviations; 0 where nothing varies.
+// sum d^3 / (6 (sum d^2)^1.5) of the jackknife's standard deviations; 0 where nothing varies.
 double acceleration(std::span<const double> values, const SampleStatistic& statistic) {
   std::vector<double> left_out;
   for (std::size_t i = 0; i < values.size(); ++i) {

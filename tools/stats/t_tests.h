@@ -65,7 +65,7 @@ std::vector<double> holm(std::span<const double> p);
 double hedges_g(std::span<const double> first, std::span<const double> second);
 
 // How many runs of each of two conditions a two-sided t test needs to find `effect`, a difference in standard
-// deviations other than 0, with probability `power` at `alpha`; by the noncentral t distribution. At most
+// standard deviations other than 0, with probability `power` at `alpha`; by the noncentral t distribution. At most
 // 100,000; 0: more than that.
 std::uint64_t runs_for_power(double effect, double alpha = 0.05, double power = 0.8);
 

@@ -24,7 +24,7 @@ struct LadderLength {
 };
 std::vector<LadderLength> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides);
 
-// Of each row but the baseline: the gain over it (Sweep::metric, lower is better) by length, mean and deviation over
+// Of each row but the baseline: the gain over it (Sweep::metric, lower is better) by length: mean, standard deviation over
 // seeds, and what a doubling adds, with its interval of 95 % over seeds (two or more; a line through each seed's gains by
 // the logarithm of the length). Empty for one rung.
 std::string ladder_table(const std::vector<LadderRung>& rungs);

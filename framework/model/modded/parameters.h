@@ -15,7 +15,7 @@ inline constexpr const char* head_parameter = "proj.weight";
 inline constexpr const char* head_bias_parameter = "proj.bias";
 
 // In the order of the forward pass. Matrices are [outputs, inputs], each with a bias. Initial values, those of the
-// benchmark's baseline: the embedding normal with deviation 1; q, k, v and mlp.fc normal with variance 0.33 / inputs;
+// benchmark's baseline: the embedding normal with variance 1; q, k, v and mlp.fc normal with variance 0.33 / inputs;
 // attn.proj, mlp.proj and the head 0; biases 0; gains 1.
 std::vector<ParameterSpec> model_parameters(const ModelConfig& model);
 

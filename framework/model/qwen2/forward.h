@@ -12,7 +12,7 @@ namespace mulligan::qwen2 {
 //                x += attention(q, k, v) Wo^T;  m = norm(x) w2;  x += (silu(m Wgate^T) * (m Wup^T)) Wdown^T
 //   logits = norm(x) w Whead^T, Whead the embedding where it is tied
 //
-// Layers run once, in order, so execution slots are layers. The tap mlp_up is at Wup's product.
+// Layers run once, in order, so execution slots are layers. The tap mlp_up is at Wup's matmul.
 // `inputs.rope_sin` must be that of rope_tables(model, ...).
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options);

@@ -73,14 +73,14 @@ class CpuBackend final : public sdk::Backend {
   void release(void* prepared) noexcept override;
   void synchronize() override {}  // run() returns when the work is done
   // Every kernel adds in an order that depends on neither threads nor chance; oneDNN promises the same. Rows of
-  // tokens are independent in all but products, which `batch_invariant` holds (math/padded_rows.h).
+  // tokens are independent in all but matmuls, which `batch_invariant` holds (math/padded_rows.h).
   mlg_determinism determinism() const noexcept override {
     return batch_invariant_ ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
   }
   std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_HOST, nullptr, nullptr}; }
 
  private:
-  // Makes the calling thread use this instance's number of threads and kind of products
+  // Makes the calling thread use this instance's number of threads and kind of matmuls
   // (kept per calling thread).
   void enter() const;
 

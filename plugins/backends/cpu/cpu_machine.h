@@ -7,7 +7,7 @@
 
 namespace mulligan::cpu {
 
-// The processor's model name as the kernel reports it ("AMD EPYC"), or the architecture where
+// The CPU's model name as the kernel reports it ("AMD EPYC"), or the architecture where
 // it reports none.
 std::string processor_name();
 

@@ -23,8 +23,8 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Physical cores among the processors that a process may run on (0: this one); 0 when that is not known.
-// Where the topology is not readable, each processor counts.
+// Physical cores among the CPUs that a process may run on (0: this one); 0 when that is not known.
+// Where the topology is not readable, each CPU counts.
 int physical_cores(pid_t process) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -40,7 +40,7 @@ int physical_cores(pid_t process) {
   return static_cast<int>(cores.size());
 }
 
-// Processors the control group may use, rounded up; a large number when there is no limit.
+// CPUs the control group may use, rounded up; a large number when there is no limit.
 int quota() {
   std::istringstream words(first_line("/sys/fs/cgroup/cpu.max"));
   double microseconds = 0, period = 0;

@@ -125,7 +125,7 @@ Pool& pool() {
 void set_thread_count(int threads) {
   wanted_threads = std::max(1, threads);
   if (omp_get_max_threads() != 1)
-    omp_set_num_threads(1);  // oneDNN: one thread per product, the tiles run in parallel
+    omp_set_num_threads(1);  // oneDNN: one thread per matmul, the tiles run in parallel
 }
 
 int thread_count() {

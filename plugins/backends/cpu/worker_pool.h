@@ -1,7 +1,7 @@
 // The threads that run parallel loops of kernels: one pool for the process, woken per loop.
 //
 // Not OpenMP's pool: its threads wait for each other by spinning, and on a machine whose cores are also used
-// by others two of them were seen ten times slower than one. Here a worker that gets no processor time is
+// by others two of them were seen ten times slower than one. Here a worker that gets no CPU time is
 // simply not waited for: the pieces it did not take are run by the threads that do run.
 #pragma once
 

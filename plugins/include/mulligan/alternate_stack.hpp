@@ -19,7 +19,7 @@ namespace mulligan::sdk {
 class AlternateStack {
  public:
   AlternateStack() {
-    // The registers alone take 11 KB on a processor with AMX; the system gives the least size.
+    // The registers alone take 11 KB on a CPU with AMX; the system gives the least size.
     constexpr long comfortable = 64 * 1024;
     bytes_ = static_cast<std::size_t>(std::max(sysconf(_SC_SIGSTKSZ), comfortable));
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);

@@ -42,7 +42,7 @@ typedef struct mlg_queue {
 typedef struct mlg_work {
   uint32_t launches; /* of kernels that are compiled from source or taken from a file */
   uint32_t
-      library_calls; /* products and attentions of a vendor's library, which launches kernels of its own */
+      library_calls; /* matmuls and attentions of a vendor's library, which launches kernels of its own */
   /* Which of its measurements a call takes its algorithm from. A device makes each once, before it first runs
    * such a call. 0: of none. */
   uint32_t measurement;

@@ -88,7 +88,7 @@ class CallChecks : public Launch {
 
  protected:
   static std::string dtype_text(int dtype) { return dtype_name(dtype); }
-  // The attribute's word of the signature: the words behind the semicolon, in order.
+  // The attribute's word of the signature: the words after the semicolon, in order.
   std::string attribute_name(std::uint32_t index) const {
     std::string_view rest = signature_;
     rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);

@@ -50,7 +50,7 @@ typedef struct mlg_emulated_constant {
   float* number;
 } mlg_emulated_constant;
 
-/* The same __global__ function compiled for the processor (cuda/emulation.hpp): runs one thread of a block.
+/* The same __global__ function compiled for the CPU (cuda/emulation.hpp): runs one thread of a block.
  */
 typedef struct mlg_emulated_function {
   void (*body)(const mlg_emulated_argument* arguments);

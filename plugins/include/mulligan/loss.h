@@ -39,7 +39,7 @@ typedef struct mlg_loss_backward {
 
 /* The model's final hidden state, for losses that read it. Only the host makes these. */
 typedef struct mlg_loss_hidden {
-  mlg_value hidden; /* [T, D], compute dtype: what the head multiplies (behind the final norm) */
+  mlg_value hidden; /* [T, D], compute dtype: what the head multiplies (after the final norm) */
   /* backward: [T, D], dtype of hidden: upstream[t] * d token_loss[t] / d hidden[t, :], without what flows
    * through the logits; 0: nobody needs it, and in forward */
   mlg_value gradient;

@@ -75,7 +75,7 @@ typedef struct mlg_optimizer_table {
   /* 1: all states whose names begin with a parameter's name have its shape, and element i of
    * master, states and evaluation depends on the elements i of gradient, master and states alone, and on what
    * all parameters share. The host may then hand over several parameters with equal multipliers and dtypes,
-   * laid behind each other (zeros between them), as one of rank 1. */
+   * consecutive in memory (zeros between them), as one of rank 1. */
   int32_t elementwise;
 } mlg_optimizer_table;
 

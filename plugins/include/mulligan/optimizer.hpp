@@ -58,7 +58,7 @@ class Optimizer {
   }
   // Only where the class says `static constexpr bool fused_update = true;`: record(), and what `update` asks
   // for besides, in the same pass over memory (optimizer.h). A class that says `static constexpr bool
-  // elementwise = true;` may be given several parameters laid behind each other as one.
+  // elementwise = true;` may be given several parameters consecutive in memory as one.
   virtual void record_update(Recorder&, std::span<const Parameter>, Value /*scalars*/, const Update&) {
     throw Error("this optimiser records plain updates only");
   }

@@ -21,7 +21,7 @@ typedef struct mlg_tap {
   const char* kind;    /* "q", "k", "v", "attention_output", "mlp_up", "mlp_down", "head" */
   int32_t slot, layer; /* execution slot in the layer order, and physical layer, from 0; -1 for the head */
   int64_t documents;   /* B: adapters are per document */
-  /* R: tokens of each document's window; behind the last block's attention, and of the head, those of them alone that are
+  /* R: tokens of each document's window; after the last block's attention, and of the head, those of them alone that are
    * scored, where they are fewer */
   int64_t tokens;
   int64_t inputs, outputs; /* features of block_input and output */

@@ -1,4 +1,4 @@
-/* Wrapper plugins: what is done around the updates of all optimisers of a run, once behind each of them. */
+/* Wrapper plugins: what is done around the updates of all optimisers of a run, once after each of them. */
 #ifndef MULLIGAN_WRAPPER_H
 #define MULLIGAN_WRAPPER_H
 
@@ -17,7 +17,7 @@ typedef struct mlg_wrapped_parameter {
   mlg_value master;
   /* The weights at rest, of the master's shape and dtype, kept in checkpoints: what is scored, averaged and saved.
    * In: those before the update; at the first one, and after the optimisers' states were emptied, the weights
-   * that training goes on from. Out: those behind the update. */
+   * that training goes on from. Out: those after the update. */
   mlg_value rest;
 } mlg_wrapped_parameter;
 
@@ -47,7 +47,7 @@ typedef struct mlg_wrapper_table {
   /* Records what follows an update of all parameters by their optimisers. `scalars` as in optimizer.h. Called once
    * per plan; the calls recorded must not depend on anything but the configuration and the shapes. Element i of
    * master, rest and states depends on the elements i alone, and on `scalars`: the host may hand over several
-   * parameters of equal dtypes, laid behind each other (zeros between them), as one of rank 1, and ranks do this
+   * parameters of equal dtypes, consecutive in memory (zeros between them), as one of rank 1, and ranks do this
    * each for itself. States have the parameter's shape and names that begin with its name. */
   mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_wrapped_parameter* parameters,
                       uint32_t count, mlg_value scalars);

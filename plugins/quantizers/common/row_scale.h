@@ -10,7 +10,7 @@ namespace mulligan {
 
 // fp16(max(k * std(row) / qmax, 1e-10)), std with n - 1 in the denominator (docs/record_run.md#gptq). The
 // smallest scales round to 0 in fp16: such a row is all but zero, and its codes are 0. A row of one column
-// has no deviation and takes its magnitude in place of k * std.
+// has no standard deviation and takes its magnitude in place of k * std.
 inline float row_scale(const float* row, std::int64_t columns, double clip_sigmas, int qmax) {
   double mean = 0;
   for (std::int64_t j = 0; j < columns; ++j) mean += row[j];

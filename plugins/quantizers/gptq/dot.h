@@ -5,7 +5,7 @@
 
 namespace mulligan {
 
-// Several sums side by side, so that the processor need not wait for each.
+// Several sums side by side, so that the CPU need not wait for each.
 inline double dot(const double* a, const double* b, std::int64_t n) {
   constexpr int lanes = 8;
   double sums[lanes] = {};

@@ -11,7 +11,7 @@ struct Config {
 
 // Throws nothing; what the table does not say has its default.
 Config config_of(const ModelConfig& model);
-// For code that fills a ModelConfig by hand.
+// For code that fills a ModelConfig itself.
 void set_config(ModelConfig& model, const Config& config);
 
 }  // namespace mulligan::elements::asymmetric_softcap

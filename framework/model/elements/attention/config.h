@@ -21,7 +21,7 @@ struct Config {
 };
 
 Config config_of(const ModelConfig& model);
-// For code that fills a ModelConfig by hand.
+// For code that fills a ModelConfig itself.
 void set_config(ModelConfig& model, const Config& config);
 // Whether the table asks for anything but plain attention.
 inline bool active(const Config& config) {

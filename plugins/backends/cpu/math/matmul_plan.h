@@ -1,4 +1,4 @@
-// How one matrix product is cut into tiles. A function of the shape only, never of the number of threads.
+// How one matmul is cut into tiles. A function of the shape only, never of the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace mulligan::cpu {
 
 // c[batch, m, n] = a[batch, m, k] b[batch, k, n] in rows x columns x inner tiles. Measured on 2 cores with
 // AVX-512 (docs/performance.md): tiles of about 256 x 512 with the whole inner dimension are as fast as one
-// product over everything; a long inner dimension is cut as well when the output alone gives too few tiles
+// matmul over everything; a long inner dimension is cut as well when the output alone gives too few tiles
 // to share out.
 //
 // `fixed_rows`: nothing but the number of tiles depends on m. Every tile has kFixedRows rows, the last one rows

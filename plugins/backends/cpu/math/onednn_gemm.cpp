@@ -22,7 +22,7 @@ dnnl::engine& engine() {
 }
 
 // oneDNN fixes a primitive's division of work when it is made. Made for one thread, a primitive's sums do not
-// depend on the number of threads; the tiles of a product are what runs in parallel.
+// depend on the number of threads; the tiles of a matmul are what runs in parallel.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -33,7 +33,7 @@ class OneThread {
 };
 
 // oneDNN 2.7's code generator does not look whether the memory for its code was given: it writes to
-// address 0. So this asks for as much before, and gives it back. The generators of one product take less
+// address 0. So this asks for as much before, and gives it back. The generators of one matmul take less
 // than this together.
 constexpr std::size_t kCodeBytes = std::size_t{64} << 20;
 
@@ -45,7 +45,7 @@ bool code_fits() {
 }
 
 // What oneDNN makes of a shape; make_gemm() keeps it. Programs are built anew of the same shapes, and to
-// describe a small product to oneDNN takes longer than to compute it.
+// describe a small matmul to oneDNN takes longer than to compute it.
 struct Made {
   dnnl::matmul::primitive_desc description;
   dnnl::matmul primitive{description};
@@ -72,7 +72,7 @@ class OnednnGemm final : public Gemm {
 
   bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept override {
     // The C interface: the C++ one throws, and copies an unordered_map at every call.
-    // Some code is generated when a product runs for the first time.
+    // Some code is generated when a matmul runs for the first time.
     if (!made_->ran.load(std::memory_order_relaxed)) {
       if (!code_fits()) return false;
       made_->ran.store(true, std::memory_order_relaxed);
@@ -124,7 +124,7 @@ dnnl::primitive_attr attributes(const GemmShape& shape) {
 
 // The matrix unit (AMX) pays many times over, and AMD's dot products reach twice the f32 rate (Zen 5).
 // Intel's dot products do no more multiply-adds a cycle than its two f32 units, and their operands must be
-// interleaved first: 0.6 to 0.7 of the f32 products' speed. Without any, oneDNN imitates
+// interleaved first: 0.6 to 0.7 of the f32 matmuls' speed. Without any, oneDNN imitates
 // them: a quarter (docs/performance.md).
 bool bf16_products_pay() {
 #if defined(__x86_64__)

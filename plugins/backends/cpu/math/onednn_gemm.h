@@ -1,4 +1,4 @@
-// One-threaded oneDNN matrix products on strided tiles. Only this header's implementation includes oneDNN,
+// One-threaded oneDNN matmuls on strided tiles. Only this header's implementation includes oneDNN,
 // whose interfaces differ between 2.x (Debian 12) and 3.x (Ubuntu 24.04).
 #pragma once
 
@@ -30,23 +30,23 @@ class Gemm {
   virtual ~Gemm() = default;
   // Bytes of scratch memory for one slot, 64-byte aligned.
   virtual std::size_t scratch_bytes() const = 0;
-  // False when an f32 product of converted operands is faster here: oneDNN has no vectorised implementation
-  // for these types, or the processor's bf16 instructions do not pay (bf16_products_pay). Callers convert.
+  // False when an f32 matmul of converted operands is faster here: oneDNN has no vectorised implementation
+  // for these types, or the CPU's bf16 instructions do not pay (bf16_products_pay). Callers convert.
   virtual bool fast() const = 0;
-  // False when oneDNN reports an error (it does not for a product it has prepared). Does not throw.
+  // False when oneDNN reports an error (it does not for a matmul it has prepared). Does not throw.
   virtual bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept = 0;
 };
 
-// Whether bf16 products are faster than f32 ones on this processor, as far as oneDNN may use what it has
+// Whether bf16 matmuls are faster than f32 ones on this CPU, as far as oneDNN may use what it has
 // (ONEDNN_MAX_CPU_ISA). A function of the instruction sets alone, never of a measurement: results must not
 // depend on what else the machine did.
 bool bf16_products_pay();
 
-// Whether make_gemm() makes a product over packed operands (packed_gemm.h), which leaves out what is beyond the diagonal: where
+// Whether make_gemm() makes a matmul over packed operands (packed_gemm.h), which omits what is beyond the diagonal: where
 // that is faster than oneDNN's. Like bf16_products_pay() a function of the instruction sets, and of the shape.
 bool takes_packed_operands(const GemmShape& shape);
 
-// A product of oneDNN, or one over packed operands. Null when oneDNN has no
+// A matmul of oneDNN, or one over packed operands. Null when oneDNN has no
 // implementation at all for this combination. `slots`: threads that may run it at once.
 std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots);
 

@@ -65,7 +65,7 @@ void pack_transposed(const Operand<Math>& from, std::int64_t words, typename Mat
   }
 }
 
-// Panels [outer / kWidth][words, kWidth] of `from`, rounded up, each words x kWidth words behind the other.
+// Panels [outer / kWidth][words, kWidth] of `from`, rounded up, each words x kWidth words after the other.
 template <typename Math, std::int64_t kWidth>
 void pack(const Operand<Math>& from, std::int64_t words, std::int64_t outer, typename Math::Word* to) {
   const std::int64_t full = outer / kWidth, rest = outer % kWidth;
@@ -76,7 +76,7 @@ void pack(const Operand<Math>& from, std::int64_t words, std::int64_t outer, typ
     }
   } else {
     for (std::int64_t k = 0; k < words; ++k) {
-      // Rows lie on pages of their own, where the processor does not see their order.
+      // Rows lie on pages of their own, where the CPU does not see their order.
       const auto* ahead = from.data + std::min(k + kAhead, words - 1) * Math::kStep * from.along;
       for (std::int64_t at = 0; at < outer; at += 16) __builtin_prefetch(ahead + at);
       for (std::int64_t panel = 0; panel < full; ++panel) {

@@ -1,4 +1,4 @@
-// The last rows of a product whose tiles have one fixed height (MatmulPlan): they are copied below each other
+// The last rows of a matmul whose tiles have one fixed height (MatmulPlan): they are copied below each other
 // with rows of zeros after them, multiplied as a whole tile, and copied back. So the same code computes a row
 // however many rows there are, and reads and writes it with the same strides.
 #pragma once
@@ -13,7 +13,7 @@ namespace mulligan::cpu {
 
 class PaddedRows {
  public:
-  // `ab_bytes`, `c_bytes`: of one element of a and of c; `reads_c`: the product adds to c.
+  // `ab_bytes`, `c_bytes`: of one element of a and of c; `reads_c`: the matmul adds to c.
   PaddedRows(const MatmulPlan& plan, std::int64_t ab_bytes, std::int64_t c_bytes, bool reads_c)
       : rows_(plan.tile_m),
         a_row_(plan.k * ab_bytes),

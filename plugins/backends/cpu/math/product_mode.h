@@ -1,4 +1,4 @@
-// What products that this thread prepares from now on must hold: set by CpuBackend::enter(), as the number of
+// What matmuls that this thread prepares from now on must hold: set by CpuBackend::enter(), as the number of
 // threads is, since a kernel's preparation knows its call and no backend.
 #pragma once
 

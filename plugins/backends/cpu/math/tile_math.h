@@ -1,6 +1,6 @@
-// Small dense products on tiles that fit the first-level caches: the arithmetic of attention.
+// Small dense matmuls on tiles that fit the first-level caches: the arithmetic of attention.
 //
-// Vectors are GCC vector extensions of the target's width. A product C[rows, columns] (+)= A[rows, k] B[k,
+// Vectors are GCC vector extensions of the target's width. A matmul C[rows, columns] (+)= A[rows, k] B[k,
 // columns] keeps a block of C in registers, broadcasts elements of A and reads vectors of B. Its k axis
 // counts words: a word is one float (F32Math) or a pair of neighbouring bf16 along k (Bf16Math, one
 // AVX512-BF16 dot product of two terms).
@@ -80,7 +80,7 @@ struct NoRegisters {};
 // Words of one float.
 struct F32Math {
   using Word = float;
-  static constexpr bool kMatrixUnit = false;  // products go through Math::product (tile_amx.h)
+  static constexpr bool kMatrixUnit = false;  // matmuls go through Math::product (tile_amx.h)
   using Registers = NoRegisters;              // state of a thread that computes with this arithmetic
   static constexpr int kStep = 1;             // elements per word along k
   static FloatVector multiply_add(FloatVector sum, Word a, const Word* b) { return sum + a * load_vector(b); }
@@ -99,7 +99,7 @@ struct Bf16Math {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(left), reinterpret_cast<__m512bh>(right));
   }
 };
-// The bf16 arithmetic of this build; F32Math where the processor has none: bf16 is then widened when
+// The bf16 arithmetic of this build; F32Math where the CPU has none: bf16 is then widened when
 // tiles are loaded.
 using NativeBf16Math = Bf16Math;
 #else

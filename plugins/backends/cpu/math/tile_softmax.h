@@ -1,5 +1,5 @@
 // Element-wise passes over score tiles S[keys, kTile] (rows are keys, columns are queries), and their
-// conversion to words for the next product.
+// conversion to words for the next matmul.
 #pragma once
 
 #include "plugins/backends/cpu/cpu_kernel.h"
@@ -65,7 +65,7 @@ inline void store_column_words(float* to, std::int64_t ld, FloatVector first, Fl
 }
 
 #if defined(__AVX512BF16__)
-// The bits of `first` and behind them those of `second` in bf16, rounded to nearest even.
+// The bits of `first` and after them those of `second` in bf16, rounded to nearest even.
 using HalfWords = std::uint16_t __attribute__((vector_size(kVectorBytes)));
 inline HalfWords bf16_bits(FloatVector first, FloatVector second) {
   return reinterpret_cast<HalfWords>(

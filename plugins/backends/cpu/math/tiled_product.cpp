@@ -1,10 +1,10 @@
-// Tiles of c are one-threaded oneDNN products that run in parallel: oneDNN itself divides the inner dimension
+// Tiles of c are one-threaded oneDNN matmuls that run in parallel: oneDNN itself divides the inner dimension
 // by the number of threads when the output is small, and its bits then change with it (seen in 2.6 at 512 x 8
 // x 4096 with 2 threads and at 8192 x 512 x 4096 with 64).
 //
-// Where the inner dimension is cut, the pieces' partial products [count_k, batch, m, n] f32 are added in
+// Where the inner dimension is cut, the pieces' partial matmuls [count_k, batch, m, n] f32 are added in
 // order (a plan of fixed rows does not cut it). Tiles of a 16-bit b with f32 a are widened one by one (stored_b).
-// Where bf16 products do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
+// Where bf16 matmuls do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
 #include "plugins/backends/cpu/math/tiled_product.h"
 
 #include <atomic>
@@ -52,7 +52,7 @@ TiledProduct::TiledProduct(const ProductShape& shape)
   partial_bytes_ = partial_ ? output * static_cast<std::size_t>(plan_.count_k()) * sizeof(float) : 0;
 }
 
-// Sets widen_ instead of making them when oneDNN has no fast product of these types.
+// Sets widen_ instead of making them when oneDNN has no fast matmul of these types.
 void TiledProduct::make_tiles(bool bf16) {
   const auto extent = [](std::int64_t whole, std::int64_t tile, bool last) {
     return last ? whole - whole / tile * tile : (whole >= tile ? tile : 0);
@@ -139,7 +139,7 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
       std::byte* scratch = workspace + slot_bytes * static_cast<std::size_t>(slot);
       const std::int64_t rows = std::min(p.tile_m, p.m - m), columns = std::min(p.tile_n, p.n - n);
       for (std::int64_t row = 0; term && !partial_ && row < rows;
-           ++row) {  // in the cache when the product adds to it
+           ++row) {  // in the cache when the matmul adds to it
         const std::int64_t at = (c_at + row * p.n) * c_bytes;
         std::memcpy(c + at, static_cast<const std::byte*>(term) + at,
                     static_cast<std::size_t>(columns * c_bytes));

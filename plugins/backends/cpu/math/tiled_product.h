@@ -1,5 +1,5 @@
-// Matrix products cut into tiles by shape alone (MatmulPlan), each a one-threaded oneDNN product: what matmul
-// and the kernels that work on a product's result while it is in the cache are made of.
+// Matmuls cut into tiles by shape alone (MatmulPlan), each a one-threaded oneDNN matmul: what matmul
+// and the kernels that work on a matmul's result while it is in the cache are made of.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct ProductShape {
   bool transpose_a = false, transpose_b = false;
   mlg_dtype input = MLG_F32, output = MLG_F32;
   // bf16 or f16 with `input` and `output` f32: b lies in it, and each tile of b is widened into memory of its
-  // thread just before the product that reads it, the very product that f32 would take.
+  // thread just before the matmul that reads it, the very matmul that f32 would take.
   std::optional<mlg_dtype> stored_b = std::nullopt;
   float alpha = 1.0f, beta = 0.0f;
 };
@@ -29,7 +29,7 @@ struct ProductShape {
 // transposed, a row of c is the same for any number of rows, too (padded_rows.h).
 class TiledProduct {
  public:
-  // Throws std::runtime_error where oneDNN has no such product whose rows do not depend on their place.
+  // Throws std::runtime_error where oneDNN has no such matmul whose rows do not depend on their place.
   explicit TiledProduct(const ProductShape& shape);
 
   std::size_t workspace_bytes() const { return partial_offset_ + partial_bytes_; }
@@ -49,7 +49,7 @@ class TiledProduct {
   // Of the elements [rows, columns] at `from`, rows `stride` apart, in f32, rows tile_stride() apart.
   void widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                   float* to) const;
-  // Elements between the rows of b that lie behind each other, where a tile was widened.
+  // Elements between the rows of b that consecutive in memory, where a tile was widened.
   std::int64_t tile_stride() const { return shape_.transpose_b ? plan_.tile_k : plan_.tile_n; }
   void add_pieces(const Launch& launch, void* c, const void* term, const Finish& finish) const;
 
@@ -58,12 +58,12 @@ class TiledProduct {
   MatmulPlan plan_;
   bool widen_ = false;  // inputs are converted to f32 in the workspace
   bool partial_ =
-      false;  // the tiles write f32 partial products to the workspace, add_pieces() makes c of them
+      false;  // the tiles write f32 partial matmuls to the workspace, add_pieces() makes c of them
   int slots_;
   // One per combination of a full (0) or last, shorter tile (1) in m, n and k.
   std::array<std::unique_ptr<Gemm>, 8> tiles_;
   std::optional<PaddedRows> padded_;  // of the last rows, where they do not fill a tile of fixed height
-  // Of a slot: oneDNN's and the padded rows, and behind them a tile of b.
+  // Of a slot: oneDNN's and the padded rows, and after them a tile of b.
   std::size_t scratch_bytes_ = 0, padded_offset_ = 0, widened_bytes_ = 0;
   std::size_t a_offset_ = 0, b_offset_ = 0, partial_offset_ = 0, partial_bytes_ = 0;
 };

@@ -77,8 +77,8 @@ class CublasLt {
   ProductClasses classes_;
   std::map<std::uint32_t, std::string> algorithms_;  // by number of the class
   std::map<GemmShape, std::vector<cublasLtMatmulAlgo_t>> proposals_;
-  int measured_ = 0, read_ = 0, unmeasured_ = 0;     // classes, classes of others, products
-  double seconds_ = 0;                               // that measuring took
+  int measured_ = 0, read_ = 0, unmeasured_ = 0;  // classes, classes of others, products
+  double seconds_ = 0;                            // that measuring took
 };
 
 }  // namespace mulligan::cuda

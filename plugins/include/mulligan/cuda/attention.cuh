@@ -79,7 +79,7 @@ __device__ inline int segment_end(global<const int> cu_seqlens, int segments, in
   return min(int(cu_seqlens[low]), tokens);
 }
 
-// Behind the last key that the query at `token` sees: itself, or the last of its segment.
+// After the last key that the query at `token` sees: itself, or the last of its segment.
 __device__ inline int keys_end(global<const int> cu_seqlens, int segments, int token, int tokens,
                                bool bidirectional) {
   return bidirectional ? segment_end(cu_seqlens, segments, token, tokens) : token + 1;
@@ -117,7 +117,7 @@ __device__ inline void load_tiles(P p, P q, int head, int heads, int first, int 
   __syncthreads();
 }
 
-// The product of two rows.
+// The dot product of two rows.
 template <int a_extent, int b_extent>
 __device__ inline float dot(shared_array<float, a_extent>& a, int a_row, shared_array<float, b_extent>& b,
                             int b_row) {

@@ -1,4 +1,4 @@
-// What kernel sources include. Under NVRTC this is plain CUDA with a few names; compiled for the processor
+// What kernel sources include. Under NVRTC this is plain CUDA with a few names; compiled for the CPU
 // (by the emulated device) the same names check what a GPU would not (emulation.hpp).
 //
 //   global<T>               pointer to global memory, a T* on the GPU: p[i], p + i, bool(p)

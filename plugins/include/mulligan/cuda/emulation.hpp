@@ -1,4 +1,4 @@
-// CUDA's names for kernels compiled for the processor. Global and shared memory are reached through types
+// CUDA's names for kernels compiled for the CPU. Global and shared memory are reached through types
 // that check every access: bounds, alignment, reads of memory that was never written, and reads or writes
 // that race with another thread since the last barrier. Included by device.cuh;
 // contract of the emulator: emulator.h.

@@ -1,4 +1,4 @@
-/* What the emulated device of the cuda backend offers to kernels that were compiled for the processor
+/* What the emulated device of the cuda backend offers to kernels that were compiled for the CPU
  * (emulation.hpp).
  *
  * One thread of a block runs at a time, each on a stack of its own; the device switches between them at

@@ -151,7 +151,7 @@ bool same(global<T> a, global<T> b) {  // the address comes first
 #endif
 
 // What a thread holds of a slice, as stored: half the registers of RowValues where T is bf16. A kernel that
-// loads all that it reads of a row before it stores anything waits for memory once a row; loads behind
+// loads all that it reads of a row before it stores anything waits for memory once a row; loads after
 // stores, which may alias, wait again.
 template <typename T, int N>
 struct RowPacks {
@@ -248,7 +248,7 @@ __device__ inline void store_group_sums(const RowGroup& group, P p, long long at
 }
 
 // The group's sums over its rows, at partial[at + column] for what adds them up (columns.cuh). Rows of one slice keep
-// them in registers from the first row to the last one: begin_sums() before it, end_sums() behind it. Others take and
+// them in registers from the first row to the last one: begin_sums() before it, end_sums() after it. Others take and
 // leave them in `partial` with each row. Where partial is null they are not kept, and zeros.
 template <int N>
 __device__ inline void begin_sums(const RowGroup& group, bool first, global<float> partial, long long at,
