@@ -9,7 +9,7 @@
 #include "framework/artifact/quantize_model.h"
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/report/progress.h"
 
@@ -20,14 +20,14 @@ class Stopwatch {
  public:
   // Seconds since the last call.
   double lap() {
-    const auto now = KernelClock::now();
+    const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - last_).count();
     last_ = now;
     return seconds;
   }
 
  private:
-  KernelClock::time_point last_ = KernelClock::now();
+  SteadyTime last_ = std::chrono::steady_clock::now();
 };
 
 // Second moments over all calibration batches.

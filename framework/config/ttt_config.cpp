@@ -46,12 +46,17 @@ const Schema<TttConfig>& ttt_schema() {
     s.choice<OnCollapse>(
         "on_collapse", &TttConfig::on_collapse,
         {{"off", OnCollapse::off}, {"warn", OnCollapse::warn}, {"fallback", OnCollapse::fallback}},
-        "when the running bits per byte exceed those without test-time training: warn, or also score the "
-        "rest without it; off skips the pass that scores without it");
+        "when the running bits per byte exceed those of the same windows without adaptation: warn, or also score "
+        "the rest without it; off skips the passes that score without it");
     s.key("collapse_margin", &TttConfig::collapse_margin, "excess in bits per byte that counts as a collapse")
         .range(0, 100);
     s.key("base_keeps_dtypes", &TttConfig::base_keeps_dtypes,
           "[ttt.base] trains weights in the master dtypes of [[parameters]]; off: all in fp32");
+    s.choice<TttCheck>(
+        "check", &TttConfig::check,
+        {{"sampled", TttCheck::sampled}, {"full", TttCheck::full}, {"off", TttCheck::off}},
+        "chunks that are also scored with other tokens after a cut, which finds scores that read later tokens: "
+        "as many as take 1 % of the time, or all at every cut (many times as long)");
     s.key("audit", &TttConfig::audit,
           "file for the order of scores and updates, in the run directory; empty: none");
     return s;

@@ -12,9 +12,8 @@ namespace mulligan {
 
 enum class DocumentOrder { longest_first, shortest_first };
 
-// What happens when the running bits per byte exceed the score without test-time training on the same
-// documents by the margin. off: nothing, and there is no such score: the pass for it, over all of the text
-// before anything is adapted, does not run. fallback: the remaining documents are scored with adapters at
+// What happens when the running bits per byte exceed those of the same windows without adaptation by the
+// margin. off: nothing, and there is no such score: the passes for it, before anything is adapted, do not run. fallback: the remaining documents are scored with adapters at
 // zero and no updates (legal: it depends on documents that were scored before).
 enum class OnCollapse { off, warn, fallback };
 
@@ -23,6 +22,10 @@ enum class OnCollapse { off, warn, fallback };
 // the order of the shards, all at once, as the published record does: hints then know documents that are
 // scored later, so no single order makes all scores one product of conditionals.
 enum class TransformOrder { queue, document, file };
+
+// Which chunks are also scored with other tokens after a cut, so that a score that reads later tokens is seen
+// (framework/ttt/causality.h). sampled: as many as take 1 % of the time. full: all, at every cut.
+enum class TttCheck { off, sampled, full };
 
 // [ttt]
 struct TttConfig {
@@ -46,6 +49,7 @@ struct TttConfig {
   // Whether [ttt.base] trains masters of the dtypes that training had ([[parameters]] master_dtype), in which
   // small steps of a bf16 embedding round away, as in the record; else all are f32.
   bool base_keeps_dtypes = false;
+  TttCheck check = TttCheck::sampled;
   std::string audit;  // file of the audit log; empty: none
 };
 

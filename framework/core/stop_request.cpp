@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
 #include "framework/core/printable.h"
+#include "framework/core/steady_time.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {
@@ -21,7 +21,7 @@ std::mutex signal_mutex;
 bool noting = false;
 FurtherSignals further_signals = FurtherSignals::kill;
 std::atomic<int> noted{0}, count{0};
-KernelClock::time_point noted_at;
+SteadyTime noted_at;
 
 bool ignored(int signal) {
   struct sigaction action {};
@@ -92,7 +92,7 @@ void wait_for_signals(sigset_t ending) {
     if (!noting) end_process(signal);
     if (noted == 0) {
       noted = signal;
-      noted_at = KernelClock::now();
+      noted_at = std::chrono::steady_clock::now();
     } else if (signal == SIGHUP || (signal == SIGTERM && noted == SIGTERM && seconds_since(noted_at) < 2)) {
       continue;
     } else if (further_signals == FurtherSignals::kill) {

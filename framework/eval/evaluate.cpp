@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/data/shard_checks.h"
 #include "framework/eval/evaluator.h"
 #include "framework/eval/validation_bytes.h"
@@ -125,7 +125,7 @@ std::string score_text(const EvalResult& result) {
 
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
                     const EvaluateHooks& hooks) {
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   const EvalSums sums = score_share(evaluator, validation, group, hooks);
   if (!evaluator.masks()) require_equal_bytes(validation, sums);
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 
 namespace mulligan {
 namespace {
@@ -169,7 +169,7 @@ std::vector<double> Program::run_profiled() {
   seconds.reserve(handles_.size());
   backend_->synchronize();
   for (std::size_t index = 0; index < handles_.size(); ++index) {
-    const auto start = KernelClock::now();
+    const auto start = std::chrono::steady_clock::now();
     run_calls(index, 1);
     backend_->synchronize();
     seconds.push_back(seconds_since(start));

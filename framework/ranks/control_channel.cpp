@@ -2,8 +2,8 @@
 
 #include <future>
 
-#include "framework/core/kernel_clock.h"
 #include "framework/core/printable.h"
+#include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
 #include "framework/ranks/control_channel_state.h"
 
@@ -67,7 +67,7 @@ std::vector<std::string> ControlChannel::call(CallKind kind, std::string_view by
                     largest_message / 2);
   }
   State& state = *state_;
-  const SteadyTime begun = KernelClock::now();
+  const SteadyTime begun = std::chrono::steady_clock::now();
   const std::uint64_t sequence = ++state.calls;
   state.in_call = waits_in_call;
   Arrival arrival{sequence, static_cast<std::uint8_t>(kind), std::string(bytes)};

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 
 namespace mulligan {
 
 double steady_seconds() {
-  return std::chrono::duration<double>(KernelClock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::string Ledger::enter(const std::string& phase) {

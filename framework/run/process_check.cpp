@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
 #include "framework/core/preloaded.h"
 #include "framework/core/printable.h"
 #include "framework/ranks/handshake.h"
@@ -38,8 +37,6 @@ std::string of_all_ranks(HostGroup& group, const std::string& own) {
 void require_true_processes(const LedgerConfig& limits, HostGroup& group, RunLog& log) {
   const bool strict = limits.rules == LedgerRules::strict;
   std::vector<std::string> found;
-  if (const auto clocks = clock_disagreements(clocks_at_start(), read_clocks()); !clocks.empty())
-    found.push_back(fmt::format("the clocks disagree: {}", fmt::join(clocks, "; ")));
   if (strict && !preloaded_code().empty()) found.push_back(preloaded_text());
   const std::string own = fmt::format("{}", fmt::join(found, "; ")), all = of_all_ranks(group, own);
   if (all.empty()) return;

@@ -1,5 +1,5 @@
-// Whether the processes of a run can be believed: their clocks agree, and no code from outside answers in the
-// place of libraries. All ranks are asked, for one alone can make a score false.
+// Whether code from outside answers in the place of libraries. All ranks are asked, for one alone can make a
+// score false.
 #pragma once
 
 #include "framework/config/eval_config.h"
@@ -9,10 +9,9 @@ namespace mulligan {
 
 class RunLog;
 
-// Collective. Names the clocks that do not agree (clock_disagreements, since the program was loaded), with
-// their ranks: a warning in `log`, or under strict rules run_error; there also code that was put into a
-// process from outside (preloaded_code()). A rank that is concerned throws its own sentence, and the others
-// the verdict about it: none goes on.
+// Collective. Throws run_error under strict rules where code was put into a process from outside
+// (preloaded_code()). A rank that is concerned throws its own sentence, and the others the verdict about it:
+// none goes on.
 void require_true_processes(const LedgerConfig& limits, HostGroup& group, RunLog& log);
 
 // Collective. The latter at the start, in `log`, so that no run is made in vain; and LD_LIBRARY_PATH, which

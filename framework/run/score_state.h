@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "framework/config/score_settings.h"
-#include "framework/core/kernel_clock.h"
 #include "framework/core/safetensors.h"
+#include "framework/core/steady_time.h"
 #include "framework/model/parameter_values.h"
 #include "framework/plugin/plugin_host.h"
 
@@ -56,7 +56,7 @@ class ScoreState {
   const std::filesystem::path& file() const { return options_.file; }
 
  private:
-  using Clock = KernelClock;
+  using Clock = std::chrono::steady_clock;
   std::filesystem::path seconds_file() const { return options_.file.string() + ".seconds"; }
   PhaseSeconds total(const PhaseSeconds& seconds) const;
   void read_seconds();

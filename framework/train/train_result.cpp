@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "framework/core/kernel_clock.h"
 #include "framework/core/sealed_json.h"
 #include "framework/plugin/build_plugins.h"
 #include "framework/report/machine.h"
@@ -37,16 +36,6 @@ Json loss_json(const LossAccount& loss, bool hf_compat) {
   }
   if (hf_compat) json["train_loss_hf"] = loss.train_loss_hf_nats();
   return json;
-}
-
-// Since the program was loaded. Whether they can all be true is clock_disagreements()'s matter.
-Json clocks_json() {
-  const ClockReadings &begin = clocks_at_start(), end = read_clocks();
-  return {{"monotonic_seconds", end.kernel - begin.kernel},
-          {"with_sleep_seconds", end.awake - begin.awake},
-          {"real_seconds", end.real - begin.real},
-          {"processor_seconds", end.processor - begin.processor},
-          {"processors", end.processors}};
 }
 
 }  // namespace
@@ -92,7 +81,6 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"host", host_name()},
             {"started", process_start_time()},
             {"duration_seconds", duration},
-            {"clocks", clocks_json()},
             {"command", process_command()},
             {"ranks", result.start.ranks},
             {"nodes", result.start.nodes},

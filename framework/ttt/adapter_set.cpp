@@ -210,18 +210,6 @@ std::vector<std::string> AdapterSet::inherited() const {
   return names;
 }
 
-std::vector<std::span<std::byte>> AdapterSet::memory(std::int64_t documents) const {
-  std::vector<std::span<std::byte>> parts;
-  for (const auto& tensor : tensors()) {
-    const auto all = static_cast<std::size_t>(tensor->type.bytes());
-    const std::size_t bytes =
-        all / static_cast<std::size_t>(documents_) * static_cast<std::size_t>(documents);
-    parts.push_back(
-        std::span(static_cast<std::byte*>(model_.store.address(tensor->master)), all).last(bytes));
-  }
-  return parts;
-}
-
 void AdapterSet::clear() {
   for (const auto& tensor : tensors()) model_.store.zero(tensor->master);
   refresh_->run();

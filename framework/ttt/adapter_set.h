@@ -107,10 +107,6 @@ class AdapterSet {
   // Tensors in the store that the next batch of documents inherits: with them and reset() it is as
   // without an interruption.
   std::vector<std::string> inherited() const;
-  // Where the adapters of the last `documents` lie on the device, tensor by tensor.
-  std::vector<std::span<std::byte>> memory(std::int64_t documents) const;
-  // After the device's memory was written: what kernels read follows.
-  void refresh() { refresh_->run(); }
   // All adapters at zero, for scoring without them.
   void clear();
   // All adapters at small random values, zeros included: for probes.

@@ -1,115 +1,120 @@
 #include "framework/ttt/causality.h"
 
-#include <sys/random.h>
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
 #include <cstring>
+#include <tuple>
 
-#include "framework/core/error.h"
 #include "framework/core/philox.h"
 
 namespace mulligan {
 namespace {
 
-constexpr std::int64_t most_turns_apart = 100;
-constexpr std::int64_t fewest_checks = 16;
-constexpr std::int64_t fewest_cuts = 136;  // of a run: finds one in thirty with 99 percent
-constexpr std::int64_t fewest_passes = 2;  // of a turn
+constexpr std::uint64_t check_seed = 0;
+constexpr std::int64_t shares = 100;  // one of them is for checks
+// A window can be cut before each scored token but the first; where there is but one, after it.
+std::int64_t cuts_of(std::int64_t chunk_length) {
+  return std::max<std::int64_t>(chunk_length - 1, 1);
+}
+
+// Windows of a chunk, the cuts of all of them, and those of the longest.
+struct ChunkCuts {
+  std::int64_t windows = 0, all = 0, longest = 0;
+};
+ChunkCuts cuts_of(const DocumentPlan& plan, const PlannedChunk& chunk) {
+  const PlannedBatch& batch = plan.queue[static_cast<std::size_t>(chunk.queue)];
+  ChunkCuts cuts;
+  for (const int number : batch.batch.documents) {
+    const std::int64_t length =
+        std::min(batch.chunk_tokens, plan.targets(number) - chunk.chunk * batch.chunk_tokens);
+    if (length <= 0) continue;
+    ++cuts.windows;
+    cuts.all += cuts_of(length);
+    cuts.longest = std::max(cuts.longest, cuts_of(length));
+  }
+  return cuts;
+}
 
 }  // namespace
 
-std::uint64_t unpredictable_seed() {
-  std::uint64_t seed = 0;
-  ssize_t got = -1;
-  do {
-    got = getrandom(&seed, sizeof seed, 0);
-  } while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(sizeof seed)) {
-    throw run_error(
-        "the system gives no random numbers ({}), so the scores of test-time training cannot be checked",
-        std::strerror(errno));
+SuffixCheck::SuffixCheck(TttCheck mode, bool repeats, const DocumentPlan& plan, std::int64_t context_tokens,
+                         std::int64_t vocabulary)
+    : vocabulary_(vocabulary) {
+  const std::vector<PlannedChunk> chunks = shuffled_chunks(plan, context_tokens, "ttt/check order");
+  std::int64_t cost = 0, used = 0;
+  for (const PlannedChunk& one : chunks) cost += one.cost;
+  summary_ = {mode, repeats, 0, static_cast<std::int64_t>(chunks.size()), 0, 0};
+  const bool full = mode == TttCheck::full;
+  for (const PlannedChunk& one : chunks) {
+    const bool fits = full || (used + one.tokens) * shares <= cost;
+    if (mode == TttCheck::off || !repeats || !fits) continue;
+    const ChunkCuts cuts = cuts_of(plan, one);
+    const std::int64_t passes = full ? cuts.longest : 1;
+    taken_[{one.queue, one.chunk}] = passes;
+    used += passes * one.tokens;
+    ++summary_.chunks;
+    summary_.cuts += full ? cuts.all : cuts.windows;
   }
-  return seed;
+  summary_.share = static_cast<double>(used) / static_cast<double>(cost);
 }
 
-SuffixCheck::SuffixCheck(std::int64_t turns, std::int64_t windows, std::int64_t vocabulary,
-                         std::uint64_t seed, bool full)
-    : windows_left_(windows),
-      every_(full ? 1 : std::clamp<std::int64_t>(turns / fewest_checks, 1, most_turns_apart)),
-      vocabulary_(vocabulary),
-      seed_(seed),
-      full_(full) {}
-
-// As many cuts as are still missing, dealt to the windows whose check is still to be expected, these included. Dealt
-// to turns, the last ones, of a single long document, would need a pass for each of their cuts.
-std::int64_t SuffixCheck::passes_of(std::span<const Window> windows) {
-  std::int64_t longest = 0, scored = 0;
-  for (const Window& window : windows) {
-    longest = std::max(longest, window.chunk_length);
-    scored += window.chunk_length > 0 ? 1 : 0;
-  }
-  const std::int64_t every_cut = std::max<std::int64_t>(longest - 1, 1);
-  const std::int64_t expected = std::max<std::int64_t>({windows_left_ / every_, scored, 1});
-  windows_left_ -= scored;
-  if (full_ || scored == 0) return every_cut;
-  return std::min(every_cut, std::max(fewest_passes, (fewest_cuts - cuts_ + expected - 1) / expected));
-}
-
-std::optional<SuffixCheck::Sample> SuffixCheck::next(std::span<const std::int32_t> tokens,
-                                                     std::span<const Window> windows) {
-  const auto turn = static_cast<std::uint64_t>(turn_++);
-  const std::int64_t passes = passes_of(windows);
-  // Each turn by itself: had every hundred of them one that is checked, the rest of a hundred would be safe behind it.
-  const PhiloxStream choice(seed_, "ttt/suffix turn");
-  if (choice.bits(turn) % static_cast<std::uint64_t>(every_) != 0) return std::nullopt;
-  const PhiloxStream draws(seed_ + turn, "ttt/suffix tokens");
+std::vector<SuffixCheck::Pass> SuffixCheck::passes(std::int64_t queue, std::int64_t chunk,
+                                                   std::span<const std::int32_t> tokens,
+                                                   std::span<const std::int32_t> targets,
+                                                   std::span<const Window> windows) const {
+  const auto taken = taken_.find({queue, chunk});
+  if (taken == taken_.end()) return {};
+  const PhiloxStream draws(check_seed, fmt::format("ttt/check {} {}", queue, chunk));
   std::uint64_t index = 0;
   const auto below = [&](std::int64_t bound) {
     return static_cast<std::int64_t>(draws.uniform(index++) * static_cast<double>(bound));
   };
-  Sample sample;
-  sample.turn = static_cast<std::int64_t>(turn);
-  sample.first = below(2) == 1;
-  sample.passes.assign(static_cast<std::size_t>(passes), {{tokens.begin(), tokens.end()}, {}});
+  const auto change = [&](std::int32_t& token) {
+    if (vocabulary_ > 1)
+      token = static_cast<std::int32_t>((token + 1 + below(vocabulary_ - 1)) % vocabulary_);
+  };
+  std::vector<Pass> passes(static_cast<std::size_t>(taken->second),
+                           {{tokens.begin(), tokens.end()}, {targets.begin(), targets.end()}, {}});
   for (const Window& window : windows) {
     if (window.chunk_length == 0) continue;
-    // Equal steps from a place that is drawn, so that no cut of a window comes twice while there are others.
-    const std::int64_t places = std::max<std::int64_t>(window.chunk_length - 1, 1);
-    const std::int64_t start = below(places), step = std::max<std::int64_t>(places / passes, 1);
-    for (std::int64_t number = 0; number < passes; ++number) {
-      Pass& pass = sample.passes[static_cast<std::size_t>(number)];
-      const std::int64_t kept = 1 + (start + number * step) % places;  // scores that may not move
-      for (std::int64_t i = 0; i < kept; ++i)
-        pass.scores.push_back(window.first_score + static_cast<std::size_t>(i));
-      for (std::int64_t i = window.chunk_offset + kept; i < window.length; ++i) {
-        auto& token = pass.tokens[window.first_token + static_cast<std::size_t>(i)];
-        if (vocabulary_ > 1)
-          token = static_cast<std::int32_t>((token + 1 + below(vocabulary_ - 1)) % vocabulary_);
+    const std::int64_t cuts = cuts_of(window.chunk_length), start = below(cuts);
+    for (std::int64_t number = 0; number < taken->second; ++number) {
+      Pass& pass = passes[static_cast<std::size_t>(number)];
+      if (number >= cuts) {  // all of its cuts are done, and other windows change
+        const auto all = static_cast<std::size_t>(window.chunk_length);
+        pass.kept.push_back({window.first_score, all, all});
+        continue;
       }
+      const std::int64_t kept = 1 + (start + number) % cuts;
+      const auto before = static_cast<std::size_t>(kept);
+      pass.kept.push_back({window.first_score, before - 1, before});
+      for (std::int64_t i = window.chunk_offset + kept; i < window.length; ++i)
+        change(pass.tokens[window.first_token + static_cast<std::size_t>(i)]);
+      for (std::int64_t i = kept - 1; i < window.chunk_length; ++i)
+        change(pass.targets[window.first_score + static_cast<std::size_t>(i)]);
     }
-    if (window.chunk_length > 1) cuts_ += std::min(passes, places);
   }
-  ++checked_;
-  for (const Pass& pass : sample.passes) compared_ += static_cast<std::int64_t>(pass.scores.size());
-  return sample;
+  return passes;
 }
 
-void SuffixCheck::compare(std::int64_t turn, const Pass& pass, std::span<const float> real,
-                          std::span<const float> changed) const {
-  for (const std::size_t place : pass.scores) {
-    if (std::memcmp(&real[place], &changed[place], sizeof(float)) == 0) continue;
-    throw VoidRun(
-        fmt::format("the run is void: in turn {} a score moved from {} to {} when only later tokens changed "
-                    "(seed {}), so the "
-                    "scores of this run read tokens before they were scored; use other plugins in [ttt]",
-                    turn, real[place], changed[place], seed_));
+void SuffixCheck::compare(std::int64_t queue, std::int64_t chunk, const Pass& pass, const Scores& real,
+                          const Scores& changed) {
+  const auto same = [&](const std::vector<float>& one, const std::vector<float>& other, std::size_t first,
+                        std::size_t count) {
+    for (std::size_t i = first; i < first + count; ++i) {
+      if (std::memcmp(&one[i], &other[i], sizeof(float)) == 0) continue;
+      throw VoidRun(
+          fmt::format("the run is void: in batch {}, chunk {}, a score moved from {} to {} when only later "
+                      "tokens changed, so scores read tokens before they are scored; take another plugin in "
+                      "[ttt], and where there is none of your own, report this as a bug",
+                      queue, chunk, one[i], other[i]));
+    }
+  };
+  for (const Kept& kept : pass.kept) {
+    same(real.losses, changed.losses, kept.first, kept.losses);
+    same(real.normalisers, changed.normalisers, kept.first, kept.normalisers);
+    for (std::size_t number = 0; number < real.proposed.size(); ++number)
+      same(real.proposed[number], changed.proposed[number], kept.first, kept.normalisers);
   }
-}
-
-double found_one_in(std::int64_t checked) {
-  if (checked == 0) return 1;
-  return 1.0 / (1.0 - std::pow(0.01, 1.0 / static_cast<double>(checked)));
 }
 
 namespace {

@@ -1,23 +1,24 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "framework/core/error.h"
 #include "framework/ttt/adapter_set.h"
+#include "framework/ttt/document_plan.h"
+#include "framework/ttt/ttt_report.h"
 
 namespace mulligan {
 
-// SuffixCheck: while a run scores, some of its windows are scored again with other tokens behind a position,
-// and the scores up to that position must be the same to the bit.
+// SuffixCheck: some chunks of a run are first scored with other tokens and targets after a cut in each window,
+// and what stands before the cuts must be the same to the bit.
 //
-// It sees what a recording cannot show: kernels that plugins bring. Which turns are taken, where their windows
-// are cut and what replaces the rest depends on a seed that is drawn from the system when the run starts and
-// published when it has ended. The changed windows are scored by a process that never had the real ones
-// (blind_checker.h). Without one they meet in the same process, half of them first, and a kernel that
-// remembers what it answered before can deceive it.
+// It sees what a recording cannot show: kernels of plugins, and errors of this program. The choice of chunks,
+// cuts and tokens follows from the plan alone. So all ranks and lanes, and a run that is continued, agree
+// without a message.
 
 // A run whose scores must not be used.
 class VoidRun : public Error {
@@ -25,17 +26,13 @@ class VoidRun : public Error {
   explicit VoidRun(std::string reason) : Error(ExitCode::run_failed, std::move(reason)) {}
 };
 
-// A seed that nobody can know beforehand. Throws run_error where the system gives none.
-std::uint64_t unpredictable_seed();
-
 class SuffixCheck {
  public:
-  // For a run of `turns` turns with `windows` windows together. `full`: every turn at every cut. Else each turn with a
-  // chance of one in a hundred, in a short run such that sixteen are expected, at two cuts or more of each window: so
-  // many that a run that reads ahead in one score of thirty is found with 99 percent, as far as windows have as many,
-  // and about equally many in each. What was taken before says nothing of the turns to come.
-  SuffixCheck(std::int64_t turns, std::int64_t windows, std::int64_t vocabulary, std::uint64_t seed,
-              bool full = false);
+  // sampled: chunks are taken in a random order, each whose window tokens still fit into 1 % of the predicted
+  // cost, at one cut in each window. full: all chunks at all cuts. `repeats`: whether the backend gives the
+  // same bits twice; nothing can be compared without.
+  SuffixCheck(TttCheck mode, bool repeats, const DocumentPlan& plan, std::int64_t context_tokens,
+              std::int64_t vocabulary);
 
   // One document's window among the tokens of a turn, and its scores among the losses.
   struct Window {
@@ -44,41 +41,39 @@ class SuffixCheck {
     std::int64_t chunk_offset = 0;  // its token at which the scored chunk starts
     std::int64_t chunk_length = 0;  // scored tokens; 0: none
   };
-  // All windows of the turn, each with other tokens from a cut on.
+  // The scores before the cut of a window: places among the losses, from `first` on. The target of the last
+  // one is the first changed token, so of this one the normaliser alone stays, and what was proposed for it.
+  struct Kept {
+    std::size_t first = 0, losses = 0, normalisers = 0;
+  };
+  // All windows of the turn, each with other tokens and targets from a cut on.
   struct Pass {
-    std::vector<std::int32_t> tokens;
-    std::vector<std::size_t> scores;  // places among the losses that may not move
+    std::vector<std::int32_t> tokens, targets;
+    std::vector<Kept> kept;
   };
-  struct Sample {
-    std::int64_t turn = 0;
-    std::vector<Pass> passes;  // at different cuts
-    bool first = false;        // in one process: the changed windows are scored before the real ones
+  // What a pass gave, [N] each: losses, the logarithms of the softmax's denominators, and losses of proposed
+  // tokens by number.
+  struct Scores {
+    std::vector<float> losses, normalisers;
+    std::vector<std::vector<float>> proposed;
   };
-  // Counts a turn; nothing where it is not checked.
-  std::optional<Sample> next(std::span<const std::int32_t> tokens, std::span<const Window> windows);
-  // Throws VoidRun where a score that may not move differs. `changed` are the losses of pass.tokens.
-  void compare(std::int64_t turn, const Pass& pass, std::span<const float> real,
-               std::span<const float> changed) const;
 
-  bool full() const { return full_; }
-  std::uint64_t seed() const { return seed_; }
-  std::int64_t all_turns() const { return turn_; }   // so far
-  std::int64_t turns() const { return checked_; }    // that are checked, so far
-  std::int64_t scores() const { return compared_; }  // comparisons, so far
-  // Different places at which a window was cut: at each, the score before it was made without its own token.
-  std::int64_t cuts() const { return cuts_; }
+  bool checks(std::int64_t queue, std::int64_t chunk) const { return taken_.contains({queue, chunk}); }
+  // The passes that come before the real one.
+  std::vector<Pass> passes(std::int64_t queue, std::int64_t chunk, std::span<const std::int32_t> tokens,
+                           std::span<const std::int32_t> targets, std::span<const Window> windows) const;
+  // Throws VoidRun where what stands before a cut differs.
+  static void compare(std::int64_t queue, std::int64_t chunk, const Pass& pass, const Scores& real,
+                      const Scores& changed);
+
+  // Of the whole run.
+  const TttChecks& summary() const { return summary_; }
 
  private:
-  std::int64_t passes_of(std::span<const Window> windows);
-
-  std::int64_t windows_left_, every_, vocabulary_;
-  std::uint64_t seed_;
-  bool full_;
-  std::int64_t turn_ = 0, checked_ = 0, compared_ = 0, cuts_ = 0;
+  std::int64_t vocabulary_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> taken_;  // passes by batch and chunk
+  TttChecks summary_;
 };
-
-// X such that reading ahead in one of X, wherever, is found with 99 percent by looking at `checked` of them.
-double found_one_in(std::int64_t checked);
 
 // A check of a plugin's adapters before anything is scored.
 

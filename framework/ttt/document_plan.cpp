@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "framework/core/error.h"
+#include "framework/core/philox.h"
 
 namespace mulligan {
 namespace {
@@ -162,6 +163,50 @@ std::int64_t predicted_cost(const DocumentPlan& plan, const PlannedBatch& batch,
         launch_tokens + window_documents(plan, batch, chunk) * window_context(batch, chunk, context_tokens);
   }
   return cost;
+}
+
+namespace {
+
+// Of a chunk that trains, in forward passes: forward, backward and update.
+constexpr std::int64_t training_passes = 4;
+constexpr std::int64_t fewest_compared_tokens = std::int64_t{1} << 22;
+
+}  // namespace
+
+std::vector<PlannedChunk> shuffled_chunks(const DocumentPlan& plan, std::int64_t context_tokens,
+                                          const char* purpose) {
+  std::vector<PlannedChunk> chunks;
+  for (std::size_t queue = 0; queue < plan.queue.size(); ++queue) {
+    const PlannedBatch& batch = plan.queue[queue];
+    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+      const std::int64_t tokens =
+          window_documents(plan, batch, chunk) * window_context(batch, chunk, context_tokens);
+      chunks.push_back({static_cast<std::int64_t>(queue), chunk, tokens,
+                        chunk + 1 < batch.chunks ? training_passes * tokens : tokens});
+    }
+  }
+  const PhiloxStream order(0, purpose);
+  std::vector<std::pair<std::uint32_t, std::size_t>> places;
+  for (std::size_t i = 0; i < chunks.size(); ++i) places.emplace_back(order.bits(i), i);
+  std::ranges::sort(places);
+  std::vector<PlannedChunk> shuffled;
+  for (const auto& [key, place] : places) shuffled.push_back(chunks[place]);
+  return shuffled;
+}
+
+std::set<std::pair<std::int64_t, std::int64_t>> compared_chunks(const DocumentPlan& plan,
+                                                                std::int64_t context_tokens) {
+  const std::vector<PlannedChunk> chunks = shuffled_chunks(plan, context_tokens, "ttt/compared chunks");
+  std::int64_t cost = 0, tokens = 0;
+  for (const PlannedChunk& one : chunks) cost += one.cost;
+  const std::int64_t most = std::max(cost / 100, fewest_compared_tokens);
+  std::set<std::pair<std::int64_t, std::int64_t>> compared;
+  for (const PlannedChunk& one : chunks) {
+    if (tokens + one.tokens > most) continue;
+    tokens += one.tokens;
+    compared.insert({one.queue, one.chunk});
+  }
+  return compared;
 }
 
 LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,

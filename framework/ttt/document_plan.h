@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "framework/config/ttt_config.h"
@@ -64,6 +66,19 @@ std::vector<std::uint16_t> phase_tokens(std::span<const std::uint16_t> tokens, c
 // Time of a batch on one device, in tokens of its windows: each chunk costs its windows' tokens, and a fixed
 // amount for the launches that wait for each other.
 std::int64_t predicted_cost(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t context_tokens);
+
+// A chunk of a batch: what a forward pass over its windows costs in tokens, and what scoring and training on it do.
+struct PlannedChunk {
+  std::int64_t queue = 0, chunk = 0, tokens = 0, cost = 0;
+};
+// All chunks of a plan, in an order that `purpose` draws.
+std::vector<PlannedChunk> shuffled_chunks(const DocumentPlan& plan, std::int64_t context_tokens,
+                                          const char* purpose);
+
+// Chunks that are also scored without adaptation, by batch and chunk, for the gain: all of them; of a long text
+// as many as take 1 % of the cost, but no fewer than 2^22 tokens of windows.
+std::set<std::pair<std::int64_t, std::int64_t>> compared_chunks(const DocumentPlan& plan,
+                                                                std::int64_t context_tokens);
 
 struct LanePlan {
   // The batches [first, end) of the queue, between two meetings of all lanes.

@@ -6,7 +6,7 @@
 #include "framework/adapters/adapter_taps.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
@@ -129,7 +129,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
 
   GenerateOptions generating = options.generate;
   generating.bos_id = tokenizer.bos_id();
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   GenerateRunResult result;
   OriginalTextStream originals(transform);
   const auto tell = [&](const std::string& part) {

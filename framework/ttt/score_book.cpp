@@ -1,13 +1,10 @@
 #include "framework/ttt/score_book.h"
 
 #include <fmt/format.h>
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <stdexcept>
-#include <unordered_map>
 
 #include "framework/core/error.h"
 
@@ -52,6 +49,12 @@ ScoreSums& ScoreSums::operator+=(const ScoreSums& other) {
   return *this;
 }
 
+Comparison& Comparison::operator+=(const Comparison& other) {
+  with += other.with;
+  without += other.without;
+  return *this;
+}
+
 double ScoreSums::mean_loss_nats() const {
   return loss_nats / static_cast<double>(tokens);
 }
@@ -70,6 +73,10 @@ std::uint64_t ScoreBook::bytes_of(std::int64_t target) const {
   return static_cast<std::uint64_t>(bytes_->bytes_at(tokens_, position));
 }
 
+ScoreSums ScoreBook::score_of(std::int64_t target, float loss) const {
+  return {static_cast<double>(loss), 1, bytes_of(target)};
+}
+
 void ScoreBook::enter(std::int64_t target, float loss_nats) {
   const auto position = static_cast<std::size_t>(target);
   if (target < 1 || position >= booked_.size()) throw std::logic_error("ScoreBook: no such token");
@@ -85,7 +92,7 @@ void ScoreBook::enter(std::int64_t target, float loss_nats) {
   }
   booked_[position] = true;
   losses_[position] = loss_nats;
-  sums_ += {static_cast<double>(loss_nats), 1, bytes_of(target)};
+  sums_ += score_of(target, loss_nats);
 }
 
 void ScoreBook::restore(std::span<const float> losses, const ScoreSums& sums,
@@ -110,10 +117,19 @@ ScoreSums ScoreBook::range(std::int64_t first, std::int64_t last) const {
 
 ScoreSums ScoreBook::range_of(std::span<const float> losses, std::int64_t first, std::int64_t last) const {
   ScoreSums sums;
-  for (std::int64_t target = first; target < last; ++target) {
-    sums += {static_cast<double>(losses[static_cast<std::size_t>(target)]), 1, bytes_of(target)};
-  }
+  for (std::int64_t target = first; target < last; ++target)
+    sums += score_of(target, losses[static_cast<std::size_t>(target)]);
   return sums;
+}
+
+Comparison ScoreBook::compare(std::span<const float> without, std::int64_t first, std::int64_t last) const {
+  Comparison compared;
+  for (std::int64_t target = first; target < last; ++target) {
+    const float other = without[static_cast<std::size_t>(target)];
+    if (std::isnan(other)) continue;
+    compared += {score_of(target, loss(target)), score_of(target, other)};
+  }
+  return compared;
 }
 
 namespace {
@@ -136,73 +152,6 @@ void LossExchange::merge(std::vector<float>& losses) {
   sum_->join();
   communicator_.finish(store_);
   losses = store_.download_as<float>(summed_losses_name);
-}
-
-namespace {
-
-constexpr std::size_t orders = 6;
-constexpr double share = 0.5;
-
-struct Context {
-  std::uint32_t seen = 0, different = 0;
-};
-
-}  // namespace
-
-std::vector<float> compressed_nats(std::span<const std::uint16_t> tokens, std::int64_t vocabulary) {
-  std::unordered_map<std::uint64_t, Context> contexts;
-  std::unordered_map<std::uint64_t, std::uint32_t> followed;  // by context and token
-  std::vector<float> nats(tokens.size(), 0.0F);
-  const auto mixed = [](std::uint64_t key, std::uint64_t value) {
-    key = (key ^ (value + 0x9E3779B97F4A7C15u)) * 0xFF51AFD7ED558CCDu;
-    return key ^ (key >> 32);
-  };
-  for (std::size_t at = 1; at < tokens.size(); ++at) {
-    const std::size_t longest = std::min(at, orders - 1);
-    std::array<std::uint64_t, orders> keys{};
-    std::uint64_t key = 0;
-    double probability = 1.0 / static_cast<double>(vocabulary);
-    for (std::size_t order = 0; order <= longest; ++order) {
-      if (order > 0) key = mixed(key, tokens[at - order]);
-      keys[order] = mixed(key, order);
-      const auto context = contexts.find(keys[order]);
-      if (context == contexts.end()) continue;
-      const auto count = followed.find(mixed(keys[order], tokens[at]));
-      const double times = count == followed.end() ? 0 : count->second;
-      const double other = context->second.different;
-      probability = (times + other * probability) / (context->second.seen + other);
-    }
-    nats[at] = static_cast<float>(-std::log(probability));
-    for (std::size_t order = 0; order <= longest; ++order) {
-      Context& context = contexts[keys[order]];
-      ++context.seen;
-      if (++followed[mixed(keys[order], tokens[at])] == 1) ++context.different;
-    }
-  }
-  return nats;
-}
-
-std::string floor_problem(const ScoreBook& book, std::span<const std::uint16_t> tokens,
-                          std::span<const float> plain, std::int64_t vocabulary) {
-  const auto sum_of = [&](auto&& nats) {
-    double sum = 0;
-    for (std::size_t target = 1; target < tokens.size(); ++target) {
-      if (book.booked(static_cast<std::int64_t>(target))) sum += static_cast<double>(nats(target));
-    }
-    return sum;
-  };
-  const double score =
-      sum_of([&](std::size_t target) { return book.loss(static_cast<std::int64_t>(target)); });
-  if (!plain.empty() && score >= share * sum_of([&](std::size_t target) { return plain[target]; })) return {};
-  const std::vector<float> compressed = compressed_nats(tokens, vocabulary);
-  const double best = sum_of([&](std::size_t target) {
-    return plain.empty() ? compressed[target] : std::min(plain[target], compressed[target]);
-  });
-  if (score >= share * best) return {};
-  return fmt::format(
-      "the run is void: its {:.0f} nats are below {:.0f}, half of what the better of the model as it was "
-      "and a compressor gives each token, so the plugins of [ttt] know the text from elsewhere; use others",
-      score, share * best);
 }
 
 }  // namespace mulligan

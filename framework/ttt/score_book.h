@@ -1,4 +1,4 @@
-// What a score passes through: the order of its steps, the book, the exchange with other ranks, the floor.
+// What a score passes through: the order of its steps, the book, the exchange with other ranks.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,13 @@ struct ScoreSums {
   double bpb() const;
 };
 
+// Scores of the same tokens with adaptation and without.
+struct Comparison {
+  ScoreSums with, without;
+
+  Comparison& operator+=(const Comparison& other);
+};
+
 class ScoreBook {
  public:
   // `tokens` is the whole stream; `bytes` may be null. Both must outlive this object.
@@ -81,9 +88,12 @@ class ScoreBook {
   ScoreSums range(std::int64_t first, std::int64_t last) const;
   // The same sums of other losses, by stream position.
   ScoreSums range_of(std::span<const float> losses, std::int64_t first, std::int64_t last) const;
+  // Both, of the targets whose other loss is not NaN.
+  Comparison compare(std::span<const float> without, std::int64_t first, std::int64_t last) const;
 
  private:
   std::uint64_t bytes_of(std::int64_t target) const;
+  ScoreSums score_of(std::int64_t target, float loss) const;
 
   std::span<const std::uint16_t> tokens_;
   const ByteCounter* bytes_;
@@ -108,18 +118,5 @@ class LossExchange {
   Communicator& communicator_;
   std::unique_ptr<TransferBatch> sum_;
 };
-
-// A floor for scores: what is below it, no adaptation to the text before a token can have reached.
-
-// Nats of each token of a stream (of the first: 0) by a compressor that learns as it goes: counts after the
-// last 0 to 5 tokens, each order blended with the shorter one.
-std::vector<float> compressed_nats(std::span<const std::uint16_t> tokens, std::int64_t vocabulary);
-
-// Why the scores of `book` cannot be, or empty. The floor is half of what the better of two gives, token by
-// token: the model as it was (`plain`, by stream position; empty: unknown) and the compressor. A mixture of both
-// that knew which one to trust for each token would still need twice as much. It is worked out only where the
-// score is below half of the plain one.
-std::string floor_problem(const ScoreBook& book, std::span<const std::uint16_t> tokens,
-                          std::span<const float> plain, std::int64_t vocabulary);
 
 }  // namespace mulligan

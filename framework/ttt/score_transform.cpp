@@ -25,32 +25,26 @@ double transformed_loss(double loss, std::int32_t target, std::span<const mlg_bi
 
 TransformFeed::TransformFeed(const Transform& transform, TransformOrder order,
                              std::span<const std::uint16_t> tokens, const DocumentPlan& plan,
-                             std::int64_t vocabulary, std::int64_t places, TransformWitness* witness)
+                             std::int64_t vocabulary, std::int64_t places)
     : transform_(transform),
       order_(order),
       tokens_(tokens),
       plan_(plan),
       vocabulary_(vocabulary),
       places_(places),
-      witness_(witness),
       documents_(order == TransformOrder::document ? static_cast<std::size_t>(places) : 0) {
   if (order == TransformOrder::file) read_file();
 }
 
-std::unique_ptr<Transform::Stream> TransformFeed::open(std::int64_t number, std::int64_t tokens,
-                                                       std::int64_t places) const {
-  const mlg_transform_text text{vocabulary_, tokens, places};
-  if (witness_) witness_->opened(number, text);
-  return transform_.open(text);
+std::unique_ptr<Transform::Stream> TransformFeed::open(std::int64_t tokens, std::int64_t places) const {
+  return transform_.open({vocabulary_, tokens, places});
 }
 
 // The whole stream as one text without documents, its first token included in nothing: what the record does.
 void TransformFeed::read_file() {
-  const auto stream = open(0, static_cast<std::int64_t>(tokens_.size()) - 1, 1);
+  const auto stream = open(static_cast<std::int64_t>(tokens_.size()) - 1, 1);
   for (std::int64_t target = 1; target < static_cast<std::int64_t>(tokens_.size()); ++target) {
-    const std::span<const mlg_bias> proposal = stream->propose(0);
-    for (const mlg_bias& bias : proposal) file_.push_back({target, bias});
-    if (witness_) witness_->told(0, 0, token(target), proposal);
+    for (const mlg_bias& bias : stream->propose(0)) file_.push_back({target, bias});
     stream->observe(0, token(target));
   }
 }
@@ -67,24 +61,22 @@ std::span<const mlg_bias> TransformFeed::of_file(std::int64_t target) {
 void TransformFeed::enter_lane(std::int64_t lane) {
   if (order_ != TransformOrder::queue) return;
   auto& stream = lanes_[lane];
-  if (!stream) stream = open(lane, static_cast<std::int64_t>(tokens_.size()) - 1, places_);
-  lane_ = {stream.get(), 0, lane};
+  if (!stream) stream = open(static_cast<std::int64_t>(tokens_.size()) - 1, places_);
+  lane_ = stream.get();
 }
 
 void TransformFeed::begin(std::int64_t place, int number) {
   if (order_ == TransformOrder::file) return;
   const Document& document = plan_.document(number);
   if (order_ == TransformOrder::document)
-    documents_[static_cast<std::size_t>(place)] = open(place, plan_.targets(number), 1);
+    documents_[static_cast<std::size_t>(place)] = open(plan_.targets(number), 1);
   const Reader reader = stream_of(place);
-  if (witness_) witness_->began(reader.number, reader.place, token(document.start));
   reader.stream->begin(reader.place, token(document.start));
 }
 
 TransformFeed::Reader TransformFeed::stream_of(std::int64_t place) const {
-  if (order_ == TransformOrder::document)
-    return {documents_[static_cast<std::size_t>(place)].get(), 0, place};
-  return {lane_.stream, place, lane_.number};
+  if (order_ == TransformOrder::document) return {documents_[static_cast<std::size_t>(place)].get(), 0};
+  return {lane_, place};
 }
 
 // The score transform of a run: what it proposes for the tokens of a turn, and the losses that follow.
@@ -97,11 +89,8 @@ void TttScorer::prepare_transform() {
     throw config_error("[ttt.transform]: with {} {}, and its scores would be illegal; use another plugin.",
                        setup_.transform->plugin().description(), problem);
   }
-  if (setup_.blind && setup_.transform_order == TransformOrder::file) setup_.blind->keep_back();
-  feed_ =
-      std::make_unique<TransformFeed>(*setup_.transform, setup_.transform_order, data_.tokens, plan_,
-                                      model_.config.vocabulary, setup_.config.batch_documents, setup_.blind);
-  proposed_.resize(static_cast<std::size_t>(setup_.transform->biases()));
+  feed_ = std::make_unique<TransformFeed>(*setup_.transform, setup_.transform_order, data_.tokens, plan_,
+                                          model_.config.vocabulary, setup_.config.batch_documents);
   plain_book_.assign(data_.tokens.size(), 0.0F);
 }
 
@@ -125,36 +114,29 @@ void TttScorer::propose(const Turn& turn) {
                                                                                              proposal.end()};
                    });
   }
-  int number = 0;
-  for (const std::vector<std::int32_t>& tokens : proposed_numbers())
-    turn.program.set_proposal(number++, tokens);
-}
-
-std::vector<std::vector<std::int32_t>> TttScorer::proposed_numbers() const {
-  std::vector<std::vector<std::int32_t>> tokens(feed_ ? proposed_.size() : 0);
-  for (std::size_t number = 0; number < tokens.size(); ++number) {
-    for (const auto& proposal : proposals_)
-      tokens[number].push_back(number < proposal.size() ? proposal[number].token : -1);
+  std::vector<std::int32_t> tokens(proposals_.size());
+  for (int number = 0; number < setup_.transform->biases(); ++number) {
+    const auto one = static_cast<std::size_t>(number);
+    std::ranges::transform(proposals_, tokens.begin(), [&](const std::vector<mlg_bias>& proposal) {
+      return one < proposal.size() ? proposal[one].token : -1;
+    });
+    turn.program.set_proposal(number, tokens);
   }
-  return tokens;
 }
 
-// Keeps the losses as the model gives them in plain_losses_.
-void TttScorer::apply_proposals(const WindowProgram& program, std::span<float> losses) {
+// The losses that are booked; as the model gives them in plain_losses_.
+void TttScorer::apply_proposals(const SuffixCheck::Scores& scores) {
+  losses_ = scores.losses;
   if (!feed_) return;
-  plain_losses_.assign(losses.begin(), losses.end());
-  for (std::size_t number = 0; number < proposed_.size(); ++number) {
-    proposed_[number].resize(losses.size());
-    program.download_proposed_losses(static_cast<int>(number), proposed_[number]);
-  }
+  plain_losses_ = scores.losses;
   double of_one[MLG_TRANSFORM_BIASES];
-  for (std::size_t i = 0; i < losses.size(); ++i) {
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
     const std::size_t count = proposals_[i].size();
     if (count == 0) continue;
     for (std::size_t number = 0; number < count; ++number)
-      of_one[number] = static_cast<double>(proposed_[number][i]);
-    losses[i] = static_cast<float>(transformed_loss(static_cast<double>(losses[i]), targets_[i],
-                                                    proposals_[i], std::span(of_one).first(count)));
+      of_one[number] = static_cast<double>(scores.proposed[number][i]);
+    losses_[i] = static_cast<float>(transformed_loss(static_cast<double>(losses_[i]), targets_[i],
+                                                     proposals_[i], std::span(of_one).first(count)));
   }
 }
 

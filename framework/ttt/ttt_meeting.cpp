@@ -6,16 +6,13 @@
 #include <stdexcept>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
 
 void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
-  report_.checks = own_checks();
-  report_.checks.seed -= static_cast<std::uint64_t>(rank());
-  for (const TttChecks& others : others_) report_.checks += others;
   report_batches();
   note_scored(stretch);
   // One lane watches batch by batch; several decide here, so that it does not matter who was how far.
@@ -33,32 +30,13 @@ void TttScorer::note_scored(const LanePlan::Stretch& stretch) {
   }
 }
 
-TttChecks TttScorer::own_checks() const {
-  TttChecks checks;
-  checks.seed = suffixes_.seed();
-  checks.turns = suffixes_.turns();
-  checks.all_turns = suffixes_.all_turns();
-  checks.scores = suffixes_.scores();
-  checks.cuts = suffixes_.cuts();
-  checks.full = suffixes_.full();
-  checks.plugin_kernels = plugin_kernels_;
-  checks.run = setup_.confinement;
-  if (!setup_.blind) return checks;
-  checks.own_process = true;
-  checks.proposals = setup_.blind->proposals();
-  checks.process = setup_.blind->confinement();
-  return checks;
-}
-
 void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   TttMessage own;
   for (const auto& [queue, batch] : pending_) own.batches.push_back(batch);
-  own.checks = own_checks();
   own.void_reason = void_reason_;
   own.events = std::move(unheard_);
   unheard_.clear();
   const std::vector<std::string> texts = setup_.communicator->group().gather_texts(to_text(own));
-  others_.clear();
   for (std::int64_t other = 0; other < world_size(); ++other) {
     const TttMessage message = read_ttt_message(texts[static_cast<std::size_t>(other)]);
     if (!message.void_reason.empty()) throw VoidRun(message.void_reason);
@@ -69,7 +47,6 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
 
 void TttScorer::hear(const TttMessage& message) {
   for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
-  others_.push_back(message.checks);
   if (rank() != 0 || !listener_) return;
   for (const TttMessage::Event& event : message.events)
     listener_->on_event({event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr});
@@ -124,16 +101,15 @@ TttBatchReport TttScorer::report_batch(const TttPendingBatch& pending) {
     const std::int64_t first = plan_.document(number).start + 1;
     report.sums += book_.range(first, first + plan_.targets(number));
     if (feed_) plain_ += book_.range_of(plain_book_, first, first + plan_.targets(number));
-    if (!data_.reference.empty()) {
-      reference_ += book_.range_of(data_.reference, first, first + plan_.targets(number));
-    }
+    if (!data_.without.empty())
+      compared_ += book_.compare(data_.without, first, first + plan_.targets(number));
   }
   report.running = report.sums;
   if (!report_.batches.empty()) {
     report.running = report_.batches.back().running;
     report.running += report.sums;
   }
-  report.reference = reference_;
+  report.compared = compared_;
   report.norms = pending.norms;
   report.adapted = pending.adapted;
   report.seconds = pending.seconds;
@@ -141,11 +117,11 @@ TttBatchReport TttScorer::report_batch(const TttPendingBatch& pending) {
 }
 
 void TttScorer::watch_for_collapse(const TttBatchReport& batch) {
-  if (setup_.config.on_collapse == OnCollapse::off || data_.reference.empty() || report_.collapsed_at >= 0)
+  const auto& [with, without] = batch.compared;
+  if (setup_.config.on_collapse == OnCollapse::off || without.tokens == 0 || report_.collapsed_at >= 0)
     return;
-  const auto units =
-      static_cast<double>(batch.running.bytes > 0 ? batch.running.bytes : batch.running.tokens);
-  const double excess = (batch.running.loss_nats - batch.reference.loss_nats) / std::numbers::ln2 / units;
+  const auto units = static_cast<double>(with.bytes > 0 ? with.bytes : with.tokens);
+  const double excess = (with.loss_nats - without.loss_nats) / std::numbers::ln2 / units;
   if (excess <= setup_.config.collapse_margin) return;
   report_.collapsed_at = batch.queue;
   tell_of_all(TttEventKind::collapse, batch.queue, batch.batch_index);
@@ -156,14 +132,13 @@ void TttScorer::watch_for_collapse(const TttBatchReport& batch) {
 
 void TttScorer::train_base(std::int64_t boundary, std::int64_t queue) {
   if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, scored_, boundary);
   TttPhaseReport phase;
   phase.phase = static_cast<std::int64_t>(report_.phases.size()) + 1;
   phase.documents = std::min<std::int64_t>(boundary, static_cast<std::int64_t>(scored_.size()));
   phase.tokens = static_cast<std::int64_t>(tokens.size());
   phase.steps = base_->run(tokens);
-  if (setup_.blind) setup_.blind->send_weights(model_, suffixes_);
   phase.seconds = seconds_since(start);
   report_.phases.push_back(phase);
   tell_of_all(TttEventKind::phase, queue, -1);
@@ -181,7 +156,7 @@ std::vector<TttLengthBin> TttScorer::length_bins() const {
     ++bin.documents;
     const std::int64_t first = plan_.document(one.number).start + 1;
     bin.sums += book_.range(first, first + targets);
-    if (!data_.reference.empty()) bin.reference += book_.range_of(data_.reference, first, first + targets);
+    if (!data_.without.empty()) bin.compared += book_.compare(data_.without, first, first + targets);
   }
   std::vector<TttLengthBin> list;
   for (const auto& [power, bin] : bins) list.push_back(bin);

@@ -22,6 +22,9 @@ double score(const ScoreSums& sums) {
 const char* score_name(const ScoreSums& sums) {
   return sums.bytes > 0 ? "val_bpb" : "val_loss";
 }
+double gain(const Comparison& compared) {
+  return score(compared.without) - score(compared.with);
+}
 
 }  // namespace
 
@@ -29,7 +32,7 @@ std::string batch_text(const TttBatchReport& batch, std::size_t batches) {
   std::string text = fmt::format("batch {} of {} ({} documents of up to {} tokens): running {} {:.5f}",
                                  batch.queue + 1, batches, batch.documents, batch.longest_tokens,
                                  score_name(batch.running), score(batch.running));
-  if (batch.reference.tokens > 0) text += fmt::format(", without {:.5f}", score(batch.reference));
+  if (batch.compared.without.tokens > 0) text += fmt::format(", gain {:.5f}", gain(batch.compared));
   for (const AdapterNorm& norm : batch.norms) {
     text += fmt::format(", |{}| {:.4g} drift {:.4g}", norm.name, norm.norm, norm.drift);
   }
@@ -46,18 +49,25 @@ std::string phase_text(const TttPhaseReport& phase) {
   return text + fmt::format(", {:.1f} s", phase.seconds);
 }
 
+std::string gain_text(const TttReport& report) {
+  const auto& [with, without] = report.compared;
+  std::string text =
+      fmt::format("gain:                       {} {:.5f}", score_name(with), gain(report.compared));
+  if (with.tokens < report.sums.tokens)
+    text += fmt::format(" (in a sample of {} tokens, with {:.5f})", with.tokens, score(with));
+  return text;
+}
+
 std::string bins_text(const TttReport& report) {
   std::string text = fmt::format("{:>17} {:>10} {:>10} {:>12}", "document tokens", "documents", "tokens",
                                  score_name(report.sums));
-  if (report.reference.tokens > 0) text += fmt::format(" {:>10} {:>10}", "without", "gain");
+  if (report.compared.without.tokens > 0) text += fmt::format(" {:>10} {:>10}", "without", "gain");
   for (const TttLengthBin& bin : report.bins) {
     text +=
         fmt::format("\n{:>17} {:>10} {:>10} {:>12.5f}", fmt::format("{} to {}", bin.shortest, bin.longest),
                     bin.documents, bin.sums.tokens, score(bin.sums));
-    if (bin.reference.tokens > 0) {
-      text +=
-          fmt::format(" {:>10.5f} {:>10.5f}", score(bin.reference), score(bin.reference) - score(bin.sums));
-    }
+    if (bin.compared.without.tokens > 0)
+      text += fmt::format(" {:>10.5f} {:>10.5f}", score(bin.compared.without), gain(bin.compared));
   }
   return text;
 }
@@ -189,8 +199,8 @@ void BatchLines::on_event(const TttEvent& event) {
   }
   if (event.kind != TttEventKind::collapse) return;
   log_.print(
-      "warning: after batch {} test-time training scores more than {} bits per byte worse than the plain "
-      "model on the same documents; more weight decay or a lower rate in [ttt.optimizer] keeps adapters "
+      "warning: after batch {} test-time training scores more than {} bits per byte worse than the same windows "
+      "without adaptation; more weight decay or a lower rate in [ttt.optimizer] keeps adapters "
       "from drifting{}",
       event.queue + 1, config_.collapse_margin,
       config_.on_collapse == OnCollapse::fallback ? "; the rest is scored without adapters" : "");
@@ -230,8 +240,8 @@ TttMetrics::TttMetrics(const std::filesystem::path& path, const TttConfig& confi
 void TttMetrics::on_event(const TttEvent& event) {
   if (event.kind == TttEventKind::collapse) {
     file_.write(event_line("ttt_collapse", {{"queue", event.queue},
-                                            {"running_bpb", running_.bpb()},
-                                            {"without_bpb", without_.bpb()},
+                                            {"running_bpb", compared_.with.bpb()},
+                                            {"without_bpb", compared_.without.bpb()},
                                             {"margin_bpb", config_.collapse_margin},
                                             {"fell_back", config_.on_collapse == OnCollapse::fallback}}));
   }
@@ -239,8 +249,7 @@ void TttMetrics::on_event(const TttEvent& event) {
 }
 
 void TttMetrics::on_batch(const TttBatchReport& batch) {
-  running_ = batch.running;
-  without_ = batch.reference;
+  compared_ = batch.compared;
   file_.write(event_line("ttt_batch", batch_json(batch)));
   if (next_) next_->on_batch(batch);
 }

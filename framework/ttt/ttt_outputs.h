@@ -17,11 +17,13 @@ namespace mulligan {
 
 // A run of test-time training for people.
 
-// "batch 3 of 20 (64 documents of up to 812 tokens): running val_bpb 1.0712, without 1.0810, |A| 12.1
+// "batch 3 of 20 (64 documents of up to 812 tokens): running val_bpb 1.0712, gain 0.0098, |A| 12.1
 // drift 1.4, |B| 0.3".
 std::string batch_text(const TttBatchReport& batch, std::size_t batches);
 // One line per phase: tokens, steps, loss from first to last, seconds.
 std::string phase_text(const TttPhaseReport& phase);
+// "gain of test-time training: 0.12345 bits per byte ...".
+std::string gain_text(const TttReport& report);
 // The gain by document length as a table.
 std::string bins_text(const TttReport& report);
 
@@ -84,7 +86,7 @@ class BatchLines : public TttListener {
 // length; norms are Euclidean over all documents and taps, after the batch's last update):
 //   {"event":"ttt_batch", "queue": 3, "batch": 12, "documents": 64, "longest_tokens": 812,
 //    "score": S of the batch, "running": S of all batches so far,
-//    "running_without": S of the same documents without test-time training,
+//    "compared": {"with": S, "without": S} of the same windows with adaptation and without, all batches so far,
 //    "adapters": {"A": {"norm": |A|, "drift": |A - A0|}, "B": ...}, "adapted": false after a fallback,
 //    "seconds"}
 // after each training of the base model:
@@ -92,10 +94,10 @@ class BatchLines : public TttListener {
 //    "steps": [{"lr", "loss_nats", "gradient_norm"}]}
 // once, when the collapse detector fires:
 //   {"event":"ttt_collapse", "queue", "running_bpb", "without_bpb", "margin_bpb", "fell_back"}
-// at the end, by ascending length (the gain of a bin is without.bpb - score.bpb):
-//   {"event":"ttt_length_bin", "shortest_tokens", "longest_tokens", "documents", "score": S, "without": S}
+// at the end, by ascending length (the gain of a bin is compared.without.bpb - compared.with.bpb):
+//   {"event":"ttt_length_bin", "shortest_tokens", "longest_tokens", "documents", "score": S, "compared": {...}}
 // last:
-//   {"event":"ttt_result", "with_ttt": {"val_bpb", ...}, "without_ttt": {...}, "documents", "setup_seconds",
+//   {"event":"ttt_result", "with_ttt": {"val_bpb", ...}, "without_ttt": {...}, "evaluation": {...}, "documents", "setup_seconds",
 //    "collapsed_at_batch": null or queue, "fell_back"}
 class TttMetrics : public TttListener {
  public:
@@ -115,7 +117,7 @@ class TttMetrics : public TttListener {
   JsonLinesWriter file_;
   const TttConfig& config_;
   TttListener* next_;
-  ScoreSums running_, without_;  // after the last batch
+  Comparison compared_;  // after the last batch
 };
 
 }  // namespace mulligan

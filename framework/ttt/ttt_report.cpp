@@ -6,7 +6,6 @@
 #include "framework/core/error.h"
 #include "framework/core/sealed_json.h"
 #include "framework/run/eval_json.h"
-#include "framework/ttt/causality.h"
 #include "framework/ttt/ttt_session.h"
 
 namespace mulligan {
@@ -15,32 +14,25 @@ namespace {
 constexpr const char* event_names[] = {"create", "reset", "score",    "book",    "reveal",
                                        "update", "phase", "collapse", "fallback"};
 
-Json confinement_json(const Confinement& one) {
-  return {{"no_files", one.files}, {"no_sockets", one.sockets}, {"missing", one.missing}};
-}
-
-Confinement read_confinement(const Json& json) {
-  return {json.at("no_files"), json.at("no_sockets"), json.at("missing")};
-}
-
 }  // namespace
 
 const char* event_name(TttEventKind kind) {
   return event_names[static_cast<int>(kind)];
 }
 
-TttChecks& TttChecks::operator+=(const TttChecks& other) {
-  turns += other.turns;
-  all_turns += other.all_turns;
-  scores += other.scores;
-  cuts += other.cuts;
-  proposals += other.proposals;
-  full = full && other.full;
-  plugin_kernels = plugin_kernels || other.plugin_kernels;
-  own_process = own_process && other.own_process;
-  process = weaker(process, other.process);
-  run = weaker(run, other.run);
-  return *this;
+const char* check_word(TttCheck check) {
+  return check == TttCheck::off ? "off" : check == TttCheck::full ? "full" : "sampled";
+}
+
+std::string TttChecks::text() const {
+  if (mode == TttCheck::off) return "no chunk was checked (ttt.check = \"off\")";
+  if (!repeats) return "no chunk was checked: the backend does not give the same bits twice";
+  if (chunks == 0)
+    return "no chunk was checked: none fits into 1 % of the cost; ttt.check = \"full\" checks all";
+  return fmt::format(
+      "{} of {} chunks were also scored with other tokens after {} cuts ({:.2f} % of the cost), and all scores "
+      "before the cuts were the same to the bit",
+      chunks, all_chunks, cuts, 100 * share);
 }
 
 std::string to_text(const TttMessage& message) {
@@ -50,20 +42,7 @@ std::string to_text(const TttMessage& message) {
     events.push_back(
         {static_cast<int>(event.kind), event.queue, event.batch_index, event.chunk, event.documents});
   }
-  return Json{{"batches", batches},
-              {"turns", message.checks.turns},
-              {"all_turns", message.checks.all_turns},
-              {"scores", message.checks.scores},
-              {"cuts", message.checks.cuts},
-              {"proposals", message.checks.proposals},
-              {"full", message.checks.full},
-              {"plugin_kernels", message.checks.plugin_kernels},
-              {"own_process", message.checks.own_process},
-              {"checking", confinement_json(message.checks.process)},
-              {"scoring", confinement_json(message.checks.run)},
-              {"void", message.void_reason},
-              {"events", events}}
-      .dump();
+  return Json{{"batches", batches}, {"void", message.void_reason}, {"events", events}}.dump();
 }
 
 TttMessage read_ttt_message(const std::string& text) {
@@ -71,16 +50,6 @@ TttMessage read_ttt_message(const std::string& text) {
     const Json json = Json::parse(text);
     TttMessage message;
     for (const Json& batch : json.at("batches")) message.batches.push_back(read_pending(batch));
-    message.checks.turns = json.at("turns");
-    message.checks.all_turns = json.at("all_turns");
-    message.checks.scores = json.at("scores");
-    message.checks.cuts = json.at("cuts");
-    message.checks.proposals = json.at("proposals");
-    message.checks.full = json.at("full");
-    message.checks.plugin_kernels = json.at("plugin_kernels");
-    message.checks.own_process = json.at("own_process");
-    message.checks.process = read_confinement(json.at("checking"));
-    message.checks.run = read_confinement(json.at("scoring"));
     message.void_reason = json.at("void");
     for (const Json& event : json.at("events")) {
       const int kind = event.at(0);
@@ -105,6 +74,11 @@ Json sums_json(const ScoreSums& sums) {
           {"bpb", sums.bpb()}};
 }
 
+Json comparison_json(const Comparison& compared) {
+  if (compared.without.tokens == 0) return nullptr;
+  return {{"with", sums_json(compared.with)}, {"without", sums_json(compared.without)}};
+}
+
 Json norms_json(const std::vector<AdapterNorm>& norms) {
   Json json = Json::object();
   for (const AdapterNorm& norm : norms) json[norm.name] = {{"norm", norm.norm}, {"drift", norm.drift}};
@@ -120,21 +94,10 @@ Json transform_json(const TttResult& result) {
           {"without", sums_json(result.report.untransformed)}};
 }
 
-// How the scores were checked, and what plugins could reach meanwhile.
 Json checks_json(const TttChecks& checks) {
-  return {{"seed", checks.seed},
-          {"audit", checks.full ? "full" : "sampled"},
-          {"plugin_kernels", checks.plugin_kernels},
-          {"process", checks.own_process ? "own" : "same"},
-          {"turns", checks.turns},
-          {"turns_of", checks.all_turns},
-          {"scores", checks.scores},
-          {"cuts", checks.cuts},
-          {"proposals", checks.proposals},
-          {"found_with_99_percent",
-           {{"one_score_in", found_one_in(checks.cuts)}, {"one_turn_in", found_one_in(checks.turns)}}},
-          {"confined",
-           {{"scoring", confinement_json(checks.run)}, {"checking", confinement_json(checks.process)}}}};
+  return {{"check", check_word(checks.mode)}, {"chunks", checks.chunks},
+          {"chunks_of", checks.all_chunks},   {"cuts", checks.cuts},
+          {"share_of_cost", checks.share},    {"text", checks.text()}};
 }
 
 }  // namespace
@@ -169,7 +132,7 @@ Json batch_json(const TttBatchReport& batch) {
           {"longest_tokens", batch.longest_tokens},
           {"score", sums_json(batch.sums)},
           {"running", sums_json(batch.running)},
-          {"running_without", sums_json(batch.reference)},
+          {"compared", comparison_json(batch.compared)},
           {"adapters", norms_json(batch.norms)},
           {"adapted", batch.adapted},
           {"seconds", batch.seconds}};
@@ -192,7 +155,7 @@ Json length_bin_json(const TttLengthBin& bin) {
           {"longest_tokens", bin.longest},
           {"documents", bin.documents},
           {"score", sums_json(bin.sums)},
-          {"without", sums_json(bin.reference)}};
+          {"compared", comparison_json(bin.compared)}};
 }
 
 Json totals_json(const TttResult& result) {
@@ -201,6 +164,8 @@ Json totals_json(const TttResult& result) {
           {"weights_sha256", result.weights_sha256},
           {"with_ttt", eval_json(result.with)},
           {"without_ttt", result.without ? eval_json(*result.without) : Json()},
+          {"compared", comparison_json(report.compared)},
+          {"evaluation", result.evaluation ? eval_json(*result.evaluation) : Json()},
           {"transform", transform_json(result)},
           {"setup_seconds", result.setup_seconds},
           {"peak_device_memory_bytes", result.peak_device_memory_bytes},

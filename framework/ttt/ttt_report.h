@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/sandbox.h"
+#include "framework/config/ttt_config.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
 #include "framework/ttt/score_book.h"
@@ -24,7 +24,8 @@ struct TttBatchReport {
   std::int64_t documents = 0;
   std::int64_t longest_tokens = 0;  // targets of its longest document
   ScoreSums sums;                   // of this batch
-  ScoreSums running, reference;     // of all batches so far: with test-time training, and without (if known)
+  ScoreSums running;                // of all batches so far
+  Comparison compared;              // of these, as far as they were scored without adaptation, too
   std::vector<AdapterNorm> norms;   // after its last update
   bool adapted = true;              // false after a fallback
   double seconds = 0;
@@ -49,29 +50,26 @@ struct TttPhaseReport {
 // Documents with [shortest, longest] targets.
 struct TttLengthBin {
   std::int64_t shortest = 0, longest = 0, documents = 0;
-  ScoreSums sums, reference;
+  ScoreSums sums;
+  Comparison compared;
 };
 
-// Scores that were computed again with other tokens behind them (causality.h), and stayed the same.
+// Chunks that were scored with other tokens after a cut, too (SuffixCheck).
 struct TttChecks {
-  std::uint64_t seed = 0;
-  std::int64_t turns = 0, all_turns = 0;  // checked, of so many
-  std::int64_t scores = 0;                // comparisons
-  std::int64_t cuts = 0;                  // scores that were made without their own token
-  std::int64_t proposals = 0;             // of a score transform, made again
-  bool full = false;                      // nothing was left out
-  bool plugin_kernels = false;            // scores were made by kernels that plugins bring
-  bool own_process = false;               // by a process that never had the real tokens (blind_checker.h)
-  Confinement process;                    // of that one
-  Confinement run;                        // of the one that scored
+  TttCheck mode = TttCheck::off;
+  bool repeats = true;  // the backend gives the same bits twice; else nothing is compared
+  std::int64_t chunks = 0, all_chunks = 0;
+  std::int64_t cuts = 0;  // of windows
+  double share = 0;       // of the predicted cost
 
-  // With another rank's, whose seed is left out: what holds for all scores is what holds for both.
-  TttChecks& operator+=(const TttChecks& other);
+  // "2 of 23 chunks ...": a clause for people.
+  std::string text() const;
 };
 
 struct TttReport {
-  ScoreSums sums, reference;  // of all scored documents; reference.tokens is 0 when no reference was given
-  ScoreSums untransformed;    // the same scores without the score transform; tokens is 0 where there is none
+  ScoreSums sums;           // of all scored documents
+  Comparison compared;      // the same windows with adaptation and without; no tokens: not known
+  ScoreSums untransformed;  // the same scores without the score transform; tokens is 0 where there is none
   std::int64_t documents = 0;
   std::vector<TttBatchReport> batches;
   std::vector<TttPhaseReport> phases;
@@ -79,7 +77,7 @@ struct TttReport {
   std::int64_t collapsed_at = -1;  // queue position of the batch after which the collapse was seen; -1: none
   bool fell_back = false;
   std::int64_t lanes = 1, ranks = 1;
-  TttChecks checks;  // of all ranks; the seed of rank 0, rank r has the number r above it
+  TttChecks checks;  // of all ranks
 };
 
 // Where test-time training stands between two batches of documents: all that the rest of it depends on.
@@ -87,7 +85,8 @@ struct TttStanding {
   std::vector<std::int64_t> done;        // scored batches, by position in the queue, in the order of scoring
   TttReport report;                      // reported batches and phases so far, collapse; no bins
   std::vector<TttPendingBatch> pending;  // batches that are done and not reported
-  ScoreSums sums, reference;             // of the reported batches
+  ScoreSums sums;                        // of all that was booked
+  Comparison compared;                   // of the reported batches
   ScoreSums untransformed;               // of the same
   std::vector<float> losses;             // by stream position; of tokens without a score: 0
   std::vector<float> plain_losses;       // the same without the score transform; empty where there is none
@@ -107,7 +106,6 @@ struct TttMessage {
     std::vector<int> documents;
   };
   std::vector<TttPendingBatch> batches;  // scored since the last meeting
-  TttChecks checks;                      // of the rank, so far
   std::string void_reason;               // why its scores must not be used; empty: they may
   std::vector<Event> events;             // since the last meeting, in order; where somebody keeps them
 };

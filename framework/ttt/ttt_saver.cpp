@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* standing_key = "standing";
 constexpr const char* reference_name = "reference";
+constexpr const char* windows_name = "windows_without";
 constexpr const char* saved_losses_name = "losses";
 constexpr const char* plain_losses_name = "plain_losses";
 constexpr std::string_view tensor_prefix = "tensor/";
@@ -26,6 +27,11 @@ ScoreSums read_sums(const Json& json) {
   return {json_number(json.at("loss_sum_nats")), json.at("tokens"), json.at("bytes")};
 }
 
+Comparison read_comparison(const Json& json) {
+  if (json.is_null()) return {};
+  return {read_sums(json.at("with")), read_sums(json.at("without"))};
+}
+
 TttBatchReport read_batch(const Json& json) {
   TttBatchReport batch;
   batch.queue = json.at("queue");
@@ -34,7 +40,7 @@ TttBatchReport read_batch(const Json& json) {
   batch.longest_tokens = json.at("longest_tokens");
   batch.sums = read_sums(json.at("score"));
   batch.running = read_sums(json.at("running"));
-  batch.reference = read_sums(json.at("running_without"));
+  batch.compared = read_comparison(json.at("compared"));
   batch.norms = read_norms(json.at("adapters"));
   batch.adapted = json.at("adapted");
   batch.seconds = json_number(json.at("seconds"));
@@ -59,22 +65,24 @@ Json standing_json(const TttStanding& standing) {
   for (const TttBatchReport& batch : standing.report.batches) batches.push_back(batch_json(batch));
   for (const TttPendingBatch& batch : standing.pending) pending.push_back(pending_json(batch));
   for (const TttPhaseReport& phase : standing.report.phases) phases.push_back(phase_json(phase));
-  return {{"done", standing.done},
-          {"sums", exact_json(standing.sums)},
-          {"reference", exact_json(standing.reference)},
-          {"untransformed", exact_json(standing.untransformed)},
-          {"collapsed_at", standing.report.collapsed_at},
-          {"fell_back", standing.report.fell_back},
-          {"batches", batches},
-          {"pending", pending},
-          {"phases", phases}};
+  return {
+      {"done", standing.done},
+      {"sums", exact_json(standing.sums)},
+      {"compared",
+       {{"with", exact_json(standing.compared.with)}, {"without", exact_json(standing.compared.without)}}},
+      {"untransformed", exact_json(standing.untransformed)},
+      {"collapsed_at", standing.report.collapsed_at},
+      {"fell_back", standing.report.fell_back},
+      {"batches", batches},
+      {"pending", pending},
+      {"phases", phases}};
 }
 
 TttStanding read_standing(const Json& json, const SafetensorsFile& file) {
   TttStanding standing;
   standing.done = json.at("done").get<std::vector<std::int64_t>>();
   standing.sums = read_sums(json.at("sums"));
-  standing.reference = read_sums(json.at("reference"));
+  standing.compared = read_comparison(json.at("compared"));
   standing.untransformed = read_sums(json.at("untransformed"));
   standing.report.collapsed_at = json.at("collapsed_at");
   standing.report.fell_back = json.at("fell_back");
@@ -100,6 +108,7 @@ StoredTensor stored(const char* name, const std::vector<float>& values) {
 void save_ttt(ScoreState& state, const TttProgress& progress, const PhaseSeconds& seconds) {
   Json json{{"reference_row", progress.reference_row}, {"reference_done", progress.reference_done}};
   std::vector<StoredTensor> tensors = {stored(reference_name, progress.reference)};
+  if (!progress.windows.empty()) tensors.push_back(stored(windows_name, progress.windows));
   if (progress.standing) {
     const TttStanding& standing = *progress.standing;
     json[standing_key] = standing_json(standing);
@@ -120,6 +129,7 @@ TttProgress read_ttt(const SafetensorsFile& file) {
     const Json json = parse_json<Json>(file.metadata().at("ttt"));
     TttProgress progress;
     progress.reference = file.at(reference_name).copy<float>();
+    if (file.find(windows_name)) progress.windows = file.at(windows_name).copy<float>();
     progress.reference_row = json.at("reference_row");
     progress.reference_done = json.at("reference_done");
     if (json.contains(standing_key)) progress.standing = read_standing(json.at(standing_key), file);

@@ -20,6 +20,7 @@ struct TttProgress {
   std::vector<float> reference;
   std::size_t reference_row = 0;
   bool reference_done = false;
+  std::vector<float> windows;           // TttScorer::score_without(); empty before it is done
   std::optional<TttStanding> standing;  // absent before the first batch is done
 };
 

@@ -5,36 +5,15 @@
 #include <span>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/ttt/causality.h"
 
 namespace mulligan {
 namespace {
 
-// Of the chunks of these batches, and of their documents' windows.
-SuffixCheck suffix_check(const DocumentPlan& plan, const std::vector<std::int64_t>& batches,
-                         std::int64_t vocabulary, std::uint64_t seed, bool full) {
-  std::int64_t turns = 0, windows = 0;
-  for (const std::int64_t queue : batches) {
-    const PlannedBatch& batch = plan.queue[static_cast<std::size_t>(queue)];
-    turns += batch.chunks;
-    for (const int number : batch.batch.documents)
-      windows += chunk_count(plan.targets(number), batch.chunk_tokens);
-  }
-  return {turns, windows, vocabulary, seed, full};
-}
-
 std::vector<std::int64_t> boundaries_of(const TttSetup& setup, const DocumentPlan& plan) {
   if (!setup.base) return {};
   return phase_boundaries(setup.config, plan.chosen_documents);
-}
-
-// One for each rank, all known once the first is.
-std::uint64_t seed_of(const TttSetup& setup) {
-  const std::uint64_t seed = unpredictable_seed();
-  if (!setup.communicator) return seed;
-  const std::string first = setup.communicator->group().broadcast(std::to_string(seed));
-  return std::stoull(first) + static_cast<std::uint64_t>(setup.communicator->rank());
 }
 
 void require_offers(const TttSetup& setup) {
@@ -62,7 +41,8 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
       own_(own_order()),
       book_(data.tokens, data.bytes),
       arena_(model.store.backend()),
-      suffixes_(suffix_check(plan_, own_, model.config.vocabulary, seed_of(setup), setup.full_audit)) {
+      suffixes_(setup.config.check, model.store.backend().repeats(), plan_, setup.config.context_tokens,
+                model.config.vocabulary) {
   require_offers(setup);
   const std::int64_t context_tokens = setup.config.context_tokens;
   WindowShapes shapes;
@@ -76,14 +56,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
   }
   const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens,
                                    setup.transform ? setup.transform->biases() : 0};
-  if (setup.blind) setup.blind->begin(model, shapes);
   sets_ = make_adapter_sets(model, adapters, shapes, programs_);
-  for (const auto& [documents, set] : sets_) {
-    for (const WindowProgram* window : set->windows())
-      plugin_kernels_ = plugin_kernels_ || window->unknown_kernels();
-  }
-  if (plugin_kernels_ && setup.full_for_kernels)
-    suffixes_ = suffix_check(plan_, own_, model.config.vocabulary, suffixes_.seed(), true);
   if (setup.base && setup.config.prefix_documents > 0) {
     base_ = std::make_unique<BaseTraining>(model, *setup.base, *setup.base_optimizer, setup.row_tokens,
                                            data.bos_id);
@@ -111,15 +84,15 @@ TttReport TttScorer::run(const TttStanding* from) {
   order_ = make_order();
   prepare_transform();
   if (from) restore(*from);
-  if (setup_.blind && from) setup_.blind->send_weights(model_, suffixes_);
   for (; stretch_ < lanes_.stretches.size(); ++stretch_) {
     score_stretch(stretch_);
     meet(lanes_.stretches[stretch_]);
   }
+  report_.checks = suffixes_.summary();
   report_.lanes = setup_.lanes;
   report_.ranks = world_size();
   report_.sums = report_.batches.empty() ? ScoreSums{} : report_.batches.back().running;
-  report_.reference = reference_;
+  report_.compared = compared_;
   report_.untransformed = plain_;
   report_.documents = plan_.chosen_documents;
   report_.bins = length_bins();
@@ -137,14 +110,10 @@ void TttScorer::score_stretch(std::size_t stretch) {
     if (done_ == 0 || own_[done_ - 1] < begin || lane_of(own_[done_ - 1]) != lane_of(queue))
       begin_lane(stretch, queue);
     if (feed_) feed_->enter_lane(lane_of(queue));
-    const auto start = KernelClock::now();
+    const auto start = std::chrono::steady_clock::now();
     AdapterSet& set = begin_batch(queue);
     try {
       score_batch(queue, set);
-      // The last of a stretch: what is still being checked counts before all meet.
-      const bool last = done_ + 1 == own_.size();
-      if (setup_.blind && (last || own_[done_ + 1] >= end))
-        setup_.blind->settle(suffixes_, last ? BlindChecker::Until::end : BlindChecker::Until::turns);
     } catch (const VoidRun& reason) {
       if (world_size() == 1) throw;
       void_reason_ = reason.what();
@@ -226,7 +195,7 @@ TttStanding TttScorer::standing() const {
   standing.report = report_;
   for (const auto& [queue, batch] : pending_) standing.pending.push_back(batch);
   standing.sums = book_.sums();
-  standing.reference = reference_;
+  standing.compared = compared_;
   standing.losses = book_.losses();
   standing.untransformed = plain_;
   standing.plain_losses = plain_book_;
@@ -246,7 +215,7 @@ void TttScorer::restore(const TttStanding& from) {
   }
   report_ = from.report;
   done_ = from.done.size();
-  reference_ = from.reference;
+  compared_ = from.compared;
   for (const TttPendingBatch& batch : from.pending) pending_[batch.queue] = batch;
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   for (const std::int64_t queue : from.done) {

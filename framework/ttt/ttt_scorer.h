@@ -21,7 +21,6 @@
 #include "framework/ranks/communicator.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
-#include "framework/ttt/blind_checker.h"
 #include "framework/ttt/causality.h"
 #include "framework/ttt/document_plan.h"
 #include "framework/ttt/score_book.h"
@@ -60,11 +59,6 @@ struct TttSetup {
   std::int64_t lanes = 1;  // at least as many as ranks
   // Of all ranks, which have the same weights, data and setup; null: there is one.
   Communicator* communicator = nullptr;
-  // The process that scores sampled turns again, of this rank; null: they are scored again in this one.
-  BlindChecker* blind = nullptr;
-  bool full_audit = false;         // every turn at every cut (SuffixCheck)
-  bool full_for_kernels = false;   // the same where adapters are scored by kernels that plugins bring
-  Confinement confinement = {};    // of the thread that scores
   LossExchange* losses = nullptr;  // for as many positions as there are tokens; where there is a communicator
 };
 
@@ -72,9 +66,9 @@ struct TttData {
   std::span<const std::uint16_t> tokens;  // the stream, cut to what is to be scored
   int bos_id = 1;
   const ByteCounter* bytes = nullptr;  // null: no bytes, so no bits per byte
-  // Losses without test-time training by stream position, from a plain evaluation; empty: no reference,
-  // no collapse detector.
-  std::span<const float> reference;
+  // Losses of the same windows without adaptation by stream position, NaN where there is none
+  // (TttScorer::score_without); empty: no gain, no collapse detector.
+  std::span<const float> without;
 };
 
 class TttScorer {
@@ -89,6 +83,10 @@ class TttScorer {
   // Scores everything, or what follows `from`: to the bit as without an interruption; checks some windows on the way
   // (causality.h; throws VoidRun where a score has read a later token). Once. Base-model phases change the masters.
   TttReport run(const TttStanding* from = nullptr);
+  // Losses for TttData::without, of compared_chunks(); of several ranks all have them. Before run().
+  std::vector<float> score_without();
+  // What `without` then is, instead of what the constructor got; must outlive this object.
+  void compare_with(std::span<const float> without) { data_.without = without; }
   // Called between two batches, where standing() may be asked for of a run of one rank, and before each
   // chunk; what they throw ends the run.
   void at_boundaries(std::function<void()> batch, std::function<void()> chunk) {
@@ -125,8 +123,6 @@ class TttScorer {
   };
   virtual std::unique_ptr<TurnOrder> make_order() const { return std::make_unique<TurnOrder>(); }
   virtual void take_turn(Turn& turn);
-  // The windows of a turn, for the check of its scores.
-  std::vector<SuffixCheck::Window> windows_of(const Turn& turn) const;
   // The steps of a turn; each refuses to act out of order.
   void score(Turn& turn);
   void book(Turn& turn);
@@ -148,19 +144,17 @@ class TttScorer {
   // ttt_turn.cpp
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   void fill_inputs(const Turn& turn);
-  void score_windows(const Turn& turn, std::span<const std::int32_t> tokens, std::span<float> losses);
-  void score_and_hand_over(Turn& turn);
-  void score_twice_here(Turn& turn);
-  void score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
-                     std::vector<std::vector<float>>& losses);
+  std::vector<SuffixCheck::Window> windows_of(const Turn& turn) const;
+  SuffixCheck::Scores score_windows(const Turn& turn, std::span<const std::int32_t> tokens,
+                                    std::span<const std::int32_t> targets, bool with_normalisers);
   void tell(TttEventKind kind, const Turn& turn, bool only_more);
 
   // ttt_meeting.cpp
   void meet(const LanePlan::Stretch& stretch);
   void note_scored(const LanePlan::Stretch& stretch);
-  TttChecks own_checks() const;
   void exchange(const LanePlan::Stretch& stretch);
   void merge_losses(const LanePlan::Stretch& stretch);
+  void score_chunk_without(std::int64_t queue, std::int64_t chunk, std::vector<float>& losses);
   void hear(const TttMessage& message);
   void report_batches();
   TttBatchReport report_batch(const TttPendingBatch& pending);
@@ -174,8 +168,7 @@ class TttScorer {
   // score_transform.cpp
   void prepare_transform();
   void propose(const Turn& turn);
-  void apply_proposals(const WindowProgram& program, std::span<float> losses);
-  std::vector<std::vector<std::int32_t>> proposed_numbers() const;
+  void apply_proposals(const SuffixCheck::Scores& scores);
   void tell_again(std::int64_t queue);
   std::vector<std::string> standing_tensors() const;
 
@@ -192,13 +185,11 @@ class TttScorer {
   std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
-  bool plugin_kernels_ = false;  // some adapters are scored by kernels that no table of this program knows
   SuffixCheck suffixes_;
-  std::vector<TttChecks> others_;  // of the other ranks, at the last meeting
-  std::string void_reason_;        // why the scores of this rank must not be used
+  std::string void_reason_;  // why the scores of this rank must not be used
   DrawNumbers draws_;
   std::vector<ScoredDocument> scored_;  // up to the last meeting
-  ScoreSums reference_;                 // of the reported batches
+  Comparison compared_;                 // of the reported batches
   ScoreSums plain_;                     // of the same, without the score transform
   TttReport report_;  // its batches: the first of the queue, as far as all of these are scored
   std::map<std::int64_t, TttPendingBatch> pending_;  // scored and not reported, by position in the queue
@@ -211,7 +202,6 @@ class TttScorer {
   // Where there is a score transform:
   std::unique_ptr<TransformFeed> feed_;
   std::vector<std::vector<mlg_bias>> proposals_;  // of the scored positions of a turn
-  std::vector<std::vector<float>> proposed_;      // losses of the proposed tokens, by number
   std::vector<float> plain_losses_;               // of a turn, as the model gives them
   std::vector<float> plain_book_;                 // the same of all that was booked, by stream position
 };

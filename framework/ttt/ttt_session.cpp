@@ -9,7 +9,6 @@
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
 #include "framework/run/made_on_device.h"
-#include "framework/run/process_check.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
@@ -38,10 +37,11 @@ LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
   LedgerEntry entry;
   entry.stage = LedgerStage::ttt;
   entry.seconds.emplace_back("ttt_setup", result.setup_seconds);
-  if (result.without) entry.seconds.emplace_back("ttt_plain", result.without->seconds);
+  if (result.evaluation) entry.seconds.emplace_back("ttt_plain", result.evaluation->seconds);
   entry.seconds.emplace_back("ttt", result.with.seconds);
   if (quantised) entry.bytes.emplace_back("artifact_scored", std::filesystem::file_size(result.weights));
-  if (quantised && result.without) entry.scores.emplace_back("after quantisation", *result.without);
+  if (quantised && result.evaluation) entry.scores.emplace_back("after quantisation", *result.evaluation);
+  if (result.without) entry.scores.emplace_back("windows without adaptation", *result.without);
   entry.scores.emplace_back(quantised ? "after test-time training" : "test-time training, not quantised",
                             result.with);
   return entry;
@@ -77,7 +77,7 @@ std::string ranks_text(int world_size) {
   return world_size == 1 ? "one rank" : fmt::format("{} ranks", world_size);
 }
 
-// What the parts of a run share that begins outside of the thread for foreign code.
+// What the parts of a run share.
 struct Attempt {
   LoadedConfig& loaded;
   PluginHost& host;
@@ -90,34 +90,7 @@ struct Attempt {
   Ledger& clock;
   TttSaver& saver;
   const ValidationSet& validation;
-  BlindChecker* blind;
-  Confinement confinement;
 };
-
-void log_checks(RunLog& log, const TttChecks& checks) {
-  const char* who = checks.own_process ? "by a process that never had them" : "in this process";
-  if (checks.full) {
-    log.print(
-        "causality: all {} scores that have later tokens were made again without "
-        "their own, in {} turns, {}, and were the same to the bit (seed {})",
-        checks.cuts, checks.turns, who, checks.seed);
-  } else {
-    log.print(
-        "causality: {} scores in {} of {} turns were made again without their own "
-        "and later tokens, {}, and were the same to the bit (seed {}); reading "
-        "ahead in one score of {:.0f}, or in one turn of {:.1f}, is found with 99 %",
-        checks.cuts, checks.turns, checks.all_turns, who, checks.seed, found_one_in(checks.cuts),
-        found_one_in(checks.turns));
-  }
-  if (checks.proposals > 0)
-    log.print("causality: all {} proposals of the score transform were the same there", checks.proposals);
-  if (!checks.own_process) return;
-  if (!checks.run.missing.empty() || !checks.process.missing.empty()) {
-    log.print("warning: plugins could reach, in this process: {}; in the one that checks: {}",
-              checks.run.missing.empty() ? "nothing" : checks.run.missing,
-              checks.process.missing.empty() ? "nothing" : checks.process.missing);
-  }
-}
 
 // The scores without test-time training, where a collapse is watched for; several ranks exchange their shares.
 void score_without(const Attempt& attempt, const BaseModel& model, Backend& backend, LossExchange* losses,
@@ -132,11 +105,24 @@ void score_without(const Attempt& attempt, const BaseModel& model, Backend& back
   attempt.clock.enter("ttt_setup");
 }
 
+// The same windows without adaptation, unless an earlier attempt has scored them.
+void score_windows_without(const Attempt& attempt, TttScorer& scorer, Backend& backend) {
+  if (attempt.loaded.config.ttt->config.on_collapse == OnCollapse::off) return;
+  std::vector<float>& windows = attempt.saver.progress().windows;
+  if (windows.empty()) {
+    attempt.clock.enter("ttt_plain");
+    windows = scorer.score_without();
+    backend.synchronize();
+    attempt.clock.enter("ttt_setup");
+    attempt.saver.passed();
+  }
+  scorer.compare_with(windows);
+}
+
 // What is scored, on what, and that it may be.
 void introduce(const Attempt& attempt, const Backend& backend, RunLog& log) {
   const RunConfig& config = attempt.loaded.config;
   const ValidationSet& validation = attempt.validation;
-  say_preloaded(config.ledger, attempt.ranks.group(), log);
   attempt.ranks.require_same_data(validation.data);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
@@ -231,8 +217,7 @@ void plan_scorer(const Attempt& attempt, const BaseModel& model, const TttSetup&
 // Scores the documents. A run that is void leaves no score, none of an earlier run that could be taken for its own,
 // and no state that could be continued.
 TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
-                          const std::optional<TttStanding>& standing, std::span<const float> reference,
-                          Backend& backend, MadeOnDevice& made) {
+                          const std::optional<TttStanding>& standing, Backend& backend, MadeOnDevice& made) {
   backend.synchronize();
   made.clock_starts();
   attempt.clock.enter("ttt");
@@ -240,9 +225,6 @@ TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
     TttReport report = scorer.run(standing ? &*standing : nullptr);
     backend.synchronize();  // the clock ends when the device has
     made.clock_stops();
-    const std::string problem = floor_problem(scorer.book(), attempt.validation.tokens, reference,
-                                              attempt.loaded.config.model.vocabulary);
-    if (!problem.empty()) throw VoidRun(problem);
     return report;
   } catch (const VoidRun& reason) {
     attempt.saver.finish();
@@ -253,27 +235,41 @@ TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
 }
 
 // Totals and times of the scores that `result` has the report of.
-void fill_totals(const Attempt& attempt, const Backend& backend, TttResult& result) {
+void fill_totals(const Attempt& attempt, const TttScorer& scorer, const Backend& backend, TttResult& result) {
   TttSaver& saver = attempt.saver;
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.setup_seconds = saver.seconds("ttt_setup");
   result.with = eval_result(result.report.sums, saver.seconds("ttt"));
   result.with.data = attempt.validation.data;
-  if (result.report.reference.tokens == 0) return;
-  result.without = eval_result(result.report.reference, saver.seconds("ttt_plain"));
-  result.without->data = attempt.validation.data;
+  if (result.report.compared.without.tokens == 0) return;
+  ScoreSums evaluated;
+  for (const PlannedBatch& batch : scorer.plan().queue) {
+    for (const int number : batch.batch.documents) {
+      const std::int64_t first = scorer.plan().document(number).start + 1;
+      evaluated +=
+          scorer.book().range_of(saver.progress().reference, first, first + scorer.plan().targets(number));
+    }
+  }
+  const double seconds = saver.seconds("ttt_plain");
+  result.evaluation = eval_result(evaluated, seconds);
+  result.without = eval_result(result.report.compared.without, seconds);
+  for (auto* score : {&result.evaluation, &result.without}) (*score)->data = attempt.validation.data;
 }
 
 void log_result(const TttResult& result, RunLog& log) {
   log.line(bins_text(result.report));
-  log_checks(log, result.report.checks);
-  if (result.without) log.result(fmt::format("without test-time training: {}", score_text(*result.without)));
+  log.print("causality: {}", result.report.checks.text());
+  if (result.evaluation) {
+    log.result(fmt::format("evaluation:                 {}", score_text(*result.evaluation)));
+    log.result(fmt::format("windows without adaptation: {}", score_text(*result.without)));
+  }
   if (result.report.untransformed.tokens > 0) {
     log.result(fmt::format("  of it without '{}':      {}", result.transform,
                            score_text(eval_result(result.report.untransformed, 0))));
   }
   log.result(
       fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
+  if (result.without) log.result(gain_text(result.report));
 }
 
 TttResult score(const Attempt& attempt) {
@@ -282,7 +278,6 @@ TttResult score(const Attempt& attempt) {
   RunRanks& ranks = attempt.ranks;
   TttSaver& saver = attempt.saver;
   resolve_run_plugins(loaded, host, PluginUse::adapt);
-  require_own_scoring_code(loaded, host, PluginUse::adapt);
   ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
   RunPlugins plugins = make_backend_plugin(loaded, host);
@@ -302,7 +297,6 @@ TttResult score(const Attempt& attempt) {
   Exchange exchange = open_state(attempt, backend, weights);
   LossExchange* losses = exchange.losses ? &*exchange.losses : nullptr;
   score_without(attempt, model, backend, losses, log);
-  const std::vector<float>& reference = saver.progress().reference;
   // Its tensors are uploaded once; the copy here goes with the end of the set-up.
   const std::optional<TttStanding> standing = std::move(saver.progress().standing);
   saver.progress().standing.reset();
@@ -312,29 +306,24 @@ TttResult score(const Attempt& attempt) {
   const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
   TttSetup setup = rule.setup(config, draws);
   setup.lanes = attempt.lanes;
-  setup.blind = attempt.blind;
-  setup.full_audit = attempt.options.audit == TttAudit::full;
-  setup.confinement = attempt.confinement;
-  setup.full_for_kernels = config.ledger.rules == LedgerRules::strict;
   setup.communicator = exchange.communicator.get();
   setup.losses = losses;
-  const TttData data{attempt.validation.tokens, attempt.validation.bos_id, attempt.validation.counter(),
-                     reference};
+  const TttData data{attempt.validation.tokens, attempt.validation.bos_id, attempt.validation.counter(), {}};
   Listeners listeners(attempt, log, standing, done);
   std::optional<TttScorer> scorer;
   plan_scorer(attempt, model, setup, data, listeners.all, log, scorer);
   if (attempt.lanes > 1)
     log.print("{} lanes of batches on {}", attempt.lanes, ranks_text(ranks.group().world_size()));
+  score_windows_without(attempt, *scorer, backend);
   listeners.lines.begin(*scorer, done.size());
   MadeOnDevice made([&] { return std::vector<const Backend*>{&backend}; });
-  result.report = score_documents(attempt, *scorer, standing, reference, backend, made);
+  result.report = score_documents(attempt, *scorer, standing, backend, made);
   listeners.lines.end();
   result.made = made.counts(ranks.group());
   if (ranks.first()) {
-    fill_totals(attempt, backend, result);
+    fill_totals(attempt, *scorer, backend, result);
     log_result(result, log);
   }
-  require_true_processes(config.ledger, ranks.group(), log);
   if (!ranks.first()) return result;
   if (listeners.metrics) {
     listeners.metrics->finish(result);
@@ -344,39 +333,6 @@ TttResult score(const Attempt& attempt) {
   const RunLedger ledger =
       close_entry(ledger_entry(result, attempt.options.quantised), attempt.directory, config.ledger, log);
   log.result("\n" + ledger_table(config.ledger, ledger));
-  return result;
-}
-
-// score() in a thread that reaches nothing but what it needs, so that plugins cannot read the validation data.
-TttResult score_confined(Attempt& attempt) {
-  LoadedConfig& loaded = attempt.loaded;
-  const fs::path& directory = attempt.directory;
-  if (loaded.config.backend.plugin != "cpu") {
-    attempt.confinement.missing = fmt::format("files, sockets and programs (the backend '{}' may need them)",
-                                              loaded.config.backend.plugin);
-    return score(attempt);
-  }
-  ReachableFiles files = files_for_scoring(loaded, attempt.host);
-  if (!loaded.config.data.tokenizer.empty()) files.read.emplace_back(loaded.config.data.tokenizer);
-  const bool made = !directory.empty() && fs::create_directories(directory);
-  const bool audit_alone = directory.empty() && !loaded.config.ttt->config.audit.empty();
-  add_files_of_run(files, audit_alone ? fs::path(".") : directory, attempt.options.weights);
-  const std::string reachable = reachable_validation(loaded, files);
-  std::vector<int> untouchable;
-  if (attempt.blind) untouchable.push_back(attempt.blind->descriptor());
-  TttResult result;
-  try {
-    run_in_thread([&] {
-      Confinement confined = confine_files(files);
-      if (confined.files && !reachable.empty()) confined = {false, false, reachable};
-      attempt.confinement = both(confined, confine_calls_of(loaded, !attempt.ranks.alone(), untouchable));
-      result = score(attempt);
-    });
-  } catch (const Error&) {
-    std::error_code failed;
-    if (made) fs::remove(directory, failed);  // where it is empty
-    throw;
-  }
   return result;
 }
 
@@ -402,7 +358,7 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
   Ledger clock;
   clock.enter("ttt_setup");
   TttSaver saver(clock);
-  require_scorable(loaded, options.audit == TttAudit::same_process);
+  require_scorable(loaded);
   const std::string audit_name = loaded.config.ttt->config.audit;
   std::optional<DirectoryLock> lock;
   if (!directory.empty()) {
@@ -410,16 +366,11 @@ TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& or
     remove_temporary_leftovers(directory);
   }
   if (!audit_name.empty() && ranks.first()) require_audit_file(directory / audit_name);
-  // Before any plugin is loaded: what is read later is read where plugins are at work.
   const ValidationSet validation = scored_validation(loaded.config);
   require_strict_validation(loaded.config, validation);
-  std::optional<BlindChecker> blind;
-  if (!options.checker.empty() && options.audit != TttAudit::same_process) blind.emplace(options.checker);
-  Attempt attempt{loaded,    host,  origin, load,  options,    ranks,
-                  directory, lanes, clock,  saver, validation, blind ? &*blind : nullptr,
-                  {}};
-  TttResult result = options.checker.empty() ? score(attempt) : score_confined(attempt);
-  // Outside of the thread that is confined: it reads and writes what plugins may not.
+  const Attempt attempt{loaded,    host,  origin, load,  options,   ranks,
+                        directory, lanes, clock,  saver, validation};
+  TttResult result = score(attempt);
   if (options.on_result && ranks.first()) options.on_result(result);
   return result;
 }

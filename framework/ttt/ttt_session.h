@@ -19,16 +19,7 @@ namespace mulligan {
 class RunRanks;
 struct TttResult;
 
-// How the scores of a run are checked (SuffixCheck): some of them or all, by a process of its own
-// (blind_checker.h); or some in the process that made them, which a plugin that remembers can deceive.
-enum class TttAudit { sampled, full, same_process };
-
 struct TttOptions : ConsoleOptions {
-  TttAudit audit = TttAudit::sampled;
-  // A command line of this program that comes to serve_blind_checks() with the same configuration. Empty:
-  // there is no such process, and this one is not confined either.
-  std::vector<std::string> checker;
-  std::filesystem::path weights;  // file or run directory that `load` reads, to be reached while confined
   // Where ttt_result.json, metrics.jsonl (see ttt_outputs.h), ledger.json and the audit log go: the run
   // directory, whose metrics and ledger are continued, or any other folder. Empty: no files, but the audit
   // log, where one is asked for, goes into the folder the program was started in.
@@ -45,8 +36,10 @@ struct TttOptions : ConsoleOptions {
 struct TttResult {
   std::string weights;         // what was scored, as the caller named it
   std::string weights_sha256;  // WeightOrigin::sha256
-  // Plain evaluation of the same documents, before; absent with on_collapse = "off".
-  std::optional<EvalResult> without;
+  // Before, and absent with on_collapse = "off": the evaluation of the same documents, and the windows of
+  // test-time training without adaptation, of a long text some of them (compared_chunks). The gain is that of
+  // report.compared. The seconds are those of both.
+  std::optional<EvalResult> evaluation, without;
   EvalResult with;           // test-time training; seconds of scoring and training, without setup_seconds
   double setup_seconds = 0;  // planning and preparing the programs
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
@@ -60,8 +53,8 @@ struct TttResult {
 
 // `load` fills the masters of the weights, `origin` says where they come from. Tokens of the validation
 // shards are cut to whole rows of eval.sequence_length where eval.drop_remainder asks for it, and what comes
-// before the first BOS is not scored. Scores first without test-time training (the reference of the collapse
-// detector and of the gains), then with it. Deterministic: the same weights, data and seed ([run] seed draws
+// before the first BOS is not scored. Scores first in the evaluation's rows and in the windows without
+// adaptation (the baseline of the gain and of the collapse detector), then with it. Deterministic: the same weights, data and seed ([run] seed draws
 // the adapters) give the same score to the last digit. Throws Error; data_error, before anything is scored,
 // when the weights belong to another tokenizer (require_data_of) or the two ways of counting bytes differ,
 // run_error when the result breaks a budget of [ledger] under strict rules. Where `directory` is set, a

@@ -1,5 +1,6 @@
 // One chunk of one batch: its inputs, and the four steps of a turn.
 #include <algorithm>
+#include <limits>
 
 #include "framework/ttt/ttt_scorer.h"
 
@@ -75,64 +76,81 @@ std::vector<SuffixCheck::Window> TttScorer::windows_of(const Turn& turn) const {
   return windows;
 }
 
-void TttScorer::score_windows(const Turn& turn, std::span<const std::int32_t> tokens,
-                              std::span<float> losses) {
-  turn.program.set_inputs(tokens, positions_, targets_);
+SuffixCheck::Scores TttScorer::score_windows(const Turn& turn, std::span<const std::int32_t> tokens,
+                                             std::span<const std::int32_t> targets, bool with_normalisers) {
+  SuffixCheck::Scores scores;
+  scores.losses.resize(losses_.size());
+  turn.program.set_inputs(tokens, positions_, targets);
   turn.program.forward();
-  turn.program.download_losses(losses);
-  apply_proposals(turn.program, losses);
+  turn.program.download_losses(scores.losses);
+  if (with_normalisers) {
+    scores.normalisers.resize(losses_.size());
+    turn.program.download_normalisers(scores.normalisers);
+  }
+  for (int number = 0; feed_ && number < setup_.transform->biases(); ++number) {
+    scores.proposed.emplace_back(losses_.size());
+    turn.program.download_proposed_losses(number, scores.proposed.back());
+  }
+  return scores;
 }
 
-// In this process, which also has the real windows.
-void TttScorer::score_changed(const Turn& turn, const SuffixCheck::Sample& sample,
-                              std::vector<std::vector<float>>& losses) {
-  for (const SuffixCheck::Pass& pass : sample.passes)
-    score_windows(turn, pass.tokens, losses.emplace_back(losses_.size()));
-}
-
+// The real windows come last: the update follows from their activations.
 void TttScorer::score(Turn& turn) {
   order_->score();
   propose(turn);
-  if (setup_.blind) {
-    score_and_hand_over(turn);
-  } else {
-    score_twice_here(turn);
-  }
+  const std::vector<SuffixCheck::Pass> passes =
+      suffixes_.passes(turn.queue, turn.chunk, tokens_, targets_, windows_of(turn));
+  std::vector<SuffixCheck::Scores> changed;
+  for (const SuffixCheck::Pass& pass : passes)
+    changed.push_back(score_windows(turn, pass.tokens, pass.targets, true));
+  const SuffixCheck::Scores real = score_windows(turn, tokens_, targets_, !passes.empty());
+  for (std::size_t number = 0; number < passes.size(); ++number)
+    SuffixCheck::compare(turn.queue, turn.chunk, passes[number], real, changed[number]);
+  apply_proposals(real);
   tell(TttEventKind::score, turn, false);
 }
 
-// Whether a turn is checked shows when it is scored, and not before: a plugin that could see it would behave.
-// Where the adapters lie in this process's memory, those of every turn are kept.
-void TttScorer::score_and_hand_over(Turn& turn) {
-  BlindChecker& blind = *setup_.blind;
-  const bool keeps_all = model_.store.backend().plugin().name() == "cpu";
-  std::optional<SuffixCheck::Sample> sample;
-  if (!keeps_all) sample = suffixes_.next(tokens_, windows_of(turn));
-  if (keeps_all || sample) blind.keep(model_, turn.set, turn.program.shape().documents);
-  score_windows(turn, tokens_, losses_);
-  if (keeps_all) sample = suffixes_.next(tokens_, windows_of(turn));
-  if (sample) {
-    blind.submit(
-        suffixes_,
-        {turn.set.documents(), turn.program.shape(), *sample, positions_, targets_, proposed_numbers()},
-        feed_ ? plain_losses_ : losses_, feed_ ? proposed_ : decltype(proposed_)());
+void TttScorer::score_chunk_without(std::int64_t queue, std::int64_t chunk, std::vector<float>& losses) {
+  const auto& documents = plan_.queue[static_cast<std::size_t>(queue)].batch.documents;
+  const Turn turn = make_turn(queue, chunk, adapters(static_cast<std::int64_t>(documents.size())));
+  for (int number = 0; setup_.transform && number < setup_.transform->biases(); ++number)
+    turn.program.set_proposal(number, std::vector<std::int32_t>(targets_.size(), -1));
+  const SuffixCheck::Scores scores = score_windows(turn, tokens_, targets_, false);
+  const auto scored = static_cast<std::size_t>(turn.program.shape().scored);
+  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+    if (!turn.rows[slot].active) continue;
+    const ChunkWindow& window = turn.rows[slot].window;
+    const std::int64_t first =
+        plan_.document(turn.documents[slot]).start + window.window_start + window.chunk_offset + 1;
+    std::copy_n(scores.losses.begin() + static_cast<std::ptrdiff_t>(slot * scored), window.chunk_length,
+                losses.begin() + first);
   }
-  blind.settle(suffixes_, BlindChecker::Until::now);
 }
 
-void TttScorer::score_twice_here(Turn& turn) {
-  const auto sample = suffixes_.next(tokens_, windows_of(turn));
-  std::vector<std::vector<float>> changed;
-  if (sample && sample->first) score_changed(turn, *sample, changed);
-  score_windows(turn, tokens_, losses_);
-  if (sample && !sample->first) {
-    score_changed(turn, *sample, changed);
-    // The update follows from the activations of the real windows.
-    std::vector<float> again(losses_.size());
-    score_windows(turn, tokens_, again);
+std::vector<float> TttScorer::score_without() {
+  const auto compared = compared_chunks(plan_, setup_.config.context_tokens);
+  std::vector<float> losses(data_.tokens.size(), 0.0F);
+  for (const std::int64_t queue : own_) {
+    const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
+    adapters(static_cast<std::int64_t>(batch.batch.documents.size())).clear();
+    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+      if (!compared.contains({queue, chunk})) continue;
+      if (at_chunk_) at_chunk_();
+      score_chunk_without(queue, chunk, losses);
+    }
   }
-  for (std::size_t pass = 0; pass < changed.size(); ++pass)
-    suffixes_.compare(sample->turn, sample->passes[pass], losses_, changed[pass]);
+  if (setup_.losses) setup_.losses->merge(losses);
+  std::vector<float> known(losses.size(), std::numeric_limits<float>::quiet_NaN());
+  for (const auto& [queue, chunk] : compared) {
+    const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
+    for (const int number : batch.batch.documents) {
+      const std::int64_t begin = chunk * batch.chunk_tokens;
+      const std::int64_t count = std::min(batch.chunk_tokens, plan_.targets(number) - begin);
+      const std::int64_t first = plan_.document(number).start + 1 + begin;
+      if (count > 0) std::copy_n(losses.begin() + first, count, known.begin() + first);
+    }
+  }
+  return known;
 }
 
 void TttScorer::book(Turn& turn) {

@@ -66,7 +66,7 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
                {logits, tokens, graph.external(proposed("proposed_loss", number), per_token),
                 graph.scratch(per_token, "proposal_lse")});
   }
-  ops::cross_entropy(tape, logits, targets, losses);
+  ops::cross_entropy(tape, logits, targets, losses, graph.external(prefix_ + "/normaliser", per_token));
   split_ = graph.calls().size();
   if (adapters) tape.backward(losses, graph.external(prefix_ + "/weights", per_token));
   split_ = fuse_calls(graph, tape.fused(), split_);
@@ -112,14 +112,8 @@ void WindowProgram::download_losses(std::span<float> losses) const {
   store_.download(prefix_ + "/token_loss", std::as_writable_bytes(losses));
 }
 
-std::vector<std::span<std::byte>> master_memory(const BaseModel& model) {
-  std::vector<std::span<std::byte>> parts;
-  for (const ParameterLayout& layout : model.layouts) {
-    const std::string name = master_name(layout.spec.name);
-    parts.emplace_back(static_cast<std::byte*>(model.store.address(name)),
-                       static_cast<std::size_t>(model.store.type(name).bytes()));
-  }
-  return parts;
+void WindowProgram::download_normalisers(std::span<float> values) const {
+  store_.download(prefix_ + "/normaliser", std::as_writable_bytes(values));
 }
 
 void upload_window_rope(const BaseModel& model, std::int64_t positions) {

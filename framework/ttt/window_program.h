@@ -30,9 +30,6 @@ struct BaseModel {
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
 };
 
-// Where the masters of its parameters lie on the device, one after the other.
-std::vector<std::span<std::byte>> master_memory(const BaseModel& model);
-
 // Of what test-time training loads.
 inline LoadedModel::Masters base_masters(const TttSection& ttt) {
   if (ttt.config.base_keeps_dtypes) return LoadedModel::Masters::as_trained;
@@ -90,6 +87,8 @@ class WindowProgram {
   void forward() { program_->run_range(0, split_); }
   // The losses of the last forward(), [N] nats. Waits.
   void download_losses(std::span<float> losses) const;
+  // The logarithms of the softmax's denominators there, [N]. Waits.
+  void download_normalisers(std::span<float> values) const;
   // proposal[i] for each scored position: the token whose loss forward() gives besides, [N].
   // `number` below `proposals`.
   void set_proposal(int number, std::span<const std::int32_t> tokens);
@@ -112,7 +111,7 @@ class WindowProgram {
 // The rotary tables that all window programs of a model share; once, after the first program was made.
 void upload_window_rope(const BaseModel& model, std::int64_t rotary_positions);
 
-// Losses without test-time training: the reference of the collapse detector and of the gains.
+// Losses of the evaluation, in rows of its own length, which test-time training is reported next to.
 class PlainScorer {
  public:
   // Takes the memory of its working space until it goes. The arguments must outlive this object.

@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
 #include "framework/core/parallel.h"
 #include "framework/core/printable.h"
+#include "framework/core/steady_time.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
@@ -207,7 +207,7 @@ void require_counted(const RunConfig& config, const MemberBytes& stored) {
 
 EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                              const WeightLoader& load, const ScoreOptions& options) {
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   resolve_run_plugins(loaded, host, PluginUse::ensemble);
   require_own_scoring_code(loaded, host, PluginUse::ensemble);
   const RunConfig& config = loaded.config;

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
@@ -161,7 +161,7 @@ void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& v
   SharedArena arena(model.store().backend());
   arena.bind({&evaluator.program()}, model.store());
   RunRanks alone;
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   const EvalResult score = evaluate(evaluator, validation, alone.group());
   if (score.bytes > 0) result.val_bpb = score.val_bpb;
   result.scored_tokens_per_second = static_cast<double>(score.tokens) / seconds_since(start);
@@ -241,7 +241,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
     BatchMeasurement& measured = result.batches.emplace_back();
     measured.batch = batch;
     BatchPrograms programs(model.store(), config, model.layouts(), batch, options);
-    const auto start = KernelClock::now();
+    const auto start = std::chrono::steady_clock::now();
     measure_logits(programs, sequences, options, measured);
     measure_continuations(programs, sequences, config.model.vocabulary, options, progress, measured);
     measured.seconds = seconds_since(start);

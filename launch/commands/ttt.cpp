@@ -9,7 +9,6 @@
 #include "framework/report/run_directory.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ranks.h"
-#include "framework/ttt/blind_checker.h"
 #include "framework/ttt/ttt_session.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/refresh_report.h"
@@ -28,7 +27,6 @@ struct TttArguments {
   std::string output;  // folder
   bool resume = false;
   std::string launcher;
-  std::string audit = "sampled";
 };
 
 namespace fs = std::filesystem;
@@ -44,27 +42,6 @@ bool belongs_to_run(const TttArguments& arguments, const fs::path& run) {
       "--output '{}' is the directory of another run, whose score this would replace; name a "
       "folder of its own.",
       arguments.output);
-}
-
-// This command line as the process that checks scores gets it (BlindLink).
-std::vector<std::string> checker_command(const TttArguments& arguments) {
-  std::vector<std::string> command = {fs::read_symlink("/proc/self/exe").string(), "ttt", arguments.path};
-  if (!arguments.run.config.empty()) command.insert(command.end(), {"--config", arguments.run.config});
-  for (const std::string& set : arguments.run.overrides) command.insert(command.end(), {"--set", set});
-  for (const std::string& path : arguments.run.plugin_paths)
-    command.insert(command.end(), {"--plugin-path", path});
-  return command;
-}
-
-void serve(const TttArguments& arguments, BlindLink& link) {
-  WeightSource source = open_weights(arguments.path, arguments.run);
-  PluginHost host = arguments.run.plugin_host();
-  serve_blind_checks(link, source.loaded, host);
-}
-
-TttAudit audit_of(const std::string& word) {
-  if (word == "full") return TttAudit::full;
-  return word == "same-process" ? TttAudit::same_process : TttAudit::sampled;
 }
 
 // The run directory and --output are the first rank's; the others compute their share.
@@ -99,9 +76,6 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
         arguments.path);
   }
   options.resume = arguments.resume;
-  options.audit = audit_of(arguments.audit);
-  options.checker = checker_command(arguments);
-  options.weights = arguments.path;
   PluginHost host = arguments.run.plugin_host();
   run_ttt(source.loaded, host, source.origin, source.load, options, ranks);
   if (in_run) refresh_report(run, arguments.console);
@@ -121,17 +95,10 @@ void add_ttt_command(CLI::App& app) {
   command->add_flag(
       "--resume", arguments->resume,
       "Continue test-time training that was stopped or killed; from the beginning where nothing was saved");
-  command
-      ->add_option("--audit", arguments->audit,
-                   "How scores are checked: sampled, full (every score, which takes many times as long), or "
-                   "same-process (weaker: without a process of its own)")
-      ->type_name("HOW")
-      ->check(CLI::IsMember({"sampled", "full", "same-process"}));
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
   declare_launcher(*command, arguments->launcher);
   command->callback([arguments] {
-    if (std::optional<BlindLink> link = BlindLink::other_end()) return serve(*arguments, *link);
     share_among_ranks(arguments->launcher, [&](RunRanks& ranks) { run(*arguments, ranks); });
   });
 }

@@ -161,13 +161,16 @@ smuggle() { echo "--set ttt.adapters.plugin=smuggling --set ttt.adapters.path=$s
 {
   check_refused "a shifted view is refused" 1 "would cut or shift tokens" ttt honest --output void $(smuggle shifted_view)
   check_refused "a plugin's kernel that reads the next row is refused" 2 "would be illegal" ttt honest --output void $(smuggle kernel)
-  "$mulligan" ttt honest --output void $(smuggle kernel_unlike_probe) >void.out 2>void.err
+  "$mulligan" ttt honest --output void --set ttt.check=full $(smuggle kernel_unlike_probe) >void.out 2>void.err
   check_equal "a kernel that deceives the probe: exit code" 1 $?
 }
 check_contains "the run is void" "the run is void" "$(cat void.err)"
 check_equal "no score is printed" "" "$(grep 'with test-time training:' void.out)"
 check_equal "the result says void" "true" "$(json void/ttt_result.json void)"
 check_equal "and has no score" "" "$(grep -o 'val_bpb' void/ttt_result.json)"
+
+check_refused "strict rules want the check" 2 'ttt.check is "off"' ttt honest --output void --set ttt.check=off \
+  --set ledger.rules=strict --set ttt.document_fraction=1
 
 # A command needs the plugins of what it does, nothing else: an installation that has only those.
 mkdir -p bare/bin bare/lib/mulligan/plugins

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What a run may claim: weights that were learned before the clock starts, clocks that are made slow, results that were
-# edited, weights of other runs and libraries under other names are found; honest runs are not disturbed.
+# What a run may claim: weights that were learned before the clock starts, results that were edited, weights of other runs and libraries under other names are found; honest runs are not disturbed.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -43,12 +42,6 @@ check "a run under open rules" "$mulligan" train strict.toml --set ledger.rules=
 check_refused "does not become strict behind its first steps" 2 'written under ledger.rules = "open"' train strict.toml --resume \
   --set run.directory=open
 
-# Clocks.
-check_refused_slow() { LD_PRELOAD=$flawed/slow_clock.so check_refused "$@"; }
-check_refused_slow "a slowed clock" 1 "the clocks disagree" train strict.toml --set run.directory=slow --set train.steps=150
-LD_PRELOAD=$flawed/slow_clock.so check "a slowed clock, open rules" "$mulligan" train strict.toml --set ledger.rules=open \
-  --set run.directory=slow_open --set train.steps=150
-check_contains "is named" "warning: the clocks disagree" "$(cat slow_open/log.txt)"
 "$mulligan" train strict.toml --set run.directory=stopped --set train.steps=60 >stopped.out 2>&1 &
 process=$!
 wait_for stopped/metrics.jsonl
@@ -177,8 +170,7 @@ at = data.find(b"Runs everything on the processor")  # its summary, which is loa
 data[at] ^= 0x20
 open(sys.argv[2], "wb").write(data)
 PYTHON
-for command in "eval honest" "train strict.toml --set run.directory=other_backend" "quantize honest --output backend.mulligan" \
-  "ttt honest/artifact.mulligan --output honest"; do
+for command in "eval honest" "train strict.toml --set run.directory=other_backend" "quantize honest --output backend.mulligan"; do
   # shellcheck disable=SC2086
   check_refused "another backend of the name, ${command%% *}" 1 "not a library that this program was built with" $command \
     --set "backend.path=$work/backends/mulligan_cpu.so"

@@ -201,6 +201,12 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   EXPECT_EQ(collapses("fallback0.5"), 1);
   EXPECT_EQ(collapses("fallback0.002"), 0);
 
+  // Nothing learned, nothing gained, whatever rows the evaluation has.
+  const TttResult idle = run("0.0", "warn");
+  EXPECT_EQ(idle.report.compared.with.loss_nats, idle.report.compared.without.loss_nats);
+  EXPECT_EQ(idle.with.val_bpb, idle.without.value().val_bpb);
+  EXPECT_NE(idle.evaluation.value().val_bpb, idle.without.value().val_bpb);
+
   // off: the same scores without a pass before them.
   const TttResult off = run("0.5", "off");
   EXPECT_EQ(off.with.val_loss_nats, warned.with.val_loss_nats);

@@ -8,7 +8,7 @@
 
 #include "framework/check/poisoned_run.h"
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/model/packed_inputs.h"
 #include "tests/first_contact/sampled_attention.h"
 
@@ -84,7 +84,7 @@ std::vector<CallReport> probe_attention(Backend& device, const ModelConfig& mode
   graph.call("attention_bwd", {q, k, v, cu, o, lse, d_o, dq, dk, dv},
              {{"softmax_scale", scale}, {"accumulate_dq", 0}, {"accumulate_dk", 0}, {"accumulate_dv", 0}});
   std::vector<CallReport> reports(2);
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   try {
     PoisonedRun run(device, graph, "attention of odd rows");
     for (const auto& [name, seed] :

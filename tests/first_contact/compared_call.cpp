@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "tests/first_contact/sampled_attention.h"
 #include "tests/first_contact/sampled_product.h"
 
@@ -115,7 +115,7 @@ void ComparedCall::poison() {
 
 // Empty, or the device's sentence.
 std::string ComparedCall::run_on_device(CallReport& report) {
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   try {
     program_.run_range(index_, index_ + 1);
     device_.synchronize();

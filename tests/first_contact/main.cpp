@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/run/run_plugins.h"
 #include "tests/first_contact/attention_probe.h"
 #include "tests/first_contact/step_walk.h"
@@ -72,7 +72,7 @@ int run(const Options& options) {
   set_plugin_log_sink([](int level, std::string_view line) {
     if (level > 0) log_events->write({{"event", "log"}, {"warning", level > 1}, {"line", line}});
   });
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   bool stopped = false, wrong = false;
   try {
     PluginHost host(plugin_places(options.plugin_paths));

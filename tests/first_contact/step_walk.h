@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/data/prefetcher.h"
 #include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
@@ -52,7 +52,7 @@ class StepWalk {
   bool run_phase(std::size_t phase, const WalkOptions& options, const WalkListener& listener);
 
   const RunConfig& config_;
-  SteadyTime start_ = KernelClock::now();
+  SteadyTime start_ = std::chrono::steady_clock::now();
   RunPlugins plugins_, reference_;
   std::vector<PlannedParameter> parameters_;
   OptimizerGroups groups_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Strict rules ask every rank: code that was loaded before the program, or a slow clock, on one rank that is not the first ends all of
-# them without a score. How scores were checked is said of the rank that checked least.
+# Strict rules ask every rank: code that was loaded before the program on one rank that is not the first ends all of
+# them without a score.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
@@ -44,7 +44,6 @@ pair honest "A=b" train strict.toml --set run.directory=honest
 check_equal "two honest ranks" "0 0" "${codes[*]}"
 for variable in LD_PRELOAD LD_AUDIT; do
   library=$flawed/mulligan_flawed_loss.so
-  [[ $variable == LD_PRELOAD ]] || library=$flawed/slow_clock.so
   pair $variable "$variable=$library" train strict.toml --set run.directory=$variable --set train.steps=2
   refused "$variable on the second rank" $variable "$variable is '$flawed"
   check_contains "$variable: the first rank tells it before training" "warning: rank 1 (" "$(cat $variable.0)"
@@ -52,33 +51,10 @@ for variable in LD_PRELOAD LD_AUDIT; do
 done
 pair open "LD_PRELOAD=$flawed/mulligan_flawed_loss.so" train strict.toml --set ledger.rules=open --set run.directory=open --set train.steps=2
 check_equal "open rules take it" "0 0" "${codes[*]}"
-pair slow "LD_PRELOAD=$flawed/slow_clock.so" train strict.toml --set run.directory=slow --set train.steps=150
-refused "a slowed clock on the second rank" slow "the clocks disagree"
 
 # What computes a share of a score.
 pair eval "LD_PRELOAD=$flawed/mulligan_flawed_loss.so" eval honest
 refused "an evaluation" eval "LD_PRELOAD is"
 check_equal "is booked nowhere" "" "$(cat honest/evaluations.jsonl 2>none)"
-pair ttt "LD_PRELOAD=$flawed/mulligan_flawed_loss.so" ttt honest --output scored
-refused "test-time training" ttt "LD_PRELOAD is"
-check_equal "has no result" "" "$(find scored -name ttt_result.json 2>none)"
-
-# How scores are checked.
-check_of() { python3 -c 'import json, sys
-checks = json.load(open(sys.argv[1] + "/ttt_result.json"))["causality_check"]
-print(checks["audit"], checks["process"])' "$1"; }
-pair one "A=b" ttt honest --output one --set ledger.rules=open --set ttt.document_fraction=0.1
-check_equal "a rank without documents" "0 0" "${codes[*]}"
-few=(--set ledger.rules=open --set ttt.document_fraction=0.4) # documents, for all of them take long
-pair full "A=b" ttt honest --output full --audit full "${few[@]}"
-check_equal "two ranks that check all" "full own" "$(check_of full)"
-first=(--audit full)
-second=(--audit sampled)
-pair sampled "A=b" ttt honest --output sampled "${few[@]}"
-check_equal "one that checks a sample" "sampled own" "$(check_of sampled)"
-first=()
-second=(--audit same-process)
-pair same "A=b" ttt honest --output same "${few[@]}"
-check_equal "one that checks in its own process" "sampled same" "$(check_of same)"
 
 finish

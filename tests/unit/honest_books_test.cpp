@@ -1,5 +1,5 @@
-// What seconds, steps and files may say of themselves: clocks against one another, results against their digests,
-// first steps against those behind them, time before the training clock, libraries against the build.
+// What seconds, steps and files may say of themselves: results against their digests, first steps against those behind them,
+// time before the training clock, libraries against the build.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +7,6 @@
 
 #include "framework/core/child_process.h"
 #include "framework/core/elf_file.h"
-#include "framework/core/kernel_clock.h"
 #include "framework/core/sealed_json.h"
 #include "framework/plugin/build_plugins.h"
 #include "framework/run/run_ledger.h"
@@ -18,44 +17,6 @@ namespace mulligan::honest_books_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// So many seconds by all clocks, on two processors.
-ClockReadings after(double seconds, double processor) {
-  return {seconds, seconds, seconds, 50 + seconds, seconds, processor, 2};
-}
-
-TEST(Clocks, HonestMachinesAgree) {
-  const ClockReadings begin = after(0, 0);
-  EXPECT_TRUE(clock_disagreements(begin, after(600, 900)).empty());  // two busy threads
-  EXPECT_TRUE(clock_disagreements(begin, after(600, 3)).empty());    // a stopped process, or a busy machine
-  ClockReadings slept = after(600, 900);
-  slept.awake += 7200;
-  slept.uptime += 7200;
-  slept.real += 7200;
-  EXPECT_TRUE(clock_disagreements(begin, slept).empty());
-  ClockReadings set = after(600, 900);
-  set.real += 86400;  // by hand, or by NTP at the start
-  EXPECT_TRUE(clock_disagreements(begin, set).empty());
-  ClockReadings slewed = after(600, 900);
-  slewed.real += 600 * 5e-4;
-  EXPECT_TRUE(clock_disagreements(begin, slewed).empty());
-  EXPECT_TRUE(clock_disagreements(clocks_at_start(), read_clocks()).empty());
-}
-
-TEST(Clocks, AnotherLibraryThatAnswersInTheKernelsPlaceIsNamed) {
-  ClockReadings end = after(18.5, 18);
-  end.library = 6;
-  const auto found = clock_disagreements(after(0, 0), end);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_NE(found[0].find("counted 6.00 s where the kernel's counted 18.50 s"), std::string::npos)
-      << found[0];
-}
-
-TEST(Clocks, ASlowedKernelIsFoundByWhatItCannotSlow) {
-  ClockReadings end = after(6, 18);  // 18.5 seconds of two threads in truth
-  end.uptime = 50 + 18.5;
-  EXPECT_EQ(clock_disagreements(after(0, 0), end).size(), 2u);
-}
 
 TEST(Seal, KeepsWhatWasWritten) {
   const Json result = {{"val_bpb", 1.0 / 3},

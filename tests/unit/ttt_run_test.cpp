@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <limits>
 #include <thread>
 
 #include "framework/core/error.h"
@@ -122,26 +123,58 @@ TEST(TttScorer, TheBackendDrawsTheAdaptersFirstValues) {
   ttt.run();
 }
 
-TEST(TttScorer, MemoryOfSomeAdaptersIsThatOfTheLastDocuments) {
-  TttRunner runner(tiny_options());
-  const TttConfig config = tiny_config();
+// The baseline of the gain is the same windows: where nothing is learned the gain is nothing, though the windows
+// differ from the evaluation's rows.
+TEST(TttScorer, WithoutLearningThereIsNoGain) {
+  TttRunner::Options options = tiny_options();
+  options.base = "none";
+  TttConfig config = tiny_config();
+  config.prefix_documents = 0;
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  const TttSetup setup = runner.setup(config);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  AdapterSet& set = ttt.adapters(3);
-  set.create(2);
-  for (const std::int64_t documents : {1, 2, 3}) {
-    const auto parts = set.memory(documents);
-    ASSERT_EQ(parts.size(), set.tensors().size());
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const auto all = runner.store().download_as<float>(set.tensors()[i]->master);
-      const auto wanted =
-          std::as_bytes(std::span(all).last(all.size() / 3 * static_cast<std::size_t>(documents)));
-      std::vector<std::byte> seen(parts[i].size());
-      runner.store().backend().download(seen.data(), parts[i].data(), seen.size());
-      EXPECT_TRUE(std::ranges::equal(seen, wanted)) << set.tensors()[i]->name << " of " << documents;
-    }
+  for (const double lr : {0.0, 0.02}) {
+    options.lr = lr;
+    TttRunner runner(options);
+    runner.set_random_parameters(3);
+    const TttSetup setup = runner.setup(config);
+    TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+    const std::vector<float> without = ttt.score_without();
+    ttt.compare_with(without);
+    const TttReport report = ttt.run();
+    EXPECT_EQ(report.compared.with.tokens, report.sums.tokens);
+    EXPECT_EQ(report.compared.without.tokens, report.sums.tokens);
+    EXPECT_EQ(report.compared.with.loss_nats == report.compared.without.loss_nats, lr == 0);
+    EXPECT_EQ(report.compared.with.loss_nats, report.sums.loss_nats);
+    for (const TttLengthBin& bin : report.bins)
+      EXPECT_EQ(bin.compared.with.tokens, bin.sums.tokens) << bin.shortest;
   }
+}
+
+// Of a long text a sample is scored without adaptation, and compared with the same tokens.
+TEST(TttScorer, ALongTextIsComparedInASample) {
+  TttConfig config;
+  config.batch_documents = 8;
+  const auto share_of = [&](int documents) {
+    const DocumentPlan plan = plan_documents(
+        made_up_stream(std::vector<int>(static_cast<std::size_t>(documents), 2048)), 1, config);
+    std::int64_t chunks = 0;
+    for (const PlannedBatch& batch : plan.queue) chunks += batch.chunks;
+    return static_cast<double>(compared_chunks(plan, config.context_tokens).size()) /
+           static_cast<double>(chunks);
+  };
+  EXPECT_EQ(share_of(16), 1);
+  EXPECT_LT(share_of(800), 0.15);
+  EXPECT_GT(share_of(800), 0.1);
+
+  const std::vector<std::uint16_t> tokens = made_up_stream({6, 5});
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> without = {none, none, 2, 3, none, none, none, 1, none, none, none};
+  ScoreBook book(tokens, nullptr);
+  for (std::int64_t target = 1; target < 11; ++target) book.enter(target, 0.5F);
+  const Comparison compared = book.compare(without, 1, 11);
+  EXPECT_EQ(compared.with.tokens, 3u);
+  EXPECT_EQ(compared.without.tokens, 3u);
+  EXPECT_EQ(compared.with.loss_nats, 1.5);
+  EXPECT_EQ(compared.without.loss_nats, 6);
 }
 
 // Chunks of two rows in steps of up to 32 make programs of two rows, and train as steps of two do.

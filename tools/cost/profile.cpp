@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
 #include "framework/core/printable.h"
+#include "framework/core/steady_time.h"
 #include "framework/ranks/communicator.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_plugins.h"
@@ -56,7 +56,7 @@ class StepProfiler {
   // Seconds of one whole step.
   double step() {
     plugins_.backend->synchronize();
-    const auto start = KernelClock::now();
+    const auto start = std::chrono::steady_clock::now();
     groups_.set_rates({step_, horizon_steps(config_), 0, 0});
     engine_.step(++step_, rows_);
     plugins_.backend->synchronize();
@@ -113,7 +113,7 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
   const RunConfig& config = loaded.config;
   resolve_run_plugins(loaded, host);
   const std::size_t phase = chosen_phase(config, options);
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   StepProfiler profiler(loaded, host, phase);
   Profile profile;
   profile.backend = profiler.backend().info().description;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/kernel_clock.h"
+#include "framework/core/steady_time.h"
 #include "framework/eval/evaluator.h"
 #include "framework/step/step_graphs.h"
 #include "tools/doctor/corpus_checks.h"
@@ -175,7 +175,7 @@ StartRecord examine_start(const RunSubject& subject, bool force, const Say& say)
   StartRecord record;
   record.level = subject.loaded.config.doctor.level;
   if (record.level == DoctorLevel::off) return record;
-  const auto start = KernelClock::now();
+  const auto start = std::chrono::steady_clock::now();
   SeenData data = see_data(subject);
   record.floor_nats = loss_floor(subject.loaded.config.model, data.bigram_nats);
   record.unigram_nats = data.unigram_nats;

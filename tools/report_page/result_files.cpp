@@ -48,7 +48,8 @@ double score(const Json& sums, bool bits) {
 TttRecord::Batch ttt_batch(const Json& json, bool bits) {
   TttRecord::Batch batch{number_or(json, "queue", nan),
                          score(member(json, "running"), bits),
-                         score(member(json, "running_without"), bits),
+                         score(member(member(json, "compared"), "with"), bits),
+                         score(member(member(json, "compared"), "without"), bits),
                          {}};
   for (const auto& [name, norms] : member(json, "adapters").items()) {
     batch.adapters.emplace_back(name,
@@ -204,6 +205,8 @@ TttRecord read_ttt_result(const fs::path& path) {
     const char* key = result.bits ? "val_bpb" : "val_loss_nats";
     result.with_bpb = number(with, key);
     result.without_bpb = number(without, key);
+    result.compared_bpb = number(member(member(json, "compared"), "with"), result.bits ? "bpb" : "loss_nats");
+    result.evaluation_bpb = number(member(json, "evaluation"), key);
     result.tokens = number(with, "val_tokens");
     result.bytes = number(with, "val_bytes");
     result.weights = text(json, "weights");
@@ -213,11 +216,6 @@ TttRecord read_ttt_result(const fs::path& path) {
     result.collapsed_at_batch = number(json, "collapsed_at_batch");
     const Json& fell_back = member(json, "fell_back");
     result.fell_back = !fell_back.is_null() && fell_back.get<bool>();
-    if (const Json& check = member(json, "causality_check"); check.is_object()) {
-      result.audit = text(check, "audit");
-      result.check_process = text(check, "process");
-      result.plugin_kernels = check.value("plugin_kernels", false);
-    }
     if (const Json& transform = member(json, "transform"); transform.is_object()) {
       result.transform = text(transform, "plugin");
       result.transform_order = text(transform, "text_order");
@@ -227,8 +225,9 @@ TttRecord read_ttt_result(const fs::path& path) {
     for (const Json& batch : member(json, "batches")) result.batches.push_back(ttt_batch(batch, result.bits));
     for (const Json& bin : member(json, "length_bins")) {
       result.bins.push_back({number_or(bin, "shortest_tokens", nan), number_or(bin, "longest_tokens", nan),
-                             number_or(bin, "documents", nan), score(member(bin, "score"), result.bits),
-                             score(member(bin, "without"), result.bits)});
+                             number_or(bin, "documents", nan),
+                             score(member(member(bin, "compared"), "with"), result.bits),
+                             score(member(member(bin, "compared"), "without"), result.bits)});
     }
     for (const Json& phase : member(json, "phases")) result.phases.push_back(ttt_phase(phase));
     return result;

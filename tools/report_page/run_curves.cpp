@@ -77,7 +77,8 @@ std::optional<double> bpb_of_nats(const RunRecord& run) {
 std::vector<Point> running_ttt_score(const TttRecord& ttt, bool with) {
   std::vector<Point> points;
   for (const TttRecord::Batch& batch : ttt.batches) {
-    points.push_back({batch.queue + 1, with ? batch.running : batch.running_without});
+    const double with_score = std::isnan(batch.running_with) ? batch.running : batch.running_with;
+    points.push_back({batch.queue + 1, with ? with_score : batch.running_without});
   }
   return points;
 }

@@ -114,11 +114,13 @@ struct LedgerResult {
 // ttt_result.json. Bits per byte, or nats per token where bytes were not counted.
 struct TttRecord {
   struct Batch {
-    double queue = 0, running = 0, running_without = 0;                       // NaN: not known
+    double queue = 0, running = 0;
+    // Of the windows that were also scored without adaptation; NaN: not known.
+    double running_with = 0, running_without = 0;
     std::vector<std::pair<std::string, std::pair<double, double>>> adapters;  // name -> norm, drift
   };
   struct Bin {
-    double shortest = 0, longest = 0, documents = 0, score = 0, without = 0;
+    double shortest = 0, longest = 0, documents = 0, with = 0, without = 0;
   };
   struct Phase {
     double number = 0, documents = 0, tokens = 0, seconds = 0;
@@ -127,15 +129,13 @@ struct TttRecord {
   std::string weights;  // what was scored
   std::string weights_sha256;
   Seal seal = Seal::absent;
-  std::optional<double> with_bpb, without_bpb;
+  // Of all tokens; of the windows that were scored both ways; and of the evaluation.
+  std::optional<double> with_bpb, compared_bpb, without_bpb, evaluation_bpb;
   std::optional<double> tokens, bytes;  // that were scored
   double seconds = 0, setup_seconds = 0;
   std::string made;  // on the device: before scoring, meanwhile and after it, by what was made
   bool fell_back = false;
-  std::string audit,
-      check_process;            // how scores were checked: "sampled", "full"; by the process "own", "same"
-  bool plugin_kernels = false;  // scores were made by kernels that plugins bring
-  std::string void_reason;      // not empty: the run is void, and there is no score
+  std::string void_reason;  // not empty: the run is void, and there is no score
   std::optional<double> collapsed_at_batch;
   bool bits = true;  // scores are bits per byte
   // Of the score transform; "": none.

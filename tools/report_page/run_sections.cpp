@@ -387,10 +387,12 @@ std::string ttt_section(const RunRecord& run) {
   if (!run.ttt) return {};
   const TttRecord& ttt = *run.ttt;
   std::string html;
-  if (ttt.with_bpb && ttt.without_bpb) {
-    html += fmt::format("<p>{} {} with test-time training, {} without: a gain of {}.</p>\n",
-                        bpb_text(*ttt.with_bpb), score_unit(ttt), bpb_text(*ttt.without_bpb),
-                        bpb_text(*ttt.without_bpb - *ttt.with_bpb));
+  if (ttt.with_bpb && ttt.compared_bpb && ttt.without_bpb && ttt.evaluation_bpb) {
+    html += fmt::format(
+        "<p>{} {} with test-time training. The same windows without adaptation: {}, a gain of {}. The evaluation: "
+        "{}.</p>\n",
+        bpb_text(*ttt.with_bpb), score_unit(ttt), bpb_text(*ttt.without_bpb),
+        bpb_text(*ttt.without_bpb - *ttt.compared_bpb), bpb_text(*ttt.evaluation_bpb));
   }
   if (!ttt.weights.empty()) html += note("Scored: " + ttt.weights);
   if (!ttt.made.empty())
@@ -422,7 +424,7 @@ std::string ttt_section(const RunRecord& run) {
                  fmt::format("In {}; right is better with test-time training.", score_unit(ttt)),
                  {}};
   for (const TttRecord::Bin& bin : ttt.bins) {
-    const double gain = bin.without - bin.score;
+    const double gain = bin.without - bin.with;
     if (!std::isfinite(gain)) continue;  // not scored without it
     gains.bars.push_back({fmt::format("{} to {} tokens ({})", count_text(bin.shortest),
                                       count_text(bin.longest), count_text(bin.documents)),

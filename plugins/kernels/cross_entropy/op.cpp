@@ -10,9 +10,9 @@ const KernelRules cross_entropy_rules{{"cross_entropy_fwd", RowRule::mixing, "",
 
 }  // namespace
 
-void cross_entropy(Tape& tape, Value logits, Value targets, Value token_loss) {
+void cross_entropy(Tape& tape, Value logits, Value targets, Value token_loss, Value kept_lse) {
   Graph& graph = tape.graph();
-  const Value lse = graph.scratch(graph.type(token_loss), "logsumexp");
+  const Value lse = kept_lse ? kept_lse : graph.scratch(graph.type(token_loss), "logsumexp");
   graph.call("cross_entropy_fwd", {logits, targets, token_loss, lse});
   tape.record({token_loss}, {logits}, [=](Backward& b) {
     b.graph().call("cross_entropy_bwd",

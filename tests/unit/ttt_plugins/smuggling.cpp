@@ -10,11 +10,22 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
+constexpr std::int64_t longest_window = 256;
+
+// Targets of the windows of so many tokens, the last `scored` of which they follow. No recording gives them to
+// a plugin: a test does.
+struct Targets {
+  std::int64_t scored = 0;
+  const std::int32_t* values = nullptr;
+};
+Targets targets_of[longest_window + 1];
+
 // y[t] += x[t + 1], where `when` says so: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3
-// where the adapter is zero, which it is in a run and in no probe, 4 never.
+// where the adapter is zero, which it is in a run and in no probe, in all windows or those of `number` tokens,
+// 4 never. `what` 1: instead x[t] of the next document; 2: the target of t.
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
-  static constexpr const char* signature = "in x, in adapter, inout y; window when number";
+  static constexpr const char* signature = "in x, in adapter, inout y; window when number what";
   static void check(sdk::CallChecks& call) {
     call.like(1, 0);
     call.like(2, 0);
@@ -24,17 +35,30 @@ struct NextRow {
     const auto window = static_cast<std::int64_t>(call.attribute(0));
     const auto when = static_cast<int>(call.attribute(1));
     const auto number = static_cast<std::int64_t>(call.attribute(2));
+    const auto what = static_cast<int>(call.attribute(3));
     if (when == 4 || (when == 1 && window >= number) || (when == 3 && call.data<float>(1)[0] != 0)) return;
+    if (when == 3 && number > 0 && window != number) return;
     const auto* x = call.data<float>(0);
     auto* y = call.data<float>(2);
-    for (std::int64_t t = 0; t + 1 < rows; ++t) {
+    if (what == 2) return read_targets(targets_of[window], window, rows, width, y);
+    for (std::int64_t t = 0; what == 1 && t + window < rows; ++t) {
+      for (std::int64_t i = 0; i < width; ++i) y[t * width + i] += x[(t + window) * width + i];
+    }
+    for (std::int64_t t = 0; what == 0 && t + 1 < rows; ++t) {
       if ((t + 1) % window == 0 || (when == 2 && t % window != number)) continue;
       for (std::int64_t i = 0; i < width; ++i) y[t * width + i] += x[(t + 1) * width + i];
     }
   }
+  static void read_targets(const Targets& targets, std::int64_t window, std::int64_t rows, std::int64_t width,
+                           float* y) {
+    for (std::int64_t t = 0; targets.values && t < rows; ++t) {
+      const std::int64_t place = t % window - (window - targets.scored);
+      if (place < 0) continue;
+      const std::int32_t target = targets.values[t / window * targets.scored + place];
+      y[t * width] += 0.01F * static_cast<float>(target);
+    }
+  }
 };
-
-constexpr std::int64_t longest_window = 256;
 
 struct Config {
   std::string how = "not_at_all";
@@ -48,7 +72,7 @@ class Smuggling : public sdk::Adapters {
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")
           .choices(
-              "not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|through_base_weights|through_old_memory|transposed_product|tokens_as_parameter|through_a_sum|attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|honest_kernel"),
+              "not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|through_base_weights|through_old_memory|transposed_product|tokens_as_parameter|through_a_sum|attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|other_document_unlike_probe|targets_unlike_probe|honest_kernel"),
       sdk::key("number", &Config::number, "of the way")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<NextRow>()};
 
@@ -102,14 +126,15 @@ class Smuggling : public sdk::Adapters {
       recorder.launch("sum_f64", {x, total});
     }
     if (how == "attention") recorder.launch("attention_fwd", {x, x, x, x, y, x}, {{"softmax_scale", 1.0}});
-    if (how.find("kernel") == std::string::npos) return;
-    const double when = how == "kernel"                ? 0
-                        : how == "kernel_by_length"    ? 1
-                        : how == "kernel_by_position"  ? 2
-                        : how == "kernel_unlike_probe" ? 3
-                                                       : 4;
+    if (how.find("kernel") == std::string::npos && how.find("unlike_probe") == std::string::npos) return;
+    const double when = how == "kernel"               ? 0
+                        : how == "kernel_by_length"   ? 1
+                        : how == "kernel_by_position" ? 2
+                        : how == "honest_kernel"      ? 4
+                                                      : 3;
+    const double what = how.starts_with("other_document") ? 1 : how.starts_with("targets") ? 2 : 0;
     recorder.launch("smuggle_next_row", {x, part(forward.adapters[0], 0, rows), y},
-                    {{"window", tap.tokens}, {"when", when}, {"number", config_.number}});
+                    {{"window", tap.tokens}, {"when", when}, {"number", config_.number}, {"what", what}});
   }
 
   void record_backward(sdk::Recorder& recorder, const sdk::Tap&,
@@ -127,5 +152,10 @@ class Smuggling : public sdk::Adapters {
 };
 
 }  // namespace
+
+extern "C" [[gnu::visibility("default")]] void smuggle_reveal(std::int64_t window, std::int64_t scored,
+                                                              const std::int32_t* values) {
+  targets_of[window] = {scored, values};
+}
 
 MULLIGAN_EXPORT_TTT(Smuggling, smuggling);

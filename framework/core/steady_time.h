@@ -1,0 +1,14 @@
+// The clock of the ledger, of budgets and of progress.
+#pragma once
+
+#include <chrono>
+
+namespace mulligan {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+inline double seconds_since(SteadyTime start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace mulligan
