@@ -58,7 +58,10 @@ GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernel
                      const mlg_attribute* attributes, std::uint32_t attribute_count) {
     return guarded(self, [&](GraphRecorder& r) {
       std::vector<Value> values;
-      for (std::uint32_t i = 0; i < argument_count; ++i) values.push_back(r.known(arguments[i]));
+      for (std::uint32_t i = 0; i < argument_count; ++i) {
+        values.push_back(r.known(arguments[i]));
+        if (values.back()) r.named_.insert(r.graph_.root(values.back()).id);
+      }
       std::vector<Attribute> named;
       for (std::uint32_t i = 0; i < attribute_count; ++i)
         named.push_back({attributes[i].name, attributes[i].value});
@@ -71,6 +74,14 @@ void GraphRecorder::restrict_to(std::span<const Value> values) {
   allowed_.emplace();
   for (const Value value : values) allowed_->insert(value.id);
   allowed_->insert(0);  // an absent argument
+}
+
+const std::vector<std::string>& GraphRecorder::states() const {
+  for (const auto& [value, name] : state_values_) {
+    if (named_.contains(value)) continue;
+    throw run_error("{}: no call names the state '{}'; the plugin must make it where it is used alone", prefix_, name);
+  }
+  return states_;
 }
 
 std::string GraphRecorder::usable(const char* kernel) const {

@@ -33,7 +33,8 @@ class GraphRecorder {
 
   const mlg_recorder* table() const { return &table_; }
   // Externals made through state(), in the order of the requests: what checkpoints keep and warm-up restores.
-  const std::vector<std::string>& states() const { return states_; }
+  // Throws run_error where no call names one of them: it would only take memory.
+  const std::vector<std::string>& states() const;
   // Those of them that were declared to survive warm-up.
   const std::set<std::string>& surviving() const { return surviving_; }
 
@@ -55,6 +56,7 @@ class GraphRecorder {
   FusedKernels fused_;
   std::vector<std::string> states_;
   std::map<mlg_value, std::string> state_values_;
+  std::set<std::uint32_t> named_;  // roots of the calls' arguments
   std::set<std::string> surviving_;
   std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
   std::optional<Call> copy_;                        // held back until it is known what adds to it

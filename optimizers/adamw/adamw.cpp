@@ -121,7 +121,9 @@ class Adamw : public sdk::Optimizer {
     if (config_.state_dtype == "bf16") state.dtype = MLG_BF16;
     refuse_stall(state.dtype);
     const std::string name = parameter.name;
-    return {recorder.state(name + ".exp_avg", state), recorder.state(name + ".exp_avg_sq", state)};
+    // Without momentum the mean of the gradients is the gradient.
+    return {config_.beta1 > 0 ? recorder.state(name + ".exp_avg", state) : sdk::absent,
+            recorder.state(name + ".exp_avg_sq", state)};
   }
 
   // To the nearest a second moment stands still where a step changes it by less than half of the distance of
@@ -157,7 +159,7 @@ class Adamw : public sdk::Optimizer {
                      double average_decay) const {
     const sdk::Value arguments[] = {parameter.gradient,
                                     parameter.master,
-                                    config_.beta1 > 0 ? state.exp_avg : sdk::absent,
+                                    state.exp_avg,
                                     state.exp_avg_sq,
                                     scalars,
                                     gradient_scale,

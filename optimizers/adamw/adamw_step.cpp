@@ -108,10 +108,15 @@ void AdamwStep::check(sdk::CallChecks& call) {
 void AdamwStep::run(const sdk::Launch& call) {
   const Coefficients k = coefficients_of(call, 1.0f);
   sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
-    sdk::dispatch_master(call.dtype(exp_avg), [&]<typename State>() {
+    sdk::dispatch_master(call.dtype(exp_avg_sq), [&]<typename State>() {
+      const float* g = call.data<const float>(gradient);
+      Master* p = call.data<Master>(master);
+      State *m = call.data<State>(exp_avg), *v = call.data<State>(exp_avg_sq);
       call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
-        update<true>(k, begin, end, call.data<const float>(gradient), call.data<Master>(master),
-                     call.data<State>(exp_avg), call.data<State>(exp_avg_sq), Nearest());
+        if (m)
+          update<true>(k, begin, end, g, p, m, v, Nearest());
+        else
+          update<false>(k, begin, end, g, p, m, v, Nearest());
       });
     });
   });

@@ -13,11 +13,12 @@ namespace mulligan::optimizers {
 // (Loshchilov & Hutter 2019, with the decay scaled by the scheduled rate as in PyTorch.) Where a schedule
 // changes the momentum, beta1 is that of the step, in the bias correction too, as PyTorch's OneCycleLR has
 // it. Without bias correction the plugin gives 1 for both corrections. gradient f32; master f32 or bf16; exp_avg (m) and exp_avg_sq (v) both f32 or both bf16; all of one
-// shape. scalars f32: see the enumerators. Independent of the number of threads.
+// shape. Without exp_avg, beta1 must be 0: then m is the gradient. scalars f32: see the enumerators. Independent of
+// the number of threads.
 struct AdamwStep {
   static constexpr const char* name = "adamw_step";
   static constexpr const char* signature =
-      "in gradient, inout master, inout exp_avg, inout exp_avg_sq, in scalars; "
+      "in gradient, inout master, inout? exp_avg, inout exp_avg_sq, in scalars; "
       "lr_multiplier weight_decay beta2 eps";
   enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars };
   enum Attribute : unsigned { lr_multiplier, weight_decay, beta2, eps };
@@ -39,7 +40,6 @@ struct AdamwStep {
 };
 
 // The same with a gradient that counts times gradient_scale, an average and a copy (fused_update.hpp).
-// Without exp_avg, beta1 must be 0: then m is the gradient.
 struct AdamwUpdate {
   static constexpr const char* name = "adamw_update";
   static constexpr const char* signature =

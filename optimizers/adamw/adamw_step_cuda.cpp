@@ -22,7 +22,7 @@ struct Step : AdamwStep {
     call.numbers({lr_multiplier, weight_decay, beta2, eps});
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_cuda_master(call.dtype(exp_avg),
+      sdk::dispatch_cuda_master(call.dtype(exp_avg_sq),
                                 [&]<typename State>() { plan_typed<Master, State>(call); });
     });
   }

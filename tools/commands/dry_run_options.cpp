@@ -65,7 +65,14 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
                host, plan);
   if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
   if (!loaded.config.ttt) return;
-  fmt::print("\n{}", format_ttt_memory(plan_ttt_memory(loaded, host)));
+  const TttMemory memory = plan_ttt_memory(loaded, host);
+  fmt::print("\n{}", format_ttt_memory(memory));
+  if (static_cast<double>(memory.bytes) > plan.card.memory_bytes) {
+    throw config_error(
+        "test-time training needs {:.1f} GB on a card, but {} has {:.0f} GB; lower ttt.batch_documents, "
+        "ttt.context_tokens or the adapters' rank.",
+        static_cast<double>(memory.bytes) / 1e9, plan.card.description, plan.card.memory_bytes / 1e9);
+  }
   if (const auto measurements = ttt_product_measurements(loaded, host)) {
     fmt::print(
         "on a GPU its products take their algorithms from {} measurements, which the ranks of a machine "
