@@ -72,7 +72,6 @@ AdapterTensor AdapterTaps::make_tensor(const TapSite& site, const mlg_adapter& a
   tensor.slot = site.slot;
   tensor.type = TensorType::from_c(adapter.shape);
   tensor.uniform = adapter.start == MLG_START_UNIFORM;
-  tensor.keep = adapter.keep != 0;
   tensor.bound = adapter.bound;
   tensor.master = fmt::format("{}/adapter/{}", prefix_, tensor.name);
   if (compute_ != MLG_F32) tensor.copy = fmt::format("{}/adapter_copy/{}", prefix_, tensor.name);

@@ -25,7 +25,6 @@ struct AdapterTensor {
   std::int64_t slot = -1;
   TensorType type;       // f32 [documents, ...]
   bool uniform = false;  // first value: drawn from +-bound, or zero
-  bool keep = false;     // inherited by the next batch of documents
   double bound = 0;
   std::string master;  // tensor in the store
   std::string copy;    // what kernels read where the compute dtype is not f32; else empty

@@ -1,5 +1,7 @@
 // Checks of test-time-training plugins.
 
+#include <algorithm>
+
 #include "framework/check/adapter_probe.h"
 #include "framework/check/kind_checks.h"
 #include "framework/check/poisoned_run.h"
@@ -57,6 +59,30 @@ std::string for_all(const std::function<std::string(const AdapterShape&)>& body)
   return {};
 }
 
+// Batches of four documents, of which one has ended and one has had a loss that rises.
+std::string plan_problem(const TttPlugin& plugin) {
+  const mlg_ttt_tensor tensors[] = {{"q", "A", 0, MLG_START_UNIFORM}, {"head", "B", -1, MLG_START_ZERO}};
+  const double losses[4][3] = {{3, 2.9, 2.8}, {3, 3.1, 3.2}, {0.01, 12, 5}, {2, 0, 0}};
+  for (std::int64_t chunk = -1; chunk < 3; ++chunk) {
+    mlg_ttt_document documents[4];
+    for (int i = 0; i < 4; ++i) documents[i] = {losses[i], i < 3 ? chunk + 1 : 1, i < 3};
+    mlg_ttt_chunk booked{7, chunk, 4, 2 * (chunk + 1), 4, documents, nullptr, 0};
+    if (chunk < 0) booked = {7, -1, 4, 0, 0, nullptr, tensors, 2};
+    struct Answer {
+      double weights[4] = {1, 1, 1, 1}, keep[2] = {0, 0};
+      mlg_ttt_step step{1, 1.0, weights, keep, 0};
+    } first, second;
+    plugin.plan(booked, first.step);
+    const std::string allocates = allocation_problem("plan()", [&] { plugin.plan(booked, second.step); });
+    if (!allocates.empty()) return allocates;
+    if (first.step.gradient_steps != second.step.gradient_steps ||
+        first.step.lr_factor != second.step.lr_factor || first.step.keep_state != second.step.keep_state ||
+        !std::ranges::equal(first.weights, second.weights) || !std::ranges::equal(first.keep, second.keep))
+      return fmt::format("chunk {} of batch 8 has two answers", chunk + 1);
+  }
+  return {};
+}
+
 void check_taps(const TttPlugin& plugin, const BackendMaker& make, CheckList& list) {
   const std::unique_ptr<Backend> backend = make(1);
   list.add("has adapters at a tap", [&] {
@@ -71,6 +97,7 @@ void check_taps(const TttPlugin& plugin, const BackendMaker& make, CheckList& li
   list.add("gradients equal finite differences", [&] {
     return for_all([&](const AdapterShape& shape) { return gradient_problem(*backend, plugin, shape); });
   });
+  list.add("plan() is possible, the same again and without allocation", [&] { return plan_problem(plugin); });
   if (!make.is_cpu) return;
   list.add("other numbers of threads give the same bits", [&] {
     return for_all([&](const AdapterShape& shape) {

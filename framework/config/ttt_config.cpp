@@ -29,7 +29,6 @@ const Schema<TttConfig>& ttt_schema() {
     s.key("chunk_sizes", &TttConfig::chunk_sizes,
           "chunk tokens of the batches that chunk_limits name, one for each")
         .at_least(1);
-    s.key("gradient_steps", &TttConfig::gradient_steps, "updates of the adapters per chunk").range(1, 1000);
     s.key("document_fraction", &TttConfig::document_fraction,
           "share of the documents that is scored, drawn by document_seed")
         .range(1e-9, 1);
@@ -93,6 +92,10 @@ void check_chunks(const TttConfig& config, const Settings& settings) {
 std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source) {
   if (table == nullptr) return std::nullopt;
   static const std::vector<std::string> own_tables = {"adapters", "optimizer", "transform", "base"};
+  if (const ConfigNode* moved = table->find("gradient_steps")) {
+    throw config_error("{}: ttt.gradient_steps is a key of the adapters now; write ttt.adapters.steps.",
+                       moved->origin.text());
+  }
   TttSection section;
   section.settings = resolve_keys(ttt_schema().keys(), table, "ttt", source, own_tables);
   ttt_schema().store(section.settings, section.config);

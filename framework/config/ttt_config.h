@@ -36,7 +36,6 @@ struct TttConfig {
   // Batches whose longest document has at most chunk_limits[i] targets (ascending) have chunks
   // of chunk_sizes[i] tokens.
   std::vector<double> chunk_limits, chunk_sizes;
-  int64_t gradient_steps = 1;  // updates per chunk
   double document_fraction = 1.0;
   int64_t document_seed = 1337;
   int64_t prefix_documents =

@@ -38,6 +38,33 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
     call("record_backward", table().record_backward, &recorder, &tap, &backward);
   }
 
+  // What it chooses; `step` is preset by the caller (mlg_ttt_step). Throws config_error for an impossible answer.
+  void plan(const mlg_ttt_chunk& booked, mlg_ttt_step& step) const {
+    if (!table().plan) return;
+    call("plan", table().plan, &booked, &step);
+    const auto require = [&](bool possible, const char* what, double value, const char* range) {
+      if (possible) return;
+      const std::string when =
+          booked.chunk < 0 ? std::string("before it") : fmt::format("after chunk {}", booked.chunk + 1);
+      throw config_error(
+          "[{}]: {} chooses {} = {} for batch {}, {}, but {} is possible; fix the plugin or its keys.",
+          section(), plugin().description(), what, value, booked.batch + 1, when, range);
+    };
+    if (booked.chunk < 0) {
+      for (std::int64_t i = 0; i < booked.tensor_count; ++i)
+        require(step.keep[i] >= 0 && step.keep[i] <= 1, "keep", step.keep[i], "0 to 1");
+      return;
+    }
+    require(step.gradient_steps >= 0 && step.gradient_steps <= 1000, "gradient_steps",
+            static_cast<double>(step.gradient_steps), "0 to 1000");
+    require(std::isfinite(step.lr_factor) && step.lr_factor >= 0, "lr_factor", step.lr_factor,
+            "a finite number from 0 on");
+    for (std::int64_t i = 0; i < booked.documents; ++i) {
+      require(std::isfinite(step.weights[i]) && step.weights[i] >= 0, "a weight", step.weights[i],
+              "a finite number from 0 on");
+    }
+  }
+
   mlg_base_update base_update() const {
     mlg_base_update numbers{};
     call("base_update", table().base_update, &numbers);

@@ -182,31 +182,46 @@ void AdapterSet::start(const AdapterTensor& tensor, std::int64_t draw) {
   model_.store.copy(tensor.start, tensor.master);
 }
 
-void AdapterSet::begin_batch() {
+void AdapterSet::empty_state() {
   for (const std::string& state : states_) model_.store.zero(state);
   step_ = 0;
-  refresh_->run();
 }
 
 void AdapterSet::create(std::int64_t draw) {
   for (const auto& tensor : tensors()) start(*tensor, draw);
-  begin_batch();
+  empty_state();
+  refresh_->run();
 }
 
-void AdapterSet::reset(std::int64_t draw) {
-  for (const auto& tensor : tensors()) {
-    if (!tensor->keep) start(*tensor, draw);
+// Towards the value that it started from. On the host: a rule does so between two batches, if ever.
+void AdapterSet::shrink(const AdapterTensor& tensor, double keep) {
+  std::vector<float> values = model_.store.download_as<float>(tensor.master), first(values.size(), 0.0F);
+  if (tensor.uniform) first = model_.store.download_as<float>(tensor.start);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = first[i] + static_cast<float>(keep) * (values[i] - first[i]);
+  model_.store.upload(tensor.master, values);
+}
+
+void AdapterSet::reset(std::int64_t draw, const Inheritance& inherits) {
+  for (std::size_t i = 0; i < tensors().size(); ++i) {
+    const double keep = inherits.keep[i];
+    if (keep == 0)
+      start(*tensors()[i], draw);
+    else if (keep < 1)
+      shrink(*tensors()[i], keep);
   }
-  begin_batch();
+  if (!inherits.keep_state) empty_state();
+  refresh_->run();
 }
 
-std::vector<std::string> AdapterSet::inherited() const {
+std::vector<std::string> AdapterSet::inherited(const Inheritance& inherits) const {
   std::vector<std::string> names;
-  for (const auto& tensor : tensors()) {
-    if (!tensor->keep) continue;
-    names.push_back(tensor->master);
-    if (tensor->uniform) names.push_back(tensor->start);
+  for (std::size_t i = 0; i < tensors().size(); ++i) {
+    if (inherits.keep[i] == 0) continue;
+    names.push_back(tensors()[i]->master);
+    if (tensors()[i]->uniform) names.push_back(tensors()[i]->start);
   }
+  if (inherits.keep_state) names.insert(names.end(), states_.begin(), states_.end());
   return names;
 }
 
@@ -219,10 +234,6 @@ void AdapterSet::fill_at_random() {
   for (const auto& tensor : tensors())
     draws_->fill({tensor.get(), kProbeBound}, PhiloxStream(0, "ttt/probe/" + tensor->name));
   refresh_->run();
-}
-
-bool AdapterSet::reset_draws() const {
-  return std::ranges::any_of(tensors(), [](const auto& tensor) { return tensor->uniform && !tensor->keep; });
 }
 
 void AdapterSet::update(WindowProgram& window, double lr) {

@@ -101,18 +101,23 @@ class AdapterSet {
 
   // All adapters at their first values (draw event `draw`), the optimiser's state empty.
   void create(std::int64_t draw);
-  // For the next batch of documents: what is not kept starts anew, uniform adapters with draw event `draw`;
-  // the optimiser's state is empty.
-  void reset(std::int64_t draw);
-  // Tensors in the store that the next batch of documents inherits: with them and reset() it is as
-  // without an interruption.
-  std::vector<std::string> inherited() const;
+  // What a batch of documents inherits from the one before it.
+  struct Inheritance {
+    std::vector<double>
+        keep;  // by tensor: 1 all, 0 it starts anew, between: so much of its way from the start
+    bool keep_state = false;  // of the optimiser
+  };
+  // For the next batch of documents; what starts anew draws with draw event `draw`.
+  void reset(std::int64_t draw, const Inheritance& inherits);
+  // Tensors in the store that such a batch inherits: with them, continue_after() and reset() it is as without an
+  // interruption.
+  std::vector<std::string> inherited(const Inheritance& inherits) const;
+  // So many updates were made since the optimiser's state was empty.
+  void continue_after(std::int64_t updates) { step_ = updates; }
   // All adapters at zero, for scoring without them.
   void clear();
   // All adapters at small random values, zeros included: for probes.
   void fill_at_random();
-  // Whether reset() draws anything.
-  bool reset_draws() const;
 
   // One update from the last forward() of this window, at learning rate `lr`.
   void update(WindowProgram& window, double lr);
@@ -126,7 +131,8 @@ class AdapterSet {
   const WindowProgram& first() const { return *windows_.begin()->second; }
   void make_draws();
   void start(const AdapterTensor& tensor, std::int64_t draw);
-  void begin_batch();
+  void shrink(const AdapterTensor& tensor, double keep);
+  void empty_state();
   Graph build_norms() const;
   std::string total(const std::string& name, const char* what) const;
 

@@ -237,16 +237,14 @@ std::vector<std::int64_t> LanePlan::order() const {
   return order;
 }
 
-DrawNumbers number_draws(const DocumentPlan& plan, const LanePlan& lanes, std::int64_t full,
-                         bool resets_draw) {
+DrawNumbers number_draws(const LanePlan& lanes, const std::function<bool(std::int64_t)>& draws) {
   DrawNumbers numbers;
   std::int64_t next = 0;
   for (const LanePlan::Stretch& stretch : lanes.stretches) {
     numbers.stretches.push_back(next++);
     for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
       numbers.batches.push_back(next);
-      const auto& documents = plan.queue[static_cast<std::size_t>(queue)].batch.documents;
-      if (resets_draw || static_cast<std::int64_t>(documents.size()) != full) ++next;
+      if (draws(queue)) ++next;
     }
   }
   return numbers;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -104,11 +105,9 @@ LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,
 // depend on neither lanes nor ranks but for where the base model is trained.
 struct DrawNumbers {
   std::vector<std::int64_t> stretches;  // of the adapters that every lane begins it with
-  std::vector<std::int64_t>
-      batches;  // by position in the queue: a batch of another size than `full`; others where they draw
+  std::vector<std::int64_t> batches;    // by position in the queue, where the batch draws
 };
-// `resets_draw`: whether a batch of full size draws adapters, too.
-DrawNumbers number_draws(const DocumentPlan& plan, const LanePlan& lanes, std::int64_t full,
-                         bool resets_draw);
+// `draws`: whether a batch of the queue draws adapters.
+DrawNumbers number_draws(const LanePlan& lanes, const std::function<bool(std::int64_t)>& draws);
 
 }  // namespace mulligan

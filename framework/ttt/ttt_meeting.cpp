@@ -49,7 +49,8 @@ void TttScorer::hear(const TttMessage& message) {
   for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
   if (rank() != 0 || !listener_) return;
   for (const TttMessage::Event& event : message.events)
-    listener_->on_event({event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr});
+    listener_->on_event(
+        {event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr, event.chosen});
 }
 
 void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
@@ -170,7 +171,8 @@ void TttScorer::tell(const TttEvent& event) {
                         event.queue,
                         event.batch_index,
                         event.chunk,
-                        {event.documents.begin(), event.documents.end()}});
+                        {event.documents.begin(), event.documents.end()},
+                        event.chosen});
   }
   if (listener_) listener_->on_event(event);
 }

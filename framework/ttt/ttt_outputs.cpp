@@ -135,6 +135,7 @@ void AuditLog::on_event(const TttEvent& event) {
   if (event.chunk >= 0) line["chunk"] = event.chunk;
   if (!event.documents.empty())
     line["documents"] = std::vector<int>(event.documents.begin(), event.documents.end());
+  if (!event.chosen.empty()) line["chosen"] = nlohmann::ordered_json::parse(event.chosen);
   file_.write(line.dump());
   if (next_) next_->on_event(event);
 }
@@ -159,7 +160,7 @@ double tokens_of(const DocumentPlan& plan, std::int64_t queue) {
 }  // namespace
 
 void BatchLines::begin(const TttScorer& run, std::size_t done) {
-  plan_ = &run.plan();
+  plan_ = &run.documents();
   ProgressPhase phase{.what = "test-time training", .unit = "tokens"};
   for (std::size_t i = 0; i < run.own_batches().size(); ++i) {
     const std::int64_t queue = run.own_batches()[i];

@@ -36,7 +36,9 @@ void require_audit_file(const std::filesystem::path& path);
 // {"sequence": 17, "event": "book", "queue": 3, "batch": 12, "chunk": 0, "documents": [5, 4, 12]}
 // sequence counts from 0; queue is the position in the order of scoring, batch the number in ascending order
 // of length; chunk and documents (numbers in the stream) are left out where they mean nothing. Events:
-// create, reset (adapters), score, book, reveal, update, phase (base model), collapse, fallback.
+// create, reset (adapters), score, book, plan, reveal, update, phase (base model), collapse, fallback. Of reset and
+// plan `chosen` has what the rule chose: {"keep": {"A": 1.0, "B": 0.0}, "keep_state": false} and {"steps": 1,
+// "lr_factor": 1.0, "weights": [...]}, the latter of these documents, where one is not 1.
 class AuditLog : public TttListener {
  public:
   // Starts the file anew, or keeps its lines of the batches `done`, by their places in the queue, where there

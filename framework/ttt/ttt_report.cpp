@@ -11,8 +11,8 @@
 namespace mulligan {
 namespace {
 
-constexpr const char* event_names[] = {"create", "reset", "score",    "book",    "reveal",
-                                       "update", "phase", "collapse", "fallback"};
+constexpr const char* event_names[] = {"create", "reset",  "score", "book",     "plan",
+                                       "reveal", "update", "phase", "collapse", "fallback"};
 
 }  // namespace
 
@@ -39,8 +39,8 @@ std::string to_text(const TttMessage& message) {
   Json batches = Json::array(), events = Json::array();
   for (const TttPendingBatch& batch : message.batches) batches.push_back(pending_json(batch));
   for (const TttMessage::Event& event : message.events) {
-    events.push_back(
-        {static_cast<int>(event.kind), event.queue, event.batch_index, event.chunk, event.documents});
+    events.push_back({static_cast<int>(event.kind), event.queue, event.batch_index, event.chunk,
+                      event.documents, event.chosen});
   }
   return Json{{"batches", batches}, {"void", message.void_reason}, {"events", events}}.dump();
 }
@@ -55,7 +55,7 @@ TttMessage read_ttt_message(const std::string& text) {
       const int kind = event.at(0);
       if (kind < 0 || kind >= static_cast<int>(std::size(event_names))) throw run_error("event {}", kind);
       message.events.push_back({static_cast<TttEventKind>(kind), event.at(1), event.at(2), event.at(3),
-                                event.at(4).get<std::vector<int>>()});
+                                event.at(4).get<std::vector<int>>(), event.at(5)});
     }
     return message;
   } catch (const std::exception& error) {

@@ -89,6 +89,7 @@ struct TttStanding {
   Comparison compared;                   // of the reported batches
   ScoreSums untransformed;               // of the same
   std::vector<float> losses;             // by stream position; of tokens without a score: 0
+  std::uint64_t choices = 0;             // AdaptationRule::digest()
   std::vector<float> plain_losses;       // the same without the score transform; empty where there is none
   // Device tensors by name: adapters that the next batch inherits and, once it was trained, the base model.
   std::map<std::string, std::vector<std::byte>> tensors;
@@ -96,7 +97,7 @@ struct TttStanding {
 
 // What the ranks of a test-time training tell each other where all meet.
 
-enum class TttEventKind { create, reset, score, book, reveal, update, phase, collapse, fallback };
+enum class TttEventKind { create, reset, score, book, plan, reveal, update, phase, collapse, fallback };
 const char* event_name(TttEventKind kind);
 
 struct TttMessage {
@@ -104,6 +105,7 @@ struct TttMessage {
     TttEventKind kind = TttEventKind::score;
     std::int64_t queue = -1, batch_index = -1, chunk = -1;
     std::vector<int> documents;
+    std::string chosen;
   };
   std::vector<TttPendingBatch> batches;  // scored since the last meeting
   std::string void_reason;               // why its scores must not be used; empty: they may

@@ -71,6 +71,7 @@ Json standing_json(const TttStanding& standing) {
       {"compared",
        {{"with", exact_json(standing.compared.with)}, {"without", exact_json(standing.compared.without)}}},
       {"untransformed", exact_json(standing.untransformed)},
+      {"choices", standing.choices},
       {"collapsed_at", standing.report.collapsed_at},
       {"fell_back", standing.report.fell_back},
       {"batches", batches},
@@ -84,6 +85,7 @@ TttStanding read_standing(const Json& json, const SafetensorsFile& file) {
   standing.sums = read_sums(json.at("sums"));
   standing.compared = read_comparison(json.at("compared"));
   standing.untransformed = read_sums(json.at("untransformed"));
+  standing.choices = json.at("choices");
   standing.report.collapsed_at = json.at("collapsed_at");
   standing.report.fell_back = json.at("fell_back");
   for (const Json& batch : json.at("batches")) standing.report.batches.push_back(read_batch(batch));

@@ -42,7 +42,8 @@ void require_fit(const TensorStore& store, const std::vector<Program*>& programs
       "test-time training needs {:.1f} GB of memory ({:.1f} for weights, adapters and optimiser state, {:.1f} for "
       "activations), but {} has {:.1f} GB; lower ttt.batch_documents, ttt.context_tokens or the adapters' rank.",
       static_cast<double>(bytes) / 1e9, static_cast<double>(store.total_bytes()) / 1e9,
-      static_cast<double>(arena + workspace) / 1e9, info.description, static_cast<double>(info.memory_bytes) / 1e9);
+      static_cast<double>(arena + workspace) / 1e9, info.description,
+      static_cast<double>(info.memory_bytes) / 1e9);
 }
 
 }  // namespace
@@ -83,8 +84,10 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
   arena_.bind(programs_, model.store);
   upload_window_rope(model, context_tokens);
   for (const auto& [documents, set] : sets_) probe_causality(*set, model, setup.adapters);
-  const bool resets_draw = !sets_.empty() && sets_.begin()->second->reset_draws();
-  draws_ = number_draws(plan_, lanes_, setup.config.batch_documents, resets_draw);
+  rule_ = std::make_unique<AdaptationRule>(
+      setup.adapters, plan_, setup.config.batch_documents,
+      sets_.empty() ? std::vector<std::shared_ptr<const AdapterTensor>>() : sets_.begin()->second->tensors());
+  draws_ = number_draws(lanes_, [&](std::int64_t queue) { return rule_->draws(queue); });
 }
 
 // Lanes side by side, so that those of all ranks are in order.
@@ -149,6 +152,7 @@ void TttScorer::score_stretch(std::size_t stretch) {
 void TttScorer::begin_lane(std::size_t stretch, std::int64_t queue) {
   const auto set = sets_.find(setup_.config.batch_documents);
   if (set == sets_.end() || report_.fell_back) return;
+  rule_->begin_lane();
   set->second->create(draws_.stretches[stretch]);
   tell({TttEventKind::create, queue, -1, -1, {}, set->second.get()});
 }
@@ -164,12 +168,16 @@ AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
   }
   const std::int64_t draw = draws_.batches[static_cast<std::size_t>(queue)];
   const bool reusable = documents == setup_.config.batch_documents;
-  if (reusable)
-    set.reset(draw);
-  else
+  rule_->begin_batch(queue);
+  TttEvent event{TttEventKind::create, queue, batch.index, -1, batch.documents, &set};
+  if (reusable) {
+    set.reset(draw, rule_->inheritance(queue));
+    event.kind = TttEventKind::reset;
+    event.chosen = rule_->text(rule_->inheritance(queue));
+  } else {
     set.create(draw);
-  tell(
-      {reusable ? TttEventKind::reset : TttEventKind::create, queue, batch.index, -1, batch.documents, &set});
+  }
+  tell(event);
   return set;
 }
 
@@ -197,10 +205,54 @@ void require_booked(double stated, double booked) {
 
 }  // namespace
 
+// Of the next batch that continues the adapters which now stand; null where none does.
+const AdapterSet::Inheritance* TttScorer::next_inheritance() const {
+  const auto lane_of = [&](std::int64_t queue) { return lanes_.lanes[static_cast<std::size_t>(queue)]; };
+  if (done_ == 0 || report_.fell_back) return nullptr;
+  const std::int64_t last = own_[done_ - 1];
+  for (std::size_t next = done_; next < own_.size(); ++next) {
+    const std::int64_t queue = own_[next];
+    if (queue >= lanes_.stretches[stretch_].end || lane_of(queue) != lane_of(last)) return nullptr;
+    const auto& documents = plan_.queue[static_cast<std::size_t>(queue)].batch.documents;
+    if (static_cast<std::int64_t>(documents.size()) == setup_.config.batch_documents)
+      return &rule_->inheritance(queue);
+  }
+  return nullptr;
+}
+
+// The rule's answers for what is done, which must be those of the run that is continued.
+void TttScorer::plan_again(const TttStanding& from) {
+  std::size_t stretch = 0;
+  for (std::size_t i = 0; i < from.done.size(); ++i) {
+    const std::int64_t queue = from.done[i];
+    const auto place = static_cast<std::size_t>(queue);
+    const bool adapted =
+        place < report_.batches.size() ? report_.batches[place].adapted : pending_.at(queue).adapted;
+    if (!adapted) continue;
+    const std::size_t before = stretch;
+    while (queue >= lanes_.stretches[stretch].end) ++stretch;
+    const bool same_lane =
+        i > 0 && lanes_.lanes[static_cast<std::size_t>(from.done[i - 1])] == lanes_.lanes[place];
+    if (!same_lane || stretch != before) rule_->begin_lane();
+    rule_->begin_batch(queue);
+    const std::int64_t chunks = plan_.queue[place].chunks;
+    for (std::int64_t chunk = 0; chunk + 1 < chunks; ++chunk) rule_->choose(chunk, book_);
+  }
+  if (rule_->digest() != from.choices) {
+    throw data_error(
+        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
+        "without --resume, and let the plugin's plan() depend on its arguments alone.",
+        setup_.adapters.plugin().description());
+  }
+  const auto reusable = sets_.find(setup_.config.batch_documents);
+  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
+}
+
 std::vector<std::string> TttScorer::standing_tensors() const {
   std::vector<std::string> names;
   const auto reusable = sets_.find(setup_.config.batch_documents);
-  if (reusable != sets_.end()) names = reusable->second->inherited();
+  if (const AdapterSet::Inheritance* inherits = next_inheritance())
+    names = reusable->second->inherited(*inherits);
   if (!report_.phases.empty()) {
     for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
   }
@@ -215,6 +267,7 @@ TttStanding TttScorer::standing() const {
   standing.sums = book_.sums();
   standing.compared = compared_;
   standing.losses = book_.losses();
+  standing.choices = rule_->digest();
   standing.untransformed = plain_;
   standing.plain_losses = plain_book_;
   for (const std::string& name : standing_tensors()) {
@@ -256,6 +309,7 @@ void TttScorer::restore(const TttStanding& from) {
   plain_ = from.untransformed;
   plain_book_ = from.plain_losses;
   for (const std::int64_t queue : from.done) tell_again(queue);
+  plan_again(from);
   // The stretches before the one under way are done as a whole.
   for (; own_[done_] >= lanes_.stretches[stretch_].end; ++stretch_) note_scored(lanes_.stretches[stretch_]);
   for (const std::string& name : standing_tensors()) {

@@ -3,6 +3,7 @@
 // The host owns the order. For each batch of documents, and chunk by chunk from left to right:
 //   score   the losses of the chunk's tokens, with the adapters as they are
 //   book    enter them into the score book, for good
+//   plan    the rule chooses from booked losses how its adapters learn from the chunk
 //   reveal  give the chunk's tokens their weight in the objective
 //   update  the adapters take a gradient step
 // and between batches, at fixed counts of scored documents, the base model is trained on documents that were
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "framework/ranks/communicator.h"
+#include "framework/ttt/adaptation_rule.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
 #include "framework/ttt/causality.h"
@@ -35,6 +37,7 @@ struct TttEvent {
   std::int64_t queue = -1, batch_index = -1, chunk = -1;
   std::span<const int> documents;  // numbers in the stream: those it concerns
   AdapterSet* adapters = nullptr;  // of create, reset, update, where this rank made them
+  std::string chosen = {};         // of reset and plan: what the rule chose, as JSON
 };
 
 class TttListener {
@@ -96,7 +99,7 @@ class TttScorer {
   TttStanding standing() const;
 
   const ScoreBook& book() const { return book_; }
-  const DocumentPlan& plan() const { return plan_; }
+  const DocumentPlan& documents() const { return plan_; }
   const LanePlan& lanes() const { return lanes_; }
   // The batches that this rank scores, by position in the queue, in its order.
   const std::vector<std::int64_t>& own_batches() const { return own_; }
@@ -120,12 +123,14 @@ class TttScorer {
     std::span<const int> documents;  // that have a window: the last of the batch
     std::vector<Row> rows;           // one for each
     bool trains = false;             // some document has a later chunk
+    ChunkChoice choice = {};
   };
   virtual std::unique_ptr<TurnOrder> make_order() const { return std::make_unique<TurnOrder>(); }
   virtual void take_turn(Turn& turn);
   // The steps of a turn; each refuses to act out of order.
   void score(Turn& turn);
   void book(Turn& turn);
+  void plan(Turn& turn);
   void reveal(Turn& turn);
   void update(Turn& turn);
 
@@ -147,7 +152,7 @@ class TttScorer {
   std::vector<SuffixCheck::Window> windows_of(const Turn& turn) const;
   SuffixCheck::Scores score_windows(const Turn& turn, std::span<const std::int32_t> tokens,
                                     std::span<const std::int32_t> targets, bool with_normalisers);
-  void tell(TttEventKind kind, const Turn& turn, bool only_more);
+  void tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen = {});
 
   // ttt_meeting.cpp
   void meet(const LanePlan::Stretch& stretch);
@@ -171,6 +176,8 @@ class TttScorer {
   void apply_proposals(const SuffixCheck::Scores& scores);
   void tell_again(std::int64_t queue);
   std::vector<std::string> standing_tensors() const;
+  const AdapterSet::Inheritance* next_inheritance() const;
+  void plan_again(const TttStanding& from);
 
   const BaseModel& model_;
   const TttSetup& setup_;
@@ -181,6 +188,7 @@ class TttScorer {
   std::vector<std::int64_t> own_;  // batches of this rank's lanes, in its order
   ScoreBook book_;
   AdapterSets sets_;  // by documents per batch
+  std::unique_ptr<AdaptationRule> rule_;
   std::unique_ptr<BaseTraining> base_;
   std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;

@@ -243,11 +243,11 @@ void fill_totals(const Attempt& attempt, const TttScorer& scorer, const Backend&
   result.with.data = attempt.validation.data;
   if (result.report.compared.without.tokens == 0) return;
   ScoreSums evaluated;
-  for (const PlannedBatch& batch : scorer.plan().queue) {
+  for (const PlannedBatch& batch : scorer.documents().queue) {
     for (const int number : batch.batch.documents) {
-      const std::int64_t first = scorer.plan().document(number).start + 1;
-      evaluated +=
-          scorer.book().range_of(saver.progress().reference, first, first + scorer.plan().targets(number));
+      const std::int64_t first = scorer.documents().document(number).start + 1;
+      evaluated += scorer.book().range_of(saver.progress().reference, first,
+                                          first + scorer.documents().targets(number));
     }
   }
   const double seconds = saver.seconds("ttt_plain");

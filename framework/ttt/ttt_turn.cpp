@@ -60,6 +60,8 @@ void TttScorer::take_turn(Turn& turn) {
   score(turn);
   book(turn);
   if (!turn.trains) return;
+  plan(turn);
+  if (turn.choice.steps == 0) return;
   reveal(turn);
   update(turn);
 }
@@ -170,32 +172,47 @@ void TttScorer::book(Turn& turn) {
   tell(TttEventKind::book, turn, false);
 }
 
-// The objective: over documents with a later chunk, the sum of the chunk's mean losses.
+void TttScorer::plan(Turn& turn) {
+  turn.choice = rule_->choose(turn.chunk, book_);
+  std::string chosen;
+  if (!setup_.config.audit.empty()) {
+    const std::size_t finished = turn.batch.batch.documents.size() - turn.documents.size();
+    std::vector<std::size_t> shown;
+    for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
+      if (turn.rows[slot].more) shown.push_back(finished + slot);
+    }
+    chosen = rule_->text(turn.choice, shown);
+  }
+  tell(TttEventKind::plan, turn, true, chosen);
+}
+
+// The objective: over documents with a later chunk, the sum of the chunk's mean losses, weighed by the rule.
 void TttScorer::reveal(Turn& turn) {
   order_->reveal();
   weights_.assign(losses_.size(), 0.0F);
   const std::int64_t scored = turn.program.shape().scored;
+  const std::size_t finished = turn.batch.batch.documents.size() - turn.documents.size();
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     const Turn::Row& row = turn.rows[slot];
     if (!row.more) continue;
     const auto first = static_cast<std::ptrdiff_t>(static_cast<std::int64_t>(slot) * scored);
-    std::fill_n(weights_.begin() + first, row.window.chunk_length,
-                static_cast<float>(1.0 / static_cast<double>(row.window.chunk_length)));
+    const double weight = turn.choice.weight(finished + slot) / static_cast<double>(row.window.chunk_length);
+    std::fill_n(weights_.begin() + first, row.window.chunk_length, static_cast<float>(weight));
   }
   turn.program.set_weights(weights_);
   tell(TttEventKind::reveal, turn, true);
 }
 
 void TttScorer::update(Turn& turn) {
-  for (std::int64_t step = 0; step < setup_.config.gradient_steps; ++step) {
+  for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
     order_->update();
     if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
-    turn.set.update(turn.program, setup_.lr);
+    turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);
     tell(TttEventKind::update, turn, true);
   }
 }
 
-void TttScorer::tell(TttEventKind kind, const Turn& turn, bool only_more) {
+void TttScorer::tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen) {
   if (!listener_ && !keeps_unheard()) return;
   std::vector<int> documents;
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
@@ -203,7 +220,7 @@ void TttScorer::tell(TttEventKind kind, const Turn& turn, bool only_more) {
       documents.push_back(turn.documents[slot]);
     }
   }
-  tell({kind, turn.queue, turn.batch.batch.index, turn.chunk, documents, &turn.set});
+  tell({kind, turn.queue, turn.batch.batch.index, turn.chunk, documents, &turn.set, std::move(chosen)});
 }
 
 }  // namespace mulligan

@@ -27,9 +27,9 @@ class TttGolden : public testing::Test, protected TttFixture {
     const auto flag = [&](const char* name) { return settings.value(name, true); };
     options.adapters = fmt::format(
         "rank = {}\nalpha = {}\nwarm_start_a = {}\nq = {}\nk = {}\nv = {}\nattention_output = {}\nmlp = "
-        "{}\nhead = {}",
+        "{}\nhead = {}\nsteps = {}",
         config_.at("rank").get<int>(), config_.at("alpha").get<double>(), flag("warm"), flag("q"), flag("k"),
-        flag("v"), flag("o"), flag("mlp"), flag("lm_head"));
+        flag("v"), flag("o"), flag("mlp"), flag("lm_head"), settings.value("grad_steps", 1));
     options.lr = settings.value("lr", config_.at("lr").get<double>());
     const double decay = settings.value("wd", 2.0);
     const double beta1 = settings.value("beta1", config_.at("betas").at(0).get<double>());
@@ -53,7 +53,6 @@ class TttGolden : public testing::Test, protected TttFixture {
     config.batch_documents = config_.at("ttt_batch");
     config.chunk_tokens = config_.at("chunk_size");
     config.context_tokens = config_.at("ttt_eval_seq_len");
-    config.gradient_steps = settings.value("grad_steps", 1);
     config.prefix_documents = settings.value("prefix", config_.at("prefix_docs").get<std::int64_t>());
     config.phases = settings.value("phases", config_.at("num_phases").get<std::int64_t>());
     config.document_fraction = settings.value("fraction", 1.0);

@@ -89,10 +89,10 @@ done
 cp -r one kept
 port=$(free_port)
 be_rank 1 2 "$port"
-"${rank[@]}" ttt trained --output kept --set ttt.lanes=4 --set ttt.gradient_steps=1000 >killed.1 2>&1 &
+"${rank[@]}" ttt trained --output kept --set ttt.lanes=4 --set ttt.adapters.steps=1000 >killed.1 2>&1 &
 victim=$!
 be_rank 0 2 "$port"
-"${rank[@]}" ttt trained --output kept --set ttt.lanes=4 --set ttt.gradient_steps=1000 >killed.0 2>&1 &
+"${rank[@]}" ttt trained --output kept --set ttt.lanes=4 --set ttt.adapters.steps=1000 >killed.0 2>&1 &
 survivor=$!
 wait_for_text killed.0 "lanes of batches on 2 ranks" 60
 kill -KILL "$victim"
@@ -104,10 +104,10 @@ check_equal "the earlier result is there" "$(ttt_scores one)" "$(ttt_scores kept
 # SIGTERM to one of them stops both.
 port=$(free_port)
 be_rank 1 2 "$port"
-"${rank[@]}" ttt trained --output stopped --set ttt.gradient_steps=1000 >stopped.1 2>&1 &
+"${rank[@]}" ttt trained --output stopped --set ttt.adapters.steps=1000 >stopped.1 2>&1 &
 told=$!
 be_rank 0 2 "$port"
-"${rank[@]}" ttt trained --output stopped --set ttt.gradient_steps=1000 >stopped.0 2>&1 &
+"${rank[@]}" ttt trained --output stopped --set ttt.adapters.steps=1000 >stopped.0 2>&1 &
 other=$!
 wait_for_text stopped.0 "lanes of batches on 2 ranks" 60
 kill -TERM "$told"

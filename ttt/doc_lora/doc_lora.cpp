@@ -21,7 +21,10 @@ struct DocLoraConfig {
   bool attention_output = true;
   bool mlp = true;
   bool head = true;
+  std::int64_t steps = 1;
   bool warm_start_a = true;
+  bool warm_start_b = false;
+  bool keep_moments = false;
 };
 
 enum : std::size_t { kA, kB };   // adapters as declared
@@ -41,9 +44,13 @@ class DocLora : public sdk::Adapters {
                "adapt the attention's result, reading the attention's normed input"),
       sdk::key("mlp", &DocLoraConfig::mlp, "adapt the MLP's result, reading the MLP's normed input"),
       sdk::key("head", &DocLoraConfig::head, "adapt the logits, reading the final norm"),
+      sdk::key("steps", &DocLoraConfig::steps, "gradient steps on each chunk").range(1, 1000),
       sdk::key("warm_start_a", &DocLoraConfig::warm_start_a,
-               "A is carried over from one batch of documents to the next (B starts at zero each time); "
-               "false: A is redrawn")};
+               "A is carried over from one batch of documents to the next; false: A is redrawn"),
+      sdk::key("warm_start_b", &DocLoraConfig::warm_start_b,
+               "B is carried over, too; false: B starts at zero"),
+      sdk::key("keep_moments", &DocLoraConfig::keep_moments,
+               "the optimiser's state is carried over, too; false: it starts empty")};
 
   explicit DocLora(const DocLoraConfig& config) : config_(config) {}
 
@@ -51,8 +58,8 @@ class DocLora : public sdk::Adapters {
     if (!wanted(tap.kind)) return {};
     const std::int64_t rank = config_.rank;
     return {{"A", sdk::shape(MLG_F32, {tap.documents, rank, tap.inputs}), MLG_START_UNIFORM,
-             config_.warm_start_a, 1.0 / std::sqrt(static_cast<double>(tap.inputs))},
-            {"B", sdk::shape(MLG_F32, {tap.documents, tap.outputs, rank}), MLG_START_ZERO, 0, 0.0}};
+             1.0 / std::sqrt(static_cast<double>(tap.inputs))},
+            {"B", sdk::shape(MLG_F32, {tap.documents, tap.outputs, rank}), MLG_START_ZERO, 0.0}};
   }
 
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {
@@ -78,6 +85,15 @@ class DocLora : public sdk::Adapters {
     if (backward.input_gradient == sdk::absent) return;
     product(recorder, d_hidden, forward.adapters[kA],
             rows(recorder, backward.input_gradient, tap, tap.inputs), false, false, 1.0, backward.accumulate);
+  }
+
+  void plan(const sdk::Chunk& booked, sdk::Step& step) const override {
+    step.gradient_steps = config_.steps;
+    step.keep_state = config_.keep_moments;
+    for (std::int64_t i = 0; i < booked.tensor_count; ++i) {
+      const bool is_a = std::string_view(booked.tensors[i].name) == "A";
+      step.keep[i] = (is_a ? config_.warm_start_a : config_.warm_start_b) ? 1.0 : 0.0;
+    }
   }
 
  private:

@@ -17,9 +17,11 @@ using Tap = mlg_tap;
 using Adapter = mlg_adapter;
 using TapForward = mlg_tap_forward;
 using TapBackward = mlg_tap_backward;
+using Chunk = mlg_ttt_chunk;
+using Step = mlg_ttt_step;
 using BaseNumbers = mlg_base_update;
 
-// Adapters per document. The host keeps their values, decides on every step, and reveals no token.
+// Adapters per document. The host keeps their values and reveals no token.
 class Adapters {
  public:
   virtual ~Adapters() = default;
@@ -31,6 +33,12 @@ class Adapters {
   virtual void record_forward(Recorder& recorder, const Tap& tap, TapForward& forward) const = 0;
   // Records backward.gradients (written) and the contribution to backward.input_gradient.
   virtual void record_backward(Recorder& recorder, const Tap& tap, const TapBackward& backward) const = 0;
+  // Chooses how the adapters learn from a booked chunk, or what a batch inherits (booked.chunk = -1). Pure,
+  // without allocation. As it is: one gradient step on each chunk, and every batch begins anew.
+  virtual void plan(const Chunk& booked, Step& step) const {
+    static_cast<void>(booked);
+    static_cast<void>(step);
+  }
 };
 
 class BaseUpdate {
@@ -74,6 +82,9 @@ mlg_ttt_table make_ttt_table(const char* name) {
         Recorder wrapped(recorder);
         static_cast<const Adapters*>(self)->record_backward(wrapped, *tap, *backward);
       });
+    };
+    table.plan = [](void* self, const mlg_ttt_chunk* booked, mlg_ttt_step* out) -> mlg_error {
+      return guarded([&] { static_cast<const Adapters*>(self)->plan(*booked, *out); });
     };
   } else {
     table.base_update = [](void* self, mlg_base_update* out) -> mlg_error {

@@ -5,15 +5,26 @@
 
 #include <mulligan/cpu_kernel.hpp>
 
+#include <limits>
 #include <string>
 
 namespace {
 
 namespace sdk = mulligan::sdk;
 
-enum Way : int { bias, factor, no_gradient, wrong_gradient, forgets_output_gradient };
-constexpr const char* kWays[] = {"bias", "factor", "no_gradient", "wrong_gradient",
-                                 "forgets_output_gradient"};
+enum Way : int {
+  bias,
+  factor,
+  no_gradient,
+  wrong_gradient,
+  forgets_output_gradient,
+  negative_steps,
+  nan_weight,
+  impure_plan
+};
+constexpr const char* kWays[] = {
+    "bias",           "factor",     "no_gradient", "wrong_gradient", "forgets_output_gradient",
+    "negative_steps", "nan_weight", "impure_plan"};
 
 struct Config {
   std::string how = "bias";
@@ -69,7 +80,8 @@ class Flawed : public sdk::Adapters {
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")
-          .choices("bias|factor|no_gradient|wrong_gradient|forgets_output_gradient")};
+          .choices(
+              "bias|factor|no_gradient|wrong_gradient|forgets_output_gradient|negative_steps|nan_weight|impure_plan")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
   explicit Flawed(const Config& config) {
@@ -78,7 +90,7 @@ class Flawed : public sdk::Adapters {
 
   std::vector<sdk::Adapter> declare(const sdk::Tap& tap) const override {
     if (std::string(tap.kind) != "mlp_down") return {};
-    return {{"s", sdk::shape(MLG_F32, {tap.documents, tap.outputs}), MLG_START_ZERO, 0, 0.0}};
+    return {{"s", sdk::shape(MLG_F32, {tap.documents, tap.outputs}), MLG_START_ZERO, 0.0}};
   }
   void record_forward(sdk::Recorder& recorder, const sdk::Tap&, sdk::TapForward& forward) const override {
     forward.saved[0] = recorder.scratch(recorder.describe(forward.output));
@@ -96,7 +108,15 @@ class Flawed : public sdk::Adapters {
                      {"forget", way_ == forgets_output_gradient}});
   }
 
+  void plan(const sdk::Chunk& booked, sdk::Step& step) const override {
+    if (booked.chunk < 0) return;
+    if (way_ == negative_steps) step.gradient_steps = -1;
+    if (way_ == nan_weight) step.weights[booked.documents - 1] = std::numeric_limits<double>::quiet_NaN();
+    if (way_ == impure_plan) step.gradient_steps = ++calls_;
+  }
+
  private:
+  mutable std::int64_t calls_ = 0;
   bool multiplies() const { return way_ == factor || way_ == forgets_output_gradient; }
   int way_ = 0;
 };

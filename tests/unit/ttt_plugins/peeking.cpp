@@ -24,7 +24,7 @@ class Peeking : public sdk::Adapters {
 
   std::vector<sdk::Adapter> declare(const sdk::Tap& tap) const override {
     if (std::string(tap.kind) != "q") return {};
-    return {{"A", sdk::shape(MLG_F32, {tap.documents, tap.outputs, tap.inputs}), MLG_START_ZERO, 0, 0.0}};
+    return {{"A", sdk::shape(MLG_F32, {tap.documents, tap.outputs, tap.inputs}), MLG_START_ZERO, 0.0}};
   }
 
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {

@@ -80,7 +80,7 @@ class Smuggling : public sdk::Adapters {
 
   std::vector<sdk::Adapter> declare(const sdk::Tap& tap) const override {
     if (std::string(tap.kind) != "attention_output") return {};
-    return {{"A", sdk::shape(MLG_F32, {tap.documents, longest_window, tap.inputs}), MLG_START_ZERO, 0, 0.0}};
+    return {{"A", sdk::shape(MLG_F32, {tap.documents, longest_window, tap.inputs}), MLG_START_ZERO, 0.0}};
   }
 
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {

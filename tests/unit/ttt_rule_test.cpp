@@ -1,0 +1,148 @@
+// A rule's choices (plan()) do what they say, are the same for all lanes and after an interruption, and impossible
+// ones are refused.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "tests/support/built.h"
+#include "tests/unit/ttt_world.h"
+
+namespace mulligan::ttt_rule_test {
+namespace {
+
+const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5};
+
+TttRunner::Options planning(const std::string& keys) {
+  TttRunner::Options options = tiny_options(keys);
+  options.adapter_plugin = "planning";
+  options.adapter_file = (test_support::built("ttt_plugins") / "mulligan_planning.so").string();
+  options.base = "none";
+  return options;
+}
+
+struct Outcome {
+  std::vector<float> losses;
+  std::vector<TttStanding> standings;
+};
+
+Outcome run(const TttRunner::Options& options, const TttStanding* from = nullptr, std::int64_t lanes = 1) {
+  TttRunner runner(options);
+  runner.set_random_parameters(3);
+  TttConfig config = tiny_config();
+  config.prefix_documents = 0;
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  TttSetup setup = runner.setup(config);
+  setup.lanes = lanes;
+  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  Outcome outcome;
+  ttt.at_boundaries([&] { outcome.standings.push_back(ttt.standing()); }, {});
+  ttt.run(from);
+  outcome.losses = ttt.book().losses();
+  return outcome;
+}
+std::vector<float> losses(const std::string& keys) {
+  return run(planning(keys)).losses;
+}
+
+TEST(TttRule, StepsAndTheirRate) {
+  const std::vector<float> one = losses("");
+  EXPECT_EQ(one, losses("steps = 1\nlr_factor = 1.0"));
+  EXPECT_NE(one, losses("steps = 3"));
+  EXPECT_NE(one, losses("lr_factor = 0.5"));
+  const std::vector<float> none = losses("steps = 0");
+  EXPECT_NE(one, none);
+  EXPECT_EQ(none, losses("lr_factor = 0.0"));
+}
+
+TEST(TttRule, WeightsAreOfDocuments) {
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  TttConfig config = tiny_config();
+  const DocumentPlan plan = plan_documents(tokens, 1, config);
+  const std::vector<float> one = losses(""), none = losses("steps = 0"),
+                           without_first = losses("first_weight = 0.0");
+  // Adapters are those of a document, so each learns from itself alone.
+  for (const PlannedBatch& batch : plan.queue) {
+    for (std::size_t i = 0; i < batch.batch.documents.size(); ++i) {
+      const int number = batch.batch.documents[i];
+      const std::int64_t first = plan.document(number).start + 1;
+      for (std::int64_t target = first; target < first + plan.targets(number); ++target) {
+        const auto at = static_cast<std::size_t>(target);
+        EXPECT_EQ(without_first[at], i == 0 ? none[at] : one[at])
+            << "document " << number << " target " << target;
+      }
+    }
+  }
+}
+
+TEST(TttRule, AdaptersAreKeptRedrawnOrShrunk) {
+  const std::vector<float> fresh = losses("keep = 0.0"), kept = losses("keep = 1.0"),
+                           half = losses("keep = 0.5");
+  EXPECT_NE(fresh, kept);
+  EXPECT_NE(kept, half);
+  EXPECT_NE(kept, losses("keep = 1.0\nkeep_state = true"));
+
+  TttRunner runner(planning(""));
+  runner.set_random_parameters(3);
+  const TttConfig config = tiny_config();
+  const TttSetup setup = runner.setup(config);
+  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  AdapterSet& set = ttt.adapters(config.batch_documents);
+  set.create(0);
+  const AdapterTensor& tensor = *set.tensors().front();
+  const std::vector<float> start = runner.store().download_as<float>(tensor.master);
+  std::vector<float> moved = start;
+  for (float& value : moved) value += 1;
+  runner.store().upload(tensor.master, moved);
+  set.reset(1, {std::vector<double>(set.tensors().size(), 0.25), false});
+  const std::vector<float> shrunk = runner.store().download_as<float>(tensor.master);
+  for (std::size_t i = 0; i < start.size(); ++i) EXPECT_NEAR(shrunk[i], start[i] + 0.25F, 1e-6F);
+}
+
+TEST(TttRule, SeesBookedLosses) {
+  const std::vector<float> one = losses(""), by_loss = losses("by_loss = true");
+  EXPECT_NE(one, by_loss);
+  EXPECT_NE(losses("steps = 2"), by_loss);
+}
+
+TEST(TttRule, AnInterruptedRunGoesOnToTheBit) {
+  for (const std::int64_t lanes : {1, 2}) {
+    for (const char* keys : {"", "keep = 0.5\nby_loss = true", "keep = 1.0\nkeep_state = true\nsteps = 2"}) {
+      const Outcome whole = run(planning(keys), nullptr, lanes);
+      ASSERT_EQ(whole.standings.size(), 2u);
+      for (const TttStanding& standing : whole.standings)
+        EXPECT_EQ(run(planning(keys), &standing, lanes).losses, whole.losses) << keys << " lanes " << lanes;
+    }
+  }
+}
+
+TEST(TttRule, AnotherAnswerOnResumeIsRefused) {
+  const Outcome whole = run(planning("steps = 1"));
+  try {
+    run(planning("steps = 2"), &whole.standings[0]);
+    ADD_FAILURE() << "it was continued";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_NE(std::string(error.what()).find("now chooses otherwise"), std::string::npos) << error.what();
+  }
+}
+
+TEST(TttRule, ImpossibleAnswersAreRefused) {
+  const auto refusal = [](const std::string& keys) {
+    try {
+      run(planning(keys));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal("steps = -1").find("gradient_steps = -1"), std::string::npos);
+  EXPECT_NE(refusal("lr_factor = -0.5").find("lr_factor = -0.5"), std::string::npos);
+  EXPECT_NE(refusal("first_weight = nan").find("a weight = nan"), std::string::npos);
+  EXPECT_NE(refusal("keep = 1.5").find("keep = 1.5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mulligan::ttt_rule_test
