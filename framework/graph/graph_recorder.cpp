@@ -79,7 +79,8 @@ void GraphRecorder::restrict_to(std::span<const Value> values) {
 const std::vector<std::string>& GraphRecorder::states() const {
   for (const auto& [value, name] : state_values_) {
     if (named_.contains(value)) continue;
-    throw run_error("{}: no call names the state '{}'; the plugin must make it where it is used alone", prefix_, name);
+    throw run_error("{}: no call names the state '{}'; the plugin must make it where it is used alone",
+                    prefix_, name);
   }
   return states_;
 }

@@ -157,14 +157,9 @@ class Adamw : public sdk::Optimizer {
   void launch_update(sdk::Recorder& recorder, const sdk::Parameter& parameter, const Moments& state,
                      sdk::Value scalars, sdk::Value gradient_scale, sdk::Value average, sdk::Value copy,
                      double average_decay) const {
-    const sdk::Value arguments[] = {parameter.gradient,
-                                    parameter.master,
-                                    state.exp_avg,
-                                    state.exp_avg_sq,
-                                    scalars,
-                                    gradient_scale,
-                                    average,
-                                    copy};
+    const sdk::Value arguments[] = {
+        parameter.gradient, parameter.master, state.exp_avg, state.exp_avg_sq, scalars,
+        gradient_scale,     average,          copy};
     const sdk::Attribute attributes[] = {
         {"lr_multiplier", parameter.lr_multiplier},
         {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},

@@ -327,7 +327,7 @@ TEST(TttLegality, TheAuditLogTellsTheOrder) {
     if (what == "update") ++updates;
     if (!event.contains("chunk")) continue;
     static const std::map<std::string, std::string> before = {
-        {"score", ""}, {"book", "score"}, {"reveal", "book"}, {"update", "reveal"}};
+        {"score", ""}, {"book", "score"}, {"plan", "book"}, {"reveal", "plan"}, {"update", "reveal"}};
     for (const int document : event.at("documents")) {
       std::string& last = chunks[{document, event.at("chunk").get<int>()}];
       EXPECT_EQ(last, before.at(what)) << line;
