@@ -144,9 +144,12 @@ std::string config_summary(const LoadedConfig& loaded) {
   for (const PrintedTable& table : all_tables(loaded)) {
     for (const Setting& setting : table.settings) {
       const Origin& origin = setting.origin;
-      if (origin.kind == Origin::Kind::command_line) ++overrides;
-      if (origin.file.empty()) {
-        if (origin.kind != Origin::Kind::command_line) ++others;
+      if (origin.kind == Origin::Kind::command_line) {
+        ++overrides;
+        continue;
+      }
+      if (origin.file.empty() || origin.kind == Origin::Kind::derived) {
+        ++others;
         continue;
       }
       const auto found = std::ranges::find(files, origin.file, &std::pair<std::string, int>::first);

@@ -2,11 +2,15 @@
 
 #include <mulligan/wrapper.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
+#include "framework/config/rank_config.h"
 #include "framework/config/run_config_rules.h"
+#include "framework/config/start_folder.h"
 #include "framework/config/stored_paths.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
@@ -184,10 +188,21 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   loaded.config.quantize = std::move(quantize);
 }
 
-LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides) {
-  apply_overrides(tree, overrides);
+// So many a step, whatever is written.
+void put_micro_batches(ConfigNode& tree, std::int64_t count) {
+  const Origin origin{Origin::Kind::derived, "the number of ranks", 0};
+  ConfigNode* train = tree.find("train");
+  if (train == nullptr) train = &tree.put("train", ConfigNode::make_table(origin));
+  if (train->is_table()) train->put("micro_batches", ConfigNode::make_leaf(ConfigValue(count), origin));
+}
+
+LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides,
+                       std::optional<std::int64_t> micro_batches = {}) {
   LoadedConfig loaded;
-  loaded.notes = drop_stored_paths(tree);
+  loaded.notes = take_from_start_folder(tree);
+  apply_overrides(tree, overrides);
+  if (micro_batches) put_micro_batches(tree, *micro_batches);
+  std::ranges::move(drop_stored_paths(tree), std::back_inserter(loaded.notes));
   loaded.file = file;
   loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
   core_schema().store(loaded.core, loaded.config);
@@ -223,6 +238,11 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
 
 LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides) {
   return load_tree(read_toml(path), path, overrides);
+}
+
+LoadedConfig load_for_ranks(const std::string& path, std::span<const std::string> overrides,
+                            std::int64_t micro_batches) {
+  return load_tree(read_toml(path), path, overrides, micro_batches);
 }
 
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,

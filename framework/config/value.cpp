@@ -122,7 +122,7 @@ std::string Origin::text() const {
     case Kind::defaulted:
       return "default";
     case Kind::derived:
-      return "derived";
+      return file.empty() ? "derived" : fmt::format("derived from {}", file);
     case Kind::command_line:
       return "--set";
     case Kind::file:

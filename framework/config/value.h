@@ -61,11 +61,11 @@ struct Origin {
   // stored: a path in a configuration that came with data, which is not followed (stored_paths.h).
   enum class Kind { defaulted, derived, file, command_line, stored };
   Kind kind = Kind::defaulted;
-  std::string file;  // as the user named it; empty unless kind is file or stored
+  std::string file;  // as the user named it; of a derived one: what from, or empty; else empty
   int line = 0;
 
   static Origin command_line() { return {Kind::command_line, {}, 0}; }
-  // "configs/x.toml:12", "--set", "default" or "derived".
+  // "configs/x.toml:12", "--set", "default", "derived".
   std::string text() const;
 };
 

@@ -1,5 +1,7 @@
 #include "framework/core/parallel.h"
 
+#include <mulligan/control_group.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -30,8 +32,8 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
       }
     }
   };
-  const unsigned wanted = threads > 0 ? static_cast<unsigned>(threads) : std::thread::hardware_concurrency();
-  const std::size_t helpers = std::min<std::size_t>(std::max(wanted, 1u), count);
+  static const int usable = sdk::usable_processors();
+  const std::size_t helpers = std::min(static_cast<std::size_t>(threads > 0 ? threads : usable), count);
   std::vector<std::thread> pool;
   pool.reserve(helpers);
   try {

@@ -32,6 +32,7 @@ struct PositionNames {
 };
 
 Found position(const LaunchVariables& variables, const PositionNames& names) {
+  variables.require({names.rank, names.size, names.local_rank, names.local_size});
   Found found;
   found.world_size = variables.require_number(names.size, 1, most_ranks);
   found.rank = variables.require_number(names.rank, 0, most_ranks);
@@ -88,6 +89,8 @@ Found read_hydra(const LaunchVariables& variables) {
 
 Found read_slurm(const LaunchVariables& variables) {
   const char* per_node = "SLURM_STEP_TASKS_PER_NODE";
+  variables.require({"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NODEID", per_node,
+                     "SLURM_JOB_ID", "SLURM_STEP_ID"});
   const std::vector<int> tasks = expand_task_counts(variables.require_text(per_node), per_node);
   const int node = variables.require_number("SLURM_NODEID", 0, static_cast<int>(tasks.size()) - 1);
   const std::string local_size = std::to_string(tasks[static_cast<std::size_t>(node)]);
@@ -109,39 +112,74 @@ Found read_none(const LaunchVariables&) {
 struct Launcher {
   const char* name;
   std::vector<const char*> signs;  // variables that are there when it started this process
+  std::vector<const char*> parts;  // others that say which of several processes this one is
   Found (*read)(const LaunchVariables&);
   const char* how_to_name_host;
 };
 
 const std::array launchers{
-    Launcher{"torchrun", {"TORCHELASTIC_RUN_ID"}, read_torchrun, "torchrun --rdzv-endpoint HOST:PORT"},
-    Launcher{"env", {"RANK", "WORLD_SIZE", "MASTER_ADDR"}, read_environment, "MASTER_ADDR=HOST"},
-    // The rest of the variables is looked at when it is read: a missing one is said.
+    Launcher{"torchrun", {"TORCHELASTIC_RUN_ID"}, {}, read_torchrun, "torchrun --rdzv-endpoint HOST:PORT"},
+    Launcher{"env",
+             {"RANK", "WORLD_SIZE", "MASTER_ADDR"},
+             {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+             read_environment,
+             "MASTER_ADDR=HOST"},
     Launcher{"openmpi",
              {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+             {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
              read_openmpi,
              "mpirun -x MASTER_ADDR=HOST"},
-    Launcher{
-        "hydra", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}, read_hydra, "mpiexec -genv MASTER_ADDR HOST"},
+    Launcher{"hydra",
+             {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+             {"MPI_LOCALNRANKS"},
+             read_hydra,
+             "mpiexec -genv MASTER_ADDR HOST"},
     Launcher{"slurm",
              {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
+             {"SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", "SLURM_NODEID"},
              read_slurm,
              "srun --export=ALL,MASTER_ADDR=HOST"},
-    Launcher{"none", {}, read_none, ""},
+    Launcher{"none", {}, {}, read_none, ""},
 };
+
+// The script of sbatch has these, all 0, and is no rank.
+bool is_of_a_script(const LaunchVariables& variables, const std::string& name) {
+  const bool position = name == "SLURM_PROCID" || name == "SLURM_LOCALID" || name == "SLURM_NODEID";
+  return position && variables.text(name) == "0";
+}
+
+// Throws config_error where some variables say that this process is one of several, and others that would say
+// which are missing: each such process would take itself for a whole run, all in one run directory. A rank 0
+// of 1 needs no more.
+void refuse_incomplete(const LaunchVariables& variables) {
+  for (const Launcher& launcher : launchers) {
+    if (launcher.signs.size() < 2) continue;
+    const auto is_set = [&](const char* name) { return variables.has(name); };
+    if (variables.text(launcher.signs[0]) == "0" && variables.text(launcher.signs[1]) == "1") continue;
+    std::vector<std::string> set, missing;
+    for (const char* name : launcher.signs) {
+      if (!is_set(name)) missing.emplace_back(name);
+    }
+    for (const auto* names : {&launcher.signs, &launcher.parts}) {
+      for (const char* name : *names) {
+        if (is_set(name) && !is_of_a_script(variables, name)) set.emplace_back(name);
+      }
+    }
+    if (set.empty() || missing.empty()) continue;
+    throw config_error(
+        "{} {} set in the environment, but {} {} missing; set all of them for one of several ranks, or unset "
+        "{} for a process alone.",
+        listed(set), set.size() == 1 ? "is" : "are", listed(missing), missing.size() == 1 ? "is" : "are",
+        listed(set));
+  }
+}
 
 const Launcher& choose(const EnvironmentLookup& lookup, const std::string& name) {
   const LaunchVariables variables(lookup, name);
   for (const Launcher& launcher : launchers) {
     const auto is_there = [&](const char* sign) { return variables.has(sign); };
     if (name.empty() ? std::ranges::all_of(launcher.signs, is_there) : name == launcher.name) {
-      // Each process would take itself for a whole run, all in one run directory.
-      if (name.empty() && launcher.signs.empty() && variables.has("RANK") &&
-          variables.number("WORLD_SIZE", 1, most_ranks).value_or(1) > 1) {
-        throw config_error(
-            "the environment variables RANK and WORLD_SIZE are set, but not MASTER_ADDR; set it to the "
-            "machine of rank 0, or unset them for a process alone.");
-      }
+      if (name.empty() && launcher.signs.empty()) refuse_incomplete(variables);
       return launcher;
     }
   }

@@ -130,12 +130,29 @@ std::optional<std::string> LaunchVariables::first_text(std::initializer_list<con
   return std::nullopt;
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
+  }
+  return text;
+}
+
 std::string LaunchVariables::require_text(const std::string& name) const {
-  if (auto value = text(name)) return *value;
+  require({name.c_str()});
+  return *text(name);
+}
+
+void LaunchVariables::require(std::initializer_list<const char*> names) const {
+  std::vector<std::string> missing;
+  for (const char* name : names) {
+    if (!has(name)) missing.emplace_back(name);
+  }
+  if (missing.empty()) return;
   throw config_error(
-      "the environment variable {} is missing, which a process started "
-      "by {} has; choose another launcher with --launcher, or none.",
-      name, launcher_);
+      "the environment variable{} {} {} missing, which a process started by {} has; choose another launcher "
+      "with --launcher, or none.",
+      missing.size() == 1 ? "" : "s", listed(missing), missing.size() == 1 ? "is" : "are", launcher_);
 }
 
 std::optional<int> LaunchVariables::number(const std::string& name, int least, int most) const {

@@ -24,6 +24,9 @@ struct HostAndPort {
   std::optional<std::uint16_t> port;
 };
 
+// "A", "A and B", "A, B and C".
+std::string listed(const std::vector<std::string>& names);
+
 class LaunchVariables {
  public:
   LaunchVariables(const EnvironmentLookup& lookup, std::string launcher)
@@ -35,6 +38,8 @@ class LaunchVariables {
   std::optional<std::string> first_text(std::initializer_list<const char*> names) const;
   bool has(const std::string& name) const { return text(name).has_value(); }
   std::string require_text(const std::string& name) const;
+  // Throws config_error naming each of the names that is not set.
+  void require(std::initializer_list<const char*> names) const;
 
   // Whole numbers from `least` to `most`. Throw config_error naming the variable and its value.
   std::optional<int> number(const std::string& name, int least, int most) const;

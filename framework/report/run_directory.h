@@ -6,6 +6,8 @@
 #include <iterator>
 #include <vector>
 
+#include "framework/config/start_folder.h"
+
 namespace mulligan {
 
 struct RunFiles {
@@ -31,6 +33,8 @@ struct RunFiles {
   // Made from all of these, at any time again.
   std::filesystem::path report() const { return directory / "report.html"; }
 
+  // The folder that relative paths of config.toml are taken from (config/start_folder.h).
+  std::filesystem::path started_in() const { return directory / kStartFolderFile; }
   // Which job of a launcher has begun the run, or continued it (train/attempt.h).
   std::filesystem::path attempt() const { return directory / "attempt.json"; }
   // Event files that were written while training (metrics.tensorboard): a folder.
@@ -56,7 +60,7 @@ struct RunFiles {
     std::vector<std::filesystem::path> files = results();
     std::ranges::copy(states(), std::back_inserter(files));
     for (const auto& path : {weights(), artifact(), metrics(), log(), config(), failed_log(),
-                             failed_metrics(), attempt(), ranks(), tensorboard()}) {
+                             failed_metrics(), started_in(), attempt(), ranks(), tensorboard()}) {
       files.push_back(path);
     }
     return files;

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "framework/config/rank_config.h"
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/ranks/launch_environment.h"
@@ -89,9 +90,9 @@ LoadedConfig load_config(const std::string& path, const std::vector<std::string>
 }
 
 LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t micro_batches) {
-  std::vector<std::string> overrides = options.overrides;
-  overrides.push_back(fmt::format("train.micro_batches={}", micro_batches));
-  return load_config(options.config, overrides);
+  LoadedConfig loaded = load_for_ranks(options.config, options.overrides, micro_batches);
+  tell_notes(loaded);
+  return loaded;
 }
 
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,

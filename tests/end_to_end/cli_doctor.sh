@@ -7,6 +7,12 @@ flawed=$build/tests/flawed_plugins
 tiny_corpus corpus
 seen=$("$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4)
 check_contains "prepare audits what it has made" "audit       9 checks of the tokens, the worst PASS" "$seen"
+# What it has made stays, but a failed check is no success.
+mkdir near && for file in corpus/*1.txt; do { cat "$file"; echo "an end of its own"; } >near/${file##*/}; done
+seen=$("$mulligan" prepare corpus --validation near --out copied --vocab-size 512 2>&1)
+check_equal "prepare: a check of the output fails: exit code" 3 $?
+check_contains "prepare: a check of the output fails: it is named" "mulligan: 'copied' is written, but check D25 (" "$(tail -n 1 <<<"$seen")"
+check "prepare: a check of the output fails: it is there" "$mulligan" prepare --check copied
 small_config "$work/data" >small.toml
 
 healthy() { # healthy WHAT CHECKS ARGUMENT...: at least so many checks, and none has anything to say

@@ -125,8 +125,8 @@ void print_changes(const std::vector<DocumentChange>& changes) {
     fmt::print("  and {} more, listed in changes.jsonl\n", changes.size() - kShown);
 }
 
-// What mulligan doctor would say of these shards, where it is not that all is well.
-void print_audit(const std::filesystem::path& folder, const Manifest& manifest) {
+// Prints what mulligan doctor would say of these shards, where it is not that all is well, and returns it.
+std::vector<doctor::Finding> audit(const std::filesystem::path& folder, const Manifest& manifest) {
   constexpr std::uint64_t budget = std::uint64_t{1} << 22;
   const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
   const std::vector<doctor::Finding> findings = doctor::check_shards_as_corpus(
@@ -138,6 +138,16 @@ void print_audit(const std::filesystem::path& folder, const Manifest& manifest) 
   }
   fmt::print("audit       {} checks of the tokens, the worst {}\n", findings.size(),
              doctor::verdict_name(doctor::worst(findings)));
+  return findings;
+}
+
+// The shards are written, and no run starts with them.
+void require_sound(const std::vector<doctor::Finding>& findings, const std::filesystem::path& folder) {
+  const auto failed = std::ranges::find(findings, doctor::CheckOutcome::fail, &doctor::Finding::verdict);
+  if (failed == findings.end()) return;
+  throw data_error("'{}' is written, but check {} ({}) of its tokens fails: {}; {}.",
+                   printable(folder.string()), failed->id, failed->title, printable(failed->message),
+                   failed->hint);
 }
 
 void run(const PrepareArguments& arguments) {
@@ -168,10 +178,11 @@ void run(const PrepareArguments& arguments) {
   const PrepareSummary summary = prepare(options);
   print_manifest(summary.manifest);
   print_changes(summary.changes);
-  print_audit(options.output, summary.manifest);
+  const std::vector<doctor::Finding> findings = audit(options.output, summary.manifest);
   fmt::print("seconds     {:.1f} reading, {:.1f} tokenizer, {:.1f} encoding\nwritten to  {}\n",
              summary.read_seconds, summary.tokenizer_seconds, summary.encode_seconds,
              options.output.string());
+  require_sound(findings, options.output);
 }
 
 void declare(CLI::App& command, PrepareArguments& arguments) {

@@ -2,12 +2,13 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <mulligan/control_group.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <limits>
 #include <stdexcept>
 
 #include "plugins/backends/cpu/worker_pool.h"
@@ -19,13 +20,6 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kAlignment = 256;
 constexpr std::int64_t kParallelBytes = std::int64_t{1} << 20;
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // What can be allocated without swapping or being killed, as the system estimates it; a large
 // number when unknown.
 std::uint64_t available_bytes() {
@@ -34,8 +28,7 @@ std::uint64_t available_bytes() {
   for (std::string key; file >> key;) {
     if (std::uint64_t kibibytes = 0; key == "MemAvailable:" && file >> kibibytes) available = kibibytes << 10;
   }
-  if (const std::uint64_t all = memory_bytes(); all > 0) available = std::min(available, all);
-  return available;
+  return std::min(available, sdk::control_group_limits().free_memory_bytes);
 }
 
 }  // namespace
@@ -57,11 +50,11 @@ std::string processor_name() {
 
 std::uint64_t memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  std::uint64_t bytes =
+  const std::uint64_t bytes =
       pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
-  std::istringstream limit(first_line("/sys/fs/cgroup/memory.max"));
-  if (std::uint64_t most = 0; limit >> most) bytes = bytes ? std::min(bytes, most) : most;
-  return bytes;
+  const std::uint64_t limit = sdk::control_group_limits().memory_bytes;
+  if (bytes == 0) return limit == std::numeric_limits<std::uint64_t>::max() ? 0 : limit;
+  return std::min(bytes, limit);
 }
 
 void* allocate_zeroed(std::size_t bytes) {

@@ -11,7 +11,7 @@ namespace mulligan::cpu {
 // it reports none.
 std::string processor_name();
 
-// Physical memory, or the control group's limit where that is lower; 0 when unknown.
+// Physical memory, or the smallest limit of the control groups where that is lower; 0 when unknown.
 std::uint64_t memory_bytes();
 
 // `bytes` of zeroed memory aligned to 256 bytes (large blocks: 2 MiB, with huge pages advised, touched first

@@ -2,12 +2,11 @@
 
 #include <sched.h>
 #include <unistd.h>
+#include <mulligan/control_group.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -40,14 +39,6 @@ int physical_cores(pid_t process) {
   return static_cast<int>(cores.size());
 }
 
-// CPUs the control group may use, rounded up; a large number when there is no limit.
-int quota() {
-  std::istringstream words(first_line("/sys/fs/cgroup/cpu.max"));
-  double microseconds = 0, period = 0;
-  if (!(words >> microseconds >> period) || period <= 0) return 1 << 20;  // "max 100000": no limit
-  return std::max(1, static_cast<int>(std::ceil(microseconds / period)));
-}
-
 }  // namespace
 
 int thread_count(const ThreadFacts& facts) {
@@ -58,12 +49,12 @@ int thread_count(const ThreadFacts& facts) {
   return std::max(1, std::min({facts.own_cores, share, facts.quota / ranks}));
 }
 
-ThreadFacts thread_facts() {
+ThreadFacts thread_facts(const std::string& system) {
   ThreadFacts facts;
   const int own = physical_cores(0);
   facts.own_cores = own > 0 ? own : static_cast<int>(std::thread::hardware_concurrency());
   facts.parent_cores = physical_cores(getppid());
-  facts.quota = quota();
+  facts.quota = sdk::control_group_processors(sdk::control_group_limits(system));
   facts.local_ranks = backends::local_ranks();
   facts.openmp_threads = backends::environment_number(0, "OMP_NUM_THREADS");
   facts.torchrun = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;

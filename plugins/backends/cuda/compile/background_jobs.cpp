@@ -1,15 +1,15 @@
 #include "plugins/backends/cuda/compile/background_jobs.h"
 
 #include <mulligan/alternate_stack.hpp>
+#include <mulligan/control_group.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace mulligan::cuda {
 
 BackgroundJobs::BackgroundJobs(int threads)
     : most_threads_(threads > 0 ? static_cast<std::size_t>(threads)
-                                : std::max<std::size_t>(1, std::thread::hardware_concurrency())) {}
+                                : static_cast<std::size_t>(sdk::usable_processors())) {}
 
 BackgroundJobs::~BackgroundJobs() {
   {
