@@ -47,14 +47,12 @@ zpty tab zsh -f -i
 zpty -w tab "autoload -Uz compinit && compinit -u -d ./zcompdump; PS1='> '; source ./_mulligan; print re''ady"
 zpty -r tab seen '*ready*'
 zpty -n -w tab "mulligan train run.toml --overw"$'\t'
-sleep 1
+zpty -r tab option '*--overwrite*'
 zpty -n -w tab "| mulligan checkpoint ver"$'\t'
-sleep 1
-zpty -w tab "; print do''ne"
-zpty -r tab seen '*done*'
-print -r -- $seen
+zpty -r tab command '*verify*'
+print -r -- $option $command
 ZSH
-  seen=$(TERM=dumb timeout 60 zsh -f press_tab.zsh 2>&1)
+  seen=$(TERM=dumb timeout 300 zsh -f press_tab.zsh 2>&1)
   check_contains "zsh completes an option" "--overwrite" "$seen"
   check_contains "zsh completes a subcommand" "verify" "$seen"
 else

@@ -16,10 +16,10 @@ slow=(--set 'eval.mode="sliding"' --set eval.stride=1) # minutes
 # files FOLDER: what lies in it, with its digests; without the states that stopped scorings left for --resume.
 files() { (cd "$1" && find . -type f -not -name '*.state*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum); }
 # stopped WHAT SIGNAL PROCESS: sends it; the process ends with exit code 4 and one sentence. How soon depends on the machine
-# (milliseconds, for the log); one that does not end by itself within a minute is killed, and has another code.
+# (milliseconds, for the log); one that does not end by itself within five minutes is killed, and has another code.
 stopped() {
   local what=$1 began code watch
-  (sleep 60 && kill -KILL "$3") 2>/dev/null &
+  (sleep 300 && kill -KILL "$3") 2>/dev/null &
   watch=$!
   kill "-$2" "$3"
   began=$(date +%s%N)
@@ -48,6 +48,7 @@ check "a run" "$mulligan" train record.toml --set run.directory=run --set train.
 before=$(files run)
 "$mulligan" eval run "${slow[@]}" >stop.out 2>stop.err &
 process=$!
+wait_until blocks_signals $process
 sleep 1
 stopped "eval" HUP $process
 check_equal "eval: the run directory is as it was" "$before" "$(files run)"
@@ -55,6 +56,7 @@ check_equal "eval: the run directory is as it was" "$before" "$(files run)"
 for moment in 0.15 0.4 0.8; do
   "$mulligan" quantize run >stop.out 2>stop.err &
   process=$!
+  wait_until blocks_signals $process
   sleep $moment
   if kill -0 $process 2>kill.err; then
     stopped "quantize after $moment s" TERM $process
@@ -66,6 +68,7 @@ done
 
 "$mulligan" ttt run --set ttt.document_fraction=1.0 --set ttt.chunk_tokens=1 >stop.out 2>stop.err &
 process=$!
+wait_until blocks_signals $process
 sleep 1
 stopped "ttt" INT $process
 check "ttt: no temporary files" test -z "$(find run -name '*.tmp.*')"

@@ -8,6 +8,10 @@ cat >act.sh <<'SH'
 #!/usr/bin/env bash
 action=RANK_$RANK
 echo "$MULLIGAN_RESTART_COUNT $MASTER_ADDR:$MASTER_PORT $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK" >>said_$RANK
+# None acts before all are there.
+for ((rank = 0; rank < WORLD_SIZE; ++rank)); do
+  until grep -qs "^$MULLIGAN_RESTART_COUNT " said_$rank; do sleep 0.05; done
+done
 eval "${!action:-true}"
 SH
 chmod +x act.sh
@@ -44,7 +48,7 @@ both "all is well" 0
 for rank in 0 1 2 3; do
   check_equal "rank $rank: variables" "0 127.0.0.1:$((first_port + 1)) $rank/4 $((rank % 2))/2 $((rank / 2))" "$(cat said_$rank)"
 done
-RANK_0=$long RANK_1=$long RANK_3="sleep 0.3; exit 7" RANK_2=$long both "a rank of node 1 fails" 7
+RANK_0=$long RANK_1=$long RANK_3="exit 7" RANK_2=$long both "a rank of node 1 fails" 7
 check_contains "a rank of node 1 fails: named" "rank 3 on $(uname -n) failed with exit code 7" "$sentence"
 RANK_3='((MULLIGAN_RESTART_COUNT == 2)) || exit 1' RANK_0='((MULLIGAN_RESTART_COUNT == 2)) || sleep 60' both "two restarts" 0 --max-restarts 2
 check_equal "two restarts: on both nodes" "0 1 2 0 1 2 0 1 2 0 1 2 " "$(cut -d' ' -f1 said_? | tr '\n' ' ')"

@@ -68,24 +68,20 @@ check_equal "--redirects 3 shows nothing" "" "$(cat spoken.out; grep -v '^launch
 # On a terminal rank 0 has a terminal of the same width and draws its live line; the log keeps what was seen at last.
 cat >draw.sh <<'SH'
 #!/usr/bin/env bash
-await() { until [[ -e $1 ]]; do sleep 0.05; done; }
+await() { until grep -qsa "$1" typescript; do sleep 0.05; done; } # until it is on the terminal
 if ((RANK == 0)); then
   [[ -t 1 && -t 2 ]] && echo "a terminal of $(stty size <&2)"
   printf '\r\033[2Khalf done'
-  touch half
-  await warned
-  sleep 0.3
+  await 'a warning'
   printf '\r\033[2Kall done\n'
 else
-  await half
-  sleep 0.3
+  await 'half done'
   echo "a warning" >&2
-  touch warned
 fi
 SH
 chmod +x draw.sh
 if command -v script >/dev/null; then
-  TERM=xterm script -qec "stty rows 30 cols 97; '$mulligan' launch --nproc-per-node 2 --log-dir drawn -- ./draw.sh" typescript >script.out
+  TERM=xterm script -qfec "stty rows 30 cols 97; '$mulligan' launch --nproc-per-node 2 --log-dir drawn -- ./draw.sh" typescript >script.out
   check_contains "rank 0 has a terminal of the same size" "a terminal of 30 97" "$(cat typescript)"
   check_contains "another rank's line erases the live line" $'half done\r\033[2K[rank 1] a warning' "$(cat typescript)"
   check_equal "the log has no drawing" "all done" "$(tail -n 1 drawn/attempt_0/rank_0000.log)"

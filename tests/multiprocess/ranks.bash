@@ -118,9 +118,9 @@ begin_ranks() {
   wait_until made_steps "$directory" 3 || tail -n 3 rank.*
 }
 
-# end_ranks SECONDS: waits for all of them, at most so long; exit codes in codes[].
+# end_ranks: waits for all of them; exit codes in codes[]. One that does not end within five minutes, on whatever machine, is killed.
 end_ranks() {
-  local until=$((SECONDS + $1)) process code
+  local until=$((SECONDS + 300)) process code
   codes=()
   for process in "${processes[@]}"; do
     while kill -0 "$process" 2>/dev/null && ((SECONDS < until)); do sleep 0.1; done
@@ -148,7 +148,7 @@ faulty() {
       processes+=($!)
     done
     [[ $name != killed ]] || { wait_until made_steps run 3 && kill -KILL "${processes[1]}"; }
-    end_ranks 90
+    end_ranks
     echo "${codes[*]}" >codes
   ) 2>/dev/null &
 }
@@ -159,7 +159,25 @@ ended() {
   for number in 0 1; do
     [[ $number == 1 && $3 == *137 ]] || check_contains "$2: rank $number says it" "$4" "$(tail -n 1 "$1/rank.$number")"
   done
-  check_true "$2: in the midst of training" "0$(grep -cs '"event":"step"' "$1/run/metrics.jsonl") > 0"
+  in_the_midst "$1" "$2"
+}
+in_the_midst() { check_true "$2: in the midst of training" "0$(grep -cs '"event":"step"' "$1/run/metrics.jsonl") > 0"; }
+# stuck NAME WHAT RANK...: both ranks have ended with one verdict, that a rank is stuck, or the run ("run"), and with the exit codes of
+# that verdict. The ranks are those that keep others waiting: which of them is noticed, and in what, depends on the moment.
+stuck() {
+  local name=$1 what=$2 said culprit number code
+  shift 2
+  said=$(tail -n 1 "$name/rank.0" | grep -oE '(the run|rank [01] \([^)]*\)[^:]*) is stuck: (it has not moved|nothing has moved) for [0-9]+ s.*')
+  culprit=$(grep -oE '^(the run|rank [01])' <<<"$said")
+  culprit=${culprit#* }
+  check_contains "$what: the verdict is true" " ${culprit:-none of '$(tail -n 1 "$name/rank.0")'} " " $* "
+  check_contains "$what: rank 1 tells the same" "${said:-a verdict}" "$(tail -n 1 "$name/rank.1")"
+  for number in 0 1; do
+    code=5
+    [[ $culprit != "$number" ]] || code=1
+    check_equal "$what: exit code of rank $number" $code "$(cut -d' ' -f$((number + 1)) "$name/codes")"
+  done
+  in_the_midst "$name" "$what"
 }
 
 # resumes_to WHAT DIRECTORY WEIGHTS ARGUMENT...: two ranks continue it, to these weights.

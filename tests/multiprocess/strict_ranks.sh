@@ -31,7 +31,7 @@ pair() {
   be_rank 1 2 "$port"
   env "${variables[@]}" "${rank[@]}" "$@" "${second[@]}" >"$name.1" 2>&1 &
   processes+=($!)
-  end_ranks 120
+  end_ranks
 }
 # refused WHAT NAME TEXT: both ranks have ended, each with its code and with the text; nothing was scored.
 refused() {

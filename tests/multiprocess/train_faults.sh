@@ -11,14 +11,14 @@ straight=$(weights undisturbed)
 
 begin_ranks 2 killed "${long[@]}"
 kill -KILL "${processes[1]}"
-end_ranks 30
+end_ranks
 check_equal "rank 1 killed: rank 0 ends with 5" "5 137" "${codes[*]}"
 check_contains "and names it" "rank 1" "$(tail -n 1 rank.0)"
 resumes_to "rank 1 killed" killed "$straight" "${long[@]}"
 
 begin_ranks 2 first_killed "${long[@]}"
 kill -KILL "${processes[0]}"
-end_ranks 30
+end_ranks
 check_equal "rank 0 killed: rank 1 ends with 5" "137 5" "${codes[*]}"
 check_contains "and names it" "rank 0" "$(tail -n 1 rank.1)"
 resumes_to "rank 0 killed" first_killed "$straight" "${long[@]}"
@@ -26,7 +26,7 @@ resumes_to "rank 0 killed" first_killed "$straight" "${long[@]}"
 for who in 0 1 both; do
   begin_ranks 2 "stopped_$who" "${long[@]}"
   if [[ $who == both ]]; then kill -TERM "${processes[@]}"; else kill -TERM "${processes[$who]}"; fi
-  end_ranks 30
+  end_ranks
   check_equal "SIGTERM to $who: both end with 4" "4 4" "${codes[*]}"
   for number in 0 1; do
     check_contains "SIGTERM to $who: rank $number names the checkpoint" "the checkpoint is 'stopped_$who/checkpoints/step_" \
@@ -39,7 +39,7 @@ begin_ranks 2 frozen "${long[@]}"
 kill -STOP "${processes[1]}"
 frozen=${processes[1]}
 processes=("${processes[0]}")
-end_ranks 40
+end_ranks
 kill -KILL "$frozen"
 wait "$frozen" 2>/dev/null
 check_equal "rank 1 frozen: rank 0 ends with 5" 5 "${codes[0]}"

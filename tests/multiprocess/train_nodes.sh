@@ -39,7 +39,7 @@ start_ranks() {
 # nodes_train DIRECTORY NODES [ARGUMENT...]: all of them succeed.
 nodes_train() {
   start_ranks "$@"
-  end_ranks 300
+  end_ranks
   [[ " ${codes[*]} " == *[!\ 0]* ]] || return 0
   tail -n 3 rank.*
   return 1
@@ -87,7 +87,7 @@ log=(--set train.log_every=1 --set checkpoint.at_end=false)
 start_ranks cut "0 0 1 2" "${log[@]}" --set checkpoint.every_steps=5
 wait_until made_steps cut 30
 ip link set wire1 down
-end_ranks 60
+end_ranks
 check_equal "a cable is cut: exit codes" "5 5 5 5" "${codes[*]}"
 for number in 0 1 3; do
   check_contains "a cable is cut: rank $number names the rank behind it" "rank 2 (" "$(tail -n 1 rank.$number)"
@@ -106,7 +106,7 @@ full() {
   after="[[ \$RANK != $full_rank ]] || { find $directory -mindepth 1 -printf '%P\n' | sort >listed; cp -r $directory/. copied; }"
   mkdir -p copied
   start_ranks "$directory" "0 1" "${log[@]}" "$@"
-  end_ranks 90
+  end_ranks
   check_equal "$what: it ends with 1, the other one with 5" "1 5" "${codes[full_rank]} ${codes[1 - full_rank]}"
   for number in 0 1; do
     check_contains "$what: rank $number says what" "$text" "$(tail -n 1 rank.$number)"

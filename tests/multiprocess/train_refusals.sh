@@ -7,6 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 source "$root/tests/multiprocess/ranks.bash"
 make_subject
 
+has_or_is_gone() { [[ -e occupied || ! -e /proc/$1 ]]; }
 # occupy FIRST LAST: a process that has these ports and says nothing; $occupant.
 occupy() {
   rm -f occupied
@@ -19,9 +20,9 @@ for port in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
     held[-1].bind(("127.0.0.1", port))
     held[-1].listen()
 open("occupied", "w").close()
-time.sleep(120)' "$1" "$2" 2>occupy.err &
+time.sleep(600)' "$1" "$2" 2>occupy.err &
   occupant=$!
-  for _ in {1..200}; do [[ -e occupied || ! -e /proc/$occupant ]] && break; sleep 0.05; done
+  wait_until has_or_is_gone $occupant
   [[ -e occupied ]] || { wait $occupant; return 1; }
 }
 # occupy_row COUNT: sets `port` to the first of 17 ports that nobody has, with a process of ours at COUNT of them.
@@ -46,7 +47,7 @@ start() {
 ends() {
   local what=$1 expected=$2 number
   shift 2
-  end_ranks 60
+  end_ranks
   check_equal "$what: exit codes" "$expected" "${codes[*]}"
   for ((number = 0; number < ${#processes[@]}; ++number)); do
     check_contains "$what: rank $number says so" "$1" "$(tail -n 1 rank.$number)"
@@ -60,7 +61,7 @@ processes=()
 occupy_row 3
 start 0 2
 start 1 2
-end_ranks 60
+end_ranks
 release
 check_equal "some ports are others': the ranks meet behind them" "0 0" "${codes[*]}"
 check_contains "some ports are others': at the first free one" "port $((port + 3))" "$(cat rank.0)"
@@ -79,7 +80,7 @@ port=$(free_port)
 start 0 3
 start 2 3
 processes=("${processes[0]}" "${processes[2]}")
-end_ranks 60
+end_ranks
 check_equal "a rank does not come: exit codes" "5 5" "${codes[*]}"
 for number in 0 2; do
   check_contains "a rank does not come: rank $number names it" "rank 1 of 3 did not come to rank 0 (" "$(tail -n 1 rank.$number)"
@@ -112,7 +113,7 @@ if [[ -n $address ]]; then
       "$mulligan" train run.toml --set run.directory=made >"rank.$number" 2>&1 &
     processes[number]=$!
   done
-  end_ranks 60
+  end_ranks
   check_equal "two names of one machine: they meet" "0 0" "${codes[*]}"
   rm -r made
   processes=()
@@ -165,7 +166,7 @@ for number in 0 1; do
   "${rank[@]}" eval scored/weights.safetensors --set data.validation="${from[number]}/*val*.bin" >rank.$number 2>&1 &
   processes[number]=$!
 done
-end_ranks 60
+end_ranks
 check_contains "an evaluation of other shards" "|${codes[*]}|" "|2 2|3 2|2 3|5 3|3 5|"
 check_contains "an evaluation of other shards: it says so" "validation" "$(tail -n 1 rank.0)"
 processes=()
