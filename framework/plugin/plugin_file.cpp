@@ -65,4 +65,12 @@ PluginFile inspect_plugin_file(const std::filesystem::path& path) {
   return file;
 }
 
+std::string why_no_plugin([[maybe_unused]] std::string_view name) {
+#ifdef MULLIGAN_WITHOUT_CUDA_BACKEND
+  if (name == "cuda")
+    return "since this build was made without it: configure it with `cmake --preset release` and build again";
+#endif
+  return "";
+}
+
 }  // namespace mulligan

@@ -29,6 +29,9 @@ struct PluginFile {
 // Reads the file's exported symbols. Never throws for a bad file: `problem` says what is wrong with it.
 PluginFile inspect_plugin_file(const std::filesystem::path& path);
 
+// For a plugin of this project that this build leaves out: that, and how to get it, without full stop; "" for others.
+std::string why_no_plugin(std::string_view name);
+
 // Names of the symbols that a shared library for this machine exports, read from its dynamic symbol table
 // (which stays when a library is stripped). Throws std::runtime_error with a reason ("is not a shared
 // library") that reads on from the file's name.

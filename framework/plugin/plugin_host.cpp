@@ -206,14 +206,13 @@ Error PluginHost::not_found(PluginKind kind, const std::string& name) {
                               : fmt::format("from {}: {}", searched.place.origin, searched.problem),
                           rejected);
   }
+  if (const std::string why = why_no_plugin(name); !why.empty())
+    return config_error("there is no {} plugin '{}', {}.", kind_word(kind), name, why);
   const std::string nearest = nearest_name(name, names);
-  const bool left_out = std::string(MULLIGAN_WITHOUT_PLUGINS).find(":" + name + ":") != std::string::npos;
-  return config_error(
-      "there is no {} plugin '{}'{}; looked in{}; {}.", kind_word(kind), name,
-      nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-      places.empty() ? " no place at all" : places,
-      left_out ? "this build was made without it: configure it with `cmake --preset release` and build again"
-               : "add its folder with --plugin-path");
+  return config_error("there is no {} plugin '{}'{}; looked in{}; add its folder with --plugin-path.",
+                      kind_word(kind), name,
+                      nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                      places.empty() ? " no place at all" : places);
 }
 
 PluginHandle PluginHost::open(const PluginFile& file) {

@@ -174,6 +174,8 @@ std::string describe_plugin(PluginHost& host, const std::string& name, bool json
     }
   }
   if (plugins.empty()) {
+    if (const std::string why = why_no_plugin(name); !why.empty())
+      throw config_error("there is no plugin '{}', {}.", name, why);
     const std::string nearest = nearest_name(name, names);
     throw config_error("there is no plugin '{}'{}; 'mulligan plugins' lists those that were found.", name,
                        nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));

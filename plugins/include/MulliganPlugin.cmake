@@ -14,8 +14,7 @@
 #     After each link: the library exports mlg_plugin and the marker of this SDK's ABI for NAME, and nothing else.
 #
 # Set before, where wanted: MULLIGAN_PLUGIN_DIRECTORY (where the libraries go), MULLIGAN_PLUGIN_DEPENDS (targets with the
-# project's own flags that every plugin links), MULLIGAN_CPU_ARCH (native, x86-64-v3, ...), MULLIGAN_WITHOUT_PLUGINS (names of
-# those that are built only when their target is asked for).
+# project's own flags that every plugin links), MULLIGAN_CPU_ARCH (native, x86-64-v3, ...).
 #
 # As a script: cmake -DTASK=literal -DINPUT=a.cu -DOUTPUT=a.cu.inc -P MulliganPlugin.cmake
 #              cmake -DTASK=exports -DLIBRARY=a.so -DNAME=a -DNM=nm -P MulliganPlugin.cmake
@@ -87,12 +86,7 @@ function(mulligan_plugin name)
     mulligan_cuda_sources(${target} ${arg_CUDA_SOURCES})
   endif()
   mulligan_check_exports(${target} ${name})
-  if(name IN_LIST MULLIGAN_WITHOUT_PLUGINS)
-    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
-    set_property(GLOBAL APPEND PROPERTY MULLIGAN_LEFT_OUT_PLUGINS ${name})
-  else()
-    set_property(GLOBAL APPEND PROPERTY MULLIGAN_PLUGIN_TARGETS ${target})
-  endif()
+  set_property(GLOBAL APPEND PROPERTY MULLIGAN_PLUGIN_TARGETS ${target})
 endfunction()
 
 function(mulligan_cpu_kernel_options target)
