@@ -52,6 +52,7 @@ class ExecutingDevice final : public Device {
   void abandon_capture() noexcept override { gpu_.abandon_capture(); }
   void launch(CapturedGraph& graph) override { gpu_.launch(graph); }
   void synchronize() override { gpu_.synchronize(); }
+  bool lost() const override { return gpu_.lost(); }
   void mark(std::uint32_t slot) override { gpu_.mark(slot); }
   void await(std::uint32_t slot) override { gpu_.await(slot); }
   std::optional<mlg_queue> queue() override { return gpu_.queue(); }

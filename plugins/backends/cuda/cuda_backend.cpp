@@ -126,13 +126,17 @@ sdk::Made CudaBackend::made(std::uint32_t index) const noexcept {
   return index < std::size(all) ? all[index] : sdk::Made{};
 }
 
-// Code and graphs that still run must not be unloaded.
+// Code and graphs that still run must not be unloaded. On a lost device nothing runs, and its error was thrown.
 void CudaBackend::release(void* prepared) noexcept {
   try {
-    graphs_.forget();
-    device_->synchronize();
+    if (!device_->lost()) {
+      graphs_.forget();
+      device_->synchronize();
+    }
   } catch (const std::exception& error) {
-    sdk::log(sdk::LogLevel::warning, std::string("while a kernel call was released: ") + error.what());
+    if (!release_failed_)
+      sdk::log(sdk::LogLevel::warning, std::string("while a kernel call was released: ") + error.what());
+    release_failed_ = true;
   }
   delete static_cast<DeviceCall*>(prepared);
 }

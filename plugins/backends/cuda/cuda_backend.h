@@ -149,7 +149,8 @@ class CudaBackend final : public sdk::Backend {
   AttentionLibrary attention_;
   SegmentRowTables segment_rows_;
   CallGraphs graphs_;
-  std::string measured_;  // as the log knows it
+  std::string measured_;         // as the log knows it
+  bool release_failed_ = false;  // logged
 };
 
 }  // namespace mulligan::cuda

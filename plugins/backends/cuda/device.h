@@ -149,6 +149,8 @@ class Device {
   virtual void launch(CapturedGraph& graph) = 0;
 
   virtual void synchronize() = 0;
+  // An error was thrown after which no call can succeed.
+  virtual bool lost() const { return false; }
   // As Backend's of the same names (<mulligan/backend.h>): the place in the stream, and waiting for it.
   virtual void mark(std::uint32_t) {}
   virtual void await(std::uint32_t) { synchronize(); }

@@ -10,6 +10,27 @@ namespace {
 
 constexpr int kOldest = 12040;
 
+// The errors of which cuda.h says that the process must be ended to use the GPU again.
+bool is_sticky(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 #define MLG_TEXT(real) #real
@@ -46,6 +67,7 @@ void* Driver::function(const char* name, const char* newest) const {
 
 void Driver::check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return;
+  if (is_sticky(result)) lost_ = true;
   const char* text = nullptr;
   if (GetErrorString(result, &text) != CUDA_SUCCESS || !text) text = "unknown error";
   throw std::runtime_error(std::string(call) + " failed: " + text + " (CUDA error " + std::to_string(result) +

@@ -8,6 +8,8 @@
 
 #include <cuda.h>
 
+#include <atomic>
+
 #include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
@@ -66,6 +68,10 @@ class Driver {
 
   // Throws std::runtime_error that names the call when `result` is an error.
   void check(CUresult result, const char* call) const;
+  // check() has seen an error after which every call of this process fails, such as an illegal address.
+  bool lost() const {
+    return lost_;
+  }
 
  private:
   void* function(const char* name, const char* newest) const;
@@ -73,6 +79,7 @@ class Driver {
   plugins::SharedLibrary library_;
   decltype(&::cuGetProcAddress) get_address_ = nullptr;
   int version_ = 0;
+  mutable std::atomic<bool> lost_ = false;
 };
 
 // MLG_CU(driver, MemAlloc, &address, bytes): cuMemAlloc, checked.

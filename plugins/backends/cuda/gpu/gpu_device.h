@@ -48,6 +48,7 @@ class GpuDevice final : public Device {
   void abandon_capture() noexcept override;
   void launch(CapturedGraph& graph) override;
   void synchronize() override;
+  bool lost() const override { return driver_.lost(); }
   void mark(std::uint32_t slot) override;
   void await(std::uint32_t slot) override;
   std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_CUDA, stream_, context_}; }
