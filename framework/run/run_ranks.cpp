@@ -24,7 +24,7 @@ bool is_place(const std::string& key) {
   if (key.starts_with("data.mix.")) return ends(".train");
   return key == "data.train" || key == "data.validation" || key == "data.tokenizer" ||
          key == "data.validation_bytes" || key == "data.validation_documents" || key == "data.prefetch" ||
-         ends("directory") || ends(".path");
+         ends("directory") || ends(".path") || ends(".library_path");
 }
 
 // What ranks of one machine have where they were given no secret.

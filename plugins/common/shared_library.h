@@ -10,11 +10,13 @@ namespace mulligan::plugins {
 class SharedLibrary {
  public:
   // Opens the first of `names` (paths, or names that the system looks for) that is found. Throws
-  // std::runtime_error: "WHAT was not found (NAMES); REMEDY".
+  // std::runtime_error: "WHAT was not found (NAMES); REMEDY", with the reason for a file that is there.
   SharedLibrary(std::string what, const std::vector<std::string>& names, std::string remedy);
 
   // Throws std::runtime_error when the library has no such function: "WHAT has no function NAME; REMEDY".
   void* symbol(const char* name) const;
+  // The file that was opened, for messages.
+  std::string file() const;
   // function = symbol(name), in the function's own type.
   template <typename Function>
   void bind(Function*& function, const char* name) const {

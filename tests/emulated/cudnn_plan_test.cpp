@@ -49,11 +49,11 @@ class CudnnPlan : public testing::Test {
       GTEST_SKIP() << "plans without a GPU: away from the build";
     ASSERT_TRUE(dlopen(MULLIGAN_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL)) << dlerror();
     try {
-      functions_ = std::make_unique<Functions>();
+      functions_ = std::make_unique<Functions>(LibrarySearch{});
     } catch (const std::runtime_error& error) {
       const std::string_view sentence = error.what();
       const bool missing = sentence.find("was not found (") != sentence.npos ||
-                           sentence.find("was found; install cuDNN") != sentence.npos;
+                           sentence.find("pip install --upgrade") != sentence.npos;
       if (missing) GTEST_SKIP() << "plans of attention by cuDNN: " << sentence;
       throw;
     }

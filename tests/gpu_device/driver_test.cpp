@@ -40,7 +40,7 @@ TEST(CudaLibraries, AreNotNewerThanTheDriver) {
 }
 
 TEST_F(StandInDevice, NvrtcIsChosenByTheDriversVersion) {
-  EXPECT_EQ(Nvrtc(12040).version(), "12.4");
+  EXPECT_EQ(Nvrtc({12040}).version(), "12.4");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace mulligan::cuda {
 class ExecutingDevice final : public Device {
  public:
   explicit ExecutingDevice(const CudaConfig& config)
-      : gpu_(config.index, config.cache, config.kernel_file, config.threads) {}
+      : gpu_(config.index, config.cache, config.kernel_file, config.threads, config.library_path) {}
 
   DeviceFacts facts() const override { return gpu_.facts(); }
   void* allocate(std::size_t bytes) override { return gpu_.allocate(bytes); }

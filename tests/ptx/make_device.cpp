@@ -18,7 +18,7 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
   };
   // PTX, not machine code: the architecture is a virtual one.
   return std::make_unique<ptx::PtxDevice>(
-      order, CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, 0, config.threads},
+      order, CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, {}, config.threads},
       file("MULLIGAN_PTX_AGREEMENT"), file("MULLIGAN_PTX_OPCODES"));
 }
 

@@ -34,6 +34,8 @@ struct StandIn {
   // when it is enqueued, or, while the stream is held, when somebody waits for it.
   int driver_version = 12040;
   int devices = 1;
+  // Each context that is asked for its card's UUID has another; otherwise all have one.
+  bool own_cards = true;
   bool hold = false;
   bool streams_are_threads = true;           // set before the first stream is made
   int fresh_byte = 0;                        // what new memory is full of
@@ -62,7 +64,7 @@ struct StandIn {
   int compute_type = -1;               // of the last product
 
   // cuDNN.
-  std::size_t cudnn_version = 91900;
+  std::size_t cudnn_version = 91900, cudnn_cuda = 12090;
   bool execution_fails = false;
   bool planning_throws = false;            // the next plan, once: std::bad_alloc
   std::int64_t plan_workspace = 17 << 10;  // bytes

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/stand_in/stand_in.h"
 #include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
@@ -64,6 +65,21 @@ StandInGate::StandInGate(Backend& backend) : state_(std::make_shared<State>()) {
 }
 StandInGate::~StandInGate() {
   state_->opened.set_value();
+}
+
+namespace {
+
+StandIn& driver_state() {
+  return reinterpret_cast<decltype(&stand_in)>(dlsym(opened(stand_in_driver()), "stand_in"))();
+}
+
+}  // namespace
+
+StandInSharedCard::StandInSharedCard() {
+  driver_state().own_cards = false;
+}
+StandInSharedCard::~StandInSharedCard() {
+  driver_state().own_cards = true;
 }
 
 StandInFaults::StandInFaults(const StandInNccl& wanted) {

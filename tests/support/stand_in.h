@@ -13,6 +13,15 @@ namespace mulligan {
 std::string stand_in_driver();
 std::string stand_in_nccl_library();
 
+// While it lives, all backends on the stub driver have one card.
+class StandInSharedCard {
+ public:
+  StandInSharedCard();
+  ~StandInSharedCard();
+  StandInSharedCard(const StandInSharedCard&) = delete;
+  StandInSharedCard& operator=(const StandInSharedCard&) = delete;
+};
+
 // A backend on the stub driver. From then on libcuda.so.1 and libnccl.so.2 of this
 // process are the stubs.
 std::unique_ptr<Backend> make_stand_in_backend();

@@ -76,7 +76,7 @@ TEST(NcclCommunicator, RanksThatDoNotComeAreMissedInTime) {
   options.open_seconds = 0.2;
   const std::string text =
       sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend, "", options); });
-  EXPECT_NE(text.find("NCCL did not meet the other ranks within 0.2 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("'communicator/gpu of rank 1' within 0.2 s"), std::string::npos) << text;
 }
 
 TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
@@ -184,6 +184,16 @@ TEST(NcclCommunicator, TheBackendWorksDuringATransferUntilItIsJoined) {
     EXPECT_EQ(rank.store.download_as<float>("x"), std::vector<float>(1000, 2));
     group.barrier();
   }));
+}
+
+TEST(NcclCommunicator, TwoRanksOnOneGpuAreRefused) {
+  const StandInSharedCard card;
+  for (const std::string& sentence : run_ranks(2, [](HostGroup& group) { Rank rank(group); })) {
+    EXPECT_NE(
+        sentence.find("ranks 0 and 1 have one GPU, GPU-abababab-abab-abab-abab-abababababab; start no more"),
+        std::string::npos)
+        << sentence;
+  }
 }
 
 TEST(NcclCommunicator, AnOldLibraryIsRefused) {

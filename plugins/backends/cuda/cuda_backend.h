@@ -23,6 +23,7 @@ struct CudaConfig {
   bool graphs = true;
   std::string cache;
   std::string kernel_file;
+  std::string library_path;
   int threads = 0;
   std::string attention = "library";
   bool require_library = false;
@@ -62,6 +63,10 @@ class CudaBackend final : public sdk::Backend {
                "File of kernels that were compiled ahead of time (mulligan plugins kernels): gpu looks into "
                "it before the cache, and where this is empty into ../kernels/ARCHITECTURE.kernels "
                "next to the plugins (\"none\": into no file); compile adds to it what it compiles."),
+      sdk::key(
+          "library_path", &CudaConfig::library_path,
+          "Folders, separated by ':', in which NVRTC, cuBLASLt and cuDNN are looked for first; then follow "
+          "NVIDIA's wheels of the active Python (nvidia-cudnn-cu12 and others), then the system's."),
       sdk::key("threads", &CudaConfig::threads,
                "Kernels that are compiled at the same time; 0: as many as there are cores.")
           .range(0, 4096),

@@ -20,10 +20,12 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
 #ifdef MULLIGAN_HAS_CUDA
   const std::string cache = config.cache.empty() ? default_cache_directory() : config.cache;
   if (config.device == "compile") {
-    return std::make_unique<CompileDevice>(CompilerOptions{config.architecture, cache, 0, config.threads},
-                                           config.kernel_file, config.cubins);
+    return std::make_unique<CompileDevice>(
+        CompilerOptions{config.architecture, cache, {0, config.library_path}, config.threads},
+        config.kernel_file, config.cubins);
   }
-  return std::make_unique<GpuDevice>(config.index, cache, config.kernel_file, config.threads);
+  return std::make_unique<GpuDevice>(config.index, cache, config.kernel_file, config.threads,
+                                     config.library_path);
 #else
   throw sdk::Error("this program was built without CUDA, so backend.device = \"" + config.device +
                    "\" cannot be had; build it where CUDA 12.4 or newer is installed, or set \"emulated\"");

@@ -8,6 +8,8 @@ CudaDriver::CudaDriver()
     : library("NVIDIA's driver", {"libcuda.so.1"}, "install it, or take another communicator") {
   library.bind(CtxPushCurrent, "cuCtxPushCurrent_v2");
   library.bind(CtxPopCurrent, "cuCtxPopCurrent_v2");
+  library.bind(CtxGetDevice, "cuCtxGetDevice");
+  library.bind(DeviceGetUuid, "cuDeviceGetUuid_v2");
   library.bind(StreamCreate, "cuStreamCreate");
   library.bind(StreamDestroy, "cuStreamDestroy_v2");
   library.bind(StreamWaitEvent, "cuStreamWaitEvent");

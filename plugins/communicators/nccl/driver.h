@@ -19,6 +19,8 @@ struct CudaDriver {
   plugins::SharedLibrary library;
   int (*CtxPushCurrent)(CudaContext);
   int (*CtxPopCurrent)(CudaContext*);
+  int (*CtxGetDevice)(int* device);
+  int (*DeviceGetUuid)(unsigned char (*uuid)[16], int device);
   int (*StreamCreate)(CudaStream*, unsigned flags);
   int (*StreamDestroy)(CudaStream);
   int (*StreamWaitEvent)(CudaStream, CudaEvent, unsigned flags);

@@ -2,19 +2,28 @@
 
 #include <stdexcept>
 
+#include "plugins/common/nvidia_wheels.h"
+
 namespace mulligan::nccl_ranks {
 namespace {
+
+// The given file, or what the dynamic linker finds, or the active Python's wheel.
+std::vector<std::string> files(const std::string& path) {
+  if (!path.empty()) return {path};
+  std::vector<std::string> found{"libnccl.so.2"};
+  for (const std::string& folder : plugins::wheel_folders("nccl")) found.push_back(folder + "/libnccl.so.2");
+  return found;
+}
 
 constexpr int kOldest = 21800;  // non-blocking communicators that can be finalized
 
 }  // namespace
 
 Nccl::Nccl(const std::string& path)
-    : library(
-          "NCCL", {path.empty() ? "libnccl.so.2" : path},
-          path.empty()
-              ? "install NCCL 2.18 or newer, where the dynamic linker finds it, or set communicator.library"
-              : "correct communicator.library") {
+    : library("NCCL", files(path),
+              path.empty()
+                  ? "install NCCL 2.18 or newer (pip install nvidia-nccl-cu12), or set communicator.library"
+                  : "correct communicator.library") {
   library.bind(GetVersion, "ncclGetVersion");
   library.bind(GetUniqueId, "ncclGetUniqueId");
   library.bind(CommInitRankConfig, "ncclCommInitRankConfig");

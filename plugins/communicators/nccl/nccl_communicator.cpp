@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -36,6 +37,38 @@ bool reduces(const sdk::Collective& one) {
 
 std::size_t share_bytes(const sdk::Collective& one) {
   return static_cast<std::size_t>(one.count) * sdk::dtype_bytes(one.dtype);
+}
+
+// As nvidia-smi writes it: GPU-8-4-4-4-12 hexadecimal digits.
+std::string uuid_text(const unsigned char (&uuid)[16]) {
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", uuid[i]);
+    text += digits;
+  }
+  return text;
+}
+
+// Ranks on one GPU: NCCL finds them late, and names neither. The same sentence on every rank.
+void require_own_gpu(const CudaDriver& driver, const sdk::Group& group, double seconds) {
+  int device = 0;
+  unsigned char uuid[16] = {};
+  driver.check(driver.CtxGetDevice(&device), "CtxGetDevice");
+  driver.check(driver.DeviceGetUuid(&uuid, device), "DeviceGetUuid");
+  const std::string own = uuid_text(uuid);
+  const auto key = [](int rank) { return "gpu of rank " + std::to_string(rank); };
+  group.put(key(group.rank()), {own.data(), own.size()});
+  std::map<std::string, int> ranks;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const std::string gpu = rank == group.rank() ? own : group.get(key(rank), seconds);
+    const auto [other, is_new] = ranks.emplace(gpu, rank);
+    if (is_new) continue;
+    throw sdk::Error("ranks " + std::to_string(other->second) + " and " + std::to_string(rank) +
+                     " have one GPU, " + gpu +
+                     "; start no more ranks on a machine than it has GPUs, and leave backend.index at -1");
+  }
 }
 
 }  // namespace
@@ -78,6 +111,7 @@ void NcclCommunicator::open(const sdk::Group& group, const mlg_queue& queue, dou
   }
   const CurrentContext current(*driver_, context_);
   driver_->check(driver_->StreamCreate(&stream_, kNonBlockingStream), "StreamCreate");
+  require_own_gpu(*driver_, group, seconds);
   UniqueId id{};
   if (rank_ == 0) {
     nccl_->check(nccl_->GetUniqueId(&id), "GetUniqueId");

@@ -75,6 +75,9 @@ void count_plan() {
 EXPORTED std::size_t cudnnGetVersion() {
   return stand_in().cudnn_version;
 }
+EXPORTED std::size_t cudnnGetCudartVersion() {
+  return stand_in().cudnn_cuda;
+}
 EXPORTED const char* cudnnGetErrorString(cudnnStatus_t status) {
   return status == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED"
          : status == CUDNN_STATUS_NOT_SUPPORTED  ? "CUDNN_STATUS_NOT_SUPPORTED"

@@ -56,7 +56,7 @@ KernelCompiler::KernelCompiler(CompilerOptions options, std::optional<KernelFile
 KernelCompiler::~KernelCompiler() = default;
 
 Nvrtc& KernelCompiler::nvrtc() {
-  std::call_once(opened_, [this] { nvrtc_ = std::make_unique<Nvrtc>(options_.driver_version); });
+  std::call_once(opened_, [this] { nvrtc_ = std::make_unique<Nvrtc>(options_.libraries); });
   return *nvrtc_;
 }
 

@@ -12,6 +12,7 @@
 
 #include "plugins/backends/cuda/compile/background_jobs.h"
 #include "plugins/backends/cuda/compile/compile_cache.h"
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/compile/function_source.h"
 #include "plugins/backends/cuda/compile/kernel_file.h"
 
@@ -22,8 +23,8 @@ class Nvrtc;
 struct CompilerOptions {
   std::string architecture;     // "sm_90a"
   std::string cache_directory;  // empty: nothing is kept
-  int driver_version = 0;       // as of Nvrtc
-  int threads = 0;              // that compile; 0: one for each core
+  LibrarySearch libraries = {};
+  int threads = 0;  // that compile; 0: one for each core
 };
 
 // One thread at a time.

@@ -34,9 +34,10 @@ std::string misfit(const KernelFile& file, const CompilerOptions& options) {
     return "is for " + origin.architecture + ", not for " + options.architecture;
   if (origin.context != compile_context())
     return "was made by another version of mulligan, with other headers or options";
-  if (options.driver_version != 0 && major_of(origin.nvrtc_version) > options.driver_version / 1000)
+  if (options.libraries.driver_version != 0 &&
+      major_of(origin.nvrtc_version) > options.libraries.driver_version / 1000)
     return "was made by NVRTC " + origin.nvrtc_version + ", whose code the driver, of CUDA " +
-           cuda_version_text(options.driver_version) + ", may not load";
+           cuda_version_text(options.libraries.driver_version) + ", may not load";
   return {};
 }
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/compile/device_headers.h"
 
 namespace mulligan::cuda {
@@ -14,9 +13,11 @@ constexpr const char* kVirtual = "--gpu-architecture=compute_";
 
 }  // namespace
 
-Nvrtc::Nvrtc(int driver_version)
-    : library_("NVRTC, CUDA's run-time compiler,", cuda_library_names("libnvrtc", driver_version),
-               cuda_library_remedy(driver_version)) {
+Nvrtc::Nvrtc(const LibrarySearch& search)
+    : library_(
+          "NVRTC, CUDA's run-time compiler,",
+          cuda_library_files(search, "cuda_nvrtc", cuda_library_names("libnvrtc", search.driver_version)),
+          cuda_library_remedy(search.driver_version)) {
   library_.bind(version_, "nvrtcVersion");
   library_.bind(create_program_, "nvrtcCreateProgram");
   library_.bind(destroy_program_, "nvrtcDestroyProgram");
@@ -30,7 +31,7 @@ Nvrtc::Nvrtc(int driver_version)
   library_.bind(get_error_string_, "nvrtcGetErrorString");
   int major = 0, minor = 0;
   version_(&major, &minor);
-  require_cuda_major("NVRTC " + version(), major, driver_version);
+  require_cuda_major("NVRTC " + version(), major, search.driver_version);
 }
 
 std::string Nvrtc::version() const {

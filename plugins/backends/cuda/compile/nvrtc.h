@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
@@ -17,9 +18,9 @@ struct NvrtcResult {
 
 class Nvrtc {
  public:
-  // One whose code the driver loads: of its CUDA version's major or an older one. `driver_version`: as
-  // cuDriverGetVersion says, 12040; 0: no driver, any will do. Throws std::runtime_error when there is none.
-  explicit Nvrtc(int driver_version);
+  // One whose code the driver loads: of its CUDA version's major or an older one. Throws std::runtime_error when there
+  // is none.
+  explicit Nvrtc(const LibrarySearch& search);
 
   // "13.0"
   std::string version() const;

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 
@@ -35,9 +34,10 @@ std::string shared_directory(const std::string& wanted) {
 
 }  // namespace
 
-CublasLtFunctions::CublasLtFunctions(int driver_version)
-    : library("cuBLASLt", cuda_library_names("libcublasLt", driver_version),
-              cuda_library_remedy(driver_version)) {
+CublasLtFunctions::CublasLtFunctions(const LibrarySearch& search)
+    : library("cuBLASLt",
+              cuda_library_files(search, "cublas", cuda_library_names("libcublasLt", search.driver_version)),
+              cuda_library_remedy(search.driver_version)) {
   library.bind(Create, "cublasLtCreate");
   library.bind(Destroy, "cublasLtDestroy");
   library.bind(GetVersion, "cublasLtGetVersion");
@@ -56,7 +56,7 @@ CublasLtFunctions::CublasLtFunctions(int driver_version)
   library.bind(MatmulAlgoCheck, "cublasLtMatmulAlgoCheck");
   const std::size_t version = GetVersion();
   require_cuda_major("cuBLASLt " + std::to_string(version), static_cast<int>(version / 10000),
-                     driver_version);
+                     search.driver_version);
 }
 
 void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
@@ -65,11 +65,9 @@ void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
                            " (status " + std::to_string(status) + ")");
 }
 
-CublasLt::CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory)
-    : device_(device),
-      gpu_name_(gpu_name),
-      cache_(shared_directory(cache_directory)),
-      functions_(device.driver().version()) {
+CublasLt::CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory,
+                   const LibrarySearch& search)
+    : device_(device), gpu_name_(gpu_name), cache_(shared_directory(cache_directory)), functions_(search) {
   functions_.check(functions_.Create(&handle_), "Create");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugins/backends/cuda/compile/compile_cache.h"
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/product_class.h"
 #include "plugins/common/shared_library.h"
@@ -22,7 +23,7 @@ class GpuDevice;
 // The library's functions, by the names that cublasLt.h gives them without "cublasLt".
 struct CublasLtFunctions {
   // The library that goes with the driver (cuda_library.h). Throws std::runtime_error when there is none.
-  explicit CublasLtFunctions(int driver_version);
+  explicit CublasLtFunctions(const LibrarySearch& search);
   void check(cublasStatus_t status, const char* call) const;
 
   plugins::SharedLibrary library;
@@ -47,7 +48,8 @@ struct CublasLtFunctions {
 class CublasLt {
  public:
   // Throws std::runtime_error when the library is missing.
-  CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory);
+  CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory,
+           const LibrarySearch& search);
   ~CublasLt();
 
   std::unique_ptr<Gemm> gemm(const GemmShape& shape);

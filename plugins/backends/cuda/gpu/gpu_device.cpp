@@ -47,8 +47,8 @@ struct GpuFunction final : Function {
 };
 
 GpuDevice::GpuDevice(int index, const std::string& cache_directory, const std::string& kernel_file,
-                     int threads)
-    : cache_directory_(cache_directory), threads_(threads) {
+                     int threads, const std::string& library_path)
+    : cache_directory_(cache_directory), library_path_(library_path), threads_(threads) {
   int count = 0;
   MLG_CU(driver_, DeviceGetCount, &count);
   const bool by_rank = index < 0;
@@ -76,7 +76,7 @@ GpuDevice::GpuDevice(int index, const std::string& cache_directory, const std::s
   use();
   MLG_CU(driver_, StreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
   staging_.emplace(driver_);
-  const CompilerOptions options{architecture_, cache_directory_, driver_.version(), threads};
+  const CompilerOptions options{architecture_, cache_directory_, libraries(), threads};
   compiler_ = std::make_unique<KernelCompiler>(options, kernel_file_for(options, kernel_file));
 }
 
@@ -213,7 +213,7 @@ void GpuDevice::launch(Function& function, const Grid& grid, std::span<const Dev
 
 std::unique_ptr<Gemm> GpuDevice::gemm(const GemmShape& shape) {
   use();
-  if (!blas_) blas_ = std::make_unique<CublasLt>(*this, name_, cache_directory_);
+  if (!blas_) blas_ = std::make_unique<CublasLt>(*this, name_, cache_directory_, libraries());
   return blas_->gemm(shape);
 }
 

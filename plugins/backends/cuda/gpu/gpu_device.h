@@ -22,7 +22,7 @@ class GpuDevice final : public Device {
   // GPU `index` of those that CUDA_VISIBLE_DEVICES leaves. `kernel_file` as of kernel_file_for(), `threads`
   // as of CompilerOptions and Cudnn. Throws std::runtime_error in one sentence when there is none.
   GpuDevice(int index, const std::string& cache_directory, const std::string& kernel_file = {},
-            int threads = 0);
+            int threads = 0, const std::string& library_path = {});
   ~GpuDevice() override;
 
   DeviceFacts facts() const override;
@@ -53,6 +53,8 @@ class GpuDevice final : public Device {
   void await(std::uint32_t slot) override;
   std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_CUDA, stream_, context_}; }
 
+  // For libraries that go with this GPU's driver.
+  LibrarySearch libraries() const { return {driver_.version(), library_path_}; }
   const Driver& driver() const { return driver_; }
   CUstream stream() const { return stream_; }
   // Makes the GPU's context the calling thread's.
@@ -67,7 +69,7 @@ class GpuDevice final : public Device {
   CUstream stream_ = nullptr;
   std::string name_, architecture_;
   int major_ = 0;  // of the compute capability
-  std::string cache_directory_;
+  std::string cache_directory_, library_path_;
   int threads_ = 0;  // that compile kernels and make plans; 0: one for each core
   std::unique_ptr<KernelCompiler> compiler_;
   std::unique_ptr<CublasLt> blas_;  // made with the first product

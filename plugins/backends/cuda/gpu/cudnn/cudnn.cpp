@@ -111,7 +111,8 @@ class Handles {
 }  // namespace
 
 struct Cudnn::Library {
-  Library(GpuDevice& device, int major, int threads) : device(device), major(major), parallel(threads != 1) {
+  Library(GpuDevice& device, int major, int threads)
+      : functions(device.libraries()), device(device), major(major), parallel(threads != 1) {
     functions.check(functions.Create(&handle), "Create");
     jobs.emplace(threads);
   }

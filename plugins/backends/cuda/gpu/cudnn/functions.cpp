@@ -5,15 +5,35 @@
 namespace mulligan::cuda::cudnn {
 namespace {
 
-// Before 9.16 rows of other lengths than multiples of 128 need a mask; 9.16 and 9.17 read workspace of the packed
-// backward pass that nobody has written (TransformerEngine issue 2186).
-constexpr std::size_t kOldest = 91801;
-constexpr const char* kRemedy = "install cuDNN 9.18.1 or newer";
+// Versions, as cudnnGetVersion counts them, that attention is not computed with. A row ends before the next one begins.
+struct Defect {
+  std::size_t from, before;
+  const char* what;
+};
+constexpr Defect kDefects[] = {
+    {0, 91600, "needs a mask for rows whose length is no multiple of 128"},
+    {91600, 91801,
+     "reads memory that was never written in the packed backward pass, so gradients are wrong "
+     "(TransformerEngine issue 2186)"},
+};
+
+std::string remedy(int cuda_major) {
+  const std::string major = std::to_string(cuda_major);
+  return "run pip install --upgrade 'nvidia-cudnn-cu" + major +
+         ">=9.18.1', or set backend.library_path to the folder of such a libcudnn.so.9";
+}
+
+// Of the driver, or of the newest CUDA where there is none.
+int driver_major(const LibrarySearch& search) {
+  return search.driver_version == 0 ? 13 : search.driver_version / 1000;
+}
 
 }  // namespace
 
-Functions::Functions() : library("cuDNN", {"libcudnn.so.9"}, kRemedy) {
+Functions::Functions(const LibrarySearch& search)
+    : library("cuDNN", cuda_library_files(search, "cudnn", {"libcudnn.so.9"}), remedy(driver_major(search))) {
   library.bind(GetVersion, "cudnnGetVersion");
+  library.bind(GetCudartVersion, "cudnnGetCudartVersion");
   library.bind(GetErrorString, "cudnnGetErrorString");
   library.bind(GetLastErrorString, "cudnnGetLastErrorString");
   library.bind(Create, "cudnnCreate");
@@ -25,9 +45,22 @@ Functions::Functions() : library("cuDNN", {"libcudnn.so.9"}, kRemedy) {
   library.bind(BackendGetAttribute, "cudnnBackendGetAttribute");
   library.bind(BackendFinalize, "cudnnBackendFinalize");
   library.bind(BackendExecute, "cudnnBackendExecute");
-  if (GetVersion() < kOldest) {
-    throw std::runtime_error("cuDNN " + version() + " was found; " + kRemedy);
+  const int cuda = static_cast<int>(GetCudartVersion() / 1000), driver = driver_major(search);
+  const std::string found = "cuDNN " + version() + " of " + library.file();
+  if (cuda > driver) {
+    throw std::runtime_error(found + " is for CUDA " + std::to_string(cuda) + ", and the driver is of CUDA " +
+                             cuda_version_text(search.driver_version) + "; " + remedy(driver));
   }
+  for (const Defect& defect : kDefects) {
+    if (GetVersion() >= defect.from && GetVersion() < defect.before)
+      throw std::runtime_error(found + " " + defect.what + "; " + remedy(cuda));
+  }
+  const std::string major = std::to_string(cuda);
+  nvrtc.emplace("NVRTC of CUDA " + major + ", with which cuDNN " + version() + " compiles attention,",
+                cuda_library_files(search, "cuda_nvrtc", {"libnvrtc.so." + major}),
+                "run pip install " +
+                    std::string(cuda == 12 ? "nvidia-cuda-nvrtc-cu12" : "nvidia-cuda-nvrtc") +
+                    ", or set backend.library_path to its folder");
 }
 
 void Functions::check(cudnnStatus_t status, const std::string& what) const {

@@ -3,23 +3,29 @@
 
 #include <cudnn_graph.h>
 
+#include <optional>
 #include <string>
 
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda::cudnn {
 
 // The library's functions, by the names that cudnn_graph.h gives them without "cudnn".
 struct Functions {
-  // Throws std::runtime_error in one sentence where cuDNN is missing or older than 9.18.1.
-  Functions();
+  // Throws std::runtime_error in one sentence where cuDNN is missing, of a version with a known defect or for a newer
+  // CUDA than the driver's, and where NVRTC is missing, which its attention compiles with.
+  explicit Functions(const LibrarySearch& search);
   // Throws std::runtime_error when `status` is an error: "cudnnWHAT failed: STATUS (what cuDNN says)".
   void check(cudnnStatus_t status, const std::string& what) const;
   std::string said(cudnnStatus_t status) const;  // "STATUS (what cuDNN says)"
   std::string version() const;                   // "9.19.0"
 
   plugins::SharedLibrary library;
+  // cuDNN opens it by its name, which finds it once it is here.
+  std::optional<plugins::SharedLibrary> nvrtc;
   decltype(&cudnnGetVersion) GetVersion;
+  decltype(&cudnnGetCudartVersion) GetCudartVersion;
   decltype(&cudnnGetErrorString) GetErrorString;
   decltype(&cudnnGetLastErrorString) GetLastErrorString;
   decltype(&cudnnCreate) Create;

@@ -1,0 +1,125 @@
+// Which file of a library is opened, and which versions of cuDNN are refused, with the line that installs another.
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "plugins/backends/cuda/compile/nvrtc.h"
+#include "plugins/backends/cuda/gpu/cudnn/functions.h"
+#include "tests/gpu_device/stand_in_device.h"
+
+namespace mulligan::cuda::libraries_test {
+namespace {
+
+namespace fs = std::filesystem;
+using cudnn::Functions;
+
+class Libraries : public StandInDevice {
+ protected:
+  Libraries() {
+    std::string name = (fs::temp_directory_path() / "mulligan_libraries_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    folder_ = name;
+  }
+  ~Libraries() override { fs::remove_all(folder_); }
+
+  // The stub of this name, copied to a folder of the test.
+  std::string put(const std::string& library, const fs::path& where) const {
+    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);
+    Dl_info own;
+    dladdr(dlsym(handle, library.starts_with("libcudnn") ? "cudnnGetVersion" : "nvrtcVersion"), &own);
+    fs::create_directories(folder_ / where);
+    fs::copy_file(own.dli_fname, folder_ / where / library);
+    dlclose(handle);
+    return (folder_ / where / library).string();
+  }
+  static std::string refusal(std::size_t version, std::size_t cuda = 12090, int driver = 12040) {
+    stand_in().cudnn_version = version;
+    stand_in().cudnn_cuda = cuda;
+    return refusal_of([driver] { Functions({driver, {}}); });
+  }
+  static void expect_in(const std::string& part, const std::string& whole) {
+    EXPECT_NE(whole.find(part), std::string::npos) << whole;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Libraries, VersionsOfCudnnWithAKnownDefectAreRefused) {
+  for (const std::size_t version : {90700UL, 91002UL, 91300UL, 91501UL})
+    expect_in("is no multiple of 128; run pip install --upgrade 'nvidia-cudnn-cu12>=9.18.1'",
+              refusal(version));
+  for (const std::size_t version : {91600UL, 91700UL, 91701UL, 91800UL})
+    expect_in("gradients are wrong (TransformerEngine issue 2186); run pip install", refusal(version));
+  expect_in("cuDNN 9.10.2 of /", refusal(91002));
+  for (const std::size_t version : {91801UL, 91900UL, 92500UL}) {
+    stand_in().cudnn_version = version;
+    EXPECT_NO_THROW(Functions({12040, {}})) << version;
+  }
+}
+
+// One soname serves the builds for CUDA 12 and 13.
+TEST_F(Libraries, CudnnForANewerCudaThanTheDriversIsRefused) {
+  expect_in("is for CUDA 13, and the driver is of CUDA 12.4; run pip install --upgrade 'nvidia-cudnn-cu12",
+            refusal(91900, 13000, 12040));
+  stand_in().cudnn_cuda = 12090;
+  EXPECT_NO_THROW(Functions({13000, {}}));
+}
+
+// cuDNN compiles attention with it, and finds that out in the first step.
+TEST_F(Libraries, CudnnWithoutNvrtcIsRefused) {
+  const std::string sentence = refusal(91900, 14000, 14000);
+  expect_in(
+      "NVRTC of CUDA 14, with which cuDNN 9.19.0 compiles attention, was not found (libnvrtc.so.14); run pip",
+      sentence);
+}
+
+TEST_F(Libraries, OfTheActivePythonComeBeforeTheSystems) {
+  const std::string older = put("libcudnn.so.9", "lib/python3.9/site-packages/nvidia/cudnn/lib"),
+                    wheel = put("libcudnn.so.9", "lib/python3.12/site-packages/nvidia/cudnn/lib"),
+                    cuda_13 = put("libnvrtc.so.12", "lib/python3.12/site-packages/nvidia/cu13/lib");
+  setenv("VIRTUAL_ENV", folder_.c_str(), 1);
+  const Functions functions({12040, {}});
+  EXPECT_EQ(functions.library.file(), wheel);
+  EXPECT_EQ(functions.nvrtc->file(), cuda_13);
+  EXPECT_EQ(cuda_library_files({12040, {}}, "cudnn", {"libcudnn.so.9"}),
+            (std::vector<std::string>{wheel, older, "libcudnn.so.9"}));
+}
+
+TEST_F(Libraries, OfThePythonOnThePathAreFound) {
+  const std::string wheel = put("libcudnn.so.9", "lib/python3.11/dist-packages/nvidia/cudnn/lib");
+  fs::create_directories(folder_ / "bin");
+  fs::create_symlink("/usr/bin/true", folder_ / "bin/python3");
+  const std::string path = std::getenv("PATH"), home = std::getenv("HOME") ? std::getenv("HOME") : "";
+  unsetenv("VIRTUAL_ENV");
+  setenv("PATH", ("/nowhere:" + (folder_ / "bin").string() + ":" + path).c_str(), 1);
+  setenv("HOME", folder_.c_str(), 1);
+  const std::vector<std::string> files = cuda_library_files({12040, {}}, "cudnn", {"libcudnn.so.9"});
+  setenv("PATH", path.c_str(), 1);
+  setenv("HOME", home.c_str(), 1);
+  EXPECT_EQ(files, (std::vector<std::string>{wheel, "libcudnn.so.9"}));
+}
+
+TEST_F(Libraries, OfAGivenFolderComeFirst) {
+  put("libcudnn.so.9", "lib/python3.12/site-packages/nvidia/cudnn/lib");
+  const std::string given = put("libcudnn.so.9", "given");
+  setenv("VIRTUAL_ENV", folder_.c_str(), 1);
+  const std::string path = folder_.string() + ":" + (folder_ / "given").string();
+  EXPECT_EQ(Functions({12040, path}).library.file(), given);
+  EXPECT_EQ(refusal_of([] {
+              Functions({12040, "/nowhere"});
+            }),
+            "backend.library_path: there is no folder /nowhere");
+}
+
+// A file that is there and does not load is not called missing.
+TEST_F(Libraries, AFileThatDoesNotLoadIsNamedWithTheReason) {
+  fs::create_directories(folder_ / "given");
+  std::ofstream(folder_ / "given/libnothing.so") << "text";
+  const std::string file = (folder_ / "given/libnothing.so").string();
+  expect_in(file + ": " + file + ": file too short",
+            refusal_of([&] { plugins::SharedLibrary("Nothing", {file}, "install it"); }));
+}
+
+}  // namespace
+}  // namespace mulligan::cuda::libraries_test
