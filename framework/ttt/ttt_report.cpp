@@ -5,6 +5,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/sealed_json.h"
+#include "framework/report/machine.h"
 #include "framework/run/eval_json.h"
 #include "framework/ttt/ttt_session.h"
 
@@ -167,6 +168,8 @@ Json totals_json(const TttResult& result) {
           {"compared", comparison_json(report.compared)},
           {"evaluation", result.evaluation ? eval_json(*result.evaluation) : Json()},
           {"transform", transform_json(result)},
+          {"device", result.device},
+          {"instructions", instruction_set()},
           {"setup_seconds", result.setup_seconds},
           {"peak_device_memory_bytes", result.peak_device_memory_bytes},
           {"documents", report.documents},

@@ -237,6 +237,7 @@ TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
 // Totals and times of the scores that `result` has the report of.
 void fill_totals(const Attempt& attempt, const TttScorer& scorer, const Backend& backend, TttResult& result) {
   TttSaver& saver = attempt.saver;
+  result.device = backend.info().description;
   result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   result.setup_seconds = saver.seconds("ttt_setup");
   result.with = eval_result(result.report.sums, saver.seconds("ttt"));

@@ -36,6 +36,7 @@ struct TttOptions : ConsoleOptions {
 struct TttResult {
   std::string weights;         // what was scored, as the caller named it
   std::string weights_sha256;  // WeightOrigin::sha256
+  std::string device;          // what computed it, as the backend describes itself
   // Before, and absent with on_collapse = "off": the evaluation of the same documents, and the windows of
   // test-time training without adaptation, of a long text some of them (compared_chunks). The gain is that of
   // report.compared. The seconds are those of both.

@@ -42,28 +42,21 @@ inline SeedResult sample_result(std::int64_t seed, double val_loss) {
   result.model_bytes = 5000;
   result.code_bytes = sample_source().size();
   result.artifact_bytes = 5000 + *result.code_bytes;
-  result.config_sha256 = settings_digest(sample_config);
   result.steps = 20;
   result.step_avg_ms = 100;
   result.train_seconds = 2.125;
   result.eval_seconds = 1.0 / 3;
-  result.artifact_sha256 = sha256_hex(std::to_string(seed));
+  result.digests = {
+      {"artifact", sha256_hex(std::to_string(seed))}, {"config", settings_digest(sample_config)},
+      {"source", source_digest(sample_tree())},       {"train", sha256_hex("training")},
+      {"validation", sha256_hex("validation")},       {"tokenizer", sha256_hex("tokenizer")}};
   result.log = "train_seed" + std::to_string(seed) + ".log";
   return result;
 }
 
-// What the stages of a run write that verification reads.
+// The log of a run: what its stages wrote, and the summary.
 inline std::string sample_log(const SeedResult& result) {
-  return fmt::format(
-      "== seed {0}, training\nstep 20 loss 5.1\nartifact 'runs/x', sha256 {1}\n"
-      "with test-time training:    val_bpb {2:.5f} (val_loss {3:.5f} nats over {4} tokens, {5} bytes), 0.3 "
-      "s\n",
-      *result.seed, result.artifact_sha256, *result.val_bpb, *result.val_loss, *result.tokens, *result.bytes);
-}
-
-inline std::string sample_summary(const Submission& s, const SeedResult& result) {
-  return summary_lines(result, *s.budgets,
-                       {result.config_sha256, s.source_sha256, sha256_hex(sample_source())}, s.data);
+  return fmt::format("== seed {}, training\nstep 20 loss 5.1\n", *result.seed) + summary_lines(result);
 }
 
 // Writes the folder, and returns what its submission.json says.
@@ -76,14 +69,8 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.date = "2026-11-22";
   s.track = "non_record";
   s.budgets = Budgets{10, 10, 6000};
-  s.overlap = TextOverlap{};
-  s.overlap->similar = 0.0005;
-  s.overlap->passages = s.overlap->training_passages = 1000;
-  s.overlap->pieces = 0.0078125;
-  s.overlap->pieces_passages = 128;
-  s.overlap->validation_tokens = s.overlap->validation_read = 150'000;
-  s.overlap->training_tokens = s.overlap->training_read = 5'000'000;
-  s.data = {sha256_hex("training"), sha256_hex("validation"), sha256_hex("tokenizer")};
+  s.environment = "cpu, 1 rank";
+  s.overlap = "0.05 % of the validation text is similar to training text";
   double mean = 0, mean_loss = 0, squares = 0, loss_squares = 0;
   for (const auto& [seed, loss] : {std::pair{42, 2.70}, std::pair{314, 2.71}, std::pair{1337, 2.705}}) {
     s.results.push_back(sample_result(seed, loss));
@@ -101,8 +88,6 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.val_loss_std = std::sqrt(loss_squares / 2);
   s.bytes_code = sample_source().size();
   s.bytes_total = 5000 + *s.bytes_code;
-  s.config_sha256 = s.results[0].config_sha256;
-  s.source_sha256 = source_digest(sample_tree());
   Comparison reference;
   reference.name = "an earlier record";
   reference.reference_bpb = {1.07, 1.069, 1.071};
@@ -114,7 +99,7 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   ship(source_file, sample_source());
   ship(whole_source_file, compress(Compression::brotli, tar_archive(sample_tree())));
   ship(config_file, sample_config);
-  for (const SeedResult& result : s.results) ship(result.log, sample_log(result) + sample_summary(s, result));
+  for (const SeedResult& result : s.results) ship(result.log, sample_log(result));
   write_file_atomically(folder / readme_file, readme_text(s));
   write_file_atomically(folder / submission_file, submission_json(s).dump(1));
   return s;

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -14,11 +13,8 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/core/preloaded.h"
 #include "framework/core/printable.h"
 #include "framework/core/stop_request.h"
-#include "framework/data/shard.h"
-#include "framework/data/tokenizer.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
@@ -27,6 +23,7 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "tools/commands/record_arena.h"
+#include "tools/commands/record_rerun.h"
 #include "tools/commands/record_stages.h"
 #include "tools/commands/score_words.h"
 #include "tools/record/make_submission.h"
@@ -50,11 +47,16 @@ struct RecordArguments {
   Submission about;
   std::vector<std::string> reference;
   record::Comparison comparison;
-  bool ship_artifacts = false;
+  bool ship_artifacts = false, rerun = false;
 };
 
 void verify(const RecordArguments& arguments) {
-  const std::vector<doctor::Finding> findings = record::verify_submission(arguments.verify);
+  if (arguments.rerun) require_models(arguments.verify);
+  std::vector<doctor::Finding> findings = record::verify_submission(arguments.verify);
+  if (arguments.rerun && doctor::worst(findings) != doctor::CheckOutcome::fail) {
+    findings.push_back(score_again(
+        {folder_path(arguments.verify), arguments.run, arguments.console, arguments.runs, arguments.ranks}));
+  }
   fmt::print("{}", printable(doctor::findings_text(findings), LineBreaks::kept));
   if (!arguments.json.empty())
     write_file_atomically(arguments.json, doctor::findings_json(findings).dump(1) + "\n");
@@ -103,12 +105,6 @@ class Record {
   }
 
   void make() {
-    if (!preloaded_code().empty()) {
-      throw config_error(
-          "{}, and what stands before the libraries that the program asks can answer in their place, so "
-          "there would be no record; start again without it.",
-          printable(preloaded_code().front()));
-    }
     options_.about = arguments_.about;
     check_rules();
     DirectoryLock lock(folder_, "record");
@@ -141,10 +137,7 @@ class Record {
           config.quantize ? "ttt" : "quantize");
     }
     options_.limits = config.ledger;
-    record::require_track(options_.about.track,
-                          arguments_.reference.empty() ? std::nullopt : std::optional(arguments_.comparison));
     options_.about.budgets = record::budgets_of(config.ledger, options_.about.track);
-    options_.about.config_sha256 = config_digest(loaded);
     if (!fs::is_directory(fs::path(arguments_.source) / "framework")) {
       throw data_error(
           "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source.",
@@ -164,13 +157,6 @@ class Record {
       comparison.reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
       options_.comparison = comparison;
     }
-    std::optional<Tokenizer> tokenizer;
-    if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
-    const TextOverlap overlap = record::measure_overlap(
-        find_shards(training_patterns(config.data), DataSplit::train),
-        find_shards({config.data.validation}, DataSplit::validation), tokenizer ? &*tokenizer : nullptr);
-    record::require_apart(overlap);
-    options_.about.overlap = overlap;
   }
 
   void make_run(const SeedRun& run) {
@@ -194,7 +180,7 @@ class Record {
     if (about.hardware.empty())
       about.hardware = fmt::format("{} x {} ({})", arguments_.ranks, first.device, first.cpu);
     about.software = "mulligan " + version_text();
-    about.source_sha256 = built_from();
+    options_.source_sha256 = built_from();
     about.command = process_command();
     if (about.date.empty()) about.date = process_start_time().substr(0, 10);
     options_.runs = runs_;
@@ -250,6 +236,8 @@ void make_arena_result(const RecordArguments& arguments) {
 }
 
 void run(const RecordArguments& arguments) {
+  if (arguments.rerun && arguments.verify.empty())
+    throw config_error("--rerun needs --verify FOLDER, whose models are scored again.");
   if (!arguments.verify.empty()) return verify(arguments);
   require_one_process("record");
   if (arguments.about.track == arena_record_track) return make_arena_result(arguments);
@@ -269,9 +257,9 @@ void declare_facts(CLI::App& command, RecordArguments& arguments) {
   command
       .add_option(
           "--track", about.track,
-          fmt::format("Which budgets it is held to besides [ledger]'s: {} has the challenge's. {}: a "
+          fmt::format("Which budgets it is held to besides [ledger]'s: 10min_16mb has the challenge's. {}: a "
                       "result of the optimiser benchmark, decided as stats arena does; makes no submission",
-                      record::record_track, arena_record_track))
+                      arena_record_track))
       ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--hardware", about.hardware, "What it ran on; without it what the runs say")
@@ -310,9 +298,11 @@ void add_record_command(CLI::App& app) {
   command->add_option("--out", arguments->out, "Folder of the submission, which must not exist")
       ->type_name("FOLDER");
   command
-      ->add_option("--runs", arguments->runs,
-                   "Folder of the runs and their logs, from which an interrupted record goes on; without it "
-                   "run.directory with '_record' behind it")
+      ->add_option(
+          "--runs", arguments->runs,
+          "Folder of the runs and their logs, from which an interrupted record goes on; without it "
+          "run.directory with '_record' after it. With --rerun: of the new scores; without it FOLDER "
+          "with '_rerun' after it")
       ->type_name("FOLDER");
   command->add_option("--ranks", arguments->ranks, "Ranks of each run on this machine, one per GPU")
       ->check(CLI::Range(1, 1024))
@@ -326,6 +316,9 @@ void add_record_command(CLI::App& app) {
   declare_comparison(*command, *arguments);
   command->add_option("--verify", arguments->verify, "Check this submission and make none")
       ->type_name("FOLDER");
+  command->add_flag("--rerun", arguments->rerun,
+                    "With --verify: score the models of the folder again with this program; --set says where "
+                    "the validation shards are");
   command
       ->add_option(
           "--json", arguments->json,

@@ -82,6 +82,8 @@ std::vector<std::string> stage_command(const RecordStages& stages, SeedStage sta
   } else {
     command = {"ttt", files.artifact().string(), "--output", run.directory.string()};
     if (stages.ranks == 1) command.emplace_back("--resume");  // several ranks keep no state
+    for (const std::string& override : stages.score_overrides)
+      command.insert(command.end(), {"--set", override});
   }
   for (const std::string& path : stages.run.plugin_paths)
     command.insert(command.end(), {"--plugin-path", path});

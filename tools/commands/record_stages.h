@@ -33,6 +33,8 @@ struct RecordStages {
   std::string source;      // tree whose code is counted
   ConsoleOptions console;  // where the stages' lines go besides the seed's log
   bool strict = true;      // ledger.rules
+  std::vector<std::string> score_overrides =
+      {};  // settings of test-time training that the artifact has otherwise
 
   // The settings of this seed's run: run.overrides, then strict rules, its seed and its folder.
   std::vector<std::string> overrides(const record::SeedRun& run) const;

@@ -35,13 +35,16 @@ std::string seed_text(const SeedResult& result) {
   return result.seed ? fmt::format("seed {}", *result.seed) : std::string("the run");
 }
 
-double tolerance_of(double claimed, bool own) {
-  if (own) return 1e-9 * std::max(1.0, std::abs(claimed));
+double tolerance_of(double claimed) {
   const std::string text = fmt::format("{}", claimed);
   const std::size_t point = text.find('.');
   const std::size_t decimals = point == std::string::npos ? 0 : text.size() - point - 1;
   // Scripts print eight decimals at most, and a unit of the last one is rounding twice.
   return 1.0001 * std::pow(10.0, -static_cast<double>(std::clamp<std::size_t>(decimals, 4, 7)));
+}
+
+double tolerance_of(double claimed, double found) {
+  return std::max(tolerance_of(claimed), tolerance_of(found));
 }
 
 }  // namespace mulligan::record

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "framework/artifact/code_size.h"
@@ -12,7 +10,6 @@
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/printable.h"
 #include "framework/core/statistic.h"
 #include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
@@ -57,11 +54,11 @@ void require_alike(const Submission& submission) {
     };
     if (first.tokens != other.tokens) throw refuse("scored tokens", *first.tokens, *other.tokens);
     if (first.bytes != other.bytes) throw refuse("scored bytes", *first.bytes, *other.bytes);
-    if (!(first.data == other.data)) {
+    for (const char* data : {"train", "validation", "tokenizer"}) {
+      if (first.digests.at(data) == other.digests.at(data)) continue;
       throw data_error(
-          "seeds {} and {} have other data (training shards, validation shards or tokenizer): they are not "
-          "runs of one record; make both again.",
-          first.seed.value(), other.seed.value());
+          "seeds {} and {} have other data ({}): they are not runs of one record; make both again.",
+          first.seed.value(), other.seed.value(), data);
     }
     if (first.code_bytes != other.code_bytes)
       throw refuse("bytes of code", *first.code_bytes, *other.code_bytes);
@@ -81,9 +78,6 @@ class Folder {
     write_file_atomically(path_ / name, bytes);
   }
   const std::vector<ShippedFile>& files() const { return files_; }
-  const std::string& sum(std::string_view name) const {
-    return std::ranges::find(files_, name, &ShippedFile::name)->sha256;
-  }
 
  private:
   fs::path path_;
@@ -107,29 +101,6 @@ void ship_source(Folder& folder, const SubmissionOptions& options, const Submiss
 
 }  // namespace
 
-bool is_record_track(const std::string& name) {
-  std::string small;
-  for (const char c : name) small += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return small.find("10min") != std::string::npos;
-}
-
-void require_track(const std::string& name, const std::optional<Comparison>& comparison) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
-  };
-  if (!std::ranges::all_of(name, plain)) {
-    throw config_error("--track '{}' has other characters than letters, digits and _.-; take another name.",
-                       printable(name));
-  }
-  const Comparison challenge;
-  if (!comparison || !is_record_track(name)) return;
-  if (comparison->margin_nats >= challenge.margin_nats && comparison->alpha <= challenge.alpha) return;
-  throw config_error(
-      "the track {} asks for {} nats at p < {}, and --margin {} with "
-      "--alpha {} for less; leave them out, or name another track.",
-      name, challenge.margin_nats, challenge.alpha, comparison->margin_nats, comparison->alpha);
-}
-
 Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
   const auto require_set = [](double limit, const char* key, const char* challenge) {
     if (limit > 0) return;
@@ -143,7 +114,7 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
   const Budgets budgets{limits.train_seconds, limits.eval_seconds,
                         static_cast<std::uint64_t>(limits.artifact_bytes)};
   const Budgets most;
-  if (!is_record_track(track)) return budgets;
+  if (!is_ten_minute_track(track)) return budgets;
   if (budgets.train_seconds > most.train_seconds || budgets.eval_seconds > most.eval_seconds ||
       budgets.artifact_bytes > most.artifact_bytes) {
     throw config_error(
@@ -153,24 +124,6 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
         most.eval_seconds, most.artifact_bytes, track);
   }
   return budgets;
-}
-
-TextOverlap measure_overlap(const std::vector<fs::path>& training, const std::vector<fs::path>& validation,
-                            const Tokenizer* tokenizer) {
-  OverlapBudget budget;
-  budget.training = std::numeric_limits<std::uint64_t>::max();
-  return measure_text_overlap(training, validation, tokenizer, budget);
-}
-
-void require_apart(const TextOverlap& overlap) {
-  if (overlap.passages == 0)
-    throw data_error("{}, so the score would be no record; take other data.", overlap.text());
-  const std::string excess = overlap.excess();
-  if (excess.empty()) return;
-  throw data_error(
-      "{} that is left to chance: a score on such data is not a record; "
-      "prepare the data anew with mulligan prepare --drop-overlap.",
-      excess);
 }
 
 void compare(Submission& submission, Comparison comparison) {
@@ -197,11 +150,16 @@ void compare(Submission& submission, Comparison comparison) {
 Submission make_submission(const SubmissionOptions& options) {
   Submission submission = options.about;
   submission.own = true;
-  for (const SeedRun& run : options.runs) submission.results.push_back(seed_result(run, options.limits));
+  for (const SeedRun& run : options.runs) {
+    submission.results.push_back(seed_result(run, options.limits));
+    submission.results.back().digests["source"] = options.source_sha256;
+  }
+  const RunFiles first{options.runs.front().directory};
+  submission.overlap = stated_overlap(first);
+  submission.environment = scoring_environment(first);
   require_alike(submission);
   add_means(submission);
   submission.bytes_code = submission.results.front().code_bytes;
-  submission.data = submission.results.front().data;
   if (options.comparison) compare(submission, *options.comparison);
 
   if (options.out.has_parent_path()) fs::create_directories(options.out.parent_path());
@@ -209,12 +167,10 @@ Submission make_submission(const SubmissionOptions& options) {
   fs::create_directories(temporary.path());
   Folder folder(temporary.path());
   ship_source(folder, options, submission);
-  folder.ship(config_file, read_file(RunFiles{options.runs.front().directory}.config()));
+  folder.ship(config_file, read_file(first.config()));
   for (std::size_t i = 0; i < options.runs.size(); ++i) {
     const SeedResult& result = submission.results[i];
-    const RecordDigests digests{result.config_sha256, submission.source_sha256, folder.sum(source_file)};
-    folder.ship(result.log, read_file(options.runs[i].log) +
-                                summary_lines(result, *submission.budgets, digests, submission.data));
+    folder.ship(result.log, read_file(options.runs[i].log) + summary_lines(result));
     if (options.ship_artifacts) {
       folder.ship(artifact_name(result), read_file(RunFiles{options.runs[i].directory}.artifact()));
     }

@@ -43,24 +43,9 @@ std::optional<T> number_behind(std::string_view line, std::string_view label) {
   return number_at<T>(line.substr(at + label.size()));
 }
 
-// The word behind `label`; empty where there is none.
-std::string word_behind(std::string_view line, std::string_view label) {
-  const std::size_t at = line.find(label);
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = line.substr(at + label.size());
-  return std::string(rest.substr(0, rest.find(' ')));
-}
-
 template <typename T>
 void take(std::optional<T>& value, const std::optional<T>& found) {
   if (found) value = found;
-}
-
-// The same of what is said once, or again in the same words.
-template <typename T>
-void take_once(std::optional<T>& value, const std::optional<T>& found, const char* what, LogClaims& claims) {
-  if (value && found && !(*value == *found) && claims.contradiction.empty()) claims.contradiction = what;
-  take(value, found);
 }
 
 // The line from `label` on, where it begins a word there; empty: it has none.
@@ -133,39 +118,15 @@ void read_score(std::string_view line, LogClaims& claims) {
     claims.other_scores.push_back(std::move(score));
 }
 
-// Lines of this program's own: "with test-time training:    val_bpb 1.23456 (val_loss ... over 1000 tokens,
-// 3500 bytes)".
-void read_own_line(std::string_view line, LogClaims& claims) {
-  if (line.starts_with("with test-time training:")) {
-    take_once(claims.printed_bpb, number_behind<double>(line, "val_bpb "),
-              "its score with test-time training", claims);
-    take_once(claims.tokens, number_behind<std::uint64_t>(line, " over "), "its scored tokens", claims);
-    take_once(claims.bytes, number_behind<std::uint64_t>(line, " tokens, "), "its scored bytes", claims);
-  } else if (line.starts_with("artifact '")) {
-    const std::size_t at = line.rfind("sha256 ");
-    if (at != std::string_view::npos) claims.artifact_sha256 = std::string(trimmed(line.substr(at + 7)));
-  } else if (line.starts_with("record_budgets ")) {
-    const auto train = number_behind<double>(line, "train_seconds:"),
-               eval = number_behind<double>(line, "eval_seconds:");
-    const auto bytes = number_behind<std::uint64_t>(line, "artifact_bytes:");
-    if (train && eval && bytes)
-      take_once(claims.budgets, std::optional(Budgets{*train, *eval, *bytes}), "its budgets", claims);
-  } else if (line.starts_with("record_digests ")) {
-    take_once(claims.digests,
-              std::optional(RecordDigests{word_behind(line, " config:"), word_behind(line, " source:"),
-                                          word_behind(line, " evaluation_source:")}),
-              "what it was made from", claims);
-  } else if (line.starts_with("record_data ")) {
-    take_once(claims.data,
-              std::optional(RecordData{word_behind(line, " train:"), word_behind(line, " validation:"),
-                                       word_behind(line, " tokenizer:")}),
-              "its data", claims);
-  } else if (line.starts_with("overlap: ")) {
-    if (claims.overlap.empty()) claims.overlap = line.substr(9);  // calibration compares another text later
-  } else if (line.starts_with("before quantisation ")) {
-    take(claims.before_bpb, number_behind<double>(line, "val_bpb "));
-  } else if (line.starts_with("after quantisation ")) {
-    take(claims.quantised_bpb, number_behind<double>(line, "val_bpb "));
+// "record_sha256 artifact:SUM config:SUM ...", which this program writes.
+void read_digests(std::string_view line, LogClaims& claims) {
+  constexpr std::string_view label = "record_sha256 ";
+  if (!line.starts_with(label)) return;
+  for (line.remove_prefix(label.size()); !line.empty();) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(word.size() + 1, line.size()));
+    if (const std::size_t colon = word.find(':'); colon != std::string_view::npos)
+      claims.digests[std::string(word.substr(0, colon))] = word.substr(colon + 1);
   }
 }
 
@@ -198,14 +159,14 @@ void read_line(std::string_view line, LogClaims& claims) {
       line.find("train_time: ") != std::string_view::npos && line.find("ms") == std::string_view::npos;
   if (milliseconds && !in_minutes) {
     claims.train_seconds = *milliseconds / 1000;
-    take(claims.steps, number_behind<std::int64_t>(line, "step:"));
+    take(claims.steps, number_behind<std::uint64_t>(line, "step:"));
   }
   take(claims.model_bytes, bytes_of(line, "Serialized model"));
   take(claims.total_bytes, bytes_of(line, "Total submission size"));
   read_code_line(line, claims);
   take(claims.total_eval_seconds, number_behind<double>(line, "total_eval_time:"));
   read_score(line, claims);
-  read_own_line(line, claims);
+  read_digests(line, claims);
 }
 
 }  // namespace
@@ -236,26 +197,20 @@ std::vector<std::string> runs_of_log(std::string_view bytes) {
   return runs;
 }
 
-std::string summary_lines(const SeedResult& r, const Budgets& budgets, const RecordDigests& digests,
-                          const RecordData& data) {
-  std::string text = fmt::format(
-      "record_budgets train_seconds:{} eval_seconds:{} artifact_bytes:{}\n"
-      "record_digests config:{} source:{} evaluation_source:{}\n",
-      budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, digests.config, digests.source,
-      digests.evaluation_source);
-  if (!data.empty())
-    text += fmt::format("record_data train:{} validation:{} tokenizer:{}\n", data.train, data.validation,
-                        data.tokenizer);
-  return text + fmt::format(
-                    "seed:{}\n"
-                    "stopping train_time:{}ms step:{}\n"
-                    "Serialized model quantized: {} bytes\n"
-                    "Code size (compressed): {} bytes\n"
-                    "Total submission size quantized: {} bytes\n"
-                    "{} val_loss:{} val_bpb:{} eval_time:{}ms\n",
-                    r.seed.value(), 1000 * r.train_seconds.value(), r.steps.value(), r.model_bytes.value(),
-                    r.code_bytes.value(), r.artifact_bytes.value(), score_of_summary, r.val_loss.value(),
-                    r.val_bpb.value(), 1000 * r.eval_seconds.value());
+std::string summary_lines(const SeedResult& r) {
+  std::string digests;
+  for (const auto& [what, sum] : r.digests) digests += fmt::format(" {}:{}", what, sum);
+  return fmt::format(
+      "record_sha256{}\n"
+      "seed:{}\n"
+      "stopping train_time:{}ms step:{}\n"
+      "Serialized model quantized: {} bytes\n"
+      "Code size (compressed): {} bytes\n"
+      "Total submission size quantized: {} bytes\n"
+      "{} val_loss:{} val_bpb:{} eval_time:{}ms\n",
+      digests, r.seed.value(), 1000 * r.train_seconds.value(), r.steps.value(), r.model_bytes.value(),
+      r.code_bytes.value(), r.artifact_bytes.value(), score_of_summary, r.val_loss.value(), r.val_bpb.value(),
+      1000 * r.eval_seconds.value());
 }
 
 }  // namespace mulligan::record

@@ -6,12 +6,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "framework/config/resolved_settings.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/data/text_overlap.h"
 #include "framework/run/run_ledger.h"
 #include "tools/report_page/result_files.h"
-#include "tools/report_page/run_observations.h"
 
 namespace mulligan::record {
 namespace {
@@ -29,23 +30,26 @@ const EvalResult* score_of(const RunLedger& ledger, const char* name) {
   return nullptr;
 }
 
-// What the run was trained on and scored on, which test-time training must have had, too.
-RecordData data_of(const RunFiles& files) {
-  const auto read = [](const fs::path& path) {
-    return read_json_object<nlohmann::json>(
-        path,
-        [](const auto& json) {
-          const auto& data = json.at("data");
-          return RecordData{data.at("train").value("sha256", ""), data.at("validation").value("sha256", ""),
-                            data.value("tokenizer_sha256", "")};
-        },
-        anew);
-  };
-  RecordData data = read(files.result());
-  const RecordData scored = read(files.ttt_result());
-  if (scored.validation == data.validation && scored.tokenizer == data.tokenizer) return data;
-  throw data_error("'{}' was scored by test-time training on other data than by training; {}.",
-                   files.directory.string(), anew);
+// read(json) of a result file.
+template <typename Read>
+auto read_result(const fs::path& path, Read&& read) {
+  return read_json_object<nlohmann::ordered_json>(path, read, anew);
+}
+
+// Digests of what the run was trained on and scored on; test-time training must have had the same.
+Digests data_of(const RunFiles& files) {
+  Digests data = read_result(files.result(), [](const auto& json) {
+    const auto& read = json.at("data");
+    return Digests{{"train", read.at("train").value("sha256", "")},
+                   {"validation", read.at("validation").value("sha256", "")},
+                   {"tokenizer", read.value("tokenizer_sha256", "")}};
+  });
+  for (const auto& [what, sum] : scored_data(files)) {
+    if (data.at(what) != sum)
+      throw data_error("'{}' was scored by test-time training on another {} than by training; {}.",
+                       files.directory.string(), what, anew);
+  }
+  return data;
 }
 
 // Against one limit; the largest where several uses count against it.
@@ -59,9 +63,8 @@ double spent(const std::vector<BudgetUse>& uses, const char* key) {
 
 // Digest of the settings that a run was trained with.
 std::string trained_settings(const RunFiles& files) {
-  return read_json_object<nlohmann::json>(
-      files.result(), [](const auto& json) { return json.at("config_sha256").template get<std::string>(); },
-      anew);
+  return read_result(files.result(),
+                     [](const auto& json) { return json.at("config_sha256").template get<std::string>(); });
 }
 
 }  // namespace
@@ -110,13 +113,6 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
   if (score == nullptr || score->bytes == 0 || !std::isfinite(score->val_bpb))
     throw refuse("has no score in bits per byte after test-time training");
   const report::TrainingResult training = report::read_training_result(files.result());
-  report::require_no_doubts({report::read_run(run.directory)});
-  if (!training.foreign_plugins.empty()) {
-    throw data_error(
-        "'{}' was trained with the plugin '{}', which this program was not built with, so the source of the "
-        "submission does not hold it; put it into the source tree, build that, and make the run again.",
-        run.directory.string(), training.foreign_plugins.front());
-  }
   const report::TttRecord adapted = report::read_ttt_result(files.ttt_result());
   if (!adapted.void_reason.empty() || !adapted.with_bpb ||
       std::abs(*adapted.with_bpb - score->val_bpb) > 1e-12)
@@ -131,7 +127,7 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
   result.code_bytes = ledger.bytes("code_source");
   result.artifact_bytes = *result.model_bytes + *result.code_bytes;
   if (!training.steps || *training.steps < 1) throw refuse("made no step of training");
-  result.steps = static_cast<std::int64_t>(*training.steps);
+  result.steps = static_cast<std::uint64_t>(*training.steps);
   const std::vector<BudgetUse> uses = budget_uses(limits, ledger);
   result.train_seconds = spent(uses, "ledger.train_seconds");
   result.eval_seconds = spent(uses, "ledger.eval_seconds");
@@ -140,13 +136,36 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
     result.val_bpb_before = before->val_bpb;
   if (const EvalResult* plain = score_of(ledger, "after quantisation"))
     result.val_bpb_quantised = plain->val_bpb;
-  result.artifact_sha256 = sha256_hex_of_file(files.artifact());
-  result.config_sha256 = trained_settings(files);
-  result.data = data_of(files);
-  if (settings_digest(read_file(files.config())) != result.config_sha256)
+  result.digests = data_of(files);
+  result.digests["artifact"] = sha256_hex_of_file(files.artifact());
+  result.digests["config"] = trained_settings(files);
+  if (settings_digest(read_file(files.config())) != result.digests["config"])
     throw refuse("has other settings in config.toml than it was trained with");
   result.log = fmt::format("train_seed{}.log", run.seed);
   return result;
+}
+
+Digests scored_data(const RunFiles& files) {
+  return read_result(files.ttt_result(), [](const auto& json) {
+    const auto& data = json.at("data");
+    return Digests{{"validation", data.at("validation").value("sha256", "")},
+                   {"tokenizer", data.value("tokenizer_sha256", "")}};
+  });
+}
+
+std::string scoring_environment(const RunFiles& files) {
+  return read_result(files.ttt_result(), [](const auto& json) {
+    return fmt::format("{}, {}, {} ranks of {} lanes", json.at("device").template get<std::string>(),
+                       json.at("instructions").template get<std::string>(),
+                       json.at("ranks").template get<int>(), json.at("lanes").template get<int>());
+  });
+}
+
+std::string stated_overlap(const RunFiles& files) {
+  return read_result(files.result(), [](const auto& json) {
+    const auto& data = json.at("data");
+    return data.contains("overlap") ? text_overlap_from_json(data.at("overlap")).text() : std::string();
+  });
 }
 
 }  // namespace mulligan::record

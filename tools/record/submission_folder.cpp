@@ -8,7 +8,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/record/claim_check.h"
-#include "tools/record/submission_readme.h"
 
 namespace mulligan::record {
 namespace {
@@ -21,7 +20,7 @@ bool named_as_log(const fs::path& path) {
   return ending == ".log" || ending == ".out" || (ending == ".txt" && path.filename() != "requirements.txt");
 }
 
-// Whether it is one by the scores in it, where its name says of no other kind.
+// Whether a file whose name tells no other kind is a log by the scores in it.
 bool holds_scores(const fs::path& path) {
   for (const char* other : {".md", ".json", ".py", ".toml", ".sh", ".pt", ".ptz", ".safetensors"})
     if (path.extension() == other) return false;
@@ -30,15 +29,14 @@ bool holds_scores(const fs::path& path) {
   return !claims.scores.empty() || !claims.other_scores.empty();
 }
 
-// Reads the logs, and keeps the names of links. Where none lies in the folder itself, those in its folders count; where
-// none is named as one, what holds scores: a note beside a log is none.
-void read_entries(SubmissionFolder& folder) {
+// The files that are logs; names of links go to `links`. If none lies in the folder itself, those in its folders count.
+// If none is named as a log, files that hold scores count.
+std::vector<fs::path> find_logs(const fs::path& folder, std::vector<std::string>& links) {
   std::vector<fs::path> paths, inner, unnamed;
   const auto options = fs::directory_options::skip_permission_denied;
-  for (fs::recursive_directory_iterator at(folder.path, options); at != fs::recursive_directory_iterator();
-       ++at) {
+  for (fs::recursive_directory_iterator at(folder, options); at != fs::recursive_directory_iterator(); ++at) {
     if (at->is_symlink()) {
-      folder.links.push_back(at->path().lexically_relative(folder.path).string());
+      links.push_back(at->path().lexically_relative(folder).string());
     } else if (at->is_regular_file()) {
       (!named_as_log(at->path()) ? unnamed : at.depth() == 0 ? paths : inner).push_back(at->path());
     }
@@ -46,36 +44,11 @@ void read_entries(SubmissionFolder& folder) {
   if (paths.empty()) paths = inner;
   if (paths.empty()) std::ranges::copy_if(unnamed, std::back_inserter(paths), holds_scores);
   std::ranges::sort(paths);
-  std::ranges::sort(folder.links);
-  for (const fs::path& path : paths)
-    folder.logs.push_back(
-        {path.lexically_relative(folder.path).string(), read_seed_log(read_file(path, kLargestDescription))});
+  std::ranges::sort(links);
+  return paths;
 }
 
-// Several runs in one log of others are a log each.
-void split_runs(SubmissionFolder& folder) {
-  std::vector<FoundLog> logs;
-  for (const FoundLog& log : folder.logs) {
-    const std::vector<std::string> runs = runs_of_log(read_file(folder.path / log.name, kLargestDescription));
-    for (const std::string& run : runs)
-      logs.push_back({log.name, runs.size() == 1 ? log.claims : read_seed_log(run)});
-  }
-  folder.logs = std::move(logs);
-}
-
-// Whether the files are of a kind that only this program makes.
-bool has_own_files(const SubmissionFolder& folder) {
-  const auto is_file = [&](const char* name) {
-    return fs::symlink_status(folder.path / name).type() == fs::file_type::regular;
-  };
-  if (is_file(source_file) || is_file(whole_source_file)) return true;
-  if (std::ranges::any_of(folder.logs, [](const FoundLog& log) { return log.claims.budgets.has_value(); }))
-    return true;
-  return is_file(readme_file) &&
-         read_file(folder.path / readme_file, kLargestDescription).find(figures_begin) != std::string::npos;
-}
-
-// The logs of a seed: what a log says of itself counts before what somebody named it.
+// The logs of a seed: what a log states counts before its name.
 std::vector<std::size_t> logs_of_seed(const SubmissionFolder& folder, std::int64_t seed) {
   std::vector<std::size_t> found;
   const auto take = [&](auto is_of_seed) {
@@ -84,11 +57,11 @@ std::vector<std::size_t> logs_of_seed(const SubmissionFolder& folder, std::int64
   };
   take([&](const FoundLog& log) { return log.claims.seed == seed && !log.claims.scores.empty(); });
   take([&](const FoundLog& log) { return !log.claims.seed && seed_of_name(log.name) == seed; });
-  if (!folder.submission.own) take([&](const FoundLog& log) { return log.claims.seed == seed; });
+  take([&](const FoundLog& log) { return log.claims.seed == seed; });
   return found;
 }
 
-// Some of others keep training and scoring of a seed in two logs: what the one does not say, the other does.
+// Some keep training and scoring of a seed in two logs: what one does not state, the other does.
 void complete(LogClaims& claims, const LogClaims& other) {
   if (!claims.total_bytes && !claims.model_bytes && !claims.code_bytes) {
     claims.total_bytes = other.total_bytes;
@@ -115,14 +88,13 @@ std::optional<std::size_t> find_log(SubmissionFolder& folder, const SeedResult& 
   if (found.empty()) return {};
   const auto says_score = [&](std::size_t log) {
     return std::ranges::any_of(logs[log].claims.scores, [&](const LogScore& score) {
-      return result.val_bpb && std::abs(score.val_bpb - *result.val_bpb) <=
-                                   tolerance_of(*result.val_bpb, score.val_bpb, folder.submission.own);
+      return result.val_bpb &&
+             std::abs(score.val_bpb - *result.val_bpb) <= tolerance_of(*result.val_bpb, score.val_bpb);
     });
   };
   const auto saying = std::ranges::find_if(found, says_score);
   const std::size_t chosen = saying == found.end() ? found.front() : *saying;
-  if (!folder.submission.own)
-    for (const std::size_t log : found) complete(logs[chosen].claims, logs[log].claims);
+  for (const std::size_t log : found) complete(logs[chosen].claims, logs[log].claims);
   return chosen;
 }
 
@@ -149,11 +121,16 @@ SubmissionFolder open_submission(const fs::path& path) {
   }
   SubmissionFolder folder;
   folder.path = path;
-  read_entries(folder);
-  folder.submission = read_submission(path / submission_file, has_own_files(folder));
+  folder.submission = read_submission(path / submission_file);
   const auto has_seed = [](const SeedResult& result) { return result.seed.has_value(); };
-  if (!folder.submission.own && std::ranges::any_of(folder.submission.results, has_seed)) split_runs(folder);
-  if (!folder.submission.own && fs::is_regular_file(fs::symlink_status(path / readme_file)) &&
+  const bool by_seed = std::ranges::any_of(folder.submission.results, has_seed);
+  for (const fs::path& log : find_logs(path, folder.links)) {
+    const std::string text = read_file(log, kLargestDescription),
+                      name = log.lexically_relative(path).string();
+    for (const std::string& run : by_seed ? runs_of_log(text) : std::vector{text})
+      folder.logs.push_back({name, read_seed_log(run)});
+  }
+  if (fs::is_regular_file(fs::symlink_status(path / readme_file)) &&
       speaks_of_no_record(read_file(path / readme_file, kLargestDescription)))
     folder.submission.non_record = true;
   for (const SeedResult& result : folder.submission.results) folder.of.push_back(find_log(folder, result));

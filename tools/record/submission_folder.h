@@ -1,4 +1,4 @@
-// A submission's folder as it lies on the disk: its claims, and the log of each result.
+// A submission's folder on the disk: its claims, and the log of each result.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ struct FoundLog {
 struct SubmissionFolder {
   std::filesystem::path path;
   Submission submission;
-  std::vector<FoundLog> logs;                  // every log that lies there
-  std::vector<std::string> links;              // entries that are not files of the folder's own; never read
+  std::vector<FoundLog> logs;                  // every log of the folder
+  std::vector<std::string> links;              // symbolic links, which are never read
   std::vector<std::optional<std::size_t>> of;  // by result: its log in `logs`; absent: there is none
 
   const LogClaims* log_of(std::size_t result) const {
@@ -28,12 +28,12 @@ struct SubmissionFolder {
   }
 };
 
-// Reads submission.json and every *.log and *.txt, symbolic links left out: they lead out of the folder. A result's log is the one that it names, else one that
-// says the result's seed, in its text or as "seed42" in its name; a single result without a seed takes the
-// only log. Throws data_error where something cannot be read.
+// Reads submission.json and every *.log, *.out and *.txt. Symbolic links are not followed. A result's log is the one
+// that it names, else one that states the result's seed, in its text or as "seed42" in its name. A single result
+// without a seed takes the only log. Throws data_error for a folder that cannot be read.
 SubmissionFolder open_submission(const std::filesystem::path& folder);
 
-// "train_seed42.log" -> 42; absent where the name has no "seed" with digits behind it.
+// "train_seed42.log" -> 42; absent if the name has no "seed" that digits follow.
 std::optional<std::int64_t> seed_of_name(const std::string& name);
 
 }  // namespace mulligan::record

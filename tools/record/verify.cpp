@@ -11,10 +11,9 @@ namespace mulligan::record {
 
 std::vector<doctor::Finding> verify_submission(const std::filesystem::path& path) {
   const SubmissionFolder folder = open_submission(path);
-  return {claims_check(folder),  seeds_check(folder),   means_check(folder),      logs_check(folder),
-          scores_check(folder),  bytes_check(folder),   seconds_check(folder),    rules_check(folder),
-          code_check(folder),    sums_check(folder),    statistics_check(folder), readme_check(folder),
-          overlap_check(folder), settings_check(folder)};
+  return {claims_check(folder), seeds_check(folder), means_check(folder),   logs_check(folder),
+          scores_check(folder), bytes_check(folder), seconds_check(folder), rules_check(folder),
+          code_check(folder),   sums_check(folder),  readme_check(folder),  digests_check(folder)};
 }
 
 void require_sound(const std::filesystem::path& folder, const std::vector<doctor::Finding>& findings) {
@@ -24,17 +23,13 @@ void require_sound(const std::filesystem::path& folder, const std::vector<doctor
   }
   if (failed.empty()) return;
   // A folder that contradicts itself says nothing about rules either.
-  const auto first =
-      std::ranges::find_if(failed, [](const auto* finding) { return !is_broken_rule(*finding); });
-  const doctor::Finding& told = first == failed.end() ? *failed.front() : **first;
+  const auto contradiction =
+      std::ranges::find_if(failed, [](const auto* finding) { return finding->id != rules_id; });
+  const doctor::Finding& told = contradiction == failed.end() ? *failed.front() : **contradiction;
   const std::string more = failed.size() == 1 ? "" : fmt::format(" (and {} more)", failed.size() - 1);
-  throw Error(is_broken_rule(told) ? ExitCode::run_failed : ExitCode::bad_data,
+  throw Error(contradiction == failed.end() ? ExitCode::run_failed : ExitCode::bad_data,
               fmt::format("'{}' is refused by {}: {}{}; {}.", folder.string(), told.id, told.message, more,
                           told.hint));
-}
-
-bool is_broken_rule(const doctor::Finding& finding) {
-  return finding.id == rules_id || finding.id == overlap_id;
 }
 
 }  // namespace mulligan::record

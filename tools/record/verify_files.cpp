@@ -1,9 +1,13 @@
-// R09 of folders by others, R10: the files of the folder.
+// R09 to R12: the files of the folder.
 #include <set>
 
+#include "framework/artifact/code_size.h"
+#include "framework/artifact/compression.h"
+#include "framework/config/resolved_settings.h"
 #include "framework/core/file.h"
-#include "framework/core/printable.h"
 #include "tools/record/claim_check.h"
+#include "tools/record/submission_readme.h"
+#include "tools/record/tar_contents.h"
 
 namespace mulligan::record {
 
@@ -12,8 +16,15 @@ using doctor::Finding;
 
 namespace {
 
-// Of others: the script as it was counted, or, where its packing cannot be repeated, at least not too large.
-void foreign_code(ClaimCheck& check, const SubmissionFolder& folder) {
+constexpr std::uint64_t largest_source = std::uint64_t{1} << 27;  // bytes, unpacked
+
+bool is_file(const fs::path& path) {
+  return fs::is_regular_file(fs::symlink_status(path));
+}
+
+// Folders of other programs: the script has the size that was counted or, if its packing is not known, is not so large
+// that the artifact exceeds the limit.
+void check_script(ClaimCheck& check, const SubmissionFolder& folder) {
   const fs::path script = folder.path / "train_gpt.py";
   if (!fs::is_regular_file(script)) return check.unknown("there is no train_gpt.py");
   const std::uint64_t shipped = fs::file_size(script);
@@ -41,47 +52,61 @@ void foreign_code(ClaimCheck& check, const SubmissionFolder& folder) {
   }
 }
 
+// The digest of a packed source tree, whose paths must stay inside of the folder in which it is unpacked; empty, with a
+// word to `check`, if it cannot be unpacked.
+std::string packed_source_digest(ClaimCheck& check, const fs::path& path) {
+  check.looked();
+  const std::string name = path.filename().string();
+  if (!is_file(path)) return check.wrong(fmt::format("there is no {}", name)), std::string();
+  try {
+    return source_digest(
+        tar_contents(decompress_brotli_within(read_file(path, largest_source), largest_source)));
+  } catch (const std::runtime_error& error) {
+    return check.wrong(fmt::format("{} {}", name, error.what())), std::string();
+  }
+}
+
+void check_own_source(ClaimCheck& check, const SubmissionFolder& folder) {
+  const Submission& s = folder.submission;
+  packed_source_digest(check, folder.path / source_file);
+  if (is_file(folder.path / source_file)) {
+    const std::optional<std::uint64_t> shipped = fs::file_size(folder.path / source_file);
+    check.compare("bytes_code", s.bytes_code, shipped, 0, source_file);
+    for (const SeedResult& result : s.results)
+      check.compare("code_bytes of " + seed_text(result), result.code_bytes, shipped, 0, source_file);
+  }
+  const std::string digest = packed_source_digest(check, folder.path / whole_source_file);
+  for (const SeedResult& result : s.results) {
+    const auto stated = result.digests.find("source");
+    if (!digest.empty() && (stated == result.digests.end() || stated->second != digest))
+      check.wrong(
+          fmt::format("{} is not the source whose sha256 {} states", whole_source_file, seed_text(result)));
+  }
+}
+
 }  // namespace
 
 Finding code_check(const SubmissionFolder& folder) {
-  if (folder.submission.own) return own_code_check(folder);
-  ClaimCheck check(code_id, code_title, code_threshold, false);
-  foreign_code(check, folder);
+  ClaimCheck check("R09", "code as it was counted", "the shipped bytes are those counted",
+                   folder.submission.own);
+  folder.submission.own ? check_own_source(check, folder) : check_script(check, folder);
   return check.finish("", "ship the code whose size was counted");
 }
-
-namespace {
-
-// What a folder of this program holds besides submission.json and README.md: what people read elsewhere in it
-// is compared nowhere.
-std::set<std::string> made_files(const Submission& s) {
-  std::set<std::string> names = {source_file, whole_source_file, config_file};
-  for (const SeedResult& result : s.results) names.insert({result.log, artifact_name(result)});
-  return names;
-}
-
-}  // namespace
 
 Finding sums_check(const SubmissionFolder& folder) {
   ClaimCheck check("R10", "files and their sums", "as listed, and no other", folder.submission.own);
   const Submission& s = folder.submission;
-  const std::set<std::string> made = made_files(s);
   for (const std::string& link : folder.links) {
     check.looked();
     check.wrong(fmt::format("'{}' is a link, which may lead out of the folder", link));
   }
-  if (s.files.empty() && !s.own) check.unknown("submission.json lists no sums");
-  if (s.files.empty() && s.own) check.wrong("submission.json lists no files");
+  if (s.files.empty()) check.missing("submission.json lists no sums");
   std::set<std::string> listed = {submission_file, readme_file};
   for (const ShippedFile& file : s.files) {
     listed.insert(file.name);
     check.looked();
-    if (s.own && !made.contains(file.name))
-      check.wrong(
-          fmt::format("'{}' is listed, and mulligan record makes no such file", printable(file.name)));
     const fs::path path = folder.path / file.name;
-    if (file.name.empty() || fs::path(file.name).filename() != file.name ||
-        !fs::is_regular_file(fs::symlink_status(path))) {
+    if (file.name.empty() || fs::path(file.name).filename() != file.name || !is_file(path)) {
       check.wrong(fmt::format("'{}' is listed but is not there", file.name));
     } else if (const std::uint64_t bytes = fs::file_size(path); bytes != file.bytes) {
       check.wrong(fmt::format("'{}' has {} bytes, not the {} that are listed", file.name, bytes, file.bytes));
@@ -95,6 +120,46 @@ Finding sums_check(const SubmissionFolder& folder) {
   }
   return check.finish(s.files.empty() ? "no sums" : "",
                       "get the folder anew, or make it again with mulligan record");
+}
+
+Finding readme_check(const SubmissionFolder& folder) {
+  ClaimCheck check("R11", "figures in README.md", "those of submission.json", folder.submission.own);
+  const fs::path path = folder.path / readme_file;
+  if (!folder.submission.own) {
+    check.unknown("the README of another program is free text");
+  } else if (is_file(path)) {  // R01 tells that there is none
+    check.looked();
+    if (read_file(path, kLargestDescription).find(readme_figures(folder.submission)) == std::string::npos)
+      check.wrong("the table of README.md is not what submission.json gives");
+  }
+  return check.finish("", "leave the table of the seeds as mulligan record wrote it");
+}
+
+Finding digests_check(const SubmissionFolder& folder) {
+  const Submission& s = folder.submission;
+  ClaimCheck check("R12", "settings, data and model", "sha256 as in the logs", s.own);
+  if (!s.own) {
+    check.unknown("folders of other programs state no digests");
+    return check.finish("", "");
+  }
+  for (std::size_t i = 0; i < s.results.size(); ++i) {
+    const SeedResult& result = s.results[i];
+    const LogClaims* log = folder.log_of(i);
+    check.looked();
+    if (log != nullptr && (result.digests.empty() || log->digests != result.digests))
+      check.wrong(fmt::format("the log of {} states other sha256 than submission.json", seed_text(result)));
+    const auto compare = [&](const char* what, const std::string& name, const std::string& found) {
+      const auto stated = result.digests.find(what);
+      if (stated == result.digests.end() || stated->second != found)
+        check.wrong(fmt::format("'{}' is not the {} of {}", name, what, seed_text(result)));
+    };
+    if (const std::string model = artifact_name(result); is_file(folder.path / model))
+      compare("artifact", model, sha256_hex_of_file(folder.path / model));
+    if (i == 0 && is_file(folder.path / config_file))  // R10 tells that there is none
+      compare("config", config_file,
+              settings_digest(read_file(folder.path / config_file, kLargestDescription)));
+  }
+  return check.finish("", "ship what was run: settings, logs and models");
 }
 
 }  // namespace mulligan::record
