@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The command blocks of README and the tutorials do what the pages say, in their order, on what is built. Each block of shell commands
-# has a mark in the line before it:
+# has a mark at the end of the line of text before it:
 #   <!-- run -->                             every command must succeed
 #   <!-- run; optional: torchrun, srun -->   those that begin with one of these programs are skipped where it is not installed
 #   <!-- not run: REASON -->
@@ -60,7 +60,8 @@ run_page() {
     number=$((number + 1))
     if [[ -z $fence ]]; then
       case $line in
-        '<!-- run -->' | '<!-- run; optional: '*' -->' | '<!-- not run: '*' -->') mark=$line ;;
+        *'<!-- run -->' | *'<!-- run; optional: '*' -->' | *'<!-- not run: '*' -->') mark="<!--${line##*<!--}" ;;
+        "") ;;
         '```sh'* | '```bash'* | '```console'*)
           fence=$number
           [[ -n $mark ]] || flunk "$page:$number: the block has a mark (see the head of tests/end_to_end/pages.sh)"
