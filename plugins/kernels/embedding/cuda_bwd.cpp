@@ -60,11 +60,19 @@ struct Backward : shapes::EmbeddingBackward {
     call.launch(MLG_INSTANCE(find_rows), {rows / kThreads + 1, 1, 1}, {kThreads, 1, 1}, sorted.keys, starts,
                 static_cast<int>(tokens), rows + 1);
     sdk::dispatch_rows(call, dx, width, {dx, dtable}, [&]<typename T, int N>() {
-      // One access per thread, as long as rows allow: a token that occurs often is one group's work alone,
-      // which then has the more rows under way.
+      // One access per thread, as long as rows allow: a group then has the more rows under way.
       const sdk::RowPlan plan(call, rows, width, N, {.values = 12, .few = 1});
+      CudaArgument partial = call.null();
+      if (tokens > kPiece) {
+        const std::int64_t pieces = (tokens + kPiece - 1) / kPiece;
+        const std::int64_t groups_per_block = plan.threads / plan.group_threads;
+        partial = call.workspace(static_cast<std::size_t>(pieces * width) * sizeof(float));
+        call.launch(MLG_INSTANCE(add_pieces, T, N),
+                    {(pieces + groups_per_block - 1) / groups_per_block, 1, 1}, plan.block(), sorted.keys,
+                    sorted.order, starts, call.tensor(dx), partial, static_cast<int>(tokens), rows, pieces);
+      }
       call.launch(MLG_INSTANCE(add_token_rows, T, N), plan.grid(), plan.block(), sorted.order, starts,
-                  call.tensor(dx), call.tensor(dtable), static_cast<int>(tokens), rows);
+                  call.tensor(dx), partial, call.tensor(dtable), static_cast<int>(tokens), rows);
     });
   }
 };

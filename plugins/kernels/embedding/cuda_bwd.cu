@@ -1,11 +1,12 @@
-// embedding_bwd on ids [T], dx [T, width], dtable [V, width]:  dtable[ids[t]] += dx[t], in order of t
+// embedding_bwd on ids [T], dx [T, width], dtable [V, width]:  dtable[ids[t]] += dx[t], in order of t within pieces of
+// kPiece tokens of a row; the row's first piece is added to the table one by one, then the sums of the others
 //
 // The tokens are sorted by id, digit_bits bits at a time from the lowest (radix sort; each pass keeps the
 // order of equal digits, so tokens of one id stay in order of t). A pass: count_digits over chunks of tokens,
-// scan_counts, move_tokens. find_rows then finds where the tokens of each row of the table lie, and a group
-// of threads per row adds them up. The cost is that of T tokens and of the rows that occur. A wrong id sorts
-// behind all rows and makes row 0 NaN.
-// Determinism: no atomics; a row of the table is added up by one group, in order of t.
+// scan_counts, move_tokens. find_rows then finds where the tokens of each row of the table lie. A group of threads
+// per piece (add_pieces) and per row (add_token_rows) adds them up, so a frequent token is not one group's work alone. The
+// cost is that of T tokens and of the rows that occur. A wrong id sorts after all rows and makes row 0 NaN.
+// Determinism: no atomics; the pieces of a row follow from its own tokens.
 #include <mulligan/cuda/rows.cuh>
 
 MLG_CONST_INT(digit_bits)  // at most 8
@@ -146,49 +147,87 @@ __global__ void find_rows(global<const int> keys, global<int> starts, int tokens
   starts[row] = low;
 }
 
+constexpr int kPiece = 128;  // tokens of a row that one group adds up
+
 // Rows that a thread loads before it adds them.
 template <typename T>
 constexpr int kRowsInFlight = sizeof(T) == 4 ? 8 : 16;
+
+// Adds the rows of the tokens at the sorted places [begin, end) to `sums`, in this order.
+template <typename T, int N>
+__device__ inline void add_rows(const RowGroup& group, global<const int> order, global<const T> dx, int begin,
+                                int end, RowValues<N>& sums) {
+  const int lane = threadIdx.x % 32;
+  // 32 tokens at a time, a lane each; the next ones are under way meanwhile.
+  int ahead = begin + lane < end ? int(order[begin + lane]) : 0;
+  for (int first = begin; first < end; first += 32) {
+    const int token = ahead;
+    ahead = first + 32 + lane < end ? int(order[first + 32 + lane]) : 0;
+    for (int batch = 0; batch < min(32, end - first); batch += kRowsInFlight<T>) {
+      int tokens_here[kRowsInFlight<T>];
+      MLG_UNROLL
+      for (int b = 0; b < kRowsInFlight<T>; ++b) tokens_here[b] = __shfl_sync(kWholeWarp, token, batch + b);
+      for_columns<N>(group, [&](int i, int column) {
+        T rows[kRowsInFlight<T>][N];
+        MLG_UNROLL
+        for (int b = 0; b < kRowsInFlight<T>; ++b) {
+          if (first + batch + b < end) copy_in<N>(dx, (long long)(tokens_here[b]) * width + column, rows[b]);
+        }
+        MLG_UNROLL
+        for (int b = 0; b < kRowsInFlight<T>; ++b) {
+          if (first + batch + b >= end) continue;
+          MLG_UNROLL
+          for (int n = 0; n < N; ++n) sums.v[i][n] += to_float(rows[b][n]);
+        }
+      });
+    }
+  }
+}
+
+// partial [pieces, width]: the sum of the piece that begins at a sorted place [c kPiece, (c + 1) kPiece) is row c. There is
+// at most one that is not the first of its row: kPiece tokens of the row lie before it, so the row has place c kPiece.
+MLG_KERNEL(add_pieces, MLG_ROW_CONSTANTS)
+template <typename T, int N>
+__global__ void __launch_bounds__(row_block)
+    add_pieces(global<const int> keys, global<const int> order, global<const int> starts, global<const T> dx,
+               global<float> partial, int tokens, long long vocabulary, long long pieces) {
+  RowGroup group(pieces, 1);
+  if (group.row >= pieces) return;
+  const int place = int(group.row) * kPiece, row = keys[place];
+  if (row >= vocabulary) return;
+  const int row_begin = starts[row], row_end = starts[row + 1];
+  const int begin = row_begin + (place - row_begin + kPiece - 1) / kPiece * kPiece;
+  if (begin == row_begin || begin >= row_end) return;
+  for_slices(group, [&] {
+    RowValues<N> sums;
+    clear<N>(group, sums);
+    add_rows<T, N>(group, order, dx, begin, min(begin + kPiece, row_end), sums);
+    store_columns<N>(group, partial, group.row * width, sums);
+  });
+}
 
 // starts [vocabulary + 1]
 MLG_KERNEL(add_token_rows, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     add_token_rows(global<const int> order, global<const int> starts, global<const T> dx,
-                   global<float> dtable, int tokens, long long vocabulary) {
+                   global<const float> partial, global<float> dtable, int tokens, long long vocabulary) {
   RowGroup group(vocabulary, 1);
   if (group.row >= vocabulary) return;
   const int begin = starts[group.row], end = starts[group.row + 1];
   const bool wrong = group.row == 0 && starts[vocabulary] < tokens;
   if (begin == end && !wrong) return;
-  const int lane = threadIdx.x % 32;
   for_slices(group, [&] {
     RowValues<N> sums;
     load_columns<N>(group, dtable, group.row * width, sums);
-    // 32 tokens at a time, a lane each; the next ones are under way meanwhile.
-    int ahead = begin + lane < end ? int(order[begin + lane]) : 0;
-    for (int first = begin; first < end; first += 32) {
-      const int token = ahead;
-      ahead = first + 32 + lane < end ? int(order[first + 32 + lane]) : 0;
-      for (int batch = 0; batch < min(32, end - first); batch += kRowsInFlight<T>) {
-        int tokens_here[kRowsInFlight<T>];
+    add_rows<T, N>(group, order, dx, begin, min(begin + kPiece, end), sums);
+    for (int piece = begin + kPiece; piece < end; piece += kPiece) {
+      for_columns<N>(group, [&](int i, int column) {
+        float added[N];
+        load_floats<N>(partial, (long long)(piece / kPiece) * width + column, added);
         MLG_UNROLL
-        for (int b = 0; b < kRowsInFlight<T>; ++b) tokens_here[b] = __shfl_sync(kWholeWarp, token, batch + b);
-        for_columns<N>(group, [&](int i, int column) {
-          T rows[kRowsInFlight<T>][N];
-          MLG_UNROLL
-          for (int b = 0; b < kRowsInFlight<T>; ++b) {
-            if (first + batch + b < end)
-              copy_in<N>(dx, (long long)(tokens_here[b]) * width + column, rows[b]);
-          }
-          MLG_UNROLL
-          for (int b = 0; b < kRowsInFlight<T>; ++b) {
-            if (first + batch + b >= end) continue;
-            MLG_UNROLL
-            for (int n = 0; n < N; ++n) sums.v[i][n] += to_float(rows[b][n]);
-          }
-        });
-      }
+        for (int n = 0; n < N; ++n) sums.v[i][n] += added[n];
+      });
     }
     for_columns<N>(group, [&](int i, int) {
       MLG_UNROLL

@@ -36,7 +36,7 @@ const RegisterOperator test(embedding());
 // 1 + 2^-24 + 2^-24 rounds to 1 only when the small numbers are added one by one, after the 1.
 TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {
   const double tiny = 0x1p-24;
-  const std::int64_t tokens = 600, width = 512;
+  const std::int64_t tokens = 200, width = 512;
   Array ids{MLG_I32, {tokens}, {}}, dx{MLG_F32, {tokens, width}, {}};
   for (std::int64_t t = 0; t < tokens; ++t) {
     ids.values.push_back(t % 2 == 0 ? 3 : 1);
@@ -51,7 +51,7 @@ TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {
                                            .aliases = {}});
     const std::vector<double>& sums = result.written.at("dtable").values;
     for (std::int64_t j = 0; j < width; ++j) {
-      EXPECT_EQ(sums[width + j], 300 * tiny);
+      EXPECT_EQ(sums[width + j], 100 * tiny);
       EXPECT_EQ(sums[3 * width + j], 1.0);
       EXPECT_EQ(sums[4 * width + j], 0.0);
     }
