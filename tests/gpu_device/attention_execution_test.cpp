@@ -91,6 +91,40 @@ TEST_F(AttentionExecution, APlanGetsTheWorkspaceThatItAsksFor) {
             1);
 }
 
+// One token, then two, and so on: documents that are not equally long.
+KernelCall short_documents(std::int64_t count) {
+  std::vector<double> boundaries{0};
+  for (std::int64_t i = 0; i < count; ++i)
+    boundaries.push_back(boundaries.back() + static_cast<double>(1 + i % 2));
+  const auto tokens = static_cast<std::int64_t>(boundaries.back());
+  const Array q{MLG_BF16, {tokens, 1, 16}, std::vector<double>(tokens * 16, 1)};
+  return {"attention_fwd",
+          {{"q", q},
+           {"k", q},
+           {"v", q},
+           {"cu_seqlens", {MLG_I32, {count + 1}, boundaries}},
+           {"o", {MLG_BF16, {tokens, 1, 16}, {}}},
+           {"lse", {MLG_F32, {tokens, 1}, {}}}},
+          {{"softmax_scale", 0.25}},
+          {}};
+}
+
+// The own kernel's step is ten times as long.
+TEST_F(AttentionExecution, ShortDocumentsAreTheLibrarys) {
+  BackendUnderTest required = gpu("false");
+  required.keys["require_library"] = "true";
+  BackendFixture backend(required);
+  for (const std::int64_t count : {40, 3000}) {
+    const int before = stand_in().executions;
+    backend.run(short_documents(count));
+    EXPECT_EQ(stand_in().executions, before + 1) << count;
+  }
+  EXPECT_NE(refusal_of([&] {
+              backend.run(short_documents(33000));
+            }).find("the device's library is asked for at most 32,768 segments; this run requires"),
+            std::string::npos);
+}
+
 // Where a library is required, its absence is told before anything is trained.
 TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
   stand_in().cudnn_version = 91701;

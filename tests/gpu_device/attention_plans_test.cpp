@@ -93,8 +93,8 @@ TEST_F(StandInDevice, AHandleIsNotLostWithAPlan) {
   EXPECT_EQ(stand_in().handles_destroyed, stand_in().handles);
 }
 
-// All plans that rows of documents can ask for are made before the first of them comes: 22 numbers of rows each way
-// for the record's 98,304 tokens in documents of up to 2,048, whatever the documents are.
+// All plans that rows of documents can ask for are made before the first of them comes: 28 numbers of rows each way
+// for the record's 98,304 tokens in documents of up to 2,048, of three tokens or more on average.
 TEST_F(StandInDevice, NoRowOfDocumentsWaitsForAPlan) {
   constexpr std::int64_t kTokens = 98304, kLongest = 2048;
   GpuDevice gpu = device();
@@ -113,7 +113,7 @@ TEST_F(StandInDevice, NoRowOfDocumentsWaitsForAPlan) {
   });
   library.finish_expected();
   const int made = stand_in().plans;
-  EXPECT_LE(made, 44);
+  EXPECT_LE(made, 56);
 
   std::mt19937 random(1);
   std::vector<std::int32_t> boundaries;

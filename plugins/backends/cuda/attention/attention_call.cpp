@@ -110,7 +110,7 @@ AttentionCall::Ready AttentionCall::make_ready(const AttentionBucket& bucket) {
   Ready ready;
   const AttentionShape shape = shape_of(bucket);
   if (bucket.packed && bucket.rows > layout_.most_rows) {
-    library_.leave(shape, "segments are shorter than 64 tokens on average");
+    library_.leave(shape);
     return ready;
   }
   ready.plan = library_.plan(shape);

@@ -125,8 +125,9 @@ void AttentionLibrary::leave_to_own_kernel() {
       "uses no tensor cores, computes attention's forward pass");
 }
 
-void AttentionLibrary::leave(const AttentionShape& shape, const std::string& reason) {
-  say_once(describe(shape) + ": " + reason + "; the own kernel computes it, without tensor cores");
+void AttentionLibrary::leave(const AttentionShape& shape) {
+  stand_in(describe(shape) + ": the device's library is asked for at most 32,768 segments",
+           "set data.documents = \"joined\"");
 }
 
 void* AttentionLibrary::more_workspace(const AttentionShape& shape, std::size_t bytes) {

@@ -48,8 +48,9 @@ class AttentionLibrary {
   // Device memory for a plan of this shape, which needs more than was reserved for it: `bytes`, shared by all
   // such plans and kept, for captured work knows its address. Said once. Not while a graph is captured.
   void* more_workspace(const AttentionShape& shape, std::size_t bytes);
-  // Segments of this shape are the own kernel's, whatever the library can do: said once, with `reason`.
-  void leave(const AttentionShape& shape, const std::string& reason);
+  // Of this shape there are more segments than the library is asked for. Throws where it is required; else the own kernel
+  // computes them, which is logged once.
+  void leave(const AttentionShape& shape);
 
   // The own kernel computes a wanted call, since only it rounds as model.attention says. Logged once.
   void leave_to_own_kernel();

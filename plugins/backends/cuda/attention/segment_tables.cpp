@@ -9,13 +9,14 @@ namespace mulligan::cuda {
 namespace {
 
 constexpr std::int64_t kFewestRows = 16, kMostWindows = 64, kShortest = 2048, kShortestWindow = 256,
-                       kFewestTokens = 64;
+                       kMostQuarterSteps = 2048, kMostRows = 32768;
 
 std::int64_t power_of_two(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
-std::int64_t quarter_step(std::int64_t value) {
+std::int64_t document_rows(std::int64_t value) {
+  if (value > kMostQuarterSteps) return power_of_two(value);
   const std::int64_t step = std::max(kFewestRows, power_of_two(value)) / 8;  // values are above half of it
   return std::max((value + step - 1) / step * step, kFewestRows);
 }
@@ -46,13 +47,13 @@ AttentionBucket bucket_of(const SegmentSummary& summary) {
   // half of its last tile of keys is not hidden. Packed rows are hidden by their lengths.
   const bool half_tile = summary.longest % 128 == 64;
   if (!summary.equal || (summary.count > kMostWindows && half_tile))
-    return {quarter_step(summary.count), power_of_two(std::max(summary.longest, kShortest)), true};
+    return {document_rows(summary.count), power_of_two(std::max(summary.longest, kShortest)), true};
   if (summary.count > kMostWindows) return {summary.count, summary.longest, false};
   return {window_rows(summary.count), power_of_two(std::max(summary.longest, kShortestWindow)), true};
 }
 
 std::int64_t most_rows(std::int64_t segments, std::int64_t tokens) {
-  const std::int64_t documents = quarter_step(std::min(segments, tokens / kFewestTokens));
+  const std::int64_t documents = document_rows(std::min({segments, tokens, kMostRows}));
   return segments <= kMostWindows ? std::max(documents, window_rows(segments)) : documents;
 }
 

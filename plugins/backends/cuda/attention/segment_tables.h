@@ -28,9 +28,9 @@ std::optional<SegmentSummary> summarise(std::span<const std::int32_t> boundaries
 //   equal segments, up to 64: 16 or 64 rows of a power of two from 256 on: eight plans each way serve every
 //                             window of test-time training of up to 2,048 tokens
 //   equal segments, more:     exactly those, not packed, unless their length is 64 more than a multiple of 128
-//   others, documents:        rows in quarter steps of a power of two from 16 on (..., 128, 160, 192, ...),
-//                             their longest length a power of two from 2,048 on: so many plans serve all rows
-//                             of documents that every one of them can be made before training begins
+//   others, documents:        rows in quarter steps of a power of two from 16 on (..., 128, 160, 192, ...), from 2,048 on
+//                             powers of two, their longest length a power of two from 2,048 on: so many plans serve
+//                             all rows of documents that every one of them can be made before training begins
 struct AttentionBucket {
   std::int64_t rows = 0, longest = 0;
   bool packed = false;
@@ -39,9 +39,8 @@ struct AttentionBucket {
 };
 AttentionBucket bucket_of(const SegmentSummary& summary);
 
-// The most rows of a bucket of at most `segments` segments over `tokens` tokens, short of documents under 64
-// tokens on average: what has more than these is left to the own kernel, whose work does not grow with the
-// number of segments.
+// The most rows of a bucket of at most `segments` segments over `tokens` tokens, up to 32,768, which cuDNN's grids hold.
+// What has more is the own kernel's, or refused where the library is required.
 std::int64_t most_rows(std::int64_t segments, std::int64_t tokens);
 
 // The host's view of the boundaries (cu_seqlens) that attention calls read: the backend sees every upload, so
