@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <future>
 #include <optional>
-#include <set>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
@@ -16,16 +15,13 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/sha256.h"
-#include "framework/plugin/build_plugins.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
 #include "framework/run/loaded_model.h"
-#include "framework/run/process_check.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
-#include "framework/run/strict_rules.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weight_origin.h"
 #include "framework/run/weights.h"
@@ -53,63 +49,52 @@ fs::path library_of(const PluginTableRef& ref, PluginHost& host) {
   return named.empty() ? host.locate(static_cast<PluginKind>(ref.kind), ref.table->plugin) : named;
 }
 
-// What scores: plugins of the build by their names there, and libraries that are none of it.
-struct ScoringCode {
-  std::set<std::string> plugins;
-  std::set<fs::path> foreign;
-};
+}  // namespace
 
-// By what the libraries are, not by what they are called: of a foreign one the source says nothing. A plugin that is
-// named by its path alone has no name in the configuration.
 ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
-  const std::vector<std::string> names = scoring_plugins(loaded.config);
   ScoringCode code;
-  std::set<std::string> found;
+  const std::vector<const PluginTable*> scoring = scoring_tables(loaded.config);
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const std::string& name = ref.table->plugin;
-    if (std::ranges::find(names, name) == names.end()) continue;
+    if (std::ranges::find(scoring, ref.table) == scoring.end()) continue;
     const fs::path library = library_of(ref, host);
-    if (library.empty()) continue;
-    found.insert(name);
-    const std::string own = build_plugin_name(library);
-    if (is_foreign(library)) {
-      code.foreign.insert(library);
+    if (!library.empty() && is_own_plugin(library)) {
+      code.own_files.insert(library);
     } else {
-      code.plugins.insert(own.empty() ? name : own);
+      code.plugins.insert(ref.table->plugin);
     }
   }
-  for (const std::string& name : names)
-    if (!found.contains(name)) code.plugins.insert(name);
+  for (const KernelRow& row : loaded.config.kernels) code.own_files.insert(row.path);
   return code;
 }
 
-// What strict rules refuse before anything is counted.
-void require_own_code(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
-                      const QuantizeRunOptions& options) {
-  if (loaded.config.ledger.rules != LedgerRules::strict) return;
-  if (!options.built_from.empty() && source_digest(tree) != options.built_from) {
-    throw run_error(
-        "'{}' is not the source that this program was built from, so counting it says nothing about the "
-        "result, which is refused as a record under ledger.rules = \"strict\"; name that tree with "
-        "--source, or build this one.",
-        tree.string());
-  }
-  if (!scoring.foreign.empty()) {
-    throw run_error("{}; under ledger.rules = \"strict\" the result is refused as a record.",
-                    foreign_text(*scoring.foreign.begin()));
-  }
+namespace {
+
+// Under strict rules no tree is counted but the one that the program was built from.
+void require_built_from(const LedgerConfig& ledger, const fs::path& tree, const std::string& built_from) {
+  if (ledger.rules != LedgerRules::strict || built_from.empty() || source_digest(tree) == built_from) return;
+  throw run_error(
+      "'{}' is not the source that this program was built from, so counting it says nothing about the "
+      "result, which is refused as a record under ledger.rules = \"strict\"; name that tree with "
+      "--source, or build this one.",
+      tree.string());
 }
 
-// Of an evaluation's code. What is none of the tree's is counted whole, as the library that it is.
+// Files of the user's own as one archive, packed like the source.
+std::uint64_t packed_bytes(const std::set<fs::path>& files) {
+  std::vector<std::pair<std::string, std::string>> contents;
+  for (const fs::path& file : files) contents.emplace_back(file.filename().string(), read_file(file));
+  return compress_once(Compression::brotli, tar_archive(std::move(contents)), packed_code_folder()).size();
+}
+
+// Of an evaluation's code: what the tree holds of it, and files of the user's own.
 void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
                       CodeSizes& code) {
   try {
     EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
     code.evaluation_bytes = packed_evaluation(tree, source).size();
-    for (const fs::path& library : scoring.foreign) {
-      *code.evaluation_bytes += compressed_binary_bytes({library});
-      source.folders.push_back(fmt::format("{} (the library)", library.filename().string()));
-    }
+    if (!scoring.own_files.empty()) *code.evaluation_bytes += packed_bytes(scoring.own_files);
+    for (const fs::path& file : scoring.own_files)
+      source.folders.push_back(fmt::format("{} (own file)", file.filename().string()));
     code.evaluation_folders = std::move(source.folders);
   } catch (const Error&) {
     if (loaded.config.ledger.rules == LedgerRules::strict) throw;
@@ -135,7 +120,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
   if (!tree.empty()) {
     archive = source_archive(tree);
     scoring = scoring_code(loaded, host);
-    require_own_code(loaded, scoring, tree, options);
+    require_built_from(loaded.config.ledger, tree, options.built_from);
   }
   // Each takes seconds of one core, and they have nothing to do with each other.
   auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries);
@@ -245,14 +230,11 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   const bool in_run = in_folder(options.output, run);
   if (in_run) require_own_weights(weights, run);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
-  require_own_scoring_code(loaded, host, PluginUse::quantize);
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
   Backend& backend = *plugins.backend;
   RunLog log(options, {});
-  const std::unique_ptr<HostGroup> alone = make_single_group();
-  say_preloaded(config.ledger, *alone, log);
 
   ArtifactSources sources;
   sources.data = origin_of(loaded, weights, log).data;  // what the artifact says of its data
@@ -295,7 +277,6 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes,
                                      {sha256_hex(made.bytes), origin_of_weights(weights).sha256}));
   }
-  require_true_processes(config.ledger, *alone, log);
   // An artifact that is put elsewhere is not the run's.
   const bool booked = in_run && fs::exists(RunLedger::file(run));
   close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);

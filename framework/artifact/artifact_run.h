@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@ namespace mulligan {
 
 // Whether the file starts like an artifact. Throws data_error when it cannot be read.
 bool is_artifact(const std::filesystem::path& path);
+
+// What scores an artifact: plugins of the program by their names, and files of the user's own, which count as code whole:
+// libraries outside of the program's plugin folder and the files of [[backend.kernels]].
+struct ScoringCode {
+  std::set<std::string> plugins;
+  std::set<std::filesystem::path> own_files;
+};
+ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host);
 
 struct QuantizeRunOptions : ConsoleOptions {
   std::filesystem::path output;  // the artifact file

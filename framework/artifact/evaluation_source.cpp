@@ -121,15 +121,15 @@ std::string without_comments(std::string_view source) {
   return out;
 }
 
-std::vector<std::string> scoring_plugins(const RunConfig& config) {
-  std::vector<std::string> names{config.backend.plugin};
-  if (config.communicator) names.push_back(config.communicator->plugin);
-  if (!config.ttt) return names;
-  names.insert(names.end(), {config.ttt->adapters.plugin, config.ttt->optimizer.plugin});
-  for (const auto& table : {config.ttt->transform, config.ttt->base, config.ttt->base_optimizer}) {
-    if (table) names.push_back(table->plugin);
+std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
+  std::vector<const PluginTable*> tables{&config.backend};
+  if (config.communicator) tables.push_back(&*config.communicator);
+  if (!config.ttt) return tables;
+  tables.insert(tables.end(), {&config.ttt->adapters, &config.ttt->optimizer});
+  for (const auto* table : {&config.ttt->transform, &config.ttt->base, &config.ttt->base_optimizer}) {
+    if (*table) tables.push_back(&**table);
   }
-  return names;
+  return tables;
 }
 
 EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::string>& plugins) {

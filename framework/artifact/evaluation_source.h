@@ -19,8 +19,8 @@ struct EvaluationSource {
   std::vector<std::filesystem::path> files;  // of these folders, ascending: C++, CUDA and CMake
 };
 
-// Names of the plugins that score an artifact; those of test-time training where it is configured.
-std::vector<std::string> scoring_plugins(const RunConfig& config);
+// The tables of the plugins that score an artifact; those of test-time training where it is configured.
+std::vector<const PluginTable*> scoring_tables(const RunConfig& config);
 
 // plugins: names as configurations have them ("cuda", "doc_lora"). Throws data_error when `root` holds no
 // source tree, and for a plugin that is none of the tree's.

@@ -8,7 +8,6 @@
 
 #include "framework/artifact/quantize.h"
 #include "framework/core/printable.h"
-#include "framework/core/sealed_json.h"
 
 namespace mulligan {
 namespace {
@@ -175,7 +174,7 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
          {"bytes", sizes.tensors[i].bytes},
          {"bits_per_element", sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements())}});
   }
-  return sealed(std::move(json)).dump(1) + "\n";
+  return json.dump(1) + "\n";
 }
 
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,

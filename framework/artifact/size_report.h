@@ -49,7 +49,7 @@ struct ArtifactDigests {
   std::string artifact, weights;
 };
 
-// The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit; sealed (sealed_json.h).
+// The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit.
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
                        std::int64_t limit_bytes, const ArtifactDigests& digests);
 

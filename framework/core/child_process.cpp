@@ -8,15 +8,36 @@
 #include <csignal>
 
 namespace mulligan {
+namespace {
 
-int run_program(const std::vector<std::string>& arguments) {
+constexpr int ignored_signals[] = {SIGPIPE, SIGXFSZ};  // by take_over_signals
+
+std::vector<char*> pointers_to(const std::vector<std::string>& arguments) {
   std::vector<char*> pointers;
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+void become_program(const std::vector<std::string>& arguments) {
+  const std::vector<char*> pointers = pointers_to(arguments);
+  sigset_t none, before;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, &before);
+  for (const int signal : ignored_signals) ::signal(signal, SIG_DFL);
+  execvp(pointers[0], pointers.data());
+  for (const int signal : ignored_signals) ::signal(signal, SIG_IGN);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+int run_program(const std::vector<std::string>& arguments) {
+  const std::vector<char*> pointers = pointers_to(arguments);
   sigset_t none, usual;
   sigemptyset(&none);
   sigemptyset(&usual);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&usual, signal);  // which take_over_signals ignores
+  for (const int signal : ignored_signals) sigaddset(&usual, signal);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);

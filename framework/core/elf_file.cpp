@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "framework/core/error.h"
-#include "framework/core/sha256.h"
 
 namespace mulligan {
 namespace {
@@ -58,37 +57,6 @@ ElfFile::Bytes ElfFile::part(std::uint64_t offset, std::uint64_t size) const {
 bool ElfFile::has_symbols() const {
   return std::ranges::any_of(sections_,
                              [](const Elf64_Shdr& section) { return section.sh_type == SHT_SYMTAB; });
-}
-
-std::vector<Elf64_Phdr> ElfFile::segments() const {
-  Elf64_Ehdr header;
-  std::memcpy(&header, part(0, sizeof header).data(), sizeof header);
-  const Bytes table = part(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr));
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) throw std::runtime_error("is cut short or corrupt");
-  std::vector<Elf64_Phdr> segments(header.e_phnum);
-  if (!segments.empty()) std::memcpy(segments.data(), table.data(), table.size());
-  return segments;
-}
-
-std::string ElfFile::loaded_sha256() const {
-  Elf64_Ehdr header;
-  std::memcpy(&header, part(0, sizeof header).data(), sizeof header);
-  const std::vector<Elf64_Phdr> table = segments();
-  // Where the sections lie is nothing to the dynamic linker, and strip moves them.
-  header.e_shoff = 0;
-  header.e_shnum = header.e_shentsize = header.e_shstrndx = 0;
-  Sha256 digest;
-  digest.update(std::as_bytes(std::span(&header, 1)));
-  digest.update(std::as_bytes(std::span(table)));
-  for (const Elf64_Phdr& segment : table) {
-    if (segment.p_type != PT_LOAD) continue;
-    Bytes bytes = part(segment.p_offset, segment.p_filesz);
-    if (segment.p_offset < sizeof header) {  // it begins with the header, which is in the digest already
-      bytes = bytes.subspan(std::min<std::size_t>(bytes.size(), sizeof header - segment.p_offset));
-    }
-    digest.update(bytes);
-  }
-  return digest.hex();
 }
 
 }  // namespace mulligan

@@ -34,14 +34,6 @@ class ElfFile {
   // Whether there is a symbol table besides the dynamic one, which `strip` takes away.
   bool has_symbols() const;
 
-  // The sha256 of what the dynamic linker maps into memory, and of the table that tells it what to map. `strip`
-  // changes neither, so a library and its stripped copy have one digest; two that do different things have two.
-  // Throws std::runtime_error where it lies outside of the file.
-  std::string loaded_sha256() const;
-
-  // The program's segments (PT_LOAD and others), as the file's table has them.
-  std::vector<Elf64_Phdr> segments() const;
-
  private:
   Bytes part(std::uint64_t offset, std::uint64_t size) const;
 

@@ -25,7 +25,6 @@ ShardFacts read_facts(const Shard& shard) {
   constexpr std::size_t block_bytes = std::size_t{1} << 20;
   static_assert(kShardHeaderBytes % sizeof(std::uint16_t) == 0 && block_bytes % sizeof(std::uint16_t) == 0);
   ShardFacts facts;
-  BlockDigests blocks;
   Sha256 hash;
   std::vector<std::uint16_t> block(block_bytes / sizeof(std::uint16_t));
   const std::uint64_t size = shard.file().size();
@@ -34,14 +33,12 @@ ShardFacts read_facts(const Shard& shard) {
     const auto bytes = std::as_writable_bytes(std::span(block)).first(count);
     shard.file().read(begin, bytes);
     hash.update(std::span<const std::byte>(bytes));
-    blocks.add(bytes);
     const std::size_t header = begin == 0 ? kShardHeaderBytes / sizeof(std::uint16_t) : 0;
     for (std::size_t i = header; i < count / sizeof(std::uint16_t); ++i) {
       facts.largest_token = std::max(facts.largest_token, block[i]);
     }
   }
   facts.sha256 = hash.hex();
-  keep_checked(shard.file().stamp(), std::move(blocks));
   return facts;
 }
 

@@ -11,9 +11,7 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/file.h"
-#include "framework/plugin/build_plugins.h"
 #include "framework/plugin/crash_report.h"
-#include "framework/plugin/library_file.h"
 #include "framework/plugin/plugin_call.h"
 #include "framework/plugin/plugin_table_check.h"
 
@@ -113,10 +111,17 @@ std::vector<PluginPlace> plugin_places(std::span<const std::string> command_line
   for (const std::string& list : command_line) add_places(list, "--plugin-path", places);
   if (const char* list = std::getenv("MULLIGAN_PLUGIN_PATH"))
     add_places(list, "MULLIGAN_PLUGIN_PATH", places);
-  const fs::path program = boost::dll::program_location();
-  places.push_back(
-      {"the installation", program.parent_path().parent_path() / "lib" / "mulligan" / "plugins"});
+  places.push_back({"the installation", program_plugin_folder()});
   return places;
+}
+
+fs::path program_plugin_folder() {
+  const fs::path program = boost::dll::program_location();
+  return program.parent_path().parent_path() / "lib" / "mulligan" / "plugins";
+}
+
+bool is_own_plugin(const fs::path& library) {
+  return resolved(library).parent_path() != resolved(program_plugin_folder());
 }
 
 const std::vector<PluginHost::SearchedPlace>& PluginHost::searched_places() {
@@ -217,8 +222,7 @@ Error PluginHost::not_found(PluginKind kind, const std::string& name) {
 
 PluginHandle PluginHost::open(const PluginFile& file) {
   const fs::path path = resolved(file.path);
-  const LibraryFile looked_at(path);
-  std::string sha256 = looked_at.sha256();
+  std::string sha256 = sha256_hex_of_file(path);
   for (const PluginHandle& plugin : loaded_) {
     if (plugin->kind() != file.marker->kind || plugin->name() != file.marker->name) continue;
     if (plugin->path() == path || plugin->sha256() == sha256) return plugin;
@@ -230,7 +234,6 @@ PluginHandle PluginHost::open(const PluginFile& file) {
   const PluginCallNote note(path.c_str(),
                             "mlg_plugin, whose table is read");  // damaged, it may lead anywhere
   void* library = load_library(path);
-  note_loaded_plugin(path, looked_at.is_loaded(library) ? looked_at.loaded_sha256() : "");
   const mlg_plugin_header* table = table_of(library, path);
   if (const std::string problem = table_problem(table, *file.marker); !problem.empty()) {
     throw config_error("the plugin file '{}' {}.", path.string(), problem);

@@ -27,6 +27,11 @@ struct PluginPlace {
 // running program belongs to. Empty parts are ignored: the current folder is searched only when it is named.
 std::vector<PluginPlace> plugin_places(std::span<const std::string> command_line);
 
+// lib/mulligan/plugins of the installation that the running program belongs to.
+std::filesystem::path program_plugin_folder();
+// Whether a library stands outside of that folder. It is then the user's own, and its file counts as code.
+bool is_own_plugin(const std::filesystem::path& library);
+
 class PluginHost {
  public:
   explicit PluginHost(std::vector<PluginPlace> places) : places_(std::move(places)) {}

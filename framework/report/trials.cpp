@@ -6,7 +6,6 @@
 
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/core/sealed_json.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan {
@@ -24,7 +23,7 @@ void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& r
   if (std::filesystem::exists(path)) text = read_file(path);
   // The whole file anew, so that it never holds half a line.
   const auto replace = nlohmann::ordered_json::error_handler_t::replace;
-  write_file_atomically(path, text + sealed(evaluation_json(record)).dump(-1, ' ', false, replace) + "\n");
+  write_file_atomically(path, text + evaluation_json(record).dump(-1, ' ', false, replace) + "\n");
 }
 
 namespace {

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/core/sealed_json.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {
@@ -25,7 +24,6 @@ struct EvaluationRecord {
   std::uint64_t val_bytes = 0;
   double seconds = 0;
   std::string weights_sha256 = {};  // of the tensors, or of the artifact
-  Seal seal = Seal::absent;         // of a line that was read
 };
 
 // The record as it is written. Numbers that are not finite become null.

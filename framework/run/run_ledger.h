@@ -46,12 +46,6 @@ class RunLedger {
   // Books a command. What later stages had booked goes: it was about another result.
   void book(LedgerEntry entry);
   const std::vector<LedgerEntry>& entries() const { return entries_; }
-  // How often what started the ranks of the training has started them again after a failure.
-  void note_restarts(std::int64_t restarts) { restarts_ = restarts; }
-  std::int64_t restarts() const { return restarts_; }
-  // Whether its file was changed by others than the commands; it stays so whatever is booked later.
-  void note_change() { changed_ = true; }
-  bool changed() const { return changed_; }
   bool has(LedgerStage stage) const;
   double seconds(const std::string& phase) const;      // 0 where nothing was booked
   std::uint64_t bytes(const std::string& part) const;  // 0 where nothing was booked
@@ -61,16 +55,7 @@ class RunLedger {
 
  private:
   std::vector<LedgerEntry> entries_;  // in the order of the stages
-  std::int64_t restarts_ = 0;
-  bool changed_ = false;
 };
-
-// What may be done before the training clock starts without counting as training: steps of warm-up, which strict
-// rules hold each phase to; seconds of warm-up; and seconds of everything else (plugins, data, programs, checks).
-// Longer ones count, for a plugin may use them to learn. For a limit of 600 s: 60 s and 600 s.
-inline constexpr std::int64_t most_free_warmup_steps = 50;
-double free_warmup_seconds(double train_seconds);
-double free_preparation_seconds(double train_seconds);
 
 // A limit that is set, against what was booked. Calibration reads training data, so its seconds count as
 // training. Plain validation and test-time training are two evaluations, each within the limit; the second
@@ -85,12 +70,12 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
 // The budgets that are not kept, one sentence without full stop each.
 std::vector<std::string> broken_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // With strict rules: throws run_error that names every broken budget and refuses the result as a record; also
-// for an artifact whose code was not counted, where bytes are limited, for a run that was restarted after
-// a failure, and for one that trained or calibrated on too much of what is scored.
+// for an artifact whose code was not counted, where bytes are limited, and for a run that trained or calibrated on
+// too much of what is scored.
 void require_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // Books `entry` to the ledger in `directory` (empty: to a ledger of its own, kept nowhere), warns of broken
-// budgets in `log` and throws as require_limits does; under strict rules also where what earlier commands
-// booked is not what lies in the directory. Returns the ledger.
+// budgets in `log` and throws as require_limits does; under strict rules also where the
+// artifact is not the one that was booked. Returns the ledger.
 RunLedger close_entry(LedgerEntry entry, const std::filesystem::path& directory, const LedgerConfig& limits,
                       RunLog& log);
 

@@ -5,9 +5,7 @@
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/data/data_identity.h"
-#include "framework/plugin/build_plugins.h"
 #include "framework/ranks/control_channel.h"
 #include "framework/ranks/roll_call.h"
 #include "framework/ranks/user_secret.h"
@@ -97,9 +95,7 @@ void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   double first_on_machine[] = {group().local_rank() == 0 ? 1.0 : 0.0};
   group().sum(first_on_machine);
   nodes_ = static_cast<int>(first_on_machine[0]);
-  const bool strict = loaded.config.ledger.rules == LedgerRules::strict;
   std::vector<Fact> facts{{"commit of the program", build_commit()},
-                          {"sha256 of the program", strict ? sha256_hex_of_file("/proc/self/exe") : ""},
                           {"processor's instructions", instruction_set(), Fact::Rule::any}};
   // Setting by setting, so that the difference is named.
   for (const auto& [key, value] : flat_settings(loaded)) {
@@ -108,10 +104,6 @@ void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   for (const PluginHandle& plugin : plugins_in_use(loaded, host)) {
     facts.push_back(
         {fmt::format("sha256 of {} '{}'", kind_word(plugin->kind()), plugin->name()), plugin->sha256()});
-    // By what each rank has loaded, which the file need not be.
-    facts.push_back(
-        {fmt::format("whether {} '{}' is of the program's build", kind_word(plugin->kind()), plugin->name()),
-         is_foreign(plugin->path()) ? "no" : "yes"});
   }
   call_roll(group(), std::move(facts));
 }

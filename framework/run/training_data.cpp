@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
@@ -106,11 +105,8 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
 
 TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
                                     const ValidationSet& validation, RunLog& log) {
-  // A sample of fixed places says where else the text could stand, so strict rules read all of it.
-  OverlapBudget budget;
-  if (config.ledger.rules == LedgerRules::strict) budget.training = std::numeric_limits<std::uint64_t>::max();
-  const TextOverlap overlap = measure_text_overlap(
-      shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr, budget);
+  const TextOverlap overlap =
+      measure_text_overlap(shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr);
   log.print("overlap: {}", overlap.text());
   std::string excess = overlap.excess();
   const double unlearned =
@@ -121,12 +117,8 @@ TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<s
         "{:.1f} % of the validation text's bytes are in pieces of the tokenizer that the training text has hardly any of, as if the tokenizer had been made of it (train one on the training text)",
         100 * unlearned);
   }
-  if (config.ledger.rules == LedgerRules::strict && overlap.known() && overlap.passages == 0) {
-    log.print(
-        "warning: {}, so whether it is learned is not known, and under ledger.rules = \"strict\" the result "
-        "will be refused as a record; take other data",
-        overlap.text());
-  }
+  if (overlap.known() && overlap.passages == 0)
+    log.print("warning: {}, so whether it is learned is not known", overlap.text());
   if (excess.empty()) return overlap;
   if (config.ledger.rules == LedgerRules::strict) {
     throw data_error(

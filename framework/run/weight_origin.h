@@ -49,7 +49,7 @@ std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataI
 // Which weights a run says are its own.
 
 // The digest of the tensors that training saved (result.json), and the sha256 of the artifact that quantize made
-// (quantize_result.json); "" where there is no such result, or it was changed since.
+// (quantize_result.json); "" where there is no such result.
 std::string recorded_weights_sha256(const RunFiles& run);
 std::string recorded_artifact_sha256(const RunFiles& run);
 

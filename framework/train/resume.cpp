@@ -103,12 +103,6 @@ LoadedConfig saved_config(const Checkpoint& checkpoint, const LoadedConfig& load
 void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host,
                      std::vector<std::string>& notes) {
   const LoadedConfig saved = saved_config(checkpoint, loaded, host);
-  if (loaded.config.ledger.rules == LedgerRules::strict && saved.config.ledger.rules != LedgerRules::strict) {
-    throw config_error(
-        "the checkpoint '{}' was written under ledger.rules = \"open\", which does not look at how a "
-        "run begins, so a run under \"strict\" cannot go on from it; start anew, or resume with \"open\".",
-        checkpoint.path.string());
-  }
   for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
     // Kernels by path are not part of what stored data may say.
     if (difference.key.starts_with("backend.kernels.") && difference.left.empty()) continue;

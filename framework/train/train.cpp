@@ -3,10 +3,8 @@
 #include "framework/core/error.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_files.h"
-#include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
-#include "framework/run/strict_rules.h"
 #include "framework/train/resume.h"
 #include "framework/train/trainer.h"
 
@@ -50,26 +48,9 @@ void share_resume_point(ResumePoint& resume, HostGroup& group) {
   resume.checkpoint = Checkpoint{path, manifest_from_json(manifest, path), {}};
 }
 
-// Before anything is touched: what is already known to be no record is not trained as one.
-void require_no_restarts(const LedgerConfig& ledger, std::int64_t restarts) {
-  if (ledger.rules != LedgerRules::strict || restarts == 0) return;
-  throw config_error(
-      "the run was restarted {} time{} after a failure, and ledger.rules = \"strict\" takes no such run as a "
-      "record; start it anew in one attempt (mulligan launch --max-restarts 0), or continue it with --resume "
-      "and ledger.rules = \"open\".",
-      restarts, restarts == 1 ? "" : "s");
-}
-
-// What was learned before the clock starts is not part of a record's time.
-void require_counted_training(const RunConfig& config) {
-  if (config.ledger.rules != LedgerRules::strict) return;
-  if (config.train.warmup.steps > most_free_warmup_steps) {
-    throw config_error(
-        "train.warmup.steps = {} makes more than {} steps of each phase before the training "
-        "clock starts, and ledger.rules = \"strict\" allows no more; set at most that.",
-        config.train.warmup.steps, most_free_warmup_steps);
-  }
-  if (config.init.from.empty()) return;
+// What was learned outside of this run's clock is not part of its time.
+void require_own_start(const RunConfig& config) {
+  if (config.ledger.rules != LedgerRules::strict || config.init.from.empty()) return;
   throw config_error(
       "init.from = '{}' begins with weights that were trained outside of this run's "
       "clock, and ledger.rules = \"strict\" takes no such run as a record; leave it out.",
@@ -80,12 +61,10 @@ void require_counted_training(const RunConfig& config) {
 
 RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& options, RunRanks& ranks) {
   resolve_run_plugins(loaded, host);
-  require_own_scoring_code(loaded, host, PluginUse::train);
   if (options.overwrite && !options.resume.empty()) {
     throw config_error("a run is either continued (--resume) or started anew (--overwrite); leave one out.");
   }
-  require_no_restarts(loaded.config.ledger, ranks.environment().restart_count);
-  require_counted_training(loaded.config);
+  require_own_start(loaded.config);
   ranks.require_same_run(loaded, host);
   Attempt attempt = own_attempt(ranks);
   std::vector<DirectoryLock> locks;
@@ -96,10 +75,6 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
   }
   share_resume_point(resume, ranks.group());
   ranks.note_restarts(resume.attempt.restarts);
-  require_no_restarts(loaded.config.ledger, ranks.environment().restart_count);
-  if (resume.checkpoint) {
-    require_no_restarts(loaded.config.ledger, resume.checkpoint->manifest.progress.restarts);
-  }
   const auto communicator = [&](Backend& backend) { return ranks.communicator(loaded, host, backend); };
   return Trainer(loaded, host, ranks, options, std::move(resume), communicator).run();
 }

@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "framework/core/sealed_json.h"
-#include "framework/plugin/build_plugins.h"
 #include "framework/report/machine.h"
 #include "framework/run/determinism.h"
 #include "framework/run/run_files.h"
@@ -54,8 +52,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
                        {"name", plugin->name()},
                        {"version", plugin->version()},
                        {"state_version", plugin->state_version()},
-                       {"sha256", plugin->sha256()},
-                       {"of_this_build", !is_foreign(plugin->path())}});
+                       {"sha256", plugin->sha256()}});
   }
   Json json{{"run", loaded.config.run.name},
             {"config", loaded.file},
@@ -108,7 +105,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
     json["val_bytes"] = result.validation->bytes;
     if (result.validation->masked) json["val_masked"] = true;
   }
-  write_file_atomically(files.result(), sealed(std::move(json)).dump(2) + "\n");
+  write_file_atomically(files.result(), json.dump(2) + "\n");
 }
 
 std::string final_table(const RunResult& result) {

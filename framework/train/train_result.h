@@ -28,7 +28,7 @@ class TrainingObserver;
 struct RunStart {
   int ranks = 1, nodes = 1;
   std::string launcher = "none";  // LaunchEnvironment::launcher
-  std::int64_t restarts = 0;      // of the ranks after a failure, also before a resume: then no record
+  std::int64_t restarts = 0;      // of the ranks after a failure, also before a resume
 };
 
 // What a finished training run found; result.json holds all of it and more.

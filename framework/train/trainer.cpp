@@ -36,7 +36,7 @@ void Trainer::warm_up() {
   if (warm_up_.steps() == 0) return;
   clock_.ledger().enter("warmup");
   const LoaderPosition start = rows_.stream().position();
-  warm_up_.run(devices_, rows_, ranks_, outputs_.log());
+  warm_up_.run(devices_, rows_, ranks_);
   phases_.start_at(0);
   rows_.stream().restore(start);
   phases_.device().communicator->barrier(phases_.engine().store());
@@ -45,7 +45,6 @@ void Trainer::warm_up() {
 
 void Trainer::train_until_budget_is_spent() {
   warm_up_.require_undone();
-  if (ranks_.first() && trained_.steps == 0) guards_.begin(phases_.engine().store(), parameters_);
   clock_.ledger().enter("train");
   run_clock();
   Progress live(&outputs_.log(), {.what = "training", .total = 1, .plain_lines = false},
@@ -59,7 +58,6 @@ void Trainer::train_until_budget_is_spent() {
     phases_.follow_schedules(now, trained_);
     make_step();
     if (phases_.waits_for_steps()) collect_losses();
-    if (guards_.notes_steps()) judge_first_steps();
     if (reports_.due(trained_.steps)) report_steps(now.budget_fraction);
     let_observers_look();
     show_progress(live);
@@ -76,8 +74,7 @@ Decision Trainer::decide() {
   Decision decision;
   if (ranks_.first()) {
     clock_.look_ahead(decision, trained_.steps);
-    const bool due = checkpoints_.due(trained_.steps, clock_.elapsed_seconds());
-    decision.checkpoint = due && !guards_.first_steps_open(trained_.steps);
+    decision.checkpoint = checkpoints_.due(trained_.steps, clock_.elapsed_seconds());
   }
   return agree_on(decision, ranks_.group());
 }
@@ -102,16 +99,6 @@ void Trainer::make_step() {
   clock_.step_made(devices_.backend());
 }
 
-// While the clock stands, once the step is done.
-void Trainer::judge_first_steps() {
-  const std::vector<double> norms = phases_.engine().group_gradient_norms();
-  stop_clock();
-  const std::string before = clock_.ledger().enter("doctor");
-  guards_.note_step(phases_.engine().store(), phases_.device().groups.groups(), norms);
-  clock_.ledger().enter(before);
-  run_clock();
-}
-
 // The training clock stops meanwhile, once the device has ended the steps that it was given.
 void Trainer::let_observers_look() {
   const auto looks = [&](const auto& observer) { return observer->looks_after(config_, trained_.steps); };
@@ -131,7 +118,6 @@ void Trainer::end_training(const Decision& last) {
   phases_.device().communicator->barrier(phases_.engine().store());
   clock_.all_ended();
   stop_clock();
-  guards_.require_learned_steps();
   rows_.require_unwritten();
   result_.steps = trained_.steps;
   result_.tokens = trained_.tokens;
@@ -192,7 +178,6 @@ void Trainer::validate(const std::string& phase) {
   stop_clock();
   const std::string before = clock_.ledger().enter(phase);
   const bool on_the_way = before == "train";
-  const auto state = on_the_way ? guards_.before_validation(phases_.engine()) : std::nullopt;
   device.programs->refresh_scored_weights();
   try {
     result_.validation = validations_.score(*device.programs->evaluator(), ranks_.group(), outputs_.log());
@@ -206,7 +191,6 @@ void Trainer::validate(const std::string& phase) {
                                  score.bytes, score.seconds, phase, score.masked});
   outputs_.log().print("step {:>6}  {} ({:.1f} s)", trained_.steps, score_text(score), score.seconds);
   if (!on_the_way) return;
-  StrictGuards::require_unchanged(state, trained_.steps);
   clock_.ledger().enter(before);
   run_clock();
 }
@@ -221,8 +205,7 @@ void Trainer::save() {
   TrainingEngine& engine = phases_.engine();
   clock_.ledger().enter("save");
   checkpoints_.finish();
-  const bool wanted = config_.checkpoint.at_end && trained_.steps > 0 &&
-                      !checkpoints_.holds(trained_.steps) && !guards_.first_steps_open(trained_.steps);
+  const bool wanted = config_.checkpoint.at_end && trained_.steps > 0 && !checkpoints_.holds(trained_.steps);
   if (ranks_.group().agree(wanted) != 0) begin_checkpoint();
   replicas_.require_equal(engine.store(), ranks_.group(), trained_.steps);
   engine.refresh_evaluation_weights();

@@ -15,7 +15,6 @@
 #include "framework/train/replica_check.h"
 #include "framework/train/run_outputs.h"
 #include "framework/train/step_reports.h"
-#include "framework/train/strict_guards.h"
 #include "framework/train/train.h"
 #include "framework/train/training_clock.h"
 #include "framework/train/training_rows.h"
@@ -43,7 +42,6 @@ class Trainer {
   Decision decide();
   void choose_phase(const Decision& now);
   void make_step();
-  void judge_first_steps();
   void let_observers_look();
   void end_training(const Decision& last);
   std::vector<const Backend*> backends() const;  // of all phases
@@ -97,7 +95,6 @@ class Trainer {
   CheckpointKeeper checkpoints_;
   ReplicaCheck replicas_;
   WarmUp warm_up_;
-  StrictGuards guards_;
   std::vector<std::unique_ptr<TrainingObserver>> observers_;
 
   Trained trained_;

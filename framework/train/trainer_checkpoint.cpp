@@ -93,15 +93,6 @@ void Trainer::save_before_stopping() {
 
 // A signal asked for it, between two steps.
 void Trainer::stop_early(int signal) {
-  if (guards_.first_steps_open(trained_.steps)) {
-    ranks_.note_agreed_stop();
-    throw Error(
-        ExitCode::interrupted,
-        fmt::format(
-            "stopped by {} after step {}, before the first {} steps were judged, which ledger.rules = "
-            "\"strict\" asks for; nothing is saved: start the run again.",
-            signal_name(signal), trained_.steps, StrictGuards::judged_steps));
-  }
   save_before_stopping();
   // What the first rank writes is written, and the others know where.
   const std::string checkpoint = ranks_.group().broadcast_text(checkpoints_.last().string());
@@ -118,7 +109,7 @@ void Trainer::stop_at_failure(const Error& error) {
   // With several ranks some may already be gone, and a checkpoint needs all of them.
   if (error.code() == ExitCode::interrupted || !ranks_.alone()) return;
   const bool half_updated = step_start_ && phases_.engine().updates_begun() != updates_;
-  if (trained_.steps == 0 || half_updated || guards_.first_steps_open(trained_.steps)) return;
+  if (trained_.steps == 0 || half_updated) return;
   try {
     checkpoints_.finish();
   } catch (const Error&) {  // a write that failed may be what this is about; it is tried once more

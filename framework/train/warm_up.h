@@ -3,11 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/report/run_log.h"
 #include "framework/run/run_ranks.h"
 #include "framework/step/phase_devices.h"
 #include "framework/step/snapshot.h"
@@ -22,13 +20,12 @@ class WarmUp {
 
   std::int64_t steps() const { return config_.train.warmup.steps; }
   // Leaves devices and rows in any phase, and the rows anywhere. By all ranks alike.
-  void run(PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks, RunLog& log);
+  void run(PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks);
   // Just before the clock starts. Throws run_error naming a tensor that is not what it was before the warm-up.
   void require_undone();
 
  private:
-  void run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks, RunLog& log);
-  std::vector<std::string> surviving_states(const OptimizerGroup& group, RunLog& log) const;
+  void run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks);
 
   const RunConfig& config_;
   std::vector<std::unique_ptr<StateSnapshot>> before_;  // by device, until the clock starts

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "framework/core/error.h"
-#include "framework/core/sealed_json.h"
 #include "framework/report/machine.h"
 #include "framework/run/eval_json.h"
 #include "framework/ttt/ttt_session.h"
@@ -191,11 +190,11 @@ std::string ttt_json(const TttResult& result) {
   json["length_bins"] = bins;
   json["phases"] = phases;
   json["batches"] = batches;
-  return sealed(std::move(json)).dump(1) + "\n";
+  return json.dump(1) + "\n";
 }
 
 std::string void_ttt_json(const std::string& reason) {
-  return sealed({{"void", true}, {"reason", reason}}).dump(1) + "\n";
+  return Json({{"void", true}, {"reason", reason}}).dump(1) + "\n";
 }
 
 }  // namespace mulligan

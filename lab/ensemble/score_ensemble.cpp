@@ -209,7 +209,6 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
                              const WeightLoader& load, const ScoreOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   resolve_run_plugins(loaded, host, PluginUse::ensemble);
-  require_own_scoring_code(loaded, host, PluginUse::ensemble);
   const RunConfig& config = loaded.config;
   const PluginConfig& keys = loaded.plugin("ensemble");
   const Ensemble plugin(load_plugin(host, MLG_ENSEMBLE, config.ensemble->table), keys);

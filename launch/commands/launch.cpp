@@ -81,10 +81,7 @@ void add_launch_command(CLI::App& app) {
   LaunchOptions& options = arguments->options;
   declare_nodes(*command, options);
   command
-      ->add_option(
-          "--max-restarts", options.restarts,
-          "How often all ranks start again after one has failed; a run that did is not a record under "
-          "strict rules")
+      ->add_option("--max-restarts", options.restarts, "How often all ranks start again after one has failed")
       ->type_name("K")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();

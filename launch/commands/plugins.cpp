@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 
-#include "framework/check/plugin_check.h"
+#include "framework/core/child_process.h"
 #include "framework/core/error.h"
 #include "framework/plugin/plugin_listing.h"
 #include "launch/commands/commands.h"
@@ -23,29 +26,24 @@ struct PluginsOptions {
 struct CheckOptions {
   std::string name;
   std::vector<std::string> overrides;
-  CheckBackend backend;
+  std::string backend = "cpu";
+  std::vector<std::string> backend_overrides;
 };
 
-// One line per check; bad_configuration where any fails.
-void check(const PluginsOptions& places, const CheckOptions& options) {
-  PluginHost host(plugin_places(places.plugin_paths));
-  std::size_t failed = 0, all = 0;
-  for (const PluginHandle& plugin : plugins_to_check(host, options.name)) {
-    fmt::print("{}\n", plugin->description());
-    std::fflush(stdout);  // said before a plugin crashes
-    const CheckList list = check_plugin(host, plugin, options.overrides, options.backend);
-    for (const CheckLine& line : list.lines()) {
-      ++all;
-      if (!line.problem.empty()) ++failed;
-      fmt::print("  {}  {}{}{}\n", line.problem.empty() ? "ok  " : "FAIL", line.what,
-                 line.problem.empty() ? "" : ": ", line.problem);
-    }
-  }
-  if (failed > 0) {
-    throw config_error(
-        "{} of {} checks of '{}' failed; docs/plugins.md says what each kind of plugin promises.", failed,
-        all, options.name);
-  }
+// Becomes the program whose malloc counts.
+[[noreturn]] void check(const PluginsOptions& places, const CheckOptions& options) {
+  const std::string program =
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "mulligan_plugin_check").string();
+  std::vector<std::string> words{program, options.name, options.backend};
+  const auto add = [&](const char* kind, const std::vector<std::string>& values) {
+    for (const std::string& value : values) words.push_back(fmt::format("{}={}", kind, value));
+  };
+  add("path", places.plugin_paths);
+  add("set", options.overrides);
+  add("set_backend", options.backend_overrides);
+  std::fflush(stdout);
+  become_program(words);
+  throw run_error("'{}' cannot be started: {}; install mulligan again.", program, std::strerror(errno));
 }
 
 void show(const PluginsOptions& options) {
@@ -76,10 +74,10 @@ void add_plugins_command(CLI::App& app) {
   checks->add_option("--set", check_options->overrides, "A key of the plugin and its value; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  checks->add_option("--backend", check_options->backend.plugin, "Backend that computes (default: cpu)")
+  checks->add_option("--backend", check_options->backend, "Backend that computes (default: cpu)")
       ->type_name("NAME");
   checks
-      ->add_option("--set-backend", check_options->backend.overrides,
+      ->add_option("--set-backend", check_options->backend_overrides,
                    "A key of that backend and its value; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

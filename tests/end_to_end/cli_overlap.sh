@@ -104,9 +104,9 @@ body=$(head -c 3000 "corpus/$(ls corpus | head -n 1)")
 for i in $(seq 40); do printf 'Dear customer number %d of the town %d,\n%s\nyours, clerk %d\n' $((i * 7919)) $((i * i)) "$body" $((i * 31)) >letters/$i.txt; done
 "$mulligan" prepare letters --out letters_data --vocab-size 512 --validation-documents 8 >/dev/null 2>&1
 small_config "$work/letters_data" >letters.toml
-check_refused "text that repeats itself" 1 "repeats itself too much" train letters.toml --set run.name=letters "${strict[@]}"
-check_contains "is told before training" "warning: the validation text is too short, or repeats itself" "$(cat refused.out)"
-check "open rules take it" "$mulligan" train letters.toml --set run.name=open_letters --set train.steps=2
+seen=$("$mulligan" train letters.toml --set run.name=letters "${strict[@]}" 2>&1)
+check_equal "text that repeats itself is not judged" 0 $?
+check_contains "which is told before training" "warning: the validation text is too short, or repeats itself" "$seen"
 
 # What prepare drops, strict rules do not miss.
 mkdir family

@@ -158,6 +158,11 @@ check_refused "strict: an artifact outside of the ledger" 1 "ledger.artifact_byt
 cp run/ledger.json ledger.json
 sed -i 's/"train": [0-9.e-]*/"train": -100.0/' run/ledger.json
 check_refused "negative seconds" 3 "took no such time" quantize run --source "$root"
-sed 's/"train": [0-9.e-]*/"train": 0.001/' ledger.json >run/ledger.json
-check_refused "strict: other seconds than the run's" 1 "books 0.00 s of train" quantize run --source "$root" "${strict[@]}"
+rm run/ledger.json
+check_refused "strict: a training that is not booked" 1 "does not book the training" quantize run --source "$root" "${strict[@]}"
+cp ledger.json run/
+check "strict: an artifact" "$mulligan" quantize run --source "$root" "${strict[@]}"
+printf x >>run/artifact.mulligan
+check_refused "strict: another artifact than the one that is booked" 1 "bytes of artifact, but 'run/artifact.mulligan' has" \
+  ttt run/weights.safetensors --output run "${strict[@]}" "${whole[@]}"
 finish

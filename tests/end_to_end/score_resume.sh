@@ -27,12 +27,12 @@ saved=(--set eval.save_seconds=1e-9)
 
 # What a scoring left, without what may differ: the time that it took, and which windows were checked for causality.
 left_by_ttt() {
-  sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|turns_of|scores|cuts|one_score_in|one_turn_in)":/d; /sha256_of_the_rest/d' "$1/ttt_result.json"
+  sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|turns_of|scores|cuts|one_score_in|one_turn_in)":/d' "$1/ttt_result.json"
   grep '"ttt_' "$1/metrics.jsonl" | sed -E 's/"(setup_)?seconds":[0-9.e+-]+//g; s/"weights":"[^"]*"//; s/"peak_device_memory_bytes":[0-9]+//; s/"(seed|turns|turns_of|scores|cuts|one_score_in|one_turn_in)":[0-9.e+-]+//g'
   cat "$1/order.jsonl" # the audit log, which the run's own configuration asks for
 }
 # The last line: a scoring that ended before its signal came has left one, too.
-left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//; s/"sha256_of_the_rest":"[0-9a-f]*"//'; }
+left_by_eval() { tail -n 1 "$1/evaluations.jsonl" | sed -E 's/"seconds":[0-9.e+-]+//'; }
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment after it has begun to note them; leaves its exit code in `code`.

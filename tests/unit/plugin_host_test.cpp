@@ -14,7 +14,6 @@
 
 #include "framework/core/elf_file.h"
 #include "framework/core/file.h"
-#include "framework/plugin/build_plugins.h"
 #include "framework/plugin/plugin_listing.h"
 #include "framework/plugin/schedule.h"
 #include "tests/support/built.h"
@@ -310,19 +309,17 @@ TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   EXPECT_SAYS(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true");
 }
 
-// In a process of its own, for the names of a build that are told once stay.
-TEST_F(PluginFolders, ALibraryIsKnownByWhatWasLoadedNotByWhatLiesThereAfterwards) {
-  const fs::path own = folder("places", {{"replacing", "mulligan_replacing.so"}, {"plain_c", "other.so"}});
-  const fs::path library = own / "mulligan_replacing.so", other = own / "other.so";
-  const auto load = [&] {
-    set_build_plugins({{ElfFile(other).loaded_sha256(), "plain_c"}});
-    ::setenv("MULLIGAN_TEST_REPLACEMENT", other.c_str(), 1);
-    PluginHost host({});
-    host.load(PluginKind::schedule, "", library);
-    const bool replaced = read_file(library) == read_file(bad_file("plain_c"));
-    std::exit(replaced && is_foreign(library) ? 0 : 1);
-  };
-  EXPECT_EXIT(load(), testing::ExitedWithCode(0), "");
+// What stands in the program's plugin folder is the program's, by whatever path it is named; all else is the user's own.
+TEST_F(PluginFolders, ALibraryOutsideOfTheProgramsFolderIsTheUsersOwn) {
+  const fs::path programs = test_plugin_host().locate(PluginKind::schedule, "sgdr");
+  EXPECT_EQ(programs.parent_path(), fs::canonical(program_plugin_folder()));
+  EXPECT_FALSE(is_own_plugin(programs));
+  const fs::path own = folder("own", {{"plain_c", "mulligan_p.so"}});
+  EXPECT_TRUE(is_own_plugin(own / "mulligan_p.so"));
+  fs::create_symlink(programs, own / "mulligan_linked.so");
+  EXPECT_FALSE(is_own_plugin(own / "mulligan_linked.so"));
+  fs::copy_file(programs, own / "mulligan_copied.so");
+  EXPECT_TRUE(is_own_plugin(own / "mulligan_copied.so"));
 }
 
 }  // namespace

@@ -100,17 +100,6 @@ TEST(RunLedger, AnArtifactWhoseCodeWasNotCountedIsNoRecord) {
 }
 
 // A new artifact makes the score of the old one meaningless, a new training both.
-TEST(RunLedger, ARunThatWasRestartedIsNoRecord) {
-  RunLedger ledger = whole(90, 600, 400, 40);
-  EXPECT_EQ(refusal(kLimits, ledger), "");
-  ledger.note_restarts(1);
-  EXPECT_NE(refusal(kLimits, ledger).find("the training was restarted 1 time after a failure"),
-            std::string::npos);
-  LedgerConfig open = kLimits;
-  open.rules = LedgerRules::open;
-  EXPECT_EQ(refusal(open, ledger), "");
-}
-
 TEST(RunLedger, BookingAStageAgainDropsWhatCameAfterIt) {
   RunLedger ledger = whole(90, 600, 400, 40);
   ledger.book(quantised(500, 400));
@@ -129,11 +118,9 @@ TEST(RunLedger, IsReadAsItWasWritten) {
   LedgerEntry entry = ledger.entries().back();
   entry.scores.back().second.val_bpb = std::numeric_limits<double>::quiet_NaN();
   ledger.book(entry);
-  ledger.note_restarts(2);
   ledger.write(folder.path(""), kLimits);
   const RunLedger read = RunLedger::read(folder.path(""));
   ASSERT_EQ(read.entries().size(), 3u);
-  EXPECT_EQ(read.restarts(), 2);
   EXPECT_EQ(read.seconds("train"), 90.123456789);
   EXPECT_EQ(read.bytes("code_source"), 400u);
   EXPECT_EQ(read.entries()[0].scores[0].first, "before quantisation");
@@ -164,9 +151,8 @@ TEST(RunLedger, AmountsThatCannotBeAreRefused) {
        {R"("seconds": {"train": -1.0}, "bytes": {})", R"("seconds": {"train": null}, "bytes": {})",
         R"("seconds": {}, "bytes": {"artifact": -5})", R"("seconds": {}, "bytes": {"artifact": 0.5})"}) {
     const TemporaryFolder folder;
-    folder.write(
-        "ledger.json",
-        fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}], "restarts": 0}})", stage));
+    folder.write("ledger.json",
+                 fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", stage));
     try {
       RunLedger::read(folder.path(""));
       ADD_FAILURE() << stage;

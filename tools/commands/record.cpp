@@ -185,7 +185,8 @@ class Record {
     if (about.date.empty()) about.date = process_start_time().substr(0, 10);
     options_.runs = runs_;
     options_.source = arguments_.source;
-    options_.scoring = scoring_plugins(load(runs_.front()).config);
+    const ScoringCode scoring = scoring_code(load(runs_.front()), host_);
+    options_.scoring = {scoring.plugins.begin(), scoring.plugins.end()};
     options_.ship_artifacts = arguments_.ship_artifacts;
     options_.out = folder_path(arguments_.out);
     const Submission made = record::make_submission(options_);

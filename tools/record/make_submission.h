@@ -20,7 +20,7 @@ struct SubmissionOptions {
   std::optional<Comparison> comparison;  // name, reference_bpb, margin_nats, alpha, paired
   std::filesystem::path source;          // tree whose code was counted
   std::string source_sha256;             // that of the tree that the program was built from
-  std::vector<std::string> scoring;      // plugins, as scoring_plugins() names them
+  std::vector<std::string> scoring;      // plugins, as scoring_code() names them
   bool ship_artifacts = false;
   std::filesystem::path out;  // the folder, which must not exist
 };

@@ -10,7 +10,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/core/sealed_json.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan::report {
@@ -136,10 +135,6 @@ TrainingResult read_training_result(const fs::path& path) {
     result.duration_seconds = number(json, "duration_seconds");
     result.config_sha256 = text(json, "config_sha256");
     result.weights_sha256 = text(json, "weights_sha256");
-    for (const Json& plugin : member(json, "plugins")) {
-      if (!plugin.value("of_this_build", true)) result.foreign_plugins.push_back(text(plugin, "name"));
-    }
-    result.seal = seal_of(json);
     const Json& energy = member(json, "energy");
     result.energy_asked = !energy.is_null();
     result.joules = number(energy, "joules");
@@ -163,7 +158,6 @@ LedgerResult read_ledger_result(const fs::path& path) {
       ledger.budgets.push_back({text(budget, "key"), text(budget, "what"), number_or(budget, "used", nan),
                                 number_or(budget, "limit", nan)});
     }
-    ledger.seal = json.value("changed", false) ? Seal::broken : seal_of(json);
     for (const Json& sentence : member(json, "broken")) ledger.broken.push_back(sentence.get<std::string>());
     return ledger;
   });
@@ -175,7 +169,6 @@ QuantizeResult read_quantize_result(const fs::path& path) {
     result.artifact_bytes = json.at("artifact_bytes").get<double>();
     result.artifact_sha256 = text(json, "artifact_sha256");
     result.weights_sha256 = text(json, "weights_sha256");
-    result.seal = seal_of(json);
     result.evaluation_source_bytes = number(json, "evaluation_source_bytes");
     result.source_bytes = number(json, "source_bytes");
     result.binary_bytes = number(json, "binary_bytes");
@@ -194,7 +187,6 @@ QuantizeResult read_quantize_result(const fs::path& path) {
 TttRecord read_ttt_result(const fs::path& path) {
   return read_json_object<Json>(path, [](const Json& json) {
     TttRecord result;
-    result.seal = seal_of(json);
     result.weights_sha256 = text(json, "weights_sha256");
     if (json.value("void", false)) {
       result.void_reason = text(json, "reason");
@@ -241,7 +233,7 @@ std::vector<EvaluationRecord> read_evaluations(const fs::path& path) {
                            text(json, "mode"), number_or(json, "val_loss_nats", nan),
                            number_or(json, "val_bpb", nan), json.at("val_tokens").get<std::uint64_t>(),
                            json.at("val_bytes").get<std::uint64_t>(), number_or(json, "seconds", nan),
-                           text(json, "weights_sha256"), seal_of(json)});
+                           text(json, "weights_sha256")});
   });
   return evaluations;
 }

@@ -23,9 +23,6 @@ class Doubts {
   void add(const fs::path& file, const std::string& what) {
     found_.push_back(fmt::format("'{}' {}", file.string(), what));
   }
-  void look_at(const fs::path& file, Seal seal) {
-    if (seal != Seal::intact) add(file, seal_problem(seal));
-  }
 
  private:
   std::vector<std::string>& found_;
@@ -42,10 +39,6 @@ std::vector<std::string> find_doubts(RunRecord& run, std::string_view config) {
   std::vector<std::string> found;
   Doubts doubts(found);
   const RunFiles& files = run.files;
-  if (run.result) doubts.look_at(files.result(), run.result->seal);
-  if (run.ledger) doubts.look_at(files.ledger(), run.ledger->seal);
-  if (run.quantize) doubts.look_at(files.quantize_result(), run.quantize->seal);
-  if (run.ttt) doubts.look_at(files.ttt_result(), run.ttt->seal);
   if (run.result && !config.empty() && differ(run.result->config_sha256, settings_digest(config)))
     doubts.add(files.config(), "holds other settings than those that the run was made with");
   const std::string weights = run.result ? run.result->weights_sha256 : "";
@@ -57,18 +50,10 @@ std::vector<std::string> find_doubts(RunRecord& run, std::string_view config) {
     doubts.add(files.ttt_result(), "is of weights that are neither the run's nor its artifact");
     run.ttt.reset();
   }
-  std::size_t changed = 0;
+  // A score of an earlier artifact stays a line of the file, and is not this run's.
   std::erase_if(run.evaluations, [&](const EvaluationRecord& score) {
-    changed += score.seal != Seal::intact;
-    // A score of an earlier artifact stays a line of the file, and is not this run's.
     return score.artifact && differ(score.weights_sha256, artifact);
   });
-  if (changed > 0) {
-    doubts.add(files.evaluations(),
-               fmt::format("has {} line{} without the digest that belongs to {}: {} changed", changed,
-                           changed == 1 ? "" : "s", changed == 1 ? "it" : "them",
-                           changed == 1 ? "it was" : "they were"));
-  }
   return found;
 }
 

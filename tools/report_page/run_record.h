@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "framework/config/resolved_settings.h"
-#include "framework/core/sealed_json.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"
@@ -75,9 +74,7 @@ struct TrainingResult {
   std::optional<double> ranks, nodes, restarts;
   std::string launcher;
   std::string config_sha256, weights_sha256;  // of settings_digest, of the tensors that were saved
-  std::vector<std::string> foreign_plugins;   // that the program was not built with
-  Seal seal = Seal::absent;
-  std::optional<double> duration_seconds;  // of all phases of training and its validations
+  std::optional<double> duration_seconds;     // of all phases of training and its validations
   // With metrics.energy; figures that were not measured are absent, with the reasons in energy_absent.
   bool energy_asked = false;
   std::optional<double> joules, joules_per_token;
@@ -92,7 +89,6 @@ struct QuantizeResult {
   };
   double artifact_bytes = 0;
   std::string artifact_sha256, weights_sha256;  // of its file, of what it was made of; "": not written
-  Seal seal = Seal::absent;
   // Of code; evaluation_source_bytes is what the budget counts.
   std::optional<double> evaluation_source_bytes, source_bytes, binary_bytes;
   double limit_bytes = 0;  // 0: none
@@ -108,7 +104,6 @@ struct LedgerResult {
   NamedNumbers phase_seconds;
   std::vector<Budget> budgets;
   std::vector<std::string> broken;  // sentences without full stop
-  Seal seal = Seal::absent;
 };
 
 // ttt_result.json. Bits per byte, or nats per token where bytes were not counted.
@@ -128,7 +123,6 @@ struct TttRecord {
   };
   std::string weights;  // what was scored
   std::string weights_sha256;
-  Seal seal = Seal::absent;
   // Of all tokens; of the windows that were scored both ways; and of the evaluation.
   std::optional<double> with_bpb, compared_bpb, without_bpb, evaluation_bpb;
   std::optional<double> tokens, bytes;  // that were scored

@@ -102,7 +102,7 @@ std::string summary_section(const RunRecord& run) {
     html += fmt::format("<p class=\"warning\">{}</p>\n", escape(finding));
   if (run.result && run.result->restarts.value_or(0) > 0) {
     html +=
-        "<p class=\"warning\">The ranks were restarted after a failure, so this run is not a record.</p>\n";
+        "<p class=\"warning\">The ranks were restarted after a failure. Seconds after the last checkpoint before it are not booked.</p>\n";
   }
   if (run.metrics.torn) {
     html +=

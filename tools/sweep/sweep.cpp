@@ -12,7 +12,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/core/sealed_json.h"
 #include "framework/core/statistic.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
@@ -197,9 +196,6 @@ class Cell {
     return read_json_object<nlohmann::ordered_json>(
         RunFiles{directory}.result(),
         [&](const auto& json) {
-          if (seal_of(json) == Seal::broken)
-            throw data_error("'{}' {}; {}.", RunFiles{directory}.result().string(),
-                             seal_problem(Seal::broken), remedy);
           EvalResult result;
           result.val_loss_nats = json.at("val_loss_nats");
           const auto& bpb = json.at("val_bpb");

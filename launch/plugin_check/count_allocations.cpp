@@ -1,6 +1,6 @@
 // malloc and its kin of this program, in front of the C library's: plugins are loaded into this process and
-// resolve the names here, so `mulligan plugins check` can see whether one allocates on the step path. One
-// relaxed load next to each allocation; not in builds with sanitizers, which bring a malloc of their own.
+// resolve the names here, so the checks see whether one allocates on the step path. Not in builds with
+// sanitizers, which bring a malloc of their own.
 #include <cstddef>
 
 #include "framework/check/allocation_count.h"

@@ -1,8 +1,0 @@
-// Tells the framework which plugin libraries this program was built with.
-#pragma once
-
-namespace mulligan {
-
-void name_build_plugins();
-
-}  // namespace mulligan

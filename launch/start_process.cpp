@@ -1,0 +1,29 @@
+#include "launch/start_process.h"
+
+#include <cstdio>
+
+#include "framework/core/alternate_stack.h"
+#include "framework/core/exhaustion.h"
+#include "framework/core/standard_streams.h"
+#include "framework/core/stop_request.h"
+#include "framework/plugin/crash_report.h"
+
+namespace mulligan {
+
+int run_process(const std::function<ExitCode()>& work) {
+  open_missing_streams();
+  try {
+    take_over_signals();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "mulligan: %s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+  report_exhaustion();
+  install_alternate_stack();
+  report_crashes();
+  const ExitCode code = work();
+  note_process_end();
+  return static_cast<int>(code);
+}
+
+}  // namespace mulligan
