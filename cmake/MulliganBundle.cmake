@@ -35,7 +35,7 @@ add_custom_target(bundle
   COMMAND "${CMAKE_COMMAND}" --install "${folder}/build" --component sdk --prefix "${folder}/${name}"
   COMMAND "${scripts}/collect" "${folder}/${name}"
   COMMAND "${scripts}/kernels" "${folder}/${name}"
-  COMMAND "${scripts}/inspect" "${folder}/${name}" --cpu "${MULLIGAN_BUNDLE_CPU_ARCH}" --glibc 2.36
+  COMMAND "${scripts}/inspect" "${folder}/${name}" --cpu "${MULLIGAN_BUNDLE_CPU_ARCH}" --glibc 2.35
           --forbid "${PROJECT_SOURCE_DIR}" --forbid "${PROJECT_BINARY_DIR}"
   COMMAND "${scripts}/archive" "${folder}/${name}" "${PROJECT_BINARY_DIR}/${name}.tar.xz"
   COMMENT "The portable bundle ${name}.tar.xz"

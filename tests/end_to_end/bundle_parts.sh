@@ -10,10 +10,16 @@ good=$work/good
 cmake --install "$build" --component runtime --strip --prefix "$good" >install.log 2>&1 || flunk "installs" "$(cat install.log)"
 check "collect" "$scripts/collect" "$good"
 check "inspect finds no fault" "$scripts/inspect" "$good"
-for library in libdnnl libOpenCL libsentencepiece libcrypto libbrotlicommon libstdc++ libgcc_s libgomp; do
+for library in libdnnl libOpenCL libsentencepiece libcrypto libbrotlicommon libgomp; do
   check "carried: $library" test -s "$good/lib/mulligan/$library.so."*
 done
-check_equal "not carried: the C library" "" "$(ls "$good"/lib/mulligan/lib{c,m}.so* "$good"/lib/mulligan/ld-linux* 2>/dev/null)"
+check_equal "not carried: the C and C++ libraries" "" "$(ls "$good"/lib/mulligan/lib{c,m,stdc++,gcc_s}.so* "$good"/lib/mulligan/ld-linux* 2>/dev/null)"
+# What a pod with Ubuntu 22.04 has: glibc 2.35, and libstdc++ of GCC 12.
+newest() { find "$good" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec objdump -T {} + 2>/dev/null | grep -o "$1_[0-9.]*" | sort -Vu | tail -n 1; }
+if [[ $(printf '%s\n' 2.36 "$(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2)" | sort -V | tail -n 1) == 2.36 ]]; then
+  check_equal "needs glibc 2.35 at most" GLIBC_2.35 "$(printf '%s\n' GLIBC_2.35 "$(newest GLIBC)" | sort -V | tail -n 1)"
+  check_equal "and the C++ library of GCC 12" GLIBCXX_3.4.30 "$(printf '%s\n' GLIBCXX_3.4.30 "$(newest GLIBCXX)" | sort -V | tail -n 1)"
+fi
 check_equal "each licence has text" "" "$(find "$good/licences" -size 0)"
 check "the long licences are there" test -s "$good/licences/common/Apache-2.0"
 

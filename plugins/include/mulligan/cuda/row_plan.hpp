@@ -21,8 +21,7 @@ struct RowPlan {
   std::int64_t rows = 0, groups = 0;  // groups: those that have rows
   std::int64_t rows_per_group = 1;
   std::int64_t blocks = 0;
-  std::uint32_t threads = 0;        // of a block
-  std::uint32_t group_threads = 0;  // of a group
+  std::uint32_t threads = 0;  // of a block
 
   // Declares the constants of rows.cuh. `pack`: elements per access.
   RowPlan(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, const RowNeeds& needs)
@@ -36,7 +35,6 @@ struct RowPlan {
     const std::int64_t most = std::max<std::int64_t>(most_held(group, pack, needs), 1);
     const std::int64_t held = std::clamp<std::int64_t>((accesses + group - 1) / group, 1, most);
     threads = block_threads(group);
-    group_threads = static_cast<std::uint32_t>(group);
     const std::int64_t groups_per_block = threads / group;
     const std::int64_t most_groups = std::max(needs.most_groups, needs.most_blocks * groups_per_block);
     if (most_groups > 0) rows_per_group = std::max<std::int64_t>(8, (rows + most_groups - 1) / most_groups);
