@@ -6,9 +6,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 gpu_run() { python3 "$root/tests/gpu/run" --device emulated --quick --out out "$@" >table 2>err; }
 outcome() { sed -n "s/^| $1 | \([a-z ]*\) |.*/\1/p" out/table.md; } # outcome ROW
 
-if gpu_run --build "$build" --only first-contact,machine,golden,train-fp32,artifact,repeat,graphs,nccl,nccl-ranks,memcheck,step-plain,memory; then
+if gpu_run --build "$build" --only first-contact,ttt-first,machine,golden,train-fp32,artifact,repeat,graphs,nccl,nccl-ranks,memcheck,step-plain,memory; then
   pass "the rehearsal ends with exit code 0"; else flunk "the rehearsal ends with exit code 0" "$(cat table err)"; fi
-for row in first-contact machine golden train-fp32 artifact repeat graphs nccl nccl-ranks step-plain memory; do
+for row in first-contact ttt-first machine golden train-fp32 artifact repeat graphs nccl nccl-ranks step-plain memory; do
   check_equal "row $row" "ok" "$(outcome $row)"
 done
 check_equal "without a GPU compute-sanitizer's row is skipped" "skipped" "$(outcome memcheck)"
@@ -34,7 +34,7 @@ result = json.load(open("out/result.json"))
 rows = {row["name"]: row for row in result["rows"]}
 table = [line.split(" | ") for line in open("out/table.md") if line.startswith("| ")]
 seen = {cells[0][2:]: cells[1] for cells in table if cells[0][2:] in rows}
-assert len(seen) == 12 and all(rows[name]["outcome"] == outcome for name, outcome in seen.items()), seen
+assert len(seen) == 13 and all(rows[name]["outcome"] == outcome for name, outcome in seen.items()), seen
 assert rows["repeat"]["figures"]["different"] == 0 and rows["repeat"]["figures"]["tensors"] > 20
 assert rows["nccl-ranks"]["figures"]["different"] == 0 and rows["nccl-ranks"]["figures"]["tensors"] > 20
 contact = rows["first-contact"]["figures"]
