@@ -8,16 +8,6 @@
 
 namespace mulligan {
 
-DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& programs) {
-  DeviceMemory memory;
-  memory.tensors_bytes = store.total_bytes();
-  for (const Program* program : programs) {
-    memory.arena_bytes = std::max(memory.arena_bytes, program->arena_bytes());
-    memory.workspace_bytes = std::max(memory.workspace_bytes, program->workspace_bytes());
-  }
-  return memory;
-}
-
 TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& section,
                                    const RunPlugins& plugins, const std::vector<PlannedParameter>& parameters,
                                    OptimizerGroups& groups, Communicator& communicator,

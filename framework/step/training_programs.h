@@ -8,18 +8,10 @@
 #include <vector>
 
 #include "framework/eval/evaluator.h"
+#include "framework/graph/device_memory.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {
-
-// Bytes of device memory that a set of programs takes.
-struct DeviceMemory {
-  std::int64_t tensors_bytes = 0;    // persistent ones
-  std::int64_t arena_bytes = 0;      // the programs share it: as large as the largest needs
-  std::int64_t workspace_bytes = 0;  // of kernels, shared likewise; 0 on the null backend
-  std::int64_t total_bytes() const { return tensors_bytes + arena_bytes + workspace_bytes; }
-};
-DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& programs);
 
 class TrainingPrograms {
  public:

@@ -24,20 +24,6 @@ void require_trainable(const RunConfig& config, const Backend& backend) {
   }
 }
 
-// Tensors of this run and its working memory must fit before any of it is allocated.
-void require_memory(const DeviceMemory& memory, const Backend& backend) {
-  const Backend::Info info = backend.info();
-  if (info.memory_bytes == 0 || static_cast<std::uint64_t>(memory.total_bytes()) <= info.memory_bytes) return;
-  constexpr double gigabyte = 1e9;
-  throw run_error(
-      "the run needs {:.1f} GB of memory ({:.1f} for weights, gradients and optimiser state, {:.1f} for "
-      "activations), but {} has {:.1f} GB; raise train.micro_batches, or make the model smaller.",
-      static_cast<double>(memory.total_bytes()) / gigabyte,
-      static_cast<double>(memory.tensors_bytes) / gigabyte,
-      static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / gigabyte, info.description,
-      static_cast<double>(info.memory_bytes) / gigabyte);
-}
-
 // What a device makes for rows of any length is made before the clock starts, not when the first such row comes.
 void expect_segments(TrainingDevice& device, const std::vector<Phase>& phases) {
   TrainingEngine& engine = device.programs->engine();
@@ -58,7 +44,8 @@ DeviceMemory prepare_devices(PhaseDevices& devices, const std::vector<Phase>& ph
   DeviceMemory memory;
   for (const auto& device : devices.devices()) {
     const DeviceMemory needed = device->programs->memory();
-    require_memory(needed, *device->plugins.backend);
+    require_memory(needed, *device->plugins.backend, "the run",
+                   "raise train.micro_batches, or make the model smaller");
     memory.tensors_bytes += needed.tensors_bytes;
     memory.arena_bytes += needed.arena_bytes;
     memory.workspace_bytes += needed.workspace_bytes;

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
+#include "framework/graph/device_memory.h"
 #include "framework/ttt/causality.h"
 
 namespace mulligan {
@@ -26,24 +27,6 @@ void require_offers(const TttSetup& setup) {
         "[ttt.base]: {} does not train the base model; name a plugin that does, such as global_sgd.",
         setup.base->plugin().description());
   }
-}
-
-// Before memory is taken for adapters and activations.
-void require_fit(const TensorStore& store, const std::vector<Program*>& programs) {
-  const Backend::Info info = store.backend().info();
-  std::int64_t arena = 0, workspace = 0;
-  for (const Program* program : programs) {
-    arena = std::max(arena, program->arena_bytes());
-    workspace = std::max(workspace, program->workspace_bytes());
-  }
-  const std::int64_t bytes = store.total_bytes() + arena + workspace;
-  if (info.memory_bytes == 0 || static_cast<std::uint64_t>(bytes) <= info.memory_bytes) return;
-  throw run_error(
-      "test-time training needs {:.1f} GB of memory ({:.1f} for weights, adapters and optimiser state, {:.1f} for "
-      "activations), but {} has {:.1f} GB; lower ttt.batch_documents, ttt.context_tokens or the adapters' rank.",
-      static_cast<double>(bytes) / 1e9, static_cast<double>(store.total_bytes()) / 1e9,
-      static_cast<double>(arena + workspace) / 1e9, info.description,
-      static_cast<double>(info.memory_bytes) / 1e9);
 }
 
 }  // namespace
@@ -80,7 +63,8 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
                                            data.bos_id);
     for (Program* program : base_->programs()) programs_.push_back(program);
   }
-  require_fit(model.store, programs_);
+  require_memory(memory_of(model.store, programs_), model.store.backend(), "test-time training",
+                 "lower ttt.batch_documents or ttt.context_tokens");
   arena_.bind(programs_, model.store);
   upload_window_rope(model, context_tokens);
   for (const auto& [documents, set] : sets_) probe_causality(*set, model, setup.adapters);

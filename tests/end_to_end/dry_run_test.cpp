@@ -72,7 +72,8 @@ TEST(DryRun, TheRecordFitsWellBelow80GbPerRank) {
   DryRunOptions options;
   options.ranks = 8;
   EXPECT_LT(dry_run(loaded, test_plugin_host(), options).memory_bytes, 38'000'000'000);
-  EXPECT_LT(plan_ttt_memory(loaded, test_plugin_host()).bytes, 70'000'000'000) << "whatever the documents";
+  // For the longest documents, with a tenth of the card to spare after cuDNN's and cuBLASLt's workspace (docs/cuda.md).
+  EXPECT_LT(plan_ttt_memory(loaded, test_plugin_host()).bytes + 640'000'000, 72'000'000'000);
 }
 
 // A text's documents, as long as web pages are: most of some hundred tokens, some of tens of thousands.

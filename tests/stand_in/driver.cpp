@@ -83,10 +83,6 @@ EXPORTED int cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 75 ? 9 : 0;  // compute capability 9.0
   return 0;
 }
-EXPORTED int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
-  *bytes = std::size_t{80} << 30;
-  return 0;
-}
 EXPORTED int cuDevicePrimaryCtxRetain(void** retained, int) {
   *retained = &context;
   return 0;

@@ -1,5 +1,10 @@
 // The stand-in driver's memory: of the host, each allocation known.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -7,6 +12,8 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -20,6 +27,59 @@ namespace {
 
 std::mutex mutex;
 std::map<const char*, Allocation> allocations;  // by base; freed ones stay until their place is given anew
+
+// The card's memory that is taken, by all of its processes.
+class Card {
+ public:
+  Card() {
+    const char* shared = std::getenv("MULLIGAN_STAND_IN_CARD");
+    if (!shared) return;
+    std::istringstream words(shared);
+    std::string path;
+    if (!(words >> path >> bytes_)) std::abort();
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (file < 0 || ftruncate(file, sizeof *taken_) != 0) std::abort();
+    void* mapped = mmap(nullptr, sizeof *taken_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) std::abort();
+    close(file);
+    taken_ = static_cast<std::atomic<std::size_t>*>(mapped);
+  }
+  ~Card() { *taken_ -= own_; }
+
+  std::size_t total() const { return bytes_ > 0 ? bytes_ : stand_in().card_bytes; }
+  std::size_t free() const { return total() - std::min<std::size_t>(*taken_, total()); }
+  bool take(std::size_t bytes) {
+    if (taken_->fetch_add(bytes) + bytes > total()) {
+      *taken_ -= bytes;
+      return false;
+    }
+    own_ += bytes;
+    return true;
+  }
+  void give_back(std::size_t bytes) {
+    *taken_ -= bytes;
+    own_ -= bytes;
+  }
+
+ private:
+  std::atomic<std::size_t> alone_ = 0, own_ = 0;
+  std::atomic<std::size_t>* taken_ = &alone_;
+  std::size_t bytes_ = 0;
+};
+Card& card() {
+  static Card one;
+  return one;
+}
+
+// Large memory that nothing is computed in keeps its addresses and takes none of the host's.
+bool is_written(std::size_t bytes) {
+  constexpr std::size_t kLarge = std::size_t{64} << 20;
+  return stand_in().computes || bytes < kLarge;
+}
+
+std::size_t place_of(std::size_t bytes) {
+  return (bytes + 255) / 256 * 256 + 256;
+}
 
 // What is wrong with `bytes` from `address` on, for a sentence; empty: nothing.
 std::string fault_of(const void* address, std::size_t bytes) {
@@ -43,12 +103,13 @@ void note_allocation(const char* base, std::size_t bytes, std::size_t place) {
   allocations.erase(allocations.lower_bound(base), allocations.lower_bound(base + place));
   allocations[base] = {bytes, false};
 }
-// False: there is none, or it was freed.
-bool note_end(const void* address) {
+// Its bytes; nothing: there is none, or it was freed.
+std::optional<std::size_t> note_end(const void* address) {
   const std::lock_guard lock(mutex);
   const auto found = allocations.find(static_cast<const char*>(address));
-  if (found == allocations.end() || found->second.freed) return false;
-  return found->second.freed = true;
+  if (found == allocations.end() || found->second.freed) return {};
+  found->second.freed = true;
+  return found->second.bytes;
 }
 
 // A copy or fill of `bytes` from `first` on, and, where it is one, from `second` on.
@@ -93,18 +154,32 @@ EXPORTED std::size_t stand_in_bytes_from(const void* address) {
 EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
   if (refused_in_capture("cuMemAlloc") || answer() != 0) return kIllegalAddress;
   // With a gap behind it, so that an address behind it lies in no other allocation, live or freed.
-  const std::size_t place = (bytes + 255) / 256 * 256 + 256;
-  char* base = static_cast<char*>(std::aligned_alloc(256, place));
-  std::memset(base, stand_in().fresh_byte, bytes);
+  const std::size_t place = place_of(bytes);
+  if (!card().take(bytes)) return kOutOfMemory;
+  void* memory = is_written(bytes) ? std::aligned_alloc(256, place)
+                                   : mmap(nullptr, place, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!memory || memory == MAP_FAILED) std::abort();
+  char* base = static_cast<char*>(memory);
+  if (is_written(bytes)) std::memset(base, stand_in().fresh_byte, bytes);
   note_allocation(base, bytes, place);
   *address = reinterpret_cast<std::uintptr_t>(base);
   return 0;
 }
+EXPORTED int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  *free = card().free();
+  *total = card().total();
+  return answer();
+}
 EXPORTED int cuMemFree_v2(std::uintptr_t address) {
   if (refused_in_capture("cuMemFree")) return answer();
   if (address == 0) return answer();
-  if (note_end(reinterpret_cast<void*>(address))) {
-    std::free(reinterpret_cast<void*>(address));
+  if (const auto bytes = note_end(reinterpret_cast<void*>(address))) {
+    card().give_back(*bytes);
+    if (is_written(*bytes))
+      std::free(reinterpret_cast<void*>(address));
+    else
+      munmap(reinterpret_cast<void*>(address), place_of(*bytes));
     return answer();
   }
   violate("cuMemFree: argument address is not an allocation, or was freed");
@@ -141,8 +216,9 @@ EXPORTED int cuMemcpyDtoDAsync_v2(std::uintptr_t to, std::uintptr_t from, std::s
   });
 }
 EXPORTED int cuMemsetD8Async(std::uintptr_t address, unsigned char value, std::size_t bytes, void* stream) {
-  return transfer("cuMemsetD8Async", "address", address, nullptr, 0, bytes, stream,
-                  [=] { std::memset(reinterpret_cast<void*>(address), value, bytes); });
+  return transfer("cuMemsetD8Async", "address", address, nullptr, 0, bytes, stream, [=] {
+    if (is_written(bytes)) std::memset(reinterpret_cast<void*>(address), value, bytes);
+  });
 }
 // Late, so that what does not wait for it is found out.
 EXPORTED int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, void* stream) {

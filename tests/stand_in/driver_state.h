@@ -10,8 +10,8 @@
 
 namespace stand_in_driver {
 
-inline constexpr int kInvalidValue = 1, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
-                     kNotSupported = 801;
+inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNotFound = 500, kNotReady = 600,
+                     kIllegalAddress = 700, kNotSupported = 801;
 
 struct Event {
   stand_ins::Event mark = std::make_shared<stand_ins::Mark>();

@@ -33,6 +33,9 @@ struct StandIn {
   // The driver. Memory of the device is memory of the host. Streams are threads; where they are not, work is done
   // when it is enqueued, or, while the stream is held, when somebody waits for it.
   int driver_version = 12040;
+  // Memory of the card, which all processes share that MULLIGAN_STAND_IN_CARD="FILE BYTES" gives the same file; without it
+  // the process's own.
+  std::size_t card_bytes = std::size_t{80} << 30;
   int devices = 1;
   // Each context that is asked for its card's UUID has another; otherwise all have one.
   bool own_cards = true;

@@ -66,7 +66,8 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
   if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
   if (!loaded.config.ttt) return;
   const TttMemory memory = plan_ttt_memory(loaded, host);
-  fmt::print("\n{}", format_ttt_memory(memory));
+  fmt::print("\n{}memory of test-time training: {}\n", format_ttt_memory(memory),
+             memory_of_card(memory.bytes, plan.card, "lower ttt.batch_documents"));
   if (static_cast<double>(memory.bytes) > plan.card.memory_bytes) {
     throw config_error(
         "test-time training needs {:.1f} GB on a card, but {} has {:.0f} GB; lower ttt.batch_documents, "

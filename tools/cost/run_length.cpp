@@ -27,6 +27,17 @@ std::vector<std::int64_t> planned_steps(const RunConfig& config) {
   return steps;
 }
 
+std::string memory_of_card(std::int64_t bytes, const Card& card, const char* remedy) {
+  constexpr double spare = 0.1;
+  const double taken = static_cast<double>(bytes) / card.memory_bytes;
+  std::string text = fmt::format("{:.1f} GB of the card's {:.0f} GB", static_cast<double>(bytes) / 1e9,
+                                 card.memory_bytes / 1e9);
+  if (taken > 1) return text + fmt::format(": too little; {}", remedy);
+  if (taken > 1 - spare)
+    return text + fmt::format(": less than 10 % is left for CUDA's libraries; {}", remedy);
+  return text;
+}
+
 std::string format_run_length(const RunConfig& config, const Prediction& prediction, const DryRun& plan) {
   const std::vector<std::int64_t> steps = planned_steps(config);
   if (steps.empty()) return {};
@@ -43,11 +54,9 @@ std::string format_run_length(const RunConfig& config, const Prediction& predict
       "the whole run: {} steps, predicted, not measured: {:.2f} hours on {} x {} ({:.2f} by perfect fusion), without validations "
       "and communication",
       grouped(total), seconds / 3600, prediction.ranks, prediction.card.description, bound / 3600);
-  text.line("memory: {:.1f} GB{} of the card's {:.0f} GB{}", static_cast<double>(plan.memory_bytes) / 1e9,
-            plan.workspace_bytes ? "" : " and the kernels' workspace", prediction.card.memory_bytes / 1e9,
-            static_cast<double>(plan.memory_bytes) > prediction.card.memory_bytes
-                ? ": too little; more micro-batches of fewer tokens need less"
-                : "");
+  text.line(
+      "memory: {}{}", plan.workspace_bytes ? "" : "the kernels' workspace and ",
+      memory_of_card(plan.memory_bytes, prediction.card, "more micro-batches of fewer tokens need less"));
   return text.take();
 }
 

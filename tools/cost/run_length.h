@@ -15,6 +15,9 @@ namespace mulligan {
 // a run whose length is known.
 std::vector<std::int64_t> planned_steps(const RunConfig& config);
 
+// "54.1 GB of the card's 80 GB", and what that means where it is more, or leaves less than a tenth to CUDA's libraries.
+std::string memory_of_card(std::int64_t bytes, const Card& card, const char* remedy);
+
 // Steps, hours and memory of the whole run on the card that `prediction` is of, a line each; ends with a newline.
 // Validations, checkpoints and communication between ranks are not in the hours. "" where a clock ends the run.
 std::string format_run_length(const RunConfig& config, const Prediction& prediction, const DryRun& plan);

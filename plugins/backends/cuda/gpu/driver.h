@@ -22,7 +22,7 @@ namespace mulligan::cuda {
   X(DeviceGetCount, cuDeviceGetCount)                       \
   X(DeviceGetName, cuDeviceGetName)                         \
   X(DeviceGetAttribute, cuDeviceGetAttribute)               \
-  X(DeviceTotalMem, cuDeviceTotalMem)                       \
+  X(MemGetInfo, cuMemGetInfo)                               \
   X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)       \
   X(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease)     \
   X(CtxSetCurrent, cuCtxSetCurrent)                         \

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <stdexcept>
 
 #include "plugins/backends/common/local_ranks.h"
@@ -17,6 +18,12 @@ namespace {
 
 CUdeviceptr device_pointer(const void* address) {
   return reinterpret_cast<CUdeviceptr>(address);
+}
+
+std::string gigabytes(std::size_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GB", static_cast<double>(bytes) / 1e9);
+  return text;
 }
 
 // Released on whatever thread, whose context may be another.
@@ -75,6 +82,7 @@ GpuDevice::GpuDevice(int index, const std::string& cache_directory, const std::s
   MLG_CU(driver_, DevicePrimaryCtxRetain, &context_, device_);
   use();
   MLG_CU(driver_, StreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
+  MLG_CU(driver_, MemGetInfo, &free_bytes_, &total_bytes_);
   staging_.emplace(driver_);
   const CompilerOptions options{architecture_, cache_directory_, libraries(), threads};
   compiler_ = std::make_unique<KernelCompiler>(options, kernel_file_for(options, kernel_file));
@@ -95,17 +103,24 @@ GpuDevice::~GpuDevice() {
   driver_.DevicePrimaryCtxRelease(device_);
 }
 
+// The memory is what other processes leave of the card.
 DeviceFacts GpuDevice::facts() const {
-  std::size_t bytes = 0;
-  MLG_CU(driver_, DeviceTotalMem, &bytes, device_);
-  return {name_ + " (" + architecture_ + ", CUDA driver " + cuda_version_text(driver_.version()) + ")", bytes,
-          0, true, architecture_};
+  return {name_ + " (" + architecture_ + ", CUDA driver " + cuda_version_text(driver_.version()) + ")",
+          free_bytes_, 0, true, architecture_};
 }
 
 void* GpuDevice::allocate(std::size_t bytes) {
   use();
   CUdeviceptr address = 0;
-  MLG_CU(driver_, MemAlloc, &address, std::max<std::size_t>(bytes, 1));
+  const CUresult result = driver_.MemAlloc(&address, std::max<std::size_t>(bytes, 1));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    std::size_t free = 0, total = 0;
+    MLG_CU(driver_, MemGetInfo, &free, &total);
+    throw std::runtime_error(name_ + " has " + gigabytes(free) + " of its " + gigabytes(total) +
+                             " left, and a tensor takes " + gigabytes(bytes) +
+                             "; see with nvidia-smi whether another process uses it");
+  }
+  driver_.check(result, "cuMemAlloc");
   return reinterpret_cast<void*>(address);
 }
 

@@ -68,7 +68,8 @@ class GpuDevice final : public Device {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   std::string name_, architecture_;
-  int major_ = 0;  // of the compute capability
+  int major_ = 0;                                 // of the compute capability
+  std::size_t free_bytes_ = 0, total_bytes_ = 0;  // of memory, as the device was made
   std::string cache_directory_, library_path_;
   int threads_ = 0;  // that compile kernels and make plans; 0: one for each core
   std::unique_ptr<KernelCompiler> compiler_;
