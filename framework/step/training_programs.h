@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/eval/evaluator.h"
-#include "framework/graph/device_memory.h"
+#include "framework/run/device_plan.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {

@@ -6,7 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
-#include "framework/graph/device_memory.h"
+#include "framework/run/device_plan.h"
 #include "framework/ttt/causality.h"
 
 namespace mulligan {

@@ -17,7 +17,7 @@ export FINEWEB_URL=file://$work/mirror FINEWEB_DOCUMENTS_URL=file://$work/mirror
 download() { "$root/launch/download_fineweb" "$@" 2>&1; }
 
 check "shards" download data 2
-check_equal "are what the mirror has" "fineweb_train_000000.bin fineweb_train_000001.bin fineweb_val_000000.bin tokenizer.model" "$(echo $(ls data))"
+check_equal "are what the mirror has" "fineweb_train_000000.bin fineweb_train_000001.bin fineweb_val_000000.bin tokenizer.model" "$(cd data && echo *)"
 check "documents" download --documents data 2
 check_equal "are the first 50,000" "$(head -n 50000 mirror/docs_selected.jsonl | sha256sum)" "$(sha256sum <data/validation_documents.jsonl)"
 rm mirror/docs_selected.jsonl

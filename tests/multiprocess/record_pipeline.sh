@@ -7,6 +7,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
 source "$root/tests/multiprocess/ranks.bash"
+# shellcheck source=tests/multiprocess/small_record.bash
+source "$root/tests/multiprocess/small_record.bash"
 plugin=$build/tests/gpu_pipeline/plugins/mulligan_cuda.so
 [[ -e $plugin ]] || {
   echo "skipped - the record's pipeline over stand-ins: it is built where the headers of CUDA and cuDNN are"
@@ -16,69 +18,7 @@ make_subject
 # Two documents are enough for a score.
 "$mulligan" prepare text --out data --vocab-size 300 --validation-documents 2 --overwrite >/dev/null || exit 1
 
-# The record with small extents and steps in place of its clock.
-cat >record.toml <<TOML
-extends = "$root/configs/records/pr1886.toml"
-[run]
-threads = 1
-[data]
-train = "data"
-validation = "data"
-tokenizer = "data/tokenizer.model"
-[model]
-vocabulary = 300
-layers = 5
-width = 32
-heads = 2
-kv_heads = 1
-head_width = 16
-mlp_hidden = 64
-xsa_last_layers = 5
-[model.rope]
-dims = 8
-[model.loop]
-first = 1
-last = 2
-extra_passes = 2
-start_fraction = 0.5
-[model.lanes]
-parallel_start = 3
-[train]
-budget_seconds = 0.0
-reserve_seconds = 0.0
-steps = 4
-tokens_per_step = 256
-micro_batches = 2
-sequence_length = 128
-log_every = 1
-[train.warmup]
-steps = 1
-[doctor]
-level = "off"
-[checkpoint]
-every_steps = 2
-at_end = false
-[eval]
-sequence_length = 128
-packed_sequences = 2
-[quantize]
-calibration_batches = 1
-calibration_rows = 2
-calibration_shard_stride = 1
-[ttt]
-batch_documents = 1
-context_tokens = 128
-chunk_tokens = 64
-prefix_documents = 2
-phases = 1
-lanes = 2
-[ttt.adapters]
-rank = 4
-alpha = 4.0
-[ttt.base]
-chunk_tokens = 128
-batch_rows = 2
-TOML
+small_record >record.toml
 # In place of a user's folders, where what stands in for compiled kernels must not come.
 gpu=(--set backend.plugin=cuda --set backend.path="$plugin" --set backend.cache="$work/cache")
 over_nccl=("${gpu[@]}" --set communicator.plugin=nccl)

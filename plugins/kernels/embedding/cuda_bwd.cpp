@@ -65,11 +65,10 @@ struct Backward : shapes::EmbeddingBackward {
       CudaArgument partial = call.null();
       if (tokens > kPiece) {
         const std::int64_t pieces = (tokens + kPiece - 1) / kPiece;
-        const std::int64_t groups_per_block = plan.threads / plan.group_threads;
         partial = call.workspace(static_cast<std::size_t>(pieces * width) * sizeof(float));
-        call.launch(MLG_INSTANCE(add_pieces, T, N),
-                    {(pieces + groups_per_block - 1) / groups_per_block, 1, 1}, plan.block(), sorted.keys,
-                    sorted.order, starts, call.tensor(dx), partial, static_cast<int>(tokens), rows, pieces);
+        // A block holds one group or more; the blocks after the last group end at once.
+        call.launch(MLG_INSTANCE(add_pieces, T, N), {pieces, 1, 1}, plan.block(), sorted.keys, sorted.order,
+                    starts, call.tensor(dx), partial, rows, pieces);
       }
       call.launch(MLG_INSTANCE(add_token_rows, T, N), plan.grid(), plan.block(), sorted.order, starts,
                   call.tensor(dx), partial, call.tensor(dtable), static_cast<int>(tokens), rows);

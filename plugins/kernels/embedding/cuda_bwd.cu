@@ -190,7 +190,7 @@ MLG_KERNEL(add_pieces, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
     add_pieces(global<const int> keys, global<const int> order, global<const int> starts, global<const T> dx,
-               global<float> partial, int tokens, long long vocabulary, long long pieces) {
+               global<float> partial, long long vocabulary, long long pieces) {
   RowGroup group(pieces, 1);
   if (group.row >= pieces) return;
   const int place = int(group.row) * kPiece, row = keys[place];
