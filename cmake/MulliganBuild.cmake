@@ -13,7 +13,7 @@ if(MULLIGAN_BUILD_TESTS AND NOT MULLIGAN_CUDA_BACKEND)
   message(FATAL_ERROR "The tests need the cuda backend; set MULLIGAN_CUDA_BACKEND=ON, or MULLIGAN_BUILD_TESTS=OFF too.")
 endif()
 # Libraries that are not built then, and whose tests are not either. Runs of the tests need prepared data.
-set(MULLIGAN_TOOLS_LIBRARIES prepare stats report_page doctor sweep cost record record_script tiny_run)
+set(MULLIGAN_TOOLS_LIBRARIES prepare stats report_page doctor sweep cost record tiny_run)
 set(MULLIGAN_LAB_LIBRARIES energy attention task_vectors calibration probe ensemble)
 list(TRANSFORM MULLIGAN_TOOLS_LIBRARIES PREPEND mulligan_)
 list(TRANSFORM MULLIGAN_LAB_LIBRARIES PREPEND mulligan_)

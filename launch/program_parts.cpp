@@ -31,9 +31,6 @@ ProgramParts make_parts() {
 #ifdef MULLIGAN_TOOLS
   add_tools(parts);
 #endif
-#ifdef MULLIGAN_STUDIES
-  add_studies(parts);
-#endif
 #ifdef MULLIGAN_LAB
   add_lab(parts);
 #endif

@@ -34,13 +34,11 @@ struct ProgramParts {
   std::vector<std::function<TrainAnswer(CLI::App& train)>> train_answers;
   // Writes the report of a run directory. Throws Error. Empty: there is none.
   std::function<void(const std::filesystem::path& run)> write_report;
-  // Weights by names that are not paths (FILE@TASK) and in forms of others (FILE.ptz); null for any other name.
+  // Weights by names that are not paths (FILE@TASK); null for any other name.
   // Asked in order.
   std::vector<
       std::function<std::unique_ptr<WeightSource>(const std::string& name, const RunOptions& options)>>
       other_weights;
-  // Write what `path` names in one more form of `export --to`, by the form's name.
-  std::map<std::string, std::function<void(const std::string& path, const std::string& output)>> exports;
 
   std::vector<MakeObserver> training_observers(bool force) const;
 };
@@ -50,7 +48,6 @@ const ProgramParts& program_parts();
 
 // Defined in tools/commands and lab/commands, where these are built.
 void add_tools(ProgramParts& parts);
-void add_studies(ProgramParts& parts);
 void add_lab(ProgramParts& parts);
 
 }  // namespace mulligan

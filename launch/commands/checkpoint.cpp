@@ -21,7 +21,6 @@
 #include "framework/step/evaluation_weights.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {
@@ -159,11 +158,6 @@ void export_checkpoint(const CheckpointArguments& arguments) {
     if (!arguments.map.empty() || arguments.averaged)
       throw config_error(
           "--map and --averaged are for --to safetensors; the other forms have names of their own.");
-    if (const auto own = program_parts().exports.find(arguments.form); own != program_parts().exports.end()) {
-      if (!arguments.dtype.empty())
-        throw config_error("--dtype is for weights, but {} has codes; leave it out.", arguments.form);
-      return own->second(arguments.path, arguments.output);
-    }
     return export_model(arguments.path, arguments.form, arguments.output, dtype_of(arguments.dtype),
                         arguments.run);
   }
@@ -213,11 +207,6 @@ NameMap same_names(const std::vector<WeightSpec>& model) {
 }
 
 void import_checkpoint(const CheckpointArguments& arguments) {
-  if (fs::path(arguments.path).extension() == ".ptz") {
-    if (!arguments.map.empty()) throw config_error("a .ptz file has the model's own names; leave out --map.");
-    return export_model(arguments.path, "weights", arguments.output, dtype_of(arguments.dtype),
-                        arguments.run);
-  }
   PluginHost host = arguments.run.plugin_host();
   const LoadedConfig loaded = load_complete_config(arguments.run.config, arguments.run.overrides, host);
   std::vector<WeightSpec> model;
@@ -272,13 +261,10 @@ void add_checkpoint_command(CLI::App& app) {
           "Checkpoint, run directory or .safetensors file of weights; for hf and gguf also an artifact");
   add_exchange(out, "output,--out", "File to write, or folder (hf)",
                "dtype of the weights; without it each tensor's own");
-  std::vector<std::string> forms = {"safetensors", "hf", "gguf"};
-  for (const auto& [form, write] : program_parts().exports) forms.push_back(form);
   out->add_option(
          "--to", arguments->form,
-         "safetensors: the masters of a checkpoint; what is scored: hf (folder for transformers) or gguf; "
-         "ptz: an artifact's codes for the record's script")
-      ->check(CLI::IsMember(forms));
+         "safetensors: the masters of a checkpoint; what is scored: hf (folder for transformers) or gguf")
+      ->check(CLI::IsMember({"safetensors", "hf", "gguf"}));
   out->add_option("--config", arguments->run.config,
                   "Configuration, for weights without their own (hf, gguf)")
       ->type_name("FILE");
@@ -287,7 +273,7 @@ void add_checkpoint_command(CLI::App& app) {
   out->callback([arguments] { export_checkpoint(*arguments); });
 
   CLI::App* in = add("import", "Makes a weights file of another trainer's safetensors file",
-                     "Their .safetensors file, a folder with model.safetensors, or the record script's .ptz");
+                     "Their .safetensors file, or a folder with model.safetensors");
   add_exchange(in, "--out", "Safetensors file to write", "dtype of the file (f32)");
   in->add_option("--config", arguments->run.config, "Configuration of the model (TOML)")
       ->required()

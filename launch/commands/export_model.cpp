@@ -38,11 +38,6 @@ void export_model(const std::string& path, const std::string& form, const std::s
                                 {dims.begin(), dims.begin() + layout.spec.type.rank},
                                 std::as_bytes(std::span(values.back()))});
   }
-  if (form == "weights") {
-    export_weights(contents.weights, nullptr, dtype, output,
-                   weights_metadata(source.loaded, "imported", source.origin.data));
-    contents.tokenizer.clear();
-  }
   if (!contents.tokenizer.empty()) {
     DataIdentity now;
     now.tokenizer_sha256 = sha256_hex_of_file(contents.tokenizer);

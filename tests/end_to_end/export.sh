@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `mulligan export`: folders and files for other programs, and the record script's artifacts. What these make of them is for tests/judges.
+# `mulligan export`: folders and files for other programs. What these make of them is for tests/judges.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -16,17 +16,6 @@ check_equal "the run's tokenizer" "$(sha256sum <data/tokenizer.model)" "$(sha256
 check "the run's weights to the bit" "$mulligan" checkpoint diff run/weights.safetensors folder/model.safetensors
 check "Python reads its files" python3 -c 'import ast, json; [ast.parse(open(f"folder/{p}_mulligan.py").read()) for p in ("modeling", "tokenization")]
 c = json.load(open("folder/config.json")); assert c["model"]["layers"] == 4 and c["model"]["rope.dims"] == 8 and c["model"]["lanes.final"] == "mean" and c["bos_token_id"] == 1, c'
-check "its artifact for the record's script" "$mulligan" export run --to ptz codes.ptz
-check "read back as weights" "$mulligan" checkpoint import codes.ptz --config run/config.toml --out codes.safetensors
-check "those of the artifact" "$mulligan" export run/artifact.mulligan --to hf dequantised
-check "to the bit" "$mulligan" checkpoint diff codes.safetensors dequantised/model.safetensors
-check_equal "scored as the artifact is" "$("$mulligan" eval run/artifact.mulligan --quiet | grep -o 'val_bpb [0-9.]*')" \
-  "$("$mulligan" eval codes.ptz --config run/config.toml --quiet | grep -o 'val_bpb [0-9.]*')"
-head -c 3000 codes.ptz >cut.ptz
-check_refused "a file that is cut off" 3 "as an artifact of the record's script, is truncated" eval cut.ptz --config run/config.toml
-check_refused "codes without a model" 2 "name the configuration with --config" eval codes.ptz
-check_refused "the codes of another model" 3 "where the model of its configuration has" eval codes.ptz --config run/config.toml --set model.vocabulary=640
-check_refused "codes of weights" 3 "make one with mulligan quantize" export run/weights.safetensors --to ptz x.ptz
 check_refused "a folder that exists" 2 "'folder' exists already" export run --to hf folder
 check "of an artifact, as bf16" "$mulligan" export run/artifact.mulligan --to hf quantised --dtype bf16
 check_contains "in that dtype" '"dtype": "bfloat16"' "$(cat quantised/config.json)"

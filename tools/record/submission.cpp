@@ -127,12 +127,10 @@ class Fields {
   std::vector<std::string>& oddities_;
 };
 
-// Reads the field `key` as a figure that the file calls `name`.
 template <typename T>
-void read_figure(const Fields& fields, const char* key, const Figure<T>& figure, const char* name,
-                 SeedResult& result) {
+void read_figure(const Fields& fields, const Figure<T>& figure, const char* name, SeedResult& result) {
   std::optional<T>& value = result.*figure.member;
-  fields.read(key, value);
+  fields.read(name, value);
   if constexpr (std::is_same_v<T, double>) {
     if (value && name != figure.names[0] && std::string_view(name).ends_with("_ms")) *value /= 1000;
   }
@@ -154,12 +152,11 @@ SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const s
     return result;
   }
   const Fields fields(json, where, oddities);
-  const bool whole_file = !seed;  // there figures by seed stand under the same names
   each_figure([&](const auto& figure) {
     for (const char* name : figure.names) {
       const Json* value = fields.find(name);
-      if (value == nullptr || (whole_file && value->is_object())) continue;
-      read_figure(fields, name, figure, name, result);
+      if (value == nullptr || value->is_object()) continue;
+      read_figure(fields, figure, name, result);
       if (result.*figure.member) return;
     }
   });
@@ -218,23 +215,6 @@ void read_results(const Json& json, const Fields& top, Submission& submission) {
   }
 }
 
-// Figures that stand at the top by seed: "artifact_bytes": {"42": 15978915, ...}.
-void read_figures_by_seed(const Fields& top, Submission& submission) {
-  each_figure([&](const auto& figure) {
-    for (const char* name : figure.names) {
-      const Json* by_seed = top.find(name);
-      if (by_seed == nullptr || !by_seed->is_object()) continue;
-      const Fields fields(*by_seed, fmt::format("{}.", name), submission.oddities);
-      for (const auto& [seed_name, value] : by_seed->items()) {
-        const auto seed = seed_number(seed_name, submission.oddities);
-        const auto result = std::ranges::find(submission.results, seed, &SeedResult::seed);
-        if (!seed || result == submission.results.end() || (*result).*figure.member) continue;
-        read_figure(fields, seed_name.c_str(), figure, name, *result);
-      }
-    }
-  });
-}
-
 // The listed seeds; a single result that states no seed has the only one.
 void read_seeds(const Json& listed, Submission& submission) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
@@ -255,11 +235,7 @@ void read_seeds(const Json& listed, Submission& submission) {
 
 // What only this program writes.
 void read_own_parts(const Fields& top, Submission& submission) {
-  for (const auto& [key, text] :
-       {std::pair{"blurb", &submission.blurb}, std::pair{"date", &submission.date},
-        std::pair{"hardware", &submission.hardware}, std::pair{"software", &submission.software},
-        std::pair{"command", &submission.command}, std::pair{"environment", &submission.environment}})
-    *text = top.text(key);
+  submission.environment = top.text("environment");
   if (const Json* json = top.find("budgets")) {
     const Fields fields(*json, "budgets.", submission.oddities);
     Budgets& budgets = submission.budgets.emplace();
@@ -297,8 +273,7 @@ Submission submission_of(const Json& json) {
   if (seeds != nullptr && !seeds->is_object() && top.list("seeds") != nullptr) read_seeds(*seeds, submission);
   if (submission.own) {
     read_own_parts(top, submission);
-  } else {  // other programs use the same words for other things
-    read_figures_by_seed(top, submission);
+  } else {
     submission.non_record = speaks_of_no_record(json.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   return submission;

@@ -64,7 +64,7 @@ struct ShippedFile {
 };
 
 struct Submission {
-  std::string author, github_id, name, blurb, date, track, hardware, software, command;
+  std::string author, github_id, name, track;
   std::string environment;                          // what computed the scores (scoring_environment)
   std::optional<double> val_loss, val_bpb;          // means over the seeds
   std::optional<double> val_loss_std, val_bpb_std;  // of the sample (n - 1); absent for one seed
@@ -74,6 +74,7 @@ struct Submission {
   std::optional<Budgets> budgets;
   std::vector<ShippedFile> files;  // all but submission.json and README.md
   // Written for readers; not read back.
+  std::string blurb, date, hardware, software, command;
   std::optional<Comparison> comparison;
   std::string overlap;  // of training and validation text, in the words of training
   // Only read.

@@ -20,29 +20,18 @@ bool named_as_log(const fs::path& path) {
   return ending == ".log" || ending == ".out" || (ending == ".txt" && path.filename() != "requirements.txt");
 }
 
-// Whether a file whose name tells no other kind is a log by the scores in it.
-bool holds_scores(const fs::path& path) {
-  for (const char* other : {".md", ".json", ".py", ".toml", ".sh", ".pt", ".ptz", ".safetensors"})
-    if (path.extension() == other) return false;
-  if (path.stem() == "README" || fs::file_size(path) > kLargestDescription) return false;
-  const LogClaims claims = read_seed_log(read_file(path, kLargestDescription));
-  return !claims.scores.empty() || !claims.other_scores.empty();
-}
-
 // The files that are logs; names of links go to `links`. If none lies in the folder itself, those in its folders count.
-// If none is named as a log, files that hold scores count.
 std::vector<fs::path> find_logs(const fs::path& folder, std::vector<std::string>& links) {
-  std::vector<fs::path> paths, inner, unnamed;
+  std::vector<fs::path> paths, inner;
   const auto options = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator at(folder, options); at != fs::recursive_directory_iterator(); ++at) {
     if (at->is_symlink()) {
       links.push_back(at->path().lexically_relative(folder).string());
-    } else if (at->is_regular_file()) {
-      (!named_as_log(at->path()) ? unnamed : at.depth() == 0 ? paths : inner).push_back(at->path());
+    } else if (at->is_regular_file() && named_as_log(at->path())) {
+      (at.depth() == 0 ? paths : inner).push_back(at->path());
     }
   }
   if (paths.empty()) paths = inner;
-  if (paths.empty()) std::ranges::copy_if(unnamed, std::back_inserter(paths), holds_scores);
   std::ranges::sort(paths);
   std::ranges::sort(links);
   return paths;
@@ -61,23 +50,8 @@ std::vector<std::size_t> logs_of_seed(const SubmissionFolder& folder, std::int64
   return found;
 }
 
-// Some keep training and scoring of a seed in two logs: what one does not state, the other does.
-void complete(LogClaims& claims, const LogClaims& other) {
-  if (!claims.total_bytes && !claims.model_bytes && !claims.code_bytes) {
-    claims.total_bytes = other.total_bytes;
-    claims.model_bytes = other.model_bytes;
-    claims.code_bytes = other.code_bytes;
-    claims.code_compressed = other.code_compressed;
-    claims.code_uncompressed_bytes = other.code_uncompressed_bytes;
-  }
-  if (!claims.train_seconds && !claims.steps) {
-    claims.train_seconds = other.train_seconds;
-    claims.steps = other.steps;
-  }
-}
-
-std::optional<std::size_t> find_log(SubmissionFolder& folder, const SeedResult& result) {
-  std::vector<FoundLog>& logs = folder.logs;
+std::optional<std::size_t> find_log(const SubmissionFolder& folder, const SeedResult& result) {
+  const std::vector<FoundLog>& logs = folder.logs;
   if (!result.log.empty()) {
     const auto named = std::ranges::find(logs, result.log, &FoundLog::name);
     if (named == logs.end()) return {};
@@ -93,9 +67,7 @@ std::optional<std::size_t> find_log(SubmissionFolder& folder, const SeedResult& 
     });
   };
   const auto saying = std::ranges::find_if(found, says_score);
-  const std::size_t chosen = saying == found.end() ? found.front() : *saying;
-  for (const std::size_t log : found) complete(logs[chosen].claims, logs[log].claims);
-  return chosen;
+  return saying == found.end() ? found.front() : *saying;
 }
 
 }  // namespace

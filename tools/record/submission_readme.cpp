@@ -19,7 +19,7 @@ std::string rules_text(const Submission& s) {
   }
   text += fmt::format("- The code counts with {} bytes: those of `{}` in this folder.\n",
                       s.bytes_code.value_or(0), source_file);
-  if (!s.overlap.empty()) text += fmt::format("- {}.\n", s.overlap);
+  if (!s.overlap.empty()) text += fmt::format("- Overlap: {}.\n", s.overlap);
   for (const auto& [what, name] :
        {std::pair{"training shards", "train"}, std::pair{"validation shards", "validation"},
         std::pair{"tokenizer", "tokenizer"}, std::pair{"source", "source"}}) {

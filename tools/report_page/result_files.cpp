@@ -199,8 +199,8 @@ TttRecord read_ttt_result(const fs::path& path) {
     result.without_bpb = number(without, key);
     result.compared_bpb = number(member(member(json, "compared"), "with"), result.bits ? "bpb" : "loss_nats");
     result.evaluation_bpb = number(member(json, "evaluation"), key);
-    result.tokens = number(with, "val_tokens");
-    result.bytes = number(with, "val_bytes");
+    result.tokens = number(with, "tokens");
+    result.bytes = number(with, "bytes");
     result.weights = text(json, "weights");
     result.seconds = number_or(with, "seconds", 0);
     result.setup_seconds = number_or(json, "setup_seconds", 0);
