@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The attacks of tests/attack in their short forms; docs/hardening.md has the long ones. MULLIGAN_ATTACKS=10 makes every count
+# The attacks of tests/attack in their short forms; CONTRIBUTING.md has the long ones. MULLIGAN_ATTACKS=10 makes every count
 # ten times as large, as the long form does; MULLIGAN_ATTACK_SEED chooses other cases.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
