@@ -67,7 +67,7 @@ check "a submission is a reference" "$mulligan" stats accept --new 1.0 1.01 0.99
 check_refused "a folder that exists" 2 "'submission' exists" "${record[@]}"
 check_refused "a seed twice" 2 "names a seed twice" record small.toml --seeds 1,1 --out x "${facts[@]}"
 check_refused "no author" 2 "needs --author" record small.toml --seeds 1 --out x
-check_refused "no budget" 2 "ledger.eval_seconds is not set" record small.toml --seeds 1 --out x "${facts[@]}" --set ledger.eval_seconds=0
+check_refused "no budget" 2 "sets not all of train_seconds, eval_seconds" record small.toml --seeds 1 --out x "${facts[@]}" --set ledger.eval_seconds=0
 check_refused "budgets beyond the track's" 2 "more than the 600 s" record small.toml --seeds 1 --out x "${facts[@]}" --track 10min_16mb
 check_refused "one seed against a reference" 2 "two seeds or more" record small.toml --seeds 1 --out x "${facts[@]}" "${reference[@]}"
 check_refused "scores of nobody" 2 "--reference-name" record small.toml --seeds 1,2 --out x "${facts[@]}" --reference 1.0

@@ -47,21 +47,15 @@ void add_means(Submission& submission) {
 void require_alike(const Submission& submission) {
   const SeedResult& first = submission.results.front();
   for (const SeedResult& other : submission.results) {
-    const auto refuse = [&](const char* what, std::uint64_t a, std::uint64_t b) {
-      return data_error(
-          "seed {} has {} {} and seed {} has {}: they are not runs of one record; make both again.",
-          first.seed.value(), a, what, other.seed.value(), b);
+    const auto require = [&](bool alike, const char* what) {
+      if (!alike)
+        throw data_error("seeds {} and {} have other {}: they are not runs of one record; make both again.",
+                         first.seed.value(), other.seed.value(), what);
     };
-    if (first.tokens != other.tokens) throw refuse("scored tokens", *first.tokens, *other.tokens);
-    if (first.bytes != other.bytes) throw refuse("scored bytes", *first.bytes, *other.bytes);
-    for (const char* data : {"train", "validation", "tokenizer"}) {
-      if (first.digests.at(data) == other.digests.at(data)) continue;
-      throw data_error(
-          "seeds {} and {} have other data ({}): they are not runs of one record; make both again.",
-          first.seed.value(), other.seed.value(), data);
-    }
-    if (first.code_bytes != other.code_bytes)
-      throw refuse("bytes of code", *first.code_bytes, *other.code_bytes);
+    require(first.tokens == other.tokens && first.bytes == other.bytes, "scored tokens or bytes");
+    require(first.code_bytes == other.code_bytes, "bytes of code");
+    for (const char* data : {"train", "validation", "tokenizer"})
+      require(first.digests.at(data) == other.digests.at(data), data);
   }
 }
 
@@ -102,28 +96,24 @@ void ship_source(Folder& folder, const SubmissionOptions& options, const Submiss
 }  // namespace
 
 Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
-  const auto require_set = [](double limit, const char* key, const char* challenge) {
-    if (limit > 0) return;
-    throw config_error(
-        "{} is not set, so there is no rule that a record could keep; set it (the challenge's is {}).", key,
-        challenge);
-  };
-  require_set(limits.train_seconds, "ledger.train_seconds", "600");
-  require_set(limits.eval_seconds, "ledger.eval_seconds", "600");
-  require_set(static_cast<double>(limits.artifact_bytes), "ledger.artifact_bytes", "16000000");
   const Budgets budgets{limits.train_seconds, limits.eval_seconds,
-                        static_cast<std::uint64_t>(limits.artifact_bytes)};
-  const Budgets most;
-  if (!is_ten_minute_track(track)) return budgets;
-  if (budgets.train_seconds > most.train_seconds || budgets.eval_seconds > most.eval_seconds ||
-      budgets.artifact_bytes > most.artifact_bytes) {
+                        static_cast<std::uint64_t>(limits.artifact_bytes)},
+      most;
+  if (!(budgets.train_seconds > 0 && budgets.eval_seconds > 0 && budgets.artifact_bytes > 0)) {
     throw config_error(
-        "[ledger] allows {} s, {} s and {} bytes, more than the {} s, {} s and "
-        "{} bytes of the track {}; lower it, or name another track with --track.",
-        budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, most.train_seconds,
-        most.eval_seconds, most.artifact_bytes, track);
+        "[ledger] sets not all of train_seconds, eval_seconds and artifact_bytes, so there is no rule that a record "
+        "could keep; set them (the challenge has {}, {} and {}).",
+        most.train_seconds, most.eval_seconds, most.artifact_bytes);
   }
-  return budgets;
+  const bool within = budgets.train_seconds <= most.train_seconds &&
+                      budgets.eval_seconds <= most.eval_seconds &&
+                      budgets.artifact_bytes <= most.artifact_bytes;
+  if (within || !is_ten_minute_track(track)) return budgets;
+  throw config_error(
+      "[ledger] allows {} s, {} s and {} bytes, more than the {} s, {} s and {} bytes of the track {}; lower it, or "
+      "name another track with --track.",
+      budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, most.train_seconds,
+      most.eval_seconds, most.artifact_bytes, track);
 }
 
 void compare(Submission& submission, Comparison comparison) {
@@ -133,15 +123,13 @@ void compare(Submission& submission, Comparison comparison) {
     throw config_error("--paired needs as many values of --reference as there are seeds, in their order.");
   }
   const SeedResult& first = submission.results.front();
-  comparison.bytes_per_token =
-      static_cast<double>(first.bytes.value()) / static_cast<double>(first.tokens.value());
-  stats::AcceptanceRule rule{comparison.margin_nats, comparison.alpha, comparison.bytes_per_token,
-                             comparison.paired};
+  const stats::AcceptanceRule rule{
+      comparison.margin_nats, comparison.alpha,
+      static_cast<double>(first.bytes.value()) / static_cast<double>(first.tokens.value()),
+      comparison.paired};
   const stats::Acceptance result = stats::accept_record(ours, comparison.reference_bpb, rule);
   comparison.accepted = result.accepted;
   comparison.p = result.test.greater;
-  comparison.difference_nats = result.test.difference;
-  comparison.difference_bpb = result.difference_bpb;
   comparison.decision = result.decision;
   comparison.notes = result.notes;
   submission.comparison = std::move(comparison);

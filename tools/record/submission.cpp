@@ -318,14 +318,11 @@ Json submission_json(const Submission& s) {
     const Comparison& c = *s.comparison;
     json["comparison"] = {{"name", c.name},
                           {"reference_bpb", c.reference_bpb},
-                          {"bytes_per_token", c.bytes_per_token},
                           {"margin_nats", c.margin_nats},
                           {"alpha", c.alpha},
                           {"paired", c.paired},
-                          {"accepted", c.accepted},
                           {"p", c.p},
-                          {"difference_nats", c.difference_nats},
-                          {"difference_bpb", c.difference_bpb},
+                          {"accepted", c.accepted},
                           {"decision", c.decision},
                           {"notes", c.notes}};
   }

@@ -49,10 +49,8 @@ inline bool is_ten_minute_track(const std::string& track) {
 struct Comparison {
   std::string name;
   std::vector<double> reference_bpb;
-  double bytes_per_token = 0, margin_nats = 0.005, alpha = 0.01;
-  bool paired = false;
-  bool accepted = false;
-  double p = 1, difference_nats = 0, difference_bpb = 0;
+  double margin_nats = 0.005, alpha = 0.01, p = 1;
+  bool paired = false, accepted = false;
   std::string decision;
   std::vector<std::string> notes;
 };

@@ -64,19 +64,16 @@ std::string readme_text(const Submission& s) {
   text +=
       "Each seed was trained, quantised and scored with test-time training under strict rules; its log holds "
       "all three stages. A chunk is scored, its score is booked, and only then are its tokens shown to the "
-      "adapters. Every validation token is scored once, left to right, from a full softmax. Sampled chunks "
-      "are scored with changed later tokens as well, and their scores must not change.\n\n";
-  text += fmt::format(
-      "## Files\n\n- `{}`: the source that an evaluation needs, which counts (`brotli -d -c {} | tar x`)\n"
-      "- `{}`: the source of program, plugins and configurations, training included\n"
-      "- `config.toml`: every setting of the first seed; the others differ in `run.seed` and `run.directory` "
-      "alone\n",
-      source_file, source_file, whole_source_file);
-  for (const SeedResult& result : s.results)
-    text += fmt::format("- `{}`: seed {}\n", result.log, result.seed.value_or(0));
-  text += "\n`mulligan record --verify FOLDER` checks that the files agree with one another";
-  text += s.files.empty() ? ".\n" : "; with `--rerun` it scores the models again.\n";
-  return text;
+      "adapters. Every validation token is scored once, left to right, from a full softmax.\n\n";
+  return text +
+         fmt::format(
+             "## Files\n\n- `{}`: the source that an evaluation needs, which counts (`brotli -d -c {} | tar x`)\n"
+             "- `{}`: the source of program, plugins and configurations, training included\n"
+             "- `{}`: every setting of the first seed; the others differ in `run.seed` and "
+             "`run.directory` alone\n\n"
+             "`mulligan record --verify FOLDER` checks that the files agree with one another; with `--rerun` "
+             "it scores models of the folder again.\n",
+             source_file, source_file, whole_source_file, config_file);
 }
 
 }  // namespace mulligan::record
