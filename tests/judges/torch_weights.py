@@ -88,6 +88,7 @@ def convert(path, output):
 
 
 if __name__ == "__main__":
+    sys.path.pop(0)  # this folder has a safetensors.py of its own
     if len(sys.argv) != 3:
         sys.exit("usage: torch_weights.py FILE.pt|FILE.ptz OUT.safetensors")
     convert(*sys.argv[1:])
