@@ -179,7 +179,7 @@ std::optional<TextOverlap> calibration_overlap(const RunConfig& config, const Tr
   if (!scored.sha256.empty() && scored.sha256 != validation->data.validation.sha256)
     return unknown("data.validation names other shards than the weights were validated on");
   const auto shards = calibration_shards(training.shards, config.quantize->options.calibration_shard_stride);
-  return overlap_with_validation(config, shards, *validation, log);
+  return overlap_with_validation(config, shards, *validation, *make_single_group(), log);
 }
 
 // Throws data_error where the weights belong to another tokenizer than the configuration names.

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "framework/artifact/compression.h"
+#include "framework/core/cache_folder.h"
 #include "framework/core/child_process.h"
 #include "framework/core/elf_file.h"
 #include "framework/core/error.h"
@@ -46,11 +46,7 @@ void remove_oldest(const fs::path& folder) {
 }  // namespace
 
 fs::path packed_code_folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return fs::path(cache) / "mulligan" / "packed_code";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return fs::path(home) / ".cache" / "mulligan" / "packed_code";
-  return {};
+  return cache_folder("packed_code");
 }
 
 std::string compress_once(Compression compression, std::string_view contents, const fs::path& folder) {

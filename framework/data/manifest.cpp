@@ -252,6 +252,7 @@ void save_manifest(const std::filesystem::path& folder, const Manifest& manifest
        {{"file", manifest.validation_text_file}, {"sha256", manifest.validation_text_sha256}}}};
   if (manifest.text) value["text"] = to_json(*manifest.text);
   if (manifest.ablation) value["ablation"] = to_json(*manifest.ablation);
+  if (manifest.overlap) value["overlap"] = to_json(*manifest.overlap);
   if (manifest.symbols) {
     value["symbols"] = {{"per_1000_tokens", manifest.symbols->per_1000_tokens},
                         {"lines", manifest.symbols->lines},
@@ -286,6 +287,8 @@ Manifest load_manifest(const std::filesystem::path& path) {
     manifest.validation_text_sha256 = value.at("validation_text").at("sha256");
     if (value.contains("text")) manifest.text = text_from(value.at("text"));
     if (value.contains("ablation")) manifest.ablation = ablation_from(value.at("ablation"));
+    if (value.contains("overlap") && value.at("overlap").at("measure") == TextOverlap::measure)
+      manifest.overlap = text_overlap_from_json(value.at("overlap"));
     if (value.contains("symbols")) {
       const auto& symbols = value.at("symbols");
       manifest.symbols = SymbolRecord{symbols.at("per_1000_tokens").get<std::map<std::string, double>>(),

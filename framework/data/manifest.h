@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/data/text_overlap.h"
+
 namespace mulligan {
 
 struct ShardRecord {
@@ -96,6 +98,8 @@ struct Manifest {
   // none: prepared before this was recorded, with text cleaned and normalised
   std::optional<TextRecord> text;
   std::optional<AblationRecord> ablation;
+  std::optional<TextOverlap>
+      overlap;  // of both sides; none: prepared with another measure, or before one was recorded
   std::optional<SymbolRecord> symbols;  // of the documents before an ablation; none: not asked for
 };
 

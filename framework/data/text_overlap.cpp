@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <random>
+#include <ranges>
+#include <unordered_map>
 
+#include "framework/core/error.h"
 #include "framework/core/parallel.h"
-#include "framework/data/hashed_windows.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 
@@ -17,318 +19,331 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t window_units = 24;
-constexpr std::size_t usual_passage = 512, short_passage = 128;
-constexpr double repetitive_share = 0.5;
-constexpr double copied_share = 0.9, usual_share = 0.4, share_in_much_text = 0.7;
-constexpr std::uint64_t much_text = std::uint64_t{1} << 27;  // tokens
+constexpr double window_bits = 48, letter_bits = 2;  // a letter of ordinary text carries 2 bits or more
+constexpr std::size_t shortest_document = 24, sample_units = std::size_t{1} << 18;
+constexpr std::size_t usual_passage = 21, short_passage = 5;              // windows' lengths
+constexpr int most_windows = 64, usual_windows = 24, fewest_windows = 8;  // compared, of a passage
+constexpr double similar_share = 0.4, copied_share = 0.9;
+constexpr std::int64_t piece_tokens = std::int64_t{1} << 20;
+constexpr std::uint64_t base = 0x9e3779b97f4a7c15;  // odd: a bijection modulo 2^64
 
-// A place in a file that is read at once.
-struct Piece {
-  const Shard* shard;
-  std::int64_t first, count;
-};
-
-std::uint64_t tokens_in(const std::vector<Shard>& shards) {
-  std::uint64_t tokens = 0;
-  for (const Shard& shard : shards) tokens += static_cast<std::uint64_t>(shard.token_count());
-  return tokens;
-}
-
-// Pieces of `length` tokens of all shards, or as many as `budget` allows, spread evenly at places that nobody knows before:
-// text between places that are always the same would never be seen.
-std::vector<Piece> pieces_of(const std::vector<Shard>& shards, std::int64_t length, std::uint64_t budget) {
-  std::vector<Piece> all;
-  for (const Shard& shard : shards) {
-    for (std::int64_t first = 0; first < shard.token_count(); first += length)
-      all.push_back({&shard, first, std::min(length, shard.token_count() - first)});
+// visit(first, key) for each window whose key has none of the bits of `skip`. Its letters alone decide whether a
+// window is compared, so two texts agree.
+template <typename Visit>
+void each_window(std::span<const std::uint8_t> units, std::size_t width, std::uint64_t skip, Visit&& visit) {
+  std::uint64_t oldest = 1, hash = 0;
+  for (std::size_t i = 0; i < width; ++i) oldest *= base;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    hash = hash * base + units[i] + 1;
+    if (i >= width) hash -= oldest * (units[i - width] + std::uint64_t{1});
+    if (i + 1 < width) continue;
+    std::uint64_t key = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93;
+    key ^= key >> 32;
+    if ((key & skip) == 0) visit(i + 1 - width, key);
   }
-  if (tokens_in(shards) <= budget) return all;
-  const std::uint64_t wanted = std::max<std::uint64_t>(1, budget / static_cast<std::uint64_t>(length));
-  std::random_device unknown;
-  std::vector<Piece> some;
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(wanted, all.size()); ++i) {
-    const std::uint64_t first = i * all.size() / wanted, last = (i + 1) * all.size() / wanted;
-    some.push_back(all[std::min<std::uint64_t>(first + unknown() % std::max<std::uint64_t>(last - first, 1),
-                                               all.size() - 1)]);
+}
+
+// visit(document) for each, from its BOS on; what precedes the first BOS is one, too.
+template <typename Visit>
+void each_document(std::span<const std::uint16_t> tokens, int bos, Visit&& visit) {
+  while (!tokens.empty()) {
+    const auto next = std::find(tokens.begin() + 1, tokens.end(), bos);
+    const auto length = static_cast<std::size_t>(next - tokens.begin());
+    visit(tokens.first(length));
+    tokens = tokens.subspan(length);
   }
-  return some;
 }
 
-std::vector<std::uint16_t> tokens_of(const Piece& piece) {
-  std::vector<std::uint16_t> tokens(static_cast<std::size_t>(piece.count));
-  piece.shard->read(piece.first, tokens);
-  return tokens;
+std::uint64_t digest_of(std::span<const std::uint16_t> document) {
+  const auto* bytes = reinterpret_cast<const char*>(document.data());
+  return std::hash<std::string_view>()(std::string_view(bytes, document.size() * sizeof(std::uint16_t)));
 }
 
-std::vector<Shard> opened(const std::vector<fs::path>& files) {
-  return std::vector<Shard>(files.begin(), files.end());
+// Bits that a letter of the text carries: most windows of log2(letters) / bits letters occur once. At most 2, which
+// ordinary text has; 0 where it is less than a quarter.
+double bits_of_letter(std::span<const std::uint8_t> units) {
+  const double all = std::log2(static_cast<double>(std::max<std::size_t>(units.size(), 2)));
+  const auto repeats = [&](std::size_t width) {
+    std::vector<std::uint64_t> keys;
+    each_window(units, width, 0, [&](std::size_t, std::uint64_t key) { keys.push_back(key); });
+    std::ranges::sort(keys);
+    std::size_t once = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const bool again = (i > 0 && keys[i - 1] == keys[i]) || (i + 1 < keys.size() && keys[i + 1] == keys[i]);
+      once += again ? 0 : 1;
+    }
+    return 2 * once < keys.size();
+  };
+  const auto widths = std::views::iota(std::size_t{1}, static_cast<std::size_t>(4 * all) + 1);
+  const auto found = std::ranges::partition_point(widths, repeats);
+  return found == widths.end() ? 0 : std::min(letter_bits, all / static_cast<double>(*found));
+}
+
+void raise_to(std::atomic<std::uint8_t>& most, std::uint8_t value) {
+  std::uint8_t seen = most.load(std::memory_order_relaxed);
+  while (seen < value && !most.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
 }
 
 std::string percent(double share) {
   return fmt::format("{:.3g} %", 100 * share);
 }
 
-double ratio(double part, double all) {
-  return all > 0 ? part / all : 0;
-}
-
-// A share of `passages`, of text of which `seen` was read, beyond `limit` by more than two deviations.
-bool beyond(double share, double limit, std::int64_t passages, double seen) {
-  const double expected = std::min(1.0, share * seen), count = static_cast<double>(passages);
-  return count > 0 && expected - 2 * std::sqrt(expected * (1 - expected) / count) > limit * seen;
+// The first document that starts at token `from` or later; `from` itself if none does within a piece, so that a
+// long document is cut.
+std::int64_t document_start(const Shard& shard, std::int64_t from, int bos) {
+  if (from == 0 || from >= shard.token_count()) return std::min(from, shard.token_count());
+  std::vector<std::uint16_t> block(4096);
+  const std::int64_t end = std::min(from + piece_tokens, shard.token_count());
+  for (std::int64_t first = from; first < end; first += static_cast<std::int64_t>(block.size())) {
+    block.resize(static_cast<std::size_t>(std::min<std::int64_t>(4096, end - first)));
+    shard.read(first, block);
+    const auto found = std::ranges::find(block, bos);
+    if (found != block.end()) return first + (found - block.begin());
+  }
+  return from;
 }
 
 }  // namespace
 
-OverlapMeter::OverlapMeter(const TextUnits& units, std::span<const std::vector<std::uint16_t>> validation,
-                           std::uint64_t training_tokens)
-    : units_(units), similar_share_(training_tokens > much_text ? share_in_much_text : usual_share) {
-  std::vector<std::vector<std::uint8_t>> texts(validation.size());
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    units_.append(validation[i], texts[i]);
-    total += texts[i].size();
-  }
-  passage_ = total < 16 * usual_passage ? short_passage : usual_passage;
-  const int bits = skipped_bits(total);
-  skip_ = ~(~std::uint64_t{0} >> bits);
-  keys_ = WindowKeys(total >> bits);
-  table_ = std::vector<Window>(keys_.size());
-  std::vector<std::span<const std::uint8_t>> near;
-  for (const std::vector<std::uint8_t>& text : texts) {
-    for (std::size_t first = 0; first < text.size(); first += passage_) {
-      const std::size_t count = std::min(passage_ + window_units - 1, text.size() - first);
-      if (count < passage_ / 2 && first > 0) break;  // the rest of a text
-      std::vector<std::size_t>& places = passages_.emplace_back();
-      near.push_back(
-          std::span(text).subspan(first, std::min(count, passage_ + NearCopies::window_units - 1)));
-      each_hashed_window(std::span(text).subspan(first, count), window_units, skip_,
-                         [&](std::size_t, std::uint64_t key) {
-                           places.push_back(keys_.add(key));
-                           ++table_[places.back()].scored;
-                         });
-    }
-  }
-  near_.emplace(near, total);
-  pieces_.emplace(texts, training_tokens);
-  std::vector<std::uint32_t> times;
-  double windows = 0, repeated = 0;
-  for (const Window& window : table_) {
-    if (window.scored > 0) times.push_back(window.scored);
-    windows += window.scored;
-    repeated += window.scored > 1 ? window.scored : 0;
-  }
-  usual_ = median(times);
-  repetitive_ = repeated > repetitive_share * windows;
+OverlapMeter::OverlapMeter(const Tokenizer* tokenizer, std::span<const std::uint16_t> validation)
+    : units_(tokenizer), bos_(tokenizer ? tokenizer->bos_id() : 1), validation_tokens_(validation.size()) {
+  choose_lengths(validation);
+  each_document(validation, bos_, [&](std::span<const std::uint16_t> document) { add_document(document); });
+  keep_unique_windows();
+  std::ranges::sort(documents_);
+  most_ = std::vector<std::atomic<std::uint8_t>>(passages_.size());
+  whole_ = std::vector<std::atomic<std::uint8_t>>(passages_.empty() ? 0 : passages_.back().document + 1);
 }
 
-std::pair<std::int64_t, std::int64_t> OverlapMeter::look_through(std::span<const std::uint16_t> tokens,
-                                                                 bool counts) {
-  std::vector<std::uint8_t> units;
-  units_.append(tokens, units);
-  std::int64_t passages = 0, similar = 0;
-  std::size_t at = 0, compared = 0, found = 0;
-  const auto close = [&] {
-    if (compared * 4 >= passage_ >> (skip_ == 0 ? 0 : std::countl_one(skip_))) {
-      ++passages;
-      if (static_cast<double>(found) >= similar_share_ * static_cast<double>(compared)) ++similar;
-    }
-    compared = found = 0;
-  };
-  if (counts) {
-    near_->read(units);
-    pieces_->read(units);
-  }
-  each_hashed_window(units, window_units, skip_, [&](std::size_t first, std::uint64_t key) {
-    if (first / passage_ != at) {
-      close();
-      at = first / passage_;
-    }
-    ++compared;
-    const std::size_t place = keys_.find(key);
-    if (place == WindowKeys::none) return;
-    if (counts) table_[place].trained.fetch_add(1, std::memory_order_relaxed);
-    if (table_[place].scored > 2 * usual_) {
-      --compared;
-    } else {
-      ++found;
-    }
+void OverlapMeter::choose_lengths(std::span<const std::uint16_t> validation) {
+  std::vector<std::uint8_t> units, sample;
+  std::size_t total = 0, documents = 0;
+  each_document(validation, bos_, [&](std::span<const std::uint16_t> document) {
+    units.clear();
+    units_.append(document, units);
+    const std::size_t count = std::min(units.size(), sample_units - sample.size());
+    sample.insert(sample.end(), units.begin(), units.begin() + static_cast<std::ptrdiff_t>(count));
+    total += units.size();
+    ++documents;
   });
-  close();
-  return {passages, similar};
+  const double bits = bits_of_letter(sample);
+  if (bits == 0) return;
+  window_ = static_cast<std::size_t>(std::ceil(window_bits / bits));
+  passage_ = usual_passage * window_;
+  if (total < std::max<std::size_t>(16, documents) * passage_) passage_ = short_passage * window_;
+  skip_ = (std::bit_floor(passage_ / usual_windows) - 1) << 56;
 }
 
-void OverlapMeter::read(std::span<const std::uint16_t> tokens) {
-  const auto [passages, similar] = look_through(tokens, true);
-  training_passages_ += passages;
-  training_similar_ += similar;
-}
-
-bool OverlapMeter::similar(std::span<const std::uint16_t> document) {
-  if (repetitive_) return false;
-  if (look_through(document, false).second > 0) return true;
+void OverlapMeter::add_document(std::span<const std::uint16_t> document) {
+  const std::uint32_t number = passages_.empty() ? 0 : passages_.back().document + 1;
   std::vector<std::uint8_t> units;
   units_.append(document, units);
-  return near_->holds_a_passage(units, similar_share_);
+  if (units.size() >= shortest_document) documents_.emplace_back(digest_of(document), number);
+  std::size_t first = 0;
+  do {
+    const auto passage = static_cast<std::uint32_t>(passages_.size());
+    passages_.push_back({number, 0});
+    if (window_ == 0) return;
+    const std::size_t length = std::min(passage_ + window_ - 1, units.size() - first);
+    each_window(std::span(units).subspan(first, length), window_, skip_, [&](std::size_t, std::uint64_t key) {
+      windows_.push_back({key, passage, 0});
+    });
+    first += passage_;
+  } while (first + passage_ / 2 <= units.size());
+}
+
+void OverlapMeter::keep_unique_windows() {
+  std::vector<int> all(passages_.size());
+  for (const Window& window : windows_) ++all[window.passage];
+  std::ranges::sort(windows_, {}, &Window::key);
+  std::size_t kept = 0;
+  for (std::size_t i = 0, next = 0; i < windows_.size(); i = next) {
+    while (next < windows_.size() && windows_[next].key == windows_[i].key) ++next;
+    Passage& passage = passages_[windows_[i].passage];
+    if (next > i + 1 || passage.windows == most_windows) continue;
+    windows_[kept++] = {windows_[i].key, windows_[i].passage, passage.windows++};
+  }
+  windows_.resize(kept);
+  for (std::size_t i = 0; i < passages_.size(); ++i) {
+    if (passages_[i].windows < std::max(fewest_windows, all[i] / 4)) passages_[i].windows = 0;
+  }
+  sieve_.resize(std::bit_ceil(std::max<std::size_t>(windows_.size(), 2)) / 2);
+  for (const Window& window : windows_)
+    sieve_[window.key / 64 & (sieve_.size() - 1)] |= std::uint64_t{1} << window.key % 64;
+}
+
+const OverlapMeter::Window* OverlapMeter::find(std::uint64_t key) const {
+  if ((sieve_[key / 64 & (sieve_.size() - 1)] >> key % 64 & 1) == 0) return nullptr;
+  const auto found = std::ranges::lower_bound(windows_, key, {}, &Window::key);
+  return found != windows_.end() && found->key == key ? &*found : nullptr;
+}
+
+bool OverlapMeter::read(std::span<const std::uint16_t> tokens) {
+  bool any = false;
+  std::vector<std::uint8_t> units;
+  each_document(tokens, bos_, [&](std::span<const std::uint16_t> document) {
+    any = read_document(document, units) || any;
+  });
+  return any;
+}
+
+bool OverlapMeter::read_document(std::span<const std::uint16_t> document, std::vector<std::uint8_t>& units) {
+  bool any = false;
+  const std::uint64_t digest = digest_of(document);
+  for (auto same = std::ranges::lower_bound(documents_, std::pair(digest, std::uint32_t{0}));
+       same != documents_.end() && same->first == digest; ++same) {
+    whole_[same->second].store(1, std::memory_order_relaxed);
+    any = true;
+  }
+  if (window_ == 0) return any;
+  units.clear();
+  units_.append(document, units);
+  struct Stretch {  // of the document, twice as long as a passage
+    std::size_t begin = 0;
+    std::uint64_t found = 0;  // windows of the passage, by their numbers
+  };
+  std::unordered_map<std::uint32_t, Stretch> stretches;
+  each_window(units, window_, skip_, [&](std::size_t first, std::uint64_t key) {
+    const Window* window = find(key);
+    if (window == nullptr) return;
+    Stretch& stretch = stretches[window->passage];
+    if (stretch.found != 0 && first > stretch.begin + 2 * passage_) {
+      any = note(window->passage, stretch.found) || any;
+      stretch.found = 0;
+    }
+    if (stretch.found == 0) stretch.begin = first;
+    stretch.found |= std::uint64_t{1} << window->bit;
+  });
+  for (const auto& [passage, stretch] : stretches) any = note(passage, stretch.found) || any;
+  return any;
+}
+
+bool OverlapMeter::note(std::uint32_t passage, std::uint64_t found) {
+  const int count = std::popcount(found);
+  raise_to(most_[passage], static_cast<std::uint8_t>(count));
+  return passages_[passage].windows > 0 && count >= similar_share * passages_[passage].windows;
+}
+
+std::string OverlapMeter::found() const {
+  std::string bytes;
+  for (const auto* list : {&most_, &whole_})
+    for (const std::atomic<std::uint8_t>& value : *list) bytes += static_cast<char>(value.load());
+  return bytes;
+}
+
+void OverlapMeter::add(std::string_view found) {
+  if (found.size() != most_.size() + whole_.size()) throw run_error("ranks compare other validation texts");
+  std::size_t at = 0;
+  for (auto* list : {&most_, &whole_})
+    for (std::atomic<std::uint8_t>& value : *list) raise_to(value, static_cast<std::uint8_t>(found[at++]));
 }
 
 TextOverlap OverlapMeter::result() const {
-  if (repetitive_) return {};
-  std::vector<std::uint32_t> times;
-  for (const Window& window : table_) {
-    if (window.trained > 0 && window.scored <= 2 * usual_) times.push_back(window.trained);
-  }
-  const std::uint32_t most = 2 * median(times);
   TextOverlap overlap;
-  std::int64_t similar = 0, copied = 0;
-  const std::vector<double> near = near_->shares();
+  overlap.validation_tokens = validation_tokens_;
+  double similar = 0, copied = 0, whole = 0;
   for (std::size_t i = 0; i < passages_.size(); ++i) {
-    const std::vector<std::size_t>& passage = passages_[i];
-    std::size_t compared = 0, found = 0;
-    for (const std::size_t place : passage) {
-      const Window& window = table_[place];
-      if (window.scored > 2 * usual_ || window.trained > most) continue;
-      ++compared;
-      if (window.trained > 0) ++found;
-    }
-    const bool taken = near[i] >= similar_share_;
-    const bool common = compared * 4 < passage.size() || compared == 0;  // little but common phrases
-    if (common && !taken) continue;
+    const Passage& passage = passages_[i];
+    whole += whole_[passage.document];
+    if (passage.windows == 0) continue;
     ++overlap.passages;
-    const double share = common ? 0 : static_cast<double>(found) / static_cast<double>(compared);
-    similar += share >= similar_share_ || taken ? 1 : 0;
-    copied += share >= copied_share ? 1 : 0;
+    similar += most_[i] >= similar_share * passage.windows ? 1 : 0;
+    copied += most_[i] >= copied_share * passage.windows ? 1 : 0;
   }
-  overlap.similar = ratio(static_cast<double>(similar), static_cast<double>(overlap.passages));
-  overlap.copied = ratio(static_cast<double>(copied), static_cast<double>(overlap.passages));
-  overlap.pieces = pieces_->share();
-  overlap.pieces_passages = pieces_->passages();
-  overlap.training_passages = training_passages_;
-  overlap.training = ratio(static_cast<double>(training_similar_), static_cast<double>(training_passages_));
+  const double judged = std::max(1.0, static_cast<double>(overlap.passages));
+  overlap.similar = similar / judged;
+  overlap.copied = copied / judged;
+  overlap.duplicates = passages_.empty() ? 0 : whole / static_cast<double>(passages_.size());
   return overlap;
 }
 
 TextOverlap measure_text_overlap(const std::vector<fs::path>& training,
                                  const std::vector<fs::path>& validation, const Tokenizer* tokenizer,
-                                 const OverlapBudget& budget) {
-  constexpr std::int64_t training_piece = 1 << 14, validation_piece = 1 << 12;
-  const std::vector<Shard> trained = opened(training), scored = opened(validation);
-  const TextUnits units(tokenizer);
-  std::vector<std::vector<std::uint16_t>> texts;
-  TextOverlap counts;
-  counts.training_tokens = tokens_in(trained);
-  counts.validation_tokens = tokens_in(scored);
-  const bool all = counts.validation_tokens <= budget.validation;
-  for (const Piece& piece : pieces_of(scored, all ? INT64_MAX : validation_piece, budget.validation)) {
-    texts.push_back(tokens_of(piece));
-    counts.validation_read += texts.back().size();
+                                 const OverlapRanks& ranks) {
+  OverlapMeter meter(tokenizer, read_tokens(validation));
+  const int bos = tokenizer ? tokenizer->bos_id() : 1;
+  const std::vector<Shard> shards(training.begin(), training.end());
+  std::vector<std::pair<const Shard*, std::int64_t>> pieces;  // a shard, and about where a piece begins
+  std::uint64_t tokens = 0;
+  for (const Shard& shard : shards) {
+    tokens += static_cast<std::uint64_t>(shard.token_count());
+    for (std::int64_t first = 0; first < shard.token_count(); first += piece_tokens)
+      pieces.emplace_back(&shard, first);
   }
-  OverlapMeter meter(units, texts, counts.training_tokens);
-  const std::vector<Piece> pieces = pieces_of(trained, training_piece, budget.training);
-  for (const Piece& piece : pieces) counts.training_read += static_cast<std::uint64_t>(piece.count);
-  parallel_for(pieces.size(), 0, [&](std::size_t i) { meter.read(tokens_of(pieces[i])); });
+  const auto rank = static_cast<std::size_t>(ranks.rank), step = static_cast<std::size_t>(ranks.ranks);
+  parallel_for((pieces.size() + step - 1 - rank) / step, 0, [&](std::size_t i) {
+    const auto [shard, from] = pieces[i * step + rank];
+    const std::int64_t begin = document_start(*shard, from, bos);
+    const std::int64_t end = document_start(*shard, from + piece_tokens, bos);
+    std::vector<std::uint16_t> text(static_cast<std::size_t>(end - begin));
+    if (!text.empty()) shard->read(begin, text);
+    meter.read(text);
+  });
+  if (ranks.ranks > 1)
+    for (const std::string& found : ranks.gather(meter.found())) meter.add(found);
   TextOverlap overlap = meter.result();
-  // Of a share of the other side the same share of what stands in it is found.
-  const double of_training =
-      ratio(static_cast<double>(counts.training_read), static_cast<double>(counts.training_tokens));
-  const double of_validation =
-      ratio(static_cast<double>(counts.validation_read), static_cast<double>(counts.validation_tokens));
-  overlap.similar = std::min(1.0, ratio(overlap.similar, of_training));
-  overlap.copied = std::min(1.0, ratio(overlap.copied, of_training));
-  overlap.training = std::min(1.0, ratio(overlap.training, of_validation));
-  overlap.training_tokens = counts.training_tokens;
-  overlap.training_read = counts.training_read;
-  overlap.validation_tokens = counts.validation_tokens;
-  overlap.validation_read = counts.validation_read;
+  overlap.training_tokens = tokens;
   return overlap;
 }
 
-double TextOverlap::seen_from() const {
-  const double seen = ratio(static_cast<double>(training_read), static_cast<double>(training_tokens));
-  double share = similar_limit;
-  // Found on average so often that three deviations fewer are still beyond the limit.
-  const auto sure = [&] {
-    const double mean = std::min(1.0, share * seen);
-    const double least = mean - 3 * std::sqrt(mean * (1 - mean) / static_cast<double>(passages));
-    return beyond(ratio(least, seen), similar_limit, passages, seen);
-  };
-  while (share < 1 && !sure()) share *= 1.05;
-  return std::min(share, 1.0);
-}
-
 std::string TextOverlap::excess(double of_limit) const {
-  if (!known()) return {};
-  const double seen = ratio(static_cast<double>(training_read), static_cast<double>(training_tokens));
-  const double seen_back =
-      ratio(static_cast<double>(validation_read), static_cast<double>(validation_tokens));
-  const auto limited = [&](const char* said, double share, double limit, std::int64_t of, double part) {
-    limit *= of_limit;
-    if (!beyond(share, limit, of, part)) return std::string();
-    return fmt::format(fmt::runtime(said), percent(share)) + fmt::format(", more than {}", percent(limit));
+  const auto beyond = [&](double share, double limit) {
+    const double chance = std::sqrt(share * (1 - share) / std::max(1.0, static_cast<double>(passages)));
+    return share - 2 * chance > limit * of_limit;
   };
-  std::string said =
-      limited("{} of the validation text stands in the training data", copied, copied_limit, passages, seen);
-  if (said.empty()) {
-    said = limited("{} of the validation text stands in the training data with changes", similar,
-                   similar_limit, passages, seen);
-  }
-  if (said.empty()) {
-    said = limited("{} of the validation text stands in the training data in short pieces", pieces,
-                   pieces_limit, pieces_passages, 1);
-  }
-  if (said.empty()) {
-    said = limited("{} of the training data is validation text", training, training_limit, training_passages,
-                   seen_back);
-  }
-  return said;
+  const auto said = [&](double share, const char* what, double limit) {
+    return fmt::format("{} of the validation text {}, more than {}", percent(share), what,
+                       percent(limit * of_limit));
+  };
+  if (duplicates > copied_limit * of_limit)
+    return said(duplicates, "stands in the training data as whole documents", copied_limit);
+  if (beyond(copied, copied_limit)) return said(copied, "stands in the training data", copied_limit);
+  if (beyond(similar, similar_limit))
+    return said(similar, "stands in the training data with changes", similar_limit);
+  return {};
 }
 
 std::string TextOverlap::text() const {
-  if (!known()) return "validation and training text were not compared";
-  if (passages == 0)
-    return "the validation text is too short, or repeats itself too much, to be compared with the training "
-           "data";
-  std::string said = fmt::format(
-      "of the validation text {} stands in the training data, {} with changes, {} in short pieces; of the "
-      "training data {} is like validation text",
-      percent(copied), percent(similar), percent(pieces), percent(training));
-  if (training_read < training_tokens) {
-    said += fmt::format(" (a sample: {:.3g} of {:.3g} million training tokens; {} and more would be seen)",
-                        static_cast<double>(training_read) / 1e6, static_cast<double>(training_tokens) / 1e6,
-                        percent(seen_from()));
+  if (passages == 0) {
+    return fmt::format(
+        "the validation text is too short, or repeats itself too much, to be compared with the training data; "
+        "{} of it stands there as whole documents",
+        percent(duplicates));
   }
-  return said;
+  return fmt::format(
+      "of the validation text {} stands in the training data, {} with changes, {} as whole documents",
+      percent(copied), percent(similar), percent(duplicates));
 }
 
 nlohmann::ordered_json to_json(const TextOverlap& o) {
-  return {{"share", o.similar},
+  return {{"measure", TextOverlap::measure},
+          {"share", o.similar},
           {"copied", o.copied},
-          {"pieces", o.pieces},
-          {"pieces_passages", o.pieces_passages},
-          {"training", o.training},
-          {"passages", o.passages},
-          {"training_passages", o.training_passages},
+          {"duplicates", o.duplicates},
+          {"passages", static_cast<std::uint64_t>(o.passages)},
           {"validation_tokens", o.validation_tokens},
-          {"validation_read", o.validation_read},
-          {"training_tokens", o.training_tokens},
-          {"training_read", o.training_read}};
+          {"training_tokens", o.training_tokens}};
 }
 
 TextOverlap text_overlap_from_json(const nlohmann::ordered_json& json) {
-  TextOverlap o;
-  o.similar = json.at("share").get<double>();
-  o.copied = json.at("copied").get<double>();
-  o.pieces = json.value("pieces", 0.0);  // of programs before 2026-11-24: not measured
-  o.pieces_passages = json.value("pieces_passages", std::int64_t{0});
-  o.training = json.at("training").get<double>();
-  o.passages = json.at("passages").get<std::int64_t>();
-  o.training_passages = json.at("training_passages").get<std::int64_t>();
-  o.validation_tokens = json.at("validation_tokens").get<std::uint64_t>();
-  o.validation_read = json.at("validation_read").get<std::uint64_t>();
-  o.training_tokens = json.at("training_tokens").get<std::uint64_t>();
-  o.training_read = json.at("training_read").get<std::uint64_t>();
-  return o;
+  const auto share = [&](const char* key) {
+    const double value = json.at(key).get<double>();
+    if (!(value >= 0 && value <= 1)) throw std::invalid_argument(fmt::format("'{}' is no share", key));
+    return value;
+  };
+  const auto count = [&](const char* key) {
+    const auto& value = json.at(key);
+    if (!value.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
+    return value.get<std::uint64_t>();
+  };
+  if (json.at("measure") != TextOverlap::measure) throw std::invalid_argument("another measure of overlap");
+  return {share("share"),
+          share("copied"),
+          share("duplicates"),
+          static_cast<std::int64_t>(count("passages")),
+          count("validation_tokens"),
+          count("training_tokens")};
 }
 
 }  // namespace mulligan

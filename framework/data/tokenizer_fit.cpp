@@ -9,7 +9,6 @@
 #include "framework/core/parallel.h"
 #include "framework/core/utf8.h"
 #include "framework/data/exact_encoding.h"
-#include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -147,27 +146,6 @@ TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16
     if (fit.example.empty()) fit.example = odd[i];
   }
   return fit;
-}
-
-double share_of_pieces_not_learned(const Tokenizer& tokenizer,
-                                   const std::vector<std::filesystem::path>& training,
-                                   std::span<const std::uint16_t> scored) {
-  std::vector<double> learned(kMaxVocabulary), wanted(kMaxVocabulary);
-  double tokens = 0, bytes = 0, unlearned = 0;
-  for (const std::uint16_t token : scored) ++wanted[token];
-  for (const std::filesystem::path& file : training) {
-    for (const std::uint16_t token : Shard(file).read_all()) ++learned[token], ++tokens;
-  }
-  for (int id = 0; id < tokenizer.vocab_size(); ++id) {
-    const auto at = static_cast<std::uint16_t>(id);
-    if (!spells(tokenizer, at)) continue;
-    const std::string text = text_of(tokenizer, Ids{at});
-    const double spelled = wanted[at] * static_cast<double>(text.size());
-    bytes += spelled;
-    const bool often = wanted[at] * tokens > 100 * learned[at] * static_cast<double>(scored.size());
-    if (often && utf8_length(text) < text.size()) unlearned += spelled;
-  }
-  return bytes == 0 ? 0 : unlearned / bytes - tokenizer.vocab_size() / tokens;
 }
 
 }  // namespace mulligan

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,14 +41,5 @@ struct TokenizerFit {
 // stretches of 64 tokens. Throws data_error for a token that the tokenizer has not.
 TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16_t> tokens,
                            std::size_t most_stretches = 4096);
-
-class Tokenizer;
-
-// Share of the scored text's bytes in pieces of two characters and more that are a hundred times as frequent in it as
-// in the training text: a tokenizer made of parts of the scored text. Less the pieces there are for each training token:
-// small data have hardly any of rare pieces. docs/hardening.md has what honest text has.
-double share_of_pieces_not_learned(const Tokenizer& tokenizer,
-                                   const std::vector<std::filesystem::path>& training,
-                                   std::span<const std::uint16_t> scored);
 
 }  // namespace mulligan

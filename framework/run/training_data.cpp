@@ -6,10 +6,11 @@
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
+#include "framework/data/known_overlap.h"
 #include "framework/data/shard_checks.h"
-#include "framework/data/tokenizer_fit.h"
 #include "framework/eval/evaluator.h"
 #include "framework/model/elements/stages.h"
+#include "framework/ranks/host_group.h"
 #include "framework/report/run_log.h"
 
 namespace mulligan {
@@ -69,10 +70,6 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
   opened.stamps = std::move(checked.stamps);
   if (!validation) return opened;
   require_apart(opened.data.train, opened.data.validation);
-  opened.shared = find_shared_text(opened.shards, validation->files, opened.bos_id);
-  if (const std::string warning = shared_text_warning(opened.shared); !warning.empty()) {
-    opened.notes.push_back(warning);
-  }
   return opened;
 }
 
@@ -104,21 +101,16 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
 }
 
 TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
-                                    const ValidationSet& validation, RunLog& log) {
-  const TextOverlap overlap =
-      measure_text_overlap(shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr);
+                                    const ValidationSet& validation, HostGroup& group, RunLog& log) {
+  const OverlapRanks ranks{group.rank(), group.world_size(),
+                           [&](std::string_view text) { return group.gather_texts(text); }};
+  const TextOverlap overlap = find_text_overlap(
+      shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr, ranks);
   log.print("overlap: {}", overlap.text());
-  std::string excess = overlap.excess();
-  const double unlearned =
-      !validation.tokenizer ? 0
-                            : share_of_pieces_not_learned(*validation.tokenizer, shards, validation.tokens);
-  if (unlearned > 0.01 && excess.empty()) {
-    excess = fmt::format(
-        "{:.1f} % of the validation text's bytes are in pieces of the tokenizer that the training text has hardly any of, as if the tokenizer had been made of it (train one on the training text)",
-        100 * unlearned);
-  }
-  if (overlap.known() && overlap.passages == 0)
-    log.print("warning: {}, so whether it is learned is not known", overlap.text());
+  if (overlap.passages == 0)
+    log.print(
+        "warning: whether the validation text is learned from is not known; its whole documents were looked for");
+  const std::string excess = overlap.excess();
   if (excess.empty()) return overlap;
   if (config.ledger.rules == LedgerRules::strict) {
     throw data_error(

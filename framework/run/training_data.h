@@ -7,7 +7,6 @@
 
 #include "framework/config/run_config.h"
 #include "framework/data/loader.h"
-#include "framework/data/shared_text.h"
 #include "framework/data/text_overlap.h"
 #include "framework/eval/evaluate.h"
 
@@ -19,8 +18,7 @@ struct TrainingData {
   std::vector<LoaderPart> parts;              // of [[data.mix]]; empty without
   int bos_id = 1;
   DataIdentity data;               // of training and, where there is any, validation
-  SharedText shared;               // documents on both sides
-  std::vector<std::string> notes;  // for the log: padded vocabulary, shared documents
+  std::vector<std::string> notes;  // for the log: padded vocabulary
 };
 
 // Finds and checks (check_shards) what data.train or [[data.mix]] names. Throws data_error also where a shard
@@ -34,12 +32,13 @@ TrainingData unchecked_training_data(const RunConfig& config);
 // How a rank of `world_size` reads rows of one micro-batch, in the first phase.
 LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, int rank, int world_size);
 
+class HostGroup;
 class RunLog;
 
-// Measures the overlap of the shards with the validation text and says it in `log`, as a warning where it is
-// beyond the limits. Throws data_error for such an overlap under strict rules.
+// The overlap of the shards with the validation text (find_text_overlap), by all ranks of `group` together. Logs it, and
+// warns where it exceeds its limits or the text cannot be judged. Throws data_error for an excess under strict rules.
 TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
-                                    const ValidationSet& validation, RunLog& log);
+                                    const ValidationSet& validation, HostGroup& group, RunLog& log);
 
 // Throws Error where a run with arena.track does not read the benchmark's files by their names, in their order and of
 // their lengths, or where `world_size` ranks do not divide 8. Whether the tokens in them are the published ones is not

@@ -87,10 +87,6 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"plugins", plugins},
             {"broken_limits", facts.broken_limits},
             {"data", to_json(facts.data)}};
-  json["data"]["shared_documents"] = {{"shared", facts.shared_text.shared},
-                                      {"validation", facts.shared_text.validation_documents},
-                                      {"training", facts.shared_text.training_documents},
-                                      {"whole", facts.shared_text.whole}};
   if (facts.overlap) json["data"]["overlap"] = to_json(*facts.overlap);
   if (!facts.made.empty()) json["made_on_device"] = to_json(facts.made);
   if (facts.loss) json["train_loss"] = loss_json(*facts.loss, facts.hf_compat);

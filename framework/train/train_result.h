@@ -12,7 +12,6 @@
 #include "framework/checkpoint/loss_account.h"
 #include "framework/config/run_config.h"
 #include "framework/data/data_identity.h"
-#include "framework/data/shared_text.h"
 #include "framework/data/text_overlap.h"
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin.h"
@@ -61,8 +60,7 @@ struct RunFacts {
   const LossAccount* loss = nullptr;               // of the whole run
   bool hf_compat = false;
   DataIdentity data;                   // training and validation
-  SharedText shared_text;              // documents on both sides
-  std::optional<TextOverlap> overlap;  // and their passages; absent without validation
+  std::optional<TextOverlap> overlap;  // of both; absent without validation
   std::string weights_sha256;          // of the tensors in weights.safetensors
   std::vector<MadeCount> made;         // of all ranks, the clock being that of training
   const std::vector<std::unique_ptr<TrainingObserver>>* observers = nullptr;  // null: there are none

@@ -87,7 +87,7 @@ class Trainer {
   PhaseDevices devices_;
   MadeOnDevice made_;
   Validations validations_;
-  std::optional<TextOverlap> overlap_;  // of the first rank
+  std::optional<TextOverlap> overlap_;
   TrainingRows rows_;
   PhaseFollower phases_;
   LossBooks losses_;

@@ -115,7 +115,6 @@ RunFacts Trainer::facts() {
   facts.loss = &losses_.account();
   facts.hf_compat = config_.metrics.hf_compat;
   facts.data = rows_.data().data;
-  facts.shared_text = rows_.data().shared;
   facts.overlap = overlap_;
   facts.weights_sha256 = weights_sha256_;
   facts.made = made_.counts(ranks_.group());

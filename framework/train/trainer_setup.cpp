@@ -144,9 +144,9 @@ void Trainer::open_data() {
   for (const std::string& note : data.notes) log.line(note);
   ranks_.require_same_data(data.data);
   require_arena(config_, data.data, ranks_.group().world_size());
-  if (validations_.set() && ranks_.first()) {
+  if (validations_.set()) {
     const auto patience = ranks_.patience();
-    overlap_ = overlap_with_validation(config_, data.shards, *validations_.set(), log);
+    overlap_ = overlap_with_validation(config_, data.shards, *validations_.set(), ranks_.group(), log);
   }
   rows_.read_as(phases_.phase());
   rows_.require_enough();

@@ -80,8 +80,7 @@ check_contains "in nats alone" '"val_bpb": null' "$(cat runs/whole/result.json)"
 check_equal "validations at the steps listed" "5 30" \
   "$(grep '"event":"validation"' runs/whole/metrics.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/' | head -2 | xargs)"
 check_contains "eval gives the same score" "val_loss $(printf %.5f "$loss") nats over 4096 tokens" "$("$mulligan" eval runs/whole)"
-# Walks over few letters: every passage of the validation text stands in the training data, too.
-check_equal "the doctor finds that the texts are alike, and nothing else" "D25" \
+check_equal "the doctor finds nothing, for chance alone makes walks over few letters alike" "" \
   "$("$mulligan" doctor arena.toml 2>&1 | sed -nE 's/^ *(FAIL|WARN) (D[0-9]+).*/\2/p' | xargs)"
 
 few=(--set train.steps=6 --set train.validate_at=[] --set train.log_every=2 --set doctor.level=off --set run.determinism=world

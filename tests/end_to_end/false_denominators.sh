@@ -73,58 +73,6 @@ END
 check_refused "another tokenizer of the same size" 3 "did not make the validation shards" train small.toml "${elsewhere[@]}" \
   --set "data.train=$work/bare/fineweb_train_*.bin" "${bare[@]}" --set "data.tokenizer=$work/other/tokenizer.model"
 
-# A tokenizer whose pieces are the validation text itself: few tokens, all of them known by heart. The manifest, the text next to
-# the shards and every id are right.
-python3 - data cut.model <<'END'
-import struct, sys
-def number(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
-        if byte < 128:
-            return value, at
-def fields(data):
-    at, found = 0, []
-    while at < len(data):
-        tag, at = number(data, at)
-        if tag & 7 == 0:
-            value, end = number(data, at)
-        else:
-            size, at = number(data, at) if tag & 7 == 2 else ({1: 8, 5: 4}[tag & 7], at)
-            value, end = data[at:at + size], at + size
-        found.append((tag, value))
-        at = end
-    return found
-def varint(value):
-    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
-def message(found):
-    return b"".join(varint(tag) + (varint(value) if tag & 7 == 0 else
-                                   (varint(len(value)) if tag & 7 == 2 else b"") + value) for tag, value in found)
-text = open(sys.argv[1] + "/validation.txt", encoding="utf-8").read().replace(" ", "\u2581")
-parts = iter(dict.fromkeys(text[at:at + 100] for at in range(0, len(text), 100)))
-made = []
-for tag, value in fields(open(sys.argv[1] + "/tokenizer.model", "rb").read()):
-    if tag >> 3 == 1:
-        piece = dict(fields(value))
-        kind, spelled = piece.get(24, 1), piece[10]
-        if kind == 1 and len(spelled.decode()) > 1:
-            spelled = next(parts, spelled.decode()).encode()
-        score = 0.0 if kind != 1 else -1.0 if len(spelled.decode()) > 20 else -10.0
-        value = message([(10, spelled), (21, struct.pack("<f", score)), (24, kind)])
-    elif tag >> 3 == 2:  # a unigram model
-        value = message([(key, 1 if key >> 3 == 3 else held) for key, held in fields(value)])
-    made.append((tag, value))
-open(sys.argv[2], "wb").write(message(made))
-END
-check "prepare with pieces of the validation text" "$mulligan" prepare corpus --out cut --tokenizer cut.model --validation-fraction 0.05
-cut=(--set "data.train=$work/cut/fineweb_train_*.bin" --set "data.validation=$work/cut/fineweb_val_*.bin" --set "data.tokenizer=$work/cut/tokenizer.model")
-check_refused "pieces of the validation text" 3 "as if the tokenizer had been made of it" train small.toml "${elsewhere[@]}" \
-  "${strict[@]}" "${cut[@]}"
-check "open rules warn" "$mulligan" train small.toml "${elsewhere[@]}" "${cut[@]}"
-check_contains "of them" "in pieces of the tokenizer that the training text has hardly any of" "$(cat runs/other/log.txt)"
-rm -rf runs/other
-
 # Tokens that are not scored.
 dropped=(--set eval.drop_remainder=true --set eval.sequence_length=6000 --set eval.packed_sequences=1)
 check_refused "train: a dropped remainder" 2 "leaves validation tokens unscored" train small.toml "${elsewhere[@]}" "${strict[@]}" "${dropped[@]}"

@@ -6,7 +6,6 @@
 #include "framework/data/data_identity.h"
 #include "framework/data/manifest.h"
 #include "framework/data/shard_checks.h"
-#include "framework/data/shared_text.h"
 #include "tests/unit/data_support.h"
 
 namespace mulligan::data_identity_test {
@@ -277,30 +276,6 @@ TEST(DataIdentity, OneShardOnBothSidesIsRefusedUnderAnyName) {
   run.validation.shards.push_back({"renamed.bin", 600, run.train.shards[0].sha256});
   const std::string said = message_of(ExitCode::bad_data, [&] { require_apart(run.train, run.validation); });
   EXPECT_NE(said.find("renamed.bin"), std::string::npos) << said;
-}
-
-TEST(SharedText, DocumentsOnBothSidesAreCounted) {
-  const fs::path folder = fresh_folder("shared_text");
-  const Tokens train = documents(3, 30), validation = documents(2003, 10);
-  Tokens mixed = validation;
-  mixed.insert(mixed.end(), train.begin() + 100, train.begin() + 160);  // three documents of training
-  for (const auto& [name, tokens] : {std::pair("a.bin", &train), {"b.bin", &validation}, {"c.bin", &mixed}})
-    write_shard(folder / name, *tokens);
-  const SharedText apart = find_shared_text({folder / "a.bin"}, {folder / "b.bin"}, 1);
-  EXPECT_EQ(apart.shared, 0);
-  EXPECT_EQ(apart.training_documents, 30);
-  EXPECT_EQ(shared_text_warning(apart), "");
-  const SharedText shared = find_shared_text({folder / "a.bin"}, {folder / "c.bin"}, 1);
-  EXPECT_EQ(shared.shared, 3);
-  EXPECT_EQ(shared.validation_documents, 13);
-  EXPECT_TRUE(shared.whole);
-  EXPECT_NE(shared_text_warning(shared).find("3 of 13 validation documents"), std::string::npos);
-  // A budget of half the training tokens: the documents of the first half are compared, and that is said.
-  const SharedText sample = find_shared_text({folder / "a.bin"}, {folder / "c.bin"}, 1, 300);
-  EXPECT_FALSE(sample.whole);
-  EXPECT_EQ(sample.training_documents, 14) << "the fifteenth is cut";
-  EXPECT_EQ(sample.shared, 3);
-  EXPECT_NE(shared_text_warning(sample).find("a sample"), std::string::npos);
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
-// Validation text in training data: found however it was cut, shuffled, spelled or changed here and there; and
-// what honest texts have in common is none.
+// Validation text in training data: found however it was cut, shuffled, spelled or changed here and there. What
+// honest texts have in common is no overlap.
 #include "framework/data/text_overlap.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
+#include "framework/data/known_overlap.h"
+#include "framework/data/manifest.h"
 #include "framework/data/shard.h"
-#include "framework/data/text_units.h"
 #include "framework/data/tokenizer.h"
 #include "tests/unit/data_support.h"
 #include "tools/prepare/prepare.h"
@@ -78,12 +80,12 @@ class TextOverlapTest : public testing::Test {
     return documents;
   }
   // These documents behind the training text, against the validation text.
-  TextOverlap with(const std::vector<Tokens>& documents, const OverlapBudget& budget = {}) const {
+  TextOverlap with(const std::vector<Tokens>& documents, const OverlapRanks& ranks = {}) const {
     Tokens all = read_tokens(training_);
     for (const Tokens& document : documents) all.insert(all.end(), document.begin(), document.end());
     const fs::path shard = folder() / "mixed.bin";
     write_shard(shard, all);
-    return measure_text_overlap({shard}, validation_, &tokenizer_, budget);
+    return measure_text_overlap({shard}, validation_, &tokenizer_, ranks);
   }
   std::vector<Tokens> changed(std::uint64_t one_in) const {
     const PhiloxStream random(5, "overlap/change");
@@ -111,9 +113,8 @@ class TextOverlapTest : public testing::Test {
 
 TEST_F(TextOverlapTest, TextsOfOneLanguageHaveNothingInCommon) {
   const TextOverlap apart = measure_text_overlap(training_, validation_, &tokenizer_);
-  EXPECT_LT(apart.similar, 0.02);
-  EXPECT_EQ(apart.copied, 0);
-  EXPECT_LT(apart.pieces, 0.05);
+  EXPECT_EQ(apart.similar, 0);
+  EXPECT_EQ(apart.duplicates, 0);
   EXPECT_EQ(apart.excess(), "");
   EXPECT_GT(apart.passages, 30);
   EXPECT_EQ(measure_text_overlap(training_, validation_, nullptr).excess(), "") << "by tokens";
@@ -131,8 +132,9 @@ TEST_F(TextOverlapTest, ACopyIsFoundWholeInAnyOrderAndCut) {
     write_shard(shards.back(), some);
   }
   const TextOverlap copy = measure_text_overlap(shards, validation_, &tokenizer_);
-  EXPECT_GT(copy.copied, 0.95);
-  EXPECT_NE(copy.excess().find("of the validation text stands in the training data, more than 1 %"),
+  EXPECT_EQ(copy.copied, 1);
+  EXPECT_EQ(copy.duplicates, 1);
+  EXPECT_NE(copy.excess().find("100 % of the validation text stands in the training data as whole documents"),
             std::string::npos)
       << copy.excess();
 }
@@ -149,41 +151,16 @@ TEST_F(TextOverlapTest, ManyChangedCopiesAreNoCommonPhrases) {
   EXPECT_GT(with(copies).similar, 0.8);
 }
 
-// One token is another before a window of 24 letters would be whole, so that none of them is found.
-TEST_F(TextOverlapTest, AChangeInEveryLongWindowHidesNothing) {
-  const TextUnits units(&tokenizer_);
+TEST_F(TextOverlapTest, NinetySevenPercentOfEachDocumentInAnotherOrder) {
   std::vector<Tokens> documents = this->documents();
-  std::uint64_t at = 0;
-  for (Tokens& document : documents) {
-    std::size_t whole = 0;
-    for (std::uint16_t& token : document) {
-      std::vector<std::uint8_t> letters;
-      units.append(std::span(&token, 1), letters);
-      whole += letters.size();
-      if (whole < 24) continue;
-      token = static_cast<std::uint16_t>(300 + 90 * PhiloxStream(6, "overlap/change").uniform(++at));
-      whole = 0;
-    }
-  }
+  for (Tokens& document : documents) document.resize(document.size() * 97 / 100);
+  std::ranges::reverse(documents);
   const TextOverlap overlap = with(documents);
-  EXPECT_GT(overlap.similar, 0.7);
-  EXPECT_NE(overlap.excess(), "");
-}
-
-// A part of the documents three times and a little of each other passage once, which makes once the usual number.
-TEST_F(TextOverlapTest, CopiesOfAPartAreNoCommonPhrasesNextToALittleOfTheRest) {
-  const std::vector<Tokens> documents = this->documents();
-  std::vector<Tokens> copies;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    if (i % 5 == 0) copies.insert(copies.end(), 3, documents[i]);
-    if (i % 5 == 0) continue;
-    for (std::size_t first = 0; first + 90 < documents[i].size(); first += 200)
-      copies.emplace_back(documents[i].begin() + static_cast<std::ptrdiff_t>(first),
-                          documents[i].begin() + static_cast<std::ptrdiff_t>(first + 90));
-  }
-  const TextOverlap overlap = with(copies);
-  EXPECT_GT(overlap.similar, 0.15);
-  EXPECT_NE(overlap.excess(), "");
+  EXPECT_GT(overlap.similar, 0.95);
+  EXPECT_EQ(overlap.duplicates, 0);
+  EXPECT_NE(overlap.excess().find("of the validation text stands in the training data, more than 1 %"),
+            std::string::npos)
+      << overlap.excess();
 }
 
 TEST_F(TextOverlapTest, PrefixesOfDocuments) {
@@ -193,44 +170,15 @@ TEST_F(TextOverlapTest, PrefixesOfDocuments) {
   EXPECT_NE(with(documents).excess(), "");
 }
 
-TEST_F(TextOverlapTest, ShuffledPiecesOfSixtyTokens) {
+TEST_F(TextOverlapTest, ShuffledPiecesOfThreeHundredTokens) {
   Tokens all;
   for (const Tokens& document : documents()) all.insert(all.end(), document.begin(), document.end());
   std::vector<Tokens> pieces;
-  for (std::size_t i = 0; i < all.size(); i += 60)
+  for (std::size_t i = 0; i < all.size(); i += 300)
     pieces.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i),
-                        all.begin() + static_cast<std::ptrdiff_t>(std::min(i + 60, all.size())));
+                        all.begin() + static_cast<std::ptrdiff_t>(std::min(i + 300, all.size())));
   std::ranges::sort(pieces);
   EXPECT_GT(with(pieces).similar, 0.8);
-}
-
-// Too short for a window of 24 letters, and next to other pieces each time. Tokens have about two letters here.
-TEST_F(TextOverlapTest, ShuffledPiecesOfTenToTwentyLetters) {
-  const TextUnits units(&tokenizer_);
-  for (const std::size_t least : {10, 12, 16, 19}) {
-    std::vector<Tokens> pieces, all;
-    for (const Tokens& document : documents()) {
-      std::size_t letters = least;
-      for (const std::uint16_t token : document) {
-        if (letters >= least) pieces.emplace_back();
-        if (letters >= least) letters = 0;
-        std::vector<std::uint8_t> spelled;
-        units.append(std::span(&token, 1), spelled);
-        letters += spelled.size();
-        pieces.back().push_back(token);
-      }
-    }
-    for (std::uint64_t times = 0; times < 3; ++times) {
-      const PhiloxStream random(times, "overlap/pieces");
-      std::vector<std::pair<double, std::size_t>> order;
-      for (std::size_t i = 0; i < pieces.size(); ++i) order.emplace_back(random.uniform(i), i);
-      std::ranges::sort(order);
-      for (const auto& [drawn, i] : order) all.push_back(pieces[i]);
-    }
-    const TextOverlap overlap = with(all);
-    EXPECT_GT(overlap.pieces, 0.6) << least;
-    EXPECT_NE(overlap.excess(), "") << least;
-  }
 }
 
 TEST_F(TextOverlapTest, AnotherSpellingAndOtherTokensOfTheSameText) {
@@ -253,45 +201,71 @@ TEST_F(TextOverlapTest, AFewDocumentsAreEnough) {
   EXPECT_NE(with(documents).excess(), "");
 }
 
-TEST_F(TextOverlapTest, TrainingOnValidationTextAloneIsSeenFromTheOtherSide) {
-  Tokens little = documents().front();
-  write_shard(folder() / "little.bin", little);
-  const TextOverlap overlap = measure_text_overlap({folder() / "little.bin"}, validation_, &tokenizer_);
-  EXPECT_GT(overlap.training, 0.9);
-  EXPECT_LT(overlap.similar, 0.1);
+TEST_F(TextOverlapTest, OneWholeDocumentOfTwentyIsBeyondTheLimit) {
+  const TextOverlap overlap = with({documents().front()});
+  EXPECT_NEAR(overlap.duplicates, 0.05, 0.01);
   EXPECT_NE(overlap.excess(), "");
 }
 
-TEST_F(TextOverlapTest, ASampleSaysWhatItWouldSee) {
-  OverlapBudget budget;
-  budget.training = read_tokens(training_).size() * 3 / 4;
-  const TextOverlap overlap = with(changed(40), budget);
-  EXPECT_LT(overlap.training_read, overlap.training_tokens);
-  EXPECT_NE(overlap.text().find("a sample"), std::string::npos) << overlap.text();
-  EXPECT_GT(overlap.seen_from(), TextOverlap::similar_limit);
-  EXPECT_LT(overlap.seen_from(), 1);
+// A document is whole wherever the pieces end that threads and ranks read, and none is read twice.
+TEST_F(TextOverlapTest, RanksFindTogetherWhatOneFinds) {
+  std::vector<Tokens> documents;
+  for (std::size_t tokens = 0; tokens < std::size_t{3} << 20;) {
+    documents.push_back(Tokens{bos});
+    for (const int id : tokenizer_.encode(prose(5000 + static_cast<int>(documents.size() % 50), 300)))
+      documents.back().push_back(static_cast<std::uint16_t>(id));
+    tokens += documents.back().size();
+  }
+  const std::vector<Tokens> scored = this->documents();
+  for (std::size_t i = 0; i < scored.size() / 2; ++i)
+    documents.insert(documents.begin() + static_cast<std::ptrdiff_t>(documents.size() * i / 10), scored[i]);
+  const TextOverlap alone = with(documents);
+  EXPECT_NEAR(alone.duplicates, 0.5, 0.05);
+  std::vector<std::string> found(3);
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int rank = 0; rank < 3; ++rank) {
+      const TextOverlap overlap = with(documents, {rank, 3, [&](std::string_view own) {
+                                                     found[static_cast<std::size_t>(rank)] = own;
+                                                     return pass == 0 ? std::vector{std::string(own)} : found;
+                                                   }});
+      if (pass == 0) {
+        EXPECT_LT(overlap.duplicates, 0.4) << "a third of it";
+      } else {
+        EXPECT_EQ(overlap, alone) << rank;
+      }
+    }
+  }
 }
 
-// Of much text a sample is compared, of either side. Were its places always the same, all between them could be leaked.
-TEST_F(TextOverlapTest, NobodyKnowsWhatASampleReads) {
-  constexpr std::size_t piece = 4096, pieces = 64;  // as they are read
-  Tokens all, leaked;
-  for (std::size_t i = 0; i < pieces; ++i) {
-    Tokens text{bos};
-    for (const int id : tokenizer_.encode(prose(2000 + static_cast<int>(i), 4000)))
-      text.push_back(static_cast<std::uint16_t>(id));
-    ASSERT_GE(text.size(), piece);
-    text.resize(piece);
-    all.insert(all.end(), text.begin(), text.end());
-    // One of four, at equal distances, is not there.
-    if (i % 4 != 2) leaked.insert(leaked.end(), text.begin(), text.end());
-  }
-  const fs::path validation = folder() / "sampled_val.bin", training = folder() / "sampled_train.bin";
-  write_shard(validation, all);
-  write_shard(training, leaked);
-  OverlapBudget budget;
-  budget.validation = pieces / 4 * piece;
-  EXPECT_GT(measure_text_overlap({training}, {validation}, &tokenizer_, budget).similar, 0.2);
+TEST_F(TextOverlapTest, IsKnownFromTheManifestOrTheCache) {
+  const fs::path cache = fresh_folder("overlap_cache");
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const TextOverlap own = find_text_overlap(training_, validation_, &tokenizer_);
+  EXPECT_EQ(own, load_manifest(folder()).overlap);
+  EXPECT_TRUE(fs::is_empty(cache)) << "the manifest says it";
+  const fs::path other = fresh_folder("overlap_no_manifest");
+  fs::copy(training_.front(), other);
+  fs::copy(validation_.front(), other);
+  const auto find = [&] {
+    return find_text_overlap(find_shards({other.string()}, DataSplit::train),
+                             find_shards({other.string()}, DataSplit::validation), &tokenizer_);
+  };
+  EXPECT_EQ(find(), own);
+  const fs::path file = fs::directory_iterator(cache / "mulligan" / "overlap")->path();
+  TextOverlap changed = own;
+  changed.similar = 0.25;
+  write_file_atomically(file, to_json(changed).dump());
+  EXPECT_EQ(find(), changed) << "read, not measured";
+  write_file_atomically(file, "{\"share\": 7");
+  EXPECT_EQ(find(), own) << "a damaged one is measured again";
+  write_shard(other / "fineweb_train_000000.bin", read_tokens(validation_));
+  EXPECT_EQ(find().copied, 1) << "other tokens are not known";
+  if (before)
+    ::setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  else
+    ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_F(TextOverlapTest, JsonHoldsAllOfIt) {
@@ -316,7 +290,7 @@ TEST(TextOverlap, ANoticeInFrontOfEveryDocumentIsNoOverlap) {
   EXPECT_EQ(overlap.excess(), "") << overlap.text();
 }
 
-TEST(TextOverlap, SentencesOfASmallGrammarAreNotJudged) {
+TEST(TextOverlap, SentencesOfASmallGrammarAreNoOverlap) {
   const auto sentence = [](std::uint64_t n) {
     static constexpr const char* colours[] = {"red", "green", "blue", "black", "white"};
     static constexpr const char* animals[] = {"cat", "dog", "horse", "bird"};
@@ -342,15 +316,52 @@ TEST(TextOverlap, SentencesOfASmallGrammarAreNotJudged) {
   const TextOverlap overlap =
       measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
                            find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
-  EXPECT_TRUE(overlap.known());
-  EXPECT_EQ(overlap.passages, 0);
-  EXPECT_EQ(overlap.excess(), "");
-  EXPECT_NE(overlap.text().find("repeats itself"), std::string::npos) << overlap.text();
+  EXPECT_EQ(overlap.excess(), "") << overlap.text();
 }
 
-TEST(TextOverlap, NothingReadIsNothingKnown) {
-  EXPECT_FALSE(TextOverlap{}.known());
-  EXPECT_EQ(TextOverlap{}.excess(), "");
+// Text of `letters` letters, drawn.
+std::string drawn(std::uint64_t stream, std::size_t length, const std::string& letters) {
+  const PhiloxStream random(stream, "overlap/letters");
+  std::string text;
+  for (std::size_t i = 0; i < length; ++i)
+    text += letters[static_cast<std::size_t>(random.uniform(i) * static_cast<double>(letters.size()))];
+  return text;
+}
+
+Tokens bytes_of(const std::string& text) {
+  Tokens tokens{bos};
+  for (const char letter : text) tokens.push_back(static_cast<std::uint16_t>(letter));
+  return tokens;
+}
+
+// Without a tokenizer a token is two letters, one of them always the same.
+TEST(TextOverlap, FewLettersAreReadInLongerWindows) {
+  for (const std::string letters : {"ACGT", "01"}) {
+    const Tokens validation = bytes_of(drawn(1, 100'000, letters));
+    OverlapMeter meter(nullptr, validation);
+    for (std::uint64_t i = 2; i < 10; ++i)
+      EXPECT_FALSE(meter.read(bytes_of(drawn(i, 100'000, letters)))) << letters;
+    EXPECT_GT(meter.result().passages, 20) << letters;
+    EXPECT_EQ(meter.result().excess(), "") << letters;
+    const auto half = std::span(validation).subspan(20'000, 50'000);
+    EXPECT_TRUE(meter.read(half));
+    EXPECT_NEAR(meter.result().copied, 0.5, 0.1) << letters;
+  }
+}
+
+TEST(TextOverlap, WholeDocumentsCountWhereTextCannotBeJudged) {
+  Tokens validation;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const Tokens document = bytes_of(std::string(40 + i, 'a'));
+    validation.insert(validation.end(), document.begin(), document.end());
+  }
+  OverlapMeter meter(nullptr, validation);
+  EXPECT_FALSE(meter.read(bytes_of(std::string(200, 'a'))));
+  EXPECT_EQ(meter.result().passages, 0);
+  EXPECT_EQ(meter.result().excess(), "");
+  EXPECT_TRUE(meter.read(bytes_of(std::string(45, 'a'))));
+  EXPECT_EQ(meter.result().duplicates, 0.05);
+  EXPECT_NE(meter.result().excess(), "");
 }
 
 }  // namespace

@@ -110,9 +110,8 @@ TEST(CorpusChecks, IdsBeyondTheVocabularyFail) {
 
 TEST(CorpusChecks, OverlapWarnsAndFailsAndNamesItsRemedy) {
   TextOverlap overlap;
-  overlap.passages = overlap.training_passages = 10'000;
-  overlap.validation_tokens = overlap.validation_read = overlap.training_tokens = overlap.training_read =
-      1'500'000;
+  EXPECT_EQ(check_overlap(overlap).verdict, CheckOutcome::warn) << "cannot be judged";
+  overlap.passages = 10'000;
   EXPECT_EQ(check_overlap(overlap).verdict, CheckOutcome::pass);
   overlap.similar = 0.03;
   EXPECT_EQ(check_overlap(overlap).verdict, CheckOutcome::warn);

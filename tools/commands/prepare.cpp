@@ -129,9 +129,10 @@ void print_changes(const std::vector<DocumentChange>& changes) {
 std::vector<doctor::Finding> audit(const std::filesystem::path& folder, const Manifest& manifest) {
   constexpr std::uint64_t budget = std::uint64_t{1} << 22;
   const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
-  const std::vector<doctor::Finding> findings = doctor::check_shards_as_corpus(
+  std::vector<doctor::Finding> findings = doctor::check_shards_as_corpus(
       find_shards({folder.string()}, DataSplit::train), find_shards({folder.string()}, DataSplit::validation),
       manifest.vocabulary, &tokenizer, budget);
+  if (manifest.overlap) findings.push_back(doctor::check_overlap(*manifest.overlap));
   for (const doctor::Finding& finding : findings) {
     if (finding.verdict == doctor::CheckOutcome::pass) continue;
     fmt::print("warning: {} ({}); {}\n", printable(finding.message), finding.id, finding.hint);
@@ -218,10 +219,8 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
       .add_option("--tokenizer-bytes", o.tokenizer_bytes,
                   "Bytes of text the tokenizer is trained on, at most")
       ->capture_default_str();
-  command.add_flag(
-      "--drop-overlap", o.drop_overlap,
-      "Leave out training documents that hold 64 consecutive tokens of a validation document, or a passage "
-      "like one of them");
+  command.add_flag("--drop-overlap", o.drop_overlap,
+                   "Leave out training documents that hold a passage of the validation text, changed or not");
   command.add_option("--tokens-per-shard", o.tokens_per_shard, "Tokens of one shard file")
       ->capture_default_str();
   command.add_flag("!--keep-order", o.shuffle, "Keep the documents' order; otherwise a fixed random order");

@@ -200,10 +200,16 @@ Finding check_overlap(const TextOverlap& overlap) {
   f.title = "validation text in the training data";
   f.measured = overlap.text();
   f.threshold = fmt::format(
-      "fails above {} as it is, {} with changes or {} of the training data; warns above a fifth of these",
-      percent(TextOverlap::copied_limit), percent(TextOverlap::similar_limit),
-      percent(TextOverlap::training_limit));
-  const std::string excess = overlap.excess(), doubtful = overlap.excess(0.2);
+      "fails above {} as it is or {} with changes; warns above a fifth of these, and where the text cannot be judged",
+      percent(TextOverlap::copied_limit), percent(TextOverlap::similar_limit));
+  const std::string excess = overlap.excess();
+  std::string doubtful = overlap.excess(0.2);
+  if (doubtful.empty() && overlap.passages == 0) {
+    f.verdict = CheckOutcome::warn;
+    f.message = overlap.text();
+    f.hint = "look at the documents: no passage of them tells whether it was learned";
+    return f;
+  }
   if (doubtful.empty()) return f;
   f.verdict = excess.empty() ? CheckOutcome::warn : CheckOutcome::fail;
   f.message = excess.empty() ? doubtful : excess;
@@ -226,8 +232,6 @@ std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::p
     const Corpus corpus{names[side], token_statistics(sides[side], vocabulary)};
     std::ranges::move(check_corpus(corpus, vocabulary, tokenizer), std::back_inserter(findings));
   }
-  if (!sides[0].empty() && !sides[1].empty())
-    findings.push_back(check_overlap(measure_text_overlap(training, validation, tokenizer)));
   return findings;
 }
 

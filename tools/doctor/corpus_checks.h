@@ -33,8 +33,7 @@ std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const To
 // D25: validation text that stands in the training data, changed or not.
 Finding check_overlap(const TextOverlap& overlap);
 
-// All of them, D20 to D23 over at most `budget` tokens of each side (sample_tokens). Either side may be empty:
-// it is left out.
+// D20 to D23 over at most `budget` tokens of each side (sample_tokens). Either side may be empty: it is left out.
 std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,
                                             const std::vector<std::filesystem::path>& validation,
                                             int vocabulary, const Tokenizer* tokenizer, std::uint64_t budget);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "framework/core/error.h"
+#include "framework/data/known_overlap.h"
 #include "framework/data/shard.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
@@ -68,6 +69,8 @@ class Examiner {
     const auto validation = find_shards({config_.data.validation}, DataSplit::validation);
     add(check_shards_as_corpus(training, validation, vocabulary(), tokenizer ? &*tokenizer : nullptr,
                                wanted_.tokens));
+    found_.push_back(
+        check_overlap(find_text_overlap(training, validation, tokenizer ? &*tokenizer : nullptr)));
     if (tokenizer) found_.push_back(check_tokenizer(*tokenizer));
     // Tokens beyond the vocabulary are D20's, and a loader refuses them.
     readable_ = std::ranges::none_of(

@@ -20,7 +20,6 @@
 #include "tools/prepare/corpus.h"
 #include "tools/prepare/encode_documents.h"
 #include "tools/prepare/output_folder.h"
-#include "tools/prepare/overlap_search.h"
 #include "tools/prepare/symbol_statistics.h"
 #include "tools/prepare/tokenizer_training.h"
 
@@ -137,6 +136,9 @@ class Preparation {
     manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated - encoder.left_out();
     manifest.text->overlap_left_out = encoder.left_out();
     begin("", "", 0);
+    report("comparing training and validation text");
+    manifest.overlap =
+        measure_text_overlap(shard_files(manifest.train), shard_files(manifest.validation), &tokenizer);
     if (options_.symbol_statistics) {
       report("counting symbols");
       const std::uint64_t tokens =
@@ -190,28 +192,18 @@ class Preparation {
     manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
     if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
     if (rules.any()) encoder.begin_ablation();
-    std::optional<SharedPassages> passages;
     std::optional<OverlapMeter> meter;
-    const TextUnits units(&tokenizer);
     if (options_.drop_overlap) {
-      const std::vector<std::vector<std::uint16_t>> scored = {validation_tokens()};
-      passages.emplace(scored.front());
-      meter.emplace(units, scored);
-      encoder.leave_out(
-          [&](std::span<const std::uint16_t> tokens) {
-            return passages->any_in(tokens) || meter->similar(tokens);
-          },
-          fmt::format(
-              "it holds {} consecutive tokens of a validation document, or a passage like one of them",
-              overlap_window));
+      meter.emplace(&tokenizer, validation_tokens());
+      encoder.leave_out([&](std::span<const std::uint16_t> tokens) { return meter->read(tokens); },
+                        "it holds a passage of the validation text, changed or not");
     }
     manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
     if (manifest.train.documents == 0) {
       throw data_error(
-          "each of the {} training documents holds {} consecutive tokens of a validation "
-          "document, or a passage like one of them, so --drop-overlap leaves none; give "
-          "other documents, or name validation documents of their own with --validation",
-          corpus.train().size(), overlap_window);
+          "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
+          "none; give other documents, or name validation documents of their own with --validation",
+          corpus.train().size());
     }
     if (!rules.any()) return;
     record.train = encoder.end_ablation();
@@ -317,11 +309,13 @@ class Preparation {
     return model;
   }
 
-  std::vector<std::uint16_t> validation_tokens() const {
+  std::vector<std::filesystem::path> shard_files(const SplitRecord& split) const {
     std::vector<std::filesystem::path> files;
-    for (const ShardRecord& shard : summary_.manifest.validation.shards)
-      files.push_back(folder_ / shard.file);
-    return read_tokens(files);
+    for (const ShardRecord& shard : split.shards) files.push_back(folder_ / shard.file);
+    return files;
+  }
+  std::vector<std::uint16_t> validation_tokens() const {
+    return read_tokens(shard_files(summary_.manifest.validation));
   }
 
   // The validation bytes are what bits per byte are divided by: three counts of them must agree.
@@ -347,9 +341,7 @@ class Preparation {
 
   // Each validation document's bytes by its side table and by its original.
   void check_originals(const Tokenizer& tokenizer) const {
-    std::vector<std::filesystem::path> shards;
-    for (const ShardRecord& shard : summary_.manifest.validation.shards)
-      shards.push_back(folder_ / shard.file);
+    const std::vector<std::filesystem::path> shards = shard_files(summary_.manifest.validation);
     const SideTable table = SideTable::load(find_side_tables("", shards), shards);
     require_original_bytes(table, read_tokens(shards), tokenizer.bos_id(), tokenizer,
                            TextSource({folder_ / kValidationDocumentsFile}));

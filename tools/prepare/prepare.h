@@ -39,8 +39,8 @@ struct PrepareOptions {
   // At most so much text is trained on: whole documents, chosen by digest, and the start of the next one.
   std::int64_t tokenizer_bytes = 16'000'000;
 
-  // Leave out training documents that hold 64 consecutive tokens of a validation document: text copied from
-  // one document into others, which the division by whole documents does not part.
+  // Leave out training documents that hold a passage of the validation text (text_overlap.h), so that what is left has
+  // no overlap: text that was copied from one document into others stands on both sides of any division.
   bool drop_overlap = false;
 
   std::int64_t tokens_per_shard = 100'000'000;
