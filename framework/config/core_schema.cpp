@@ -64,6 +64,11 @@ Schema<DataConfig> data_section() {
       "validation_documents", &DataConfig::validation_documents,
       "JSON Lines file of the original validation documents, in the order of the shards, with which the side "
       "tables are compared; empty = the manifest's, or no comparison");
+  s.choice<ByteRule>(
+      "byte_rule", &DataConfig::byte_rule,
+      {{"original", ByteRule::original}, {"tokenizer", ByteRule::tokenizer}},
+      "bytes that bits per byte are divided by: original = of the validation documents as they were given; "
+      "tokenizer = of the text that the tokens spell, or of published byte side tables, as a contest may define it");
   s.key(
       "exact_vocabulary", &DataConfig::exact_vocabulary,
       "refuse a tokenizer with another number of pieces than model.vocabulary; else more ids than pieces are "

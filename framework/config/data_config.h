@@ -19,6 +19,10 @@ enum class DataOrder { spans, stream, shuffled };
 // Whether attention ends where a document does.
 enum class DataDocuments { separate, joined };
 
+// Which bytes bits per byte are divided by: those of the original text, or those that the tokenizer makes of it
+// (docs/evaluation.md).
+enum class ByteRule { original, tokenizer };
+
 // Paths are taken relative to the folder the program was started in.
 struct DataConfig {
   // a glob such as data/fineweb_train_*.bin, or a folder of shards; "" where [[data.mix]] names them
@@ -33,6 +37,7 @@ struct DataConfig {
   // The original validation documents (JSON Lines, in the order of the shards) that the side tables are
   // compared with; "": the manifest's, or none.
   std::string validation_documents;
+  ByteRule byte_rule = ByteRule::original;
   bool exact_vocabulary = false;  // a tokenizer of fewer pieces than model.vocabulary is refused, too
   int64_t prefetch = 4;           // micro-batches that the loader keeps ready, >= 1
   std::vector<DataMixRow> mix;    // empty: data.train alone

@@ -1,4 +1,4 @@
-#include <glob.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <set>
@@ -61,13 +61,38 @@ std::vector<std::string> shards_of_folder(const fs::path& folder, std::optional<
   return shards_of_manifest(folder, *split == DataSplit::train ? manifest->train : manifest->validation);
 }
 
-std::vector<std::string> shards_of_glob(const std::string& pattern) {
-  std::vector<std::string> names;
-  glob_t matches{};
-  if (::glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
-    names.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+// The entries of a folder that a part of a pattern means: the one of that name, else those that it matches. So the
+// brackets or stars of a name that is there are part of the name.
+std::vector<fs::path> entries_of(const fs::path& folder, const std::string& part) {
+  std::error_code failed;
+  const fs::path named = folder / part;
+  if (fs::exists(named, failed)) return {named};
+  std::vector<fs::path> found;
+  if (part.find_first_of("*?[\\") == std::string::npos) return found;
+  for (fs::directory_iterator entry(folder.empty() ? fs::path(".") : folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (::fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) found.push_back(folder / name);
   }
-  ::globfree(&matches);
+  return found;
+}
+
+std::vector<std::string> shards_of_glob(const std::string& pattern) {
+  std::vector<fs::path> found = {""};
+  for (const fs::path& part : fs::path(pattern)) {
+    std::vector<fs::path> deeper;
+    for (const fs::path& folder : found) {
+      if (part.has_root_directory() || part.empty()) {
+        deeper.push_back(folder / part);
+        continue;
+      }
+      const std::vector<fs::path> entries = entries_of(folder, part.string());
+      deeper.insert(deeper.end(), entries.begin(), entries.end());
+    }
+    found = std::move(deeper);
+  }
+  std::vector<std::string> names;
+  for (const fs::path& path : found) names.push_back(path.string());
   return names;
 }
 

@@ -42,7 +42,16 @@ nlohmann::json to_json(const TextRecord& text) {
                        {"documents_changed_by_tokenizer", text.documents_changed_by_tokenizer},
                        {"documents_with_nul", text.documents_with_nul},
                        {"binary_dropped", text.binary_dropped},
-                       {"hidden_left_out", text.hidden_left_out}};
+                       {"hidden_left_out", text.hidden_left_out},
+                       {"paths_left_out", text.paths_left_out},
+                       {"links_followed", text.links_followed},
+                       {"bad_lines_dropped", text.bad_lines_dropped},
+                       {"unread_left_out", text.unread_left_out},
+                       {"read_as",
+                        {{"plain_files", text.plain_files},
+                         {"json_lines_files", text.json_files},
+                         {"json_lines", text.json_lines},
+                         {"json_lines_by_contents", text.json_by_contents}}}};
   if (text.overlap_left_out > 0) value["overlap_left_out"] = text.overlap_left_out;
   if (!text.transform.empty()) value["transform"] = text.transform;
   if (!text.changes_file.empty()) {
@@ -116,6 +125,15 @@ TextRecord text_from(const nlohmann::json& value) {
   text.documents_with_nul = count_of(value, "documents_with_nul");
   text.binary_dropped = count_of(value, "binary_dropped");
   text.hidden_left_out = count_of(value, "hidden_left_out");
+  text.paths_left_out = count_of(value, "paths_left_out");
+  text.links_followed = count_of(value, "links_followed");
+  text.bad_lines_dropped = count_of(value, "bad_lines_dropped");
+  text.unread_left_out = count_of(value, "unread_left_out");
+  const nlohmann::json& read_as = value.at("read_as");
+  text.plain_files = count_of(read_as, "plain_files");
+  text.json_files = count_of(read_as, "json_lines_files");
+  text.json_lines = count_of(read_as, "json_lines");
+  text.json_by_contents = count_of(read_as, "json_lines_by_contents");
   if (value.contains("overlap_left_out")) text.overlap_left_out = count_of(value, "overlap_left_out");
   if (value.contains("transform")) text.transform = value.at("transform");
   if (value.contains("changes")) {
@@ -202,6 +220,17 @@ void check_transformed(const std::filesystem::path& file, const Manifest& manife
   }
 }
 
+// The side tables of plain text, where the tokens spell another one.
+void check_original_bytes(const std::filesystem::path& file, const Manifest& manifest) {
+  std::vector<std::filesystem::path> shards;
+  for (const ShardRecord& record : manifest.validation.shards) shards.push_back(file.parent_path() / record.file);
+  if (!stated_original(shards).in_tables) return;
+  const std::vector<std::uint16_t> tokens = read_tokens(shards);
+  const SideTable table = SideTable::load(find_side_tables("", shards), shards);
+  require_fit(table, tokens, manifest.bos_id);
+  check_total(file, "bytes of the original validation text", manifest.validation.source_bytes, table.count(tokens));
+}
+
 void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
   const std::filesystem::path folder = file.parent_path();
   const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
@@ -221,6 +250,7 @@ void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
   check_split(file, "validation", manifest.validation, table, manifest.bos_id);
   check_total(file, "bytes of validation text", manifest.validation.bytes,
               std::filesystem::file_size(folder / manifest.validation_text_file));
+  check_original_bytes(file, manifest);
 }
 
 void check_digest(const std::filesystem::path& file, const std::string& expected) {

@@ -23,7 +23,8 @@ struct ShardRecord {
 struct SplitRecord {
   std::uint64_t documents = 0;
   std::uint64_t tokens = 0;  // with one BOS per document
-  std::uint64_t bytes = 0;   // of the tokens' text: what is scored
+  // Of the tokens' text; under a text transform of the original documents.
+  std::uint64_t bytes = 0;
   std::vector<ShardRecord> shards;
   std::uint64_t source_bytes = 0;  // of the same documents as they were given; 0: not recorded
 };
@@ -40,6 +41,12 @@ struct TextRecord {
   // Of the text transform behind the tokens; "": none. `bytes` of a split are then of the original text.
   std::string transform;
   std::uint64_t hidden_left_out = 0;   // files and folders
+  std::uint64_t paths_left_out = 0;    // others: links that lead nowhere or to what was read before, devices
+  std::uint64_t links_followed = 0;
+  std::uint64_t bad_lines_dropped = 0;  // of JSON Lines
+  std::uint64_t unread_left_out = 0;    // documents of which the tokenizer reads nothing
+  // How the files were read: whole, or as JSON Lines; of these the ones whose names do not say it.
+  std::uint64_t plain_files = 0, json_files = 0, json_lines = 0, json_by_contents = 0;
   std::uint64_t overlap_left_out = 0;  // of training, for a passage of a validation document
   // a line {"document": ..., "change": ...} for each of these and each duplicate and empty document; empty:
   // there was none

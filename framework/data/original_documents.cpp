@@ -1,6 +1,7 @@
 #include "framework/data/original_documents.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "framework/core/error.h"
@@ -61,6 +62,17 @@ Error too_many(std::size_t document, std::uint64_t bytes, std::uint64_t decoded)
       document + 1, bytes, decoded, kDocumentByteFactor, kSpareBytes);
 }
 
+// Makes the counts of a document add up to `sum`: more goes to the last token, less is taken from the last ones.
+void fit_sum(std::span<std::uint16_t> counts, std::uint64_t sum) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint16_t>::max();
+  std::uint64_t now = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  for (auto count = counts.rbegin(); count != counts.rend() && now != sum; ++count) {
+    const std::uint64_t others = now - *count;
+    *count = static_cast<std::uint16_t>(sum > others ? std::min(sum - others, most) : 0);
+    now = others + *count;
+  }
+}
+
 }  // namespace
 
 void require_near_decoded(const SideTable& table, TokenIds tokens, int bos_id, const Tokenizer& tokenizer) {
@@ -86,8 +98,8 @@ void require_near_decoded(const SideTable& table, TokenIds tokens, int bos_id, c
       all, text, kSetByteFactor);
 }
 
-void require_encoded_originals(TokenIds tokens, int bos_id, const Tokenizer& tokenizer,
-                               const ByteCounter& bytes, const TextSource& originals) {
+SideTable encode_originals(TokenIds tokens, int bos_id, const Tokenizer& tokenizer, const ByteCounter& bytes,
+                           const TextSource& originals) {
   const std::vector<Document> documents = find_documents(tokens, bos_id);
   if (originals.size() < documents.size()) {
     throw data_error(
@@ -95,13 +107,27 @@ void require_encoded_originals(TokenIds tokens, int bos_id, const Tokenizer& tok
         "all of them, in their order",
         originals.size(), documents.size());
   }
+  std::vector<std::uint16_t> counts(tokens.size());
+  for (std::size_t at = 1; at < tokens.size(); ++at)
+    counts[at] = static_cast<std::uint16_t>(bytes.bytes_at(tokens, at));
   const TextTransform* transform = transform_of(tokenizer);
   std::vector<std::uint8_t> other(documents.size());
   parallel_for(documents.size(), 0, [&](std::size_t i) {
-    const std::string text = originals.raw(i);
-    const std::vector<int> ids =
-        transform ? encode_transformed(tokenizer, *transform, text).ids : tokenizer.encode(text);
-    other[i] = !std::ranges::equal(tokens_of(tokens, documents[i], bos_id).subspan(1), ids);
+    const JsonLine line = originals.read(i);
+    if (!line.problem.empty()) throw data_error("{}: {}", originals.name(i), line.problem);
+    const DocumentEncoding encoding = encode_document(tokenizer, transform, line.text);
+    const TokenIds ids = tokens_of(tokens, documents[i], bos_id).subspan(1);
+    const std::span<std::uint16_t> own =
+        std::span(counts).subspan(static_cast<std::size_t>(documents[i].start) + 1, ids.size());
+    const bool cut = i + 1 == documents.size() && ids.size() < encoding.ids.size();
+    if (std::ranges::equal(ids, std::span(encoding.ids).first(cut ? ids.size() : encoding.ids.size()))) {
+      const TextOrigin origin({}, line.source_bytes);
+      const std::vector<std::uint16_t> found = original_counts(encoding, line.text.size(), origin);
+      std::ranges::copy(std::span(found).first(own.size()), own.begin());
+    } else {
+      other[i] = 1;
+      fit_sum(own, line.source_bytes);
+    }
   });
   const auto first = static_cast<std::size_t>(std::ranges::find(other, 1) - other.begin());
   const auto count = static_cast<std::size_t>(std::ranges::count(other, 1));
@@ -111,13 +137,15 @@ void require_encoded_originals(TokenIds tokens, int bos_id, const Tokenizer& tok
         "documents; bring together shards, tokenizer and documents of one preparation",
         first + 1, originals.name(first), count, documents.size());
   }
+  SideTable table(std::move(counts));
   for (std::size_t i = first; i < documents.size(); ++i) {
     if (other[i] == 0) continue;
-    const std::uint64_t sum = counted(bytes, tokens, documents[i]);
+    const std::uint64_t sum = counted(table, tokens, documents[i]);
     const std::uint64_t decoded =
         decoded_bytes(tokenizer, transform, tokens_of(tokens, documents[i], bos_id));
     if (beyond_bound(sum, decoded)) throw too_many(i, sum, decoded);
   }
+  return table;
 }
 
 }  // namespace mulligan

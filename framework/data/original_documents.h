@@ -21,11 +21,13 @@ inline constexpr std::uint64_t kSpareBytes = 64;
 void require_near_decoded(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id,
                           const Tokenizer& tokenizer);
 
-// Encodes every original and compares the ids with the shards': throws data_error where more than one in a
-// hundred documents are others (versions of SentencePiece differ in some), or one of these counts more than
-// the bound of a document by `bytes`, or originals are missing. Originals beyond the stream's documents are
-// ignored, and so is what stands before its first BOS.
-void require_encoded_originals(std::span<const std::uint16_t> tokens, int bos_id, const Tokenizer& tokenizer,
-                               const ByteCounter& bytes, const TextSource& originals);
+// Encodes every original, compares the ids with the shards', and returns the bytes of the originals that each token
+// stands for. Throws data_error where more than one in a hundred documents are others (versions of SentencePiece
+// differ in some), or one of these counts more than the bound of a document by `bytes`, or originals are missing.
+// Of a document that is another the sum is its original's, and within it `bytes` divides. A document that the stream's
+// end cuts counts as far as it goes. Originals beyond the stream's documents are ignored; what stands before the first
+// BOS is counted by `bytes`.
+SideTable encode_originals(std::span<const std::uint16_t> tokens, int bos_id, const Tokenizer& tokenizer,
+                           const ByteCounter& bytes, const TextSource& originals);
 
 }  // namespace mulligan

@@ -134,6 +134,33 @@ bool has_plain_text(const std::vector<fs::path>& shards) {
   return std::ranges::all_of(plain, [](const auto& folder) { return folder.second; });
 }
 
+StatedOriginal stated_original(const std::vector<fs::path>& shards) {
+  StatedOriginal stated{.known = !shards.empty(), .in_tables = true, .kept = true};
+  std::map<fs::path, std::optional<Manifest>> manifests;
+  std::map<const SplitRecord*, std::size_t> sides;
+  for (const fs::path& shard : shards) {
+    const fs::path folder = folder_of(shard);
+    if (!manifests.contains(folder)) manifests[folder] = find_manifest(folder);
+    const std::optional<Manifest>& manifest = manifests[folder];
+    if (!manifest || !manifest->text) return {};
+    const std::string name = shard.filename().string();
+    const auto lists = [&](const SplitRecord& side) {
+      return std::ranges::find(side.shards, name, &ShardRecord::file) != side.shards.end();
+    };
+    const SplitRecord* side = lists(manifest->validation) ? &manifest->validation : &manifest->train;
+    const auto record = std::ranges::find(side->shards, name, &ShardRecord::file);
+    if (record == side->shards.end()) return {};
+    ++sides[side];
+    stated.in_tables = stated.in_tables && !record->bytes_file.empty();
+    stated.kept = stated.kept && side->source_bytes == side->bytes &&
+                  manifest->text->documents_changed_by_tokenizer + manifest->text->documents_cleaned == 0 &&
+                  manifest->text->transform.empty();
+  }
+  for (const auto& [side, count] : sides) stated.bytes += side->source_bytes;
+  stated.whole = sides.size() == 1 && sides.begin()->second == sides.begin()->first->shards.size();
+  return stated;
+}
+
 fs::path original_documents(const std::vector<fs::path>& shards) {
   fs::path folder;
   for (const fs::path& shard : shards) {
@@ -198,8 +225,9 @@ void require_original_bytes(const SideTable& table, std::span<const std::uint16_
     for (std::int64_t at = 0; at < documents[i].length; ++at)
       counted += static_cast<std::uint64_t>(
           table.bytes_at(tokens, static_cast<std::size_t>(documents[i].start + at)));
-    const std::uint64_t expected = counted_bytes(tokenizer, originals.raw(i));
-    if (counted == expected) continue;
+    const std::string text = originals.raw(i);
+    const std::uint64_t expected = originals.read(i).source_bytes;
+    if (counted == expected || counted == counted_bytes(tokenizer, text)) continue;
     throw data_error(
         "the byte side table counts {} bytes in validation document {}, its original {} has {}, so no "
         "bits per byte can be given; bring together shards, side tables and documents of one preparation",

@@ -1,7 +1,7 @@
 // SideTable: the bytes of each token of a stream, from files next to the token shards.
 //
-// For shards of transformed text (text_transform.h) a token's piece does not say how many bytes it stands
-// for. fineweb_val_bytes_000000.bin holds them: a shard (shard.h) whose tokens are the counts, cut as the
+// Where a text transform (text_transform.h) or the tokenizer's normalisation changes the text, a token's piece does not
+// say how many bytes of the original it stands for. fineweb_val_bytes_000000.bin holds them: a shard (shard.h) whose tokens are the counts, cut as the
 // token shard of that number.
 #pragma once
 
@@ -51,6 +51,15 @@ std::vector<std::filesystem::path> find_side_tables(const std::string& pattern,
 
 // Whether all of these shards are by their manifests of untransformed text.
 bool has_plain_text(const std::vector<std::filesystem::path>& shards);
+// What the manifests next to shards say of their original text.
+struct StatedOriginal {
+  bool known = false;         // a manifest of ours lists each of the shards
+  bool in_tables = false;     // and a byte side table for each
+  bool kept = false;          // the tokens spell it to the byte
+  std::uint64_t bytes = 0;    // of the original text of the sides that the shards belong to; 0: not recorded
+  bool whole = false;         // the shards are all of a side of one set
+};
+StatedOriginal stated_original(const std::vector<std::filesystem::path>& shards);
 // The original validation documents that the shards' manifest names; "" where none or several sets are.
 std::filesystem::path original_documents(const std::vector<std::filesystem::path>& shards);
 
@@ -62,8 +71,9 @@ void refuse_transform_symbols(const Tokenizer& tokenizer, std::span<const std::u
 // Throws data_error where the table and the stream differ in length, or a BOS stands for bytes.
 void require_fit(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id);
 
-// Compares the counts of each document with its original (counted_bytes); originals beyond the stream's
-// documents are ignored. Throws data_error naming the first that differs or is missing.
+// Compares the counts of each document with its original: all of its bytes, or those that published tables count
+// (counted_bytes). Originals beyond the stream's documents are ignored. Throws data_error naming the first that differs
+// or is missing.
 void require_original_bytes(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id,
                             const Tokenizer& tokenizer, const TextSource& originals);
 

@@ -5,8 +5,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/mapped_file.h"
-#include "framework/core/parse_json.h"
-#include "framework/core/utf8.h"
+#include "framework/core/shell.h"
 
 namespace mulligan {
 namespace {
@@ -14,134 +13,54 @@ namespace {
 // Of a JSONL file. A line is looked at only so far, so that a file without line ends is refused at once.
 constexpr std::size_t kLongestLine = std::size_t{1} << 30;
 
-// C0 controls other than those handled as white space, DEL, and C1 controls (U+0080..U+009F).
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7F;
-  return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
-}
-
-// Collects characters and writes white space only once it is known what follows.
-class Cleaner {
- public:
-  explicit Cleaner(std::size_t capacity) { text_.reserve(capacity); }
-  void space() { space_ = true; }
-  void line_end() { ++lines_; }
-  void character(std::string_view bytes) {
-    if (!text_.empty()) {
-      if (lines_ > 0) {
-        text_.append(std::min(lines_, 2), '\n');
-      }
-      // A line's indentation is one space; a space before a line end is gone.
-      if (space_) text_ += ' ';
-    }
-    lines_ = 0;
-    space_ = false;
-    text_ += bytes;
-  }
-  void drop_pending_space() { space_ = false; }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-  int lines_ = 0;
-  bool space_ = false;
-};
-
-bool is_jsonl(const std::filesystem::path& path) {
-  return path.extension() == ".jsonl" || path.extension() == ".ndjson";
-}
-
-// The keys of an object, as a reader would write them; the first few.
-std::string keys_of(const nlohmann::json& object) {
-  std::string names;
-  int listed = 0;
-  for (const auto& [key, value] : object.items()) {
-    if (++listed > 8) return names + ", ...";
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", key);
-  }
-  return names.empty() ? "none" : names;
+Error wide_error(const std::filesystem::path& file, const WideEncoding& encoding, std::size_t others) {
+  std::filesystem::path converted = file;
+  converted.replace_extension(".utf8" + file.extension().string());
+  return data_error(
+      "'{}' is {}{}, but text is read as UTF-8; convert it with\n  iconv -f {} -t UTF-8 {} > {}\nor leave such files "
+      "out with --skip-binary",
+      file.string(), encoding.shown,
+      others == 0 ? "" : fmt::format(", and {} other file{} like it", others, others == 1 ? " is" : "s are"),
+      encoding.name, shell_quoted(file.string()), shell_quoted(converted.string()));
 }
 
 }  // namespace
-
-std::string clean_text(std::string_view text) {
-  Cleaner cleaner(text.size());
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
-    text.remove_prefix(character.size());
-    if (character == " " || character == "\t") {
-      cleaner.space();
-    } else if (character == "\n" || (character == "\r" && !text.starts_with('\n'))) {
-      cleaner.drop_pending_space();
-      cleaner.line_end();
-    } else if (length > 0 && !is_control(character)) {
-      cleaner.character(character);
-    }
-  }
-  return cleaner.take();
-}
 
 struct TextSource::JsonlFile {
   MappedFile file;
 };
 
 TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules)
-    : rules_(std::move(rules)) {
-  for (const auto& input : inputs) {
-    std::error_code error;
-    const auto status = std::filesystem::status(input, error);
-    if (std::filesystem::is_directory(status)) {
-      add_folder(input);
-    } else if (std::filesystem::is_regular_file(status)) {
-      add(input);
-    } else {
-      throw data_error(
-          "the text input '{}' is neither a folder nor a file{}; give folders, text files or JSONL files",
-          input.string(), error ? " (" + error.message() + ")" : "");
+    : rules_(std::move(rules)), found_(find_text_files(inputs)) {
+  std::vector<std::pair<std::size_t, WideEncoding>> wide;
+  for (std::size_t i = 0; i < found_.files.size(); ++i) {
+    TextFileLook look = look_at_text_file(found_.files[i], rules_.json_key);
+    jsonl_.push_back(nullptr);
+    if (!look.wide.name.empty()) {
+      wide.emplace_back(i, std::move(look.wide));
+      continue;
     }
+    const auto file = static_cast<std::uint32_t>(i);
+    if (look.form == TextForm::json_lines || look.form == TextForm::found_lines) {
+      if (look.form == TextForm::found_lines) read_as_.found_lines.push_back(found_.files[i]);
+      add_jsonl(file);
+      continue;
+    }
+    if (look.form != TextForm::plain) read_as_.suspects.emplace_back(found_.files[i], look.form);
+    ++read_as_.plain_files;
+    entries_.push_back({file, 0, 0, 0});
   }
+  if (wide.empty()) return;
+  if (!rules_.skip_binary && !rules_.clean)
+    throw wide_error(found_.files[wide.front().first], wide.front().second, wide.size() - 1);
+  for (const auto& [file, encoding] : wide) found_.left_out.emplace_back(found_.files[file], "it is " + encoding.shown);
 }
 TextSource::~TextSource() = default;
 TextSource::TextSource(TextSource&&) noexcept = default;
 TextSource& TextSource::operator=(TextSource&&) noexcept = default;
 
-// The regular files below a folder, hidden names left out, sorted by path.
-void TextSource::add_folder(const std::filesystem::path& folder) {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> files;
-  try {
-    for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator();
-         ++entry) {
-      std::error_code ignored;  // of a link that leads nowhere
-      if (entry->path().filename().string().starts_with('.')) {
-        if (entry->is_directory(ignored)) entry.disable_recursion_pending();
-        hidden_.push_back(entry->path());
-      } else if (entry->is_regular_file(ignored)) {
-        files.push_back(entry->path());
-      }
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw data_error("cannot read the folder '{}': {}; check its permissions and those below it",
-                     (error.path1().empty() ? folder : error.path1()).string(), error.code().message());
-  }
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) add(file);
-}
-
-void TextSource::add(const std::filesystem::path& path) {
-  if (is_jsonl(path)) {
-    add_jsonl(path);
-    return;
-  }
-  entries_.push_back({static_cast<std::uint32_t>(paths_.size()), 0, 0, 0});
-  paths_.push_back(path);
-  jsonl_.push_back(nullptr);
-}
-
-void TextSource::add_jsonl(const std::filesystem::path& path) {
+void TextSource::add_jsonl(std::uint32_t file) {
+  const std::filesystem::path& path = found_.files[file];
   auto jsonl = std::make_unique<JsonlFile>(JsonlFile{MappedFile(path)});
   const auto bytes = jsonl->file.bytes();
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
@@ -156,49 +75,46 @@ void TextSource::add_jsonl(const std::filesystem::path& path) {
     }
     end = end == std::string_view::npos ? whole.size() : position + end;
     if (whole.substr(position, end - position).find_first_not_of(" \t\r") != std::string_view::npos) {
-      entries_.push_back({static_cast<std::uint32_t>(paths_.size()), line, position, end - position});
+      entries_.push_back({file, line, position, end - position});
+      ++read_as_.json_lines;
     }
     position = end + 1;
   }
-  paths_.push_back(path);
-  jsonl_.push_back(std::move(jsonl));
+  ++read_as_.json_files;
+  jsonl_.back() = std::move(jsonl);
 }
 
 std::string TextSource::name(std::size_t document) const {
   const Entry& entry = entries_[document];
-  const std::string path = paths_[entry.file].string();
+  const std::string path = found_.files[entry.file].string();
   return entry.line == 0 ? path : fmt::format("{}:{}", path, entry.line);
 }
 
-std::string TextSource::raw(std::size_t document) const {
+JsonLine TextSource::read(std::size_t document) const {
   const Entry& entry = entries_[document];
-  if (entry.line == 0) return read_file(paths_[entry.file]);
+  if (entry.line == 0) {
+    std::string text = read_file(found_.files[entry.file]);
+    const std::uint64_t bytes = text.size();
+    return {std::move(text), bytes, ""};
+  }
   const auto bytes = jsonl_[entry.file]->file.bytes().subspan(entry.begin, entry.length);
-  const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  const nlohmann::json line = parse_json({begin, bytes.size()});
-  if (line.is_discarded()) {
-    throw data_error(
-        "{}: the line is not valid JSON; correct or remove it (a JSONL file holds one object per line)",
-        name(document));
-  }
-  if (line.is_string()) return line.get<std::string>();
-  if (!line.is_object()) {
-    throw data_error(
-        "{}: the line is JSON but not an object such as {{\"{}\": \"...\"}}; correct or remove it",
-        name(document), rules_.json_key);
-  }
-  const auto text = line.find(rules_.json_key);
-  if (text == line.end() || !text->is_string()) {
-    throw data_error("{}: {} under the key '{}'; the line's keys are {}: name the text's key with --json-key",
-                     name(document), text == line.end() ? "there is nothing" : "there is no string",
-                     rules_.json_key, keys_of(line));
-  }
-  return text->get<std::string>();
+  return read_json_line({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, rules_.json_key);
 }
 
-std::string TextSource::text(std::size_t document) const {
+std::string TextSource::raw(std::size_t document) const {
+  JsonLine line = read(document);
+  if (line.problem.empty()) return std::move(line.text);
+  throw data_error("{}: {}; correct or remove the line, or leave such lines out with --skip-bad-lines", name(document),
+                   line.problem);
+}
+
+std::string TextSource::text(std::size_t document, TextOrigin* origin) const {
   std::string text = raw(document);
-  return rules_.clean ? clean_text(text) : text;
+  const std::uint64_t bytes = text.size();
+  std::vector<std::uint64_t> ends;
+  if (rules_.clean) text = clean_text(text, origin ? &ends : nullptr);
+  if (origin) *origin = TextOrigin(std::move(ends), bytes);
+  return text;
 }
 
 }  // namespace mulligan

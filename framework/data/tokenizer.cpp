@@ -9,6 +9,7 @@
 #include "framework/core/file.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/shard.h"
+#include "framework/data/tokenizer_format.h"
 
 namespace mulligan {
 
@@ -57,6 +58,8 @@ Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::strin
   auto model = std::make_shared<Model>();
   model->origin = origin;
   model->sha256 = sha256_hex(model_bytes);
+  if (const std::string format = foreign_tokenizer_format(model_bytes); !format.empty())
+    throw data_error("'{}' is not a SentencePiece model, but {}", origin, format);
   // An empty message parses as an empty protobuf, which SentencePiece accepts and then dereferences.
   const std::string problem = model_bytes.empty() ? "the file is empty" : character_map_problem(model_bytes);
   const auto status = problem.empty()
@@ -142,7 +145,7 @@ std::vector<Tokenizer::Slice> Tokenizer::encode_slices(std::string_view text) co
   if (!model_->keeps_text) {
     const auto encoded = model_->processor.EncodeAsImmutableProto(text);
     for (const auto& piece : encoded.pieces())
-      slices.push_back({static_cast<int>(piece.id()), piece.surface()});
+      slices.push_back({static_cast<int>(piece.id()), piece.surface(), piece.begin()});
     return slices;
   }
   // Exact encoding: each piece spells its own part of the text.
@@ -154,7 +157,7 @@ std::vector<Tokenizer::Slice> Tokenizer::encode_slices(std::string_view text) co
          mark += kSpaceMark.size()) {
       length -= kSpaceMark.size() - 1;
     }
-    slices.push_back({id, std::string(text.substr(at, length))});
+    slices.push_back({id, std::string(text.substr(at, length)), at});
     at += length;
   }
   return slices;

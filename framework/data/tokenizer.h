@@ -48,6 +48,7 @@ class Tokenizer {
   struct Slice {
     int id = 0;
     std::string text;
+    std::size_t begin = 0;  // where it lies in the whole
   };
   std::vector<Slice> encode_slices(std::string_view text) const;
   // SentencePiece's own decoder.

@@ -52,12 +52,63 @@ TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTra
     if (bytes > std::numeric_limits<std::uint16_t>::max()) {
       throw data_error(
           "one token stands for {} bytes of text (a long run of white space), more than the "
-          "65535 that a byte side table can say; leave the document out or clean it with --clean",
+          "65535 that a published byte side table can say; leave the document out or clean it with --clean",
           bytes);
     }
     result.bytes.push_back(static_cast<std::uint16_t>(bytes));
   }
   return result;
+}
+
+DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
+                                 std::string_view text) {
+  DocumentEncoding result;
+  std::string transformed;
+  if (transform) transformed = transform->apply(text);
+  const std::string_view read = transform ? std::string_view(transformed) : text;
+  // What precedes the first slice, and the slices.
+  std::vector<std::string> slices = {""};
+  for (Tokenizer::Slice& slice : tokenizer.encode_slices(read)) {
+    if (result.ids.empty()) slices.front() = read.substr(0, slice.begin);
+    result.ids.push_back(slice.id);
+    slices.push_back(std::move(slice.text));
+  }
+  if (result.ids.empty()) return result;
+  std::size_t end = 0;
+  if (transform) {
+    for (const std::uint64_t bytes : transform->original_bytes(slices)) result.ends.push_back(end += bytes);
+  } else {
+    for (const std::string& slice : slices) result.ends.push_back(end += slice.size());
+  }
+  result.ends.erase(result.ends.begin());  // what precedes the first token belongs to it
+  if (end > text.size()) {
+    throw data_error("the tokens of a document of {} bytes stand for {}; use another tokenizer", text.size(), end);
+  }
+  result.ends.back() = text.size();
+  return result;
+}
+
+std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std::size_t size,
+                                           const TextOrigin& origin) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint16_t>::max();
+  std::vector<std::uint16_t> counts;
+  std::uint64_t before = 0, waiting = 0;
+  for (const std::size_t end : encoding.ends) {
+    const std::uint64_t until = origin.before(end, size);
+    waiting += until - before;
+    before = until;
+    counts.push_back(static_cast<std::uint16_t>(std::min(waiting, most)));
+    waiting -= counts.back();
+  }
+  for (auto count = counts.rbegin(); waiting > 0 && count != counts.rend(); ++count) {
+    const std::uint64_t more = std::min(waiting, most - *count);
+    *count = static_cast<std::uint16_t>(*count + more);
+    waiting -= more;
+  }
+  if (waiting == 0) return counts;
+  throw data_error(
+      "its {} tokens stand for {} bytes, and a byte side table can say at most {} of each; leave the document out",
+      counts.size(), origin.bytes(), most);
 }
 
 std::uint64_t counted_bytes(const Tokenizer& tokenizer, std::string_view document) {

@@ -1,4 +1,5 @@
-// A document under a text transform: its tokens, and the original bytes of each.
+// A document as its tokens, and the original bytes of each, also where a text transform or the tokenizer's own
+// normalisation changes the text.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/data/clean_text.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 
@@ -27,7 +29,21 @@ struct TransformedEncoding {
 TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
                                        std::string_view document);
 
-// How many bytes of an original document its tokens must stand for, found without encoding it: all but the
+// The tokens of a document with the places in its text where the stretch of each ends. Every byte of the text belongs
+// to one token: what the tokenizer leaves out at the start to the first, at the end to the last.
+struct DocumentEncoding {
+  std::vector<int> ids;  // without BOS
+  std::vector<std::size_t> ends;
+};
+// `transform`: that is applied to the text before; null: none.
+DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
+                                 std::string_view text);
+// For each token the bytes of the document as it was given, of which the text, of `size` bytes, was made. A count
+// above 65,535, the most of a side table, goes on with the token after it. Throws data_error where there is none left.
+std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std::size_t size,
+                                           const TextOrigin& origin);
+
+// How many bytes of an original document the published tables count, found without encoding it: all but the
 // characters at both ends that the tokenizer, given them alone, has no piece for.
 std::uint64_t counted_bytes(const Tokenizer& tokenizer, std::string_view document);
 

@@ -44,9 +44,31 @@ EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, Host
 
 }  // namespace
 
+const char* byte_rule_name(ByteRule rule) {
+  return rule == ByteRule::original ? "original" : "tokenizer";
+}
+
+void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last, EvalResult& result) {
+  if (!validation.counter()) return;
+  result.byte_rule = byte_rule_name(validation.byte_rule());
+  const auto add = [&](ByteRule rule, const ByteCounter* counter) {
+    if (!counter) return;
+    std::uint64_t& bytes = result.bytes_by_rule[byte_rule_name(rule)];
+    for (std::int64_t at = std::max<std::int64_t>(first, 1); at <= last; ++at)
+      bytes += static_cast<std::uint64_t>(counter->bytes_at(validation.tokens, static_cast<std::size_t>(at)));
+  };
+  add(ByteRule::original, validation.original_counter());
+  add(ByteRule::tokenizer, validation.tokenizer_counter());
+}
+
+double bits_per_byte(const EvalResult& result, std::uint64_t bytes) {
+  return bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
+                    : result.loss_sum_nats / std::numbers::ln2 / static_cast<double>(bytes);
+}
+
 void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
   // Side tables were compared with the original documents when they were read.
-  if (!validation.byte_table || sums.tokens == 0) return;
+  if (!validation.byte_table || validation.counter() != &*validation.byte_table || sums.tokens == 0) return;
   const std::uint64_t decoded = bytes_by_decoding(validation, sums);
   if (decoded == sums.bytes) return;
   throw data_error(
@@ -84,7 +106,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, s
     throw data_error(
         "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
         "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-        validation.side_table ? "side tables next to the pieces" : "pieces", data.tokenizer, data.validation);
+        validation.byte_table ? "pieces" : "side tables next to the pieces", data.tokenizer, data.validation);
   }
   if (targets == 0) return validation;
   const auto needed = static_cast<std::size_t>(targets) + 1;
@@ -120,7 +142,16 @@ std::string score_text(const EvalResult& result) {
   const std::string loss =
       fmt::format("val_loss {:.5f} nats over {} tokens", result.val_loss_nats, result.tokens);
   if (result.bytes == 0) return loss + ", no bits per byte without a tokenizer";
-  return fmt::format("val_bpb {:.5f} ({}, {} bytes)", result.val_bpb, loss, result.bytes);
+  std::string text = fmt::format("val_bpb {:.5f} ({}, {} bytes)", result.val_bpb, loss, result.bytes);
+  const bool original = result.byte_rule == byte_rule_name(ByteRule::original);
+  for (const auto& [rule, bytes] : result.bytes_by_rule) {
+    if (rule == result.byte_rule || bytes == result.bytes) continue;
+    text += fmt::format(" by the {} text; {:.5f} by the {} bytes of the {} text", original ? "original" : "tokenizer's",
+                        bits_per_byte(result, bytes), bytes, original ? "tokenizer's" : "original");
+  }
+  if (!original && !result.byte_rule.empty() && result.bytes_by_rule.size() == 1)
+    text += " by data.byte_rule = \"tokenizer\"; the original's are not known";
+  return text;
 }
 
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
@@ -148,12 +179,18 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
                     result.loss_sum_nats);
   }
   result.val_loss_nats = result.loss_sum_nats / totals[1];
-  result.val_bpb = result.bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                     : result.loss_sum_nats / std::numbers::ln2 / totals[2];
+  result.val_bpb = bits_per_byte(result, result.bytes);
   result.seconds = seconds_since(start);
   result.data = validation.data;
   result.data.packing = packing_text(evaluator.options().eval, evaluator.model(), validation.joined);
   result.masked = evaluator.masks();
+  if (result.masked) return result;
+  add_byte_rules(validation, sums.first_target, sums.last_target, result);
+  for (auto& [rule, bytes] : result.bytes_by_rule) {
+    double all[] = {static_cast<double>(bytes)};
+    group.sum(all);
+    bytes = static_cast<std::uint64_t>(all[0]);
+  }
   return result;
 }
 

@@ -34,12 +34,28 @@ struct ValidationSet {
   std::string byte_note;  // and one about side tables
   std::vector<std::uint16_t> tokens;
   std::optional<Tokenizer> tokenizer;  // absent: no bytes, so no bits per byte
-  // What counts the bytes of its targets: the pieces of the tokenizer, or tables next to the shards.
+  // What counts the bytes of its targets (choose_byte_counter). By data.byte_rule = "tokenizer": the pieces of the
+  // tokenizer, or under a text transform the tables next to the shards.
   std::optional<ByteTable> byte_table;
   std::optional<SideTable> side_table;
+  const ByteCounter* tokenizer_counter() const {
+    if (byte_table) return &*byte_table;
+    return side_table ? &*side_table : nullptr;
+  }
+  // By data.byte_rule = "original": a table of its own, or the same counter where `same_bytes`; null: not known.
+  std::optional<SideTable> original_table;
+  bool same_bytes = false;
+  const ByteCounter* original_counter() const {
+    if (original_table) return &*original_table;
+    return same_bytes ? tokenizer_counter() : nullptr;
+  }
+  ByteRule asked_rule = ByteRule::original;
+  // The rule that scores follow: the one that was asked for, unless the original's bytes are not known.
+  ByteRule byte_rule() const {
+    return asked_rule == ByteRule::original && original_counter() ? ByteRule::original : ByteRule::tokenizer;
+  }
   const ByteCounter* counter() const {
-    if (side_table) return &*side_table;
-    return byte_table ? &*byte_table : nullptr;
+    return byte_rule() == ByteRule::original ? original_counter() : tokenizer_counter();
   }
   int bos_id = 1;
   bool joined = false;  // data.documents: attention crosses documents
@@ -65,7 +81,18 @@ struct EvalResult {
   double seconds = 0;
   DataIdentity data{};  // what was scored
   bool masked = false;  // the loss of filling in masked tokens, which is that of no text
+  // Which rule counts `bytes`, and the bytes of the same tokens by each rule that is known ("original", "tokenizer").
+  // Empty without bytes.
+  std::string byte_rule{};
+  std::map<std::string, std::uint64_t> bytes_by_rule{};
 };
+
+const char* byte_rule_name(ByteRule rule);
+// Of the same tokens, divided by other bytes; NaN for none.
+double bits_per_byte(const EvalResult& result, std::uint64_t bytes);
+
+// Adds the rule, and the bytes of the targets [first, last] by each rule, to a score.
+void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last, EvalResult& result);
 
 // How the rows are cut that an evaluation scores, and what is hidden of them, in words: all that decides it,
 // so that equal words mean equal rows.

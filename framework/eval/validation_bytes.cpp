@@ -10,6 +10,7 @@
 #include "framework/data/documents.h"
 #include "framework/data/manifest.h"
 #include "framework/data/original_documents.h"
+#include "framework/data/transformed_encoding.h"
 #include "framework/data/tokenizer_fit.h"
 #include "framework/eval/evaluate.h"
 
@@ -49,6 +50,7 @@ fs::path originals_of(const ValidationSet& validation, const DataConfig& data) {
                                            : fs::path(data.validation_documents);
 }
 
+// Tables that nobody lists do not say the bytes of text that a manifest calls plain.
 void refuse_tables_of_plain_text(const ValidationSet& validation, const DataConfig& data,
                                  const fs::path& table) {
   if (!has_plain_text(validation.files)) return;
@@ -59,24 +61,71 @@ void refuse_tables_of_plain_text(const ValidationSet& validation, const DataConf
       data.validation_bytes.empty() ? "prepare the data again" : "leave out data.validation_bytes");
 }
 
+void add_note(ValidationSet& validation, const std::string& note) {
+  validation.byte_note += (validation.byte_note.empty() ? "" : "\n") + note;
+}
+
+// Tables that published sets bring along, of transformed text or, without a manifest, of any.
 void use_tables(ValidationSet& validation, const DataConfig& data, const std::vector<fs::path>& tables) {
-  const SideTable& table = validation.side_table.emplace(SideTable::load(tables, validation.files));
+  const bool transformed = transform_of(*validation.tokenizer) != nullptr;
+  const SideTable table = SideTable::load(tables, validation.files);
+  (transformed ? validation.side_table : validation.original_table) = table;
   require_fit(table, validation.tokens, validation.bos_id);
   const fs::path originals = originals_of(validation, data);
   if (originals.empty()) {
     require_near_decoded(table, validation.tokens, validation.bos_id, *validation.tokenizer);
-    validation.byte_note = fmt::format(
-        "{}; they are believed as long as they count no more than {:g} times "
-        "the bytes that the tokens decode to, and {:g} times in a document",
-        no_originals, kSetByteFactor, kDocumentByteFactor);
+    add_note(validation, fmt::format("{}; they are believed as long as they count no more than {:g} times "
+                                     "the bytes that the tokens decode to, and {:g} times in a document",
+                                     no_originals, kSetByteFactor, kDocumentByteFactor));
     return;
   }
   const TextSource source({originals});
   require_original_bytes(table, validation.tokens, validation.bos_id, *validation.tokenizer, source);
-  require_encoded_originals(validation.tokens, validation.bos_id, *validation.tokenizer, table, source);
-  validation.byte_note =
-      fmt::format("bytes are counted by the shards' side tables, which agree with '{}' document by document",
-                  originals.string());
+  validation.original_table =
+      encode_originals(validation.tokens, validation.bos_id, *validation.tokenizer, table, source);
+  add_note(validation,
+           fmt::format("bytes are counted by the shards' side tables, which agree with '{}' document by document",
+                       originals.string()));
+}
+
+// Tables of plain text, which `prepare` writes where the tokens may spell another text than the original.
+void use_listed_tables(ValidationSet& validation, const StatedOriginal& stated) {
+  const SideTable& table =
+      validation.original_table.emplace(SideTable::load(find_side_tables("", validation.files), validation.files));
+  require_fit(table, validation.tokens, validation.bos_id);
+  const std::uint64_t bytes = table.count(validation.tokens);
+  if (!stated.whole || bytes == stated.bytes) return;
+  throw data_error(
+      "the byte side tables next to '{}' count {} bytes, but the manifest says that the original text has {}; "
+      "prepare the data again",
+      validation.files.front().string(), bytes, stated.bytes);
+}
+
+// Whether the pieces spell the original, or what is known of it.
+void judge_pieces(ValidationSet& validation, const StatedOriginal& stated) {
+  validation.same_bytes = stated.known ? stated.kept : validation.tokenizer->keeps_text();
+  if (validation.same_bytes || validation.asked_rule == ByteRule::tokenizer) return;
+  add_note(validation,
+           fmt::format("warning: the tokenizer changes text, and nothing says how many bytes of the original each "
+                       "validation token stands for{}; bits per byte are of the text that the tokens spell "
+                       "(name the originals with data.validation_documents, or state that rule with data.byte_rule "
+                       "= \"tokenizer\")",
+                       stated.known && stated.whole && stated.bytes > 0
+                           ? fmt::format(" (all of them: {})", stated.bytes)
+                           : ""));
+}
+
+// By how much the tokens spell less than the original has.
+void note_difference(ValidationSet& validation) {
+  constexpr double usual = 1.01;
+  if (!validation.original_table || !validation.byte_table) return;
+  const auto original = static_cast<double>(validation.original_table->count(validation.tokens)),
+             spelled = static_cast<double>(validation.byte_table->count(validation.tokens));
+  if (original <= usual * spelled && spelled <= usual * original) return;
+  add_note(validation, fmt::format("the original validation text has {:.0f} bytes, and its tokens spell {:.0f}; bits per "
+                                   "byte are of the {}, by data.byte_rule",
+                                   original, spelled,
+                                   validation.byte_rule() == ByteRule::original ? "original" : "text that they spell"));
 }
 
 // The validation text that the manifest next to the shards names; "" where there is none, or of several sets.
@@ -108,35 +157,40 @@ std::string text_of_tokens(const ValidationSet& validation) {
 }  // namespace
 
 void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std::int64_t vocabulary) {
+  validation.asked_rule = data.byte_rule;
   const std::vector<fs::path> tables = find_side_tables(data.validation_bytes, validation.files);
-  if (!tables.empty()) refuse_tables_of_plain_text(validation, data, tables.front());
+  const StatedOriginal stated = stated_original(validation.files);
+  const bool plain = has_plain_text(validation.files);
+  const bool listed = plain && stated.in_tables && data.validation_bytes.empty();
+  if (!tables.empty() && !listed) refuse_tables_of_plain_text(validation, data, tables.front());
   const TokenizerFit fit = tokenizer_fit(read_file(data.tokenizer), validation.tokens);
   require_own_tokenizer(fit, data);
   const std::string renamed = renamed_text(fit, data);
   if (!renamed.empty()) validation.byte_note = "warning: " + renamed;
-  if (!tables.empty()) return use_tables(validation, data, tables);
-  if (!has_plain_text(validation.files))
-    refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
-  validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
-  if (data.validation_documents.empty()) return;
-  require_encoded_originals(validation.tokens, validation.bos_id, *validation.tokenizer,
-                            *validation.byte_table, TextSource({data.validation_documents}));
+  if (tables.empty() && !plain) refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
+  if (tables.empty() || !transform_of(*validation.tokenizer))
+    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
+  if (!tables.empty() && !listed) {
+    use_tables(validation, data, tables);
+  } else if (!data.validation_documents.empty()) {
+    validation.original_table =
+        encode_originals(validation.tokens, validation.bos_id, *validation.tokenizer, *validation.byte_table,
+                         TextSource({data.validation_documents}));
+  } else if (listed) {
+    use_listed_tables(validation, stated);
+  } else {
+    judge_pieces(validation, stated);
+  }
+  note_difference(validation);
 }
 
 std::string unproven_bytes(const ValidationSet& validation, const DataConfig& data) {
   if (!validation.tokenizer) return {};
-  if (validation.side_table) {
-    if (originals_of(validation, data).empty()) return no_originals;
-    // Characters that the tokenizer reads nothing of stand in the originals, but no token had to be told.
-    try {
-      require_near_decoded(*validation.side_table, validation.tokens, validation.bos_id,
-                           *validation.tokenizer);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
-  }
   if (!data.validation_documents.empty()) return {};  // which were encoded again when the shards were opened
+  if (validation.side_table) return originals_of(validation, data).empty() ? no_originals : "";
+  if (validation.original_table && !stated_original(validation.files).in_tables &&
+      validation.byte_rule() == ByteRule::original)
+    return no_originals;
   const fs::path text = stated_text(validation);
   if (text.empty()) {
     return fmt::format(
@@ -148,7 +202,12 @@ std::string unproven_bytes(const ValidationSet& validation, const DataConfig& da
   if (text_of_tokens(validation) != read_file(text))
     return fmt::format("'{}' is not the text that the validation shards hold by data.tokenizer = '{}'",
                        text.string(), data.tokenizer);
-  return {};
+  if (validation.byte_rule() == validation.asked_rule) return {};
+  return fmt::format(
+      "the tokenizer changes text, and the manifest next to '{}' does not say how many bytes of the original each "
+      "token stands for: prepare the data again, or state with data.byte_rule = \"tokenizer\" that the contest "
+      "counts the text as its tokenizer changes it",
+      validation.files.front().string());
 }
 
 }  // namespace mulligan

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "framework/core/shell.h"
 #include "mulligan_build_commit.h"
 
 namespace mulligan {
@@ -93,17 +94,6 @@ std::string process_start_time() {
     age = uptime - static_cast<double>(std::stoll(field)) / static_cast<double>(sysconf(_SC_CLK_TCK));
   }
   return utc_time(static_cast<std::int64_t>(std::chrono::duration<double>(now).count() - age));
-}
-
-std::string shell_quoted(std::string_view argument) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
-  if (!argument.empty() && argument.find_first_not_of(plain) == std::string_view::npos) {
-    return std::string(argument);
-  }
-  std::string quoted = "'";
-  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string process_command() {

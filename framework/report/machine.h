@@ -27,7 +27,5 @@ std::string process_start_time();
 std::string process_command();
 // "2026-11-21T23:10:22Z" of seconds since 1970.
 std::string utc_time(std::int64_t seconds);
-// `argument` as a word of a shell's command line.
-std::string shell_quoted(std::string_view argument);
 
 }  // namespace mulligan

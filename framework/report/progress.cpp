@@ -114,7 +114,9 @@ void Progress::show_if_due(double now) {
   // A long phase needs fewer lines: after two hundred seconds a twentieth of the time lies between two.
   const double since = now - line_at_;
   const double further = shown.fraction.value_or(0) - line_fraction_;
-  const bool due = since >= std::max(line_seconds, shown.elapsed_seconds / 20) ||
+  // Of a phase that cannot say how far it is, one line soon says that it goes on.
+  const bool first = !wrote_line_ && phase_.total <= 0 && since >= quiet_seconds;
+  const bool due = first || since >= std::max(line_seconds, shown.elapsed_seconds / 20) ||
                    (since >= quiet_seconds && further >= line_fraction);
   if (!due) return;
   sink_->progress_line(plain_line(shown));

@@ -4,7 +4,8 @@
 //   for (...) { ...; progress.advance(document.bytes); }
 //
 // Nothing is shown in a phase's first two seconds. Then a terminal shows one live line, which goes when the
-// object does, also by an exception; elsewhere plain lines come every ten seconds or ten per cent.
+// object does, also by an exception; elsewhere plain lines come every ten seconds or ten per cent, and
+// the first one at once where a phase cannot say how far it is.
 #pragma once
 
 #include <atomic>

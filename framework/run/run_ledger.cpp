@@ -66,7 +66,12 @@ LedgerEntry read_entry(const Json& json) {
     entry.scores.emplace_back(
         name, EvalResult{number(score, "loss_sum_nats"), score.at("tokens"), score.at("bytes"),
                          number(score, "val_loss_nats"), number(score, "val_bpb"), number(score, "seconds")});
-    entry.scores.back().second.data.validation.tokens = score.at("of_tokens");
+    EvalResult& read = entry.scores.back().second;
+    read.data.validation.tokens = score.at("of_tokens");
+    read.byte_rule = score.value("byte_rule", "");
+    if (!score.contains("by_byte_rule")) continue;
+    for (const auto& [rule, figures] : score.at("by_byte_rule").items())
+      read.bytes_by_rule[rule] = figures.at("bytes").get<std::uint64_t>();
   }
   if (json.contains("overlap")) entry.overlap = text_overlap_from_json(json.at("overlap"));
   return entry;

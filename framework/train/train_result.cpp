@@ -8,6 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
 #include "framework/run/determinism.h"
+#include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
 #include "framework/train/training_observer.h"
 
@@ -99,6 +100,9 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
     json["val_bpb"] = result.validation->val_bpb;
     json["val_tokens"] = result.validation->tokens;
     json["val_bytes"] = result.validation->bytes;
+    const Json score = eval_json(*result.validation);
+    for (const char* key : {"byte_rule", "by_byte_rule"})
+      if (score.contains(key)) json[key] = score[key];
     if (result.validation->masked) json["val_masked"] = true;
   }
   write_file_atomically(files.result(), json.dump(2) + "\n");

@@ -108,7 +108,8 @@ ValidationSet scored_validation(const RunConfig& config) {
 }
 
 void require_equal_bytes(const ValidationSet& validation, const TttConfig& config) {
-  if (!validation.byte_table) return;  // side tables were compared when they were read
+  // Side tables were compared when they were read.
+  if (!validation.byte_table || validation.counter() != &*validation.byte_table) return;
   std::uint64_t table = 0, decoded = 0, tokens = 0;
   for (const std::span<const std::uint16_t> run : scored_runs(validation, config)) {
     table += validation.byte_table->count(run);
@@ -120,6 +121,13 @@ void require_equal_bytes(const ValidationSet& validation, const TttConfig& confi
       "the byte table counts {} bytes in the {} validation tokens to score, decoding them gives {}, so no "
       "bits per byte can be given; use a tokenizer whose pieces hold the space mark at their start only.",
       table, tokens, decoded);
+}
+
+void add_byte_rules(const ValidationSet& validation, const TttConfig& config, EvalResult& result) {
+  for (const std::span<const std::uint16_t> run : scored_runs(validation, config)) {
+    const std::int64_t start = run.data() - validation.tokens.data();
+    add_byte_rules(validation, start + 1, start + static_cast<std::int64_t>(run.size()) - 1, result);
+  }
 }
 
 }  // namespace mulligan

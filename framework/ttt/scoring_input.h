@@ -21,4 +21,7 @@ ValidationSet scored_validation(const RunConfig& config);
 // data_error when the two differ: bits per byte could not be given, and hours of scoring would be lost.
 void require_equal_bytes(const ValidationSet& validation, const TttConfig& config);
 
+// Adds the byte rule, and the bytes of the scored tokens by each rule, to a score.
+void add_byte_rules(const ValidationSet& validation, const TttConfig& config, EvalResult& result);
+
 }  // namespace mulligan

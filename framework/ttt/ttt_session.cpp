@@ -242,6 +242,8 @@ void fill_totals(const Attempt& attempt, const TttScorer& scorer, const Backend&
   result.setup_seconds = saver.seconds("ttt_setup");
   result.with = eval_result(result.report.sums, saver.seconds("ttt"));
   result.with.data = attempt.validation.data;
+  const TttConfig& config = attempt.loaded.config.ttt->config;
+  add_byte_rules(attempt.validation, config, result.with);
   if (result.report.compared.without.tokens == 0) return;
   ScoreSums evaluated;
   for (const PlannedBatch& batch : scorer.documents().queue) {
@@ -255,6 +257,8 @@ void fill_totals(const Attempt& attempt, const TttScorer& scorer, const Backend&
   result.evaluation = eval_result(evaluated, seconds);
   result.without = eval_result(result.report.compared.without, seconds);
   for (auto* score : {&result.evaluation, &result.without}) (*score)->data = attempt.validation.data;
+  add_byte_rules(attempt.validation, config, *result.evaluation);
+  if (result.without->tokens == result.with.tokens) add_byte_rules(attempt.validation, config, *result.without);
 }
 
 void log_result(const TttResult& result, RunLog& log) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "framework/core/error.h"
+#include "framework/core/shell.h"
 #include "framework/report/machine.h"
 #include "launch/launcher/launch_plan.h"
 

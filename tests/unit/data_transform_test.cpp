@@ -111,12 +111,12 @@ TEST(TransformedData, PreparesAndVerifies) {
   const Tokenizer tokenizer = Tokenizer::load(prepared() / manifest.tokenizer_file);
   for (int i = 0; i < 4; ++i)
     EXPECT_EQ(tokenizer.piece(4 + i), CaseOps().symbols()[static_cast<std::size_t>(i)]);
-  // Bytes are those of the originals but for white space at their ends.
+  // Bytes are those of the originals, white space at their ends included.
   const TextSource originals({prepared() / "validation.jsonl"});
   std::uint64_t counted = 0;
-  for (std::size_t i = 0; i < originals.size(); ++i) counted += counted_bytes(tokenizer, originals.raw(i));
+  for (std::size_t i = 0; i < originals.size(); ++i) counted += originals.raw(i).size();
   EXPECT_EQ(manifest.validation.bytes, counted);
-  EXPECT_LT(counted, manifest.validation.source_bytes);
+  EXPECT_EQ(counted, manifest.validation.source_bytes);
 }
 
 // For every document, not only those of validation: the bytes of the original are those of its tokens.
@@ -195,6 +195,34 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
     data.validation_bytes = (folder / "fineweb_val_bytes_*.bin").string();
     EXPECT_EQ(load_validation(data, 340).counter()->count(set.tokens), bytes);
   }
+}
+
+// Published tables leave out what the tokenizer reads nothing of at a document's ends. They are the contest's count; by
+// the original's the ends are counted, too, where the documents are there.
+TEST(TransformedData, PublishedTablesLeaveOutEnds) {
+  const fs::path folder = published("transform_ends");
+  const Tokenizer tokenizer = Tokenizer::load(folder / "tokenizer.model");
+  const TextSource originals({folder / "validation.jsonl"});
+  std::vector<std::uint16_t> counts;
+  std::uint64_t whole = 0, published_bytes = 0;
+  for (std::size_t i = 0; i < originals.size(); ++i) {
+    const std::string text = originals.raw(i);
+    const TransformedEncoding encoded = encode_transformed(tokenizer, CaseOps(), text);
+    counts.push_back(0);
+    counts.insert(counts.end(), encoded.bytes.begin(), encoded.bytes.end());
+    whole += text.size();
+    published_bytes += counted_bytes(tokenizer, text);
+  }
+  ASSERT_LT(published_bytes, whole);
+  write_shard(folder / "fineweb_val_bytes_000000.bin", counts);
+  DataConfig data = data_config(folder);
+  data.validation_documents = (folder / "validation.jsonl").string();
+  const ValidationSet original = load_validation(data, 340);
+  EXPECT_EQ(original.counter()->count(original.tokens), whole);
+  data.byte_rule = ByteRule::tokenizer;
+  const ValidationSet contest = load_validation(data, 340);
+  EXPECT_EQ(contest.counter()->count(contest.tokens), published_bytes);
+  EXPECT_EQ(contest.original_counter()->count(contest.tokens), whole);
 }
 
 TEST(TransformedData, PieceTablesAreRefused) {

@@ -8,7 +8,10 @@
 #include "framework/config/run_config.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
+#include "framework/core/shell.h"
 #include "framework/data/manifest.h"
+#include "framework/data/text_files.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/prepare/prepare.h"
 
@@ -34,10 +37,7 @@ struct StartData {
 
 std::uintmax_t bytes_below(const fs::path& folder) {
   std::uintmax_t bytes = 0;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
-    if (entry.is_regular_file()) bytes += entry.file_size();
-  }
+  for (const fs::path& file : find_text_files({folder}).files) bytes += fs::file_size(file);
   return bytes;
 }
 
@@ -65,7 +65,14 @@ StartData look_at(const fs::path& folder) {
 
 std::string toml_string(const std::string& text) {
   std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7F) {
+      quoted += fmt::format("\\u{:04X}", code);
+    } else {
+      quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
   return quoted + "\"";
 }
 
@@ -105,7 +112,7 @@ vocabulary = {}                      # pieces of the tokenizer
 layers = {}
 width = {}
 )",
-      file, qwen2 ? "qwen2" : "quickstart", run, cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "",
+      printable(shell_quoted(file)), qwen2 ? "qwen2" : "quickstart", printable(run), cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "",
       toml_string(folder + "/*_train_*.bin"), toml_string(folder + "/*_val_*.bin"),
       toml_string(folder + "/tokenizer.model"), size.note, data.vocabulary, size.layers, size.width);
   if (cuda) text += fmt::format("heads = {}\nkv_heads = {}\n", size.heads, size.kv_heads);
@@ -123,7 +130,7 @@ tensorboard = true                     # tensorboard --logdir {}
 )",
       arguments.seconds, size.tokens_per_step,
       cuda ? fmt::format("sequence_length = {}\ncompute_dtype = \"bf16\"\n", size.sequence_length) : "",
-      cuda ? 50 : 10, run);
+      cuda ? 50 : 10, printable(shell_quoted(run)));
   if (cuda) text += fmt::format("\n[eval]\nsequence_length = {}\n", size.sequence_length);
   if (!qwen2)
     text +=
@@ -142,16 +149,18 @@ void init(const InitArguments& arguments) {
   static_cast<void>(parse_run_config(text, file.string()));  // what is written can be read
   write_file_atomically(file, text);
   const std::string run = "runs/" + file.stem().string();
-  fmt::print("{} is written; continue with\n", file.string());
+  const std::string place = shell_quoted(run);
+  fmt::print("{} is written; continue with\n", printable(file.string()));
   if (!data.text.empty()) {
-    fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", data.text.string(), data.prepared.string(),
-               data.vocabulary);
+    fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", shell_quoted(data.text.string()),
+               shell_quoted(data.prepared.string()), data.vocabulary);
   }
-  fmt::print("  mulligan train {}\n", file.string());
+  fmt::print("  mulligan train {}\n", shell_quoted(file.string()));
   if (arguments.family == "record") {
-    fmt::print("  mulligan quantize {}\n  mulligan ttt {}/artifact.mulligan --output {}\n", run, run, run);
+    fmt::print("  mulligan quantize {}\n  mulligan ttt {} --output {}\n", place,
+               shell_quoted(run + "/artifact.mulligan"), place);
   }
-  fmt::print("  mulligan generate {} --prompt \"Once\" --keep\n  mulligan report {}\n", run, run);
+  fmt::print("  mulligan generate {} --prompt \"Once\" --keep\n  mulligan report {}\n", place, place);
 }
 
 }  // namespace

@@ -36,8 +36,17 @@ void print_split(const char* name, const SplitRecord& split) {
 // What became of the documents' text.
 void print_text(const Manifest& manifest) {
   const TextRecord text = manifest.text.value_or(TextRecord{});
+  fmt::print("read as     {} files of plain text, {} of JSON Lines with {} lines{}\n", text.plain_files,
+             text.json_files, text.json_lines,
+             text.links_followed == 0 ? "" : fmt::format("; {} symbolic links followed", text.links_followed));
   fmt::print("left out    {} duplicates, {} empty, {} binary documents, {} hidden names\n",
              manifest.duplicates_dropped, manifest.empty_dropped, text.binary_dropped, text.hidden_left_out);
+  const auto also = [](std::uint64_t count, const char* what) {
+    if (count > 0) fmt::print("            {} {}\n", count, what);
+  };
+  also(text.bad_lines_dropped, "lines of JSON Lines without a text");
+  also(text.paths_left_out, "links, devices and files in other encodings (changes.jsonl)");
+  also(text.unread_left_out, "documents of which the tokenizer reads nothing");
   if (text.overlap_left_out > 0) {
     fmt::print("            {} training documents that share a passage with a validation document\n",
                text.overlap_left_out);
@@ -58,11 +67,10 @@ void print_text(const Manifest& manifest) {
     fmt::print("transform   {}; bytes are those of the original documents, by side tables\n",
                printable(text.transform));
   } else if (manifest.text && !text.kept) {
-    const std::uint64_t given = manifest.train.source_bytes + manifest.validation.source_bytes;
-    const std::uint64_t scored = manifest.train.bytes + manifest.validation.bytes;
     fmt::print(
-        "warning: the documents hold {} bytes but their tokens {}; bits per byte are of the changed text\n",
-        given, scored);
+        "note: the validation documents hold {} bytes, and their tokens spell {}; bits per byte are of the {} (side "
+        "tables count them), unless data.byte_rule = \"tokenizer\"\n",
+        manifest.validation.source_bytes, manifest.validation.bytes, manifest.validation.source_bytes);
   }
 }
 
@@ -88,9 +96,8 @@ void print_ablation(const Manifest& manifest) {
     fmt::print(
         "warning: the validation text has lost symbols: its bits per byte are not comparable with others\n");
   } else if (record.validation) {
-    fmt::print(
-        "note: the validation text is masked; bits per byte are comparable over its {} original bytes\n",
-        record.validation->bytes_before);
+    fmt::print("note: the validation text is masked; bits per byte are of its {} original bytes\n",
+               manifest.validation.source_bytes);
   }
 }
 
@@ -125,7 +132,29 @@ void print_changes(const std::vector<DocumentChange>& changes) {
     fmt::print("  and {} more, listed in changes.jsonl\n", changes.size() - kShown);
 }
 
-// Prints what mulligan doctor would say of these shards, where it is not that all is well, and returns it.
+// Files that are not what their names say, or look like something else: the first few.
+void print_remarks(const std::vector<std::pair<std::filesystem::path, TextForm>>& remarks) {
+  constexpr std::size_t shown = 5;
+  const auto print = [&](TextForm form, const char* sentence) {
+    std::string names;
+    std::size_t count = 0;
+    for (const auto& [path, what] : remarks) {
+      if (what != form || ++count > shown) continue;
+      names += (names.empty() ? "" : ", ") + printable(path.string());
+    }
+    if (count > shown) names += fmt::format(" and {} more", count - shown);
+    if (count > 0) fmt::print(fmt::runtime(sentence), names);
+  };
+  print(TextForm::found_lines, "note: read as JSON Lines by their contents: {}\n");
+  print(TextForm::foreign_lines,
+        "warning: these files look like JSON Lines without the text's key, and each was read as one document (name the "
+        "key with --json-key): {}\n");
+  print(TextForm::json_collection,
+        "warning: each of these files is a JSON array, and was read as one document (one line for each element is made "
+        "with: jq -c '.[]' FILE > FILE.jsonl): {}\n");
+}
+
+// What mulligan doctor would say of these shards.
 std::vector<doctor::Finding> audit(const std::filesystem::path& folder, const Manifest& manifest) {
   constexpr std::uint64_t budget = std::uint64_t{1} << 22;
   const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
@@ -133,13 +162,17 @@ std::vector<doctor::Finding> audit(const std::filesystem::path& folder, const Ma
       find_shards({folder.string()}, DataSplit::train), find_shards({folder.string()}, DataSplit::validation),
       manifest.vocabulary, &tokenizer, budget);
   if (manifest.overlap) findings.push_back(doctor::check_overlap(*manifest.overlap));
+  return findings;
+}
+
+// What is not well.
+void print_audit(const std::vector<doctor::Finding>& findings) {
   for (const doctor::Finding& finding : findings) {
     if (finding.verdict == doctor::CheckOutcome::pass) continue;
     fmt::print("warning: {} ({}); {}\n", printable(finding.message), finding.id, finding.hint);
   }
   fmt::print("audit       {} checks of the tokens, the worst {}\n", findings.size(),
              doctor::verdict_name(doctor::worst(findings)));
-  return findings;
 }
 
 // The shards are written, and no run starts with them.
@@ -173,13 +206,17 @@ void run(const PrepareArguments& arguments) {
   options.phase = [&](const std::string& what, const std::string& unit, double total) {
     shown.reset();
     if (!what.empty())
-      shown.emplace(&log, ProgressPhase{.what = what, .unit = unit, .total = total, .ticks = total == 0});
+      shown.emplace(&log, ProgressPhase{.what = what, .unit = unit, .total = total, .ticks = true});
   };
   options.advance = [&](double units) { shown->advance(units); };
   const PrepareSummary summary = prepare(options);
   print_manifest(summary.manifest);
   print_changes(summary.changes);
+  print_remarks(summary.remarks);
+  options.phase("auditing the tokens", "", 0);
   const std::vector<doctor::Finding> findings = audit(options.output, summary.manifest);
+  options.phase("", "", 0);
+  print_audit(findings);
   fmt::print("seconds     {:.1f} reading, {:.1f} tokenizer, {:.1f} encoding\nwritten to  {}\n",
              summary.read_seconds, summary.tokenizer_seconds, summary.encode_seconds,
              options.output.string());
@@ -189,15 +226,18 @@ void run(const PrepareArguments& arguments) {
 void declare(CLI::App& command, PrepareArguments& arguments) {
   PrepareOptions& o = arguments.options;
   command.add_option("inputs", o.inputs,
-                     "Folders (each file below is a document), text files, JSONL files ({\"text\": ...} per "
-                     "line, see --json-key)");
+                     "Folders (each file below is a document), text files, JSON Lines ({\"text\": ...} per "
+                     "line, see --json-key; recognised by their contents, too)");
   command.add_option("--out", o.output, "Folder for shards, tokenizer, validation text and manifest.json");
   command.add_flag("--overwrite", o.overwrite, "Replace prepared data that --out holds");
   command.add_option("--json-key", o.text.json_key, "Key of the text in JSONL lines")->capture_default_str();
   command.add_flag(
       "--clean", o.text.clean,
       "Clean texts (white space, control characters, invalid UTF-8); otherwise every byte is kept");
-  command.add_flag("--skip-binary", o.text.skip_binary, "Leave out files that hold a NUL byte");
+  command.add_flag("--skip-binary", o.text.skip_binary,
+                   "Leave out files that hold a NUL byte, and files in UTF-16 or UTF-32");
+  command.add_flag("--skip-bad-lines", o.text.skip_bad_lines,
+                   "Leave out lines of JSON Lines that hold no text, and count them");
   command.add_option("--validation", o.validation_inputs,
                      "Validation documents of their own; without it the inputs are divided");
   command.add_option("--validation-fraction", o.validation_fraction, "Share of the documents held out")

@@ -13,6 +13,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/shell.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"

@@ -154,7 +154,8 @@ std::string_view ablation_mode_name(AblationMode mode) {
   return mode_names[static_cast<std::size_t>(mode)];
 }
 
-std::string ablate(std::string_view text, const AblationRules& rules, SymbolCounts& taken) {
+std::string ablate(std::string_view text, const AblationRules& rules, SymbolCounts& taken,
+                   std::vector<std::uint64_t>* ends) {
   const std::string document = sha256_hex(text);
   const PhiloxStream choice(rules.seed, "ablate/" + document), order(rules.seed, "ablate_order/" + document);
   std::vector<Symbol> symbols = find_symbols(text, rules.classes);
@@ -163,10 +164,15 @@ std::string ablate(std::string_view text, const AblationRules& rules, SymbolCoun
   const std::vector<std::size_t> sources = exchanged(symbols, order);
   std::string out;
   std::size_t done = 0;
+  const auto copy_until = [&](std::size_t end) {
+    out += text.substr(done, end - done);
+    for (; ends && done < end; ++done) ends->push_back(done + 1);
+    done = end;
+  };
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     const Symbol& symbol = symbols[i];
     ++taken[static_cast<std::size_t>(symbol.kind)];
-    out += text.substr(done, symbol.begin - done);
+    copy_until(symbol.begin);
     done = symbol.begin + symbol.length;
     if (rules.mode == AblationMode::mask) {
       const std::size_t times = std::bit_floor(characters(text.substr(symbol.begin, symbol.length)));
@@ -175,8 +181,13 @@ std::string ablate(std::string_view text, const AblationRules& rules, SymbolCoun
       const Symbol& source = symbols[sources[i]];
       out += text.substr(source.begin, source.length);
     }
+    // The last byte of what stands in a symbol's place is all of the symbol.
+    if (ends && out.size() > ends->size()) {
+      ends->resize(out.size() - 1, symbol.begin);
+      ends->push_back(done);
+    }
   }
-  out += text.substr(done);
+  copy_until(text.size());
   return out;
 }
 

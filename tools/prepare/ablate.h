@@ -51,7 +51,9 @@ using SymbolCounts = std::array<std::uint64_t, symbol_class_count>;
 
 // The text without the symbols that are taken. Which they are, and their new places, follows from seed and
 // text alone. Bytes that are no UTF-8 stay as they are. Adds what was taken to `taken`.
-std::string ablate(std::string_view text, const AblationRules& rules, SymbolCounts& taken);
+// `ends`, if given, becomes what TextOrigin::change() needs.
+std::string ablate(std::string_view text, const AblationRules& rules, SymbolCounts& taken,
+                   std::vector<std::uint64_t>* ends = nullptr);
 
 // "latex,digits" and "mask": throws config_error for other words, a class given twice, or none.
 std::vector<SymbolClass> parse_symbol_classes(std::string_view words);

@@ -20,6 +20,19 @@ Digest digest_of(const std::string& text) {
   return digest;
 }
 
+// The first line without a text, and how many more there are.
+void require_good_lines(const TextSource& source, const std::vector<std::string>& problems) {
+  if (source.rules().skip_bad_lines) return;
+  const auto is_bad = [](const std::string& problem) { return !problem.empty(); };
+  const auto bad = std::ranges::find_if(problems, is_bad);
+  if (bad == problems.end()) return;
+  const auto others = std::ranges::count_if(problems, is_bad) - 1;
+  throw data_error("{}: {}{}; correct or remove {}, or leave such lines out with --skip-bad-lines",
+                   source.name(static_cast<std::size_t>(bad - problems.begin())), *bad,
+                   others == 0 ? "" : fmt::format(", and {} more line{} without a text", others, others == 1 ? " is" : "s are"),
+                   others == 0 ? "the line" : "these lines");
+}
+
 bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
   return a.digest < b.digest;
 }
@@ -51,10 +64,13 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
   std::vector<CorpusDocument> all(source.size());
   std::vector<std::uint8_t> binary(source.size(), 0);
   std::vector<std::uint8_t> cleaned(source.size(), 0);
+  std::vector<std::string> problems(source.size());
   if (options.phase) options.phase("reading", "documents", static_cast<double>(all.size()));
   parallel_for(all.size(), options.threads, [&](std::size_t i) {
     if (options.advance) options.advance(1);
-    const std::string raw = source.raw(i);
+    JsonLine read = source.read(i);
+    problems[i] = std::move(read.problem);
+    const std::string& raw = read.text;
     binary[i] = raw.find('\0') != std::string::npos;
     const std::string text = rules.clean ? clean_text(raw) : std::string();
     const std::string& used = rules.clean ? text : raw;
@@ -62,15 +78,17 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
     all[i] = {&source, i, digest_of(used), used.size(), raw.size()};
   });
   if (options.phase) options.phase("", "", 0);
-  for (const auto& path : source.hidden())
-    changes_.push_back({path.string(), "left out: its name is hidden"});
-  record_.hidden_left_out += source.hidden().size();
+  require_good_lines(source, problems);
+  note_files(source);
   std::vector<CorpusDocument> kept;
   std::map<Digest, std::size_t> seen;
   for (const CorpusDocument& document : all) {
     const std::size_t i = document.index;
     const auto note = [&](std::string what) { changes_.push_back({source.name(i), std::move(what)}); };
-    if (binary[i] != 0 && (rules.skip_binary || rules.clean)) {
+    if (!problems[i].empty()) {
+      ++record_.bad_lines_dropped;
+      note("left out: " + problems[i]);
+    } else if (binary[i] != 0 && (rules.skip_binary || rules.clean)) {
       ++record_.binary_dropped;
       note("left out: it holds a NUL byte");
     } else if (document.bytes == 0) {
@@ -89,6 +107,23 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
     }
   }
   return kept;
+}
+
+// How the inputs were read, and what of them was not.
+void Corpus::note_files(const TextSource& source) {
+  const TextFiles& found = source.found();
+  for (const auto& path : found.hidden) changes_.push_back({path.string(), "left out: its name is hidden"});
+  for (const auto& [path, reason] : found.left_out) changes_.push_back({path.string(), "left out: " + reason});
+  record_.hidden_left_out += found.hidden.size();
+  record_.paths_left_out += found.left_out.size();
+  record_.links_followed += found.links;
+  const TextSource::ReadAs& read_as = source.read_as();
+  record_.plain_files += read_as.plain_files;
+  record_.json_files += read_as.json_files;
+  record_.json_lines += read_as.json_lines;
+  record_.json_by_contents += read_as.found_lines.size();
+  for (const auto& path : read_as.found_lines) remarks_.push_back({path, TextForm::found_lines});
+  for (const auto& suspect : read_as.suspects) remarks_.push_back(suspect);
 }
 
 void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {
@@ -121,17 +156,24 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
     limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
     split_rule_ = fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
                               text_used, options.validation_fraction);
+    hold_one_back(documents, limit, text_used);
   }
   for (CorpusDocument& document : documents) {
     (document.digest < limit ? validation_ : train_).push_back(document);
   }
-  if (validation_.empty() || train_.empty()) {
-    throw data_error(
-        "dividing {} documents left none for {}; change --validation-fraction, ask for a number of "
-        "documents with --validation-documents, give validation documents of their own with --validation, "
-        "or give more text",
-        documents.size(), validation_.empty() ? "validation" : "training");
-  }
+}
+
+// Neither side is empty: of two and more documents the one with the smallest digest is held back, and the one with
+// the largest is not.
+void Corpus::hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit, const char* text_used) {
+  std::vector<Digest> digests;
+  for (const CorpusDocument& document : documents) digests.push_back(document.digest);
+  std::ranges::sort(digests);
+  if (digests.front() < limit && digests.back() >= limit) return;
+  const bool none = digests.front() >= limit;
+  limit = none ? digests[1] : digests.back();
+  split_rule_ += none ? fmt::format("; there is none, so that the one with the smallest sha256 of the {} is", text_used)
+                      : fmt::format("; these were all, so that the one with the largest sha256 of the {} is not", text_used);
 }
 
 void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation) {

@@ -23,9 +23,9 @@ struct CorpusDocument {
   std::size_t index = 0;  // in the source
   Digest digest;
   std::uint64_t bytes = 0;         // of the text that is used
-  std::uint64_t source_bytes = 0;  // of the document as it was given; more or less only when it was cleaned
+  std::uint64_t source_bytes = 0;  // of the document as it was given; more only when it was cleaned
 
-  std::string text() const { return source->text(index); }
+  std::string text(TextOrigin* origin = nullptr) const { return source->text(index, origin); }
 };
 
 class Corpus {
@@ -44,9 +44,13 @@ class Corpus {
   const TextRecord& record() const { return record_; }
   // The same by name, in the order of the inputs.
   const std::vector<DocumentChange>& changes() const { return changes_; }
+  // Files that hold JSON Lines and are not named so, and those that look like JSON and were read whole.
+  const std::vector<std::pair<std::filesystem::path, TextForm>>& remarks() const { return remarks_; }
 
  private:
   std::vector<CorpusDocument> catalogue(const TextSource& source, const PrepareOptions& options);
+  void note_files(const TextSource& source);
+  void hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit, const char* text_used);
   void split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options);
   void take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation);
 
@@ -59,6 +63,7 @@ class Corpus {
   std::uint64_t empty_dropped_ = 0;
   TextRecord record_;
   std::vector<DocumentChange> changes_;
+  std::vector<std::pair<std::filesystem::path, TextForm>> remarks_;
 };
 
 }  // namespace mulligan

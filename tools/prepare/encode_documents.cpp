@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -97,8 +96,8 @@ struct DocumentEncoder::Block {
   std::vector<Part> parts;                         // in order
   std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
   std::vector<char> unwanted;                      // per document: it is to be left out
-  std::vector<std::vector<std::uint16_t>>
-      bytes;  // of the originals, likewise; empty without a text transform
+  std::vector<std::vector<std::uint16_t>> bytes;  // of the originals, likewise; empty where none are counted
+  std::vector<TextOrigin> origins;                // of the texts, where bytes are counted
 };
 
 DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,
@@ -109,15 +108,17 @@ DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer&
       folder_(std::move(folder)) {}
 
 // Reads and encodes documents in parallel, long ones in parts.
-DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents) {
+DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents, bool scored) {
   Block block;
   block.texts.resize(documents.size());
   block.tokens.resize(documents.size());
-  parallel_for(documents.size(), options_.threads,
-               [&](std::size_t i) { block.texts[i] = documents[i].text(); });
+  if (scored && changes_text()) block.origins.resize(documents.size());
+  parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
+    block.texts[i] = documents[i].text(block.origins.empty() ? nullptr : &block.origins[i]);
+  });
   if (ablated_) ablate_block(block, documents);
-  if (transform_) {
-    encode_under_transform(block, documents);
+  if (transform_ || !block.origins.empty()) {
+    encode_counted(block, documents);
   } else {
     encode_plain(block, documents);
   }
@@ -131,6 +132,22 @@ DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocum
 
 namespace {
 
+std::vector<std::uint16_t> counts_of(const DocumentEncoding& encoded, std::size_t size, const TextOrigin& origin,
+                                     const CorpusDocument& document) {
+  try {
+    return original_counts(encoded, size, origin);
+  } catch (const Error& error) {
+    throw data_error("'{}': {}", document.source->name(document.index), error.what());
+  }
+}
+
+// A line of validation.jsonl.
+std::string original_line(const std::string& text, std::uint64_t source_bytes) {
+  nlohmann::json line{{"text", text}};
+  if (source_bytes != text.size()) line["source_bytes"] = source_bytes;
+  return line.dump() + "\n";
+}
+
 Error no_piece_error(const std::string& tokenizer, const CorpusDocument& document) {
   return data_error(
       "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
@@ -140,23 +157,29 @@ Error no_piece_error(const std::string& tokenizer, const CorpusDocument& documen
 
 }  // namespace
 
-void DocumentEncoder::encode_under_transform(Block& block, std::span<const CorpusDocument> documents) {
-  block.bytes.resize(documents.size());
+bool DocumentEncoder::changes_text() const {
+  return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_;
+}
+
+void DocumentEncoder::encode_counted(Block& block, std::span<const CorpusDocument> documents) {
+  if (!block.origins.empty()) block.bytes.resize(documents.size());
   parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
     const std::string& text = block.texts[i];
-    if (!is_utf8(text)) {
+    if (transform_ && !is_utf8(text)) {
       throw data_error(
           "'{}' is not UTF-8, which the text transform {} needs; leave it out or clean it with --clean",
           documents[i].source->name(documents[i].index), transform_->name());
     }
-    const TransformedEncoding encoded = encode_transformed(tokenizer_, *transform_, text);
+    const DocumentEncoding encoded = encode_document(tokenizer_, transform_, text);
     block.tokens[i] = {static_cast<std::uint16_t>(tokenizer_.bos_id())};
-    block.bytes[i] = {0};
     for (const int id : encoded.ids) {
       if (tokenizer_.is_textless(id)) throw no_piece_error(options_.tokenizer.string(), documents[i]);
       block.tokens[i].push_back(static_cast<std::uint16_t>(id));
     }
-    block.bytes[i].insert(block.bytes[i].end(), encoded.bytes.begin(), encoded.bytes.end());
+    if (!block.bytes.empty()) {
+      block.bytes[i] = counts_of(encoded, text.size(), block.origins[i], documents[i]);
+      block.bytes[i].insert(block.bytes[i].begin(), 0);  // of the BOS
+    }
     if (options_.advance) options_.advance(static_cast<double>(text.size()));
   });
 }
@@ -203,8 +226,12 @@ void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument>
   std::vector<std::uint64_t> tokens(documents.size());
   parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
     const bool of_domain = options_.ablation.takes(documents[i].source->name(documents[i].index));
-    ablated[i] = of_domain ? ablate(block.texts[i], options_.ablation, taken[i]) : block.texts[i];
-    tokens[i] = 1 + (transform_ ? encode_transformed(tokenizer_, *transform_, block.texts[i]).ids.size()
+    std::vector<std::uint64_t> ends;
+    const bool traced = of_domain && !block.origins.empty();
+    ablated[i] = of_domain ? ablate(block.texts[i], options_.ablation, taken[i], traced ? &ends : nullptr)
+                           : block.texts[i];
+    if (traced) block.origins[i].change(std::move(ends), block.texts[i].size());
+    tokens[i] = 1 + (transform_ ? encode_document(tokenizer_, transform_, block.texts[i]).ids.size()
                                 : encode_text(block.texts[i]).size());  // with BOS
   });
   for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -247,7 +274,7 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
   SplitRecord split;
   for (std::size_t first = 0; first < documents.size();) {
     const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
-    const Block block = encode_block(some);
+    const Block block = encode_block(some, text != nullptr);
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (block.unwanted[i] != 0) {
         ++left_out_;
@@ -255,25 +282,27 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
         continue;
       }
       const std::vector<std::uint16_t>& tokens = block.tokens[i];
-      const std::vector<std::uint16_t> none;
-      const std::vector<std::uint16_t>& side = transform_ ? block.bytes[i] : none;
-      const std::uint64_t bytes =
-          transform_ ? std::accumulate(side.begin(), side.end(), std::uint64_t{0}) : table.count(tokens);
+      const std::string name = some[i].source->name(some[i].index);
+      if (tokens.size() == 1) {
+        ++unread_;
+        changes_.push_back({name, "left out: the tokenizer reads nothing of it"});
+        continue;
+      }
+      const std::uint64_t bytes = transform_ ? some[i].source_bytes : table.count(tokens);
       const std::string spelled = tokenizer_.document_text(tokens);
       if (!spells(spelled, block.texts[i])) {
-        const char* became = transform_ ? "bytes, of which count" : "bytes became";
-        changes_.push_back({some[i].source->name(some[i].index),
-                            fmt::format("changed by the tokenizer's normalisation: {} {} {}",
-                                        block.texts[i].size(), became, bytes)});
+        ++changed_;
+        changes_.push_back({name, fmt::format("changed by the tokenizer's normalisation: {} bytes became {}",
+                                              block.texts[i].size(), spelled.size())});
       }
       // Side tables are of what is scored.
-      writer.add(tokens, text != nullptr ? side : none);
+      writer.add(tokens, block.bytes.empty() ? std::span<const std::uint16_t>() : block.bytes[i]);
       ++split.documents;
       split.tokens += tokens.size();
       if (ablated_) ablated_->tokens_after += tokens.size();
       split.bytes += bytes;
       split.source_bytes += some[i].source_bytes;
-      if (text != nullptr && transform_) *text += nlohmann::json{{"text", block.texts[i]}}.dump() + "\n";
+      if (text != nullptr && transform_) *text += original_line(block.texts[i], some[i].source_bytes);
       if (text != nullptr && !transform_) *text += spelled;
     }
     first += some.size();

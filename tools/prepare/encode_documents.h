@@ -35,11 +35,15 @@ class DocumentEncoder {
     reason_ = std::move(reason);
   }
   std::uint64_t left_out() const { return left_out_; }
+  // Documents so far whose tokens spell another text, and those of which the tokenizer reads nothing, which are left
+  // out.
+  std::uint64_t changed() const { return changed_; }
+  std::uint64_t unread() const { return unread_; }
 
-  // Writes the documents, in order, to STEM_%06d.bin; appends their text, as the tokens spell it, to `text`
-  // unless that is null; with a text transform instead the originals as JSON Lines, and writes the side
-  // tables STEM_bytes_%06d.bin. Works by blocks, in parallel, long documents in parts. Throws data_error for
-  // a tokenizer that has no piece for some text.
+  // Writes the documents, in order, to STEM_%06d.bin. If `text` is given, they are to be scored: appends their text to
+  // it, as the tokens spell it, or with a text transform the originals as JSON Lines; and where tokens may spell
+  // another text than the documents as they were given, writes the side tables STEM_bytes_%06d.bin. Works by blocks,
+  // in parallel, long documents in parts. Throws data_error for a tokenizer that has no piece for some text.
   SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                      std::string* text);
 
@@ -48,11 +52,13 @@ class DocumentEncoder {
 
  private:
   struct Block;
-  Block encode_block(std::span<const CorpusDocument> documents);
+  Block encode_block(std::span<const CorpusDocument> documents, bool scored);
   void ablate_block(Block& block, std::span<const CorpusDocument> documents);
   std::vector<int> encode_text(std::string_view text) const;
   void encode_plain(Block& block, std::span<const CorpusDocument> documents);
-  void encode_under_transform(Block& block, std::span<const CorpusDocument> documents);
+  void encode_counted(Block& block, std::span<const CorpusDocument> documents);
+  // Whether tokens may spell something else than the document as it was given.
+  bool changes_text() const;
   // Whether tokens spell the text, after the transform is undone.
   bool spells(const std::string& spelled, const std::string& text) const;
 
@@ -65,7 +71,7 @@ class DocumentEncoder {
   SymbolCounts symbols_{};
   Unwanted unwanted_;
   std::string reason_;
-  std::uint64_t left_out_ = 0;
+  std::uint64_t left_out_ = 0, changed_ = 0, unread_ = 0;
 };
 
 }  // namespace mulligan

@@ -108,6 +108,7 @@ class Preparation {
     });
     folder_ = folder.path();
     report("reading documents");
+    begin("finding documents", "", 0);
     const Corpus corpus(options_);
     summary_.read_seconds = watch.lap();
     report(fmt::format(
@@ -127,13 +128,15 @@ class Preparation {
     report("encoding and writing shards");
     begin("encoding", "bytes", bytes_of(corpus.train()) + bytes_of(corpus.validation()));
     changes_ = corpus.changes();
+    summary_.remarks = corpus.remarks();
     manifest.text = corpus.record();
     DocumentEncoder encoder(options_, tokenizer, folder_);
     std::string validation_text;
     encode_splits(corpus, tokenizer, encoder, validation_text);
     changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
     const std::size_t ablated = ablated_documents();
-    manifest.text->documents_changed_by_tokenizer = encoder.changes().size() - ablated - encoder.left_out();
+    manifest.text->documents_changed_by_tokenizer = encoder.changed();
+    manifest.text->unread_left_out = encoder.unread();
     manifest.text->overlap_left_out = encoder.left_out();
     begin("", "", 0);
     report("comparing training and validation text");
@@ -141,10 +144,12 @@ class Preparation {
         measure_text_overlap(shard_files(manifest.train), shard_files(manifest.validation), &tokenizer);
     if (options_.symbol_statistics) {
       report("counting symbols");
+      begin("counting symbols", "", 0);
       const std::uint64_t tokens =
           manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
       manifest.symbols = symbol_statistics(corpus.train(), tokens, options_.threads);
     }
+    begin("checking and writing", "", 0);
     if (!transform_) check_bytes(tokenizer, validation_text);
     write_file_atomically(folder_ / kModelFile, model);
     write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
@@ -170,6 +175,7 @@ class Preparation {
     write_changes();
     save_manifest(folder_, manifest);
     folder.publish();
+    begin("", "", 0);
     summary_.encode_seconds = watch.lap();
     summary_.changes = std::move(changes_);
     return std::move(summary_);
@@ -198,7 +204,9 @@ class Preparation {
       encoder.leave_out([&](std::span<const std::uint16_t> tokens) { return meter->read(tokens); },
                         "it holds a passage of the validation text, changed or not");
     }
+    require_documents(manifest.validation, "validation");
     manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    if (!options_.drop_overlap) require_documents(manifest.train, "training");
     if (manifest.train.documents == 0) {
       throw data_error(
           "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
@@ -219,6 +227,14 @@ class Preparation {
     record.seed = rules.seed;
     record.comparable = !rules.validation || rules.mode == AblationMode::mask;
     manifest.ablation = std::move(record);
+  }
+
+  static void require_documents(const SplitRecord& split, const char* side) {
+    if (split.documents > 0) return;
+    throw data_error(
+        "the tokenizer reads nothing of any {} document, for its normalisation leaves all of their characters out; "
+        "give other documents, or another --normalization or --tokenizer",
+        side);
   }
 
   // A domain without a document is a mistake in its glob.
@@ -328,6 +344,17 @@ class Preparation {
           "pieces whose bytes are ambiguous, use another",
           table, decoded);
     }
+    const SplitRecord& validation = summary_.manifest.validation;
+    if (validation.shards.front().bytes_file.empty()) return;
+    std::vector<std::filesystem::path> shards;
+    for (const ShardRecord& shard : validation.shards) shards.push_back(folder_ / shard.file);
+    const std::uint64_t original =
+        SideTable::load(find_side_tables("", shards), shards).count(validation_tokens());
+    if (original == validation.source_bytes) return;
+    throw data_error(
+        "the byte side tables count {} bytes of the original validation documents, which have {}; use another "
+        "tokenizer",
+        original, validation.source_bytes);
   }
 
   // A tokenizer that knows the transform's symbols.

@@ -58,6 +58,7 @@ struct PrepareOptions {
 struct PrepareSummary {
   Manifest manifest;
   std::vector<DocumentChange> changes;  // as in changes.jsonl
+  std::vector<std::pair<std::filesystem::path, TextForm>> remarks;  // Corpus::remarks()
   double read_seconds = 0;
   double tokenizer_seconds = 0;
   double encode_seconds = 0;
@@ -69,9 +70,10 @@ struct PrepareSummary {
 // once. A document is cut by a shard's end only when it is longer than a shard. The same inputs and options
 // give the same bytes.
 //
-// With a text transform the tokens are those of the transformed documents, fineweb_val_bytes_%06d.bin holds
-// the original bytes of each validation token (side_table.h), and validation.jsonl the original documents in
-// place of validation.txt.
+// Where the tokens may spell another text than the documents as they were given (cleaning, a tokenizer that normalises,
+// an ablation of validation text, a text transform), fineweb_val_bytes_%06d.bin holds the original bytes of each
+// validation token (side_table.h). With a text transform the tokens are those of the transformed documents, and
+// validation.jsonl has the original documents in place of validation.txt.
 //
 // Throws config_error for options out of range and an output that must not be replaced, run_error for one
 // that cannot be written, and data_error for: no documents, an empty side of the split, a document in both

@@ -10,6 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/printable.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan::report {
@@ -82,6 +83,19 @@ std::string made_text(const Json& json) {
   return all;
 }
 
+// "original text: 1.23450 by 1,000 bytes; tokenizer's text: 1.12340 by 1,100 bytes", the score's own first.
+std::string byte_rule_text(const Json& json) {
+  const std::string rule = text(json, "byte_rule");
+  if (rule.empty()) return {};
+  std::string own, other;
+  for (const auto& [name, figures] : member(json, "by_byte_rule").items()) {
+    (name == rule ? own : other) +=
+        fmt::format("{}: {:.5f} by {} bytes", name == "original" ? "original text" : "tokenizer's text",
+                    number_or(figures, "bpb", nan), grouped(static_cast<std::int64_t>(number_or(figures, "bytes", 0))));
+  }
+  return own + (other.empty() ? "" : "; " + other);
+}
+
 }  // namespace
 
 TrainingResult read_training_result(const fs::path& path) {
@@ -100,6 +114,7 @@ TrainingResult read_training_result(const fs::path& path) {
     result.val_tokens = number(json, "val_tokens");
     result.val_bytes = number(json, "val_bytes");
     result.val_masked = json.value("val_masked", false);
+    result.byte_rule = byte_rule_text(json);
     result.overlap = number(member(member(json, "data"), "overlap"), "share");
     result.overlap_copied = number(member(member(json, "data"), "overlap"), "copied");
     for (const auto& [phase, seconds] : member(json, "seconds").items()) {

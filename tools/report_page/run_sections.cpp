@@ -332,6 +332,8 @@ std::string scores_section(const RunRecord& run) {
       of += fmt::format("{}{}: {}", of.empty() ? "" : ", ", key, value);
     }
   }
+  if (run.result && !run.result->byte_rule.empty())
+    of += fmt::format("{}bits per byte of the {}", of.empty() ? "" : "; ", run.result->byte_rule);
   if (!of.empty()) of = note("Scored: " + of + ".");
   if (run.result && run.result->overlap && run.result->overlap_copied) {
     of += note(fmt::format(

@@ -1,0 +1,169 @@
+// Which files hold JSON Lines, and their lines.
+#include <algorithm>
+
+#include "framework/core/error.h"
+#include "framework/core/mapped_file.h"
+#include "framework/core/parse_json.h"
+#include "framework/core/printable.h"
+#include "framework/data/text_files.h"
+
+namespace mulligan {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kBlank = " \t\r";
+
+// The keys of an object, as a reader would write them; the first few.
+std::string keys_of(const nlohmann::json& object) {
+  std::string names;
+  int listed = 0;
+  for (const auto& [key, value] : object.items()) {
+    if (++listed > 8) return names + ", ...";
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", printable(key));
+  }
+  return names.empty() ? "none" : names;
+}
+
+// "lone surrogate" and the like, of what the library says: "[...] parse error at line 1, column 9: syntax error while
+// parsing value - REASON; last read: '...'".
+std::string reason_of(std::string message) {
+  const std::size_t place = message.find(": syntax error");
+  if (place != std::string::npos) message.erase(0, place + 2);
+  const std::size_t part = message.find(" - ");
+  if (part != std::string::npos) message.erase(0, part + 3);
+  const std::size_t read = message.find("; last read: ");
+  const std::size_t expected = message.find("; expected ", read == std::string::npos ? 0 : read);
+  const std::string rest = expected == std::string::npos ? "" : message.substr(expected);
+  if (read != std::string::npos) message.erase(read);
+  return printable(message + rest);
+}
+
+// What stands around a place.
+std::string around(std::string_view text, std::size_t place) {
+  constexpr std::size_t reach = 16;
+  std::size_t begin = place > reach ? place - reach : 0, end = std::min(text.size(), place + reach);
+  const auto inside = [&](std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u;
+  };
+  while (begin < end && inside(begin)) ++begin;
+  while (end > begin && inside(end)) --end;
+  return printable(text.substr(begin, end - begin));
+}
+
+std::size_t characters_before(std::string_view text, std::size_t place) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text.substr(0, place), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string json_problem(std::string_view line) {
+  if (!nested_within(line, deepest_json))
+    return fmt::format("the line is not valid JSON: it is nested deeper than {} levels", deepest_json);
+  try {
+    [[maybe_unused]] const nlohmann::json value = nlohmann::json::parse(line);
+  } catch (const nlohmann::json::parse_error& error) {
+    const std::size_t place = std::min(error.byte > 0 ? error.byte - 1 : 0, line.size());
+    return fmt::format("the line is not valid JSON at column {} ({}), near `{}`",
+                       characters_before(line, place) + 1, reason_of(error.what()), around(line, place));
+  } catch (const nlohmann::json::exception& error) {
+    return fmt::format("the line is not valid JSON ({})", printable(error.what()));
+  }
+  return "the line is not valid JSON";
+}
+
+std::string with_article(const nlohmann::json& value) {
+  const std::string name = value.type_name();
+  if (value.is_null()) return name;
+  return (name == "array" || name == "object" ? "an " : "a ") + name;
+}
+
+bool named_lines(const std::filesystem::path& file) {
+  std::string extension = file.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jsonl" || extension == ".ndjson" || extension == ".jsonlines";
+}
+
+bool is_json_name(const std::filesystem::path& file) {
+  std::string extension = file.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".json";
+}
+
+// What the first lines of a file are.
+struct Sample {
+  std::size_t lines = 0, objects = 0, with_text = 0, texts = 0;
+};
+
+Sample sample_of(std::string_view text, const std::string& key) {
+  constexpr std::size_t most_lines = 64, most_bytes = std::size_t{16} << 20;
+  Sample sample;
+  std::size_t at = 0;
+  while (at < text.size() && sample.lines < most_lines && (sample.lines == 0 || at < most_bytes)) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t first = line.find_first_not_of(kBlank);
+    if (first == std::string_view::npos) continue;
+    ++sample.lines;
+    if (line[first] != '{' && line[first] != '"') continue;
+    const nlohmann::json value = parse_json(line);
+    if (value.is_string()) ++sample.texts;
+    if (!value.is_object()) continue;
+    ++sample.objects;
+    if (value.contains(key)) ++sample.with_text;
+  }
+  return sample;
+}
+
+TextForm form_of(const std::filesystem::path& file, std::string_view text, const std::string& key) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::size_t first = text.substr(0, 4096).find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return TextForm::plain;
+  const bool json = is_json_name(file);
+  if (json && text[first] == '[' && parse_json(text).is_array()) return TextForm::json_collection;
+  if (text[first] != '{' && !(json && text[first] == '"')) return TextForm::plain;
+  const Sample sample = sample_of(text, key);
+  if (sample.with_text * 2 > sample.lines) return TextForm::found_lines;
+  if (sample.lines < 2) return TextForm::plain;
+  // Several values are no JSON file, so under that name they are lines, and a missing key is named.
+  if (json && (sample.texts + sample.objects) * 2 > sample.lines) return TextForm::found_lines;
+  return sample.objects * 2 > sample.lines ? TextForm::foreign_lines : TextForm::plain;
+}
+
+}  // namespace
+
+TextFileLook look_at_text_file(const std::filesystem::path& file, const std::string& key) {
+  const MappedFile mapped(file);
+  const auto bytes = mapped.bytes();
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  TextFileLook look;
+  look.wide = wide_encoding(text);
+  if (look.wide.name.empty()) look.form = named_lines(file) ? TextForm::json_lines : form_of(file, text, key);
+  return look;
+}
+
+JsonLine read_json_line(std::string_view line, const std::string& key) {
+  const nlohmann::json value = parse_json(line);
+  JsonLine read;
+  if (value.is_discarded()) {
+    read.problem = json_problem(line);
+  } else if (value.is_string()) {
+    read.text = value.get<std::string>();
+  } else if (!value.is_object()) {
+    read.problem = fmt::format("the line is JSON but not an object such as {{\"{}\": \"...\"}}", key);
+  } else if (const auto text = value.find(key); text == value.end()) {
+    read.problem = fmt::format(
+        "there is nothing under the key '{}'; the line's keys are {} (name the text's key with --json-key)", key,
+        keys_of(value));
+  } else if (!text->is_string()) {
+    read.problem = fmt::format("the text under the key '{}' is {}, not a string", key, with_article(*text));
+  } else {
+    read.text = text->get<std::string>();
+  }
+  read.source_bytes = read.text.size();
+  if (!value.is_object()) return read;
+  if (const auto bytes = value.find("source_bytes"); bytes != value.end() && bytes->is_number_unsigned())
+    read.source_bytes = bytes->get<std::uint64_t>();
+  return read;
+}
+
+}  // namespace mulligan
