@@ -145,6 +145,7 @@ OrderedJson manifest_of(const Artifact& artifact, std::span<const Candidate> str
                        {"data", to_json(without_shards(artifact.data))},
                        {"streams", OrderedJson::array()},
                        {"tensors", OrderedJson::array()}};
+  if (!artifact.evaluation.empty()) manifest["evaluation"] = artifact.evaluation;
   if (code_streams != CodeStreams::width) manifest["code_streams"] = code_streams_word(code_streams);
   for (const Candidate& stream : streams) {
     manifest["streams"].push_back({{"content", stream.kind->content},

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/artifact/quantize.h"
-#include "framework/config/quantize_config.h"
+#include "framework/artifact/quantized_tensor.h"
+#include "framework/config/stored_formats.h"
 #include "framework/data/data_identity.h"
 
 namespace mulligan {
@@ -20,7 +20,8 @@ inline constexpr std::uint32_t artifact_version = 1;
 struct Artifact {
   // TOML: the resolved configuration that scoring needs, the model's shape above all
   std::string configuration;
-  DataIdentity data;  // of the run, without lists of shards; tokenizer "": not known
+  std::string evaluation;  // write_evaluation_settings(); empty: only this program can score it
+  DataIdentity data;       // of the run, without lists of shards; tokenizer "": not known
   std::vector<QuantizedTensor> tensors;
   bool operator==(const Artifact&) const = default;
 };

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/artifact/code_coder.h"
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantized_tensor.h"
 
 namespace mulligan {
 

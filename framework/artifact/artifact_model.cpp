@@ -6,7 +6,7 @@
 
 #include "framework/artifact/tensor_map.h"
 #include "framework/core/error.h"
-#include "framework/run/weights.h"
+#include "framework/run/parameter_store.h"
 
 namespace mulligan {
 

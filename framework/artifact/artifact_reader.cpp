@@ -61,6 +61,7 @@ class ArtifactReader {
     const Json manifest = read_manifest();
     Artifact artifact;
     artifact.configuration = string_of(manifest, "configuration");
+    if (manifest.contains("evaluation")) artifact.evaluation = string_of(manifest, "evaluation");
     artifact.data = read_data(manifest);
     code_streams_ = read_code_streams(manifest);
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));

@@ -10,6 +10,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/artifact/quantize_model.h"
+#include "framework/artifact/settings_of_run.h"
 #include "framework/artifact/size_report.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
@@ -53,6 +54,7 @@ fs::path library_of(const PluginTableRef& ref, PluginHost& host) {
 
 ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
   ScoringCode code;
+  code.plugins.insert(family_name(loaded.config.model.family));
   const std::vector<const PluginTable*> scoring = scoring_tables(loaded.config);
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
     if (std::ranges::find(scoring, ref.table) == scoring.end()) continue;
@@ -90,12 +92,12 @@ std::uint64_t packed_bytes(const std::set<fs::path>& files) {
 void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
                       CodeSizes& code) {
   try {
-    EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
+    const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
     code.evaluation_bytes = packed_evaluation(tree, source).size();
+    code.evaluation_parts = fmt::format("{} files", source.size());
     if (!scoring.own_files.empty()) *code.evaluation_bytes += packed_bytes(scoring.own_files);
     for (const fs::path& file : scoring.own_files)
-      source.folders.push_back(fmt::format("{} (own file)", file.filename().string()));
-    code.evaluation_folders = std::move(source.folders);
+      code.evaluation_parts += fmt::format(", {} (own file)", file.filename().string());
   } catch (const Error&) {
     if (loaded.config.ledger.rules == LedgerRules::strict) throw;
   }
@@ -245,6 +247,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
     overlap = calibration_overlap(config, training, sources.data, log);
   }
   sources.quantizer = &quantizer;
+  sources.evaluation = evaluation_settings_text(loaded, host);
   LoadedModel model(backend, config);
   sources.store = &model.store();
   sources.layouts = model.layouts();

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "framework/config/quantize_config.h"
+#include "framework/config/stored_formats.h"
 
 namespace mulligan {
 

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <charconv>
+#include <iterator>
+#include <map>
 #include <set>
+#include <sstream>
+#include <stdexcept>
 #include <string_view>
 
 #include "framework/artifact/code_size.h"
@@ -17,44 +21,71 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders in which each folder is a plugin, and what those plugins share.
-struct PluginFolder {
-  const char* folder;
-  const char* shared;  // nullptr: nothing
-};
-constexpr std::array<PluginFolder, 8> plugin_folders = {{{"plugins/backends", "plugins/backends/common"},
-                                                         {"plugins/losses", nullptr},
-                                                         {"plugins/schedules", nullptr},
-                                                         {"plugins/quantizers", "plugins/quantizers/common"},
-                                                         {"plugins/communicators", "plugins/common"},
-                                                         {"plugins/transforms", nullptr},
-                                                         {"optimizers", nullptr},
-                                                         {"ttt", nullptr}}};
+// Folders in which each folder is a plugin.
+constexpr const char* plugin_folders[] = {"plugins/backends",   "plugins/losses", "plugins/schedules",
+                                          "plugins/transforms", "optimizers",     "ttt"};
 
-// `module` and all modules that it stands on.
-void add_modules(const fs::path& root, const std::string& module, std::set<std::string>& folders) {
-  const fs::path list = root / "framework" / module / "CMakeLists.txt";
-  if (!fs::exists(list) || !folders.insert("framework/" + module).second) return;
-  const std::string text = read_file(list);
-  constexpr std::string_view prefix = "mulligan_";
-  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
-    at += prefix.size();
-    const std::size_t end = std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at), text.size());
-    if (end > at) add_modules(root, text.substr(at, end - at), folders);
-  }
-}
-
-void add_plugin(const fs::path& root, const std::string& plugin, std::set<std::string>& folders) {
-  for (const PluginFolder& place : plugin_folders) {
-    const std::string folder = std::string(place.folder) + "/" + plugin;
-    if (plugin.empty() || !fs::is_directory(root / folder)) continue;
-    folders.insert(folder);
-    if (place.shared && fs::is_directory(root / place.shared)) folders.insert(place.shared);
-    return;
+// The folder of a plugin, relative to `root`.
+fs::path plugin_folder(const fs::path& root, const std::string& plugin) {
+  for (const char* place : plugin_folders) {
+    if (!plugin.empty() && fs::is_directory(root / place / plugin)) return fs::path(place) / plugin;
   }
   throw data_error(
       "'{}' is not a plugin of the source tree '{}', so the code of an evaluation cannot be counted", plugin,
       root.string());
+}
+
+// The lines of sources.txt by their heading, which names the parts that they are of; "": of every evaluation.
+std::map<std::string, std::vector<fs::path>> listed_sources(const fs::path& root) {
+  std::map<std::string, std::vector<fs::path>> listed;
+  std::istringstream lines(read_file(root / "launch/evaluator/sources.txt"));
+  std::string plugin;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[')) {
+      plugin = line.substr(1, line.size() - 2);
+      listed[plugin];
+    } else if (!line.empty() && !line.starts_with('#')) {
+      listed[plugin].push_back(line);
+    }
+  }
+  return listed;
+}
+
+// The compiled files of a plugin that sources.txt does not have, without its tests.
+std::vector<fs::path> whole_plugin(const fs::path& root, const std::string& plugin) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(root / plugin_folder(root, plugin))) {
+    const bool test = entry.path().stem().string().ends_with("_test");
+    if (entry.path().extension() == ".cpp" && !test) files.push_back(entry.path().lexically_relative(root));
+  }
+  return files;
+}
+
+// The file that `file` includes as `name`; "": none of the tree, so a library's. NAME.inc is made by the build of NAME.
+fs::path included_file(const fs::path& root, const fs::path& file, const std::string& name) {
+  for (const fs::path& folder :
+       {file.parent_path(), fs::path(), fs::path("plugins/include"), fs::path("plugins/kernels")}) {
+    for (const std::string& candidate :
+         {name, name.ends_with(".inc") ? name.substr(0, name.size() - 4) : name}) {
+      const fs::path path = (folder / candidate).lexically_normal();
+      if (fs::is_regular_file(root / path)) return path;
+    }
+  }
+  return {};
+}
+
+std::vector<fs::path> includes_of(const fs::path& root, const fs::path& file) {
+  std::vector<fs::path> found;
+  std::istringstream lines(read_file(root / file));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t word = line.find_first_not_of(" \t");
+    if (word == line.npos || !line.substr(word).starts_with("#include")) continue;
+    const std::size_t begin = line.find_first_of("<\"", word), end = line.find_first_of(">\"", begin + 1);
+    if (begin == line.npos || end == line.npos) continue;  // a macro
+    const fs::path included = included_file(root, file, line.substr(begin + 1, end - begin - 1));
+    if (!included.empty()) found.push_back(included);
+  }
+  return found;
 }
 
 bool is_space(char c) {
@@ -123,7 +154,6 @@ std::string without_comments(std::string_view source) {
 
 std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
   std::vector<const PluginTable*> tables{&config.backend};
-  if (config.communicator) tables.push_back(&*config.communicator);
   if (!config.ttt) return tables;
   tables.insert(tables.end(), {&config.ttt->adapters, &config.ttt->optimizer});
   for (const auto* table : {&config.ttt->transform, &config.ttt->base, &config.ttt->base_optimizer}) {
@@ -132,36 +162,37 @@ std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
   return tables;
 }
 
-EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::string>& plugins) {
+EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::string>& parts) {
   if (!fs::is_directory(root / "framework")) {
     throw data_error(
         "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
         root.string());
   }
-  std::set<std::string> folders{"cmake", "launch/evaluator", "plugins/include"};
-  for (const char* module : {"artifact", "ttt"}) add_modules(root, module, folders);
-  for (const std::string& plugin : plugins) add_plugin(root, plugin, folders);
-  EvaluationSource source{{folders.begin(), folders.end()}, {}};
-  for (const std::string& folder : source.folders) {
-    if (!fs::is_directory(root / folder)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const fs::path name = entry.path().filename();
-      const bool built = is_code(name) || name == "CMakeLists.txt" || name.extension() == ".cmake" ||
-                         name.extension() == ".in";
-      if (entry.is_regular_file() && built) source.files.push_back(entry.path().lexically_relative(root));
-    }
+  const auto listed = listed_sources(root);
+  std::set<fs::path> files{"launch/evaluator/CMakeLists.txt"};
+  std::vector<fs::path> open;
+  const auto takes = [&](const std::string& heading) {
+    std::istringstream words(heading);
+    return std::all_of(std::istream_iterator<std::string>(words), {}, [&](const std::string& word) {
+      return std::ranges::find(parts, word) != parts.end();
+    });
+  };
+  for (const auto& [heading, files_of_it] : listed) {
+    if (takes(heading)) open.insert(open.end(), files_of_it.begin(), files_of_it.end());
   }
-  // A kernel's folder holds the parts of several libraries: ops of the graph, signatures, what backends compute.
-  std::vector<std::string> parts{"op", "signature"};
-  parts.insert(parts.end(), plugins.begin(), plugins.end());
-  for (const auto& entry : fs::recursive_directory_iterator(root / "plugins/kernels")) {
-    const std::string stem = entry.path().stem().string();
-    const bool taken = std::ranges::any_of(
-        parts, [&](const std::string& part) { return stem == part || stem.starts_with(part + "_"); });
-    if (entry.is_regular_file() && taken) source.files.push_back(entry.path().lexically_relative(root));
+  for (const std::string& part : parts) {
+    if (listed.contains(part)) continue;
+    const std::vector<fs::path> more = whole_plugin(root, part);
+    open.insert(open.end(), more.begin(), more.end());
   }
-  std::ranges::sort(source.files);
-  return source;
+  while (!open.empty()) {
+    const fs::path file = open.back();
+    open.pop_back();
+    if (!files.insert(file).second) continue;
+    const std::vector<fs::path> included = includes_of(root, file);
+    open.insert(open.end(), included.begin(), included.end());
+  }
+  return {files.begin(), files.end()};
 }
 
 std::string packed_as(const fs::path& name, const std::string& text) {
@@ -169,10 +200,40 @@ std::string packed_as(const fs::path& name, const std::string& text) {
 }
 
 std::string evaluation_archive(const fs::path& root, const EvaluationSource& source) {
-  std::vector<std::pair<std::string, std::string>> contents;
-  for (const fs::path& file : source.files)
-    contents.emplace_back(file.generic_string(), packed_as(file, read_file(root / file)));
-  return tar_archive(std::move(contents));
+  std::string archive;
+  for (const fs::path& file : source) {
+    const std::string text = packed_as(file, read_file(root / file));
+    archive += fmt::format("{} {}\n", file.generic_string(), text.size()) + text;
+  }
+  return archive;
+}
+
+std::vector<std::pair<std::string, std::string>> archived_files(std::string_view archive) {
+  std::vector<std::pair<std::string, std::string>> files;
+  while (!archive.empty()) {
+    const std::string_view line = archive.substr(0, archive.find('\n'));
+    const std::size_t space = line.find(' ');
+    std::size_t length = 0;
+    bool sound = space != line.npos && line.size() < archive.size();
+    if (sound) {
+      const char* end = line.data() + line.size();
+      const auto [last, error] = std::from_chars(line.data() + space + 1, end, length);
+      sound = error == std::errc() && last == end && length <= archive.size() - line.size() - 1;
+    }
+    if (!sound) throw std::runtime_error("is no archive of an evaluation's source");
+    files.emplace_back(line.substr(0, space), archive.substr(line.size() + 1, length));
+    archive.remove_prefix(line.size() + 1 + length);
+  }
+  return files;
+}
+
+void write_evaluation(const fs::path& root, const std::vector<std::string>& parts, const fs::path& folder) {
+  if (fs::exists(folder))
+    throw data_error("'{}' exists already; name a folder that does not", folder.string());
+  for (const fs::path& file : evaluation_source(root, parts)) {
+    fs::create_directories((folder / file).parent_path());
+    write_file_atomically(folder / file, packed_as(file, read_file(root / file)));
+  }
 }
 
 std::string packed_evaluation(const fs::path& root, const EvaluationSource& source) {

@@ -110,6 +110,7 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   }
   made.squared_error = std::move(model.squared_error);
   made.artifact.configuration = artifact_configuration(loaded);
+  made.artifact.evaluation = sources.evaluation;
   made.artifact.data = without_shards(sources.data);
   std::string& tokenizer = made.artifact.data.tokenizer_sha256;
   if (tokenizer.empty() && !config.data.tokenizer.empty()) {

@@ -26,7 +26,8 @@ struct ArtifactSources {
   // f32 elements of a whole parameter, before any rounding to the compute dtype.
   std::function<std::vector<float>(const std::string& parameter)> weights;
   const Quantizer* quantizer = nullptr;
-  DataIdentity data;  // of the weights' run; without a tokenizer that of data.tokenizer is taken
+  std::string evaluation;  // evaluation_settings_text()
+  DataIdentity data;       // of the weights' run; without a tokenizer that of data.tokenizer is taken
   ProgressSink* progress = nullptr;  // where each phase shows how far it is; may be null
 };
 

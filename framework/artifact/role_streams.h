@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/config/quantize_config.h"
+#include "framework/config/stored_formats.h"
 
 namespace mulligan {
 

@@ -33,9 +33,9 @@ std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
 struct CodeSizes {
   std::optional<std::uint64_t> source_bytes;  // source of training and evaluation, compressed
   std::optional<std::uint64_t> binary_bytes;  // program and plugins, stripped and compressed
-  // What a budget counts: source that an evaluation needs (evaluation_source.h), and its folders.
+  // What a budget counts: source that an evaluation needs (evaluation_source.h), and of what that consists.
   std::optional<std::uint64_t> evaluation_bytes = {};
-  std::vector<std::string> evaluation_folders = {};
+  std::string evaluation_parts = {};
 };
 
 // One line per tensor: shape, format, bytes in the file, bits per element; then the streams, the file, the

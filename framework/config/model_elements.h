@@ -42,18 +42,7 @@ void declare_element_table(Schema<ModelConfig>& schema, const std::string& name,
   }
 }
 
-// The table [model.NAME] as the struct that declared it.
-template <typename C>
-C element_config(const ModelConfig& model, const std::string& name, const Schema<C>& table) {
-  C config;
-  for (size_t i = 0; i < table.keys().size(); ++i) {
-    const ConfigValue* value = model.elements.find(name + "." + table.keys()[i].name);
-    if (value) table.bindings()[i].set(config, *value);
-  }
-  return config;
-}
-
-// The other way: for code that fills a ModelConfig itself, such as a test.
+// Sets the keys of the table [model.NAME]: for code that fills a ModelConfig itself, such as a test.
 template <typename C>
 void set_element_config(ModelConfig& model, const std::string& name, const Schema<C>& table,
                         const C& config) {

@@ -5,12 +5,12 @@
 #include <mulligan/abi.h>
 #include <mulligan/config.h>
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "framework/config/config_tree.h"
+#include "framework/config/plugin_keys.h"
 #include "framework/config/schema.h"
 
 namespace mulligan {
@@ -46,27 +46,6 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
 // name, an unknown type, a default that is not TOML text of that type or lies outside the row's own
 // range or choices.
 std::vector<KeySpec> key_specs(const std::string& plugin, const mlg_key* keys, uint32_t count);
-
-// The resolved keys of one plugin instance; what a plugin's create() reads.
-class PluginConfig {
- public:
-  PluginConfig(std::string plugin, Settings settings);
-  ~PluginConfig();
-  PluginConfig(PluginConfig&&) noexcept;
-  PluginConfig& operator=(PluginConfig&&) noexcept;
-
-  const std::string& section() const { return settings_->table(); }
-  const std::string& plugin() const { return plugin_; }
-  const Settings& settings() const { return *settings_; }
-
-  // The SDK's view of the values. Valid as long as this object, also across moves.
-  const mlg_config* view() const { return &view_; }
-
- private:
-  std::string plugin_;
-  std::unique_ptr<Settings> settings_;  // at a fixed address: view_.self points to it
-  mlg_config view_;
-};
 
 // Checks a table's keys against the plugin's rows. Errors as resolve_keys; besides, a row named like a key of
 // the host in this table is the plugin's mistake.

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "framework/config/plugin_config.h"
+#include "framework/config/plugin_keys.h"
 #include "framework/core/error.h"
 #include "framework/plugin/plugin.h"
 #include "framework/plugin/plugin_call.h"

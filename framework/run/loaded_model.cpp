@@ -1,6 +1,5 @@
 #include "framework/run/loaded_model.h"
 
-#include "framework/graph/program.h"
 #include "framework/run/parameter_plan.h"
 
 namespace mulligan {
@@ -31,17 +30,6 @@ LoadedModel::LoadedModel(Backend& backend, const RunConfig& config, Masters mast
 void LoadedModel::load(const WeightLoader& loader) {
   loader(store_, layouts_);
   refresh_copies(store_, layouts_);
-}
-
-void refresh_copies(TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-  Graph copies;
-  build_refresh_copies(copies, layouts);
-  store.create_externals(copies);
-  Program refresh(store.backend(), std::move(copies), "refresh");
-  SharedArena arena(store.backend());
-  arena.bind({&refresh}, store);
-  refresh.run();
-  store.backend().synchronize();
 }
 
 }  // namespace mulligan

@@ -8,6 +8,7 @@
 #include "framework/config/run_config.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/model/parameter_values.h"
+#include "framework/run/parameter_store.h"
 
 namespace mulligan {
 
@@ -38,9 +39,5 @@ class LoadedModel {
   DType compute_;
   std::vector<ParameterLayout> layouts_;
 };
-
-// Brings the copies of `layouts`, where the compute dtype differs from the masters', up to date with these.
-// Waits for the device.
-void refresh_copies(TensorStore& store, const std::vector<ParameterLayout>& layouts);
 
 }  // namespace mulligan

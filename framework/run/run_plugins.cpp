@@ -20,7 +20,7 @@ bool needs(PluginUse use, const std::string& section) {
     case PluginUse::score:
       return section == "backend";
     case PluginUse::quantize:
-      return section == "backend" || section == "quantize";
+      return section == "backend" || section == "quantize" || section.starts_with("ttt.");
     case PluginUse::ensemble:
       return section == "backend" || section == "ensemble";
     case PluginUse::adapt:

@@ -30,19 +30,6 @@ void require_weight_format(const std::filesystem::path& path, const StoredTensor
 
 }  // namespace
 
-std::vector<std::byte> encode_floats(const std::vector<float>& values, DType dtype) {
-  if (dtype != MLG_F32 && dtype != MLG_BF16 && dtype != MLG_F16)
-    throw std::logic_error("encode_floats: only f32, bf16 and f16");
-  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(dtype_size(dtype)));
-  sdk::dispatch_compute(dtype, [&]<typename T>() {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const T stored(values[i]);
-      std::memcpy(bytes.data() + sizeof(T) * i, &stored, sizeof(T));
-    }
-  });
-  return bytes;
-}
-
 std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) {
   if (dtype != MLG_F32 && dtype != MLG_BF16 && dtype != MLG_F16)
     throw std::logic_error("decode_floats: only f32, bf16 and f16");
@@ -104,10 +91,6 @@ void check_tensors(const SafetensorsFile& file, const std::filesystem::path& pat
 
 void require_weights(const std::filesystem::path& path, const ModelConfig& model) {
   check_tensors(SafetensorsFile(path), path, model_parameters(model));
-}
-
-void upload_master(TensorStore& store, const ParameterLayout& layout, const std::vector<float>& values) {
-  store.upload(master_name(layout.spec.name), encode_floats(values, layout.master));
 }
 
 namespace {

@@ -9,15 +9,12 @@
 
 #include "framework/graph/tensor_store.h"
 #include "framework/run/parameter_plan.h"
+#include "framework/run/parameter_store.h"
 
 namespace mulligan {
 
-// Bytes of f32 values stored as `dtype` (f32, or bf16 rounded to nearest even), and back. Throws
-// std::logic_error for other dtypes.
-std::vector<std::byte> encode_floats(const std::vector<float>& values, DType dtype);
+// The reverse of encode_floats(). Throws std::logic_error for dtypes that it does not know.
 std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype);
-// Puts values into the master of `layout`, rounded where that is bf16.
-void upload_master(TensorStore& store, const ParameterLayout& layout, const std::vector<float>& values);
 
 // Metadata of a weights file: the DataIdentity of its run as JSON.
 inline constexpr const char* data_identity_key = "data";

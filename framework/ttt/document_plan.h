@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config/ttt_config.h"
+#include "framework/config/adaptation.h"
 #include "framework/data/documents.h"
 
 namespace mulligan {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/config/ttt_config.h"
+#include "framework/config/adaptation.h"
 #include "framework/plugin/transform.h"
 #include "framework/ttt/document_plan.h"
 

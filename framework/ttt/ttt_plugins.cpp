@@ -9,8 +9,8 @@
 #include "framework/run/determinism.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"
+#include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/scoring_input.h"
-#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 namespace {

@@ -1,25 +1,10 @@
 #include "framework/ttt/ttt_report.h"
 
-#include <iterator>
-#include <limits>
-
-#include "framework/core/error.h"
 #include "framework/report/machine.h"
 #include "framework/run/eval_json.h"
 #include "framework/ttt/ttt_session.h"
 
 namespace mulligan {
-namespace {
-
-constexpr const char* event_names[] = {"create", "reset",  "score", "book",     "plan",
-                                       "reveal", "update", "phase", "collapse", "fallback"};
-
-}  // namespace
-
-const char* event_name(TttEventKind kind) {
-  return event_names[static_cast<int>(kind)];
-}
-
 const char* check_word(TttCheck check) {
   return check == TttCheck::off ? "off" : check == TttCheck::full ? "full" : "sampled";
 }
@@ -33,34 +18,6 @@ std::string TttChecks::text() const {
       "{} of {} chunks were also scored with other tokens after {} cuts ({:.2f} % of the cost), and all scores "
       "before the cuts were the same to the bit",
       chunks, all_chunks, cuts, 100 * share);
-}
-
-std::string to_text(const TttMessage& message) {
-  Json batches = Json::array(), events = Json::array();
-  for (const TttPendingBatch& batch : message.batches) batches.push_back(pending_json(batch));
-  for (const TttMessage::Event& event : message.events) {
-    events.push_back({static_cast<int>(event.kind), event.queue, event.batch_index, event.chunk,
-                      event.documents, event.chosen});
-  }
-  return Json{{"batches", batches}, {"void", message.void_reason}, {"events", events}}.dump();
-}
-
-TttMessage read_ttt_message(const std::string& text) {
-  try {
-    const Json json = Json::parse(text);
-    TttMessage message;
-    for (const Json& batch : json.at("batches")) message.batches.push_back(read_pending(batch));
-    message.void_reason = json.at("void");
-    for (const Json& event : json.at("events")) {
-      const int kind = event.at(0);
-      if (kind < 0 || kind >= static_cast<int>(std::size(event_names))) throw run_error("event {}", kind);
-      message.events.push_back({static_cast<TttEventKind>(kind), event.at(1), event.at(2), event.at(3),
-                                event.at(4).get<std::vector<int>>(), event.at(5)});
-    }
-    return message;
-  } catch (const std::exception& error) {
-    throw run_error("another rank of test-time training sent what is not a message ({}).", error.what());
-  }
 }
 
 namespace {
@@ -79,12 +36,6 @@ Json comparison_json(const Comparison& compared) {
   return {{"with", sums_json(compared.with)}, {"without", sums_json(compared.without)}};
 }
 
-Json norms_json(const std::vector<AdapterNorm>& norms) {
-  Json json = Json::object();
-  for (const AdapterNorm& norm : norms) json[norm.name] = {{"norm", norm.norm}, {"drift", norm.drift}};
-  return json;
-}
-
 // The score transform, and what the same scores are without it.
 Json transform_json(const TttResult& result) {
   if (result.transform.empty()) return nullptr;
@@ -101,29 +52,6 @@ Json checks_json(const TttChecks& checks) {
 }
 
 }  // namespace
-
-double json_number(const Json& json) {
-  return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
-}
-
-std::vector<AdapterNorm> read_norms(const Json& json) {
-  std::vector<AdapterNorm> norms;
-  for (const auto& [name, norm] : json.items())
-    norms.push_back({name, json_number(norm.at("norm")), json_number(norm.at("drift"))});
-  return norms;
-}
-
-Json pending_json(const TttPendingBatch& batch) {
-  return {{"queue", batch.queue},
-          {"adapted", batch.adapted},
-          {"seconds", batch.seconds},
-          {"adapters", norms_json(batch.norms)}};
-}
-
-TttPendingBatch read_pending(const Json& json) {
-  return {json.at("queue"), json.at("adapted"), json_number(json.at("seconds")),
-          read_norms(json.at("adapters"))};
-}
 
 Json batch_json(const TttBatchReport& batch) {
   return {{"queue", batch.queue},

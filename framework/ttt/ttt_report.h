@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/ttt_config.h"
+#include "framework/config/adaptation.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
 #include "framework/ttt/score_book.h"
@@ -124,6 +124,7 @@ using Json = nlohmann::ordered_json;
 // as NaN.
 double json_number(const Json& json);
 std::vector<AdapterNorm> read_norms(const Json& json);
+Json norms_json(const std::vector<AdapterNorm>& norms);
 Json pending_json(const TttPendingBatch& batch);
 TttPendingBatch read_pending(const Json& json);
 

@@ -15,6 +15,7 @@
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_state.h"
 #include "framework/run/strict_rules.h"
+#include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/score_book.h"
 #include "framework/ttt/scoring_input.h"
 #include "framework/ttt/ttt_outputs.h"
@@ -22,7 +23,6 @@
 #include "framework/ttt/ttt_report.h"
 #include "framework/ttt/ttt_saver.h"
 #include "framework/ttt/ttt_scorer.h"
-#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 namespace {

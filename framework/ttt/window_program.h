@@ -1,5 +1,4 @@
-// The trained model as test-time training finds it, and the programs that score it: with adapters (WindowProgram)
-// and without (PlainScorer).
+// WindowProgram: forward pass, token losses, gradients and adapter updates for one shape of window.
 #pragma once
 
 #include <compare>
@@ -10,38 +9,10 @@
 #include <vector>
 
 #include "framework/adapters/adapter_taps.h"
-#include "framework/config/model_config.h"
-#include "framework/config/run_config.h"
-#include "framework/config/ttt_config.h"
-#include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
-#include "framework/run/loaded_model.h"
+#include "framework/ttt/base_model.h"
 
 namespace mulligan {
-
-// The trained model as test-time training finds it.
-
-// Masters, and where the compute dtype differs their copies, lie in `store` under the names of `layouts`.
-struct BaseModel {
-  TensorStore& store;
-  const ModelConfig& config;
-  const std::vector<ParameterLayout>& layouts;
-  DType compute = MLG_F32;
-  LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
-};
-
-// Of what test-time training loads.
-inline LoadedModel::Masters base_masters(const TttSection& ttt) {
-  if (ttt.config.base_keeps_dtypes) return LoadedModel::Masters::as_trained;
-  return ttt.base ? LoadedModel::Masters::fp32 : LoadedModel::Masters::scored;
-}
-
-// A view: `model` and `config` must outlive it.
-inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
-  return {model.store(), config.model, model.layouts(), model.compute(), scored_order(config.model)};
-}
-
-// WindowProgram: forward pass, token losses, gradients and adapter updates for one shape of window.
 
 // B windows of R tokens behind each other, T = B*R, in each of which C positions are scored, N = B*C.
 struct WindowShape {
@@ -110,23 +81,5 @@ class WindowProgram {
 
 // The rotary tables that all window programs of a model share; once, after the first program was made.
 void upload_window_rope(const BaseModel& model, std::int64_t rotary_positions);
-
-// Losses of the evaluation, in rows of its own length, which test-time training is reported next to.
-class PlainScorer {
- public:
-  // Takes the memory of its working space until it goes. The arguments must outlive this object.
-  PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id);
-
-  // Of every target of a rank's share by stream position, from rows of the evaluation's length, written to
-  // `losses` (of the stream's length), beginning at row `from`. `passed` is called after each pass, as
-  // Evaluator::score does.
-  void score(std::span<const std::uint16_t> tokens, std::vector<float>& losses, std::size_t from,
-             const Evaluator::PassListener& passed, int world_size = 1, int rank = 0);
-  Program& program() { return evaluator_.program(); }
-
- private:
-  Evaluator evaluator_;
-  SharedArena arena_;
-};
 
 }  // namespace mulligan

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "framework/artifact/artifact_run.h"
+#include "framework/artifact/evaluation_source.h"
 #include "framework/report/run_directory.h"
 #include "launch/built_from.h"
 #include "launch/commands/commands.h"
@@ -23,7 +24,7 @@ struct QuantizeArguments {
   ConsoleOptions console;
   std::string path;  // run directory, weights file or, for the dry run, configuration
   std::string output;
-  std::string source;
+  std::string source, code;
   bool dry_run = false;
 };
 
@@ -46,6 +47,11 @@ void run(const QuantizeArguments& arguments) {
   options.count_code = true;
   options.source = arguments.source;
   options.built_from = built_from();
+  if (!arguments.code.empty()) {
+    const ScoringCode scoring = scoring_code(loaded, host);
+    write_evaluation(arguments.source.empty() ? "." : arguments.source,
+                     {scoring.plugins.begin(), scoring.plugins.end()}, arguments.code);
+  }
   if (arguments.dry_run) {
     fmt::print("{}", predict_artifact(loaded, host, options));
     return;
@@ -88,6 +94,10 @@ void add_quantize_command(CLI::App& app) {
       ->add_option("--source", arguments->source,
                    "Source tree whose code is counted; without it the current folder")
       ->type_name("DIR");
+  command
+      ->add_option("--code", arguments->code,
+                   "Folder for the counted files of an evaluation, as they are counted; it must not exist")
+      ->type_name("FOLDER");
   command->add_flag("--dry-run", arguments->dry_run,
                     "Predict the sizes from shapes and formats; needs no weights");
   arguments->run.declare(*command);

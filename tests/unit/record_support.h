@@ -27,9 +27,9 @@ inline std::vector<std::pair<std::string, std::string>> sample_tree() {
   return {{"framework/a.cpp", "int a;  // first\n"}, {"launch/main.cpp", "int main() {}\n"}};
 }
 inline std::string sample_source() {
-  return compress(Compression::brotli,
-                  tar_archive({{"cmake/Build.cmake", "# the build\n"},
-                               {"framework/a.cpp", packed_as("a.cpp", sample_tree()[0].second)}}));
+  const std::string code = packed_as("a.cpp", sample_tree()[0].second);
+  return compress(Compression::brotli, "cmake/Build.cmake 12\n# the build\n" +
+                                           fmt::format("framework/a.cpp {}\n", code.size()) + code);
 }
 
 inline SeedResult sample_result(std::int64_t seed, double val_loss) {

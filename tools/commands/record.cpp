@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "framework/artifact/artifact_run.h"
 #include "framework/artifact/code_size.h"
-#include "framework/artifact/evaluation_source.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"

@@ -67,7 +67,7 @@ std::string readme_text(const Submission& s) {
       "adapters. Every validation token is scored once, left to right, from a full softmax.\n\n";
   return text +
          fmt::format(
-             "## Files\n\n- `{}`: the source that an evaluation needs, which counts (`brotli -d -c {} | tar x`)\n"
+             "## Files\n\n- `{}`: the source that an evaluation needs, which counts: lines \"NAME LENGTH\", each before its file (`brotli -d -c {}`)\n"
              "- `{}`: the source of program, plugins and configurations, training included\n"
              "- `{}`: every setting of the first seed; the others differ in `run.seed` and "
              "`run.directory` alone\n\n"

@@ -3,6 +3,7 @@
 
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/evaluation_source.h"
 #include "framework/config/resolved_settings.h"
 #include "framework/core/file.h"
 #include "tools/record/claim_check.h"
@@ -52,15 +53,15 @@ void check_script(ClaimCheck& check, const SubmissionFolder& folder) {
   }
 }
 
-// The digest of a packed source tree, whose paths must stay inside of the folder in which it is unpacked; empty, with a
-// word to `check`, if it cannot be unpacked.
-std::string packed_source_digest(ClaimCheck& check, const fs::path& path) {
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+// The digest of a packed source tree, which `unpack` takes apart; empty, with a word to `check`, if it cannot be unpacked.
+std::string packed_source_digest(ClaimCheck& check, const fs::path& path, Files (*unpack)(std::string_view)) {
   check.looked();
   const std::string name = path.filename().string();
   if (!is_file(path)) return check.wrong(fmt::format("there is no {}", name)), std::string();
   try {
-    return source_digest(
-        tar_contents(decompress_brotli_within(read_file(path, largest_source), largest_source)));
+    return source_digest(unpack(decompress_brotli_within(read_file(path, largest_source), largest_source)));
   } catch (const std::runtime_error& error) {
     return check.wrong(fmt::format("{} {}", name, error.what())), std::string();
   }
@@ -68,14 +69,14 @@ std::string packed_source_digest(ClaimCheck& check, const fs::path& path) {
 
 void check_own_source(ClaimCheck& check, const SubmissionFolder& folder) {
   const Submission& s = folder.submission;
-  packed_source_digest(check, folder.path / source_file);
+  packed_source_digest(check, folder.path / source_file, archived_files);
   if (is_file(folder.path / source_file)) {
     const std::optional<std::uint64_t> shipped = fs::file_size(folder.path / source_file);
     check.compare("bytes_code", s.bytes_code, shipped, 0, source_file);
     for (const SeedResult& result : s.results)
       check.compare("code_bytes of " + seed_text(result), result.code_bytes, shipped, 0, source_file);
   }
-  const std::string digest = packed_source_digest(check, folder.path / whole_source_file);
+  const std::string digest = packed_source_digest(check, folder.path / whole_source_file, tar_contents);
   for (const SeedResult& result : s.results) {
     const auto stated = result.digests.find("source");
     if (!digest.empty() && (stated == result.digests.end() || stated->second != digest))

@@ -1,7 +1,7 @@
 // [model.attention]
 #pragma once
 
-#include "framework/config/model_elements.h"
+#include "framework/config/model_config.h"
 
 namespace mulligan::elements::attention {
 

@@ -36,10 +36,6 @@ const Schema<Config>& table() {
 
 }  // namespace
 
-Config config_of(const ModelConfig& model) {
-  return element_config(model, name, table());
-}
-
 void set_config(ModelConfig& model, const Config& config) {
   set_element_config(model, name, table(), config);
 }

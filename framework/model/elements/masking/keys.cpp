@@ -1,3 +1,4 @@
+#include "framework/config/model_elements.h"
 #include "framework/config/run_config.h"
 #include "framework/core/error.h"
 #include "framework/model/elements/attention/config.h"
@@ -72,10 +73,6 @@ void check_run(const RunConfig& c, const Settings& s) {
 }
 
 }  // namespace
-
-Config config_of(const ModelConfig& model) {
-  return element_config(model, name, table());
-}
 
 void set_config(ModelConfig& model, const Config& config) {
   set_element_config(model, name, table(), config);

@@ -1,3 +1,4 @@
+#include "framework/config/model_elements.h"
 #include "framework/core/error.h"
 #include "framework/model/elements/smear_gate/config.h"
 
@@ -35,10 +36,6 @@ void check(const ModelConfig& m, const Settings& s) {
 }
 
 }  // namespace
-
-Config config_of(const ModelConfig& model) {
-  return element_config(model, name, table());
-}
 
 void set_config(ModelConfig& model, const Config& config) {
   set_element_config(model, name, table(), config);

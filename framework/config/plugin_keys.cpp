@@ -1,0 +1,53 @@
+#include "framework/config/plugin_keys.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace mulligan {
+namespace {
+
+// A getter called for a key that was not declared with that type: a bug of the plugin, and no exception
+// may leave here.
+[[noreturn]] void abort_on_bad_getter(const Settings& settings, const char* name, ValueType type) {
+  std::fprintf(stderr,
+               "mulligan: the plugin of table '%s' read the key '%s' as %s, but declares no such key.\n",
+               settings.table().c_str(), name, std::string(short_name(type)).c_str());
+  std::abort();
+}
+
+const ConfigValue& value_of(const void* self, const char* name, ValueType type) {
+  const auto& settings = *static_cast<const Settings*>(self);
+  const Setting* setting = settings.find(name);
+  if (setting == nullptr || setting->value.type() != type) abort_on_bad_getter(settings, name, type);
+  return setting->value;
+}
+
+int32_t get_bool(const void* self, const char* name) {
+  return value_of(self, name, ValueType::boolean).boolean();
+}
+int64_t get_int(const void* self, const char* name) {
+  return value_of(self, name, ValueType::integer).integer();
+}
+double get_float(const void* self, const char* name) {
+  return value_of(self, name, ValueType::real).real();
+}
+const char* get_string(const void* self, const char* name) {
+  return value_of(self, name, ValueType::string).string().c_str();
+}
+uint32_t get_float_list(const void* self, const char* name, const double** values) {
+  const ConfigValue::Reals& list = value_of(self, name, ValueType::real_list).reals();
+  *values = list.data();
+  return static_cast<uint32_t>(list.size());
+}
+
+}  // namespace
+
+PluginConfig::PluginConfig(std::string plugin, Settings settings)
+    : plugin_(std::move(plugin)),
+      settings_(std::make_unique<Settings>(std::move(settings))),
+      view_{settings_.get(), get_bool, get_int, get_float, get_string, get_float_list} {}
+PluginConfig::~PluginConfig() = default;
+PluginConfig::PluginConfig(PluginConfig&&) noexcept = default;
+PluginConfig& PluginConfig::operator=(PluginConfig&&) noexcept = default;
+
+}  // namespace mulligan

@@ -1,0 +1,13 @@
+#include "framework/model/elements/asymmetric_softcap/config.h"
+
+#include "framework/config/element_values.h"
+
+namespace mulligan::elements::asymmetric_softcap {
+
+Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "asymmetric_softcap.enabled", config.enabled);
+  return config;
+}
+
+}  // namespace mulligan::elements::asymmetric_softcap

@@ -1,0 +1,19 @@
+#include "framework/model/elements/attention/config.h"
+
+#include "framework/config/element_values.h"
+
+namespace mulligan::elements::attention {
+
+Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "attention.stabilize", config.stabilize, {"off", "repeat_max"});
+  read_element(model, "attention.beta", config.beta);
+  read_element(model, "attention.tolerance", config.tolerance);
+  read_element(model, "attention.min_repeats", config.min_repeats);
+  read_element(model, "attention.cap", config.cap);
+  read_element(model, "attention.normalizer", config.normalizer, {"exact", "rounded"});
+  read_element(model, "attention.output_rounding", config.output_rounding, {"once", "sums"});
+  return config;
+}
+
+}  // namespace mulligan::elements::attention

@@ -1,0 +1,13 @@
+#include "framework/model/elements/rational_softcap/config.h"
+
+#include "framework/config/element_values.h"
+
+namespace mulligan::elements::rational_softcap {
+
+Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "rational_softcap.cap", config.cap);
+  return config;
+}
+
+}  // namespace mulligan::elements::rational_softcap

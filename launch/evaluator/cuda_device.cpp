@@ -1,0 +1,36 @@
+// The cuda backend of an evaluation: a GPU, kernels compiled there or taken from the cache, and none in another's place.
+#include "plugins/backends/cuda/compile/function_parameters.h"
+#include "plugins/backends/cuda/compile/kernel_file_choice.h"
+#include "plugins/backends/cuda/gpu/gpu_device.h"
+#include "plugins/backends/cuda/make_device.h"
+
+namespace mulligan::cuda {
+
+std::unique_ptr<Device> make_device(const CudaConfig& config) {
+  return std::make_unique<GpuDevice>(
+      config.index, config.cache.empty() ? default_cache_directory() : config.cache, "none", config.threads);
+}
+
+// No files of functions compiled ahead of time.
+std::optional<KernelFile> kernel_file_for(const CompilerOptions&, const std::string&) {
+  return {};
+}
+const CompiledFunction* KernelFile::find(const FunctionSource&) const {
+  return nullptr;
+}
+// The functions are those of the sources next to the launches.
+void require_parameters(const char*, const std::string&, const mlg_cuda_launch&) {}
+
+namespace triton {
+
+CompiledKernel::CompiledKernel(const std::string&, const std::string&, const std::string&,
+                               const std::string&) {
+  throw std::runtime_error("an evaluation takes no kernels of files");
+}
+std::unique_ptr<PlannedCall> CompiledKernel::plan(const mlg_launch&) const {
+  return {};
+}
+
+}  // namespace triton
+
+}  // namespace mulligan::cuda

@@ -1,0 +1,30 @@
+#include "launch/evaluator/plugins.h"
+
+#include "framework/core/error.h"
+
+// One function for each plugin, whose file was compiled with its own name for mlg_plugin() (CMakeLists.txt).
+#define MULLIGAN_LINKED(name) extern "C" const mlg_plugin_header* mlg_plugin_##name();
+MULLIGAN_LINKED_PLUGINS
+#undef MULLIGAN_LINKED
+
+namespace mulligan {
+
+PluginHandle linked_plugin(PluginKind kind, const EvaluationPlugin& plugin) {
+#define MULLIGAN_LINKED(name) mlg_plugin_##name(),
+  for (const mlg_plugin_header* header : {MULLIGAN_LINKED_PLUGINS}) {
+#undef MULLIGAN_LINKED
+    if (header->kind == static_cast<std::uint32_t>(kind) && header->name == plugin.name)
+      return std::make_shared<const Plugin>(header, "linked", "");
+  }
+  throw config_error(
+      "this evaluator was built without the plugin '{}'; build it from the artifact's own files.",
+      plugin.name);
+}
+
+PluginConfig plugin_config(const EvaluationPlugin& plugin) {
+  Settings settings(plugin.section);
+  for (const auto& [name, value] : plugin.keys) settings.all().push_back({name, value, {}});
+  return {plugin.name, std::move(settings)};
+}
+
+}  // namespace mulligan

@@ -1,0 +1,38 @@
+// What mulligan_evaluate does: an artifact, a tokenizer and validation shards become a score.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "framework/artifact/artifact_file.h"
+#include "framework/artifact/evaluation_settings.h"
+#include "framework/data/byte_count.h"
+
+namespace mulligan {
+
+struct Score {
+  double loss_nats = 0;
+  std::uint64_t tokens = 0, bytes = 0;
+};
+
+// The shards' tokens, and what counts their bytes.
+class ScoredText {
+ public:
+  // Byte tables lie next to the shards under their published names, or the tokenizer's pieces count. Throws
+  // data_error for bad files and another tokenizer than the artifact's.
+  ScoredText(const Artifact& artifact, const EvaluationSettings& settings,
+             const std::filesystem::path& tokenizer, const std::vector<std::filesystem::path>& shards);
+
+  std::vector<std::uint16_t> tokens;
+  std::unique_ptr<ByteCounter> bytes;
+  int bos_id = 1;
+};
+
+// Without test-time training.
+Score score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text);
+// With it.
+Score score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text);
+
+}  // namespace mulligan

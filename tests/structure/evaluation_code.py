@@ -1,0 +1,108 @@
+"""Bytes of the code of an evaluation, counted without the program: files, comments, frames, Brotli 11.
+
+    tests/structure/evaluation_code.py [ROOT] PART...     such as cuda record doc_lora adamw global_sgd sgd
+"""
+import ctypes
+import ctypes.util
+import os
+import re
+import sys
+
+RECORD_1886 = ("cuda", "record", "doc_lora", "adamw", "global_sgd", "sgd")
+PLUGIN_FOLDERS = ("plugins/backends", "plugins/losses", "plugins/schedules", "plugins/transforms", "optimizers", "ttt")
+INCLUDE = re.compile(r'^[ \t]*#include[ \t]*["<]([^">]+)[">]', re.M)
+TOKEN = re.compile(r'''(?P<line_comment>//[^\n]*)|(?P<comment>/\*.*?(?:\*/|\Z))|(?P<newline>\n)|(?P<space>[ \t\r]+)
+    |(?P<raw>(?<=R)"(?P<mark>[^("]*)\(.*?\)(?P=mark)")|(?P<string>"(?:\\.|[^"\\\n])*"?)
+    |(?P<separator>(?<=[0-9A-Fa-f])'(?=[0-9A-Fa-f]))|(?P<char>'(?:\\.|[^'\\\n])*'?)|(?P<other>.)''', re.S | re.X)
+
+
+def text_of(name):
+    with open(name, encoding="latin-1") as file:
+        return file.read()
+
+
+def stripped(source):
+    out = ""
+    parts = []
+    for match in TOKEN.finditer(source):
+        kind, text = match.lastgroup, match.group()
+        if kind == "mark":
+            kind = "raw"
+        if kind in ("comment", "space"):
+            text = " " if out and out not in " \n" else ""
+        elif kind == "newline":
+            if out == " ":
+                parts.pop()
+                out = parts[-1][-1] if parts else ""
+            text = "\n" if out and out != "\n" else ""
+        elif kind == "line_comment":
+            text = ""
+        if text:
+            parts.append(text)
+            out = text[-1]
+    if out == " ":
+        parts.pop()
+    joined = "".join(parts)
+    return joined if not joined or joined.endswith("\n") else joined + "\n"
+
+
+def included(name, include):
+    for folder in (os.path.dirname(name), "", "plugins/include", "plugins/kernels"):
+        for candidate in (include, re.sub(r"\.inc$", "", include)):
+            path = os.path.normpath(os.path.join(folder, candidate))
+            if os.path.isfile(path):
+                return path
+    return None
+
+
+def files(parts):
+    listed, section = {"": []}, ""
+    for line in text_of("launch/evaluator/sources.txt").splitlines():
+        if line.startswith("["):
+            section = line[1:-1]
+            listed[section] = []
+        elif line and not line.startswith("#"):
+            listed[section].append(line)
+    pending = ["launch/evaluator/CMakeLists.txt"]
+    for heading, names in listed.items():
+        if all(word in parts for word in heading.split()):
+            pending += names
+    for part in parts:
+        if part not in listed:
+            folder = next(f"{f}/{part}" for f in PLUGIN_FOLDERS if os.path.isdir(f"{f}/{part}"))
+            pending += [os.path.join(path, name) for path, _, names in os.walk(folder) for name in names
+                        if name.endswith(".cpp") and not name.endswith("_test.cpp")]
+    found = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += [path for path in (included(name, i) for i in INCLUDE.findall(text_of(name))) if path]
+    return sorted(found)
+
+
+def brotli(data):
+    """The length of `data` in Brotli 11, or None without the library."""
+    library = ctypes.util.find_library("brotlienc")
+    if not library:
+        return None
+    size = ctypes.c_size_t(len(data) + (1 << 16))
+    out = ctypes.create_string_buffer(size.value)
+    done = ctypes.CDLL(library).BrotliEncoderCompress(
+        11, 24, 0, ctypes.c_size_t(len(data)), data, ctypes.byref(size), out)
+    return size.value if done else None
+
+
+def packed_bytes(parts):
+    archive = b""
+    for name in files(parts):
+        text = text_of(name)
+        if os.path.splitext(name)[1] in (".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"):
+            text = stripped(text)
+        archive += f"{name} {len(text)}\n{text}".encode("latin-1")
+    return brotli(archive)
+
+
+if __name__ == "__main__":
+    os.chdir(sys.argv[1])
+    print(packed_bytes(sys.argv[2:] or RECORD_1886), "bytes,", len(files(sys.argv[2:] or RECORD_1886)), "files")
