@@ -41,9 +41,7 @@ constexpr ForeignKey foreign_keys[] = {
     {"grad_clip", "train.clip_norm"},
     {"max_grad_norm", "train.clip_norm"},
     {"gradient_clip", "train.clip_norm"},
-    {"warmup_steps",
-     "the keys of [schedule], such as warmup of the plugin cosine; train.warmup.steps is about "
-     "steps before the clock starts"},
+    {"warmup_steps", "schedule.warmup_steps; train.warmup.steps is about steps before the clock starts"},
     {"lr_scheduler_type", "schedule.plugin"},
     {"precision", "train.compute_dtype"},
     {"dtype", "train.compute_dtype"},

@@ -61,11 +61,37 @@ TEST(ScheduleWarmdown, StepsTakeWhatThePaceSays) {
   EXPECT_NEAR(by_step->rate(at_step(0, 10), 1.0).lr, 0.5, 1e-12);
 }
 
+// By steps the factor of step k (from 1) is k / warmup_steps; no step learns nothing. Every schedule has the keys.
+TEST(ScheduleWarmup, TheFirstStepLearns) {
+  for (const std::string name : {"constant", "cosine", "warmdown", "sgdr", "powercool"}) {
+    const std::string own = name == "sgdr"        ? "\nperiod = 1000"
+                            : name == "powercool" ? "\ncoefficient = 9"
+                                                  : "";
+    const auto plain = make(name, own), steps = make(name, "warmup_steps = 4" + own),
+               share = make(name, "warmup_fraction = 0.5" + own);
+    for (std::int64_t step = 0; step < 4; ++step) {
+      const double factor = static_cast<double>(step + 1) / 4,
+                   full = name == "cosine" ? 1 : plain->rate(at_step(step, 8), 1.0).lr;
+      EXPECT_DOUBLE_EQ(steps->rate(at_step(step, 8), 1.0).lr, factor * full) << name << " " << step;
+      EXPECT_DOUBLE_EQ(share->rate(at_step(step, 8), 1.0).lr, factor * full) << name << " " << step;
+    }
+    if (name != "powercool") EXPECT_GT(share->rate(at_budget(0), 1.0).lr, 0) << name;
+    // At the pace so far: 10 steps took a tenth of the clock.
+    const double full = name == "powercool" ? 0 : name == "cosine" ? 1 : plain->rate({10, 0, 0.1, 0}, 1.0).lr;
+    if (name != "powercool") EXPECT_NEAR(share->rate({10, 0, 0.1, 0}, 1.0).lr, 0.22 * full, 1e-12) << name;
+    EXPECT_NE(
+        refusal([&] { make(name, "warmup_steps = 4\nwarmup_fraction = 0.5" + own); }).find("leave one out"),
+        std::string::npos)
+        << name;
+  }
+}
+
 TEST(ScheduleCosine, WarmUpPeakAndFloor) {
   const auto schedule = make("cosine", "warmup_fraction = 0.2\nmin_factor = 0.1\nby = 'step'");
   const auto lr = [&](std::int64_t step) { return schedule->rate(at_step(step, 100), 2.0).lr; };
-  EXPECT_EQ(lr(0), 0.0);
-  EXPECT_DOUBLE_EQ(lr(10), 1.0);
+  EXPECT_DOUBLE_EQ(lr(0), 0.1);
+  EXPECT_DOUBLE_EQ(lr(9), 1.0);
+  EXPECT_DOUBLE_EQ(lr(19), 2.0);
   EXPECT_DOUBLE_EQ(lr(20), 2.0);
   EXPECT_NEAR(lr(60), 2.0 * 0.55, 1e-15);  // half-way between peak and floor
   EXPECT_NEAR(lr(100), 0.2, 1e-15);

@@ -1,16 +1,29 @@
-// The learning rate as configured, from the first step to the last.
-#include <mulligan/schedule.hpp>
+// The learning rate as configured, behind a warm-up.
+#include "plugins/schedules/measure.h"
 
 namespace {
 
 namespace sdk = mulligan::sdk;
+
+struct Config : mulligan::schedules::Warmup {};
 
 class Constant final : public sdk::Schedule {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "the configured learning rate throughout";
 
-  sdk::Rate rate(const sdk::Progress&, double base_lr) const override { return {base_lr, 0}; }
+  static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>();
+
+  explicit Constant(const Config& config) : config_(config) {
+    mulligan::schedules::require_one_warmup(config);
+  }
+
+  sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
+    return {base_lr * mulligan::schedules::warmup_factor(config_, "budget", progress), 0};
+  }
+
+ private:
+  Config config_;
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
 // Linear warm-up, then one half cosine down to a floor.
 //
-// With f the fraction of the run that is done, w = `warmup_fraction`, m = `min_factor`:
-//   f < w:  lr = base_lr * f / w
-//   else:   lr = base_lr * (m + (1 - m) * (1 + cos(pi * (f - w) / (1 - w))) / 2)
+// With f the fraction of the run that is done, w that of the warm-up, m = `min_factor`, behind the warm-up:
+//   lr = base_lr * (m + (1 - m) * (1 + cos(pi * (f - w) / (1 - w))) / 2)
 // (Loshchilov & Hutter, SGDR, without restarts.)
 #include "plugins/schedules/measure.h"
 
@@ -14,8 +13,7 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
-struct Config {
-  double warmup_fraction = 0.0;
+struct Config : mulligan::schedules::Warmup {
   double min_factor = 0.0;
   std::string by = "budget";
 };
@@ -24,20 +22,19 @@ class Cosine final : public sdk::Schedule {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "linear warm-up, then a half cosine down to a floor";
-  static inline const sdk::Schema<Config> schema{
-      sdk::key("warmup_fraction", &Config::warmup_fraction,
-               "share of the run over which the rate rises from 0")
-          .range(0, 0.99),
+  static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("min_factor", &Config::min_factor, "multiplier of the learning rate at the end").range(0, 1),
       sdk::key("by", &Config::by, "what the shares are taken of: the wall clock or step budget, or the steps")
-          .choices("budget|step")};
+          .choices("budget|step"));
 
-  explicit Cosine(const Config& config) : config_(config) {}
+  explicit Cosine(const Config& config) : config_(config) { mulligan::schedules::require_one_warmup(config); }
 
   sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
+    const double factor = mulligan::schedules::warmup_factor(config_, config_.by, progress);
+    if (factor < 1) return {base_lr * factor, 0};
     const double done = std::min(mulligan::schedules::fraction_done(config_.by, progress), 1.0);
-    const double warmup = config_.warmup_fraction;
-    if (done < warmup) return {base_lr * done / warmup, 0};
+    const double warmup = mulligan::schedules::warmup_share(config_, config_.by, progress);
+    if (done < warmup) return {base_lr, 0};
     const double wave = (1 + std::cos(std::numbers::pi * (done - warmup) / (1 - warmup))) / 2;
     return {base_lr * (config_.min_factor + (1 - config_.min_factor) * wave), 0};
   }

@@ -6,7 +6,7 @@
 //        high - (high - low) (s - N + cooldown) / cooldown   for s > N - cooldown
 //        high                                   between them
 // and the optimiser's momentum counts times m / high. Without warm-up and cool-down its factor is 1.
-#include <mulligan/schedule.hpp>
+#include "plugins/schedules/measure.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
-struct Config {
+struct Config : mulligan::schedules::Warmup {
   double coefficient = 0;
   double power = 1.2;
   std::int64_t end_step = 0;
@@ -27,7 +27,7 @@ class PowerCool final : public sdk::Schedule {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "constant rate, then a power of the steps that are left";
-  static inline const sdk::Schema<Config> schema{
+  static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("coefficient", &Config::coefficient, "learning rate one step before the end")
           .at_least(0)
           .required(),
@@ -47,9 +47,11 @@ class PowerCool final : public sdk::Schedule {
           .at_least(0),
       sdk::key("momentum_cooldown_steps", &Config::momentum_cooldown_steps,
                "last steps, over which it falls to momentum_low; 0: none")
-          .at_least(0)};
+          .at_least(0));
 
-  explicit PowerCool(const Config& config) : config_(config) {}
+  explicit PowerCool(const Config& config) : config_(config) {
+    mulligan::schedules::require_one_warmup(config);
+  }
 
   sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
     const std::int64_t end = config_.end_step > 0 ? config_.end_step : progress.total_steps;
@@ -60,6 +62,7 @@ class PowerCool final : public sdk::Schedule {
     }
     const auto left = static_cast<double>(std::max<std::int64_t>(end - progress.step, 0));
     sdk::Rate rate{std::min(base_lr, config_.coefficient * std::pow(left, config_.power)), 0};
+    rate.lr *= mulligan::schedules::warmup_factor(config_, "budget", progress);
     rate.momentum_factor = momentum(progress.step, end) / config_.momentum_high;
     return rate;
   }

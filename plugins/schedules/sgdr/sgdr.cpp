@@ -6,7 +6,7 @@
 //   decay^i, eta_min).
 // A cycle begins at eta_max_i; eta_min is only approached, at its end. The cycle is found by adding up whole
 // cycles: a logarithm would put t = T_0 + T_1 into the wrong one by rounding.
-#include <mulligan/schedule.hpp>
+#include "plugins/schedules/measure.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
-struct Config {
+struct Config : mulligan::schedules::Warmup {
   double period = 0;
   double period_multiplier = 1;
   double eta_min = 0;
@@ -28,7 +28,7 @@ class Sgdr final : public sdk::Schedule {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "cosine annealing with warm restarts";
-  static inline const sdk::Schema<Config> schema{
+  static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("period", &Config::period, "length T_0 of the first cycle, in the unit of `by`")
           .at_least(1e-6)
           .required(),
@@ -40,9 +40,10 @@ class Sgdr final : public sdk::Schedule {
           .range(0, 1),
       sdk::key("by", &Config::by,
                "unit of the period: steps, epochs, or shares of the wall clock or step budget")
-          .choices("step|epoch|budget")};
+          .choices("step|epoch|budget"));
 
   explicit Sgdr(const Config& config) : config_(config) {
+    mulligan::schedules::require_one_warmup(config);
     if (config_.by == "budget" && config_.period > 1) {
       throw sdk::Error(
           "with by = \"budget\" the period is a share of the budget and cannot exceed 1; lower it");
@@ -74,7 +75,8 @@ class Sgdr final : public sdk::Schedule {
     }
     peak = std::max(peak, config_.eta_min);
     const double wave = (1 + std::cos(std::numbers::pi * into_cycle / length)) / 2;
-    return {config_.eta_min + (peak - config_.eta_min) * wave, cycle};
+    const double factor = mulligan::schedules::warmup_factor(config_, "budget", progress);
+    return {factor * (config_.eta_min + (peak - config_.eta_min) * wave), cycle};
   }
 
  private:

@@ -1,4 +1,4 @@
-// Full rate, then a straight line down over the last part of the run.
+// Warm-up, full rate, then a straight line down over the last part of the run.
 //
 // With f the fraction of the run that is done and w = `fraction`:
 //   lr = base_lr * (f >= 1 - w ? max((1 - f) / w, min_factor) : 1);  w = 0: lr = base_lr.
@@ -13,7 +13,7 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
-struct Config {
+struct Config : mulligan::schedules::Warmup {
   double fraction = 0.75;
   std::int64_t steps = 0;
   double min_factor = 0.1;
@@ -24,7 +24,7 @@ class Warmdown final : public sdk::Schedule {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "constant rate, then linear decay over the last part of the run";
-  static inline const sdk::Schema<Config> schema{
+  static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("fraction", &Config::fraction, "share of the run over which the rate falls; 0: it never falls")
           .range(0, 1),
       sdk::key(
@@ -34,13 +34,16 @@ class Warmdown final : public sdk::Schedule {
           .at_least(0),
       sdk::key("min_factor", &Config::min_factor, "floor of the multiplier of the learning rate").range(0, 1),
       sdk::key("by", &Config::by, "what the share is taken of: the wall clock or step budget, or the steps")
-          .choices("budget|step")};
+          .choices("budget|step"));
 
-  explicit Warmdown(const Config& config) : config_(config) {}
+  explicit Warmdown(const Config& config) : config_(config) {
+    mulligan::schedules::require_one_warmup(config);
+  }
 
   sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
     const double done = mulligan::schedules::fraction_done(config_.by, progress),
                  part = share(progress, done);
+    base_lr *= mulligan::schedules::warmup_factor(config_, config_.by, progress);
     if (part <= 0) return {base_lr, 0};
     return {base_lr * (done >= 1 - part ? std::max((1 - done) / part, config_.min_factor) : 1), 0};
   }
