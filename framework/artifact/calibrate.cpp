@@ -92,6 +92,14 @@ Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLay
   return graph;
 }
 
+void Calibrator::rehearse() {
+  const std::vector<std::int32_t> blank(static_cast<std::size_t>(rows_per_pass() * shape_.row_tokens));
+  inputs_.upload(store_, blank, blank, boundaries_);
+  program_.run();
+  store_.backend().synchronize();
+  reset();
+}
+
 void Calibrator::add(std::span<const std::int32_t> tokens) {
   if (static_cast<std::int64_t>(tokens.size()) != shape_.batch_rows * shape_.row_tokens) {
     throw std::logic_error(fmt::format("Calibrator: a batch of {} tokens instead of {} rows of {}",

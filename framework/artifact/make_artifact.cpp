@@ -1,15 +1,14 @@
 #include "framework/artifact/make_artifact.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
+#include <utility>
 
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/calibration_rows.h"
 #include "framework/artifact/quantize_model.h"
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
-#include "framework/core/steady_time.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/report/progress.h"
 
@@ -18,16 +17,16 @@ namespace {
 
 class Stopwatch {
  public:
+  explicit Stopwatch(const SecondsClock& clock) : clock_(clock), last_(clock_()) {}
   // Seconds since the last call.
   double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-    return seconds;
+    const double now = clock_();
+    return now - std::exchange(last_, now);
   }
 
  private:
-  SteadyTime last_ = std::chrono::steady_clock::now();
+  const SecondsClock& clock_;
+  double last_;
 };
 
 // Second moments over all calibration batches.
@@ -41,6 +40,9 @@ class Calibration {
         calibrator_(*sources.store, config.model, sources.layouts, shape_),
         arena_(sources.store->backend()) {
     arena_.bind({&calibrator_.program()}, *sources.store);
+    calibrator_.rehearse();
+  }
+  void run(const RunConfig& config, const ArtifactSources& sources) {
     const std::int64_t batches = config.quantize->options.calibration_batches;
     Progress progress(sources.progress,
                       {.what = "calibrating", .unit = "batches", .total = static_cast<double>(batches)});
@@ -87,10 +89,12 @@ std::string artifact_configuration(const LoadedConfig& loaded) {
 MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources) {
   const RunConfig& config = loaded.config;
   MadeArtifact made;
-  Stopwatch watch;
+  Stopwatch watch(sources.clock);
   std::optional<Calibration> calibration;
   if (sources.quantizer->needs_hessian()) {
     calibration.emplace(config, sources);
+    made.setup_seconds = watch.lap();
+    calibration->run(config, sources);
     made.calibrate_seconds = watch.lap();
   }
   QuantizeSources quantize;

@@ -12,6 +12,7 @@
 #include "framework/data/text_overlap.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/model/parameter_values.h"
+#include "framework/run/ledger.h"
 
 namespace mulligan {
 
@@ -29,6 +30,7 @@ struct ArtifactSources {
   std::string evaluation;  // evaluation_settings_text()
   DataIdentity data;       // of the weights' run; without a tokenizer that of data.tokenizer is taken
   ProgressSink* progress = nullptr;  // where each phase shows how far it is; may be null
+  SecondsClock clock = steady_seconds;
 };
 
 struct MadeArtifact {
@@ -36,7 +38,9 @@ struct MadeArtifact {
   std::string bytes;  // of the file
   ArtifactSizes sizes;
   std::vector<double> squared_error;  // by tensor, see QuantizedModel
-  // Calibration reads training data, so its time belongs to the training budget; the rest does not.
+  // Calibration reads training data, so its time belongs to the training budget, from its first batch on; the rest
+  // does not. The set-up is that of calibration: programs, memory, and a run that reads no data.
+  double setup_seconds = 0;
   double calibrate_seconds = 0;
   double quantize_seconds = 0;
   double compress_seconds = 0;

@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "framework/artifact/make_artifact.h"
+#include "framework/config/config_report.h"
+#include "framework/plugin/quantizer.h"
+#include "framework/run/loaded_model.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 
@@ -74,6 +78,33 @@ TEST_P(TrainingClock, EndsTrainingWithinAStepOfItsLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(LogEvery, TrainingClock, testing::Values(1, 10, 50, 500));
+
+// What a device makes for its first kernels is made before calibration's seconds are counted.
+TEST(CalibrationClock, BeginsWithTheFirstBatch) {
+  TinyRun tiny(3);
+  const std::vector<std::string> paced = {"backend.plugin=paced_device",
+                                          fmt::format("backend.path={}", kDevice), "backend.cold_seconds=7"};
+  LoadedConfig loaded =
+      parse_run_config(print_resolved(tiny.config({})) + quantize_section, "with quantize", paced);
+  resolve_run_plugins(loaded, test_plugin_host(), PluginUse::quantize);
+  const RunPlugins plugins = make_backend_plugin(loaded, test_plugin_host());
+  const Quantizer quantizer(
+      test_plugin_host().load(PluginKind::quantizer, loaded.config.quantize->table.plugin),
+      loaded.plugin("quantize"));
+  ASSERT_TRUE(quantizer.needs_hessian());
+  LoadedModel model(*plugins.backend, loaded.config);
+  ArtifactSources sources;
+  sources.store = &model.store();
+  sources.layouts = model.layouts();
+  sources.weights = [&](const std::string& parameter) {
+    return model.store().download_as<float>(master_name(parameter));
+  };
+  sources.quantizer = &quantizer;
+  sources.clock = device_now;
+  const MadeArtifact made = make_artifact(loaded, sources);
+  EXPECT_EQ(made.setup_seconds, 7);
+  EXPECT_EQ(made.calibrate_seconds, 0);
+}
 
 }  // namespace
 }  // namespace mulligan::end_to_end::training_clock_test

@@ -22,6 +22,7 @@ double asked_at = -1;  // when it was first asked for: when the training clock s
 
 struct Config {
   double step_seconds = 0.0867, later_step_seconds = 0.0867, later_from = 1e9;
+  double cold_seconds = 0;
   int boundaries_bytes = 0;
 };
 
@@ -33,6 +34,7 @@ class PacedDevice final : public sdk::Backend {
       sdk::key("step_seconds", &Config::step_seconds, "what the device takes for a micro-batch"),
       sdk::key("later_step_seconds", &Config::later_step_seconds, "the same later"),
       sdk::key("later_from", &Config::later_from, "when that begins, in seconds of the training clock"),
+      sdk::key("cold_seconds", &Config::cold_seconds, "what it takes before its first kernel of all"),
       sdk::key("boundaries_bytes", &Config::boundaries_bytes,
                "size of the upload that begins a micro-batch, and of no other")};
 
@@ -83,6 +85,8 @@ class PacedDevice final : public sdk::Backend {
   }
   // Results are zeros where memory was poisoned, as it is in the checks before the start; elsewhere what was there.
   void run(std::span<void* const> prepared) override {
+    if (cold_) ends_ = std::max(now, ends_) + config_.cold_seconds;
+    cold_ = false;
     for (void* one : prepared) {
       const auto& own = *static_cast<Prepared*>(one);
       for (std::size_t i = 0; i < own.bytes.size(); ++i) {
@@ -108,6 +112,7 @@ class PacedDevice final : public sdk::Backend {
   static void wait(double until) { now = std::max(now, until); }
 
   Config config_;
+  bool cold_ = true;
   double ends_ = 0;  // of what the device was given
   std::array<double, MLG_MARKS> marks_{};
   std::deque<double> uploads_;  // when each is fetched
