@@ -98,6 +98,24 @@ std::vector<Document> find_documents(std::span<const std::uint16_t> tokens, int 
   return documents;
 }
 
+std::optional<std::int64_t> first_document(const Shard& shard, int bos_id) {
+  constexpr std::int64_t block_tokens = 1 << 19;
+  std::vector<std::uint16_t> block;
+  for (std::int64_t begin = 0; begin < shard.token_count(); begin += block_tokens) {
+    block.resize(static_cast<std::size_t>(std::min(block_tokens, shard.token_count() - begin)));
+    shard.read(begin, block);
+    const auto bos = std::ranges::find(block, bos_id);
+    if (bos != block.end()) return begin + (bos - block.begin());
+  }
+  return {};
+}
+
+bool documents_begin(const std::vector<std::filesystem::path>& shards, int bos_id) {
+  return std::ranges::any_of(shards, [&](const std::filesystem::path& file) {
+    return first_document(Shard(file), bos_id).has_value();
+  });
+}
+
 std::int64_t whole_rows_length(std::int64_t count, std::int64_t row_tokens) {
   return count <= row_tokens ? 0 : (count - 1) / row_tokens * row_tokens + 1;
 }

@@ -3,8 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "framework/data/shard.h"
 
 namespace mulligan {
 
@@ -51,6 +55,11 @@ struct DocumentBatch {
 };
 
 enum class BatchOrder { longest_first, shortest_first };
+
+// Where the first document of a shard begins; nothing: it holds no BOS.
+std::optional<std::int64_t> first_document(const Shard& shard, int bos_id);
+// Whether a document begins in any of the shards.
+bool documents_begin(const std::vector<std::filesystem::path>& shards, int bos_id);
 
 // Sorts the documents by length (stable), groups them by `batch_size` (the remainder holds the longest), and
 // orders the groups by their longest document; groups of equal length keep their ascending order.

@@ -5,24 +5,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
+#include "framework/data/documents.h"
 
 namespace mulligan {
-namespace {
-
-// Position of the first BOS of a shard; 0 where it has none.
-std::int64_t first_bos(const Shard& shard, int bos_id) {
-  constexpr std::int64_t block_tokens = 1 << 19;
-  std::vector<std::uint16_t> block;
-  for (std::int64_t begin = 0; begin < shard.token_count(); begin += block_tokens) {
-    block.resize(static_cast<std::size_t>(std::min(block_tokens, shard.token_count() - begin)));
-    shard.read(begin, block);
-    const auto bos = std::find(block.begin(), block.end(), bos_id);
-    if (bos != block.end()) return begin + (bos - block.begin());
-  }
-  return 0;
-}
-
-}  // namespace
 
 Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   if (options_.row_tokens < 1 || options_.row_tokens >= (1 << 30) || options_.max_segment_tokens < 0) {
@@ -42,7 +27,7 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
   for (const auto& path : options_.shards) {
     Source source{Shard(path), 0};
     if (!streams() && options_.bos_id != kNoDocuments)
-      source.first_bos = first_bos(source.shard, options_.bos_id);
+      source.first_bos = first_document(source.shard, options_.bos_id).value_or(0);
     sources_.push_back(std::move(source));
   }
   double weights = 0;

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
+#include "framework/data/documents.h"
 #include "framework/data/known_overlap.h"
 #include "framework/data/shard_checks.h"
 #include "framework/eval/evaluator.h"
@@ -71,6 +72,25 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
   if (!validation) return opened;
   require_apart(opened.data.train, opened.data.validation);
   return opened;
+}
+
+namespace {
+
+void require_documents_in(const std::vector<std::filesystem::path>& shards, const std::string& key,
+                          int bos_id) {
+  if (shards.empty() || documents_begin(shards, bos_id)) return;
+  throw data_error(
+      "no document begins in the shards of {} ('{}' and {} more): they hold no BOS token ({}), and test-time training "
+      "([ttt]) adapts to documents; prepare the data anew with BOS in front of each document, or leave out [ttt]",
+      key, shards.front().string(), shards.size() - 1, bos_id);
+}
+
+}  // namespace
+
+void require_documents(const RunConfig& config, const TrainingData& data, const ValidationSet* validation) {
+  if (!config.ttt) return;
+  if (validation) require_documents_in(validation->files, "data.validation", validation->bos_id);
+  require_documents_in(data.shards, "data.train", data.bos_id);
 }
 
 TrainingData unchecked_training_data(const RunConfig& config) {

@@ -143,6 +143,7 @@ void Trainer::open_data() {
   const TrainingData& data = rows_.data();
   for (const std::string& note : data.notes) log.line(note);
   ranks_.require_same_data(data.data);
+  require_documents(config_, data, validations_.set());
   require_arena(config_, data.data, ranks_.group().world_size());
   if (validations_.set()) {
     const auto patience = ranks_.patience();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/core/printable.h"
+#include "framework/data/documents.h"
 #include "framework/data/shard.h"
 
 namespace mulligan::doctor {
@@ -192,6 +193,21 @@ std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const To
   findings.push_back(unigram_entropy(corpus, vocabulary));
   findings.push_back(commonest_token(corpus, vocabulary, tokenizer));
   return findings;
+}
+
+Finding check_documents(const std::string& name, const std::vector<std::filesystem::path>& shards,
+                        int bos_id) {
+  Finding f;
+  f.id = "D41";
+  f.title = fmt::format("beginnings of documents, {} data", name);
+  f.threshold = "warns where no shard holds a BOS token";
+  const bool begin = documents_begin(shards, bos_id);
+  f.measured = fmt::format("{} BOS token ({}) in {} shards", begin ? "a" : "no", bos_id, shards.size());
+  if (begin) return f;
+  f.verdict = CheckOutcome::warn;
+  f.message = fmt::format("the {} data hold no BOS token, so their documents run into one another", name);
+  f.hint = "prepare the data anew with BOS in front of each document; test-time training refuses such data";
+  return f;
 }
 
 Finding check_overlap(const TextOverlap& overlap) {

@@ -1,4 +1,4 @@
-// Checks of token shards before anything learns from them: D20 to D23 and D25.
+// Checks of token shards before anything learns from them: D20 to D23, D25 and D41.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,10 @@ std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const To
 
 // D25: validation text that stands in the training data, changed or not.
 Finding check_overlap(const TextOverlap& overlap);
+
+// D41: whether a document begins in any of the shards of a side (`name`).
+Finding check_documents(const std::string& name, const std::vector<std::filesystem::path>& shards,
+                        int bos_id);
 
 // D20 to D23 over at most `budget` tokens of each side (sample_tokens). Either side may be empty: it is left out.
 std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,

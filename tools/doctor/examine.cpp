@@ -71,6 +71,10 @@ class Examiner {
                                wanted_.tokens));
     found_.push_back(
         check_overlap(find_text_overlap(training, validation, tokenizer ? &*tokenizer : nullptr)));
+    const int bos_id = tokenizer ? tokenizer->bos_id() : 1;
+    const bool joined = config_.data.documents == DataDocuments::joined;
+    if (!training.empty() && !joined) found_.push_back(check_documents("training", training, bos_id));
+    if (!validation.empty() && !joined) found_.push_back(check_documents("validation", validation, bos_id));
     if (tokenizer) found_.push_back(check_tokenizer(*tokenizer));
     // Tokens beyond the vocabulary are D20's, and a loader refuses them.
     readable_ = std::ranges::none_of(

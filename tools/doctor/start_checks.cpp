@@ -94,6 +94,8 @@ SeenData see_data(const RunSubject& subject) {
   seen.bigram_nats = training.statistics.bigram_nats;
   seen.unigram_nats = training.statistics.unigram_nats;
   seen.shares = training.statistics.share;
+  const bool joined = config.data.documents == DataDocuments::joined;
+  if (!joined) seen.findings.push_back(check_documents("training", subject.data.shards, subject.data.bos_id));
   if (!subject.validation) {
     seen.findings.push_back(judge_order(pair_order(sample, {})));
     return seen;
@@ -102,6 +104,9 @@ SeenData see_data(const RunSubject& subject) {
   const Corpus validation{"validation", token_statistics(other, vocabulary)};
   seen.findings.push_back(judge_order(pair_order(sample, other)));
   add(seen.findings, check_corpus(validation, vocabulary, known));
+  if (!joined)
+    seen.findings.push_back(
+        check_documents("validation", subject.validation->files, subject.validation->bos_id));
   seen.bigram_nats = validation.statistics.bigram_nats;
   seen.unigram_nats = validation.statistics.unigram_nats;
   return seen;
