@@ -32,6 +32,9 @@ struct ProgramParts {
   std::vector<std::function<std::unique_ptr<TrainingObserver>(bool force)>> observers;
   // Declare options of `train`.
   std::vector<std::function<TrainAnswer(CLI::App& train)>> train_answers;
+  // Refuses a training that strict rules would not take in the end, before it starts. Throws Error. Empty: there is
+  // no such check.
+  std::function<void(LoadedConfig& loaded, PluginHost& host, int ranks)> require_strict_start;
   // Writes the report of a run directory. Throws Error. Empty: there is none.
   std::function<void(const std::filesystem::path& run)> write_report;
   // Weights by names that are not paths (FILE@TASK); null for any other name.

@@ -89,18 +89,29 @@ std::uint64_t packed_bytes(const std::set<fs::path>& files) {
 }
 
 // Of an evaluation's code: what the tree holds of it, and files of the user's own.
+std::uint64_t evaluation_bytes(const fs::path& tree, const EvaluationSource& source,
+                               const ScoringCode& scoring) {
+  const std::uint64_t own = scoring.own_files.empty() ? 0 : packed_bytes(scoring.own_files);
+  return packed_evaluation(tree, source).size() + own;
+}
+
 void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
                       CodeSizes& code) {
   try {
     const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
-    code.evaluation_bytes = packed_evaluation(tree, source).size();
+    code.evaluation_bytes = evaluation_bytes(tree, source, scoring);
     code.evaluation_parts = fmt::format("{} files", source.size());
-    if (!scoring.own_files.empty()) *code.evaluation_bytes += packed_bytes(scoring.own_files);
     for (const fs::path& file : scoring.own_files)
       code.evaluation_parts += fmt::format(", {} (own file)", file.filename().string());
   } catch (const Error&) {
     if (loaded.config.ledger.rules == LedgerRules::strict) throw;
   }
+}
+
+// The tree whose code is counted: the one that is named, else the current folder; empty: neither is one.
+fs::path source_tree(const fs::path& named) {
+  const bool here = named.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
+  return here ? fs::path(".") : named;
 }
 
 // The source where there is any, and the binaries: this program, the plugins loaded so far, and those that
@@ -114,9 +125,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
     const fs::path file = library_of(ref, host);
     if (!file.empty() && std::ranges::find(binaries, file) == binaries.end()) binaries.push_back(file);
   }
-  const fs::path& source = options.source;
-  const bool here = source.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
-  const fs::path tree = here ? fs::path(".") : source;
+  const fs::path tree = source_tree(options.source);
   std::string archive;
   ScoringCode scoring;
   if (!tree.empty()) {
@@ -139,7 +148,8 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
 LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
   LedgerEntry entry;
   entry.stage = LedgerStage::quantize;
-  entry.seconds = {{"calibrate", made.calibrate_seconds},
+  entry.seconds = {{"quantize_setup", made.setup_seconds},
+                   {"calibrate", made.calibrate_seconds},
                    {"quantise", made.quantize_seconds},
                    {"compress", made.compress_seconds}};
   entry.bytes = {{"artifact", made.sizes.total_bytes}};
@@ -303,6 +313,19 @@ std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const Quant
   const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
   return format_prediction(parts, quantize, choice_bytes(parts, quantize, loaded, host),
                            count_code(loaded, host, options), loaded.config.ledger.artifact_bytes);
+}
+
+PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::path& source) {
+  const QuantizeConfig& quantize = require_quantize(loaded);
+  resolve_run_plugins(loaded, host, PluginUse::quantize);
+  const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
+  PredictedBytes predicted{predicted_model_bytes(parts, quantize), {}};
+  const fs::path tree = source_tree(source);
+  if (tree.empty()) return predicted;
+  const ScoringCode scoring = scoring_code(loaded, host);
+  predicted.code = evaluation_bytes(
+      tree, evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()}), scoring);
+  return predicted;
 }
 
 OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides) {

@@ -1,7 +1,9 @@
 // What the commands do with artifacts: make one from a run's weights, predict its size, score it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,6 +50,14 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const std:
 // The table of predicted sizes; needs neither weights nor data nor a device. Of the options it reads those
 // of the code.
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options = {});
+
+// What counts against ledger.artifact_bytes, before there are weights: the model without the quantiser's choices, and
+// the code of an evaluation. `source` as in QuantizeRunOptions; without a tree no code is counted.
+struct PredictedBytes {
+  double model = 0;
+  std::optional<std::uint64_t> code;
+};
+PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& source);
 
 // Artifact and configuration, checked against one another. Whether the tokenizer is its own is checked when
 // it is scored (require_data_of).

@@ -34,6 +34,11 @@ class Calibrator {
 
   Program& program() { return program_; }
 
+  // Rows of one run of the program.
+  std::int64_t rows_per_pass() const;
+  // Runs the program once on tokens 0 and forgets what that collected: what a device makes for the first run is made
+  // then. Waits for the device.
+  void rehearse();
   // One batch: batch_rows * row_tokens tokens, row after row.
   void add(std::span<const std::int32_t> tokens);
   std::int64_t batches() const { return batches_; }
@@ -47,7 +52,6 @@ class Calibrator {
   void reset();
 
  private:
-  std::int64_t rows_per_pass() const;
   Graph build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts);
 
   TensorStore& store_;

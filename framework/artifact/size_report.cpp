@@ -180,6 +180,11 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
   return json.dump(1) + "\n";
 }
 
+double predicted_model_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize) {
+  const std::vector<double> predicted = predict_sizes(parts, quantize.tensors, quantize.options.compression);
+  return std::accumulate(predicted.begin(), predicted.end(), header_bytes(parts.size()));
+}
+
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
                               double choice_bytes, const CodeSizes& code, std::int64_t limit_bytes) {
   const std::vector<double> predicted = predict_sizes(parts, quantize.tensors, quantize.options.compression);

@@ -53,6 +53,9 @@ struct ArtifactDigests {
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
                        std::int64_t limit_bytes, const ArtifactDigests& digests);
 
+// Predicted bytes of the artifact's file, without what the quantiser chooses over the whole model.
+double predicted_model_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize);
+
 // The table before there are weights: predicted bytes alone. `choice_bytes`: at most, of what the quantiser
 // chooses over the whole model (Quantizer::extra_bytes).
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,

@@ -1,5 +1,7 @@
 #include "framework/run/strict_rules.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
@@ -47,46 +49,63 @@ std::set<fs::path> whole_set(const std::vector<fs::path>& files) {
   return set;
 }
 
-void require_every_shard(const ValidationSet& validation) {
+void add_missing_shards(const ValidationSet& validation, std::vector<std::string>& problems) {
   const std::vector<fs::path>& files = validation.files;
   for (const fs::path& shard : whole_set(files)) {
     const bool scored = std::ranges::any_of(files, [&](const fs::path& file) {
       return folder_of(file) == folder_of(shard) && file.filename() == shard.filename();
     });
     if (scored) continue;
-    throw data_error(
-        "data.validation leaves out '{}' of the same validation set, and under ledger.rules = \"strict\" a "
-        "result is of the whole set; name all of its shards.",
-        shard.string());
+    problems.push_back(
+        fmt::format("data.validation leaves out '{}' of the same validation set; name all of its shards",
+                    shard.string()));
   }
 }
 
-void require_each_shard_once(const ValidationSet& validation) {
+void add_repeated_shards(const ValidationSet& validation, std::vector<std::string>& problems) {
   const std::vector<ShardIdentity>& shards = validation.data.validation.shards;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (shards[i].sha256 != shards[j].sha256) continue;
-      throw data_error(
-          "the validation shards '{}' and '{}' hold the same tokens, and under "
-          "ledger.rules = \"strict\" each is scored once; name one of them.",
-          validation.files[j].string(), validation.files[i].string());
+      problems.push_back(
+          fmt::format("the validation shards '{}' and '{}' hold the same tokens; name one of them",
+                      validation.files[j].string(), validation.files[i].string()));
     }
   }
 }
 
 }  // namespace
 
+std::vector<std::string> strict_validation_problems(const RunConfig& config,
+                                                    const ValidationSet& validation) {
+  std::vector<std::string> problems;
+  add_missing_shards(validation, problems);
+  add_repeated_shards(validation, problems);
+  if (std::string unproven = unproven_bytes(validation, config.data); !unproven.empty())
+    problems.push_back(std::move(unproven));
+  if (config.ttt && !validation.tokens.empty() && validation.tokens.front() != validation.bos_id) {
+    problems.push_back(fmt::format(
+        "the validation shards '{}' begin within a document, whose tokens test-time training does not "
+        "score; name its first shard, too",
+        config.data.validation));
+  }
+  return problems;
+}
+
 void require_strict_validation(const RunConfig& config, const ValidationSet& validation) {
   if (config.ledger.rules != LedgerRules::strict) return;
-  require_every_shard(validation);
-  require_each_shard_once(validation);
-  if (const std::string unproven = unproven_bytes(validation, config.data); !unproven.empty())
-    throw data_error("{}; under ledger.rules = \"strict\" no result is taken on such data.", unproven);
-  if (!config.ttt || validation.tokens.empty() || validation.tokens.front() == validation.bos_id) return;
+  const std::vector<std::string> problems = strict_validation_problems(config, validation);
+  if (problems.empty()) return;
   throw data_error(
-      "the validation shards '{}' begin within a document, whose tokens test-time training does not "
-      "score, and under ledger.rules = \"strict\" a result is of the whole set; name its first shard, too.",
-      config.data.validation);
+      "{}; under ledger.rules = \"strict\" a result is of the whole set, whose bytes are certain.",
+      fmt::join(problems, "; "));
+}
+
+std::string borrowed_start(const RunConfig& config) {
+  if (config.init.from.empty()) return {};
+  return fmt::format(
+      "init.from = '{}' begins with weights that were trained outside of this run's clock; leave it out",
+      config.init.from);
 }
 
 std::string partial_score(const EvalResult& score) {

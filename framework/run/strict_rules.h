@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/eval/evaluate.h"
@@ -10,10 +11,15 @@ namespace mulligan {
 
 // ledger.rules = "strict": a result is of the whole validation set, every token scored, its bytes certain.
 
-// Before anything is scored: under strict rules throws data_error where `validation` is a part of a set (shards
-// of the same manifest or name next to it are left out), holds a shard twice, has tokens before its first
-// document, or cannot say for certain how many bytes it has.
+// What strict rules refuse in `validation`, a sentence without full stop each: shards of the same manifest or name next
+// to it are left out, a shard is in it twice, it has tokens before its first document, it cannot say for certain how
+// many bytes it has.
+std::vector<std::string> strict_validation_problems(const RunConfig& config, const ValidationSet& validation);
+// Before anything is scored: under strict rules throws data_error that names all of these.
 void require_strict_validation(const RunConfig& config, const ValidationSet& validation);
+
+// Why a training starts with what it has not learned on its clock, without full stop; "": it does not.
+std::string borrowed_start(const RunConfig& config);
 
 // How many tokens of its set a score left out, in words; "" for a score of all tokens, and for one that
 // does not say which set it is of. The one count that train, eval, quantize, ttt and record rely on.

@@ -5,6 +5,7 @@
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
+#include "framework/run/strict_rules.h"
 #include "framework/train/resume.h"
 #include "framework/train/trainer.h"
 
@@ -48,13 +49,10 @@ void share_resume_point(ResumePoint& resume, HostGroup& group) {
   resume.checkpoint = Checkpoint{path, manifest_from_json(manifest, path), {}};
 }
 
-// What was learned outside of this run's clock is not part of its time.
 void require_own_start(const RunConfig& config) {
-  if (config.ledger.rules != LedgerRules::strict || config.init.from.empty()) return;
-  throw config_error(
-      "init.from = '{}' begins with weights that were trained outside of this run's "
-      "clock, and ledger.rules = \"strict\" takes no such run as a record; leave it out.",
-      config.init.from);
+  const std::string borrowed = borrowed_start(config);
+  if (config.ledger.rules != LedgerRules::strict || borrowed.empty()) return;
+  throw config_error("{}; under ledger.rules = \"strict\" there would be no result.", borrowed);
 }
 
 }  // namespace

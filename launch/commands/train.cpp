@@ -51,6 +51,8 @@ void run(const TrainArguments& arguments) {
       PluginHost host = arguments.run.plugin_host();
       LoadedConfig loaded = load_for(ranks, arguments.run);
       directory = loaded.config.run.directory;
+      if (const auto& require = program_parts().require_strict_start; require && ranks.first())
+        require(loaded, host, ranks.group().world_size());
       train(loaded, host, options, ranks);
     });
   } catch (const Error& error) {
