@@ -8,6 +8,8 @@
 #include "framework/core/sha256.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/strict_rules.h"
+#include "framework/train/resumed_schedule.h"
 
 namespace mulligan {
 
@@ -100,9 +102,24 @@ LoadedConfig saved_config(const Checkpoint& checkpoint, const LoadedConfig& load
   return saved;
 }
 
+void require_steps_left(const Checkpoint& checkpoint, const TrainConfig& train) {
+  if (train.steps == 0 || checkpoint.manifest.step <= train.steps) return;
+  throw config_error(
+      "train.steps = {}, but the run has made {} steps by its checkpoint '{}'; set train.steps to at least that, "
+      "or start anew in another run.directory.",
+      train.steps, checkpoint.manifest.step, checkpoint.path.string());
+}
+
 void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host,
                      std::vector<std::string>& notes) {
   const LoadedConfig saved = saved_config(checkpoint, loaded, host);
+  const bool strict = loaded.config.ledger.rules == LedgerRules::strict;
+  require_steps_left(checkpoint, loaded.config.train);
+  if (const std::string borrowed = borrowed_start(saved.config); strict && !borrowed.empty()) {
+    throw config_error(
+        "the checkpoint '{}' is of a run whose {}; under ledger.rules = \"strict\" start anew.",
+        checkpoint.path.string(), borrowed);
+  }
   for (const ConfigDifference& difference : diff_configs(saved, loaded)) {
     // Kernels by path are not part of what stored data may say.
     if (difference.key.starts_with("backend.kernels.") && difference.left.empty()) continue;
@@ -119,6 +136,15 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
                                   difference.key, difference.left, difference.right));
     }
   }
+  const std::string changed = changed_rates(saved, loaded, host, checkpoint.manifest);
+  if (changed.empty()) return;
+  if (strict) {
+    throw config_error(
+        "{}; under ledger.rules = \"strict\" a run goes on with the schedule of the checkpoint '{}': resume with its "
+        "settings, or start anew in another run.directory.",
+        changed, checkpoint.path.string());
+  }
+  notes.push_back(fmt::format("warning: {}", changed));
 }
 
 bool same_folder(const fs::path& a, const fs::path& b) {

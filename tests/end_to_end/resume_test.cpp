@@ -275,6 +275,44 @@ TEST_F(Resume, ALongerRunMayBeMadeOfAFinishedOne) {
             std::string::npos);
 }
 
+TEST_F(Resume, AShorterRunThanTheOneThatWasMadeIsRefused) {
+  const auto [sentence, code] =
+      refusal(tiny().next_directory(), with(everything(), {"train.steps=10"}), checkpoint(24));
+  EXPECT_NE(sentence.find("train.steps = 10, but the run has made 24 steps"), std::string::npos) << sentence;
+  EXPECT_EQ(code, ExitCode::bad_configuration);
+}
+
+// A cosine over ten steps whose end moves: both rates are told, and the key that keeps the old one.
+TEST_F(Resume, AScheduleThatChangesIsToldWithBothRates) {
+  const Overrides cosine = {"train.steps=10", "schedule.plugin=cosine", "schedule.by=step",
+                            "run.name=cosine"};
+  const std::string first = tiny().next_directory(), longer = tiny().next_directory(),
+                    kept = tiny().next_directory();
+  train_in(first, cosine);
+  const std::string at_end = (fs::path(first) / "checkpoints" / checkpoint_name(10)).string();
+  train_in(longer, with(cosine, {"train.steps=20"}), at_end);
+  const std::string log = read_file(fs::path(longer) / "log.txt");
+  EXPECT_NE(log.find("at step 10 and is "), std::string::npos) << log;
+  EXPECT_NE(log.find("(schedule.horizon_steps = 10 keeps it)"), std::string::npos) << log;
+  const auto [sentence, code] =
+      refusal(tiny().next_directory(), with(cosine, {"train.steps=20", "ledger.rules=strict"}), at_end);
+  EXPECT_NE(sentence.find("(schedule.horizon_steps = 10 keeps it); under ledger.rules = \"strict\""),
+            std::string::npos)
+      << sentence;
+  train_in(kept, with(cosine, {"train.steps=20", "schedule.horizon_steps=10"}), at_end);
+  EXPECT_EQ(read_file(fs::path(kept) / "log.txt").find("the learning rate of"), std::string::npos);
+}
+
+// What cannot move a rate is no change of the schedule.
+TEST_F(Resume, ALongerRunOfAConstantRateKeepsItsSchedule) {
+  const Overrides constant = {"train.steps=4", "schedule.plugin=constant", "run.name=constant"};
+  const std::string first = tiny().next_directory(), longer = tiny().next_directory();
+  train_in(first, constant);
+  train_in(longer, with(constant, {"train.steps=6"}),
+           (fs::path(first) / "checkpoints" / checkpoint_name(4)).string());
+  EXPECT_EQ(read_file(fs::path(longer) / "log.txt").find("the learning rate of"), std::string::npos);
+}
+
 TEST_F(Resume, WhatDoesNotContinueTheRunIsRefusedByName) {
   const auto refused = [&](const Overrides& change) {
     return refusal(tiny().next_directory(), with(everything(), change), checkpoint(24)).first;
