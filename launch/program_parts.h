@@ -32,8 +32,8 @@ struct ProgramParts {
   std::vector<std::function<std::unique_ptr<TrainingObserver>(bool force)>> observers;
   // Declare options of `train`.
   std::vector<std::function<TrainAnswer(CLI::App& train)>> train_answers;
-  // Refuses a training that strict rules would not take in the end, before it starts. Throws Error. Empty: there is
-  // no such check.
+  // Refuses a training that strict rules would not take in the end, before it starts. Throws Error. Empty:
+  // there is no such check.
   std::function<void(LoadedConfig& loaded, PluginHost& host, int ranks)> require_strict_start;
   // Writes the report of a run directory. Throws Error. Empty: there is none.
   std::function<void(const std::filesystem::path& run)> write_report;

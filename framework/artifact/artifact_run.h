@@ -19,8 +19,8 @@ namespace mulligan {
 // Whether the file starts like an artifact. Throws data_error when it cannot be read.
 bool is_artifact(const std::filesystem::path& path);
 
-// What scores an artifact: plugins of the program by their names, and files of the user's own, which count as code whole:
-// libraries outside of the program's plugin folder and the files of [[backend.kernels]].
+// What scores an artifact: plugins of the program by their names, and files of the user's own, which count as
+// code whole: libraries outside of the program's plugin folder and the files of [[backend.kernels]].
 struct ScoringCode {
   std::set<std::string> plugins;
   std::set<std::filesystem::path> own_files;
@@ -51,8 +51,9 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const std:
 // of the code.
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options = {});
 
-// What counts against ledger.artifact_bytes, before there are weights: the model without the quantiser's choices, and
-// the code of an evaluation. `source` as in QuantizeRunOptions; without a tree no code is counted.
+// What counts against ledger.artifact_bytes, before there are weights: the model without the quantiser's
+// choices, and the code of an evaluation. `source` as in QuantizeRunOptions; without a tree no code is
+// counted.
 struct PredictedBytes {
   double model = 0;
   std::optional<std::uint64_t> code;

@@ -36,8 +36,8 @@ class Calibrator {
 
   // Rows of one run of the program.
   std::int64_t rows_per_pass() const;
-  // Runs the program once on tokens 0 and forgets what that collected: what a device makes for the first run is made
-  // then. Waits for the device.
+  // Runs the program once on tokens 0 and forgets what that collected: what a device makes for the first run
+  // is made then. Waits for the device.
   void rehearse();
   // One batch: batch_rows * row_tokens tokens, row after row.
   void add(std::span<const std::int32_t> tokens);

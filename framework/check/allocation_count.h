@@ -7,7 +7,8 @@
 
 namespace mulligan {
 
-// Read and written by the malloc of launch/plugin_check/count_allocations.cpp, in programs that are linked with it.
+// Read and written by the malloc of launch/plugin_check/count_allocations.cpp, in programs that are linked
+// with it.
 struct AllocationCount {
   std::atomic<bool> counting{false};
   std::atomic<bool (*)()> counts{nullptr};  // whether one made now counts; null: all do

@@ -13,7 +13,8 @@ namespace mulligan {
 // as of waitpid (0: success), or -1 when it could not be started.
 int run_program(const std::vector<std::string>& arguments);
 
-// Replaces this process by a program, which gets the usual signals, as above. Returns where it cannot be started.
+// Replaces this process by a program, which gets the usual signals, as above. Returns where it cannot be
+// started.
 void become_program(const std::vector<std::string>& arguments);
 
 // What the one who runs a program hears of it, and may say. All are called in the thread that waits.

@@ -31,8 +31,8 @@ class InputFile {
   const FileStamp& stamp() const { return stamp_; }    // when it was opened
   int descriptor() const { return descriptor_; }
 
-  // Fills `out` with the bytes from `offset` on. Throws data_error when the file has become shorter or the disk
-  // refuses.
+  // Fills `out` with the bytes from `offset` on. Throws data_error when the file has become shorter or the
+  // disk refuses.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:

@@ -22,8 +22,8 @@ enum class LedgerStage { train, quantize, ttt };
 
 // What one command booked. Phases and parts are named alike in no two stages: train: setup, compile, warmup,
 // train, validate (on the way), save, evaluate (at the end; evaluate_unfinished: stopped and made again);
-// quantize: quantize_setup, calibrate, quantise, compress, and bytes of artifact, code_source, code_binary; ttt: ttt_setup,
-// ttt_plain (the same text without adapters, which the collapse detector needs), ttt.
+// quantize: quantize_setup, calibrate, quantise, compress, and bytes of artifact, code_source, code_binary;
+// ttt: ttt_setup, ttt_plain (the same text without adapters, which the collapse detector needs), ttt.
 struct LedgerEntry {
   LedgerStage stage = LedgerStage::train;
   std::vector<std::pair<std::string, double>> seconds;
@@ -70,8 +70,8 @@ std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& 
 // The budgets that are not kept, one sentence without full stop each.
 std::vector<std::string> broken_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // With strict rules: throws run_error that names every broken budget and refuses the result as a record; also
-// for an artifact whose code was not counted, where bytes are limited, and for a run that trained or calibrated on
-// too much of what is scored.
+// for an artifact whose code was not counted, where bytes are limited, and for a run that trained or
+// calibrated on too much of what is scored.
 void require_limits(const LedgerConfig& limits, const RunLedger& ledger);
 // Books `entry` to the ledger in `directory` (empty: to a ledger of its own, kept nowhere), warns of broken
 // budgets in `log` and throws as require_limits does; under strict rules also where the

@@ -11,9 +11,9 @@ namespace mulligan {
 
 // ledger.rules = "strict": a result is of the whole validation set, every token scored, its bytes certain.
 
-// What strict rules refuse in `validation`, a sentence without full stop each: shards of the same manifest or name next
-// to it are left out, a shard is in it twice, it has tokens before its first document, it cannot say for certain how
-// many bytes it has.
+// What strict rules refuse in `validation`, a sentence without full stop each: shards of the same manifest or
+// name next to it are left out, a shard is in it twice, it has tokens before its first document, it cannot
+// say for certain how many bytes it has.
 std::vector<std::string> strict_validation_problems(const RunConfig& config, const ValidationSet& validation);
 // Before anything is scored: under strict rules throws data_error that names all of these.
 void require_strict_validation(const RunConfig& config, const ValidationSet& validation);

@@ -25,8 +25,8 @@ struct TrainingData {
 // is in the validation set, too, or in two parts of the mix. `validation` may be null.
 TrainingData open_training_data(const RunConfig& config, const ValidationSet* validation);
 
-// Where [ttt] adapts to documents: throws data_error unless documents begin in the training shards and in those of
-// `validation` (null: there are none).
+// Where [ttt] adapts to documents: throws data_error unless documents begin in the training shards and in
+// those of `validation` (null: there are none).
 void require_documents(const RunConfig& config, const TrainingData& data, const ValidationSet* validation);
 
 // The shards' names and where documents begin, and no more: what a measurement needs, which has not

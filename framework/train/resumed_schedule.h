@@ -9,9 +9,9 @@
 
 namespace mulligan {
 
-// The first learning rate that differs from the saved run's at the same step and second, in words without full stop;
-// "": none does. Looks at the coming step and at places up to the end of the longer run. `saved` and `now` have their
-// plugins resolved.
+// The first learning rate that differs from the saved run's at the same step and second, in words without
+// full stop; "": none does. Looks at the coming step and at places up to the end of the longer run. `saved`
+// and `now` have their plugins resolved.
 std::string changed_rates(const LoadedConfig& saved, const LoadedConfig& now, PluginHost& host,
                           const CheckpointManifest& manifest);
 

@@ -203,7 +203,8 @@ void Trainer::tell_start(const ResumePoint& resume) {
   }
   if (start.restarts > 0) {
     outputs_.log().print(
-        "warning: the run was restarted {} time{} after a failure; seconds after the last checkpoint before it are not booked",
+        "warning: the run was restarted {} time{} after a failure; seconds after the last checkpoint before it "
+        "are not booked",
         start.restarts, start.restarts == 1 ? "" : "s");
   }
   if (resume.checkpoint) outputs_.metrics().resume(trained_.steps, resume.checkpoint->path.string());

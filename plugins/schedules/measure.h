@@ -1,4 +1,5 @@
-// How far a run has come, in the measure that a schedule's key `by` names, and the warm-up that every schedule has.
+// How far a run has come, in the measure that a schedule's key `by` names, and the warm-up that every
+// schedule has.
 #pragma once
 
 #include <mulligan/schedule.hpp>
@@ -20,7 +21,8 @@ inline double fraction_done(const std::string& by, const sdk::Progress& progress
   return static_cast<double>(progress.step) / static_cast<double>(progress.total_steps);
 }
 
-// Linear warm-up. The rate is that of the schedule times k / W in step k (from 1) of W, and all of it from then on.
+// Linear warm-up. The rate is that of the schedule times k / W in step k (from 1) of W, and all of it from
+// then on.
 struct Warmup {
   double warmup_fraction = 0;
   std::int64_t warmup_steps = 0;
@@ -31,8 +33,8 @@ inline void require_one_warmup(const Warmup& warmup) {
   throw sdk::Error("warmup_steps and warmup_fraction both say how long the warm-up is; leave one out");
 }
 
-// The share of the run that one step takes. Of a wall clock it is known from the pace so far; before the first step
-// nothing is known of it, and a hundredth of the warm-up stands for it.
+// The share of the run that one step takes. Of a wall clock it is known from the pace so far; before the
+// first step nothing is known of it, and a hundredth of the warm-up stands for it.
 inline double share_of_step(const std::string& by, const sdk::Progress& progress, const Warmup& warmup) {
   if (progress.step > 0) return fraction_done(by, progress) / static_cast<double>(progress.step);
   if (progress.total_steps > 0) return 1 / static_cast<double>(progress.total_steps);

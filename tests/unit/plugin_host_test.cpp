@@ -309,7 +309,8 @@ TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   EXPECT_SAYS(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true");
 }
 
-// What stands in the program's plugin folder is the program's, by whatever path it is named; all else is the user's own.
+// What stands in the program's plugin folder is the program's, by whatever path it is named; all else is the
+// user's own.
 TEST_F(PluginFolders, ALibraryOutsideOfTheProgramsFolderIsTheUsersOwn) {
   const fs::path programs = test_plugin_host().locate(PluginKind::schedule, "sgdr");
   EXPECT_EQ(programs.parent_path(), fs::canonical(program_plugin_folder()));

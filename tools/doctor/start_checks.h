@@ -45,8 +45,8 @@ nlohmann::ordered_json record_json(const StartRecord& record);
 
 using Say = std::function<void(const std::string&)>;
 
-// D01, D02, D05 to D07, D09 (of weights by init.from D10), D16, D17, D19 to D23, D37, D41, and with level "all"
-// those of examine(). Says each finding that did not pass. State, data position and weights are
+// D01, D02, D05 to D07, D09 (of weights by init.from D10), D16, D17, D19 to D23, D37, D41, and with level
+// "all" those of examine(). Says each finding that did not pass. State, data position and weights are
 // afterwards as they were. Throws run_error naming the first check that failed, unless `force`.
 StartRecord examine_start(const RunSubject& subject, bool force, const Say& say);
 
