@@ -64,6 +64,19 @@ sick "its entropy" D22 "they say next to nothing" $(settings unknown)
 sick "its commonest token" D23 "different tokens occur in the training data" $(settings unknown)
 spoil outside 't[5000] = 600'
 sick "ids beyond the vocabulary" D20 "no embedding for" $(settings outside)
+# Text whose documents have no beginning: told by the doctor, and refused before the first step where [ttt] adapts to documents.
+spoil endless 't = array.array("H", [300 if token == 1 else token for token in t])'
+rm endless/manifest.json
+seen=$("$mulligan" doctor small.toml --stage data --set "data.train=$work/endless/fineweb_train_*.bin" 2>&1)
+check_contains "documents without a beginning" "WARN D41  beginnings of documents, training data" "$seen"
+check_contains "on one side alone" "PASS D41  beginnings of documents, validation data" "$seen"
+{
+  cat small.toml
+  record_sections
+} >adapted.toml
+check_refused "are refused where [ttt] adapts to them" 3 "no document begins in the shards of data.train" train adapted.toml \
+  --set run.directory=endless_run --set "data.train=$work/endless/fineweb_train_*.bin"
+check_equal "before anything is written" "" "$(ls endless_run 2>none)"
 cp -r data overlap
 python3 - overlap <<'END'
 import glob, struct, sys

@@ -42,6 +42,18 @@ const Finding& finding(const std::vector<Finding>& findings, const std::string& 
   return *std::ranges::find(findings, id, &Finding::id);
 }
 
+TEST(DoctorDocuments, ShardsWithoutABeginningAreNamed) {
+  const test_support::ScratchFolder folder;
+  const std::filesystem::path with = folder.path() / "with.bin", without = folder.path() / "without.bin";
+  write_shard(with, Tokens(100, 7));
+  write_shard(without, Tokens(100, 7));
+  EXPECT_EQ(check_documents("training", {with, without}, 1).verdict, CheckOutcome::warn);
+  Tokens tokens(100, 7);
+  tokens[60] = 1;
+  write_shard(with, tokens);
+  EXPECT_EQ(check_documents("training", {without, with}, 1).verdict, CheckOutcome::pass);
+}
+
 TEST(TokenStatistics, OfAStreamByHand) {
   const TokenStatistics s = token_statistics(std::vector<Tokens>{{0, 1, 0, 1, 0, 1, 1, 9}}, 4);
   EXPECT_EQ(s.tokens, 8u);
