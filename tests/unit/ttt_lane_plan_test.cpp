@@ -137,7 +137,11 @@ TEST(LanePlan, DrawsAreNumberedAlongTheQueue) {
   const LanePlan lanes = plan_lanes(plan, config.context_tokens, phase_boundaries(config, 7), 1);
   ASSERT_EQ(lanes.stretches.size(), 2u);
   using Numbers = std::vector<std::int64_t>;
-  const DrawNumbers warm = number_draws(plan, lanes, 3, false), fresh = number_draws(plan, lanes, 3, true);
+  const auto other_size = [&](std::int64_t queue) {
+    return plan.queue[static_cast<std::size_t>(queue)].batch.documents.size() != 3;
+  };
+  const DrawNumbers warm = number_draws(lanes, other_size);
+  const DrawNumbers fresh = number_draws(lanes, [](std::int64_t) { return true; });
   EXPECT_EQ(warm.stretches, (Numbers{0, 2}));
   EXPECT_EQ(warm.batches[0], 1);
   EXPECT_EQ(fresh.stretches, (Numbers{0, 3}));
