@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/parallel.h"
 #include "framework/core/sha256.h"
 #include "framework/data/manifest.h"
