@@ -35,9 +35,9 @@ std::optional<T> number_at(std::string_view text) {
   return value;
 }
 
-// The number behind `label` in `line`.
+// The number after `label` in `line`.
 template <typename T>
-std::optional<T> number_behind(std::string_view line, std::string_view label) {
+std::optional<T> number_after(std::string_view line, std::string_view label) {
   const std::size_t at = line.find(label);
   if (at == std::string_view::npos) return {};
   return number_at<T>(line.substr(at + label.size()));
@@ -100,15 +100,15 @@ bool is_on_the_way(std::string_view head) {
 // quantised model by its name, else another.
 void read_score(std::string_view line, LogClaims& claims) {
   const auto figure = [&](const std::string& key) {
-    const auto found = number_behind<double>(line, key + ":");
-    return found ? found : number_behind<double>(line, key + "=");
+    const auto found = number_after<double>(line, key + ":");
+    return found ? found : number_after<double>(line, key + "=");
   };
   const auto bpb = figure("bpb");
   if (!bpb) return;
   const std::string head = head_of(line);
   LogScore score{head, *bpb, figure("val_loss"), {}};
   // A script that prints 0 has not measured it.
-  if (const auto milliseconds = number_behind<double>(line, "eval_time:"); milliseconds && *milliseconds > 0)
+  if (const auto milliseconds = number_after<double>(line, "eval_time:"); milliseconds && *milliseconds > 0)
     score.eval_seconds = *milliseconds / 1000;
   const bool quantised = std::ranges::any_of(
       names_of_quantised, [&](std::string_view name) { return !from(head, name).empty(); });
@@ -141,17 +141,17 @@ std::optional<std::int64_t> seed_said(std::string_view line) {
 void read_line(std::string_view line, LogClaims& claims) {
   take(claims.seed, seed_said(line));
   // Only the line that a training stops with has both; those on the way count in minutes.
-  const auto milliseconds = number_behind<double>(line, "train_time:");
+  const auto milliseconds = number_after<double>(line, "train_time:");
   const bool in_minutes =
       line.find("train_time: ") != std::string_view::npos && line.find("ms") == std::string_view::npos;
   if (milliseconds && !in_minutes) {
     claims.train_seconds = *milliseconds / 1000;
-    take(claims.steps, number_behind<std::uint64_t>(line, "step:"));
+    take(claims.steps, number_after<std::uint64_t>(line, "step:"));
   }
   take(claims.model_bytes, bytes_of(line, "Serialized model"));
   take(claims.total_bytes, bytes_of(line, "Total submission size"));
   read_code_line(line, claims);
-  take(claims.total_eval_seconds, number_behind<double>(line, "total_eval_time:"));
+  take(claims.total_eval_seconds, number_after<double>(line, "total_eval_time:"));
   read_score(line, claims);
   read_digests(line, claims);
 }

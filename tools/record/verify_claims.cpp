@@ -83,11 +83,11 @@ void compare_means(ClaimCheck& check, const char* what, const std::vector<double
   const double most = tolerance_of(*deviation), apart = std::abs(*deviation - nearest);
   if (apart > most && apart <= 0.02 * nearest) {
     check.looked();
-    return check.form(
-        fmt::format("the deviation of {} is claimed to be {}, and that of the published figures is {:.3g}",
-                    what, *deviation, nearest));
+    return check.form(fmt::format(
+        "the standard deviation of {} is claimed to be {}, and that of the published figures is {:.3g}", what,
+        *deviation, nearest));
   }
-  check.compare<double>(fmt::format("the deviation of {}", what), deviation, nearest, most,
+  check.compare<double>(fmt::format("the standard deviation of {}", what), deviation, nearest, most,
                         "that of the seeds");
 }
 
