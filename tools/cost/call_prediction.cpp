@@ -4,6 +4,7 @@
 #include <array>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "framework/graph/row_rules.h"
 #include "tools/cost/cost.h"
@@ -93,6 +94,17 @@ double unread_bytes(const Graph& graph, const Call& call) {
   return 0;
 }
 
+// Seconds of kernels whose instructions may take longer than their bytes: of an element, by their machine code for sm_90a
+// (docs/kernels.md). A card issues one for each lane in the time of a fused multiply-add, which counts as two operations.
+double instruction_seconds(const Graph& graph, const Call& call, const Card& card) {
+  constexpr std::pair<std::string_view, double> kernels[] = {
+      {"softcap_ce_fwd", 15}, {"softcap_ce_bwd", 22}, {"softcap_ce_fwd_bwd", 35}};
+  const auto known = std::ranges::find(kernels, call.kernel, &std::pair<std::string_view, double>::first);
+  if (known == std::end(kernels)) return 0;
+  return known->second * static_cast<double>(graph.type(call.arguments[0]).elements()) /
+         (card.fp32_flops_per_second / 2);
+}
+
 }  // namespace
 
 ProductClass product_class(const Graph& graph, const Call& call) {
@@ -121,6 +133,7 @@ CallPrediction predict_call(const Graph& graph, const Call& call, const CallAcce
   double compute = 0, around = 0;
   if (is_product(call)) compute = prediction.flops / product_rate(graph, call, card);
   if (is_attention(call)) compute = prediction.flops / attention_rate(call, library, card);
+  compute = std::max(compute, instruction_seconds(graph, call, card));
   if (library_backward) around = bytes_around_backward(graph, call);
   double moved = prediction.bytes_read + prediction.bytes_written;
   if (activates(call)) {

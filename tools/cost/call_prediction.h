@@ -33,7 +33,8 @@ struct CallPrediction {
 // `work`: what the cuda backend launches for it. A call of a library counts as one kernel, cuDNN's backward
 // pass of attention as three (the products of o and do, the gradients, the sums of them).
 //
-// seconds = launches * launch_seconds + max(flops / rate, bytes / sustained_bytes_per_second). Where a
+// seconds = launches * launch_seconds + max(flops / rate, bytes / sustained_bytes_per_second, and of the cross entropy
+// instructions / their rate). Where a
 // library computes a backward pass of attention, what it does before and after comes on top: it clears its
 // f32 sum of dq, reads o and do, and turns f32 sums of dq, and of dk and dv of each query head, into the
 // gradients. A product with activation that the library's product and a launch compute costs what these two
