@@ -53,8 +53,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(MULLIGAN_PLUGIN_DIRECTORY "${CMAKE_BINARY_DIR}/lib/mulligan/plugins")
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Clones share what the cache holds: paths below the source folder are stored relative to it.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE}")
+  # Clones share what the cache holds: paths below the source folder are stored relative to it. CCACHE_DEPEND compares whole files:
+  # by preprocessed text, headers that differ in a comment alone get a precompiled header that `#pragma once` does not recognise.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_DEPEND=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE}")
 endif()
 
 add_library(mulligan_options INTERFACE)
