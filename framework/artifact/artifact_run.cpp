@@ -17,6 +17,7 @@
 #include "framework/core/file.h"
 #include "framework/core/sha256.h"
 #include "framework/plugin/quantizer.h"
+#include "framework/ranks/host_group.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
 #include "framework/run/loaded_model.h"

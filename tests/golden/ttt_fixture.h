@@ -133,13 +133,13 @@ class TttFixture {
     const std::vector<double> expected = data_.doubles(prefix + ".token_loss");
     std::size_t document = 0, token = 0;
     double sum = 0, largest = 0;
-    for (const PlannedBatch& batch : run.plan().queue) {
+    for (const PlannedBatch& batch : run.documents().queue) {
       for (const int number : batch.batch.documents) {
         ASSERT_LT(document, order.size());
         EXPECT_EQ(number, order[document]);
         EXPECT_EQ(batch.batch.index, batches[document++]);
-        const std::int64_t first = run.plan().document(number).start + 1;
-        for (std::int64_t target = first; target < first + run.plan().targets(number); ++target) {
+        const std::int64_t first = run.documents().document(number).start + 1;
+        for (std::int64_t target = first; target < first + run.documents().targets(number); ++target) {
           ASSERT_LT(token, expected.size());
           const double difference = std::abs(run.book().loss(target) - expected[token++]);
           sum += difference;

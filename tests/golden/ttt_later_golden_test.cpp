@@ -97,11 +97,11 @@ class TttLaterGolden : public testing::TestWithParam<const char*>, protected Ttt
 
   void compare_chunks(const json& expected, const TttScorer& run) const {
     std::size_t document = 0;
-    for (const PlannedBatch& batch : run.plan().queue) {
+    for (const PlannedBatch& batch : run.documents().queue) {
       for (const int number : batch.batch.documents) {
         ASSERT_LT(document, expected.size());
         std::vector<std::int64_t> lengths;
-        for (std::int64_t rest = run.plan().targets(number); rest > 0; rest -= batch.chunk_tokens)
+        for (std::int64_t rest = run.documents().targets(number); rest > 0; rest -= batch.chunk_tokens)
           lengths.push_back(std::min(rest, batch.chunk_tokens));
         EXPECT_EQ(lengths, expected[document++].get<std::vector<std::int64_t>>()) << "document " << number;
       }

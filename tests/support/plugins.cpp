@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/config/plugin_config.h"
 #include "framework/config/toml_document.h"
 #include "tests/support/test_device.h"
 

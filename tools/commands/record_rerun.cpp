@@ -28,7 +28,7 @@ using record::Submission;
 constexpr double most_difference = 1e-4;
 
 // What the scores came to, over the seeds.
-struct Comparison {
+struct RerunComparison {
   std::vector<std::string> measured, wrong, doubtful;
 };
 
@@ -51,7 +51,7 @@ void score_model(const RerunOptions& options, const SeedResult& result, const Se
   stages.make(SeedStage::adapt, run);
 }
 
-void compare(const Submission& submission, const SeedResult& result, const SeedRun& run, Comparison& all) {
+void compare(const Submission& submission, const SeedResult& result, const SeedRun& run, RerunComparison& all) {
   const RunFiles files{run.directory};
   const report::TttRecord again = report::read_ttt_result(files.ttt_result());
   const std::string whose = fmt::format("seed {}", *result.seed);
@@ -103,7 +103,7 @@ doctor::Finding score_again(const RerunOptions& options) {
   const Submission submission = record::read_submission(options.folder / record::submission_file);
   const fs::path runs =
       options.runs.empty() ? fs::path(options.folder.string() + "_rerun") : folder_path(options.runs);
-  Comparison all;
+  RerunComparison all;
   for (const SeedResult& result : submission.results) {
     const SeedRun run = seed_runs(runs, {*result.seed}).front();
     score_model(options, result, run);

@@ -179,7 +179,7 @@ std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& 
   if (!config.ttt) return rules.take();
   rules.add("scoring by test-time training", [&](StrictRule& rule) {
     rule.value = "every token of the whole set";
-    require_scorable(loaded, false);
+    require_scorable(loaded);
   });
   rules.add("memory of test-time training", [&](StrictRule& rule) {
     const TttMemory plan = plan_ttt_memory(loaded, host);

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "framework/core/error.h"
-#include "framework/data/known_overlap.h"
 #include "framework/data/shard.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
@@ -70,7 +69,7 @@ class Examiner {
     add(check_shards_as_corpus(training, validation, vocabulary(), tokenizer ? &*tokenizer : nullptr,
                                wanted_.tokens));
     found_.push_back(
-        check_overlap(find_text_overlap(training, validation, tokenizer ? &*tokenizer : nullptr)));
+        check_overlap(measure_text_overlap(training, validation, tokenizer ? &*tokenizer : nullptr)));
     const int bos_id = tokenizer ? tokenizer->bos_id() : 1;
     const bool joined = config_.data.documents == DataDocuments::joined;
     if (!training.empty() && !joined) found_.push_back(check_documents("training", training, bos_id));
