@@ -127,6 +127,8 @@ TextFiles find_text_files(const std::vector<fs::path>& inputs) {
   TextFiles found;
   FileSearch search(found);
   for (const fs::path& input : inputs) search.add_input(input);
+  std::ranges::sort(found.hidden);
+  std::ranges::sort(found.left_out);
   return found;
 }
 

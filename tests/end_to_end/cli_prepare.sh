@@ -49,6 +49,21 @@ check_refused "JSON Lines: invalid JSON" 3 "broken.jsonl:2: the line is not vali
 truncate -s 100G endless.jsonl
 check_refused "JSON Lines: a line of 100 GB" 3 "endless.jsonl:1: the line has more than" prepare endless.jsonl --out keys
 check_refused "prepare --check: a name of 300 characters" 3 "File name too long" prepare --check "$(printf 'x%.0s' $(seq 300))"
+printf '\xff\xfea\0 \0t\0e\0x\0t\0' >"wide text.txt"
+check_refused "UTF-16" 3 "\`iconv -f UTF-16 -t UTF-8 'wide text.txt' > 'wide text.utf8.txt'\`" prepare "wide text.txt" --out keys
+printf 'IQ== 0\nIg== 1\n' >llama3.model
+check_refused "a tokenizer of tiktoken" 3 "tiktoken" prepare training --tokenizer llama3.model --out keys
+mkdir linked
+ln -s ../training linked/training
+ln -s . linked/loop
+for document in $(seq 30); do printf '{"text": "Line %d of several in a file"}\n' "$document"; done >linked/lines.txt
+printf '{"text": null}\n' >>linked/lines.txt
+check_refused "a text that is null" 3 "lines.txt:31: the text under the key 'text' is null" prepare linked --out linked_data
+"$mulligan" prepare linked --out linked_data --vocab-size 400 --skip-bad-lines >linked.out 2>&1
+check_equal "prepare --skip-bad-lines" 0 $?
+check_contains "links are followed once, and lines known by contents" "1 of JSON Lines with 31 lines" "$(cat linked.out)"
+check_contains "what is left out is counted" "1 lines of JSON Lines without a text" "$(cat linked.out)"
+check_contains "and named" "linked/loop" "$(cat linked_data/changes.jsonl)"
 check_refused "an output that cannot be written" 1 "/proc/mulligan" prepare training --out /proc/mulligan/data
 check_refused "an input that is a link in a circle" 3 "symbolic links" prepare loop.toml --out keys
 

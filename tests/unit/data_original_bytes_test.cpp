@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <unordered_map>
@@ -153,15 +154,16 @@ TEST(OriginalBytes, OfAGivenTokenizersOptions) {
         {"unk_id", "3"},        {"byte_fallback", "true"},       {"add_dummy_prefix", "false"},
         {"minloglevel", "2"},   {"hard_vocab_limit", "false"},   {"remove_extra_whitespaces", "false"},
         {"num_threads", "2"},   {"normalization_rule_name", "identity"}};
-    settings.erase("input");
     settings[key] = value;
-    std::vector<std::string> sentences;
+    std::string sentences;
     for (std::string text : documents("\xEF\xB7\xBA")) {
       std::ranges::replace(text, '\n', ' ');
-      sentences.push_back(text);
+      sentences += text + "\n";
     }
+    settings["input"] = (options.output.parent_path() / "sentences.txt").string();
+    write_file_atomically(settings["input"], sentences);
     std::string model;
-    ASSERT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, sentences, &model).ok());
+    ASSERT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model).ok());
     options.tokenizer = options.output.parent_path() / "given.model";
     write_file_atomically(options.tokenizer, model);
     expect_original(options, key);
