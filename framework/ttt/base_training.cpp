@@ -9,6 +9,7 @@
 #include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
+#include "framework/run/parameter_store.h"
 #include "plugins/kernels/cross_entropy/op.h"
 
 namespace mulligan {

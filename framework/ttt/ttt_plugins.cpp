@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/run/determinism.h"
 #include "framework/run/device_plan.h"
+#include "framework/run/parameter_store.h"
 #include "framework/run/run_plugins.h"
 #include "framework/ttt/plain_scorer.h"
 #include "framework/ttt/scoring_input.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/artifact/evaluation_settings.h"
+#include "framework/config/plugin_keys.h"
 #include "framework/plugin/plugin.h"
 
 namespace mulligan {

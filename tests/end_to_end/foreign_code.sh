@@ -169,7 +169,7 @@ check_equal "no score is printed" "" "$(grep 'with test-time training:' void.out
 check_equal "the result says void" "true" "$(json void/ttt_result.json void)"
 check_equal "and has no score" "" "$(grep -o 'val_bpb' void/ttt_result.json)"
 
-check_refused "strict rules want the check" 2 'ttt.check is "off"' ttt honest --output void --set ttt.check=off \
+check_refused "strict rules want the check" 2 'is "off", so no score is checked' ttt honest --output void --set ttt.check=off \
   --set ledger.rules=strict --set ttt.document_fraction=1
 
 # A command needs the plugins of what it does, nothing else: an installation that has only those.
