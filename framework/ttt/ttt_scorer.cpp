@@ -6,11 +6,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
-<<<<<<< ours
 #include "framework/run/device_plan.h"
-=======
 #include "framework/run/parameter_store.h"
->>>>>>> theirs
 #include "framework/ttt/causality.h"
 
 namespace mulligan {
