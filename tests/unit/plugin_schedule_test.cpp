@@ -76,10 +76,12 @@ TEST(ScheduleWarmup, TheFirstStepLearns) {
       EXPECT_DOUBLE_EQ(steps->rate(at_step(step, 8), 1.0).lr, factor * full) << name << " " << step;
       EXPECT_DOUBLE_EQ(share->rate(at_step(step, 8), 1.0).lr, factor * full) << name << " " << step;
     }
-    if (name != "powercool") EXPECT_GT(share->rate(at_budget(0), 1.0).lr, 0) << name;
-    // At the pace so far: 10 steps took a tenth of the clock.
-    const double full = name == "powercool" ? 0 : name == "cosine" ? 1 : plain->rate({10, 0, 0.1, 0}, 1.0).lr;
-    if (name != "powercool") EXPECT_NEAR(share->rate({10, 0, 0.1, 0}, 1.0).lr, 0.22 * full, 1e-12) << name;
+    if (name != "powercool") {  // which needs a number of steps
+      EXPECT_GT(share->rate(at_budget(0), 1.0).lr, 0) << name;
+      // At the pace so far: 10 steps took a tenth of the clock.
+      const double full = name == "cosine" ? 1 : plain->rate({10, 0, 0.1, 0}, 1.0).lr;
+      EXPECT_NEAR(share->rate({10, 0, 0.1, 0}, 1.0).lr, 0.22 * full, 1e-12) << name;
+    }
     EXPECT_NE(
         refusal([&] { make(name, "warmup_steps = 4\nwarmup_fraction = 0.5" + own); }).find("leave one out"),
         std::string::npos)
