@@ -12,7 +12,7 @@ namespace mulligan::end_to_end::strict_start_test {
 namespace {
 
 LoadedConfig shipped(const std::string& name, std::vector<std::string> sets) {
-  sets.insert(sets.end(), {"data.validation=", "ledger.rules=strict"});
+  sets.insert(sets.begin(), {"data.validation=", "ledger.rules=strict"});
   return load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/" + name, sets);
 }
 
