@@ -12,6 +12,7 @@
 #include "framework/artifact/artifact_file.h"
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/quantize.h"
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
 

@@ -10,6 +10,7 @@
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/byte_layout.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/quantize.h"
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "tests/support/long_tests.h"

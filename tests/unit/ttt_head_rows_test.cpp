@@ -9,6 +9,7 @@
 
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
+#include "framework/run/parameter_store.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_head_rows_test {
