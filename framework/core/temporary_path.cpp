@@ -18,6 +18,7 @@
 #include <set>
 #include <vector>
 
+#include "framework/core/cache_folder.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -157,6 +158,18 @@ std::vector<std::filesystem::path> remove_temporaries_for_good() {
     if (std::filesystem::exists(*path, ignored)) there.push_back(*path);
   }
   return there;
+}
+
+}  // namespace mulligan
+
+namespace mulligan {
+
+std::filesystem::path cache_folder(const std::string& name) {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::filesystem::path(cache) / "mulligan" / name;
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".cache" / "mulligan" / name;
+  return {};
 }
 
 }  // namespace mulligan

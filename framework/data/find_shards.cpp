@@ -69,8 +69,8 @@ std::vector<fs::path> entries_of(const fs::path& folder, const std::string& part
   if (fs::exists(named, failed)) return {named};
   std::vector<fs::path> found;
   if (part.find_first_of("*?[\\") == std::string::npos) return found;
-  for (fs::directory_iterator entry(folder.empty() ? fs::path(".") : folder, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
+  for (fs::directory_iterator entry(folder.empty() ? fs::path(".") : folder, failed), end;
+       !failed && entry != end; entry.increment(failed)) {
     const std::string name = entry->path().filename().string();
     if (::fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) found.push_back(folder / name);
   }

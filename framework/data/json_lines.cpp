@@ -152,8 +152,8 @@ JsonLine read_json_line(std::string_view line, const std::string& key) {
     read.problem = fmt::format("the line is JSON but not an object such as {{\"{}\": \"...\"}}", key);
   } else if (const auto text = value.find(key); text == value.end()) {
     read.problem = fmt::format(
-        "there is nothing under the key '{}'; the line's keys are {} (name the text's key with --json-key)", key,
-        keys_of(value));
+        "there is nothing under the key '{}'; the line's keys are {} (name the text's key with --json-key)",
+        key, keys_of(value));
   } else if (!text->is_string()) {
     read.problem = fmt::format("the text under the key '{}' is {}, not a string", key, with_article(*text));
   } else {

@@ -223,12 +223,14 @@ void check_transformed(const std::filesystem::path& file, const Manifest& manife
 // The side tables of plain text, where the tokens spell another one.
 void check_original_bytes(const std::filesystem::path& file, const Manifest& manifest) {
   std::vector<std::filesystem::path> shards;
-  for (const ShardRecord& record : manifest.validation.shards) shards.push_back(file.parent_path() / record.file);
+  for (const ShardRecord& record : manifest.validation.shards)
+    shards.push_back(file.parent_path() / record.file);
   if (!stated_original(shards).in_tables) return;
   const std::vector<std::uint16_t> tokens = read_tokens(shards);
   const SideTable table = SideTable::load(find_side_tables("", shards), shards);
   require_fit(table, tokens, manifest.bos_id);
-  check_total(file, "bytes of the original validation text", manifest.validation.source_bytes, table.count(tokens));
+  check_total(file, "bytes of the original validation text", manifest.validation.source_bytes,
+              table.count(tokens));
 }
 
 void check_totals(const std::filesystem::path& file, const Manifest& manifest) {

@@ -40,8 +40,8 @@ struct TextRecord {
   std::uint64_t binary_dropped = 0;                  // left out for a NUL byte
   // Of the text transform behind the tokens; "": none. `bytes` of a split are then of the original text.
   std::string transform;
-  std::uint64_t hidden_left_out = 0;   // files and folders
-  std::uint64_t paths_left_out = 0;    // others: links that lead nowhere or to what was read before, devices
+  std::uint64_t hidden_left_out = 0;  // files and folders
+  std::uint64_t paths_left_out = 0;   // others: links that lead nowhere or to what was read before, devices
   std::uint64_t links_followed = 0;
   std::uint64_t bad_lines_dropped = 0;  // of JSON Lines
   std::uint64_t unread_left_out = 0;    // documents of which the tokenizer reads nothing

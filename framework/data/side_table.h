@@ -53,11 +53,11 @@ std::vector<std::filesystem::path> find_side_tables(const std::string& pattern,
 bool has_plain_text(const std::vector<std::filesystem::path>& shards);
 // What the manifests next to shards say of their original text.
 struct StatedOriginal {
-  bool known = false;         // a manifest of ours lists each of the shards
-  bool in_tables = false;     // and a byte side table for each
-  bool kept = false;          // the tokens spell it to the byte
-  std::uint64_t bytes = 0;    // of the original text of the sides that the shards belong to; 0: not recorded
-  bool whole = false;         // the shards are all of a side of one set
+  bool known = false;       // a manifest of ours lists each of the shards
+  bool in_tables = false;   // and a byte side table for each
+  bool kept = false;        // the tokens spell it to the byte
+  std::uint64_t bytes = 0;  // of the original text of the sides that the shards belong to; 0: not recorded
+  bool whole = false;       // the shards are all of a side of one set
 };
 StatedOriginal stated_original(const std::vector<std::filesystem::path>& shards);
 // The original validation documents that the shards' manifest names; "" where none or several sets are.

@@ -50,7 +50,8 @@ class TextSource {
   struct ReadAs {
     std::uint64_t plain_files = 0, json_files = 0, json_lines = 0;
     std::vector<std::filesystem::path> found_lines;  // of json_files those whose names do not say it
-    std::vector<std::pair<std::filesystem::path, TextForm>> suspects;  // of plain_files those that look like JSON
+    std::vector<std::pair<std::filesystem::path, TextForm>>
+        suspects;  // of plain_files those that look like JSON
   };
   const ReadAs& read_as() const { return read_as_; }
 

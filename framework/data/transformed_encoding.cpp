@@ -82,7 +82,8 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
   }
   result.ends.erase(result.ends.begin());  // what precedes the first token belongs to it
   if (end > text.size()) {
-    throw data_error("the tokens of a document of {} bytes stand for {}; use another tokenizer", text.size(), end);
+    throw data_error("the tokens of a document of {} bytes stand for {}; use another tokenizer", text.size(),
+                     end);
   }
   result.ends.back() = text.size();
   return result;

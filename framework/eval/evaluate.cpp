@@ -48,7 +48,8 @@ const char* byte_rule_name(ByteRule rule) {
   return rule == ByteRule::original ? "original" : "tokenizer";
 }
 
-void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last, EvalResult& result) {
+void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
+                    EvalResult& result) {
   if (!validation.counter()) return;
   result.byte_rule = byte_rule_name(validation.byte_rule());
   const auto add = [&](ByteRule rule, const ByteCounter* counter) {
@@ -146,8 +147,9 @@ std::string score_text(const EvalResult& result) {
   const bool original = result.byte_rule == byte_rule_name(ByteRule::original);
   for (const auto& [rule, bytes] : result.bytes_by_rule) {
     if (rule == result.byte_rule || bytes == result.bytes) continue;
-    text += fmt::format(" by the {} text; {:.5f} by the {} bytes of the {} text", original ? "original" : "tokenizer's",
-                        bits_per_byte(result, bytes), bytes, original ? "tokenizer's" : "original");
+    text += fmt::format(" by the {} text; {:.5f} by the {} bytes of the {} text",
+                        original ? "original" : "tokenizer's", bits_per_byte(result, bytes), bytes,
+                        original ? "tokenizer's" : "original");
   }
   if (!original && !result.byte_rule.empty() && result.bytes_by_rule.size() == 1)
     text += " by data.byte_rule = \"tokenizer\"; the original's are not known";

@@ -92,7 +92,8 @@ const char* byte_rule_name(ByteRule rule);
 double bits_per_byte(const EvalResult& result, std::uint64_t bytes);
 
 // Adds the rule, and the bytes of the targets [first, last] by each rule, to a score.
-void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last, EvalResult& result);
+void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
+                    EvalResult& result);
 
 // How the rows are cut that an evaluation scores, and what is hidden of them, in words: all that decides it,
 // so that equal words mean equal rows.

@@ -10,8 +10,8 @@
 #include "framework/data/documents.h"
 #include "framework/data/manifest.h"
 #include "framework/data/original_documents.h"
-#include "framework/data/transformed_encoding.h"
 #include "framework/data/tokenizer_fit.h"
+#include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
 
 namespace mulligan {
@@ -83,15 +83,16 @@ void use_tables(ValidationSet& validation, const DataConfig& data, const std::ve
   require_original_bytes(table, validation.tokens, validation.bos_id, *validation.tokenizer, source);
   validation.original_table =
       encode_originals(validation.tokens, validation.bos_id, *validation.tokenizer, table, source);
-  add_note(validation,
-           fmt::format("bytes are counted by the shards' side tables, which agree with '{}' document by document",
-                       originals.string()));
+  add_note(
+      validation,
+      fmt::format("bytes are counted by the shards' side tables, which agree with '{}' document by document",
+                  originals.string()));
 }
 
 // Tables of plain text, which `prepare` writes where the tokens may spell another text than the original.
 void use_listed_tables(ValidationSet& validation, const StatedOriginal& stated) {
-  const SideTable& table =
-      validation.original_table.emplace(SideTable::load(find_side_tables("", validation.files), validation.files));
+  const SideTable& table = validation.original_table.emplace(
+      SideTable::load(find_side_tables("", validation.files), validation.files));
   require_fit(table, validation.tokens, validation.bos_id);
   const std::uint64_t bytes = table.count(validation.tokens);
   if (!stated.whole || bytes == stated.bytes) return;
@@ -105,14 +106,15 @@ void use_listed_tables(ValidationSet& validation, const StatedOriginal& stated) 
 void judge_pieces(ValidationSet& validation, const StatedOriginal& stated) {
   validation.same_bytes = stated.known ? stated.kept : validation.tokenizer->keeps_text();
   if (validation.same_bytes || validation.asked_rule == ByteRule::tokenizer) return;
-  add_note(validation,
-           fmt::format("warning: the tokenizer changes text, and nothing says how many bytes of the original each "
-                       "validation token stands for{}; bits per byte are of the text that the tokens spell "
-                       "(name the originals with data.validation_documents, or state that rule with data.byte_rule "
-                       "= \"tokenizer\")",
-                       stated.known && stated.whole && stated.bytes > 0
-                           ? fmt::format(" (all of them: {})", stated.bytes)
-                           : ""));
+  add_note(
+      validation,
+      fmt::format(
+          "warning: the tokenizer changes text, and nothing says how many bytes of the original each "
+          "validation token stands for{}; bits per byte are of the text that the tokens spell "
+          "(name the originals with data.validation_documents, or state that rule with data.byte_rule "
+          "= \"tokenizer\")",
+          stated.known && stated.whole && stated.bytes > 0 ? fmt::format(" (all of them: {})", stated.bytes)
+                                                           : ""));
 }
 
 // By how much the tokens spell less than the original has.
@@ -122,10 +124,11 @@ void note_difference(ValidationSet& validation) {
   const auto original = static_cast<double>(validation.original_table->count(validation.tokens)),
              spelled = static_cast<double>(validation.byte_table->count(validation.tokens));
   if (original <= usual * spelled && spelled <= usual * original) return;
-  add_note(validation, fmt::format("the original validation text has {:.0f} bytes, and its tokens spell {:.0f}; bits per "
-                                   "byte are of the {}, by data.byte_rule",
-                                   original, spelled,
-                                   validation.byte_rule() == ByteRule::original ? "original" : "text that they spell"));
+  add_note(validation,
+           fmt::format("the original validation text has {:.0f} bytes, and its tokens spell {:.0f}; bits per "
+                       "byte are of the {}, by data.byte_rule",
+                       original, spelled,
+                       validation.byte_rule() == ByteRule::original ? "original" : "text that they spell"));
 }
 
 // The validation text that the manifest next to the shards names; "" where there is none, or of several sets.
@@ -167,7 +170,8 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
   require_own_tokenizer(fit, data);
   const std::string renamed = renamed_text(fit, data);
   if (!renamed.empty()) validation.byte_note = "warning: " + renamed;
-  if (tables.empty() && !plain) refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
+  if (tables.empty() && !plain)
+    refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
   if (tables.empty() || !transform_of(*validation.tokenizer))
     validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
   if (!tables.empty() && !listed) {

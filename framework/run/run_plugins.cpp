@@ -5,10 +5,12 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/graph/row_rules.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/plugin/plugin_call.h"
 #include "framework/run/determinism.h"
+#include "framework/run/plugin_lines.h"
 
 namespace mulligan {
 namespace {
@@ -218,6 +220,18 @@ std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost&
     if (std::ranges::find(used, plugin) == used.end()) used.push_back(std::move(plugin));
   }
   return used;
+}
+
+}  // namespace mulligan
+
+namespace mulligan {
+
+PluginLines::PluginLines(RunLog& log) : before_(set_plugin_log_sink({})) {
+  set_plugin_log_sink([&log, before = before_](int level, std::string_view message) {
+    if (before) before(level, message);
+    if (level >= 2) log.print("warning: plugin: {}", printable(message));
+    if (level == 1) log.detail(fmt::format("plugin: {}", printable(message)));
+  });
 }
 
 }  // namespace mulligan

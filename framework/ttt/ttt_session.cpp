@@ -258,7 +258,8 @@ void fill_totals(const Attempt& attempt, const TttScorer& scorer, const Backend&
   result.without = eval_result(result.report.compared.without, seconds);
   for (auto* score : {&result.evaluation, &result.without}) (*score)->data = attempt.validation.data;
   add_byte_rules(attempt.validation, config, *result.evaluation);
-  if (result.without->tokens == result.with.tokens) add_byte_rules(attempt.validation, config, *result.without);
+  if (result.without->tokens == result.with.tokens)
+    add_byte_rules(attempt.validation, config, *result.without);
 }
 
 void log_result(const TttResult& result, RunLog& log) {

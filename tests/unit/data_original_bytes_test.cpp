@@ -119,7 +119,8 @@ void expect_original(const PrepareOptions& options, const std::string& what) {
 // One character of 3 bytes becomes 33, another of 3 becomes 1, one becomes nothing.
 TEST(OriginalBytes, WhateverNormalisationMakesOfACharacter) {
   int number = 0;
-  for (const char* mark : {"\xEF\xB7\xBA", "\xEF\xBC\xA1", "\xE2\x80\x8B", "\x07", "\xC2\xBD", "\xFF\xFE", ""})
+  for (const char* mark :
+       {"\xEF\xB7\xBA", "\xEF\xBC\xA1", "\xE2\x80\x8B", "\x07", "\xC2\xBD", "\xFF\xFE", ""})
     expect_original(options_for("bytes_mark_" + std::to_string(number++), mark), mark);
 }
 
@@ -148,12 +149,20 @@ TEST(OriginalBytes, OfAGivenTokenizersOptions) {
                                                                 {"normalization_rule_name", "nfkc_cf"}};
   for (const auto& [key, value] : all) {
     PrepareOptions options = options_for("bytes_option_" + key, "\xEF\xB7\xBA");
-    std::unordered_map<std::string, std::string> settings = {
-        {"input", ""},          {"model_type", "bpe"},           {"vocab_size", "340"},
-        {"pad_id", "0"},        {"bos_id", "1"},                 {"eos_id", "2"},
-        {"unk_id", "3"},        {"byte_fallback", "true"},       {"add_dummy_prefix", "false"},
-        {"minloglevel", "2"},   {"hard_vocab_limit", "false"},   {"remove_extra_whitespaces", "false"},
-        {"num_threads", "2"},   {"normalization_rule_name", "identity"}};
+    std::unordered_map<std::string, std::string> settings = {{"input", ""},
+                                                             {"model_type", "bpe"},
+                                                             {"vocab_size", "340"},
+                                                             {"pad_id", "0"},
+                                                             {"bos_id", "1"},
+                                                             {"eos_id", "2"},
+                                                             {"unk_id", "3"},
+                                                             {"byte_fallback", "true"},
+                                                             {"add_dummy_prefix", "false"},
+                                                             {"minloglevel", "2"},
+                                                             {"hard_vocab_limit", "false"},
+                                                             {"remove_extra_whitespaces", "false"},
+                                                             {"num_threads", "2"},
+                                                             {"normalization_rule_name", "identity"}};
     settings[key] = value;
     std::string sentences;
     for (std::string text : documents("\xEF\xB7\xBA")) {
@@ -197,7 +206,8 @@ TEST(OriginalBytes, OfShardsWithoutAManifest) {
   const PrepareOptions options = options_for("bytes_bare", "\xEF\xB7\xBA");
   prepare(options);
   const fs::path bare = fresh_folder("bytes_bare_shards");
-  for (const char* name : {"fineweb_val_000000.bin", "tokenizer.model"}) fs::copy(options.output / name, bare / name);
+  for (const char* name : {"fineweb_val_000000.bin", "tokenizer.model"})
+    fs::copy(options.output / name, bare / name);
   DataConfig data = data_config(bare);
   const ValidationSet unknown = load_validation(data, 340);
   EXPECT_EQ(unknown.byte_rule(), ByteRule::tokenizer);
@@ -216,7 +226,8 @@ TEST(OriginalBytes, OfShardsWithoutAManifest) {
   EXPECT_EQ(known.byte_rule(), ByteRule::original);
   EXPECT_EQ(counted_sizes(known), given_sizes(options));
   EXPECT_EQ(unproven_bytes(known, data), "");
-  EXPECT_EQ(known.original_table->sha256(), load_validation(data_config(options.output), 340).counter()->sha256());
+  EXPECT_EQ(known.original_table->sha256(),
+            load_validation(data_config(options.output), 340).counter()->sha256());
 }
 
 // A manifest that does not say how many bytes the original has proves nothing under strict rules.
@@ -253,7 +264,10 @@ TEST(OriginalBytes, ALongStretchIsCountedByTheTokensAfterIt) {
   EXPECT_EQ(original_counts(encoding, 3, origin), (std::vector<std::uint16_t>{1, 65535, 4466}));
   EXPECT_EQ(original_counts(encoding, 3, TextOrigin({1, 2, 3}, 70003)),
             (std::vector<std::uint16_t>{1, 4467, 65535}));
-  EXPECT_NE(message_of(ExitCode::bad_data, [&] { original_counts(encoding, 3, TextOrigin({1, 2, 3}, 200000)); })
+  EXPECT_NE(message_of(ExitCode::bad_data,
+                       [&] {
+                         original_counts(encoding, 3, TextOrigin({1, 2, 3}, 200000));
+                       })
                 .find("65535"),
             std::string::npos);
 }

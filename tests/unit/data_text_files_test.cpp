@@ -69,7 +69,8 @@ TEST(TextFiles, LinksAreFollowedOnce) {
   EXPECT_NE(reason_for(found, folder / "broken").find("nowhere"), std::string::npos);
   EXPECT_NE(reason_for(found, folder / "circle").find("nowhere"), std::string::npos);
   EXPECT_NE(reason_for(found, folder / "device").find("neither"), std::string::npos);
-  EXPECT_EQ(find_text_files({folder, other, folder / "b"}).files.size(), 4u) << "folders that were read before";
+  EXPECT_EQ(find_text_files({folder, other, folder / "b"}).files.size(), 4u)
+      << "folders that were read before";
   EXPECT_EQ(find_text_files({folder / "to_folder"}).files.size(), 4u) << "an input may be a link";
 }
 
@@ -94,8 +95,8 @@ TEST(TextFiles, JsonLinesAreKnownByTheirContents) {
   EXPECT_EQ(form("strings.json", "\"one\"\n\"two\"\n"), TextForm::found_lines);
   EXPECT_EQ(form("strings.txt", "\"one\"\n\"two\"\n"), TextForm::plain);
   EXPECT_EQ(form("array.json", "[{\"text\": \"a\"},\n {\"text\": \"b\"}]"), TextForm::json_collection);
-  for (const char* text : {"{\n  \"text\": \"a\"\n}\n", "{ code }\n{ more }\n", "{\"name\": \"a package\"}", "", " \n",
-                           "{", "text about {\"text\": \"a\"}\n"})
+  for (const char* text : {"{\n  \"text\": \"a\"\n}\n", "{ code }\n{ more }\n", "{\"name\": \"a package\"}",
+                           "", " \n", "{", "text about {\"text\": \"a\"}\n"})
     EXPECT_EQ(form("plain.json", text), TextForm::plain) << text;
   const fs::path code = folder / "plain.cpp";
   write_file_atomically(code, "{\n" + lines(0, 1) + "}\nint main() {\n}\n");
@@ -126,12 +127,14 @@ TEST(TextFiles, ABadLineIsNamedWithItsReasonAndColumn) {
   expect(R"({"body": "a"})", {"nothing under the key 'text'", "'body'", "--json-key"});
   expect("3", {"not an object"});
   expect("null", {"not an object"});
-  EXPECT_LT(problem("{\"text\": \"" + std::string(1000000, 'x')).size(), 300u) << "a long line is not printed";
+  EXPECT_LT(problem("{\"text\": \"" + std::string(1000000, 'x')).size(), 300u)
+      << "a long line is not printed";
 }
 
 TEST(TextFiles, BadLinesAreRefusedOrCounted) {
   const fs::path folder = fresh_folder("bad_lines");
-  const std::vector<std::string> bad = {"{\"text\": \"cut", "{\"text\": null}", "{\"text\": \"a\", \"x\": NaN}", "[]"};
+  const std::vector<std::string> bad = {"{\"text\": \"cut", "{\"text\": null}",
+                                        "{\"text\": \"a\", \"x\": NaN}", "[]"};
   std::string all = lines(0, 20);
   for (const std::string& one : bad) all += one + "\n" + line(100 + static_cast<int>(all.size()));
   write_file_atomically(folder / "mixed.jsonl", all);
@@ -174,8 +177,9 @@ TEST(TextFiles, WideEncodingsAreNamed) {
       }
     }
   }
-  for (const std::string& other : {text, std::string(1000, '\0'), std::string("a\0b\0", 4), std::string(),
-                                   text + std::string(1, '\0'), std::string("ELF\0\1\0\0\0\2\0\3\0\0\0\0\0", 16)})
+  for (const std::string& other :
+       {text, std::string(1000, '\0'), std::string("a\0b\0", 4), std::string(), text + std::string(1, '\0'),
+        std::string("ELF\0\1\0\0\0\2\0\3\0\0\0\0\0", 16)})
     EXPECT_EQ(wide_encoding(other).name, "");
 
   const fs::path folder = fresh_folder("wide");

@@ -79,8 +79,9 @@ TEST(ValidationBytes, BytesThatNoTokenSpellsAreTheOriginals) {
     const ValidationSet set = load_validation(data_config(folder), 340);
     EXPECT_EQ(set.counter()->count(set.tokens), load_manifest(folder).validation.source_bytes);
   }
-  EXPECT_NE(load_validation(data_config(prepared("bytes_spaces", "", 20)), 340).byte_note.find("its tokens spell"),
-            std::string::npos);
+  EXPECT_NE(
+      load_validation(data_config(prepared("bytes_spaces", "", 20)), 340).byte_note.find("its tokens spell"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -112,9 +112,10 @@ vocabulary = {}                      # pieces of the tokenizer
 layers = {}
 width = {}
 )",
-      printable(shell_quoted(file)), qwen2 ? "qwen2" : "quickstart", printable(run), cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "",
-      toml_string(folder + "/*_train_*.bin"), toml_string(folder + "/*_val_*.bin"),
-      toml_string(folder + "/tokenizer.model"), size.note, data.vocabulary, size.layers, size.width);
+      printable(shell_quoted(file)), qwen2 ? "qwen2" : "quickstart", printable(run),
+      cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "", toml_string(folder + "/*_train_*.bin"),
+      toml_string(folder + "/*_val_*.bin"), toml_string(folder + "/tokenizer.model"), size.note,
+      data.vocabulary, size.layers, size.width);
   if (cuda) text += fmt::format("heads = {}\nkv_heads = {}\n", size.heads, size.kv_heads);
   if (cuda && qwen2) text += fmt::format("mlp_hidden = {}\n", size.mlp_hidden);
   text += fmt::format(

@@ -36,9 +36,10 @@ void print_split(const char* name, const SplitRecord& split) {
 // What became of the documents' text.
 void print_text(const Manifest& manifest) {
   const TextRecord text = manifest.text.value_or(TextRecord{});
-  fmt::print("read as     {} files of plain text, {} of JSON Lines with {} lines{}\n", text.plain_files,
-             text.json_files, text.json_lines,
-             text.links_followed == 0 ? "" : fmt::format("; {} symbolic links followed", text.links_followed));
+  fmt::print(
+      "read as     {} files of plain text, {} of JSON Lines with {} lines{}\n", text.plain_files,
+      text.json_files, text.json_lines,
+      text.links_followed == 0 ? "" : fmt::format("; {} symbolic links followed", text.links_followed));
   fmt::print("left out    {} duplicates, {} empty, {} binary documents, {} hidden names\n",
              manifest.duplicates_dropped, manifest.empty_dropped, text.binary_dropped, text.hidden_left_out);
   const auto also = [](std::uint64_t count, const char* what) {
@@ -146,12 +147,14 @@ void print_remarks(const std::vector<std::pair<std::filesystem::path, TextForm>>
     if (count > 0) fmt::print(fmt::runtime(sentence), names);
   };
   print(TextForm::found_lines, "note: read as JSON Lines by their contents: {}\n");
-  print(TextForm::foreign_lines,
-        "warning: these files look like JSON Lines without the text's key, and each was read as one document (name the "
-        "key with --json-key): {}\n");
-  print(TextForm::json_collection,
-        "warning: each of these files is a JSON array, and was read as one document (one line for each element is made "
-        "with: jq -c '.[]' FILE > FILE.jsonl): {}\n");
+  print(
+      TextForm::foreign_lines,
+      "warning: these files look like JSON Lines without the text's key, and each was read as one document (name the "
+      "key with --json-key): {}\n");
+  print(
+      TextForm::json_collection,
+      "warning: each of these files is a JSON array, and was read as one document (one line for each element is made "
+      "with: jq -c '.[]' FILE > FILE.jsonl): {}\n");
 }
 
 // What mulligan doctor would say of these shards.

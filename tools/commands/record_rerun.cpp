@@ -51,7 +51,8 @@ void score_model(const RerunOptions& options, const SeedResult& result, const Se
   stages.make(SeedStage::adapt, run);
 }
 
-void compare(const Submission& submission, const SeedResult& result, const SeedRun& run, RerunComparison& all) {
+void compare(const Submission& submission, const SeedResult& result, const SeedRun& run,
+             RerunComparison& all) {
   const RunFiles files{run.directory};
   const report::TttRecord again = report::read_ttt_result(files.ttt_result());
   const std::string whose = fmt::format("seed {}", *result.seed);

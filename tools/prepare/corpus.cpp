@@ -27,10 +27,12 @@ void require_good_lines(const TextSource& source, const std::vector<std::string>
   const auto bad = std::ranges::find_if(problems, is_bad);
   if (bad == problems.end()) return;
   const auto others = std::ranges::count_if(problems, is_bad) - 1;
-  throw data_error("{}: {}{}; correct or remove {}, or leave such lines out with --skip-bad-lines",
-                   source.name(static_cast<std::size_t>(bad - problems.begin())), *bad,
-                   others == 0 ? "" : fmt::format(", and {} more line{} without a text", others, others == 1 ? " is" : "s are"),
-                   others == 0 ? "the line" : "these lines");
+  throw data_error(
+      "{}: {}{}; correct or remove {}, or leave such lines out with --skip-bad-lines",
+      source.name(static_cast<std::size_t>(bad - problems.begin())), *bad,
+      others == 0 ? ""
+                  : fmt::format(", and {} more line{} without a text", others, others == 1 ? " is" : "s are"),
+      others == 0 ? "the line" : "these lines");
 }
 
 bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
@@ -113,7 +115,8 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
 void Corpus::note_files(const TextSource& source) {
   const TextFiles& found = source.found();
   for (const auto& path : found.hidden) changes_.push_back({path.string(), "left out: its name is hidden"});
-  for (const auto& [path, reason] : found.left_out) changes_.push_back({path.string(), "left out: " + reason});
+  for (const auto& [path, reason] : found.left_out)
+    changes_.push_back({path.string(), "left out: " + reason});
   record_.hidden_left_out += found.hidden.size();
   record_.paths_left_out += found.left_out.size();
   record_.links_followed += found.links;
@@ -165,15 +168,18 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
 
 // Neither side is empty: of two and more documents the one with the smallest digest is held back, and the one with
 // the largest is not.
-void Corpus::hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit, const char* text_used) {
+void Corpus::hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit,
+                           const char* text_used) {
   std::vector<Digest> digests;
   for (const CorpusDocument& document : documents) digests.push_back(document.digest);
   std::ranges::sort(digests);
   if (digests.front() < limit && digests.back() >= limit) return;
   const bool none = digests.front() >= limit;
   limit = none ? digests[1] : digests.back();
-  split_rule_ += none ? fmt::format("; there is none, so that the one with the smallest sha256 of the {} is", text_used)
-                      : fmt::format("; these were all, so that the one with the largest sha256 of the {} is not", text_used);
+  split_rule_ +=
+      none ? fmt::format("; there is none, so that the one with the smallest sha256 of the {} is", text_used)
+           : fmt::format("; these were all, so that the one with the largest sha256 of the {} is not",
+                         text_used);
 }
 
 void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation) {

@@ -96,8 +96,8 @@ struct DocumentEncoder::Block {
   std::vector<Part> parts;                         // in order
   std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
   std::vector<char> unwanted;                      // per document: it is to be left out
-  std::vector<std::vector<std::uint16_t>> bytes;  // of the originals, likewise; empty where none are counted
-  std::vector<TextOrigin> origins;                // of the texts, where bytes are counted
+  std::vector<std::vector<std::uint16_t>> bytes;   // of the originals, likewise; empty where none are counted
+  std::vector<TextOrigin> origins;                 // of the texts, where bytes are counted
 };
 
 DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,
@@ -132,8 +132,8 @@ DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocum
 
 namespace {
 
-std::vector<std::uint16_t> counts_of(const DocumentEncoding& encoded, std::size_t size, const TextOrigin& origin,
-                                     const CorpusDocument& document) {
+std::vector<std::uint16_t> counts_of(const DocumentEncoding& encoded, std::size_t size,
+                                     const TextOrigin& origin, const CorpusDocument& document) {
   try {
     return original_counts(encoded, size, origin);
   } catch (const Error& error) {

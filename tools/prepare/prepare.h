@@ -57,7 +57,7 @@ struct PrepareOptions {
 
 struct PrepareSummary {
   Manifest manifest;
-  std::vector<DocumentChange> changes;  // as in changes.jsonl
+  std::vector<DocumentChange> changes;                              // as in changes.jsonl
   std::vector<std::pair<std::filesystem::path, TextForm>> remarks;  // Corpus::remarks()
   double read_seconds = 0;
   double tokenizer_seconds = 0;

@@ -89,9 +89,9 @@ std::string byte_rule_text(const Json& json) {
   if (rule.empty()) return {};
   std::string own, other;
   for (const auto& [name, figures] : member(json, "by_byte_rule").items()) {
-    (name == rule ? own : other) +=
-        fmt::format("{}: {:.5f} by {} bytes", name == "original" ? "original text" : "tokenizer's text",
-                    number_or(figures, "bpb", nan), grouped(static_cast<std::int64_t>(number_or(figures, "bytes", 0))));
+    (name == rule ? own : other) += fmt::format(
+        "{}: {:.5f} by {} bytes", name == "original" ? "original text" : "tokenizer's text",
+        number_or(figures, "bpb", nan), grouped(static_cast<std::int64_t>(number_or(figures, "bytes", 0))));
   }
   return own + (other.empty() ? "" : "; " + other);
 }

@@ -63,7 +63,8 @@ struct TrainingResult {
   std::optional<double> initial_loss_nats, final_loss_nats, run_loss_nats;
   std::optional<double> val_loss_nats, val_bpb, val_tokens, val_bytes;
   bool val_masked = false;  // of tokens that were filled in
-  std::string byte_rule;    // whose bytes val_bpb is divided by, and by the other rule, in words; "": not written
+  std::string
+      byte_rule;  // whose bytes val_bpb is divided by, and by the other rule, in words; "": not written
   std::optional<double> overlap,
       overlap_copied;  // validation text in the training data: with changes, as it is
   NamedNumbers phase_seconds;
