@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/graph/program.h"
+#include "framework/run/device_memory.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {
@@ -35,19 +36,6 @@ std::int64_t workspace_on(Backend& device, const std::vector<Program*>& programs
 // Plans on the cuda backend's planning device from here on: the backend's keys are taken over where they are the
 // cuda backend's; the device plans, or compiles where it is configured to.
 void plan_on_cuda(LoadedConfig& loaded);
-
-// What programs and their tensors take on a device, in bytes: known before any of it is taken.
-struct DeviceMemory {
-  std::int64_t tensors_bytes = 0;    // persistent ones
-  std::int64_t arena_bytes = 0;      // the programs share it: as large as the largest needs
-  std::int64_t workspace_bytes = 0;  // of kernels, shared likewise; 0 on the null backend
-  std::int64_t total_bytes() const { return tensors_bytes + arena_bytes + workspace_bytes; }
-};
-DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& programs);
-
-// Throws run_error where it is more than the backend has: "WHAT needs ... GB of memory (...), but ... has ... GB; REMEDY."
-void require_memory(const DeviceMemory& memory, const Backend& backend, std::string_view what,
-                    std::string_view remedy);
 
 // How many measurements of products (mlg_work) these programs take their algorithms from; they must be bound.
 std::int64_t product_measurements(const Backend& device, const std::vector<Program*>& programs);

@@ -6,7 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
-#include "framework/run/device_plan.h"
+#include "framework/run/device_memory.h"
 #include "framework/run/parameter_store.h"
 #include "framework/ttt/causality.h"
 

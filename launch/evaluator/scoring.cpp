@@ -6,7 +6,8 @@
 #include "framework/core/error.h"
 #include "framework/data/documents.h"
 #include "framework/data/shard.h"
-#include "framework/data/side_table.h"
+#include "framework/data/side_bytes.h"
+#include "framework/data/tokenizer.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/plugin/optimizer.h"
@@ -72,10 +73,9 @@ ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& setti
   for (const fs::path& shard : shards) {
     if (const fs::path table = table_of(shard); !table.empty()) tables.push_back(table);
   }
-  if (tables.empty())
-    bytes = std::make_unique<ByteTable>(
-        ByteTable::from_tokenizer(pieces, static_cast<int>(settings.model.vocabulary)));
-  else
+  bytes = std::make_unique<ByteTable>(
+      ByteTable::from_tokenizer(pieces, static_cast<int>(settings.model.vocabulary)));
+  if (!tables.empty() && bytes->sha256() != artifact.data.byte_table_sha256)
     bytes = std::make_unique<SideTable>(SideTable::load(tables, shards));
   if (settings.eval.tokens > 0 && tokens.size() > static_cast<std::size_t>(settings.eval.tokens) + 1)
     tokens.resize(static_cast<std::size_t>(settings.eval.tokens) + 1);

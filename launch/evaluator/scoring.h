@@ -20,7 +20,8 @@ struct Score {
 // The shards' tokens, and what counts their bytes.
 class ScoredText {
  public:
-  // Byte tables lie next to the shards under their published names, or the tokenizer's pieces count. Throws
+  // The tokenizer's pieces count bytes, or tables that lie next to the shards under their published names, where the
+  // artifact was not counted by the pieces. Throws
   // data_error for bad files and another tokenizer than the artifact's.
   ScoredText(const Artifact& artifact, const EvaluationSettings& settings,
              const std::filesystem::path& tokenizer, const std::vector<std::filesystem::path>& shards);
