@@ -78,7 +78,7 @@ def files(parts):
         if name not in found:
             found.add(name)
             pending += [path for path in (included(name, i) for i in INCLUDE.findall(text_of(name))) if path]
-    return sorted(found)
+    return sorted(found, key=lambda name: name.split("/"))
 
 
 def brotli(data):
