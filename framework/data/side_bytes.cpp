@@ -8,7 +8,8 @@
 
 namespace mulligan {
 
-SideTable SideTable::load(const std::vector<std::filesystem::path>& tables, const std::vector<std::filesystem::path>& shards) {
+SideTable SideTable::load(const std::vector<std::filesystem::path>& tables,
+                          const std::vector<std::filesystem::path>& shards) {
   std::vector<std::uint16_t> bytes;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const Shard table(tables[i]), shard(shards[i]);
