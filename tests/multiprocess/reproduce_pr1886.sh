@@ -4,8 +4,6 @@
 # are small, and two ranks take the place of eight.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
 # shellcheck source=tests/multiprocess/small_record.bash
 source "$root/tests/multiprocess/small_record.bash"
 page=$root/docs/reproduce_pr1886.md
@@ -14,7 +12,8 @@ plugin=$build/tests/gpu_pipeline/plugins/mulligan_cuda.so
   echo "skipped - the page: the stubs are built where the headers of CUDA and cuDNN are"
   exit 0
 }
-make_subject
+tiny_corpus text
+"$mulligan" prepare text --out data --vocab-size 512 --validation-documents 2 >/dev/null || exit 1
 
 # The mirror that the data comes from: the small shards under the names of the published ones.
 shards=mirror/datasets/fineweb10B_sp8192
@@ -27,7 +26,7 @@ export FINEWEB_URL=file://$work/mirror FINEWEB_DOCUMENTS_URL=file://$work/mirror
 
 # The source tree: its own scripts, and the record's files in small.
 ln -s "$root/launch" pod/launch
-small_record | sed 's|^extends = .*|extends = "mulligan:pr1886"|; /^\[data\]/,/^$/{/^\(train\|validation\|tokenizer\)/d}' >pod/configs/records/pr1886_strict.toml
+small_record | sed "s/^vocabulary = .*/vocabulary = 512/" >pod/configs/records/pr1886_strict.toml
 
 # stub FILE: a program of what is on standard input.
 stub() { { echo "#!/usr/bin/env bash"; cat; } >"$1" && chmod +x "$1"; }
@@ -56,16 +55,17 @@ for word; do
   case \$word in
     8) word=2 ;;
     42,314,1337) word=42,314 ;;
+    .) word=$root ;;
   esac
   words+=("\$word")
 done
-more=(--set backend.path="$plugin" --set backend.cache="$work/cache" --set data.validation_documents=)
+more=(--set backend.path="$plugin" --set backend.cache="$work/cache" --set "data.validation_documents=''")
 case \$1 in
-  record) more=(--set backend.plugin=cpu --set data.validation_documents= --set ledger.rules=strict) ;;
+  record) more=(--source "$root" --set backend.plugin=cpu --set "data.validation_documents=''") ;;
   report | --version) more=() ;;
 esac
 [[ " \$* " != *" --verify "* ]] || more=()
-[[ " \$* " != *" --dry-run "* ]] || more=(--set data.validation_documents=)
+[[ " \$* " != *" --dry-run "* ]] || more=(--set "data.validation_documents=''")
 exec "$mulligan" "\${words[@]}" "\${more[@]}"
 SH
 tar -C . -cJf pod/mulligan-1-linux-x86_64.tar.xz mulligan-1-linux-x86_64
