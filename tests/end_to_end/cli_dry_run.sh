@@ -11,6 +11,8 @@ done
 for word in FLOP bytes h100; do check_contains "the plan speaks of $word" "${word,,}" "${plan,,}"; done
 check_refused "an unknown card" 2 "abacus" train "$root/configs/records/pr1886.toml" --dry-run --card abacus
 check_refused "--card needs --dry-run" 2 "--dry-run" train "$root/configs/records/pr1886.toml" --card h100
+check_refused "test-time training that exceeds the card" 2 "test-time training needs" train "$root/configs/records/pr1886.toml" \
+  --dry-run --card rtx4090
 check "the quickstart's plan" "$mulligan" train "$root/configs/quickstart.toml" --dry-run
 
 nodes=$("$mulligan" train "$root/configs/records/pr1886.toml" --dry-run --nodes 6 --gpus-per-node 8 --link-gbps 100)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "framework/core/error.h"
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/program.h"
 #include "framework/graph/tape.h"
@@ -33,6 +34,30 @@ TEST(GraphRecorder, SymmetricProductsBecomeProductsWithoutTheKernel) {
   EXPECT_EQ(graph.calls()[0].kernel, "matmul");
   EXPECT_EQ(graph.calls()[0].arguments, (std::vector<Value>{a, a, c}));
   EXPECT_EQ(graph.calls()[0].attributes.size(), 4u);
+}
+
+// A state takes memory and a place in checkpoints, so one that no call names is an error of the plugin.
+TEST(GraphRecorder, AStateThatNoCallNamesIsRefused) {
+  Graph graph;
+  const TensorType type(MLG_F32, {4, 4});
+  const mlg_tensor shape = type.to_c();
+  const Value gradient = graph.external("gradient", type);
+  const GraphRecorder recorder(graph, "state");
+  const mlg_recorder& table = *recorder.table();
+  mlg_value used = 0, part = 0, idle = 0;
+  const mlg_tensor row = TensorType(MLG_F32, {4}).to_c();
+  ASSERT_EQ(table.state(table.self, "used", &shape, &used), nullptr);
+  ASSERT_EQ(table.view(table.self, used, 4, &row, &part), nullptr);
+  const mlg_value arguments[] = {graph.view(gradient, 0, TensorType(MLG_F32, {4})).id, part};
+  ASSERT_EQ(table.launch(table.self, "cast", arguments, 2, nullptr, 0), nullptr);
+  EXPECT_EQ(recorder.states(), std::vector<std::string>{"state/used"});
+  ASSERT_EQ(table.state(table.self, "idle", &shape, &idle), nullptr);
+  try {
+    static_cast<void>(recorder.states());
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no call names the state 'state/idle'"), std::string::npos);
+  }
 }
 
 TEST(Graph, ViewsOfViewsPointIntoTheOneBase) {

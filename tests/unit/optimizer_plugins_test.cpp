@@ -40,6 +40,12 @@ TEST(AdamwPlugin, StateFollowsTheMasterOnlyWhenAsked) {
   EXPECT_EQ(narrow.state_dtype("w.exp_avg_sq"), MLG_BF16);
 }
 
+TEST(AdamwPlugin, WithoutMomentumThereIsNoFirstMoment) {
+  OptimizerRunner runner("adamw", "beta1 = 0.0", {{"w", TensorType(MLG_F32, {3, 4})}});
+  EXPECT_EQ(runner.state_dtype("w.exp_avg_sq"), MLG_F32);
+  EXPECT_NE(sentence_of([&] { runner.state_dtype("w.exp_avg"); }).find("no tensor"), std::string::npos);
+}
+
 // bf16 master and moments follow the f32 run within their rounding: 8 bits, so steps of 2^-9 relative
 // to the weight.
 TEST(AdamwPlugin, Bf16MasterAndMomentsStayNearF32) {
