@@ -151,7 +151,7 @@ constexpr int kPiece = 128;  // tokens of a row that one group adds up
 
 // Rows that a thread loads before it adds them.
 template <typename T>
-constexpr int kRowsInFlight = sizeof(T) == 4 ? 8 : 16;
+constexpr int kRowsInFlight = sizeof(T) == 4 ? 4 : 16;
 
 // Adds the rows of the tokens at the sorted places [begin, end) to `sums`, in this order.
 template <typename T, int N>
