@@ -70,6 +70,14 @@ ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
   return code;
 }
 
+std::string packed_own_files(const ScoringCode& scoring) {
+  if (scoring.own_files.empty()) return {};
+  std::vector<std::pair<std::string, std::string>> contents;
+  for (const fs::path& file : scoring.own_files)
+    contents.emplace_back(file.filename().string(), read_file(file));
+  return compress_once(Compression::brotli, tar_archive(std::move(contents)), packed_code_folder());
+}
+
 namespace {
 
 // Under strict rules no tree is counted but the one that the program was built from.
@@ -82,18 +90,10 @@ void require_built_from(const LedgerConfig& ledger, const fs::path& tree, const 
       tree.string());
 }
 
-// Files of the user's own as one archive, packed like the source.
-std::uint64_t packed_bytes(const std::set<fs::path>& files) {
-  std::vector<std::pair<std::string, std::string>> contents;
-  for (const fs::path& file : files) contents.emplace_back(file.filename().string(), read_file(file));
-  return compress_once(Compression::brotli, tar_archive(std::move(contents)), packed_code_folder()).size();
-}
-
 // Of an evaluation's code: what the tree holds of it, and files of the user's own.
 std::uint64_t evaluation_bytes(const fs::path& tree, const EvaluationSource& source,
                                const ScoringCode& scoring) {
-  const std::uint64_t own = scoring.own_files.empty() ? 0 : packed_bytes(scoring.own_files);
-  return packed_evaluation(tree, source).size() + own;
+  return packed_evaluation(tree, source).size() + packed_own_files(scoring).size();
 }
 
 void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,

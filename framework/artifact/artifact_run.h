@@ -26,6 +26,8 @@ struct ScoringCode {
   std::set<std::filesystem::path> own_files;
 };
 ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host);
+// The own files as one archive, packed like the source; empty: there are none.
+std::string packed_own_files(const ScoringCode& scoring);
 
 struct QuantizeRunOptions : ConsoleOptions {
   std::filesystem::path output;  // the artifact file

@@ -63,6 +63,25 @@ check_contains "have the same scores to the last bit" "PASS R13" "$seen"
 check_contains "for each seed" "difference 0.0e+00; seed 314" "$seen"
 check "a submission is a reference" "$mulligan" stats accept --new 1.0 1.01 0.99 --reference submission --bytes-per-token 3
 
+# Every rule before the start, in one list.
+seen=$("$mulligan" record small.toml --seeds 1 --source "$root" --dry-run --runs runs/dry 2>&1)
+check_equal "a dry run of kept rules" 0 $?
+for rule in stages budgets source "training and validation text apart" "bytes of model and code" "validation set" \
+  "memory of training" "memory of test-time training"; do
+  check_contains "names the rule: $rule" "$rule" "$seen"
+done
+seen=$("$mulligan" record small.toml --seeds 1 --source "$root" --dry-run --runs runs/dry --set ledger.artifact_bytes=1000 \
+  --set train.budget_seconds=1000 --set ttt.document_fraction=0.5 2>&1)
+check_equal "a dry run of broken rules" 2 $?
+for problem in "of ledger.artifact_bytes = 1000" "of ledger.train_seconds = 1000" "ttt.document_fraction = 0.5"; do
+  check_contains "names the problem: $problem" "$problem" "$(tail -n 1 <<<"$seen")"
+done
+seen=$("$mulligan" record "$root/configs/records/pr1886_strict.toml" --seeds 42 --ranks 8 --card h100 --source "$root" --dry-run 2>&1)
+check_true "the record's configuration without its data is refused" "$? > 0"
+check_contains "with its predicted bytes" "of ledger.artifact_bytes = 16000000" "$seen"
+check_contains "and memory" "GB of" "$(grep '^memory of test-time training' <<<"$seen")"
+check_equal "and nothing is begun" "small_record" "$(ls runs)"
+
 # Refused before anything is trained.
 check_refused "a folder that exists" 2 "'submission' exists" "${record[@]}"
 check_refused "a seed twice" 2 "names a seed twice" record small.toml --seeds 1,1 --out x "${facts[@]}"
@@ -101,7 +120,8 @@ broken() { # broken WHAT TEXT SETTING
   rm -rf runs/broken
 }
 broken "too many seconds of training" "ledger.train_seconds" ledger.train_seconds=0.0001
-broken "too many bytes" "ledger.artifact_bytes = 1000 allows" ledger.artifact_bytes=1000
+check_refused "too many bytes" 2 "of ledger.artifact_bytes = 1000" record small.toml --seeds 1 --out x "${facts[@]}" --runs runs/broken \
+  --set ledger.artifact_bytes=1000
 broken "too many seconds of scoring" "ledger.eval_seconds" ledger.eval_seconds=0.001
 check_refused "runs of other settings" 2 "holds a run of other settings" record small.toml --seeds 42 --out x "${facts[@]}" --set train.steps=3
 

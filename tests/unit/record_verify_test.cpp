@@ -158,6 +158,23 @@ TEST_F(VerifyRecord, SourceThatLeadsOutOfItsFolder) {
   }
 }
 
+TEST_F(VerifyRecord, TheFilesOfOwnPluginsCount) {
+  const std::string own = compress(Compression::brotli, tar_archive({{"libmine.so", "code"}}));
+  write_file_atomically(file(own_code_file), own);
+  submission_.files.push_back({own_code_file, 0, ""});
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R09");
+  *submission_.bytes_code += own.size();
+  *submission_.bytes_total += own.size();
+  for (SeedResult& result : submission_.results) {
+    *result.code_bytes += own.size();
+    *result.artifact_bytes += own.size();
+    write_file_atomically(file(result.log), samples::sample_log(result));
+  }
+  sum_again();
+  EXPECT_EQ(failed(folder()), "");
+}
+
 TEST_F(VerifyRecord, OtherSettingsDataOrModelThanTheLogs) {
   for (const char* what : {"artifact", "config", "source", "train", "validation", "tokenizer"}) {
     std::string& sum = submission_.results[1].digests[what];

@@ -24,6 +24,7 @@
 #include "launch/commands/run_options.h"
 #include "tools/commands/record_arena.h"
 #include "tools/commands/record_rerun.h"
+#include "tools/commands/record_rules.h"
 #include "tools/commands/record_stages.h"
 #include "tools/commands/score_words.h"
 #include "tools/record/make_submission.h"
@@ -42,12 +43,12 @@ struct RecordArguments {
   RunOptions run;
   ConsoleOptions console;
   std::vector<std::int64_t> seeds;
-  std::string out, runs, source = ".", verify, json;
+  std::string out, runs, source = ".", verify, json, card;
   int ranks = 1;
   Submission about;
   std::vector<std::string> reference;
   record::Comparison comparison;
-  bool ship_artifacts = false, rerun = false;
+  bool ship_artifacts = false, rerun = false, dry_run = false;
 };
 
 void verify(const RecordArguments& arguments) {
@@ -76,6 +77,7 @@ void require_arguments(const RecordArguments& arguments) {
   };
   require(!arguments.run.config.empty(), "a configuration");
   require(!arguments.seeds.empty(), "--seeds, such as --seeds 42,314,1337");
+  if (arguments.dry_run) return require_seeds(arguments);
   require(!arguments.out.empty(), "--out, the folder that is made");
   require(!arguments.about.author.empty(), "--author");
   require(!arguments.about.github_id.empty(), "--github-id");
@@ -107,6 +109,7 @@ class Record {
   void make() {
     options_.about = arguments_.about;
     check_rules();
+    if (arguments_.dry_run) return;
     DirectoryLock lock(folder_, "record");
     require_one_program(folder_);
     for (const SeedRun& run : runs_) make_run(run);
@@ -121,42 +124,22 @@ class Record {
     return loaded;
   }
 
-  // All that can be known before hours of training.
+  // Refuses at once all that can be known before hours of training.
   void check_rules() {
-    const LoadedConfig loaded = load(runs_.front());
+    LoadedConfig loaded = load(runs_.front());
     tell_notes(loaded);
-    const RunConfig& config = loaded.config;
-    if (config.arena.track != ArenaTrack::none) {
-      throw config_error(
-          "{}: a result of arena.track is its runs and has no artifact to submit; make it with --track {}.",
-          loaded.file, arena_record_track);
-    }
-    if (!config.quantize || !config.ttt) {
-      throw config_error(
-          "{}: a record is quantised and scored with test-time training; add the section [{}].", loaded.file,
-          config.quantize ? "ttt" : "quantize");
-    }
-    options_.limits = config.ledger;
-    options_.about.budgets = record::budgets_of(config.ledger, options_.about.track);
-    if (!fs::is_directory(fs::path(arguments_.source) / "framework")) {
-      throw data_error(
-          "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source.",
-          arguments_.source);
-    }
-    // quantize would find it, too, but only after the first training.
-    if (source_digest(arguments_.source) != built_from()) {
-      throw config_error(
-          "'{}' is not the source that this program was built from, so counting it says "
-          "nothing about the result; name that tree with --source, or build this one.",
-          arguments_.source);
-    }
-    if (!arguments_.reference.empty()) {
-      if (arguments_.seeds.size() < 2)
-        throw config_error("--reference needs two seeds or more: one run has no variance.");
-      record::Comparison comparison = arguments_.comparison;
-      comparison.reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
-      options_.comparison = comparison;
-    }
+    RecordRuleOptions options{options_.about.track, {{}, arguments_.ranks, arguments_.source}};
+    if (!arguments_.card.empty()) options.start.card = find_card(arguments_.card);
+    const std::vector<StrictRule> rules = record_rules(loaded, host_, options);
+    if (arguments_.dry_run) fmt::print("{}", printable(strict_rules_table(rules), LineBreaks::kept));
+    require_kept(rules);
+    options_.limits = loaded.config.ledger;
+    options_.about.budgets = record::budgets_of(options_.limits, options_.about.track);
+    if (arguments_.reference.empty()) return;
+    if (arguments_.seeds.size() < 2)
+      throw config_error("--reference needs two seeds or more: one run has no variance.");
+    options_.comparison = arguments_.comparison;
+    options_.comparison->reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
   }
 
   void make_run(const SeedRun& run) {
@@ -185,8 +168,7 @@ class Record {
     if (about.date.empty()) about.date = process_start_time().substr(0, 10);
     options_.runs = runs_;
     options_.source = arguments_.source;
-    const ScoringCode scoring = scoring_code(load(runs_.front()), host_);
-    options_.scoring = {scoring.plugins.begin(), scoring.plugins.end()};
+    options_.scoring = scoring_code(load(runs_.front()), host_);
     options_.ship_artifacts = arguments_.ship_artifacts;
     options_.out = folder_path(arguments_.out);
     const Submission made = record::make_submission(options_);
@@ -313,6 +295,13 @@ void add_record_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--artifacts", arguments->ship_artifacts,
                     "Put the quantised models into the folder, too");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Print every rule with its predicted value, and train nothing");
+  command
+      ->add_option(
+          "--card", arguments->card,
+          "Card whose memory and rates are compared; without it the device of the configured backend")
+      ->type_name("NAME");
   declare_facts(*command, *arguments);
   declare_comparison(*command, *arguments);
   command->add_option("--verify", arguments->verify, "Check this submission and make none")

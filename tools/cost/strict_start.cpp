@@ -30,25 +30,6 @@ std::string without_full_stop(std::string sentence) {
   return sentence;
 }
 
-class RuleList {
- public:
-  // `judge` fills value and problem; what it throws is the problem.
-  void add(const std::string& name, const std::function<void(StrictRule&)>& judge) {
-    StrictRule rule{name, {}, {}, false};
-    try {
-      judge(rule);
-    } catch (const Error& error) {
-      rule.problem = without_full_stop(error.what());
-      rule.of_data = error.code() == ExitCode::bad_data;
-    }
-    rules_.push_back(std::move(rule));
-  }
-  std::vector<StrictRule> take() { return std::move(rules_); }
-
- private:
-  std::vector<StrictRule> rules_;
-};
-
 // Where the tensors and programs of a phase lie.
 struct Memory {
   std::string device;
@@ -146,8 +127,9 @@ std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& 
                                               const StrictStartOptions& options) {
   resolve_run_plugins(loaded, host);
   const RunConfig& config = loaded.config;
-  RuleList rules;
-  rules.add("start of training", [&](StrictRule& rule) {
+  std::vector<StrictRule> rules;
+  const auto add = [&](const char* name, const auto& judge) { rules.push_back(judge_rule(name, judge)); };
+  add("start of training", [&](StrictRule& rule) {
     rule.value = config.init.from.empty() ? "initial weights" : "init.from";
     rule.problem = borrowed_start(config);
   });
@@ -155,45 +137,55 @@ std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& 
   const Memory memory = memory_of(loaded, host, options.card);
   double calibration_seconds = 0;
   if (calibrated) {
-    rules.add("memory of calibration", [&](StrictRule& rule) {
+    add("memory of calibration", [&](StrictRule& rule) {
       const CalibrationPlan plan = plan_calibration(loaded, host, options.card);
       calibration_seconds = plan.seconds.value_or(0);
       judge_memory(rule, memory, plan.bytes, false, "lower quantize.calibration_rows");
     });
   }
   if (config.ledger.train_seconds > 0 && config.train.budget_seconds > 0) {
-    rules.add("seconds of training",
-              [&](StrictRule& rule) { judge_reserve(rule, config, calibrated, calibration_seconds); });
+    add("seconds of training",
+        [&](StrictRule& rule) { judge_reserve(rule, config, calibrated, calibration_seconds); });
   }
   if (config.ledger.artifact_bytes > 0 && config.quantize) {
-    rules.add("bytes of model and code",
-              [&](StrictRule& rule) { judge_bytes(rule, loaded, host, options.source); });
+    add("bytes of model and code",
+        [&](StrictRule& rule) { judge_bytes(rule, loaded, host, options.source); });
   }
   if (!config.data.validation.empty())
-    rules.add("validation set", [&](StrictRule& rule) { judge_validation(rule, config); });
-  rules.add("memory of training", [&](StrictRule& rule) {
+    add("validation set", [&](StrictRule& rule) { judge_validation(rule, config); });
+  add("memory of training", [&](StrictRule& rule) {
     const DryRun plan = dry_run(loaded, host, {options.card.value_or(known_cards().front()), options.ranks});
     judge_memory(rule, memory, static_cast<double>(plan.memory_bytes), plan.workspace_bytes.has_value(),
                  "raise train.micro_batches, or make the model smaller");
   });
-  if (!config.ttt) return rules.take();
-  rules.add("scoring by test-time training", [&](StrictRule& rule) {
+  if (!config.ttt) return rules;
+  add("scoring by test-time training", [&](StrictRule& rule) {
     rule.value = "every token of the whole set";
     require_scorable(loaded);
   });
-  rules.add("memory of test-time training", [&](StrictRule& rule) {
+  add("memory of test-time training", [&](StrictRule& rule) {
     const TttMemory plan = plan_ttt_memory(loaded, host);
     judge_memory(rule, memory, static_cast<double>(plan.bytes), plan.workspace_bytes.has_value(),
                  "lower ttt.batch_documents or ttt.chunk_tokens");
   });
-  return rules.take();
+  return rules;
 }
 
-void require_strict_start(LoadedConfig& loaded, PluginHost& host, const StrictStartOptions& options) {
-  if (loaded.config.ledger.rules != LedgerRules::strict) return;
+StrictRule judge_rule(const std::string& name, const std::function<void(StrictRule&)>& judge) {
+  StrictRule rule{name, {}, {}, false};
+  try {
+    judge(rule);
+  } catch (const Error& error) {
+    rule.problem = without_full_stop(error.what());
+    rule.of_data = error.code() == ExitCode::bad_data;
+  }
+  return rule;
+}
+
+void require_kept(const std::vector<StrictRule>& rules) {
   std::vector<std::string> problems;
   bool all_of_data = true;
-  for (const StrictRule& rule : strict_rules_at_start(loaded, host, options)) {
+  for (const StrictRule& rule : rules) {
     if (rule.problem.empty()) continue;
     problems.push_back(rule.problem);
     all_of_data = all_of_data && rule.of_data;
@@ -202,6 +194,11 @@ void require_strict_start(LoadedConfig& loaded, PluginHost& host, const StrictSt
   const std::string all = fmt::format("{}", fmt::join(problems, "; "));
   if (all_of_data) throw data_error("{}; under ledger.rules = \"strict\" there would be no result.", all);
   throw config_error("{}; under ledger.rules = \"strict\" there would be no result.", all);
+}
+
+void require_strict_start(LoadedConfig& loaded, PluginHost& host, const StrictStartOptions& options) {
+  if (loaded.config.ledger.rules == LedgerRules::strict)
+    require_kept(strict_rules_at_start(loaded, host, options));
 }
 
 std::string strict_rules_table(const std::vector<StrictRule>& rules) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,12 @@ struct StrictStartOptions {
 // rule.
 std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& host,
                                               const StrictStartOptions& options = {});
+
+// A rule whose value and problem `judge` fills. An Error that it throws is the problem.
+StrictRule judge_rule(const std::string& name, const std::function<void(StrictRule&)>& judge);
+
+// Throws one Error that names every problem: data_error where all of them are about data, else config_error.
+void require_kept(const std::vector<StrictRule>& rules);
 
 // Under strict rules: throws one Error that names every rule that the run cannot keep. data_error where all
 // of them are about data, else config_error.

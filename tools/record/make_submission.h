@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/artifact/artifact_run.h"
 #include "framework/config/eval_config.h"
 #include "tools/record/seed_run.h"
 #include "tools/record/submission.h"
@@ -20,7 +21,7 @@ struct SubmissionOptions {
   std::optional<Comparison> comparison;  // name, reference_bpb, margin_nats, alpha, paired
   std::filesystem::path source;          // tree whose code was counted
   std::string source_sha256;             // that of the tree that the program was built from
-  std::vector<std::string> scoring;      // plugins, as scoring_code() names them
+  ScoringCode scoring;                   // what scores the models
   bool ship_artifacts = false;
   std::filesystem::path out;  // the folder, which must not exist
 };

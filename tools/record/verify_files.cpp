@@ -71,7 +71,11 @@ void check_own_source(ClaimCheck& check, const SubmissionFolder& folder) {
   const Submission& s = folder.submission;
   packed_source_digest(check, folder.path / source_file, archived_files);
   if (is_file(folder.path / source_file)) {
-    const std::optional<std::uint64_t> shipped = fs::file_size(folder.path / source_file);
+    std::optional<std::uint64_t> shipped = fs::file_size(folder.path / source_file);
+    if (const fs::path own = folder.path / own_code_file; is_file(own)) {
+      packed_source_digest(check, own);
+      *shipped += fs::file_size(own);
+    }
     check.compare("bytes_code", s.bytes_code, shipped, 0, source_file);
     for (const SeedResult& result : s.results)
       check.compare("code_bytes of " + seed_text(result), result.code_bytes, shipped, 0, source_file);
