@@ -42,7 +42,11 @@ TEST(AdamwGolden, WeightsAndMomentsAfterEachStep) {
         };
         expect_near(runner.master(name), expected("param"), 3e-6);
         // Moments may be large: then f32 itself is coarser than the absolute tolerance.
-        expect_near(runner.state(name + ".exp_avg"), expected("m"), 3e-6, 3e-6);
+        if (s.at("betas").at(0).get<double>() > 0) {
+          expect_near(runner.state(name + ".exp_avg"), expected("m"), 3e-6, 3e-6);
+        } else {  // there is no such state: the first moment is the gradient
+          expect_near(gradients[name], expected("m"), 3e-6, 3e-6);
+        }
         expect_near(runner.state(name + ".exp_avg_sq"), expected("v"), 3e-6, 3e-6);
         if (HasFatalFailure()) return;
       }

@@ -1,7 +1,6 @@
 // Token shards: round trip, discovery, and one refusal per kind of damage.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,33 +26,6 @@ TEST(Shard, RoundTripsTheExtremeTokensInThePublishedLayout) {
   EXPECT_EQ(bytes.substr(0, 12), std::string("\x88\xd8\x34\x01\x01\0\0\0\x05\0\0\0", 12));
   EXPECT_EQ(bytes.substr(12, 1012), std::string(1012, '\0'));
   EXPECT_EQ(bytes.substr(1024 + 4, 4), "\xff\xff\x02\x01");
-}
-
-// A page written to through a mapping changes no time of a file in a memory file system.
-TEST(Shard, BytesThatWereExchangedAfterTheCheckAreNotRead) {
-  const fs::path file = fresh_folder("shard_exchanged") / "a.bin";
-  std::vector<std::uint16_t> tokens(20000);
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::uint16_t>(i % 499);
-  write_shard(file, tokens);
-  check_shards({file}, {});
-  const Shard shard(file);
-  EXPECT_EQ(shard.read_all(), tokens);
-  const int descriptor = ::open(file.c_str(), O_RDWR);
-  auto* bytes = static_cast<char*>(
-      ::mmap(nullptr, shard.file().size(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0));
-  ::close(descriptor);
-  ASSERT_NE(bytes, MAP_FAILED);
-  char& exchanged = bytes[kShardHeaderBytes + 2 * 15000];
-  ++exchanged;
-  std::vector<std::uint16_t> row(300);
-  EXPECT_NE(message_of(ExitCode::bad_data, [&] { shard.read(14900, row); }).find("was written to"),
-            std::string::npos);
-  shard.read(100, row);  // which is as it was
-  EXPECT_TRUE(std::equal(row.begin(), row.end(), tokens.begin() + 100));
-  --exchanged;
-  shard.read(14900, row);
-  EXPECT_TRUE(std::equal(row.begin(), row.end(), tokens.begin() + 14900));
-  ::munmap(bytes, shard.file().size());
 }
 
 TEST(Shard, RefusesEveryKindOfDamageNamingFileAndBytes) {
