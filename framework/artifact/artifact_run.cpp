@@ -259,6 +259,12 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   }
   sources.quantizer = &quantizer;
   sources.evaluation = evaluation_settings_text(loaded, host);
+  if (const std::string missing = missing_scoring_plugin(loaded); !missing.empty()) {
+    log.print(
+        "warning: there is no plugin '{}', so the artifact carries no evaluation settings; add the folder of "
+        "that plugin with --plugin-path.",
+        missing);
+  }
   LoadedModel model(backend, config);
   sources.store = &model.store();
   sources.layouts = model.layouts();
@@ -291,8 +297,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes,
                                      {sha256_hex(made.bytes), origin_of_weights(weights).sha256}));
   }
-  // An artifact that is put elsewhere is not the run's.
-  const bool booked = in_run && fs::exists(RunLedger::file(run));
+  // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
+  const bool booked = in_run && (fs::exists(RunLedger::file(run)) || fs::exists(RunFiles{run}.result()));
   close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
   return made;
 }

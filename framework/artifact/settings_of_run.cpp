@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/artifact/evaluation_settings.h"
+#include "framework/artifact/evaluation_source.h"
 #include "framework/plugin/ttt.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"
@@ -57,8 +58,16 @@ void add_adaptation(const LoadedConfig& loaded, PluginHost& host, EvaluationSett
 
 }  // namespace
 
+std::string missing_scoring_plugin(const LoadedConfig& loaded) {
+  for (const PluginTable* table : scoring_tables(loaded.config)) {
+    if (!loaded.plugins.contains(table->section)) return table->plugin;
+  }
+  return {};
+}
+
 std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& host) {
   const RunConfig& config = loaded.config;
+  if (!missing_scoring_plugin(loaded).empty()) return {};
   if (config.ttt && config.ttt->config.on_collapse == OnCollapse::fallback) return {};
   EvaluationSettings settings;
   settings.model = config.model;

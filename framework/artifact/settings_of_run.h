@@ -8,8 +8,11 @@
 
 namespace mulligan {
 
+// The first plugin that scores and that resolve_run_plugins did not find. Empty: all were found.
+std::string missing_scoring_plugin(const LoadedConfig& loaded);
+
 // As write_evaluation_settings() has them, from resolved keys (resolve_run_plugins for PluginUse::quantize); empty
-// where only `mulligan ttt` can score: with ttt.on_collapse = "fallback".
+// where only `mulligan ttt` can score: with ttt.on_collapse = "fallback" or without a plugin that scores.
 std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& host);
 
 }  // namespace mulligan

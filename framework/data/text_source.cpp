@@ -19,8 +19,8 @@ Error wide_error(const std::filesystem::path& file, const WideEncoding& encoding
   std::filesystem::path converted = file;
   converted.replace_extension(".utf8" + file.extension().string());
   return data_error(
-      "'{}' is {}{}, but text is read as UTF-8; convert it with\n  iconv -f {} -t UTF-8 {} > {}\nor leave such files "
-      "out with --skip-binary",
+      "'{}' is {}{}, but text is read as UTF-8; convert it with `iconv -f {} -t UTF-8 {} > {}`, or leave such files out "
+      "with --skip-binary",
       file.string(), encoding.shown,
       others == 0 ? "" : fmt::format(", and {} other file{} like it", others, others == 1 ? " is" : "s are"),
       encoding.name, shell_quoted(file.string()), shell_quoted(converted.string()));

@@ -31,6 +31,12 @@ bool needs(PluginUse use, const std::string& section) {
   return true;
 }
 
+// Under open rules `mulligan quantize` works without the plugins that score its artifact.
+bool may_be_missing(const RunConfig& config, const PluginTable& table) {
+  const bool by_name = table.path.empty() && table.stored_path.empty();
+  return config.ledger.rules != LedgerRules::strict && by_name && table.section.starts_with("ttt.");
+}
+
 std::vector<KeySpec> keys_of(const Plugin& plugin) {
   const PluginCallNote note(plugin.path().c_str(), "mlg_plugin, whose keys are read");
   const auto keys = plugin.keys();
@@ -141,6 +147,9 @@ void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) 
   }
   resolve_plugins(loaded, [&](mlg_kind kind, const PluginTable& table) -> std::optional<PluginKeys> {
     if (!needs(use, table.section)) return std::nullopt;
+    if (use == PluginUse::quantize && may_be_missing(loaded.config, table) &&
+        host.locate(static_cast<PluginKind>(kind), table.plugin).empty())
+      return std::nullopt;
     const PluginHandle plugin = load_plugin(host, kind, table);
     return PluginKeys{plugin->name(), keys_of(*plugin)};
   });

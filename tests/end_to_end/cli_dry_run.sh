@@ -17,7 +17,7 @@ check "the quickstart's plan" "$mulligan" train "$root/configs/quickstart.toml" 
 
 nodes=$("$mulligan" train "$root/configs/records/pr1886.toml" --dry-run --nodes 6 --gpus-per-node 8 --link-gbps 100)
 for word in "predicted, not measured" "phase plain" "phase looped" "all_reduce" "reduce  " "broadcast" "scaling stops paying at" \
-  "786432, which 'train.micro_batches' (--set) = 40 does not divide"; do
+  "786432, which 'train.micro_batches' (derived from the number of ranks) = 40 does not divide"; do
   check_contains "the prediction over nodes has: $word" "$word" "$nodes"
 done
 check "compute, exposed communication and step add up; one node's communication by hand" python3 - "$nodes" <<'PYTHON'

@@ -12,7 +12,7 @@ awk 'BEGIN {
   for (document = 1; document <= 120; ++document) {
     last = document % count
     for (i = 1; i <= 150; ++i) {
-      state = (state * 1103515245 % 2147483648 + 12345) % 2147483648
+      state = (state * 16807) % 2147483647
       last = (last * 5 + int(state / 65536) % 3 * 7 + 1) % count
       printf "%s%s", word[last + 1], i % 12 == 0 ? ".\n" : " " >("corpus/" document ".txt")
     }

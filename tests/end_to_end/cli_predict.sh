@@ -41,7 +41,7 @@ for plain, joined in zip(one["phases"], fused["phases"]):
 for fast, slower in zip(one["phases"], slow["phases"]):
     assert fast["launches"] == slower["launches"] and fast["predicted_step_seconds"] < slower["predicted_step_seconds"]
 PYTHON
-check_contains "backend.activation_rows: parts of the MLP's products are counted" "375 calls, 1,125 launches" \
+check_contains "backend.activation_rows: parts of the MLP's products are counted" "375 calls, 1,126 launches" \
   "$(predict --set backend.plugin=cuda --set backend.activation_rows=6144 --set train.micro_batches=1 --set train.tokens_per_step=98304)"
 check_refused "a key of the cuda backend where [backend] names another" 2 "unknown key 'backend.activation_rows'" \
   profile "$record" --predict --set backend.activation_rows=6144

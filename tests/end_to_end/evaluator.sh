@@ -21,9 +21,9 @@ plugin = "sgd"
 TOML
 } >more.toml
 "$mulligan" train small.toml >/dev/null
-check "the artifact" "$mulligan" quantize runs/small --code code
-check "an artifact with everything" "$mulligan" quantize runs/small --config more.toml --output more.mulligan --code more_code
-check_refused "a folder that is there" 3 "exists already" quantize runs/small --dry-run --config small.toml --code code
+check "the artifact" "$mulligan" quantize runs/small --source "$root" --code code
+check "an artifact with everything" "$mulligan" quantize runs/small --config more.toml --output more.mulligan --source "$root" --code more_code
+check_refused "a folder that is there" 3 "exists already" quantize runs/small --dry-run --config small.toml --source "$root" --code code
 check_equal "every counted file of the smaller evaluation is in the larger one, but for the program's list of plugins" "" \
   "$(comm -23 <(cd code && find . -type f | LC_ALL=C sort) <(cd more_code && find . -type f | LC_ALL=C sort))"
 

@@ -183,10 +183,17 @@ check_equal "the backend alone: eval RUN" "$honest" "$("$mulligan" eval honest |
 check "the backend alone: eval ARTIFACT" "$mulligan" eval honest/artifact.mulligan
 check_refused "quantising needs the quantiser" 2 "there is no quantizer plugin 'gptq'" quantize honest --output q.mulligan
 has gptq
-check "backend and quantiser: quantize RUN" "$mulligan" quantize honest --output q.mulligan
-check "which makes the same artifact" cmp q.mulligan honest/artifact.mulligan
+check "backend and quantiser: quantize RUN" "$mulligan" quantize honest --output q.mulligan --quiet
+check_contains "which warns that the evaluation settings are left out" "no plugin 'doc_lora', so the artifact carries no evaluation settings" \
+  "$("$mulligan" quantize honest --output again.mulligan --quiet 2>&1)"
+check_equal "the artifact has the same score" "$("$mulligan" eval honest/artifact.mulligan --quiet | grep -o 'val_bpb [0-9.]*')" \
+  "$("$mulligan" eval q.mulligan --quiet | grep -o 'val_bpb [0-9.]*')"
+check_refused "strict: quantising needs the adapters, too" 2 "there is no ttt plugin 'doc_lora'" quantize honest --output strict.mulligan \
+  --set ledger.rules=strict
 check_refused "test-time training needs the adapters" 2 "there is no ttt plugin 'doc_lora'" ttt honest --output o
 has doc_lora adamw
 check "backend, adapters and their optimiser: ttt RUN" "$mulligan" ttt honest --output o
 check "and ttt ARTIFACT" "$mulligan" ttt honest/artifact.mulligan --output o
+check "and quantize makes the same artifact" "$mulligan" quantize honest --output q.mulligan
+check "to the byte" cmp q.mulligan honest/artifact.mulligan
 finish

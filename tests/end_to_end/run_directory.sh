@@ -95,7 +95,9 @@ touch "busy/metrics.jsonl.tmp.999999999.0.0.$host" "busy/foreign.tmp.999999999.0
 mkdir -p busy/checkpoints/.writing_step_00000001
 kill -KILL $process
 wait $process 2>wait.err
-check "a run goes on after a kill" "$mulligan" train small.toml --set run.directory=busy --set train.steps=8 --resume \
+made=$(find busy/checkpoints -name 'step_*' | sort | tail -n 1)
+more=$((10#${made##*_} + 2)) # a resumed run has steps left
+check "a run goes on after a kill" "$mulligan" train small.toml --set run.directory=busy --set train.steps=$more --resume \
   --set train.validate_every=2
 check_equal "leftovers are gone, foreign files are not" "busy/foreign.tmp.999999999.0.0.$host" \
   "$(find busy -name '*.tmp.*' -o -name '.writing*' -o -name '.lock')"
@@ -115,11 +117,11 @@ cp -r busy damaged
 sed -i '5s/.*/{"event":"st/' damaged/metrics.jsonl
 rm damaged/result.json
 sum=$(sha256sum damaged/metrics.jsonl)
-check_refused "a damaged line of metrics" 3 "metrics.jsonl:5" train small.toml --set run.directory=damaged --set train.steps=9 --resume
+check_refused "a damaged line of metrics" 3 "metrics.jsonl:5" train small.toml --set run.directory=damaged --set train.steps=$((more + 1)) --resume
 check_equal "the metrics are as they were" "$sum" "$(sha256sum damaged/metrics.jsonl)"
 check "cut off in its last line" cp busy/metrics.jsonl damaged/metrics.jsonl
 printf '{"event":"step","st' >>damaged/metrics.jsonl
-check "that is what a kill leaves" "$mulligan" train small.toml --set run.directory=damaged --set train.steps=9 --resume
+check "that is what a kill leaves" "$mulligan" train small.toml --set run.directory=damaged --set train.steps=$((more + 1)) --resume
 check_equal "and goes" "" "$(grep -v '}$' damaged/metrics.jsonl)"
 ln -s loop_b loop_a
 ln -s loop_a loop_b
@@ -155,14 +157,14 @@ check_refused "strict: a part of the set" 2 "ttt.document_fraction" ttt run/arti
 whole=(--set ttt.document_fraction=1 --set ttt.chunk_tokens=128 --set ttt.batch_documents=16)
 check_refused "strict: an artifact outside of the ledger" 1 "ledger.artifact_bytes = 1000" ttt run/artifact.mulligan \
   --output alone "${strict[@]}" "${whole[@]}" --set ledger.artifact_bytes=1000
-cp run/ledger.json ledger.json
 sed -i 's/"train": [0-9.e-]*/"train": -100.0/' run/ledger.json
 check_refused "negative seconds" 3 "took no such time" quantize run --source "$root"
 rm run/ledger.json
 check_refused "strict: a training that is not booked" 1 "does not book the training" quantize run --source "$root" "${strict[@]}"
-cp ledger.json run/
-check "strict: an artifact" "$mulligan" quantize run --source "$root" "${strict[@]}"
-printf x >>run/artifact.mulligan
-check_refused "strict: another artifact than the one that is booked" 1 "bytes of artifact, but 'run/artifact.mulligan' has" \
-  ttt run/weights.safetensors --output run "${strict[@]}" "${whole[@]}"
+# The run's own settings, so that the score is the run's and no trial.
+check "a run that scores its whole set" train --set run.directory=booked "${whole[@]}"
+check "strict: an artifact" "$mulligan" quantize booked --source "$root" "${strict[@]}"
+printf x >>booked/artifact.mulligan
+check_refused "strict: another artifact than the one that is booked" 1 "bytes of artifact, but 'booked/artifact.mulligan' has" \
+  ttt booked/weights.safetensors "${strict[@]}"
 finish

@@ -48,8 +48,10 @@ for wheel in cudnn:tests/gpu_device/stand_in/libcudnn.so.9 cublas:tests/gpu_devi
 done
 SH
 # The archive: the program with two ranks for eight and two seeds for three, over the stubs. A record takes no plugin of another build.
-mkdir -p mulligan-1-linux-x86_64/bin
+# The communicator asks the dynamic linker before the wheels, and this machine may have an NCCL of its own there.
+mkdir -p mulligan-1-linux-x86_64/bin nccl && ln -s "$build/tests/stand_in/libnccl.so.2" nccl/
 stub mulligan-1-linux-x86_64/bin/mulligan <<SH
+export LD_LIBRARY_PATH=$work/nccl
 words=()
 for word; do
   case \$word in

@@ -79,9 +79,9 @@ TEST(DoctorOfHealthyRuns, ARunIsTheSameWithAndWithout) {
   EXPECT_EQ(json.at("forced"), false);
   std::set<std::string> ids;
   for (const auto& finding : json.at("findings")) ids.insert(finding.at("id"));
-  EXPECT_EQ(ids,
-            (std::set<std::string>{"D01", "D02", "D05", "D06", "D07", "D09", "D16", "D17", "D19", "D20",
-                                   "D21", "D22", "D23", "D26", "D27", "D28", "D36", "D37", "D38", "D39", "D41"}));
+  EXPECT_EQ(
+      ids, (std::set<std::string>{"D01", "D02", "D05", "D06", "D07", "D09", "D16", "D17", "D19", "D20", "D21",
+                                  "D22", "D23", "D26", "D27", "D28", "D36", "D37", "D38", "D39", "D41"}));
   const auto off = nlohmann::json::parse(read_file(without.directory / "result.json")).at("doctor");
   EXPECT_EQ(off.at("level"), "off");
   EXPECT_TRUE(off.at("findings").empty());

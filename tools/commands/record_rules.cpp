@@ -9,8 +9,8 @@
 
 #include "framework/artifact/code_size.h"
 #include "framework/core/error.h"
-#include "framework/data/shard.h"
 #include "framework/data/known_overlap.h"
+#include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
 #include "launch/built_from.h"
 #include "tools/commands/record_arena.h"
@@ -51,8 +51,8 @@ void judge_overlap(StrictRule& rule, const DataConfig& data) {
   std::optional<Tokenizer> tokenizer;
   if (!data.tokenizer.empty()) tokenizer = Tokenizer::load(data.tokenizer);
   const TextOverlap overlap = find_text_overlap(find_shards(training_patterns(data), DataSplit::train),
-                                                   find_shards({data.validation}, DataSplit::validation),
-                                                   tokenizer ? &*tokenizer : nullptr);
+                                                find_shards({data.validation}, DataSplit::validation),
+                                                tokenizer ? &*tokenizer : nullptr);
   rule.of_data = true;
   rule.value = overlap.text();
   if (const std::string excess = overlap.excess(); !excess.empty())

@@ -73,7 +73,7 @@ void check_own_source(ClaimCheck& check, const SubmissionFolder& folder) {
   if (is_file(folder.path / source_file)) {
     std::optional<std::uint64_t> shipped = fs::file_size(folder.path / source_file);
     if (const fs::path own = folder.path / own_code_file; is_file(own)) {
-      packed_source_digest(check, own);
+      packed_source_digest(check, own, tar_contents);
       *shipped += fs::file_size(own);
     }
     check.compare("bytes_code", s.bytes_code, shipped, 0, source_file);
