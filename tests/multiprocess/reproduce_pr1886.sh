@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # docs/reproduce_pr1886.md as a stranger types it: its command blocks, in order, in one shell, in an empty folder that has the source
 # tree's files and the archive. Stubs stand in for nvidia-smi, pip, the first hour's rows and NVIDIA's libraries (tests/gpu_pipeline); data and model
-# are small, and two ranks take the place of eight.
+# are small, and two ranks take the place of eight. The last block, the record, is not run: strict rules want the text of the validation
+# shards, 50,000 documents of them, which the small shards do not have.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/small_record.bash
@@ -47,7 +48,7 @@ for wheel in cudnn:tests/gpu_device/stand_in/libcudnn.so.9 cublas:tests/gpu_devi
   ln -s "$build/\${wheel#*:}" "\$packages/\${wheel%%:*}/lib/"
 done
 SH
-# The archive: the program with two ranks for eight and two seeds for three, over the stubs. A record takes no plugin of another build.
+# The archive: the program with two ranks for eight, over the stubs.
 # The communicator asks the dynamic linker before the wheels, and this machine may have an NCCL of its own there.
 mkdir -p mulligan-1-linux-x86_64/bin nccl && ln -s "$build/tests/stand_in/libnccl.so.2" nccl/
 stub mulligan-1-linux-x86_64/bin/mulligan <<SH
@@ -56,29 +57,27 @@ words=()
 for word; do
   case \$word in
     8) word=2 ;;
-    42,314,1337) word=42,314 ;;
     .) word=$root ;;
   esac
   words+=("\$word")
 done
 more=(--set backend.path="$plugin" --set backend.cache="$work/cache" --set "data.validation_documents=''")
 case \$1 in
-  record) more=(--source "$root" --set backend.plugin=cpu --set "data.validation_documents=''") ;;
   report | --version) more=() ;;
 esac
-[[ " \$* " != *" --verify "* ]] || more=()
 [[ " \$* " != *" --dry-run "* ]] || more=(--set "data.validation_documents=''")
 exec "$mulligan" "\${words[@]}" "\${more[@]}"
 SH
 tar -C . -cJf pod/mulligan-1-linux-x86_64.tar.xz mulligan-1-linux-x86_64
 
 # The page's blocks as one script that ends at the first command that fails, with a line before each block.
-awk '/^```sh$/ { inside = 1; print "echo \"@@ block " ++block "\""; next } /^```$/ { if (inside) inside = 0 } inside' "$page" >typed.sh
+awk '/^```sh$/ { inside = 1; if (++block == 8) exit; print "echo \"@@ block " block "\""; next } /^```$/ { if (inside) inside = 0 } inside' "$page" >typed.sh
 # shellcheck disable=SC2016 # of the shell that runs the page
 echo 'echo "@@ end in $VIRTUAL_ENV"' >>typed.sh
 blocks=$(grep -c '^echo "@@ block' typed.sh)
-check_true "the page has command blocks, $blocks" "$blocks >= 8"
+check_true "the page has command blocks, $blocks before the record's" "$blocks == 7"
 cd pod || exit 1
+export MULLIGAN_STAND_IN_REPORT=$work/judged
 if PATH=$work/bin:$PATH bash -eo pipefail "$work/typed.sh" >"$work/typed.out" 2>&1; then pass "the commands of the page end well"
 else flunk "the commands of the page end well" "$(tail -n 30 "$work/typed.out"; tail -n 5 ./*.out 2>/dev/null)"; fi
 for ((block = 1; block <= blocks; block++)); do check "block $block was begun" grep -q "^@@ block $block$" "$work/typed.out"; done
@@ -86,8 +85,10 @@ check_contains "the libraries are those that pip installed" "@@ end in $PWD/libr
 check_contains "the dry run compares memory with the card" "of the card's 80 GB" "$(cat "$work/typed.out")"
 check "training left weights" test -s runs/pod/weights.safetensors
 check "quantisation an artifact" test -s runs/pod/artifact.mulligan
-check "test-time training a score" test -s runs/pod/ttt_result.json
-check "the record a submission" test -s submission/submission.json
+# A trial, since the stubs' places are set for it.
+check "test-time training a score" test -s runs/pod/trials/ttt-*.json
+for library in driver cublaslt cudnn nccl; do check "the stub of $library was called" grep -q "^$library"$'\t[1-9]' "$work/judged"; done
+echo "skipped - block 8, the record: strict rules want the validation text, 50,000 documents of these very shards; the small ones have none"
 
 # What the page names exists, and its table of failures quotes the program.
 for file in $(grep -o '(\([a-z_0-9]*\.md\)' "$page" | tr -d '('); do check "the page's link $file" test -e "$root/docs/$file"; done
