@@ -59,7 +59,7 @@ std::string for_all(const std::function<std::string(const AdapterShape&)>& body)
   return {};
 }
 
-// Batches of four documents, of which one has ended and one has had a loss that rises.
+// Batches of four documents: one has ended, and the loss of another rises.
 std::string plan_problem(const TttPlugin& plugin) {
   const mlg_ttt_tensor tensors[] = {{"q", "A", 0, MLG_START_UNIFORM}, {"head", "B", -1, MLG_START_ZERO}};
   const double losses[4][3] = {{3, 2.9, 2.8}, {3, 3.1, 3.2}, {0.01, 12, 5}, {2, 0, 0}};

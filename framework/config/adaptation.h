@@ -14,7 +14,7 @@ enum class DocumentOrder { longest_first, shortest_first };
 // zero and no updates (legal: it depends on documents that were scored before).
 enum class OnCollapse { off, warn, fallback };
 
-// In which order a score transform is told the tokens, and so of which others its proposals may know.
+// The order in which a score transform receives the tokens. Proposals depend on earlier tokens of that order.
 // queue: in the order in which they are scored (of a lane). document: it forgets between documents. file: in
 // the order of the shards, all at once, as the published record does: hints then know documents that are
 // scored later, so no single order makes all scores one product of conditionals.

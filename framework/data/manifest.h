@@ -44,7 +44,7 @@ struct TextRecord {
   std::uint64_t paths_left_out = 0;   // others: links that lead nowhere or to what was read before, devices
   std::uint64_t links_followed = 0;
   std::uint64_t bad_lines_dropped = 0;  // of JSON Lines
-  std::uint64_t unread_left_out = 0;    // documents of which the tokenizer reads nothing
+  std::uint64_t unread_left_out = 0;    // documents without a token
   // How the files were read: whole, or as JSON Lines; of these the ones whose names do not say it.
   std::uint64_t plain_files = 0, json_files = 0, json_lines = 0, json_by_contents = 0;
   std::uint64_t overlap_left_out = 0;  // of training, for a passage of a validation document

@@ -50,7 +50,7 @@ fs::path originals_of(const ValidationSet& validation, const DataConfig& data) {
                                            : fs::path(data.validation_documents);
 }
 
-// Tables that nobody lists do not say the bytes of text that a manifest calls plain.
+// Tables outside of the manifest do not give the bytes of text that the manifest calls plain.
 void refuse_tables_of_plain_text(const ValidationSet& validation, const DataConfig& data,
                                  const fs::path& table) {
   if (!has_plain_text(validation.files)) return;

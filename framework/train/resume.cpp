@@ -434,7 +434,7 @@ void note_attempt(const std::filesystem::path& run_directory, const Attempt& att
 }
 
 bool goes_on(const std::optional<Attempt>& before, Attempt& now) {
-  if (now.launcher == "none") return now.restarts > 0;  // set by hand
+  if (now.launcher == "none") return now.restarts > 0;  // set by the user
   if (!before || before->launcher != now.launcher || before->run_id != now.run_id) return false;
   if (now.launcher == torchrun ? !share_an_agent(*before, now) : now.restarts == 0) return false;
   now.restarts = std::max(now.restarts, before->restarts + 1);
