@@ -205,12 +205,19 @@ std::string format_differences(const std::vector<ConfigDifference>& differences)
   return text;
 }
 
+// A table within another follows it as rows under its header.
 std::string write_reference() {
-  std::string text = kReferenceIntroduction;
+  std::string text = kReferenceIntroduction, within = " ";
   for (const KeySection& section : core_sections()) {
-    text +=
-        fmt::format("\n## {}\n\n{}\n\n| key | type | default | values | meaning |\n|---|---|---|---|---|\n",
-                    section.header, section.about);
+    const std::string name = section.header.substr(section.header.find_last_of('[') + 1);
+    if (name.starts_with(within)) {
+      text += fmt::format("| **`{}`** | | | | **{}** |\n", section.header, section.about);
+    } else {
+      within = name.substr(0, name.find(']')) + ".";
+      text +=
+          fmt::format("\n## {}\n\n{}\n\n| key | type | default | values | meaning |\n|---|---|---|---|---|\n",
+                      section.header, section.about);
+    }
     for (const KeySpec& key : section.keys) {
       text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, short_name(key.type), default_text(key),
                           allowed_values(key), key.help);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The machine code (SASS, sm_90a) of every CUDA function that a training step of the record launches: no spills, no narrow
-# stores of activations, the table in docs/kernels.md. The functions are those that the step itself loads on the device
+# stores of activations, the table docs/machine_code.csv. The functions are those that the step itself loads on the device
 # "compile", so a new kernel is looked at without being listed. Needs NVRTC, and nvdisasm: of the CUDA toolkit or, as
 # nvidia-cuda-nvdisasm, of the Python that MULLIGAN_TRITON_PYTHON names.
 #
@@ -9,7 +9,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 python=${MULLIGAN_TRITON_PYTHON:-python3}
-page=$root/docs/kernels.md
+table=$root/docs/machine_code.csv
 "$root/tests/sass/planted.py" "$python" || not_ok=$((not_ok + 1))
 
 # One micro-step of 98,304 tokens, both phases.
@@ -25,9 +25,9 @@ if ! "$mulligan" profile "$root/configs/records/pr1886.toml" --predict --set bac
 fi
 pass "the record's step compiles: $(wc -l <"$work/cubins/functions.tsv") functions"
 if [[ ${1:-} == --write ]]; then
-  write=(--write "$page")
+  write=(--write "$table")
 else
   write=()
 fi
-"$root/tests/sass/kernel_table.py" "$work/cubins" --python "$python" "${write[@]}" --page "$page" || not_ok=$((not_ok + 1))
+"$root/tests/sass/kernel_table.py" "$work/cubins" --python "$python" "${write[@]}" --table "$table" || not_ok=$((not_ok + 1))
 finish

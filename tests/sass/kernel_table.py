@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""The machine code of a training step's CUDA kernels: checks it, and keeps the table of docs/kernels.md.
+"""The machine code of a training step's CUDA kernels: checks it, and writes docs/machine_code.csv.
 
     kernel_table.py CUBINS               check the functions that `device = "compile"` wrote to the folder CUBINS
-    kernel_table.py CUBINS --page PAGE   ... and that the table of PAGE is about these functions
-    kernel_table.py CUBINS --write PAGE  ... and write the table
+    kernel_table.py CUBINS --table FILE  ... and that the table in FILE has these functions
+    kernel_table.py CUBINS --write FILE  ... and write the table
 
 Prints "ok - WHAT", "not ok - WHAT" or "skipped - WHAT" for each check. MULLIGAN_NVDISASM, or --python with a Python that has
 nvidia-cuda-nvdisasm, says where the disassembler is. tests/end_to_end/sass.sh makes CUBINS.
 """
 
 import argparse
-import collections
 import concurrent.futures
 import csv
 import dataclasses
+import io
 import os
 import pathlib
-import re
 import sys
 
 from machine_code import MachineCode, find_disassembler, read_cubin
@@ -29,7 +28,6 @@ NARROW_STORES = {
     "attention_bwd_queries": OWN_ATTENTION,
     "attention_bwd_keys": OWN_ATTENTION,
 }
-BEGIN, END = "<!-- machine code: begin", "<!-- machine code: end -->"
 COMMAND = "tests/end_to_end/sass.sh --write"
 WIDTHS = (16, 8, 4, 2)
 
@@ -58,8 +56,8 @@ class Function:
     def row(self):
         counts = lambda of: " ".join(str(of[width]) if of[width] else "-" for width in WIDTHS)
         slow = ", ".join(f"{name.removesuffix('_slowpath')} {count}" for name, count in sorted(self.code.slow_paths.items()))
-        return (f"| {self.kernel} | {self.name} | {self.registers} | {self.shared} | {self.code.instructions} "
-                f"| {counts(self.code.loads)} | {counts(self.code.stores)} | {slow} |")
+        return (self.kernel, self.name, self.registers, self.shared, self.code.instructions, counts(self.code.loads),
+                counts(self.code.stores), slow)
 
 
 def read_functions(disassembler, folder):
@@ -77,37 +75,24 @@ def read_functions(disassembler, folder):
     return versions.pop(), functions
 
 
+HEAD = ("kernel", "function", "registers", "shared bytes", "instructions", "loads 16 8 4 2", "stores 16 8 4 2", "slow paths")
+
+
 def make_table(version, functions):
-    """Functions that differ in constants alone have a row each where their code differs."""
-    rows = collections.Counter(function.row() for function in functions)
-    lines = [f"{BEGIN}. Made by {COMMAND}; compiler {version} -->",
-             "| kernel | function | registers | shared bytes | instructions | loads 16 8 4 2 | stores 16 8 4 2 | slow paths |",
-             "|---|---|---|---|---|---|---|---|", *sorted(rows), END]
-    return "\n".join(lines)
+    """Functions that differ only in constants have a row each if their code differs."""
+    text = io.StringIO()
+    text.write(f"# Made by {COMMAND}; compiler {version}\n")
+    csv.writer(text, lineterminator="\n").writerows([HEAD, *sorted({function.row() for function in functions})])
+    return text.getvalue()
 
 
-def split_page(page):
-    """(before, table, after) of the page's text."""
-    text = page.read_text(encoding="utf-8")
-    begin, end = text.find(BEGIN), text.find(END)
-    if begin < 0 or end < begin:
-        sys.exit(f"{page}: has no lines '{BEGIN} ...' and '{END}'")
-    return text[:begin], text[begin:end + len(END)], text[end + len(END):]
-
-
-def names_in(table):
-    return {tuple(cell.strip() for cell in line.split("|")[1:3]) for line in table.splitlines() if line.startswith("| ")
-            } - {("kernel", "function")}
-
-
-def check_page(page, version, functions):
-    """Sentences on what of the table is out of date. Another compiler makes other numbers: then only names count."""
-    _, table, _ = split_page(page)
-    current, listed = {(f.kernel, f.name) for f in functions}, names_in(table)
+def check_table(text, version, functions):
+    """Sentences on what of the table is out of date. Another compiler gives other numbers: then only names count."""
+    rows = list(csv.reader(text.splitlines()[2:]))
+    current, listed = {(f.kernel, f.name) for f in functions}, {tuple(row[:2]) for row in rows}
     faults = [f"{' '.join(name)} is missing" for name in sorted(current - listed)]
     faults += [f"{' '.join(name)} is no longer compiled" for name in sorted(listed - current)]
-    written_by = re.search(r"compiler (V[\d.]+)", table)
-    if not faults and written_by and written_by[1] == version and table != make_table(version, functions):
+    if not faults and f"compiler {version}\n" in text and text != make_table(version, functions):
         faults.append("numbers have changed")
     return faults
 
@@ -116,8 +101,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cubins", type=pathlib.Path)
     parser.add_argument("--python", default=sys.executable, help="a Python that may have nvidia-cuda-nvdisasm")
-    parser.add_argument("--page", type=pathlib.Path)
-    parser.add_argument("--write", type=pathlib.Path, metavar="PAGE")
+    parser.add_argument("--table", type=pathlib.Path)
+    parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     arguments = parser.parse_args()
     disassembler = find_disassembler(arguments.python)
     if not disassembler:
@@ -126,13 +111,10 @@ def main():
     version, functions = read_functions(disassembler, arguments.cubins)
     faults = [f"{one.name} ({one.kernel}) {fault}" for one in functions for fault in one.faults()]
     if arguments.write:
-        before, _, after = split_page(arguments.write)
-        arguments.write.write_text(before + make_table(version, functions) + after, encoding="utf-8")
-    if arguments.page and not names_in(split_page(arguments.page)[1]):
-        print(f"skipped - the table of {arguments.page.name}, which has not been made: {COMMAND} makes it")
-    elif arguments.page:
-        faults += [f"{arguments.page.name}: {fault}; {COMMAND} writes the table" for fault in
-                   check_page(arguments.page, version, functions)]
+        arguments.write.write_text(make_table(version, functions), encoding="utf-8")
+    if arguments.table:
+        faults += [f"{arguments.table.name}: {fault}; {COMMAND} writes the table" for fault in
+                   check_table(arguments.table.read_text(encoding="utf-8"), version, functions)]
     for fault in faults:
         print(f"not ok - {fault}")
     if not faults:
