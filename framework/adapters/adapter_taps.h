@@ -43,9 +43,9 @@ class AdapterTaps : public Taps {
   };
   using GradientSink = std::function<void(Graph&, std::span<const Gradient>)>;
 
-  // `prefix`: of the tensors' names in the store. Adapters of `documents` documents, of which the last
-  // `active` have windows, one after another: the plugin sees these only. The others' gradient is zero.
-  // `plugin` must outlive this object, and this object the plugin's last call.
+  // `prefix` begins the names of the tensors in the store. There are adapters for `documents` documents. The last
+  // `active` of them have windows, one after another; the plugin sees these only, and the gradient of the others is
+  // zero. `plugin` must outlive this object, and this object must outlive the plugin's last call.
   AdapterTaps(const TttPlugin& plugin, std::string prefix, std::int64_t documents, std::int64_t active,
               DType compute, GradientSink sink);
 

@@ -10,7 +10,7 @@
 
 namespace mulligan {
 
-// The documents of one batch: tokens[document][position], of which the first is given and not scored.
+// The documents of one batch: tokens[document][position]. A document's first token is given and not scored.
 using ProbeText = std::vector<std::vector<std::int32_t>>;
 // What was proposed for each scored token, in the order of scoring.
 using Proposals = std::vector<std::vector<mlg_bias>>;

@@ -40,7 +40,7 @@ struct StateTensor {
 // All functions are called from one thread.
 class CheckpointWriter {
  public:
-  // Checkpoints go to `directory` (made when first needed), of which the newest `keep` (>= 1) stay.
+  // Writes checkpoints to `directory`, which is made when first needed, and keeps the newest `keep` (>= 1).
   CheckpointWriter(std::filesystem::path directory, std::int64_t keep)
       : directory_(std::move(directory)), keep_(keep) {}
   // Waits for a write in progress; its failure is then lost, so call finish() first.

@@ -80,7 +80,7 @@ class Evaluator {
   // row, [length, vocabulary].
   std::span<const float> row_logits() const { return row_logits_; }
 
-  // Called after each pass with the position behind it and the number of rows or windows in the share.
+  // Called after each pass with the position that follows it and the number of rows or windows in the share.
   using PassListener = std::function<void(const EvalPosition&, std::size_t)>;
   // How many of the stream's `tokens` targets a scoring of `rows` rows has passed, for a progress line.
   double passed_tokens(const EvalPosition& position, std::size_t rows, double tokens) const {

@@ -51,8 +51,8 @@ class NextToken {
 
   std::vector<Program*> programs();
 
-  // The logits after the softcap, [vocabulary] in f32 (from the compute dtype), of the token behind `text`,
-  // which is one document from its BOS on. Precondition: `text` is not empty. Valid until the next call.
+  // The logits of the token that follows `text`: [vocabulary] in f32, after the softcap, from the compute dtype. `text`
+  // is one document from its BOS on. Precondition: `text` is not empty. Valid until the next call.
   std::span<const float> logits(std::span<const int> text);
 
  private:

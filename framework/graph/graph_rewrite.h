@@ -43,10 +43,10 @@ class GraphRewrite {
   // Whether the value outlasts the graph or is kept, or a call other than `members` mentions it.
   bool needed_outside(Value value, const std::vector<std::size_t>& members) const;
 
-  // Puts `fused` in the place of the last of `members`, which rise, and removes the others. Does nothing and
-  // returns false where that would change what another call reads or leaves, where the members lie on
-  // both sides of the split, or where `fused` would write a tensor of which another argument is a part,
-  // unless that is the very value and only read: a kernel may allow this.
+  // Puts `fused` in the place of the last of `members`, which are in ascending order, and removes the others. Does
+  // nothing and returns false in three cases: the change would affect what another call reads or leaves; the members
+  // lie on both sides of the split; or `fused` would write a tensor that another argument is a part of. The third case
+  // is allowed if that argument is the same value and only read, since some kernels permit this.
   bool replace(const std::vector<std::size_t>& members, Call fused);
 
   // Makes the calls of `graph` the rewritten ones. Returns where the second part begins.

@@ -1,6 +1,6 @@
-// Passes: what several calls of a plainly written model compute becomes one fused kernel, wherever nobody sees
-// the difference. Results are the same up to the order of rounding in the kernels. Each pass has a file, which
-// begins with the formulas that it rewrites; values keep their ids, so what was kept of a graph stays valid.
+// Passes replace several calls of a plainly written model by one fused kernel, if no other call sees the difference.
+// Results are the same up to the order of rounding in the kernels. Each pass has a file that begins with the formulas
+// that it rewrites. Values keep their ids, so references into a graph stay valid.
 #pragma once
 
 #include <cstddef>

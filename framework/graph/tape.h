@@ -25,7 +25,7 @@ class Backward {
 
   // Where the gradient with respect to an input goes.
   struct Target {
-    Value value;            // absent: nobody needs it
+    Value value;            // absent: not needed
     double accumulate = 0;  // 1: add to what is there (the kernel's accumulate_x attribute)
   };
   // Each call counts as one contribution: ask once per input and kernel call.

@@ -203,8 +203,8 @@ Value head_logits(Tape& tape, const ForwardOptions& options, Value hidden, Value
   const TensorType &rows = tape.graph().type(hidden), &tokens = tape.graph().type(table);
   const TensorType logits(rows.dtype, {rows.dims[0], tokens.dims[0]});
   if (options.fp8_gradient_scale == 0) return ops::linear(tape, hidden, table, logits);
-  // No element of a row after an RMS norm is larger than the root of its width, E4M3 ends at 448; tables hold numbers
-  // of 0.001 to 1, of which 2^-8 leaves all down to 6e-5 their three bits.
+  // After an RMS norm no element of a row is larger than the square root of its width, and E4M3 ends at 448. Tables hold
+  // numbers of 0.001 to 1; scaled by 2^-8 all of them down to 6e-5 keep their three bits.
   const double largest = std::sqrt(static_cast<double>(rows.dims[1]));
   return ops::fp8_linear(tape, hidden, table, logits,
                          {.input = std::exp2(std::ceil(std::log2(largest / 448))),

@@ -176,7 +176,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   mlg_work work(void* handle) const;
   // What takes long and was made so far, as the backend counts it ("attention_plans"); empty: it counts nothing.
   std::vector<std::pair<std::string, std::uint64_t>> made() const;
-  // Null: nobody looks. It must outlive the backend, or be taken away before.
+  // Null: no watch. The watch must outlive the backend, or be removed before.
   void watch(BackendWatch* watch) { watch_ = watch; }
   // Where collectives stand in the order of this backend's work; kind MLG_QUEUE_NONE: it says none.
   mlg_queue queue() const;

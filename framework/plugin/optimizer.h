@@ -10,7 +10,7 @@
 
 namespace mulligan {
 
-// Update number `step` (from 1) at rate `lr`, of which no schedule says more.
+// `step` is the update's number, from 1; `lr` is the scheduled learning rate.
 inline mlg_step plain_step(std::int64_t step, double lr) {
   return {step, lr, 0, 0.0, 1.0, 1.0};
 }

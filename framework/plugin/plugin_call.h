@@ -1,6 +1,5 @@
-// What is running in this process right now: which plugin's function, which kernel of which program. Kept for
-// sentences about failures and crashes (crash_report.h); a note costs a few stores, so that it can be left on
-// in the step.
+// What runs in this process at the moment: the plugin's function, and the kernel with its program. Error and crash
+// messages use it (crash_report.h). A note costs a few stores, so it stays on during steps.
 #pragma once
 
 #include <mulligan/abi.h>
@@ -40,7 +39,7 @@ class PluginCallNote {
   PluginCallNote& operator=(const PluginCallNote&) = delete;
 
  private:
-  // A store that the compiler neither drops nor moves behind the call, since a signal handler reads it.
+  // A store that the compiler neither drops nor moves past the call, since a signal handler reads it.
   static void set(const char** slot, const char* value) { *const_cast<const char* volatile*>(slot) = value; }
   RunningCall before_;
 };

@@ -97,8 +97,8 @@ class LongWork {
   RankProgress& progress_;
 };
 
-// While it lives, this rank is in a call of the communicator's library, which may wait for other ranks, or
-// never return: it keeps nobody waiting by work of its own.
+// While it lives, this rank is in a call of the communicator's library. The call may wait for other ranks or never
+// return. Meanwhile this rank delays no other rank by work of its own.
 class CommunicatorCall {
  public:
   explicit CommunicatorCall(RankProgress& progress);

@@ -155,7 +155,7 @@ void ControlClient::lose_server(const std::string& why) {
 void ControlClient::report(const FailureReport& report) {
   if (decided_) return;
   if (link_) return link_->send(write_message(report));
-  // Nobody to tell: the run is over for this rank all the same.
+  // There is no rank to tell. The run is over for this rank all the same.
   const auto cause = static_cast<FailureCause>(report.cause);
   decide({own_.rank, cause == FailureCause::stopped ? ExitCode::interrupted : ExitCode::peer_failed,
           report.sentence});

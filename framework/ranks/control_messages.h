@@ -27,7 +27,7 @@ struct ProtocolMark {
   bool is_ours() const { return magic == ProtocolMark().magic; }
 };
 
-// Rank 0 to whoever connects.
+// From rank 0 to every client that connects.
 struct Greeting {
   static constexpr std::uint8_t kind = 1;
   ProtocolMark mark;

@@ -16,7 +16,7 @@ struct ControlOptions {
   double tell_missing = 10;  // while waiting for them, ranks that are missing are logged so often
   double handshake = 5;      // a connection without an answer is dropped
   double believe_refusal =
-      5;  // a refusal by one without the secret counts when nobody else has taken the place by then
+      5;  // a refusal by a peer without the secret counts if no other process has taken the place by then
   double heartbeat = 1;
   double silent = 10;                           // a rank that says nothing is lost
   double wedged = 60;                           // a rank that others wait for, and that does nothing

@@ -12,7 +12,7 @@ bool is_loopback_name(const std::string& host) {
 
 namespace {
 
-// What rank 0 listens at: what the user chose; on one machine nobody else needs to see the port.
+// The address that rank 0 listens at: the user's choice. On one machine it is the loopback, so other hosts do not see the port.
 std::string listening_address(const LaunchEnvironment& environment) {
   if (environment.host == "localhost") return "127.0.0.1";
   return is_loopback_name(environment.host) ? environment.host : environment.interface_name;

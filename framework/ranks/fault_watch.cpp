@@ -104,8 +104,8 @@ std::optional<FaultWatch::Suspect> FaultWatch::wedged(double now) const {
         fmt::format("it has not moved for {:.0f} s while others wait for it, after {} transfers and {} calls",
                     stood(*culprit, now, waiting), culprit->last.completed, culprit->last.calls)};
   }
-  // All of them wait: for each other, or for transfers that nobody finishes. Then calls tell nothing: whose
-  // host waits for its device comes to fewer of them than whose does not.
+  // All ranks wait, for each other or for transfers that never end. Then the number of calls says nothing, because a
+  // host that waits for its device makes fewer calls than one that does not.
   const bool in_transfers =
       std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.last.submitted > rank.last.completed; });
   const auto moved_less = [&](const Rank& a, const Rank& b) {

@@ -11,7 +11,7 @@ namespace mulligan {
 
 struct LaunchEnvironment {
   std::string launcher =
-      "none";  // mulligan launch, torchrun, env (deepspeed, by hand), openmpi, hydra, slurm
+      "none";  // mulligan launch, torchrun, env (deepspeed, a shell), openmpi, hydra, slurm
   int rank = 0, world_size = 1;
   int local_rank = 0, local_size = 1;  // among the ranks of this machine
   std::string run_id;                  // the same for all ranks; empty where the launcher gives none

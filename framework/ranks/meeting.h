@@ -1,6 +1,6 @@
-// How ranks come together: rank 0 takes up whoever proves to be of the run; the others try its ports until
-// one does. On the loop's thread; the objects outlive the loop's callbacks (SocketLoop::stop
-// before their end).
+// How ranks come together: rank 0 accepts every process that proves that it belongs to the run; the others try rank 0's
+// ports until one answers. Runs on the loop's thread. The objects outlive the loop's callbacks (call SocketLoop::stop
+// before they end).
 #pragma once
 
 #include <functional>

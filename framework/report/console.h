@@ -28,8 +28,8 @@ enum class Tone { plain, strong, faint, good, warning, error };
 // `text` in the colours of `tone` where `colour` is set, else as it is.
 std::string toned(std::string_view text, Tone tone, bool colour);
 
-// One sentence on stderr behind "mulligan: " or "warning: ", in colour on a terminal. Flushes stdout before,
-// so that the two streams stay in order.
+// Prints one sentence to stderr after "mulligan: " or "warning: ", in colour on a terminal. Flushes stdout first, so
+// that the two streams stay in order.
 void print_error(std::string_view sentence);
 void print_warning(std::string_view sentence);
 

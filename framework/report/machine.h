@@ -9,11 +9,10 @@ namespace mulligan {
 
 // Largest resident size of this process so far (VmHWM), in bytes; 0 where the system does not say.
 std::int64_t peak_memory_bytes();
-// Model name of the processor, as the system gives it.
+// Model name of the CPU, as the system gives it.
 std::string processor_name();
-// What decides which instructions the arithmetic is done with, and so the last bits of results: the
-// widest vector extensions of this processor, such as "avx512_bf16 + amx", and the limits that oneDNN is
-// given by environment variables.
+// What decides which instructions compute, and so the last bits of results: the CPU's widest vector extensions, such as
+// "avx512_bf16 + amx", and the limits that environment variables set for oneDNN.
 std::string instruction_set();
 // The commit that the program was built from, with "+changes" when the tree had others; "unknown"
 // outside of git.

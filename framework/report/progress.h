@@ -37,7 +37,7 @@ struct ProgressPhase {
   std::string what;         // "encoding"
   std::string unit = {};    // of what is counted: "documents"; "bytes" become kB and MB; "": no figures
   double total = 0;         // to be counted in all; 0: not known
-  double done = 0;          // of which an earlier process did this much, so that it is not part of the rate
+  double done = 0;          // part of `total` that an earlier process did, so that it is not part of the rate
   bool plain_lines = true;  // false: the phase writes lines of its own
   bool ticks = false;       // redraws by a thread, for a call that does not know how far it is
 };

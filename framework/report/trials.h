@@ -1,5 +1,5 @@
-// What is made of a run's weights after training: scores (evaluations.jsonl), scores under other settings (trials/),
-// texts (samples.jsonl).
+// What evaluations make of a run's weights after training: scores (evaluations.jsonl), scores under other settings
+// (`trials/`) and texts (samples.jsonl).
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ nlohmann::ordered_json evaluation_json(const EvaluationRecord& record);
 // Adds a line. Throws run_error when the file cannot be written.
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record);
 
-// Trials: scores of a run's weights under other settings than the run's own. Each lies in a file of its own,
-// RUN/trials/NAME.json, which no comparison, headline or budget reads.
+// A score of a run's weights under other settings than the run's own. Each lies in a file of its own,
+// `RUN/trials/NAME.json`, which no comparison, headline or budget reads.
 struct TrialRecord {
-  // One setting, with the run's value and the trial's in TOML syntax ("" where that side has none).
+  // One setting, with the run's value and this evaluation's value in TOML syntax ("" if a side has none).
   struct Change {
     std::string key, run, trial;
   };
@@ -54,10 +54,10 @@ std::string trial_name(const std::string& command, const std::string& weights,
 // "data.validation, eval.packed_sequences"
 std::string changed_keys(const std::vector<TrialRecord::Change>& changes);
 
-// Writes RUN/trials/NAME.json. Throws run_error when it cannot.
+// Writes `RUN/trials/NAME.json`. Throws run_error when it cannot.
 void write_trial(const RunFiles& run, const TrialRecord& trial);
 
-// All trials of a run, by name. Throws data_error, naming the file, where one is damaged.
+// All such scores of a run, by name. Throws data_error, naming the file, if one is damaged.
 std::vector<TrialRecord> read_trials(const RunFiles& run);
 
 // samples.jsonl: texts that `mulligan generate` kept of a run, one JSON object per line.

@@ -90,7 +90,7 @@ class AttentionOutput {
 enum class HeadUse {
   scoring,           // evaluation, test-time training and the next token
   training,          // the loss reads what comes out
-  training_uncapped  // the same, and whoever asks applies model.softcap
+  training_uncapped  // the same, but the caller applies model.softcap
 };
 
 // A gate of attention heads: logits [T, H] = n[:, :window] W^T, computed along with queries, keys and values.

@@ -159,7 +159,7 @@ inline ControlGroupLimits control_group_limits(const std::string& system = "") {
   return limits;
 }
 
-// Processors for which the groups give time: their limit rounded up, at least 1; a large number for none.
+// Number of CPUs that the groups' limits allow, rounded up, at least 1; a large number without a limit.
 inline int control_group_processors(const ControlGroupLimits& limits) {
   constexpr int none = 1 << 20;
   return limits.cores < none ? std::max(1, static_cast<int>(std::ceil(limits.cores))) : none;

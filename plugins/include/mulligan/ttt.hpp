@@ -46,7 +46,7 @@ class BaseUpdate {
   virtual ~BaseUpdate() = default;
 
   virtual BaseNumbers numbers() const = 0;
-  // Learning rate of chunk `index` of `count` (the last of which is never trained). Pure.
+  // Learning rate of chunk `index` of `count`; the last chunk is never trained. Pure.
   virtual double rate(std::int64_t index, std::int64_t count) const = 0;
 };
 

@@ -56,7 +56,7 @@ inline float fast_exp(float x) {
   float clamped = x < lowest ? lowest : x;
   clamped = clamped > 89.0f ? 89.0f : clamped;
   const Reduced reduced = reduce(clamped);
-  // Scaled by 2^(n-1) and then by 2: n may be 128, and then the product overflows to infinity as it should.
+  // Scaled by 2^(n-1) and then by 2, because n may be 128. The last multiplication then overflows to infinity, as it should.
   const float half = (1.0f + expm1_reduced(reduced.r)) * power_of_two(reduced.shifted, ~0u);
   return x < lowest ? 0.0f : half + half;
 }

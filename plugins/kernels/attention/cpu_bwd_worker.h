@@ -169,7 +169,7 @@ class BackwardWorker {
     const FloatVector lse = load_vector(lse_ + g * kTile + c * kLanes);
     const FloatVector delta = load_vector(delta_ + g * kTile + c * kLanes);
     const FloatVector scale = broadcast(shape_.scale_log2e), ds_scale = broadcast(in_.softmax_scale);
-    for (std::int64_t r = 0; r < count; r += 2) {  // an odd last row has a row of zeros behind it
+    for (std::int64_t r = 0; r < count; r += 2) {  // a row of zeros follows an odd last row
       const std::int64_t at = r * kTile + c * kLanes;
       FloatVector p[2] = {}, ds[2] = {};
       for (std::int64_t i = 0; i < 2 && r + i < count; ++i) {

@@ -99,7 +99,7 @@ class ForwardWorker {
                kTile, output_ + g * value_words_ * kTile, kTile, rescale_);
   }
 
-  // full_tile and diagonal_tile for the matrix unit: whole products, with the values as rows of channels.
+  // full_tile and diagonal_tile for the matrix unit: whole matmuls, with the values as rows of channels.
   void unit_tile(std::int64_t g, std::int64_t count, bool first, bool diagonal) {
     tile_product<Math, Update::set, Order::rows>(count, vectors_, key_words_, keys_, key_words_,
                                                  queries_ + g * key_words_ * kTile, kTile, scores_, kTile);

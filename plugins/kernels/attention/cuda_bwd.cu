@@ -19,7 +19,7 @@ constexpr int kBackwardWarps = 4;
 using Rows = OwnedRows<kBackwardWarps>;
 using Owned = shared_array<float, Rows::kRows * kStride>;
 
-// product [T, H] = D. One warp per row.
+// `product` [T, H] = D. One warp per row.
 MLG_KERNEL(attention_bwd_rows, MLG_ATTENTION_CONSTANTS)
 template <typename T>
 __global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, global<float> product,

@@ -1,4 +1,4 @@
-// linear_leaky_relu_squared: a product whose result passes the MLP's activation tile by tile, while it is in
+// linear_leaky_relu_squared: a matmul whose result passes the MLP's activation tile by tile, while the tile is in
 // the cache.
 //   forward   u = x W^T,  y = f(u)          f(u) = (u > 0 ? u : slope u)^2
 //   backward  du = (dy W) f'(u)
@@ -16,7 +16,7 @@
 namespace mulligan::cpu::linear_leaky_relu_squared {
 namespace {
 
-// The product [rows, k] x op(w) = [rows, n] of a call.
+// The matmul [rows, k] x op(w) = [rows, n] of a call.
 std::unique_ptr<TiledProduct> product_of(sdk::CallChecks& call, std::uint32_t a, std::uint32_t result,
                                          bool transpose_b) {
   ProductShape shape;
@@ -51,7 +51,7 @@ void Forward::run(const Launch& launch) {
   const auto slope = static_cast<float>(launch.attribute(Forward::slope));
   dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
     T* y = launch.data<T>(Forward::y);
-    T* u = launch.has(Forward::u) ? launch.data<T>(Forward::u) : y;  // in place where nobody wants u
+    T* u = launch.has(Forward::u) ? launch.data<T>(Forward::u) : y;  // in place if u is not needed
     const auto finish = [=](std::int64_t at, std::int64_t count) {
       const T* from = u + at;
       fill_row(y + at, count, [=](std::int64_t i) { return leaky_relu_squared(from[i], slope); });

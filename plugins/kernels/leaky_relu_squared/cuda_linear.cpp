@@ -1,6 +1,5 @@
-// linear_leaky_relu_squared where no compiled kernel takes its place (docs/triton.md): the library's product,
-// and then the launch of leaky_relu_squared.cu on its result, in place where it may be. That is what the
-// plain calls do, and no less.
+// linear_leaky_relu_squared without a compiled kernel in its place (docs/triton.md). The library's matmul runs first, and
+// then the launch of leaky_relu_squared.cu on its result, in place if possible. The plain calls do the same.
 #include "plugins/kernels/leaky_relu_squared/cuda_linear.h"
 
 #include <mulligan/cuda/element_plan.hpp>

@@ -1,5 +1,5 @@
-// The product that a call of linear_leaky_relu_squared begins with: the device's library computes it into the
-// memory that the activation's launch, planned in linear_leaky_relu_squared.cpp, then reads.
+// The matmul that a call of linear_leaky_relu_squared begins with. The device's library computes it into memory that the
+// activation's launch, planned in linear_leaky_relu_squared.cpp, then reads.
 #pragma once
 
 #include <mulligan/kernel.h>

@@ -1,5 +1,5 @@
-// linear_leaky_relu_squared: products with the MLP's activation against their formulas, the gradient against finite
-// differences, and the bits of the plain calls where a backend promises them.
+// linear_leaky_relu_squared: matmuls with the MLP's activation against their formulas, the gradient against finite
+// differences, and the bits of the plain calls if a backend promises them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ Array draw(mlg_dtype dtype, const Shape& shape, Random& random) {
   return array;
 }
 
-// du is the derivative, with respect to u, of sum(dout * (f(u) W^T)): the loss that the next product passes on.
+// du is the derivative, with respect to u, of sum(dout * (f(u) W^T)): the loss that the next matmul passes on.
 TEST(LinearLeakyReluSquared, TheGradientIsThatOfTheNextProductsInput) {
   constexpr std::int64_t kTokens = 4, kWidth = 6, kFeatures = 5;
   Random random(3);

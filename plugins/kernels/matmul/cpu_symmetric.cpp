@@ -1,12 +1,12 @@
 // symmetric_matmul: c = alpha op(a) op(b) + beta c where the caller knows that the result equals its
-// transpose. Panels of rows are computed up to their diagonal, each as a one-threaded product,
-// and copied to the upper triangle while they are in the cache. Panels of h rows compute (1 + h/n) / 2 of the
-// whole product, less where products leave out what lies beyond the diagonal (GemmShape::diagonal). The panels
+// transpose. Each panel of rows is computed up to its diagonal as a one-threaded matmul,
+// and copied to the upper triangle while it is in the cache. Panels of h rows compute (1 + h/n) / 2 of the
+// whole matmul, and less if the matmuls skip what lies beyond the diagonal (GemmShape::diagonal). The panels
 // are a function of the shape, so the bits do not depend on the number of threads.
 //
-// f16, what one panel holds, and bf16 where no product leaves anything out: the whole product. oneDNN's matrix-unit
-// products take dense operands only, and the tiles of a triangle are not; what it has for them is slower than computing
-// both halves.
+// f16, results that fit into one panel, and bf16 if no matmul skips anything are computed as a whole matmul. oneDNN's matmuls
+// on the matrix unit take dense operands only, and the tiles of a triangle are not dense. oneDNN's alternative for them is
+// slower than computing both halves.
 
 #include <algorithm>
 #include <atomic>
@@ -25,7 +25,7 @@
 namespace mulligan::cpu::symmetric_matmul {
 namespace {
 
-// Fewer rows compute less beyond the diagonal, unless products leave that out, and more make faster products. Columns are cut
+// Fewer rows compute less beyond the diagonal, unless matmuls skip that; more rows make faster matmuls. Columns are cut
 // so that wide matrices give enough pieces to share out.
 constexpr std::int64_t kPanelRows = 128, kSmallPanelRows = 64, kLarge = 512, kPanelColumns = 512;
 

@@ -1,5 +1,5 @@
-// widened_matmul: c = a op(b) + beta c with b in 16 bits, by the tiles of matmul (tiled_product.h), each of which
-// widens its part of b first. f32 has every number of bf16 and f16, so nothing is rounded but by the products.
+// widened_matmul: c = a op(b) + beta c with b in 16 bits. Each tile of matmul (tiled_product.h) widens its part of b first.
+// f32 holds every number of bf16 and f16, so only the matmul itself rounds.
 //
 // Determinism: as of matmul, whose bits it has for the widened b.
 #include "plugins/kernels/matmul/signature_widened.h"

@@ -14,7 +14,7 @@ namespace mulligan::cuda {
 std::span<const mlg_kernel> product_kernels();
 bool is_product(const mlg_kernel& kernel);
 
-// The product that a call asks for. Throws std::runtime_error when its arguments do not fit.
+// The matmul that a call asks for. Throws std::runtime_error when its arguments do not fit.
 GemmShape gemm_shape(const mlg_kernel& kernel, const mlg_launch& launch);
 
 // Which arguments Gemm::run takes.

@@ -1,5 +1,5 @@
 // matmul against its formula: every layout, batches, alpha and beta, odd sizes, inner dimensions that are cut
-// in pieces, f32 results of bf16 products. matmul_add: the same with a term in other memory than the result.
+// in pieces, f32 results of bf16 matmuls. matmul_add: the same with a term in other memory than the result.
 #include <limits>
 
 #include "tests/kernels/matmul_formula.h"

@@ -13,7 +13,7 @@ namespace {
 constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
 
 struct Heads {
-  std::int64_t query, kv, width, padding;  // padding: elements of a row behind the gates
+  std::int64_t query, kv, width, padding;  // padding: elements of a row after the gates
 };
 
 Case split_case(std::int64_t tokens, const Heads& heads, std::int64_t rope_dims, std::int64_t row_length,

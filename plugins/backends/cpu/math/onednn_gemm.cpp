@@ -152,7 +152,7 @@ bool takes_packed_operands([[maybe_unused]] const GemmShape& shape) {
   if (!packs(shape)) return false;
   if (!may_use(cpu_isa::avx512_core)) return may_use(cpu_isa::avx2) && !shape.ab_bf16;
 #if defined(__AVX512F__)
-  // oneDNN's are as fast, but compute what nobody wants. The matrix unit is faster still.
+  // oneDNN's are as fast, but compute elements that are not needed. The matrix unit is faster still.
   if (shape.diagonal >= shape.n) return false;
   return !shape.ab_bf16 || (bf16_products_pay() && !may_use(cpu_isa::avx512_core_amx));
 #endif

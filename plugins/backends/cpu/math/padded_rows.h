@@ -24,7 +24,7 @@ class PaddedRows {
   // Of scratch memory, for one thread.
   std::size_t bytes() const { return c_offset() + static_cast<std::size_t>(rows_ * c_row_); }
 
-  // a: `rows` whole rows; c: the tile's first element, `columns` wide. product(a, c) computes a whole tile.
+  // a: `rows` whole rows; c: the tile's first element, `columns` wide. `product(a, c)` computes a whole tile.
   template <typename Product>
   void run(std::byte* scratch, std::int64_t rows, std::int64_t columns, const std::byte* a, std::byte* c,
            Product&& product) const {

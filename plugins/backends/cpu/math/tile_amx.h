@@ -1,4 +1,4 @@
-// bf16 tile matmuls on Intel's matrix unit (AMX): 16 x 16 sums of 32 products each per instruction.
+// bf16 tile matmuls on Intel's matrix unit (AMX): each instruction computes 16 x 16 sums of 32 terms.
 //
 // The words of Bf16Math, pairs of neighbouring bf16 along k, are already the layout the unit wants,
 // for A [rows, k words] as for B [k words, columns]. The unit takes denormal inputs for zero and

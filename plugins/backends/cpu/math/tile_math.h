@@ -80,14 +80,14 @@ struct NoRegisters {};
 // Words of one float.
 struct F32Math {
   using Word = float;
-  static constexpr bool kMatrixUnit = false;  // matmuls go through Math::product (tile_amx.h)
+  static constexpr bool kMatrixUnit = false;  // matmuls go through `Math::product` (tile_amx.h)
   using Registers = NoRegisters;              // state of a thread that computes with this arithmetic
   static constexpr int kStep = 1;             // elements per word along k
   static FloatVector multiply_add(FloatVector sum, Word a, const Word* b) { return sum + a * load_vector(b); }
 };
 
 #if defined(__AVX512BF16__)
-// Words of two bf16. Products are exact, sums f32.
+// Words of two bf16. Multiplication is exact, sums are f32.
 struct Bf16Math {
   using Word = std::uint32_t;
   static constexpr bool kMatrixUnit = false;
