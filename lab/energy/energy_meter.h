@@ -33,9 +33,9 @@ struct Counters {
   std::vector<std::string> absent;
 };
 
-// The zones below `root` that are called package-N, dram, or package-N-die-M, whose energies add up to that of
-// CPUs and memory. Others (core, uncore, psys) are parts of these or hold them. They count the whole
-// machine, whoever works on it. One that may not be read is absent, and then all are: a part is not a total.
+// The zones below `root` that are called package-N, dram, or package-N-die-M: their energies add up to that of CPUs and
+// memory. Others (core, uncore, psys) are parts of these or contain them. They count the whole machine, including other
+// processes. If one zone may not be read, all are absent, because a part is not a total.
 Counters processor_counters(const std::filesystem::path& root = "/sys/class/powercap");
 
 // The GPU of this thread's CUDA context, by the driver's counter of its total energy (NVML, Volta and later).

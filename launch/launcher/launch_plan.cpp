@@ -34,7 +34,7 @@ std::string core_name(int processor) {
   return siblings.empty() ? fmt::format("{}", processor) : siblings;
 }
 
-// The folder of a processor has a link "node1" to its memory node.
+// The folder of a CPU has a link, such as "node1", to its memory node.
 int memory_node(int processor) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(system_folder(processor), ignored)) {

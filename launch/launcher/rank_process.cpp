@@ -67,7 +67,7 @@ void make_terminal(Stream& stream) {
   if (stream.theirs.number() < 0 || ::tcgetattr(stream.theirs.number(), &settings) != 0) {
     throw refusal("a terminal");
   }
-  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // line breaks are those of the terminal behind
+  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // the outer terminal makes the line breaks
   settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   ::tcsetattr(stream.theirs.number(), TCSANOW, &settings);
   copy_terminal_size(stream.ours.number());
@@ -136,7 +136,7 @@ pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool 
   if (process == 0) {
     become(command, arguments.data(), environment.data(), launcher, out, errors, failure.theirs.number());
   }
-  ::setpgid(process, process);  // here as well: whoever comes first
+  ::setpgid(process, process);  // parent and child both call it, since either may come first
   failure.theirs.reset();
   ::fcntl(failure.ours.number(), F_SETFL, 0);
   int reason = 0;

@@ -8,8 +8,8 @@
 
 namespace mulligan::optimizers {
 
-// order: the rows of basis by <basis_i, product_i>, falling (of equal ones the first comes first); sorted = the rows
-// of product in this order. basis, product, sorted [n,n] f32; order [n] i32. Sums in f64.
+// order: the rows of basis in descending order of <basis_i, product_i>; equal ones stay in order. sorted: the rows of
+// `product` in this order. basis, `product`, sorted [n,n] f32; order [n] i32. Sums in f64.
 struct SoapSort {
   static constexpr const char* name = "soap_muon_sort";
   static constexpr const char* signature = "in basis, in product, out sorted, out order";

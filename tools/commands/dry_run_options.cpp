@@ -23,7 +23,7 @@ struct DryRunArguments {
   int links_per_node = 1;
 };
 
-// How the step scales over nodes, behind the plan of one rank of them.
+// How the step scales over nodes; printed after the plan of one rank.
 void print_scaling(const DryRunArguments& arguments, const RunOptions& run, PluginHost& host,
                    std::int64_t micro_batches) {
   const auto load = [&](std::int64_t wanted) { return load_with_micro_batches(run, wanted); };
