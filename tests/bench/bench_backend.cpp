@@ -47,7 +47,7 @@ Loaded& backend() {
   return loaded;
 }
 
-// Processor time of all threads of this process.
+// CPU time of all threads of this process.
 double processor_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -112,7 +112,7 @@ void expect_fused_is_plain(Backend& backend, const std::vector<std::string>& key
     EXPECT_EQ(plain.fused_calls, 0);
     EXPECT_LE(difference(fused.logits, plain.logits), 1e-5);
     for (const auto& [name, gradient] : plain.gradients) {
-      EXPECT_LE(difference(fused.gradients.at(name), gradient), 2e-5) << name;  // products of scaled weights
+      EXPECT_LE(difference(fused.gradients.at(name), gradient), 2e-5) << name;  // matmuls of scaled weights
     }
   }
 }

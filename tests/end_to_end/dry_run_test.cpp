@@ -18,7 +18,7 @@ LoadedConfig record_with(const std::vector<std::string>& sets) {
   return load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", sets);
 }
 
-// Without joined parameters, whose padding no sum by hand knows.
+// Without joined parameters, since a sum in a test does not know their padding.
 LoadedConfig record() {
   return record_with({"run.fused_kernels=false"});
 }
@@ -89,7 +89,7 @@ std::vector<std::uint16_t> web_documents(int count) {
   return tokens;
 }
 
-// Test-time training of the record's configuration has thousands of shapes of products. A measurement takes some 20 ms
+// Test-time training of the record's configuration has thousands of matmul shapes. A measurement takes some 20 ms
 // of a GPU and of the evaluation's 600 s.
 TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewProducts) {
   LoadedConfig web = record(), longest = record();

@@ -1,4 +1,4 @@
-// Elements of a matrix product computed in fp64 on the host, where a whole product would cost too much.
+// Elements of a matmul computed in fp64 on the host, where the whole matmul would cost too much.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-"""Rows over NCCL. Emulated: over the stand-ins of tests/stand_in, which a build folder has."""
+"""Rows over NCCL. Emulated: over the stubs of tests/stand_in, which a build folder has."""
 from context import step_losses, weights
 from correctness import QUICKSTART, repeated, require_equal_bits, steps_of
 from corpus import small_settings

@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// The headers are of CUDA 13, which calls cuEventElapsedTime_v2 what the stand-in, as a driver of 12.4, does not have.
+// The headers are of CUDA 13, which calls cuEventElapsedTime_v2 what the stub, as a driver of 12.4, does not have.
 TEST_F(StandInDevice, ADriverOlderThanTheHeadersIsEnough) {
   for (const int version : {12040, 12080, 13000}) {
     stand_in().driver_version = version;

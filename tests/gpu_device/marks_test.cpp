@@ -26,7 +26,7 @@ TEST_F(StandInDevice, AMarkIsWaitedForAndNoLaterWork) {
   EXPECT_EQ(stand_in().waits, 2) << "what has come is not waited for";
   gpu.await(3);  // never marked
   EXPECT_EQ(stand_in().waits, 2);
-  gpu.mark(0);  // anew, behind all
+  gpu.mark(0);  // anew, after everything
   gpu.await(0);
   EXPECT_EQ(memory[2], 3);
   gpu.free(memory);

@@ -1,5 +1,5 @@
-// How often cuBLASLt's algorithms are timed: once for a class of products, by one rank of a machine, and never
-// for a product too small to tell them apart.
+// How often cuBLASLt's algorithms are timed: once for a class of matmuls, by one rank of a machine, and never
+// for a matmul too small to tell them apart.
 #include <cublasLt.h>
 
 #include <filesystem>
@@ -21,9 +21,9 @@ class Measurements : public StandInDevice {
   }
   ~Measurements() override { std::filesystem::remove_all(folder_); }
 
-  // Products whose algorithms were timed since the start of the test.
+  // Matmuls whose algorithms were timed since the start of the test.
   static int measured() { return stand_in().timed / static_cast<int>(stand_in().milliseconds.size()); }
-  // The algorithm that a product of this shape runs with.
+  // The algorithm that a matmul of this shape runs with.
   static int algorithm(GpuDevice& gpu, const GemmShape& shape) {
     const std::unique_ptr<Gemm> gemm = gpu.gemm(shape);
     return run(gpu, *gemm, shape);
@@ -62,7 +62,7 @@ TEST_F(Measurements, AreMadeOnceForAClass) {
   EXPECT_EQ(measured(), 2);
 }
 
-// A class's algorithm that does not fit a product of it is not run on that.
+// If a class's algorithm does not fit one of its matmuls, it is not run on that one.
 TEST_F(Measurements, OfAClassAreCheckedForTheProduct) {
   GpuDevice gpu = device();
   stand_in().milliseconds = {3, 1, 2};
@@ -154,7 +154,7 @@ TEST_F(Measurements, AreSharedByTheRanksOfAMachine) {
   EXPECT_EQ(measured(), 1);
 }
 
-// Nobody waits for a measurement before it needs it.
+// No rank waits for a measurement before it needs it.
 TEST_F(Measurements, ThatAnotherRankIsAtAreNotWaitedFor) {
   GpuDevice first(0, folder_.string()), second(0, folder_.string());
   std::unique_ptr<Gemm> meanwhile;

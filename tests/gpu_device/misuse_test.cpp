@@ -1,5 +1,5 @@
-// The stand-ins judge: planted misuses of driver, cuBLASLt and cuDNN, each refused by a sentence that names call and
-// argument, after which nothing works any more, as on a card. (Of NCCL: tests/unit/communicator_misuse_test.cpp.)
+// The stubs judge: planted misuses of driver, cuBLASLt and cuDNN. Each is refused by a sentence that names call and
+// argument; after that nothing works, as on a card. (For NCCL: tests/unit/communicator_misuse_test.cpp.)
 #include <cublasLt.h>
 #include <cuda.h>
 #include <mulligan/cuda_kernel.h>

@@ -1,4 +1,4 @@
-// Which of cuBLASLt's algorithms a product gets.
+// Which of cuBLASLt's algorithms a matmul gets.
 #include <cublasLt.h>
 
 #include "tests/gpu_device/stand_in_device.h"
@@ -10,7 +10,7 @@ constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700}, kMeasured{.m = 2048, .
 
 class Products : public StandInDevice {
  protected:
-  // The algorithm that a product runs with, where those proposed take so long.
+  // The algorithm that a matmul runs with, if the proposed ones take these times.
   static int chosen(std::vector<float> milliseconds, mlg_dtype dtype = MLG_F32) {
     stand_in().milliseconds = std::move(milliseconds);
     GpuDevice gpu = device();
@@ -41,7 +41,7 @@ TEST_F(Products, AreTimedOnRandomNumbers) {
   EXPECT_EQ(stand_in().zero_operands, 0);
 }
 
-// Products in f32 are computed in f32: neither the kind of arithmetic nor an algorithm rounds to TF32.
+// Matmuls in f32 are computed in f32: neither the kind of arithmetic nor an algorithm rounds to TF32.
 TEST_F(Products, OfF32NeverUseTf32) {
   chosen({3, 1});
   EXPECT_EQ(stand_in().compute_type, CUBLAS_COMPUTE_32F) << "and not CUBLAS_COMPUTE_32F_FAST_TF32";
@@ -51,7 +51,7 @@ TEST_F(Products, OfF32NeverUseTf32) {
   EXPECT_EQ(stand_in().allowed, ~0ULL) << "asked of f32 alone";
 }
 
-// Timing an algorithm multiplies matrices of the product's own size, in memory that holds them: of one pair, of
+// Timing an algorithm multiplies matrices of the matmul's own size, in memory that holds them: of one pair, of
 // many, and where one side is a single row.
 TEST_F(Products, AreTimedInMemoryThatHoldsThem) {
   for (const GemmShape& shape :
@@ -63,11 +63,11 @@ TEST_F(Products, AreTimedInMemoryThatHoldsThem) {
   EXPECT_EQ(stand_in().violation, "");
 }
 
-// The stand-in judges: each wrong call is refused by the argument that is wrong, and nothing works afterwards,
+// The stub judges: it refuses each wrong call by the argument that is wrong, and nothing works afterwards,
 // as on a card.
 class Misuse : public StandInDevice {
  protected:
-  // What the stand-in says of a product of kShape after `spoil` had its way with the operands, and the workspace.
+  // What the stub says of a matmul of kShape after `spoil` changed the operands and the workspace.
   std::string verdict(void (*spoil)(GpuDevice& gpu, DeviceArgument (&operands)[3], void*& workspace)) {
     reset_stand_ins();
     GpuDevice gpu = device();

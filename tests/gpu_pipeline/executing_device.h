@@ -1,5 +1,5 @@
-// The GPU device over libraries that stand in for NVIDIA's, whose kernels run: it tells the stand-in driver what a
-// function does before the function is loaded. All else is GpuDevice's.
+// The GPU device over stubs of NVIDIA's libraries, whose kernels run. Before a function is loaded, it tells the stub of the
+// driver what the function does. All else is GpuDevice's.
 #pragma once
 
 #include <memory>

@@ -107,7 +107,7 @@ struct Operands {
   std::vector<float> a, b;
 };
 
-// c of m rows of c_row, of which the matmul may touch n elements each; what is there before is `before`. T: the type of
+// c: m rows of c_row elements; the matmul may change the first n of each. `before` is what c holds first. T: the type of
 // all three.
 template <typename T>
 std::vector<float> packed_of(const Operands& with, float before) {

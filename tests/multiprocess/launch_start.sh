@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mulligan launch, with shell scripts as ranks: what each finds in its environment, on which processors it runs, what the
+# mulligan launch, with shell scripts as ranks: what each finds in its environment, on which CPUs it runs, what the
 # terminal shows and what the logs keep.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"

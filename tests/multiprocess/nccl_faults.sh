@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A library of NCCL that fails on one of two ranks, or never takes what it is given, and a rank that is killed end training on both,
-# with a verdict that names the rank; one that is slow changes nothing. Library, faults and driver are the stand-ins.
+# Three faults end training on both ranks, with a verdict that names the rank: the NCCL library of one of two ranks fails; it never
+# takes what it is given; a rank is killed. A slow library changes nothing. Library, faults and driver are stubs.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The record's pipeline in small on the cuda backend's GPU device, without a GPU: libraries that stand in for NVIDIA's driver,
-# NVRTC, cuBLASLt, cuDNN and NCCL judge each call and compute, and the kernels run on the processor (tests/gpu_pipeline). Training
-# in both layer orders, a checkpoint, resuming, quantisation and test-time training with lanes, on one rank and on two, compared with the
-# cpu backend. No library may have found anything wrong; a misuse that is planted in the path to each must end the run.
-# shellcheck source=tests/end_to_end/cli_checks.bash
+# The record's pipeline in small on the cuda backend's GPU device, without a GPU. Stubs of NVIDIA's driver, NVRTC, cuBLASLt,
+# cuDNN and NCCL judge each call and compute, and the kernels run on the CPU (tests/gpu_pipeline). The pipeline trains in both
+# layer orders, writes a checkpoint, resumes, quantises and runs test-time training with lanes, on one rank and on two. Its
+# results are compared with the cpu backend's. No stub may find anything wrong; a misuse that is planted in the path to each
+# must end the run.
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
 source "$root/tests/multiprocess/ranks.bash"
@@ -25,7 +25,7 @@ over_nccl=("${gpu[@]}" --set communicator.plugin=nccl)
 # Where the dynamic linker finds NCCL; the folder that it lies in has a driver for other tests as well.
 mkdir nccl && ln -s "$build/tests/stand_in/libnccl.so.2" nccl/ && export LD_LIBRARY_PATH=$work/nccl
 
-# by_ranks SIZE COMMAND ARGUMENT...: all ranks, on a cuda backend over the stand-ins; output of rank R in by.R. Succeeds when all do.
+# by_ranks SIZE COMMAND ARGUMENT...: all ranks, on a cuda backend over the stubs; output of rank R in by.R. Succeeds when all do.
 by_ranks() {
   local size=$1 port number rank failed=0 processes=()
   shift

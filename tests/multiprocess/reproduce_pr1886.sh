@@ -85,7 +85,7 @@ check_contains "the libraries are those that pip installed" "@@ end in $PWD/libr
 check_contains "the dry run compares memory with the card" "of the card's 80 GB" "$(cat "$work/typed.out")"
 check "training left weights" test -s runs/pod/weights.safetensors
 check "quantisation an artifact" test -s runs/pod/artifact.mulligan
-# A trial, since the stubs' places are set for it.
+# The score lies in `trials/`, since the stubs set other folders.
 check "test-time training a score" test -s runs/pod/trials/ttt-*.json
 for library in driver cublaslt cudnn nccl; do check "the stub of $library was called" grep -q "^$library"$'\t[1-9]' "$work/judged"; done
 echo "skipped - block 8, the record: strict rules want the validation text, 50,000 documents of these very shards; the small ones have none"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Training on several machines, which are network namespaces here: the numbers of one process for any number of ranks and nodes, before
-# and behind quantisation and test-time training; a cable that is cut and disks that are full in the midst of training.
+# and after quantisation and test-time training; a cable that is cut and disks that are full in the midst of training.
 # MULLIGAN_LONG_TESTS=1: over 50 steps.
 set -uo pipefail
 [[ $0 == /* ]] || exec "$PWD/$0"

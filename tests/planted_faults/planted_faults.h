@@ -15,7 +15,7 @@ enum class Fault {
   none,
   rope_pairs,        // neighbouring elements are rotated together instead of (j, j + dims/2)
   rope_head_0,       // only the first head is rotated
-  not_causal,        // a query sees the keys behind it
+  not_causal,        // a query sees the keys after it
   across_documents,  // attention ignores the boundaries of segments
   unscaled_scores,   // no 1/sqrt(head width)
   unscaled_logits,   // the head's logits are 8 times too large
@@ -30,7 +30,7 @@ enum class Fault {
   short_gradients,   // attention's gradient of q is a tenth too small
   bf16_as_f16,       // weights are read with the wrong dtype
   no_two_alike,      // results differ from run to run
-  rounded_products,  // products in fp32 are computed in TF32
+  rounded_products,  // matmuls in fp32 are computed in TF32
   forgets,           // what is downloaded of large tensors has one bit changed
   swallows,          // a call that cannot be is taken
   nans,              // one weight is none

@@ -1,4 +1,4 @@
-// A backend on the stand-in driver: memory of the host, work in the order of a stream. It has no kernels.
+// A backend on the stub of the driver: memory of the host, work in the order of a stream. It has no kernels.
 #include <mulligan/backend.hpp>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A stand-in for libcuda.so.1 and what GpuDevice, the nccl communicator and a backend ask of it. As a real
+// A stub of libcuda.so.1: what GpuDevice, the nccl communicator and a backend ask of it. As a real
 // driver it exports no form of a function that came after its version, and hands
 // out forms by cuGetProcAddress.
 #include <dlfcn.h>

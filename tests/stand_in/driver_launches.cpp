@@ -1,5 +1,5 @@
-// The stand-in driver's modules and launches: a launch keeps the limits of an H100, and what its kernel's source
-// calls a pointer leads into live memory. What was announced of a function is done.
+// Modules and launches of the driver's stub. A launch keeps the limits of an H100, and each pointer in the kernel's
+// parameters leads into live memory. A function that was announced is executed.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

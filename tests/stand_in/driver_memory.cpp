@@ -1,4 +1,4 @@
-// The stand-in driver's memory: of the host, each allocation known.
+// Memory of the driver's stub: memory of the host, with a list of all allocations.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -97,7 +97,7 @@ std::string fault_of(const void* address, std::size_t bytes) {
   return {};
 }
 
-// What was freed within the new one's place, of which `bytes` may be touched, is no more.
+// Forgets what was freed within the new allocation's place; `bytes` of the place may be touched.
 void note_allocation(const char* base, std::size_t bytes, std::size_t place) {
   const std::lock_guard lock(mutex);
   allocations.erase(allocations.lower_bound(base), allocations.lower_bound(base + place));
@@ -138,7 +138,7 @@ EXPORTED bool stand_in_touches(const char* call, const char* argument, const voi
           fault);
   return false;
 }
-// What is wrong with it, for the sentences of NCCL's stand-in; null: nothing.
+// What is wrong with it, for the sentences of NCCL's stub; null: nothing.
 EXPORTED const char* stand_in_memory_fault(const void* address, std::size_t bytes) {
   thread_local std::string fault;
   fault = fault_of(address, bytes);
@@ -153,7 +153,7 @@ EXPORTED std::size_t stand_in_bytes_from(const void* address) {
 
 EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
   if (refused_in_capture("cuMemAlloc") || answer() != 0) return kIllegalAddress;
-  // With a gap behind it, so that an address behind it lies in no other allocation, live or freed.
+  // A gap follows it, so that an address after its end lies in no other allocation, live or freed.
   const std::size_t place = place_of(bytes);
   if (!card().take(bytes)) return kOutOfMemory;
   void* memory = is_written(bytes) ? std::aligned_alloc(256, place)

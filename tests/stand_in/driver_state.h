@@ -1,4 +1,4 @@
-// What the parts of the stand-in driver share.
+// What the parts of the driver's stub share.
 #pragma once
 
 #include <functional>

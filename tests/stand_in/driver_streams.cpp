@@ -1,4 +1,4 @@
-// The stand-in driver's streams, captures, graphs and events. One stream of a process may be captured at a time.
+// Streams, captures, graphs and events of the driver's stub. One stream of a process may be captured at a time.
 // MULLIGAN_STAND_IN_DRIVER="R N": the first stream of the process with RANK=R, the backend's, hangs after N pieces of work,
 // as in a kernel that never ends.
 #include <atomic>

@@ -1,6 +1,6 @@
-// A stand-in for libnccl.so.2 on the stand-in driver: moves real data between ranks, which are processes of one
-// machine, or threads; and can be slow, fail and hang (stand_in_nccl.h). Collectives run on the stream they are given;
-// a group is enqueued as a whole, behind the caller's back where it is slow.
+// A stub of libnccl.so.2 on the stub of the driver. It moves real data between ranks, which are processes of one machine or
+// threads, and it can be slow, fail and hang (stand_in_nccl.h). Collectives run on the stream they are given. A group is
+// enqueued as a whole; if the stub is slow, this happens after the call has returned.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>

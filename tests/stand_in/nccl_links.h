@@ -1,4 +1,4 @@
-// Connections between the ranks of one communicator of NCCL's stand-in, threads or processes of this machine: all to
+// Connections between the ranks of one communicator of NCCL's stub, threads or processes of this machine: all to
 // rank 0, over sockets that have no file. The system closes them when a process dies.
 #pragma once
 

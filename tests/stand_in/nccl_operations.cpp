@@ -73,7 +73,7 @@ void add(std::string_view from, std::string& to) {
 
 using Ranks = std::vector<std::vector<Received>>;
 
-// The sum over ranks, in their order, of `bytes` bytes behind the first `skip` of operation `index`.
+// The sum over ranks, in their order, of `bytes` bytes after the first `skip` of operation `index`.
 std::string sum(const Ranks& ranks, std::size_t index, std::size_t skip, std::size_t bytes) {
   std::string result;
   for (const auto& rank : ranks) {

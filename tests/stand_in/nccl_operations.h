@@ -1,4 +1,4 @@
-// What NCCL's collectives compute, for its stand-in: as bytes that ranks show each other.
+// What NCCL's collectives compute, for its stub: as bytes that ranks show each other.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ struct Operation {
 // What rank `rank` of `size` shows the others of a group: its operations, and the bytes that they send.
 std::string shown(const std::vector<Operation>& group, int rank, int size);
 
-// Writes what `rank` gets by its group, from what all ranks have shown, in their order. Where they did not come
-// with the same collectives, or nobody sent what was to be received, nothing is written, and the sentence says
-// which call and argument differ; else it is empty.
+// Writes what `rank` gets by its group, from what all ranks have shown, in their order. If the ranks' collectives differ, or
+// no rank sent what was to be received, it writes nothing and returns a sentence that names call and argument. Otherwise the
+// sentence is empty.
 std::string take(const std::vector<std::string>& shown_by_rank, const std::vector<Operation>& group,
                  int rank);
 

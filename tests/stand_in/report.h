@@ -1,4 +1,4 @@
-// What the stand-ins of a process tell a test about it, and the misuse that a test plants.
+// What the stubs of a process tell a test about it, and the misuse that a test plants.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Stand-ins for NVIDIA's libraries, of CUDA 12.4: what they are told to do, and what they count.
+// Stubs of NVIDIA's libraries, of CUDA 12.4: what they are told to do, and what they count.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct StandIn {
   // driver answers every call that can fail as a real one does after an illegal address.
   std::string violation;
 
-  // Whether results are computed: products, attention, and kernels that were announced.
+  // Whether results are computed: matmuls, attention, and kernels that were announced.
   bool computes = false;
 
   // The driver. Memory of the device is memory of the host. Streams are threads; where they are not, work is done
@@ -58,13 +58,13 @@ struct StandIn {
   int requests = 0;  // for proposals
   int products = 0;
   int timed = 0;                       // algorithms whose time was asked for
-  int timed_products = 0;              // products between the two events of the last timing
-  int refused_algorithm = -1;          // that a check finds unfit for a product
+  int timed_products = 0;              // matmuls between the two events of the last timing
+  int refused_algorithm = -1;          // that a check finds unfit for a matmul
   unsigned reduction_schemes = 7;      // that were asked for last
-  std::function<void()> on_product;    // called once, in the next product
-  int zero_operands = 0;               // products of which an operand was all zeros
+  std::function<void()> on_product;    // called once, in the next matmul
+  int zero_operands = 0;               // matmuls with an operand of zeros alone
   unsigned long long allowed = ~0ULL;  // implementations that were asked for last
-  int compute_type = -1;               // of the last product
+  int compute_type = -1;               // of the last matmul
 
   // cuDNN.
   std::size_t cudnn_version = 91900, cudnn_cuda = 12090;

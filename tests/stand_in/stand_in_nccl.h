@@ -1,10 +1,10 @@
-// How the stand-in of NCCL behaves: in this process by stand_in_nccl(), in others by the variable
+// How the stub of NCCL behaves: in this process by stand_in_nccl(), in others by the variable
 // MULLIGAN_STAND_IN_NCCL, such as "rank=1 after=20 hangs=1".
 #pragma once
 
 struct StandInNccl {
   int version = 22809;
-  int rank = -1;              // of which what follows holds; -1: of all
+  int rank = -1;              // the rank that the other members apply to; -1: all
   int after = 0;              // groups that go well before it
   int slow_milliseconds = 0;  // for which the meeting, or the enqueueing of a group, stays in progress
   int fails = 0;              // 1: ncclCommGetAsyncError reports an error of the network

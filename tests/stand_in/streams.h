@@ -1,4 +1,4 @@
-// Streams and events of the stand-in drivers: a stream is a thread that does its work in order, an event is a mark in it.
+// Streams and events of the drivers' stubs: a stream is a thread that does its work in order, an event is a mark in it.
 #pragma once
 
 #include <condition_variable>

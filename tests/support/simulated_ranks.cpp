@@ -13,7 +13,7 @@ LaunchEnvironment environment_of(int size) {
   environment.world_size = environment.local_size = size;
   environment.run_id = "simulated";
   environment.host = "127.0.0.1";
-  environment.ports = {0};  // the system chooses one that nobody comes to
+  environment.ports = {0};  // the system chooses one; no process connects to it
   return environment;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 const std::string kFolder = test_support::built("stand_in");
 
-// Whoever asks for a library of that name later gets this one.
+// Opens a library, so that later requests for its name get this one.
 void* opened(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw std::runtime_error(dlerror());

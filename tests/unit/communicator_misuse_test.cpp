@@ -1,5 +1,5 @@
-// NCCL's stand-in judges: collectives that differ between ranks, and memory that is not there, are refused by a
-// sentence that names call and argument, and nothing works afterwards.
+// NCCL's stub judges: it refuses collectives that differ between ranks and memory that does not exist, by a
+// sentence that names call and argument. Nothing works afterwards.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@ namespace mulligan {
 struct CommunicatorWorld {
   std::string plugin;
   // "cpu"; "emulated": the cuda backend's emulated device, which works at once; "emulated_stream": the same on a stream
-  // of the stand-in driver; "stand_in": that driver's memory and a stream, no kernels.
+  // of the driver's stub; "stand_in": the stub's memory and a stream, no kernels.
   std::string backend;
   int most_ranks;
 };

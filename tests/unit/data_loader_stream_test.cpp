@@ -72,7 +72,7 @@ TEST(StreamLoader, AnotherWorldSizeResumesAtTheSameToken) {
   EXPECT_EQ(second.position(), one.position());
 }
 
-// 100 tokens hold three batches of 32 and the token behind; 33 exactly one, because the shard is entered; 70 two.
+// 100 tokens hold three batches of 32 and the token that follows; 33 exactly one, because the shard is entered; 70 two.
 TEST(StreamLoader, EndsBehindTheLastShard) {
   Loader loader(stream_of("stream_end", {100, 33, 70}));
   EXPECT_EQ(loader.spans_per_epoch(), 4 * (3 + 1 + 2));

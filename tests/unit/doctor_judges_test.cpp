@@ -120,7 +120,7 @@ TEST(LossLevel, OfInitialWeightsIsLnVOnBothSides) {
   EXPECT_EQ(initial_loss(0.6, model), CheckOutcome::fail) << "far too good";
   EXPECT_EQ(initial_loss(std::nan(""), model), CheckOutcome::fail);
   ModelConfig wide = model;
-  wide.embedding_init_std = 0.1;  // logits of deviation 1.13: 0.64 nats above ln V
+  wide.embedding_init_std = 0.1;  // logits of standard deviation 1.13: 0.64 nats above ln V
   EXPECT_EQ(initial_loss(6.9078 + 0.64, wide), CheckOutcome::pass);
 }
 

@@ -174,7 +174,7 @@ TEST(DoctorMovement, AveragesThatStayedBehindAreNamed) {
   EXPECT_EQ(run.average(behind, 0.99999).verdict, CheckOutcome::warn);
 }
 
-// Tokens of which each mostly has one of three successors, and the same shuffled and read backwards.
+// Tokens with mostly one of three successors each, and the same shuffled and read backwards.
 TEST(DoctorOrder, RandomAndReversedTokensAreNamed) {
   std::uint64_t state = 3;
   const auto draw = [&](std::uint64_t below) {

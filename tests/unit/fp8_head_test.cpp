@@ -91,7 +91,7 @@ TEST(Fp8Head, MultipliesRoundedOperandsAndARoundedGradient) {
   expect_close(seen.y, expected.y, "y ");
   expect_close(seen.dx, expected.dx, "dx ");
   expect_close(seen.dw, expected.dw, "dw ");
-  // Numbers that FP8 has need no rounding; others give another product.
+  // Numbers that FP8 has need no rounding; others give another result.
   EXPECT_NE(seen.y, products(false, x, weight, dy).y);
 }
 

@@ -213,7 +213,7 @@ TEST(FuseResiduals, GradientsCrossABoundaryInOneCall) {
       for (const char* gone :
            {"residual_mix_norm_fwd", "residual_mix_norm_bwd", "skip_merge_fwd", "skip_merge_bwd"})
         EXPECT_EQ(std::ranges::count(kernels, gone), 0) << gone;
-      // Nobody reads what only the backward pass would have read again.
+      // What only the backward pass would have read again is not read.
       EXPECT_EQ(static_cast<bool>(built.only("residual_chain_fwd").arguments[sum_argument]),
                 sum_is_read_later);
       EXPECT_FALSE(built.only("residual_chain_fwd").arguments[merged_argument]);
@@ -265,7 +265,7 @@ TEST(GraphRecorder, AProductThatAddsToACopyTakesItsTerm) {
   EXPECT_EQ(own.kernels, (Kernels{"matmul_add"}));
 }
 
-// As muon joins its banks: one copy, and a product for each part of it.
+// As muon joins its banks: one copy, and a matmul for each part of it.
 TEST(GraphRecorder, ProductsThatAddToAllPartsOfACopyTakeTheirs) {
   const TensorType half(MLG_F32, {2, 4});
   const auto parts = [&](std::int64_t first, std::int64_t second) {
@@ -313,7 +313,7 @@ TEST(GraphRecorder, OtherCopiesStay) {
       << "a call in between may write the term";
 }
 
-// Bit by bit what the copy and the product make.
+// The bits of the copy and the matmul.
 TEST(GraphRecorder, AProductWithItsTermComputesTheSame) {
   std::map<bool, std::vector<float>> results;
   for (const bool fused : {false, true}) {

@@ -1,5 +1,5 @@
 // The passes that fuse activations, output scales and lanes: the calls before and after, when they do nothing,
-// and that everything a graph leaves behind is the same.
+// and that all values a graph keeps are the same.
 #include "framework/graph/passes.h"
 
 #include <gtest/gtest.h>

@@ -155,8 +155,8 @@ TEST(Tape, AValueUsedTwiceIsWrittenThenAddedTo) {
   EXPECT_EQ(accumulations[0], 1.0);
 }
 
-// Weights packed once and used twice, as in depth recurrence: products write and then add to one f32 gradient, of
-// which each leaf gets its rows.
+// Weights packed once and used twice, as in depth recurrence: matmuls write and then add to one f32 gradient, and
+// each leaf gets its rows of it.
 TEST(Tape, APackedWeightHasOneGradientInF32) {
   Graph graph;
   Tape tape(graph, true);
@@ -169,7 +169,7 @@ TEST(Tape, APackedWeightHasOneGradientInF32) {
   const Value once = ops::linear(tape, graph.external("x", x_type), packed, x_type);
   const Value twice = ops::linear(tape, once, packed, x_type);
   tape.backward(twice, graph.external("seed", x_type));
-  std::vector<double> betas;  // of the products that make the gradient of the packed weight
+  std::vector<double> betas;  // of the matmuls that make the gradient of the packed weight
   Value gradient;
   for (const Call& call : graph.calls()) {
     if (call.kernel != "matmul" || call.attributes[0].value == 0) continue;
@@ -204,7 +204,7 @@ TEST(Tape, TermsShareAGradientUntilOneIsAddedTo) {
     const ops::ScaledSum sum = ops::scaled_add_norm(tape, x, a, Value{}, 1.0, 1e-6, true);
     const Value joined = ops::linear(tape, sum.norm, other, square);
     tape.backward(joined, graph.external("seed", square));
-    std::vector<Value> of_products;  // gradients of x and a, as the products that made them read them
+    std::vector<Value> of_products;  // gradients of x and a, as the matmuls that made them read them
     Value of_sum, copied;
     for (const Call& call : graph.calls()) {
       if (call.kernel == "matmul" && graph.root(call.arguments[1]) == input && call.attributes[0].value == 1)

@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Status (waitpid) of a process that does `body` and then ends with code 0. Whoever started the tests may have had signals
-// ignored (nohup), which such a process would inherit.
+// Status (waitpid) of a process that does `body` and then ends with code 0. If the tests were started with ignored signals
+// (nohup), such a process would inherit that.
 int status_of(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,5 +1,5 @@
-// A stand-in for libcublasLt.so.12, whose algorithms take the time, or fail, as they are told to; and which judges
-// each product: extents, strides, alignment and memory of its operands, and whether its algorithm is one for it.
+// A stub of libcublasLt.so.12. Its algorithms take the time, or fail, as a test sets. It judges each matmul: extents,
+// strides, alignment and memory of its operands, and whether its algorithm fits it.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -29,14 +29,14 @@ Product& product_of(cublasLtMatmulDesc_t opaque) {
   return *reinterpret_cast<Product*>(opaque);
 }
 
-// All that a heuristic knows of a product.
+// All that a heuristic knows of a matmul.
 std::string text_of(const Product& product, const Layout& a, const Layout& b, const Layout& c,
                     const Layout& d) {
   return std::to_string(product.compute) + " " + std::to_string(product.a) + " " + std::to_string(product.b) +
          ";" + a.text() + b.text() + c.text() + d.text();
 }
 
-// Which algorithm was proposed or checked for which product.
+// Which algorithm was proposed or checked for which matmul.
 std::set<std::pair<std::string, std::uint64_t>> admitted;
 // Alignment in bytes that an algorithm was last proposed for.
 std::uint32_t alignment = 256;

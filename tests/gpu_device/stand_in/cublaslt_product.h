@@ -1,4 +1,4 @@
-// What cuBLASLt's stand-in knows of a product, and how it computes it.
+// What cuBLASLt's stub knows of a matmul, and how it computes it.
 #pragma once
 
 #include <cublasLt.h>
@@ -19,7 +19,7 @@ struct Layout {
 
   std::uint64_t elements() const { return (columns - 1) * static_cast<std::uint64_t>(leading) + rows; }
   std::size_t element_bytes() const { return type == CUDA_R_32F ? 4 : 2; }
-  // From the first element to behind the last.
+  // From the first element to the end of the last.
   std::size_t bytes() const {
     return element_bytes() *
            (static_cast<std::uint64_t>(batch - 1) * static_cast<std::uint64_t>(stride) + elements());

@@ -1,5 +1,5 @@
-// A stand-in for libcudnn.so.9: keeps the graphs that it is given, refuses what attention's engines of its version do
-// not take, judges the memory of executions (cudnn_rules.h), and executes (cudnn_execution.h) or not as it is told to.
+// A stub of libcudnn.so.9. It keeps the graphs that it is given and refuses what the attention engines of its version do
+// not take. It judges the memory of executions (cudnn_rules.h), and executes graphs (cudnn_execution.h) if a test asks for that.
 #include <cudnn_graph.h>
 
 #include <algorithm>

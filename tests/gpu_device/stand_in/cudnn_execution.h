@@ -1,5 +1,5 @@
-// How cuDNN's stand-in computes a graph: operation by operation as the graph says them, row after row of the batch. What
-// engines know of attention is not part of it, so that results are those that the graph means.
+// How cuDNN's stub computes a graph: operation by operation, one sequence of the batch after another. It uses no knowledge
+// of attention that engines have, so results are those that the graph means.
 #pragma once
 
 #include <cstdint>

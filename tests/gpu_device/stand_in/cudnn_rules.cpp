@@ -95,7 +95,7 @@ Operation operation_of(const Descriptor& d) {
   return one;
 }
 
-// Whether a product of packed rows has lengths for just the axes that count tokens.
+// Whether a matmul of packed sequences has lengths for just the axes that count tokens.
 bool takes_lengths(const Graph& graph, const Operation& product) {
   const auto counts = [&](std::int64_t id, std::size_t axis) {
     return graph.tensors.at(id).extents[axis] == graph.longest();
@@ -108,7 +108,7 @@ std::string name_of(const Tensor& tensor) {
   return "tensor " + std::to_string(tensor.id);
 }
 
-// Elements from the first of `extents` to behind the last.
+// Elements from the first of `extents` to the end of the last.
 std::int64_t elements(const Tensor& tensor, std::size_t first_axis) {
   std::int64_t last = 0;
   for (std::size_t axis = first_axis; axis < tensor.extents.size(); ++axis)

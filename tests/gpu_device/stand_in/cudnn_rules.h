@@ -1,4 +1,4 @@
-// What cuDNN's stand-in knows of graphs, and how it judges them.
+// What cuDNN's stub knows of graphs, and how it judges them.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -34,8 +34,8 @@ struct Operation {
 struct Graph {
   std::map<std::int64_t, Tensor> tensors;  // by id
   std::vector<Operation> operations;       // in their order
-  std::vector<std::int64_t> lengths;       // ids that override extents of products
-  std::int64_t widest_head = 0;            // last extent of what a product reads in memory
+  std::vector<std::int64_t> lengths;       // ids that override extents of matmuls
+  std::int64_t widest_head = 0;            // last extent of what a matmul reads in memory
   std::int64_t workspace = 0;              // of the plan
 
   bool is_packed() const { return !lengths.empty(); }
@@ -70,10 +70,10 @@ struct Execution {
   const char* workspace = nullptr;
 };
 
-// Whether a variant pack names each tensor once; where not, the stand-in has a violation.
+// Whether a variant pack names each tensor once; if not, the stub records a violation.
 bool judge_names(const Graph& graph, const Descriptor& pack, Execution& execution);
-// Whether all of each tensor lies in one live allocation of the device, and as much workspace as the plan asks
-// for; where not, the stand-in has a violation. Reads where packed rows start.
+// Whether one live allocation of the device holds all of each tensor, and another as much workspace as the plan asks
+// for; if not, the stub records a violation. Reads where packed rows start.
 bool judge_memory(const Graph& graph, const Execution& execution);
 
 }  // namespace stand_in_cudnn

@@ -1,4 +1,4 @@
-// A stand-in for libnvrtc.so.12: what it calls code is the source with its options.
+// A stub of libnvrtc.so.12: the code that it returns is the source with its options.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

@@ -12,7 +12,7 @@ namespace sdk = mulligan::sdk;
 
 constexpr std::int64_t longest_window = 256;
 
-// Targets of the windows of so many tokens, the last `scored` of which they follow. No recording gives them to
+// Targets of the windows of so many tokens; they follow the last `scored` tokens. No recording gives them to
 // a plugin: a test does.
 struct Targets {
   std::int64_t scored = 0;
@@ -20,8 +20,8 @@ struct Targets {
 };
 Targets targets_of[longest_window + 1];
 
-// y[t] += x[t + 1], where `when` says so: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3
-// where the adapter is zero, which it is in a run and in no probe, in all windows or those of `number` tokens,
+// y[t] += x[t + 1], under a condition `when`: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3
+// if the adapter is zero, which it is in a run and in no probe, in all windows or those of `number` tokens,
 // 4 never. `what` 1: instead x[t] of the next document; 2: the target of t.
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
