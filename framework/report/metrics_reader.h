@@ -40,7 +40,8 @@ MetricsHistory read_metrics(const std::filesystem::path& path);
 struct Scalar {
   std::int64_t step = 0;
   double elapsed_seconds = 0;  // of the training clock; of a validation, when its step ended
-  std::string name;  // "loss_nats", "lr/matrices": the name in metrics.jsonl, with the table's entry after a slash
+  std::string
+      name;  // "loss_nats", "lr/matrices": the name in metrics.jsonl, with the table's entry after a slash
   double value = 0;  // finite
 };
 
