@@ -108,7 +108,7 @@ Operator sort() {
     const Generator doubled = [n](Random& random, std::int64_t i) {
       return i / n < 2 ? 0.5 : normal()(random, i);
     };
-    op.cases.push_back({.inputs = {f32("basis", {n, n}, doubled), f32("product", {n, n}, doubled)},
+    op.cases.push_back({.inputs = {f32("basis", {n, n}, doubled), f32("projected", {n, n}, doubled)},
                         .outputs = {f32("sorted", {n, n}), {"order", {n}, MLG_I32}},
                         .attributes = {}});
   }
@@ -118,13 +118,13 @@ Operator sort() {
     std::vector<std::int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) value[i] += call.in("basis")(i, j) * call.in("product")(i, j);
+      for (std::int64_t j = 0; j < n; ++j) value[i] += call.in("basis")(i, j) * call.in("projected")(i, j);
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](std::int64_t a, std::int64_t b) { return value[a] > value[b]; });
     for (std::int64_t i = 0; i < n; ++i) {
       call.out("order")[i] = static_cast<double>(order[i]);
-      for (std::int64_t j = 0; j < n; ++j) call.out("sorted")(i, j) = call.in("product")(order[i], j);
+      for (std::int64_t j = 0; j < n; ++j) call.out("sorted")(i, j) = call.in("projected")(order[i], j);
     }
   };
   return op;
@@ -308,7 +308,7 @@ const RegisterRows registered_rows{
     {"soap_muon_keep_norm", "raw:Fd/f raw_norm:1/f x:Fd/f x_norm:1/f scalars:6/f result:Fd/f"},
     {"soap_muon_trust", "raw:Fd/f white:Fd/f gradient:Fd/f scalars:6/f blended:Fd/f gate:2/f",
      "agreement=0.2"},
-    {"soap_muon_sort", "basis:dd/f product:dd/f sorted:dd/f order:d/i"},
+    {"soap_muon_sort", "basis:dd/f projected:dd/f sorted:dd/f order:d/i"},
     {"soap_muon_permute", "x:dd/f row_order:d/i column_order:d/i permuted:dd/f"},
     {"soap_muon_eigenvectors", "gram:dd/f scalars:6/f rows:dd/f"},
     {"soap_muon_first_rows", "image:md/f scalars:6/f rows:dd/f"},
