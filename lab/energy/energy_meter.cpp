@@ -73,7 +73,7 @@ Reading total(const std::vector<RankReading>& ranks) {
       all.processor_joules += own.processor_joules;
     }
     for (const std::string& why : own.absent) {
-      const bool others = !rank.counts_processors && why.starts_with("processors:");
+      const bool others = !rank.counts_processors && why.starts_with("CPUs:");
       if (!others && std::ranges::find(all.absent, why) == all.absent.end()) all.absent.push_back(why);
     }
     all.counters.insert(all.counters.end(), own.counters.begin(), own.counters.end());

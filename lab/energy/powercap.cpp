@@ -65,7 +65,7 @@ Counters processor_counters(const fs::path& root) {
   for (const fs::directory_entry& entry : fs::directory_iterator(root, failed))
     folders.push_back(entry.path());
   if (failed) {
-    found.absent.push_back("processors: this system has no powercap ('" + root.string() + "')");
+    found.absent.push_back("CPUs: this system has no powercap ('" + root.string() + "')");
     return found;
   }
   std::ranges::sort(folders);
@@ -78,13 +78,13 @@ Counters processor_counters(const fs::path& root) {
     } catch (const Error& error) {
       std::string reason = error.what();
       if (reason.ends_with('.')) reason.pop_back();
-      found.absent.push_back("processors: " + reason);
+      found.absent.push_back("CPUs: " + reason);
       found.counters.clear();
       return found;
     }
   }
   if (found.counters.empty())
-    found.absent.push_back("processors: no zone of '" + root.string() + "' counts the energy of a package");
+    found.absent.push_back("CPUs: no zone of '" + root.string() + "' counts the energy of a package");
   return found;
 }
 

@@ -72,7 +72,7 @@ std::string format_launch_plan(const LaunchPlan& plan) {
   text += fmt::format("every rank runs:{}\n", command);
   for (const RankPlan& rank : plan.ranks) {
     const std::string bound =
-        rank.processors.empty() ? "not bound" : "processors " + processor_list(rank.processors);
+        rank.processors.empty() ? "not bound" : "CPUs " + processor_list(rank.processors);
     text += fmt::format("\nrank {}: {}\n", rank.rank, bound);
     for (const auto& [name, value] : rank_variables(plan, rank, 0, plan.port + 1)) {
       const bool chosen_later = name == "MASTER_PORT" && plan.nodes == 1;

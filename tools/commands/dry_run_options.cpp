@@ -76,7 +76,7 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
   }
   if (const auto measurements = ttt_product_measurements(loaded, host)) {
     fmt::print(
-        "on a GPU its products take their algorithms from {} measurements, which the ranks of a machine "
+        "on a GPU its matmuls take their algorithms from {} measurements, which the ranks of a machine "
         "share\n",
         *measurements);
   }

@@ -113,7 +113,7 @@ void SymmetricProduct::make_pieces(const GemmShape& whole) {
         shape.n = columns;
         gemm = make_gemm(shape, thread_count());
         if (!gemm)
-          throw std::runtime_error("kernel symmetric_matmul: oneDNN has no such product for this processor");
+          throw std::runtime_error("kernel symmetric_matmul: oneDNN has no such matmul for this CPU");
         scratch_bytes_ = std::max(scratch_bytes_, (gemm->scratch_bytes() + 255) / 256 * 256);
       }
       pieces_.push_back({row, column, rows, columns, gemm.get()});
@@ -159,7 +159,7 @@ void SymmetricProduct::run_pieces(const Launch& launch) const {
   });
   if (failed)
     throw std::runtime_error(
-        "oneDNN refused to run a product that it had prepared; it may lack memory: use a smaller batch or "
+        "oneDNN refused to run a matmul that it had prepared; it may lack memory: use a smaller batch or "
         "model");
 }
 

@@ -133,7 +133,7 @@ TEST(ConcatRows, RowsThatOverlapAreRefused) {
                                             .aliases = {}});
   };
   EXPECT_EQ(refusal(2, 4), "");
-  EXPECT_NE(refusal(1, 4).find("argument b must begin behind"), std::string::npos) << refusal(1, 4);
+  EXPECT_NE(refusal(1, 4).find("argument b must begin after"), std::string::npos) << refusal(1, 4);
   EXPECT_NE(refusal(3, 4).find("argument b must end within the 4 rows"), std::string::npos) << refusal(3, 4);
 }
 

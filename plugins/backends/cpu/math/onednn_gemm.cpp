@@ -176,7 +176,7 @@ std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
   const OneThread one_thread;
   if (!code_fits()) {
     throw std::runtime_error(
-        "oneDNN has no memory left for the code of a matrix product; use a smaller batch or model, or free "
+        "oneDNN has no memory left for the code of a matmul; use a smaller batch or model, or free "
         "memory on this machine");
   }
 #if DNNL_VERSION_MAJOR >= 3

@@ -79,8 +79,7 @@ void TiledProduct::make_tiles(bool bf16) {
       widen_ = true;
       return;
     }
-    if (!tiles_[variant])
-      throw std::runtime_error("kernel matmul: oneDNN has no f32 product for this processor");
+    if (!tiles_[variant]) throw std::runtime_error("kernel matmul: oneDNN has no f32 matmul for this CPU");
     if (fixed_rows_) require_equal_rows(*tiles_[variant], shape);
   }
 }
@@ -167,7 +166,7 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
   });
   if (failed)
     throw std::runtime_error(
-        "oneDNN refused to run a product that it had prepared; it may lack memory: use a smaller batch or "
+        "oneDNN refused to run a matmul that it had prepared; it may lack memory: use a smaller batch or "
         "model");
   if (partial_) add_pieces(launch, c_result, term ? term : c_result, finish);
 }
