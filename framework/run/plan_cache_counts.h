@@ -1,4 +1,4 @@
-// MadeOnDevice: how much of what takes long (Backend::made) was made before a clock ran, while it ran, and
+// PlanCacheCounts: how much of what takes long (Backend::made) was made before a clock ran, while it ran, and
 // after it.
 #pragma once
 
@@ -19,11 +19,11 @@ struct MadeCount {
   std::int64_t before_clock = 0, on_clock = 0, after_clock = 0;
 };
 
-class MadeOnDevice {
+class PlanCacheCounts {
  public:
   // Of these backends together, which must outlive this object. What is made while the clock stands between
   // two stretches counts as after it.
-  explicit MadeOnDevice(std::function<std::vector<const Backend*>()> backends)
+  explicit PlanCacheCounts(std::function<std::vector<const Backend*>()> backends)
       : backends_(std::move(backends)) {}
 
   void clock_starts();

@@ -1,4 +1,4 @@
-#include "framework/run/made_on_device.h"
+#include "framework/run/plan_cache_counts.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace mulligan {
 
-MadeOnDevice::Counts MadeOnDevice::now() const {
+PlanCacheCounts::Counts PlanCacheCounts::now() const {
   Counts counts;
   for (const Backend* backend : backends_()) {
     for (const auto& [what, count] : backend->made()) counts[what] += static_cast<std::int64_t>(count);
@@ -14,17 +14,17 @@ MadeOnDevice::Counts MadeOnDevice::now() const {
   return counts;
 }
 
-void MadeOnDevice::clock_starts() {
+void PlanCacheCounts::clock_starts() {
   at_start_ = now();
   if (!started_) before_ = at_start_;
   started_ = true;
 }
 
-void MadeOnDevice::clock_stops() {
+void PlanCacheCounts::clock_stops() {
   for (const auto& [what, count] : now()) on_clock_[what] += count - at_start_[what];
 }
 
-std::vector<MadeCount> MadeOnDevice::counts(HostGroup& group) const {
+std::vector<MadeCount> PlanCacheCounts::counts(HostGroup& group) const {
   const auto of = [](const Counts& counts, const std::string& what) {
     const auto found = counts.find(what);
     return found == counts.end() ? std::int64_t{0} : found->second;
