@@ -230,7 +230,7 @@ void examine_end(StartRecord& record, const RunEnd& end, const Say& say) {
   if (end.account) findings.push_back(judge_account(*end.account, end.steps));
   findings.push_back(judge_throughput(end.throughput));
   if (end.movement) {
-    findings.push_back(judge_stillness(*end.movement));
+    findings.push_back(find_frozen_parameters(*end.movement));
     findings.push_back(judge_proportion(*end.movement));
     if (end.averages) findings.push_back(judge_average(*end.movement, *end.averages, end.ema_decay));
   }

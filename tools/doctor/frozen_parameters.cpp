@@ -44,13 +44,13 @@ bool only_decayed(const Sampled& before, const std::vector<double>& steps, const
 
 // Parts of a matrix (rows, or stretches of columns) that stayed after the others.
 struct Parts {
-  std::size_t behind = 0, judged = 0, first = 0, last = 0;
-  double share() const { return judged == 0 ? 0 : double(behind) / double(judged); }
+  std::size_t frozen = 0, judged = 0, first = 0, last = 0;
+  double share() const { return judged == 0 ? 0 : double(frozen) / double(judged); }
 };
 
 // places(part) are the samples of a part; skip(part) leaves one out.
 template <typename PlacesOf, typename Skip>
-Parts parts_behind(std::size_t count, const Sampled& before, const std::vector<double>& steps,
+Parts frozen_parts(std::size_t count, const Sampled& before, const std::vector<double>& steps,
                    bool exact_alone, PlacesOf places_of, Skip skip) {
   std::vector<double> moved(count, 0);
   for (std::size_t part = 0; part < count; ++part) {
@@ -65,13 +65,13 @@ Parts parts_behind(std::size_t count, const Sampled& before, const std::vector<d
   for (std::size_t part = 0; part < count; ++part) {
     if (skip(part)) continue;
     ++found.judged;
-    const bool behind =
+    const bool frozen =
         moved[part] == 0 ||
         (!exact_alone && (moved[part] < still * usual || only_decayed(before, steps, places_of(part))));
-    if (!behind) continue;
-    if (found.behind == 0) found.first = part;
+    if (!frozen) continue;
+    if (found.frozen == 0) found.first = part;
     found.last = part;
-    ++found.behind;
+    ++found.frozen;
   }
   return found;
 }
@@ -104,12 +104,12 @@ Told look_at(const PlannedParameter& p, const Movement& m) {
     const auto token = static_cast<std::size_t>(before.row[r]);
     return by_token && (token >= m.expected.size() || m.expected[token] < tokens_seen);
   };
-  const Parts behind = parts_behind(rows, before, steps, by_token, of_row, rare);
-  if (behind.judged >= least_rows && behind.share() >= noticed) {
-    return {behind.share(),
-            fmt::format("{:.0f} % of the rows of {} {} (between rows {} and {} of {})", 100 * behind.share(),
-                        p.name(), by_token ? "did not move" : "hardly moved", before.row[behind.first],
-                        before.row[behind.last], before.rows)};
+  const Parts frozen = frozen_parts(rows, before, steps, by_token, of_row, rare);
+  if (frozen.judged >= least_rows && frozen.share() >= noticed) {
+    return {frozen.share(),
+            fmt::format("{:.0f} % of the rows of {} {} (between rows {} and {} of {})", 100 * frozen.share(),
+                        p.name(), by_token ? "did not move" : "hardly moved", before.row[frozen.first],
+                        before.row[frozen.last], before.rows)};
   }
   if (by_token || width < 8) return {0, ""};
   const auto of_stretch = [=](std::size_t k) {
@@ -118,8 +118,8 @@ Told look_at(const PlannedParameter& p, const Movement& m) {
     return places;
   };
   const Parts columns =
-      parts_behind(width, before, steps, false, of_stretch, [](std::size_t) { return false; });
-  if (columns.behind > 0) {
+      frozen_parts(width, before, steps, false, of_stretch, [](std::size_t) { return false; });
+  if (columns.frozen > 0) {
     return {columns.share(),
             fmt::format("{:.0f} % of the columns of {} hardly moved (between columns {} and {} of {})",
                         100 * columns.share(), p.name(), before.column(columns.first),
@@ -133,7 +133,7 @@ Told look_at(const PlannedParameter& p, const Movement& m) {
 
 }  // namespace
 
-Finding judge_stillness(const Movement& m) {
+Finding find_frozen_parameters(const Movement& m) {
   Finding f;
   f.id = "D38";
   f.title = "parameters that did not move";
