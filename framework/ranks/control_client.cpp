@@ -57,7 +57,7 @@ ControlClient::ControlClient(SocketLoop& loop, const LaunchEnvironment& environm
           {[this](std::shared_ptr<Link> link, const RankName& server) { welcomed(std::move(link), server); },
            [this](const std::string& sentence) {
              if (std::exchange(refused_, true) || link_) return;
-             loop_.after(options_.believe_refusal, [this, sentence] {
+             loop_.after(options_.refusal_grace, [this, sentence] {
                if (!link_) decide({own_.rank, ExitCode::bad_configuration, sentence});
              });
            }}) {}

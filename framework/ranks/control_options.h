@@ -15,7 +15,7 @@ struct ControlOptions {
   double meet = 300;         // until all ranks are there
   double tell_missing = 10;  // while waiting for them, ranks that are missing are logged so often
   double handshake = 5;      // a connection without an answer is dropped
-  double believe_refusal =
+  double refusal_grace =
       5;  // a refusal by a peer without the secret counts if no other process has taken the place by then
   double heartbeat = 1;
   double silent = 10;                           // a rank that says nothing is lost

@@ -141,7 +141,7 @@ void ControlServer::refused(const Judgement& judgement) {
   if (judgement.authentic) return decide({-1, ExitCode::bad_configuration, judgement.sentence});
   // Anyone can say this without the secret: it counts when the place stays empty.
   const std::uint32_t rank = judgement.hello.rank;
-  loop_.after(options_.believe_refusal, [this, rank, sentence = judgement.sentence] {
+  loop_.after(options_.refusal_grace, [this, rank, sentence = judgement.sentence] {
     const bool empty = rank < seats_.size() && !seats_[rank].taken;
     if (empty) decide({-1, ExitCode::bad_configuration, sentence});
   });
