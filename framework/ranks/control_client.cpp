@@ -28,7 +28,7 @@ class ControlClient final : public ControlEnd {
   void welcomed(std::shared_ptr<Link> link, const RankName& server);
   void take(const ControlMessage& message);
   void tick();
-  void tell_missing();
+  void missing_log_interval();
   void lose_server(const std::string& why);
   void decide(const Verdict& verdict);
   std::string looking_for() const;
@@ -72,7 +72,7 @@ void ControlClient::start() {
                         "firewalls between the machines.",
                         own_.text(), looking_for(), options_.meet, meeting_.last_reason())});
   });
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
 std::string ControlClient::looking_for() const {
@@ -80,11 +80,11 @@ std::string ControlClient::looking_for() const {
                      environment_.ports.back());
 }
 
-void ControlClient::tell_missing() {
+void ControlClient::missing_log_interval() {
   if (link_ || decided_) return;
   callbacks_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
                              looking_for(), SocketLoop::now() - begun_, meeting_.last_reason()));
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
 void ControlClient::welcomed(std::shared_ptr<Link> link, const RankName& server) {

@@ -11,10 +11,10 @@ namespace mulligan {
 
 // All in seconds.
 struct ControlOptions {
-  std::string secret;        // find_secret(); needed unless all ranks meet on the loopback
-  double meet = 300;         // until all ranks are there
-  double tell_missing = 10;  // while waiting for them, ranks that are missing are logged so often
-  double handshake = 5;      // a connection without an answer is dropped
+  std::string secret;                // find_secret(); needed unless all ranks meet on the loopback
+  double meet = 300;                 // until all ranks are there
+  double missing_log_interval = 10;  // while waiting for them, ranks that are missing are logged so often
+  double handshake = 5;              // a connection without an answer is dropped
   double refusal_grace =
       5;  // a refusal by a peer without the secret counts if no other process has taken the place by then
   double heartbeat = 1;

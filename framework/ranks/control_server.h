@@ -52,7 +52,7 @@ class ControlServer final : public ControlEnd {
   std::string take_seat(const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome);
   void refused(const Judgement& judgement);
   void look_for_other_servers(std::size_t port_index);
-  void tell_missing();
+  void missing_log_interval();
   std::string missing_ranks() const;
   bool all_there() const;
 

@@ -50,7 +50,7 @@ ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environm
 
 void ControlServer::start() {
   if (seats_.size() == 1) return tick();
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
   loop_.after(options_.meet, [this] {
     if (all_there()) return;
     std::string sentence =
@@ -100,11 +100,11 @@ std::string ControlServer::missing_ranks() const {
   return fmt::format("rank{} {}", one ? "" : "s", fmt::join(ranges, ", "));
 }
 
-void ControlServer::tell_missing() {
+void ControlServer::missing_log_interval() {
   if (decided_ || done_ || all_there()) return;
   callbacks_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
                              SocketLoop::now() - begun_));
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
 std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> link,
