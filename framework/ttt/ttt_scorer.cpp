@@ -293,7 +293,7 @@ void TttScorer::restore(const TttStanding& from) {
   }
   plain_ = from.untransformed;
   plain_book_ = from.plain_losses;
-  for (const std::int64_t queue : from.done) tell_again(queue);
+  for (const std::int64_t queue : from.done) replay_transform(queue);
   plan_again(from);
   // The stretches before the one under way are done as a whole.
   for (; own_[done_] >= lanes_.stretches[stretch_].end; ++stretch_) note_scored(lanes_.stretches[stretch_]);
