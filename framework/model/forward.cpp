@@ -52,7 +52,7 @@ class ForwardBuilder {
       x = serial_block(x, layer);
       skips.push_back(x);
     }
-    const Value n = head_rows_.behind_blocks(decode_and_norm(x, skips));
+    const Value n = head_rows_.after_blocks(decode_and_norm(x, skips));
     if (options_.hidden) *options_.hidden = n;
     const Value head = p_(m_.tied_head ? "tok_emb.weight" : "lm_head.weight");
     const Value logits = head_logits(tape_, options_, n, head);
@@ -195,7 +195,7 @@ Value HeadRows::in_block(std::int64_t slot, Value x) const {
   return slot == last_slot_ ? ops::gather_rows(tape_, x, rows_) : x;
 }
 
-Value HeadRows::behind_blocks(Value x) const {
+Value HeadRows::after_blocks(Value x) const {
   return rows_ && last_slot_ < 0 ? ops::gather_rows(tape_, x, rows_) : x;
 }
 

@@ -53,7 +53,7 @@ class HeadRows {
   // x [T, ...] in execution slot `slot`, after attention: [N, ...] in the last one where N < T, else x.
   Value in_block(std::int64_t slot, Value x) const;
   // x [T, ...] or [N, ...] after the last block: [N, ...].
-  Value behind_blocks(Value x) const;
+  Value after_blocks(Value x) const;
 
  private:
   Tape& tape_;

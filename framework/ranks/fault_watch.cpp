@@ -88,7 +88,7 @@ double FaultWatch::stood(const Rank& rank, double now, double first_waiting) con
 }
 
 std::optional<FaultWatch::Suspect> FaultWatch::wedged(double now) const {
-  const auto behind = [](const Rank& a, const Rank& b) {
+  const auto fell_back = [](const Rank& a, const Rank& b) {
     return std::tuple(a.last.submitted, a.last.completed, a.last.calls) <
            std::tuple(b.last.submitted, b.last.completed, b.last.calls);
   };
@@ -96,7 +96,7 @@ std::optional<FaultWatch::Suspect> FaultWatch::wedged(double now) const {
   const double waiting = first_waiting(now);
   for (const Rank& rank : ranks_) {
     const double seconds = stood(rank, now, waiting);
-    if (seconds > 0 && seconds >= limit(rank) && (!culprit || behind(rank, *culprit))) culprit = &rank;
+    if (seconds > 0 && seconds >= limit(rank) && (!culprit || fell_back(rank, *culprit))) culprit = &rank;
   }
   if (culprit) {
     return Suspect{

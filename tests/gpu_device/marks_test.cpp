@@ -17,7 +17,7 @@ TEST_F(StandInDevice, AMarkIsWaitedForAndNoLaterWork) {
   EXPECT_EQ(memory[0], 0);
   gpu.await(0);
   EXPECT_EQ(memory[0], 1);
-  EXPECT_EQ(memory[1], 0) << "what lies behind the mark goes on";
+  EXPECT_EQ(memory[1], 0) << "what follows the mark goes on";
   gpu.await(1);
   EXPECT_EQ(memory[1], 2);
   EXPECT_EQ(memory[2], 0);

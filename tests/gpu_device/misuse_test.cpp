@@ -240,7 +240,7 @@ std::vector<Misuse> misuses() {
           "argument of the host", {.y = [](GpuDevice&) -> void* { return host; }},
           "cuLaunchKernel of scale: argument 2 (global<float> y) takes 1 bytes where nothing was allocated"),
       launch(
-          "argument behind its allocation",
+          "argument after its allocation",
           {.y = [](GpuDevice& gpu) -> void* { return memory(gpu, 512) + 512; }},
           "cuLaunchKernel of scale: argument 2 (global<float> y) takes 1 bytes where nothing was allocated"),
       launch("empty grid", {.grid = {{0, 1, 1}, {256, 1, 1}, 0}},

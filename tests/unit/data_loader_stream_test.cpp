@@ -78,10 +78,10 @@ TEST(StreamLoader, EndsBehindTheLastShard) {
   EXPECT_EQ(loader.spans_per_epoch(), 4 * (3 + 1 + 2));
   Ints last;
   for (std::int64_t row = 0; row < loader.spans_per_epoch(); ++row) last = targets_of(loader);
-  const LoaderPosition behind = loader.position();
+  const LoaderPosition after = loader.position();
   const std::string message = message_of(ExitCode::bad_data, [&] { targets_of(loader); });
   EXPECT_NE(message.find("ends after 6 steps' batches of 32 tokens"), std::string::npos) << message;
-  EXPECT_EQ(loader.position(), behind);
+  EXPECT_EQ(loader.position(), after);
   message_of(ExitCode::bad_data, [&] { targets_of(loader); });
 }
 

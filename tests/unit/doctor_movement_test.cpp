@@ -165,13 +165,13 @@ TEST(DoctorMovement, AveragesThatStayedBehindAreNamed) {
   EXPECT_TRUE(says(run.average(run.before, 1), "have come 0.0 % of the way"));
   EXPECT_EQ(run.average(run.before, 1).verdict, CheckOutcome::fail);
   EXPECT_NE(run.average(run.before, 1).hint.find("never takes a step in"), std::string::npos);
-  Weights behind = run.before;
-  for (auto& [name, values] : behind) {
+  Weights lagging = run.before;
+  for (auto& [name, values] : lagging) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.3f * (run.after.at(name)[i] - values[i]);
   }
-  EXPECT_TRUE(says(run.average(behind, 0.99999), "have come 30.0 % of the way"));
-  EXPECT_NE(run.average(behind, 0.99999).hint.find("remembers 100000 steps"), std::string::npos);
-  EXPECT_EQ(run.average(behind, 0.99999).verdict, CheckOutcome::warn);
+  EXPECT_TRUE(says(run.average(lagging, 0.99999), "have come 30.0 % of the way"));
+  EXPECT_NE(run.average(lagging, 0.99999).hint.find("remembers 100000 steps"), std::string::npos);
+  EXPECT_EQ(run.average(lagging, 0.99999).verdict, CheckOutcome::warn);
 }
 
 // Tokens with mostly one of three successors each, and the same shuffled and read backwards.

@@ -36,7 +36,7 @@ class Builder {
       if (options_.after_block) options_.after_block(layer_, x, Value{});
     }
     layer_ = -1;
-    x = head_rows_.behind_blocks(x);
+    x = head_rows_.after_blocks(x);
     const Value n =
         point("final_norm", ops::weighted_rms_norm(tape_, x, p_(final_norm_parameter), m_.norm_eps));
     if (options_.hidden) *options_.hidden = n;

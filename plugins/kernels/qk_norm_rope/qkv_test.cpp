@@ -87,7 +87,7 @@ Operator qkv_split_norm_rope() {
 }
 
 // `last`: columns of the last matrix, 0: as many as the others have.
-Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_t gap, std::int64_t behind,
+Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_t gap, std::int64_t after,
                  std::int64_t last = 0) {
   const char* names[] = {"a", "b", "c", "d"};
   const char* firsts[] = {"", "row_b", "row_c", "row_d"};
@@ -98,7 +98,7 @@ Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_
     c.inputs.push_back({names[i], {rows[i], i == 3 && last > 0 ? last : width}});
     end += rows[i] + (i == 1 ? gap : 0);
   }
-  c.outputs = {{"y", {end + behind, width}}};
+  c.outputs = {{"y", {end + after, width}}};
   return c;
 }
 
