@@ -10,7 +10,7 @@ namespace mulligan {
 // Largest resident size of this process so far (VmHWM), in bytes; 0 where the system does not say.
 std::int64_t peak_memory_bytes();
 // Model name of the CPU, as the system gives it.
-std::string processor_name();
+std::string cpu_name();
 // What decides which instructions compute, and so the last bits of results: the CPU's widest vector extensions, such as
 // "avx512_bf16 + amx", and the limits that environment variables set for oneDNN.
 std::string instruction_set();

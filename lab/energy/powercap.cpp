@@ -36,7 +36,7 @@ class Zone : public Counter {
         last_(number_of(folder_ / "energy_uj")) {}
 
   std::string name() const override { return "powercap " + name_; }
-  Part part() const override { return Part::processors; }
+  Part part() const override { return Part::cpu; }
   double read_joules() override {
     const std::uint64_t now = number_of(folder_ / "energy_uj");
     microjoules_ += wrapped_difference(last_, now, range_);
@@ -58,7 +58,7 @@ std::uint64_t wrapped_difference(std::uint64_t before, std::uint64_t now, std::u
   return (range >= before ? range - before : 0) + now + 1;
 }
 
-Counters processor_counters(const fs::path& root) {
+Counters cpu_counters(const fs::path& root) {
   Counters found;
   std::vector<fs::path> folders;
   std::error_code failed;

@@ -10,8 +10,8 @@ namespace mulligan {
 
 // A physical core with its logical CPUs.
 struct PhysicalCore {
-  int memory_node = 0;          // NUMA node
-  std::vector<int> processors;  // its hardware threads that this process may use, ascending
+  int memory_node = 0;    // NUMA node
+  std::vector<int> cpus;  // its hardware threads that this process may use, ascending
 };
 
 // The cores that this process may run on (its affinity), by memory node and first CPU. If the system does not give its
@@ -24,7 +24,7 @@ std::vector<PhysicalCore> allowed_cores();
 std::vector<std::vector<int>> core_shares(const std::vector<PhysicalCore>& cores, int ranks);
 
 // "0-3,8"
-std::string processor_list(std::vector<int> processors);
+std::string cpu_list(std::vector<int> cpus);
 
 // As the user gives it; names and defaults are torchrun's.
 struct LaunchOptions {
@@ -44,7 +44,7 @@ struct LaunchOptions {
 
 struct RankPlan {
   int rank = 0, local_rank = 0;
-  std::vector<int> processors;  // empty: not bound
+  std::vector<int> cpus;  // empty: not bound
 };
 
 struct LaunchPlan {

@@ -81,11 +81,11 @@ void use_usual_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void bind_to(const std::vector<int>& processors) {
-  if (processors.empty()) return;
+void bind_to(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (const int processor : processors) CPU_SET(processor, &set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
   ::sched_setaffinity(0, sizeof set, &set);  // what the system does not allow now, it takes away anyhow
 }
 
@@ -94,7 +94,7 @@ void bind_to(const std::vector<int>& processors) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);  // it ended before the line above
-  bind_to(command.processors);
+  bind_to(command.cpus);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   if (nothing > STDERR_FILENO) ::close(nothing);

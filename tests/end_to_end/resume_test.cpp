@@ -186,7 +186,7 @@ TEST_F(Resume, AnEvaluationThatWasNotSeenThroughIsToldOnce) {
   EXPECT_EQ(without_times(seen[0]), without_times(expected[0]));
 }
 
-TEST_F(Resume, AnotherProcessorsInstructionsAreToldOnce) {
+TEST_F(Resume, AnotherCpusInstructionsAreToldOnce) {
   for (const bool other : {false, true}) {
     const std::string copy = tiny().next_directory();
     fs::create_directories(copy);

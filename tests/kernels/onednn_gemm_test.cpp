@@ -261,7 +261,7 @@ class OnednnIsa : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_is("intel"))
-      GTEST_SKIP() << "needs an Intel processor with AVX512-BF16";
+      GTEST_SKIP() << "needs an Intel CPU with AVX512-BF16";
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }
   void TearDown() override { unsetenv("ONEDNN_MAX_CPU_ISA"); }

@@ -35,8 +35,7 @@ void CpuCall::bind(void* const* addresses, void* workspace) {
 CpuBackend::CpuBackend(const CpuConfig& config)
     : threads_(config.threads > 0 ? config.threads : thread_count(thread_facts())),
       batch_invariant_(config.batch_invariant),
-      description_(processor_name() + ", " + std::to_string(threads_) +
-                   (threads_ == 1 ? " thread" : " threads")) {
+      description_(cpu_name() + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads")) {
   CpuBackend::add_kernels(backends::core_kernels(), false);
 }
 

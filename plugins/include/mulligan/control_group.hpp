@@ -160,19 +160,19 @@ inline ControlGroupLimits control_group_limits(const std::string& system = "") {
 }
 
 // Number of CPUs that the groups' limits allow, rounded up, at least 1; a large number without a limit.
-inline int control_group_processors(const ControlGroupLimits& limits) {
+inline int control_group_cpus(const ControlGroupLimits& limits) {
   constexpr int none = 1 << 20;
   return limits.cores < none ? std::max(1, static_cast<int>(std::ceil(limits.cores))) : none;
 }
 
 // Hardware threads that this process may use: by its affinity and its groups.
-inline int usable_processors() {
+inline int usable_cpus() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  const int processors = sched_getaffinity(0, sizeof allowed, &allowed) == 0
-                             ? CPU_COUNT(&allowed)
-                             : static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, std::min(processors, control_group_processors(control_group_limits())));
+  const int allowed_cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                               ? CPU_COUNT(&allowed)
+                               : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, std::min(allowed_cpus, control_group_cpus(control_group_limits())));
 }
 
 }  // namespace mulligan::sdk
