@@ -40,8 +40,8 @@ class RowGuard {
   Kind kind(const Graph& graph, Value value) const;
   bool holds_tokens(const Graph& graph, Value value) const { return kind(graph, value) == Kind::tokens; }
   void require_rows(const Graph& graph, Value value, bool first_counts_all, const std::string& kernel) const;
-  void check_product(const Graph& graph, const std::vector<Value>& arguments,
-                     const std::vector<Attribute>& attributes) const;
+  void check_matmul(const Graph& graph, const std::vector<Value>& arguments,
+                    const std::vector<Attribute>& attributes) const;
   void read(const Graph& graph, Value value, const std::string& kernel) const;
   void write(const Graph& graph, Value value, bool tokens, const std::string& kernel);
   void unknown_call(const Graph& graph, const std::string& kernel, const std::vector<Value>& arguments);

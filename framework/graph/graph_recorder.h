@@ -43,10 +43,10 @@ class GraphRecorder {
   static mlg_error guarded(void* self, Body&& body);
   std::string usable(const char* kernel) const;
   void record(Call call);
-  bool is_copy(const Call& call) const;          // that matmuls may take in
-  bool adds_to_copy(const Call& product) const;  // to a part of the one that is held back, as the first
-  bool is_whole() const;                         // the matmuls that are held back add to all of the copy
-  void write_products();
+  bool is_copy(const Call& call) const;         // that matmuls may take in
+  bool adds_to_copy(const Call& matmul) const;  // to a part of the one that is held back, as the first
+  bool is_whole() const;                        // the matmuls that are held back add to all of the copy
+  void write_matmuls();
   void write_copy();
   Value known(mlg_value value) const;
   mlg_value made(Value value);
@@ -60,7 +60,7 @@ class GraphRecorder {
   std::set<std::string> surviving_;
   std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
   std::optional<Call> copy_;                        // held back until it is known what adds to it
-  std::vector<Call> products_;                      // held back with it
+  std::vector<Call> matmuls_;                       // held back with it
   std::string error_;
   mlg_recorder table_{};
 };

@@ -12,9 +12,9 @@ namespace mulligan {
 enum class RowRule {
   elementwise,  // every element of the result depends on the same element of the arguments
   row_wise,     // every row of the result depends on the same row: the first dimension counts rows
-  product,  // matmul: a row of c depends on that row of a, where b holds no tokens and a is not transposed
-  causal,   // a row depends on rows of its segment up to itself; the segments must be the host's
-  mixing,   // rows meet: sums over tokens, gradients of parameters, lookups
+  matmul,  // matmul: a row of c depends on that row of a, where b holds no tokens and a is not transposed
+  causal,  // a row depends on rows of its segment up to itself; the segments must be the host's
+  mixing,  // rows meet: sums over tokens, gradients of parameters, lookups
 };
 
 struct KernelRows {

@@ -27,8 +27,8 @@ class QkvProjection {
  private:
   // The backend has the kernels, and no tap changes a single result.
   bool can_pack(Value n, std::int64_t layer, std::int64_t slot) const;
-  ops::AttentionInputs single_products(Value n, std::int64_t layer, std::int64_t slot);
-  ops::AttentionInputs packed_product(Value n, std::int64_t layer, std::int64_t slot);
+  ops::AttentionInputs single_matmuls(Value n, std::int64_t layer, std::int64_t slot);
+  ops::AttentionInputs packed_matmul(Value n, std::int64_t layer, std::int64_t slot);
   // Whether the gate's weight can lie in the packed matrix: it has the dtype of the others.
   bool packs_gate(std::int64_t layer) const;
   // [T, H] in a matmul of its own.

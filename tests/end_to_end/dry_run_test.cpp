@@ -94,13 +94,13 @@ std::vector<std::uint16_t> web_documents(int count) {
 TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewProducts) {
   LoadedConfig web = record(), longest = record();
   const std::optional<std::int64_t> measurements =
-      ttt_product_measurements(web, test_plugin_host(), web_documents(1200), 1);
+      ttt_matmul_measurements(web, test_plugin_host(), web_documents(1200), 1);
   ASSERT_TRUE(measurements.has_value());
   RecordProperty("measurements", static_cast<int>(*measurements));
   EXPECT_GT(*measurements, 20);
   EXPECT_LE(*measurements, 200);
   // The longest documents alone, as a dry run plans without data.
-  const std::optional<std::int64_t> of_longest = ttt_product_measurements(longest, test_plugin_host());
+  const std::optional<std::int64_t> of_longest = ttt_matmul_measurements(longest, test_plugin_host());
   ASSERT_TRUE(of_longest.has_value());
   EXPECT_LE(*of_longest, *measurements);
 }

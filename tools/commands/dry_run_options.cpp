@@ -74,7 +74,7 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
         "ttt.context_tokens or the adapters' rank.",
         static_cast<double>(memory.bytes) / 1e9, plan.card.description, plan.card.memory_bytes / 1e9);
   }
-  if (const auto measurements = ttt_product_measurements(loaded, host)) {
+  if (const auto measurements = ttt_matmul_measurements(loaded, host)) {
     fmt::print(
         "on a GPU its matmuls take their algorithms from {} measurements, which the ranks of a machine "
         "share\n",

@@ -70,8 +70,8 @@ class Builder {
     const TensorType& input = graph_.type(n);
     const TensorType type(input.dtype, {input.dims[0], heads, m_.head_width});
     const auto name = [letter](const char* of) { return fmt::format("self_attn.{}_proj.{}", letter, of); };
-    const Value product = ops::linear(tape_, n, parameter(name("weight")), type);
-    const Value biased = ops::row_bias(tape_, product, parameter(name("bias")));
+    const Value raw = ops::linear(tape_, n, parameter(name("weight")), type);
+    const Value biased = ops::row_bias(tape_, raw, parameter(name("bias")));
     return tap({kind, layer_, layer_, n, n, point(letter, biased)});
   }
   Value rotated(std::string_view name, Value x) {
@@ -93,8 +93,8 @@ class Builder {
   Value mlp_part(Value n) {
     const TensorType hidden = matrix(n, m_.mlp_hidden);
     const Value gate = point("gate", ops::linear(tape_, n, parameter("mlp.gate_proj.weight"), hidden));
-    const Value product = point("up", ops::linear(tape_, n, parameter("mlp.up_proj.weight"), hidden));
-    const Value up = tap({TapKind::mlp_up, layer_, layer_, n, n, product});
+    const Value raw = point("up", ops::linear(tape_, n, parameter("mlp.up_proj.weight"), hidden));
+    const Value up = tap({TapKind::mlp_up, layer_, layer_, n, n, raw});
     const Value activation = point("act", ops::silu_gate(tape_, gate, up));
     const Value out = ops::linear(tape_, activation, parameter("mlp.down_proj.weight"), matrix(n, m_.width));
     return tap({TapKind::mlp_down, layer_, layer_, activation, n, point("down", out)});

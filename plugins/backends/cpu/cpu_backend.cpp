@@ -6,7 +6,7 @@
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cpu/cpu_machine.h"
-#include "plugins/backends/cpu/math/product_mode.h"
+#include "plugins/backends/cpu/math/matmul_mode.h"
 #include "plugins/backends/cpu/thread_count.h"
 #include "plugins/backends/cpu/worker_pool.h"
 
@@ -41,7 +41,7 @@ CpuBackend::CpuBackend(const CpuConfig& config)
 
 void CpuBackend::enter() const {
   set_thread_count(threads_);
-  set_batch_invariant_products(batch_invariant_);
+  set_batch_invariant_matmuls(batch_invariant_);
 }
 
 sdk::DeviceInfo CpuBackend::info() const {

@@ -20,7 +20,7 @@ struct LinearOperands {
 };
 
 // y = x W^T (+ y where `beta` is 1), and no record of it: a layer that multiplies others than it differentiates.
-void linear_product(Graph& graph, const LinearOperands& read, Value y, double beta = 0);
+void linear_matmul(Graph& graph, const LinearOperands& read, Value y, double beta = 0);
 
 // The gradients of y = x W^T with y's gradient dy and the operands that were read, into those of `of`.
 void linear_gradients(Backward& b, Value dy, const LinearOperands& read, const LinearOperands& of);

@@ -5,14 +5,14 @@
 // Where the inner dimension is cut, the pieces' partial matmuls [count_k, batch, m, n] f32 are added in
 // order (a plan of fixed rows does not cut it). Tiles of a 16-bit b with f32 a are widened one by one (stored_b).
 // Where bf16 matmuls do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
-#include "plugins/backends/cpu/math/tiled_product.h"
+#include "plugins/backends/cpu/math/tiled_matmul.h"
 
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
 
 #include "plugins/backends/cpu/math/equal_rows.h"
-#include "plugins/backends/cpu/math/product_mode.h"
+#include "plugins/backends/cpu/math/matmul_mode.h"
 #include "plugins/backends/cpu/worker_pool.h"
 
 namespace mulligan::cpu {
@@ -24,9 +24,9 @@ constexpr std::size_t aligned(std::size_t bytes) {
 
 }  // namespace
 
-TiledProduct::TiledProduct(const ProductShape& shape)
+TiledMatmul::TiledMatmul(const TiledMatmulShape& shape)
     : shape_(shape),
-      fixed_rows_(batch_invariant_products() && !shape.transpose_a),
+      fixed_rows_(batch_invariant_matmuls() && !shape.transpose_a),
       plan_(shape.batch, shape.m, shape.n, shape.k, fixed_rows_),
       slots_(thread_count()) {
   widen_ = shape_.input == MLG_F16;
@@ -53,7 +53,7 @@ TiledProduct::TiledProduct(const ProductShape& shape)
 }
 
 // Sets widen_ instead of making them when oneDNN has no fast matmul of these types.
-void TiledProduct::make_tiles(bool bf16) {
+void TiledMatmul::make_tiles(bool bf16) {
   const auto extent = [](std::int64_t whole, std::int64_t tile, bool last) {
     return last ? whole - whole / tile * tile : (whole >= tile ? tile : 0);
   };
@@ -85,8 +85,8 @@ void TiledProduct::make_tiles(bool bf16) {
 }
 
 // The operand as the tiles read it: itself, or converted to f32 at `offset` of the workspace.
-const void* TiledProduct::widened(const Launch& launch, const void* operand, std::int64_t count,
-                                  std::size_t offset) const {
+const void* TiledMatmul::widened(const Launch& launch, const void* operand, std::int64_t count,
+                                 std::size_t offset) const {
   if (!widen_) return operand;
   auto* to = reinterpret_cast<float*>(launch.workspace<std::byte>() + offset);
   dispatch_compute(shape_.input, [&]<typename T>() {
@@ -98,8 +98,8 @@ const void* TiledProduct::widened(const Launch& launch, const void* operand, std
   return to;
 }
 
-void TiledProduct::widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns,
-                              std::int64_t stride, float* to) const {
+void TiledMatmul::widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns,
+                             std::int64_t stride, float* to) const {
   dispatch_compute(*shape_.stored_b, [&]<typename T>() {
     const T* row = reinterpret_cast<const T*>(from);
     for (std::int64_t i = 0; i < rows; ++i, row += stride, to += tile_stride()) {
@@ -108,8 +108,8 @@ void TiledProduct::widen_tile(const std::byte* from, std::int64_t rows, std::int
   });
 }
 
-void TiledProduct::run(const Launch& launch, const void* a_operand, const void* b_operand, void* c_result,
-                       const Finish& finish, const void* term) const {
+void TiledMatmul::run(const Launch& launch, const void* a_operand, const void* b_operand, void* c_result,
+                      const Finish& finish, const void* term) const {
   const MatmulPlan& p = plan_;
   const auto* a = static_cast<const std::byte*>(widened(launch, a_operand, p.batch * p.m * p.k, a_offset_));
   const auto* b = static_cast<const std::byte*>(widened(launch, b_operand, p.batch * p.k * p.n, b_offset_));
@@ -151,14 +151,13 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
                    shape_.transpose_b ? p.k : p.n, widened);
         b_tile = reinterpret_cast<const std::byte*>(widened);
       }
-      const auto product = [&](const std::byte* a_tile, std::byte* c_tile) {
+      const auto matmul = [&](const std::byte* a_tile, std::byte* c_tile) {
         if (!tiles_[variant]->run(slot, a_tile, b_tile, c_tile, scratch)) failed = true;
       };
       if (fixed_rows_ && short_rows) {
-        padded_->run(scratch + padded_offset_, rows, columns, a + a_at * a_bytes, c + c_at * c_bytes,
-                     product);
+        padded_->run(scratch + padded_offset_, rows, columns, a + a_at * a_bytes, c + c_at * c_bytes, matmul);
       } else {
-        product(a + a_at * a_bytes, c + c_at * c_bytes);
+        matmul(a + a_at * a_bytes, c + c_at * c_bytes);
       }
       if (!finish || partial_) continue;
       for (std::int64_t row = 0; row < rows; ++row) finish(c_at + row * p.n, columns);
@@ -171,8 +170,8 @@ void TiledProduct::run(const Launch& launch, const void* a_operand, const void* 
   if (partial_) add_pieces(launch, c_result, term ? term : c_result, finish);
 }
 
-void TiledProduct::add_pieces(const Launch& launch, void* result, const void* term,
-                              const Finish& finish) const {
+void TiledMatmul::add_pieces(const Launch& launch, void* result, const void* term,
+                             const Finish& finish) const {
   const auto* partial = reinterpret_cast<const float*>(launch.workspace<std::byte>() + partial_offset_);
   const std::int64_t size = plan_.batch * plan_.m * plan_.n, pieces = plan_.count_k();
   const float alpha = shape_.alpha, beta = shape_.beta;

@@ -15,7 +15,7 @@
 namespace mulligan::cpu {
 
 // c[batch, m, n] = alpha op(a) op(b) + beta c; a and b both f32, both bf16 or both f16, c f32 or like them.
-struct ProductShape {
+struct TiledMatmulShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   mlg_dtype input = MLG_F32, output = MLG_F32;
@@ -25,12 +25,12 @@ struct ProductShape {
   float alpha = 1.0f, beta = 0.0f;
 };
 
-// Every sum is the same for any number of threads. Made under batch_invariant_products(), and where a is not
+// Every sum is the same for any number of threads. Made under batch_invariant_matmuls(), and where a is not
 // transposed, a row of c is the same for any number of rows, too (padded_rows.h).
-class TiledProduct {
+class TiledMatmul {
  public:
   // Throws std::runtime_error where oneDNN has no such matmul whose rows do not depend on their place.
-  explicit TiledProduct(const ProductShape& shape);
+  explicit TiledMatmul(const TiledMatmulShape& shape);
 
   std::size_t workspace_bytes() const { return partial_offset_ + partial_bytes_; }
   // Elements [at, at + count) of c that are final: called once for each piece of a row of c, by any thread.
@@ -53,7 +53,7 @@ class TiledProduct {
   std::int64_t tile_stride() const { return shape_.transpose_b ? plan_.tile_k : plan_.tile_n; }
   void add_pieces(const Launch& launch, void* c, const void* term, const Finish& finish) const;
 
-  ProductShape shape_;
+  TiledMatmulShape shape_;
   bool fixed_rows_;
   MatmulPlan plan_;
   bool widen_ = false;  // inputs are converted to f32 in the workspace

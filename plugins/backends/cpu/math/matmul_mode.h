@@ -4,16 +4,16 @@
 
 namespace mulligan::cpu {
 
-namespace product_mode_detail {
+namespace matmul_mode_detail {
 inline thread_local bool batch_invariant = false;
 }
 
 // A row of c = op(a) op(b), a not transposed, does not depend on how many rows a has (padded_rows.h).
-inline bool batch_invariant_products() {
-  return product_mode_detail::batch_invariant;
+inline bool batch_invariant_matmuls() {
+  return matmul_mode_detail::batch_invariant;
 }
-inline void set_batch_invariant_products(bool on) {
-  product_mode_detail::batch_invariant = on;
+inline void set_batch_invariant_matmuls(bool on) {
+  matmul_mode_detail::batch_invariant = on;
 }
 
 }  // namespace mulligan::cpu
