@@ -91,7 +91,7 @@ std::vector<std::uint16_t> web_documents(int count) {
 
 // Test-time training of the record's configuration has thousands of matmul shapes. A measurement takes some 20 ms
 // of a GPU and of the evaluation's 600 s.
-TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewProducts) {
+TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewMatmuls) {
   LoadedConfig web = record(), longest = record();
   const std::optional<std::int64_t> measurements =
       ttt_matmul_measurements(web, test_plugin_host(), web_documents(1200), 1);

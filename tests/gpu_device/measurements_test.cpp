@@ -63,7 +63,7 @@ TEST_F(Measurements, AreMadeOnceForAClass) {
 }
 
 // If a class's algorithm does not fit one of its matmuls, it is not run on that one.
-TEST_F(Measurements, OfAClassAreCheckedForTheProduct) {
+TEST_F(Measurements, OfAClassAreCheckedForTheMatmul) {
   GpuDevice gpu = device();
   stand_in().milliseconds = {3, 1, 2};
   EXPECT_EQ(algorithm(gpu, kLarge), 1);
@@ -72,7 +72,7 @@ TEST_F(Measurements, OfAClassAreCheckedForTheProduct) {
   EXPECT_EQ(measured(), 1);
 }
 
-TEST_F(Measurements, OfSmallProductsAreNotMade) {
+TEST_F(Measurements, OfSmallMatmulsAreNotMade) {
   GpuDevice gpu = device();
   stand_in().milliseconds = {3, 1, 2};
   EXPECT_EQ(algorithm(gpu, {.m = 300, .n = 500, .k = 700}), 0);
@@ -103,12 +103,12 @@ TEST_F(Measurements, OfAClassShareTheRequestsForProposals) {
   EXPECT_EQ(stand_in().requests, 1);
 }
 
-TEST_F(Measurements, TimeShortProductsMoreOften) {
+TEST_F(Measurements, TimeShortMatmulsMoreOften) {
   GpuDevice gpu = device();
   gpu.gemm(kLarge);
-  EXPECT_EQ(stand_in().timed_products, 58) << "8.6e9 operations, some 15 us";
+  EXPECT_EQ(stand_in().timed_matmuls, 58) << "8.6e9 operations, some 15 us";
   gpu.gemm({.m = 8192, .n = 2048, .k = 1024, .input = MLG_BF16, .output = MLG_BF16});
-  EXPECT_EQ(stand_in().timed_products, 14);
+  EXPECT_EQ(stand_in().timed_matmuls, 14);
 }
 
 // Sums over parts of k stay in f32 until they are rounded to the output, once.
@@ -158,7 +158,7 @@ TEST_F(Measurements, AreSharedByTheRanksOfAMachine) {
 TEST_F(Measurements, ThatAnotherRankIsAtAreNotWaitedFor) {
   GpuDevice first(0, folder_.string()), second(0, folder_.string());
   std::unique_ptr<Gemm> meanwhile;
-  stand_in().on_product = [&] {
+  stand_in().on_matmul = [&] {
     meanwhile = second.gemm(kLarge);
     EXPECT_EQ(stand_in().timed, 0) << "nor made twice";
   };

@@ -28,7 +28,7 @@ char* memory(GpuDevice& gpu, std::size_t bytes) {
 }
 
 // c [m, n] = a [m, k] b [k, n] in f32, by columns as cuBLASLt counts, with all that a caller can get wrong.
-struct Product {
+struct Matmul {
   int m = 64, n = 32, k = 16, batch = 1;
   long long leading_a = 64, leading_b = 16, stride_c = 64 * 32;
   int rows_b = 16, batch_b = 1, columns_d = 32;
@@ -38,8 +38,8 @@ struct Product {
   void run(GpuDevice& gpu) const {
     cublasLtHandle_t handle = nullptr;
     cublasLtCreate(&handle);
-    cublasLtMatmulDesc_t product = nullptr;
-    cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasLtMatmulDesc_t matmul = nullptr;
+    cublasLtMatmulDescCreate(&matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     const auto layout = [](int rows, int columns, long long leading, int count, long long stride) {
       cublasLtMatrixLayout_t made = nullptr;
       cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
@@ -59,22 +59,22 @@ struct Product {
                                          sizeof alignment);
     cublasLtMatmulHeuristicResult_t results[3];
     int count = 0;
-    if (proposed) cublasLtMatmulAlgoGetHeuristic(handle, product, a, b, d, d, preference, 3, results, &count);
+    if (proposed) cublasLtMatmulAlgoGetHeuristic(handle, matmul, a, b, d, d, preference, 3, results, &count);
     const float one = 1, zero = 0;
     cublasLtMatmulAlgo_t algorithm{};
     const auto bytes = [&](int rows, int columns) {
       return static_cast<std::size_t>(batch * rows * columns) * sizeof(float);
     };
     char *pa = memory(gpu, bytes(m, k) + 16), *pb = memory(gpu, bytes(k, n)), *pd = memory(gpu, bytes(m, n));
-    cublasLtMatmul(handle, product, &one, pa + (shifted ? 4 : 0), a, pb, b, &zero, pd, d, pd, d, &algorithm,
+    cublasLtMatmul(handle, matmul, &one, pa + (shifted ? 4 : 0), a, pb, b, &zero, pd, d, pd, d, &algorithm,
                    memory(gpu, allocated_workspace), workspace, nullptr);
     for (const cublasLtMatrixLayout_t made : {a, b, d}) cublasLtMatrixLayoutDestroy(made);
     cublasLtMatmulPreferenceDestroy(preference);
-    cublasLtMatmulDescDestroy(product);
+    cublasLtMatmulDescDestroy(matmul);
   }
 };
 
-Misuse product(const char* what, Product wrong, const char* says) {
+Misuse matmul(const char* what, Matmul wrong, const char* says) {
   return {what, [wrong](GpuDevice& gpu) { wrong.run(gpu); }, says};
 }
 
@@ -181,23 +181,23 @@ std::vector<Misuse> misuses() {
   static char host[4096];
   std::vector<Misuse> all = {
       // cuBLASLt
-      product("leading dimension", {.leading_a = 60},
-              "cublasLtMatmul: argument Adesc has 64 rows and a leading dimension of 60"),
-      product("larger leading dimension", {.leading_b = 24},
-              "cublasLtMatmul: argument B takes 3040 bytes, 0 bytes into an allocation of 2048"),
-      product("batch of one operand", {.batch = 2, .batch_b = 1},
-              "cublasLtMatmul: argument Bdesc has a batch of 1, and that of A has 2"),
-      product("stride of the result", {.batch = 2, .stride_c = 1000, .batch_b = 2},
-              "cublasLtMatmul: argument Ddesc writes matrices of 2048 elements 1000 elements apart"),
-      product("inner extents", {.leading_b = 24, .rows_b = 24},
-              "cublasLtMatmul: argument Bdesc is [24, 32] where A is [64, 16]"),
-      product("extents of the result", {.columns_d = 30},
-              "cublasLtMatmul: argument Ddesc is [64, 30], and the product is [64, 32]"),
-      product("workspace shorter than said", {.workspace = 4096, .allocated_workspace = 1024},
-              "cublasLtMatmul: argument workspace takes 4096 bytes, 0 bytes into an allocation of 1024"),
-      product("algorithm of another product", {.n = 40, .columns_d = 40, .proposed = false},
-              "cublasLtMatmul: argument algo was neither proposed nor checked for this product"),
-      product("alignment", {.shifted = true}, "cublasLtMatmul: argument A is not aligned to 16 bytes"),
+      matmul("leading dimension", {.leading_a = 60},
+             "cublasLtMatmul: argument Adesc has 64 rows and a leading dimension of 60"),
+      matmul("larger leading dimension", {.leading_b = 24},
+             "cublasLtMatmul: argument B takes 3040 bytes, 0 bytes into an allocation of 2048"),
+      matmul("batch of one operand", {.batch = 2, .batch_b = 1},
+             "cublasLtMatmul: argument Bdesc has a batch of 1, and that of A has 2"),
+      matmul("stride of the result", {.batch = 2, .stride_c = 1000, .batch_b = 2},
+             "cublasLtMatmul: argument Ddesc writes matrices of 2048 elements 1000 elements apart"),
+      matmul("inner extents", {.leading_b = 24, .rows_b = 24},
+             "cublasLtMatmul: argument Bdesc is [24, 32] where A is [64, 16]"),
+      matmul("extents of the result", {.columns_d = 30},
+             "cublasLtMatmul: argument Ddesc is [64, 30], and the matmul is [64, 32]"),
+      matmul("workspace shorter than said", {.workspace = 4096, .allocated_workspace = 1024},
+             "cublasLtMatmul: argument workspace takes 4096 bytes, 0 bytes into an allocation of 1024"),
+      matmul("algorithm of another matmul", {.n = 40, .columns_d = 40, .proposed = false},
+             "cublasLtMatmul: argument algo was neither proposed nor checked for this matmul"),
+      matmul("alignment", {.shifted = true}, "cublasLtMatmul: argument A is not aligned to 16 bytes"),
       // cuDNN
       attention(
           "freed k", [](Packed& p) { p.gpu.free(p.arguments.k.address); },
@@ -306,9 +306,9 @@ INSTANTIATE_TEST_SUITE_P(Misuse, Planted, testing::ValuesIn(misuses()));
 // What is right is not refused.
 TEST_F(StandInDevice, SoundCallsAreNotRefused) {
   GpuDevice gpu = device();
-  Product{}.run(gpu);
+  Matmul{}.run(gpu);
   EXPECT_EQ(stand_in().violation, "");
-  Product{.batch = 2, .batch_b = 2}.run(gpu);
+  Matmul{.batch = 2, .batch_b = 2}.run(gpu);
   EXPECT_EQ(stand_in().violation, "");
   for (const bool backward : {false, true}) {
     Packed(gpu, backward).run();

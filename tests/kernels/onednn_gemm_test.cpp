@@ -144,7 +144,7 @@ bool packs_bf16() {
 
 // Blocks that are cut at each edge, sums shorter and longer than a piece, operands in every layout and with gaps between
 // their rows. Whole numbers, so sums are exact in f32, too.
-TEST(PackedGemm, EqualsTheNaiveProductAtEveryEdge) {
+TEST(PackedGemm, EqualsTheNaiveMatmulAtEveryEdge) {
   struct Case {
     std::int64_t m, n, k;
   };
@@ -289,7 +289,7 @@ TEST_F(OnednnIsa, IntelsDotProductsDoNotPay) {
 }
 
 // matmul's own tests on widened operands, with tiles rounded and inner dimensions cut.
-TEST_F(OnednnIsa, WidenedProductsAreRight) {
+TEST_F(OnednnIsa, WidenedMatmulsAreRight) {
   char program[PATH_MAX] = {};
   ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
   pretend("AVX512_CORE_BF16");

@@ -206,9 +206,9 @@ Operator reflect() {
       }
       for (std::int64_t c = j; c < n && length > 0; ++c) v(k, c) /= std::sqrt(length);
       for (std::int64_t i = k + 1; i < b; ++i) {
-        double product = 0;
-        for (std::int64_t c = j; c < n; ++c) product += x[i * n + c] * v(k, c);
-        for (std::int64_t c = j; c < n; ++c) x[i * n + c] -= 2 * product * v(k, c);
+        double dot = 0;
+        for (std::int64_t c = j; c < n; ++c) dot += x[i * n + c] * v(k, c);
+        for (std::int64_t c = j; c < n; ++c) x[i * n + c] -= 2 * dot * v(k, c);
       }
       auto& t = call.out("triangle");
       t(k, k) = 2;
@@ -282,9 +282,9 @@ TEST(SoapEigenvectors, AreOrthonormalAndSorted) {
       EXPECT_LE(value, last * (1 + 1e-6)) << n << ", vector " << i;
       last = value;
       for (std::int64_t other = 0; other <= i; ++other) {
-        double product = 0;
-        for (std::int64_t j = 0; j < n; ++j) product += rows[i * n + j] * rows[other * n + j];
-        EXPECT_NEAR(product, other == i ? 1.0 : 0.0, 2e-5) << n << ", vectors " << i << " and " << other;
+        double dot = 0;
+        for (std::int64_t j = 0; j < n; ++j) dot += rows[i * n + j] * rows[other * n + j];
+        EXPECT_NEAR(dot, other == i ? 1.0 : 0.0, 2e-5) << n << ", vectors " << i << " and " << other;
       }
     }
     for (const int threads : {2, 3}) {

@@ -101,7 +101,7 @@ const std::vector<Row> of_the_model = {
     {"transposed_o_proj", "D14", "off is o_proj of layer 0 (matmul"},
     {"stale_logits", "D16", "the evaluation depends on buffer contents"},
     {"unfinished_losses", "D16", "are what memory held before"},
-    {"rounded_products", "D33", "it is computed in TF32"},
+    {"rounded_matmuls", "D33", "it is computed in TF32"},
     {"swallows", "D18", "errors are swallowed"},
 };
 const std::vector<Row> of_training = {
@@ -210,7 +210,7 @@ TEST(PlantedFaults, AreCaughtInBf16) {
   std::vector<Row> rows = of_the_model;
   std::erase_if(rows, [](const Row& row) {
     // Another kernel's rounding is as large as this cap's effect; matmuls have no f32 to round.
-    return std::string(row.fault) == "no_softcap" || std::string(row.fault) == "rounded_products";
+    return std::string(row.fault) == "no_softcap" || std::string(row.fault) == "rounded_matmuls";
   });
   caught_of(rows, Stage::forward, {"train.compute_dtype=bf16"});
 }

@@ -15,7 +15,7 @@ inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNotFound = 500, kNotR
 
 struct Event {
   stand_ins::Event mark = std::make_shared<stand_ins::Mark>();
-  int products = 0;  // that had been asked for when it was recorded
+  int matmuls = 0;  // that had been asked for when it was recorded
 };
 
 // 0, or after a violation the error that stays.

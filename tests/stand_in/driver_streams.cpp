@@ -148,7 +148,7 @@ EXPORTED int cuEventDestroy_v2(void* event) {
 }
 EXPORTED int cuEventRecord(void* event, void* stream) {
   auto* own = static_cast<Event*>(event);
-  own->products = stand_in().products;
+  own->matmuls = stand_in().matmuls;
   return enqueue_always(stream, [mark = own->mark, number = own->mark->record()] { mark->reach(number); });
 }
 EXPORTED int cuEventQuery(void* event) {
@@ -170,7 +170,7 @@ EXPORTED int cuEventSynchronize(void* event) {
 EXPORTED int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
   StandIn& state = stand_in();
   ++state.timed;
-  state.timed_products = static_cast<Event*>(end)->products - static_cast<Event*>(begin)->products;
+  state.timed_matmuls = static_cast<Event*>(end)->matmuls - static_cast<Event*>(begin)->matmuls;
   *milliseconds = state.milliseconds[static_cast<std::size_t>(state.last_algorithm)];
   return 0;
 }

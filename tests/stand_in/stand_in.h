@@ -56,12 +56,12 @@ struct StandIn {
   std::vector<float> milliseconds = {3, 1, 2};
   int last_algorithm = -1;
   int requests = 0;  // for proposals
-  int products = 0;
+  int matmuls = 0;
   int timed = 0;                       // algorithms whose time was asked for
-  int timed_products = 0;              // matmuls between the two events of the last timing
+  int timed_matmuls = 0;               // matmuls between the two events of the last timing
   int refused_algorithm = -1;          // that a check finds unfit for a matmul
   unsigned reduction_schemes = 7;      // that were asked for last
-  std::function<void()> on_product;    // called once, in the next matmul
+  std::function<void()> on_matmul;     // called once, in the next matmul
   int zero_operands = 0;               // matmuls with an operand of zeros alone
   unsigned long long allowed = ~0ULL;  // implementations that were asked for last
   int compute_type = -1;               // of the last matmul

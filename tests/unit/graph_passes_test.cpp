@@ -59,7 +59,7 @@ struct Mlp : BuiltGraph {
   Value x, u, y, z;
 };
 
-TEST(FuseActivations, TheProductsOnBothSidesTakeTheActivation) {
+TEST(FuseActivations, TheMatmulsOnBothSidesTakeTheActivation) {
   Mlp plain, fused;
   plain.finish();
   fused.finish();
@@ -81,7 +81,7 @@ TEST(FuseActivations, WhatNobodyReadsIsNotWritten) {
   EXPECT_EQ(looked_at.only("linear_leaky_relu_squared_fwd").arguments[2], looked_at.u);
 }
 
-TEST(FuseActivations, AnAdapterOfTheProductKeepsTheCallsApart) {
+TEST(FuseActivations, AnAdapterOfTheMatmulKeepsTheCallsApart) {
   Mlp built(true);
   built.finish();
   const Kernels before = built.kernels();

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/gpu_device/stand_in/cublaslt_product.h"
+#include "tests/gpu_device/stand_in/cublaslt_matmul.h"
 #include "tests/stand_in/report.h"
 #include "tests/stand_in/stand_in.h"
 
@@ -25,14 +25,14 @@ struct Preference {
 const Layout& layout_of(cublasLtMatrixLayout_t opaque) {
   return *reinterpret_cast<const Layout*>(opaque);
 }
-Product& product_of(cublasLtMatmulDesc_t opaque) {
-  return *reinterpret_cast<Product*>(opaque);
+Matmul& matmul_of(cublasLtMatmulDesc_t opaque) {
+  return *reinterpret_cast<Matmul*>(opaque);
 }
 
 // All that a heuristic knows of a matmul.
-std::string text_of(const Product& product, const Layout& a, const Layout& b, const Layout& c,
+std::string text_of(const Matmul& matmul, const Layout& a, const Layout& b, const Layout& c,
                     const Layout& d) {
-  return std::to_string(product.compute) + " " + std::to_string(product.a) + " " + std::to_string(product.b) +
+  return std::to_string(matmul.compute) + " " + std::to_string(matmul.a) + " " + std::to_string(matmul.b) +
          ";" + a.text() + b.text() + c.text() + d.text();
 }
 
@@ -71,19 +71,19 @@ bool touch(const Operands& all) {
          touches("C", all.c, all.c_layout) && touches("D", all.d, all.d_layout);
 }
 
-bool fits(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
+bool fits(const Matmul& matmul, const Layout& a, const Layout& b, const Layout& d) {
   const auto seen = [](const Layout& layout, cublasOperation_t operation) {
     return operation == CUBLAS_OP_N ? std::pair(layout.rows, layout.columns)
                                     : std::pair(layout.columns, layout.rows);
   };
-  const auto [m, k] = seen(a, product.a);
-  const auto [inner, n] = seen(b, product.b);
+  const auto [m, k] = seen(a, matmul.a);
+  const auto [inner, n] = seen(b, matmul.b);
   const auto pair = [](std::uint64_t rows, std::uint64_t columns) {
     return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
   };
   if (inner != k) return violates("Bdesc", "is " + pair(inner, n) + " where A is " + pair(m, k));
   if (d.rows != m || d.columns != n)
-    return violates("Ddesc", "is " + pair(d.rows, d.columns) + ", and the product is " + pair(m, n));
+    return violates("Ddesc", "is " + pair(d.rows, d.columns) + ", and the matmul is " + pair(m, n));
   return true;
 }
 
@@ -95,7 +95,7 @@ bool zero(const void* data, const Layout& layout) {
 }
 int some;
 struct Report {
-  ~Report() { stand_ins::report("cublaslt", stand_in().products, {}); }
+  ~Report() { stand_ins::report("cublaslt", stand_in().matmuls, {}); }
 } report;
 
 }  // namespace
@@ -113,23 +113,23 @@ EXPORTED cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 EXPORTED cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t compute,
+EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* matmul, cublasComputeType_t compute,
                                                  cudaDataType_t) {
   stand_in().compute_type = compute;
-  *product = reinterpret_cast<cublasLtMatmulDesc_t>(new Product{compute});
+  *matmul = reinterpret_cast<cublasLtMatmulDesc_t>(new Matmul{compute});
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
-  delete &product_of(product);
+EXPORTED cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t matmul) {
+  delete &matmul_of(matmul);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
+EXPORTED cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t matmul,
                                                        cublasLtMatmulDescAttributes_t which,
                                                        const void* value, std::size_t) {
   if (which == CUBLASLT_MATMUL_DESC_TRANSA)
-    std::memcpy(&product_of(product).a, value, sizeof(cublasOperation_t));
+    std::memcpy(&matmul_of(matmul).a, value, sizeof(cublasOperation_t));
   if (which == CUBLASLT_MATMUL_DESC_TRANSB)
-    std::memcpy(&product_of(product).b, value, sizeof(cublasOperation_t));
+    std::memcpy(&matmul_of(matmul).b, value, sizeof(cublasOperation_t));
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t type,
@@ -170,7 +170,7 @@ EXPORTED cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefe
     std::memcpy(&stand_in().allowed, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t matmul,
                                                        cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                                        cublasLtMatmulPreference_t preference, int wanted,
@@ -181,12 +181,12 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasL
   for (int i = 0; i < *count; ++i) {
     results[i] = {};
     results[i].algo.data[0] = static_cast<std::uint64_t>(i);
-    admitted.emplace(text_of(product_of(product), layout_of(a), layout_of(b), layout_of(c), layout_of(d)),
+    admitted.emplace(text_of(matmul_of(matmul), layout_of(a), layout_of(b), layout_of(c), layout_of(d)),
                      results[i].algo.data[0]);
   }
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+EXPORTED cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t matmul,
                                                 cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                                 cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                                 const cublasLtMatmulAlgo_t* algorithm,
@@ -194,11 +194,11 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmul
   *result = {};
   if (static_cast<int>(algorithm->data[0]) == stand_in().refused_algorithm)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  admitted.emplace(text_of(product_of(product), layout_of(a), layout_of(b), layout_of(c), layout_of(d)),
+  admitted.emplace(text_of(matmul_of(matmul), layout_of(a), layout_of(b), layout_of(c), layout_of(d)),
                    algorithm->data[0]);
   return CUBLAS_STATUS_SUCCESS;
 }
-EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha,
+EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, const void* alpha,
                                        const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                                        cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                                        cublasLtMatrixLayout_t c_layout, void* d,
@@ -206,26 +206,26 @@ EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t pr
                                        void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
   const Layout &la = layout_of(a_layout), &lb = layout_of(b_layout), &lc = layout_of(c_layout);
   Layout ld = layout_of(d_layout);
-  if (stand_ins::is_planted("cublaslt", stand_in().products + 1)) ++ld.leading;
+  if (stand_ins::is_planted("cublaslt", stand_in().matmuls + 1)) ++ld.leading;
   const bool numbers = (alpha && beta) || violates(alpha ? "beta" : "alpha", "has no address");
   if (!numbers || !sound("A", la, la.batch) || !sound("B", lb, la.batch) || !sound("C", lc, la.batch) ||
-      !sound("D", ld, la.batch) || !fits(product_of(product), la, lb, ld) ||
-      !touch({product_of(product), la, lb, lc, ld, a, b, c, d}) ||
+      !sound("D", ld, la.batch) || !fits(matmul_of(matmul), la, lb, ld) ||
+      !touch({matmul_of(matmul), la, lb, lc, ld, a, b, c, d}) ||
       !stand_in_touches("cublasLtMatmul", "workspace", workspace, workspace_bytes))
     return CUBLAS_STATUS_EXECUTION_FAILED;
-  if (!admitted.contains({text_of(product_of(product), la, lb, lc, ld), algorithm->data[0]})) {
-    violates("algo", "was neither proposed nor checked for this product");
+  if (!admitted.contains({text_of(matmul_of(matmul), la, lb, lc, ld), algorithm->data[0]})) {
+    violates("algo", "was neither proposed nor checked for this matmul");
     return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   stand_in().last_algorithm = static_cast<int>(algorithm->data[0]);
-  ++stand_in().products;
-  if (const auto act = std::exchange(stand_in().on_product, {})) act();
+  ++stand_in().matmuls;
+  if (const auto act = std::exchange(stand_in().on_matmul, {})) act();
   stand_in().zero_operands += static_cast<int>(zero(a, la) || zero(b, lb));
   if (stand_in().computes) {
     float scales[2];
     std::memcpy(&scales[0], alpha, sizeof(float));
     std::memcpy(&scales[1], beta, sizeof(float));
-    const Operands operands{product_of(product), la, lb, lc, ld, a, b, c, d, scales[0], scales[1]};
+    const Operands operands{matmul_of(matmul), la, lb, lc, ld, a, b, c, d, scales[0], scales[1]};
     const int answer = stand_in_enqueues(stream, [operands] {
       if (touch(operands)) multiply(operands);
     });

@@ -96,12 +96,12 @@ Operation operation_of(const Descriptor& d) {
 }
 
 // Whether a matmul of packed sequences has lengths for just the axes that count tokens.
-bool takes_lengths(const Graph& graph, const Operation& product) {
+bool takes_lengths(const Graph& graph, const Operation& matmul) {
   const auto counts = [&](std::int64_t id, std::size_t axis) {
     return graph.tensors.at(id).extents[axis] == graph.longest();
   };
-  return counts(product.y, 2) == (product.m != 0) && counts(product.y, 3) == (product.n != 0) &&
-         counts(product.x, 3) == (product.k != 0);
+  return counts(matmul.y, 2) == (matmul.m != 0) && counts(matmul.y, 3) == (matmul.n != 0) &&
+         counts(matmul.x, 3) == (matmul.k != 0);
 }
 
 std::string name_of(const Tensor& tensor) {
@@ -190,7 +190,7 @@ std::string unsupported_in(const Graph& graph) {
   }
   for (const Operation& one : graph.operations) {
     if (graph.is_packed() && one.kind == Operation::Kind::matmul && !takes_lengths(graph, one))
-      return "a product over packed rows is not told which of its extents are those of a row";
+      return "a matmul over packed rows is not told which of its extents are those of a row";
   }
   return {};
 }

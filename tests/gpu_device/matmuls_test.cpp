@@ -3,12 +3,12 @@
 
 #include "tests/gpu_device/stand_in_device.h"
 
-namespace mulligan::cuda::products_test {
+namespace mulligan::cuda::matmuls_test {
 namespace {
 
 constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700}, kMeasured{.m = 2048, .n = 2048, .k = 1024};
 
-class Products : public StandInDevice {
+class Matmuls : public StandInDevice {
  protected:
   // The algorithm that a matmul runs with, if the proposed ones take these times.
   static int chosen(std::vector<float> milliseconds, mlg_dtype dtype = MLG_F32) {
@@ -31,18 +31,18 @@ class Products : public StandInDevice {
   }
 };
 
-TEST_F(Products, TakeTheFastest) {
+TEST_F(Matmuls, TakeTheFastest) {
   EXPECT_EQ(chosen({3, 1, 2}), 1);
   EXPECT_EQ(chosen({3, 2, 1}, MLG_BF16), 2);
 }
 
-TEST_F(Products, AreTimedOnRandomNumbers) {
+TEST_F(Matmuls, AreTimedOnRandomNumbers) {
   for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) chosen({3, 1, 2}, dtype);
   EXPECT_EQ(stand_in().zero_operands, 0);
 }
 
 // Matmuls in f32 are computed in f32: neither the kind of arithmetic nor an algorithm rounds to TF32.
-TEST_F(Products, OfF32NeverUseTf32) {
+TEST_F(Matmuls, OfF32NeverUseTf32) {
   chosen({3, 1});
   EXPECT_EQ(stand_in().compute_type, CUBLAS_COMPUTE_32F) << "and not CUBLAS_COMPUTE_32F_FAST_TF32";
   EXPECT_EQ(stand_in().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32, 0u);
@@ -53,7 +53,7 @@ TEST_F(Products, OfF32NeverUseTf32) {
 
 // Timing an algorithm multiplies matrices of the matmul's own size, in memory that holds them: of one pair, of
 // many, and where one side is a single row.
-TEST_F(Products, AreTimedInMemoryThatHoldsThem) {
+TEST_F(Matmuls, AreTimedInMemoryThatHoldsThem) {
   for (const GemmShape& shape :
        {kMeasured, GemmShape{.batch = 10, .m = 1024, .n = 768, .k = 640, .transpose_a = true},
         GemmShape{.m = 1024, .n = 8192, .k = 512, .transpose_b = true, .input = MLG_BF16}}) {
@@ -92,7 +92,7 @@ class Misuse : public StandInDevice {
   }
 };
 
-TEST_F(Misuse, OfAProductNamesItsArgument) {
+TEST_F(Misuse, OfAMatmulNamesItsArgument) {
   using Operands = DeviceArgument(&)[3];
   EXPECT_EQ(verdict([](GpuDevice&, Operands, void*&) {}), "");
   EXPECT_EQ(verdict([](GpuDevice& gpu, Operands o, void*&) { o[0].address = gpu.allocate(16); }),
@@ -121,12 +121,12 @@ TEST_F(Misuse, OfCopiesNamesThem) {
             "cuMemsetD8Async: argument address takes 100 bytes, 1 bytes into an allocation of 100");
 }
 
-TEST_F(Products, AnAlgorithmThatFailsIsLeftOut) {
+TEST_F(Matmuls, AnAlgorithmThatFailsIsLeftOut) {
   EXPECT_EQ(chosen({-1, 3, 2, -1}), 2);
   EXPECT_EQ(chosen({4, -1}), 0);
 }
 
-TEST_F(Products, WhereAllAlgorithmsFailTheProductIsNamed) {
+TEST_F(Matmuls, WhereAllAlgorithmsFailTheMatmulIsNamed) {
   EXPECT_EQ(
       refusal_of([] {
         chosen({-1, -1});
@@ -136,4 +136,4 @@ TEST_F(Products, WhereAllAlgorithmsFailTheProductIsNamed) {
 }
 
 }  // namespace
-}  // namespace mulligan::cuda::products_test
+}  // namespace mulligan::cuda::matmuls_test

@@ -1,4 +1,4 @@
-#include "tests/first_contact/sampled_product.h"
+#include "tests/first_contact/sampled_matmul.h"
 
 #include <algorithm>
 #include <random>
@@ -30,7 +30,7 @@ std::vector<std::int64_t> some_of(std::int64_t count, std::int64_t most, std::ui
   return {chosen.begin(), chosen.end()};
 }
 
-Agreement sampled_product(const ProductTensors& p) {
+Agreement sampled_matmul(const MatmulTensors& p) {
   const bool batched = p.a.type.rank == 3;
   const std::int64_t batch = batched ? p.c.type.dims[0] : 1;
   const std::int64_t m = p.c.type.dims[batched ? 1 : 0], n = p.c.type.dims[batched ? 2 : 1];

@@ -1,4 +1,4 @@
-#include "tests/gpu_device/stand_in/cublaslt_product.h"
+#include "tests/gpu_device/stand_in/cublaslt_matmul.h"
 
 #include <mulligan/kernel.hpp>
 
@@ -36,7 +36,7 @@ std::vector<float> read(const Layout& layout, const void* data, std::int32_t pai
 void multiply(const Operands& all) {
   const Layout& d = all.d_layout;
   const std::size_t m = d.rows, n = d.columns;
-  const bool a_transposed = all.product.a != CUBLAS_OP_N, b_transposed = all.product.b != CUBLAS_OP_N;
+  const bool a_transposed = all.matmul.a != CUBLAS_OP_N, b_transposed = all.matmul.b != CUBLAS_OP_N;
   const std::size_t inner = a_transposed ? all.a_layout.rows : all.a_layout.columns;
   std::vector<float> sums(m);
   for (std::int32_t pair = 0; pair < d.batch; ++pair) {
@@ -56,8 +56,8 @@ void multiply(const Operands& all) {
             static_cast<const T*>(all.c) + pair * all.c_layout.stride + column * all.c_layout.leading;
         T* out = static_cast<T*>(all.d) + pair * d.stride + column * d.leading;
         for (std::size_t i = 0; i < m; ++i) {
-          const float product = all.alpha * sums[i];
-          out[i] = T(all.beta == 0 ? product : product + all.beta * static_cast<float>(added[i]));
+          const float matmul = all.alpha * sums[i];
+          out[i] = T(all.beta == 0 ? matmul : matmul + all.beta * static_cast<float>(added[i]));
         }
       });
     }

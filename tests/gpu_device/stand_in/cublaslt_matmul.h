@@ -32,12 +32,12 @@ struct Layout {
     return text + ";";
   }
 };
-struct Product {
+struct Matmul {
   cublasComputeType_t compute;
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
 };
 struct Operands {
-  Product product;
+  Matmul matmul;
   Layout a_layout, b_layout, c_layout, d_layout;
   const void *a, *b, *c;
   void* d;
