@@ -33,13 +33,13 @@ void TttScorer::note_scored(const LanePlan::Stretch& stretch) {
 void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   TttMessage own;
   for (const auto& [queue, batch] : pending_) own.batches.push_back(batch);
-  own.void_reason = void_reason_;
+  own.invalid_reason = invalid_reason_;
   own.events = std::move(buffered_events_);
   buffered_events_.clear();
   const std::vector<std::string> texts = setup_.communicator->group().gather_texts(to_text(own));
   for (std::int64_t other = 0; other < world_size(); ++other) {
     const TttMessage message = read_ttt_message(texts[static_cast<std::size_t>(other)]);
-    if (!message.void_reason.empty()) throw VoidRun(message.void_reason);
+    if (!message.invalid_reason.empty()) throw InvalidRun(message.invalid_reason);
     if (other != rank()) apply_message(message);
   }
   merge_losses(stretch);

@@ -120,9 +120,9 @@ void TttScorer::score_stretch(std::size_t stretch) {
     AdapterSet& set = begin_batch(queue);
     try {
       score_batch(queue, set);
-    } catch (const VoidRun& reason) {
+    } catch (const InvalidRun& reason) {
       if (world_size() == 1) throw;
-      void_reason_ = reason.what();
+      invalid_reason_ = reason.what();
       return;
     }
     pending_[queue] = {queue, !report_.fell_back, seconds_since(start), set.norms()};

@@ -84,7 +84,7 @@ class TttScorer {
   virtual ~TttScorer() = default;
 
   // Scores everything, or what follows `from`: to the bit as without an interruption; checks some windows on the way
-  // (causality.h; throws VoidRun where a score has read a later token). Once. Base-model phases change the masters.
+  // (causality.h; throws InvalidRun where a score has read a later token). Once. Base-model phases change the masters.
   TttReport run(const TttStanding* from = nullptr);
   // Losses for TttData::without, of compared_chunks(); of several ranks all have them. Before run().
   std::vector<float> score_without();
@@ -194,7 +194,7 @@ class TttScorer {
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
   SuffixCheck suffixes_;
-  std::string void_reason_;  // why the scores of this rank must not be used
+  std::string invalid_reason_;  // why the scores of this rank must not be used
   DrawNumbers draws_;
   std::vector<ScoredDocument> scored_;  // up to the last meeting
   Comparison compared_;                 // of the reported batches

@@ -214,7 +214,7 @@ void plan_scorer(const Attempt& attempt, const BaseModel& model, const TttSetup&
                          });
 }
 
-// Scores the documents. A run that is void leaves no score, none of an earlier run that could be taken for its own,
+// Scores the documents. An invalid run leaves no score, none of an earlier run that could be taken for its own,
 // and no state that could be continued.
 TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
                           const std::optional<TttStanding>& standing, Backend& backend,
@@ -227,10 +227,10 @@ TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
     backend.synchronize();  // the clock ends when the device has
     made.clock_stops();
     return report;
-  } catch (const VoidRun& reason) {
+  } catch (const InvalidRun& reason) {
     attempt.saver.finish();
     if (!attempt.directory.empty())
-      write_file_atomically(RunFiles{attempt.directory}.ttt_result(), void_ttt_json(reason.what()));
+      write_file_atomically(RunFiles{attempt.directory}.ttt_result(), invalid_ttt_json(reason.what()));
     throw;
   }
 }

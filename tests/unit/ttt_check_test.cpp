@@ -109,14 +109,14 @@ class Smuggled {
     runner_.set_random_parameters(3);
   }
 
-  // Whether the run is void.
+  // Whether the run is invalid.
   bool found() {
     const TttSetup setup = runner_.setup(config_);
     TttScorer run(runner_.model(), setup, {tokens_, 1, nullptr, {}});
     reveal_targets();
     try {
       EXPECT_EQ(run.run().sums.tokens, tokens_.size() - 1);
-    } catch (const VoidRun&) {
+    } catch (const InvalidRun&) {
       return true;
     }
     return false;
