@@ -1,14 +1,14 @@
 // Marks in the order of the device's work: waiting for one waits for what was enqueued before it, and no more.
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::marks_test {
 namespace {
 
-TEST_F(StandInDevice, AMarkIsWaitedForAndNoLaterWork) {
+TEST_F(StubDevice, AMarkIsWaitedForAndNoLaterWork) {
   GpuDevice gpu = device();
   auto* memory = static_cast<char*>(gpu.allocate(3));
   gpu.fill(memory, 0, 3);
-  stand_in().hold = true;
+  stub().hold = true;
   gpu.fill(memory, 1, 1);
   gpu.mark(0);
   gpu.fill(memory + 1, 2, 1);
@@ -21,11 +21,11 @@ TEST_F(StandInDevice, AMarkIsWaitedForAndNoLaterWork) {
   gpu.await(1);
   EXPECT_EQ(memory[1], 2);
   EXPECT_EQ(memory[2], 0);
-  EXPECT_EQ(stand_in().waits, 2);
+  EXPECT_EQ(stub().waits, 2);
   gpu.await(0);
-  EXPECT_EQ(stand_in().waits, 2) << "what has come is not waited for";
+  EXPECT_EQ(stub().waits, 2) << "what has come is not waited for";
   gpu.await(3);  // never marked
-  EXPECT_EQ(stand_in().waits, 2);
+  EXPECT_EQ(stub().waits, 2);
   gpu.mark(0);  // anew, after everything
   gpu.await(0);
   EXPECT_EQ(memory[2], 3);

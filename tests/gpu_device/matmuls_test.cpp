@@ -1,18 +1,18 @@
 // Which of cuBLASLt's algorithms a matmul gets.
 #include <cublasLt.h>
 
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::matmuls_test {
 namespace {
 
 constexpr GemmShape kShape{.m = 300, .n = 500, .k = 700}, kMeasured{.m = 2048, .n = 2048, .k = 1024};
 
-class Matmuls : public StandInDevice {
+class Matmuls : public StubDevice {
  protected:
   // The algorithm that a matmul runs with, if the proposed ones take these times.
   static int chosen(std::vector<float> milliseconds, mlg_dtype dtype = MLG_F32) {
-    stand_in().milliseconds = std::move(milliseconds);
+    stub().milliseconds = std::move(milliseconds);
     GpuDevice gpu = device();
     GemmShape shape = kMeasured;
     shape.input = shape.output = dtype;
@@ -23,11 +23,11 @@ class Matmuls : public StandInDevice {
       gpu.fill(operand.address, 1, kMeasured.stride_c() * sizeof(float));
     }
     void* workspace = gpu.allocate(gemm->workspace_bytes());
-    stand_in().last_algorithm = -1;
+    stub().last_algorithm = -1;
     gemm->run(operands[0], operands[1], operands[2], operands[2], workspace);
     gpu.free(workspace);
     for (const DeviceArgument& operand : operands) gpu.free(operand.address);
-    return stand_in().last_algorithm;
+    return stub().last_algorithm;
   }
 };
 
@@ -38,17 +38,17 @@ TEST_F(Matmuls, TakeTheFastest) {
 
 TEST_F(Matmuls, AreTimedOnRandomNumbers) {
   for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) chosen({3, 1, 2}, dtype);
-  EXPECT_EQ(stand_in().zero_operands, 0);
+  EXPECT_EQ(stub().zero_operands, 0);
 }
 
 // Matmuls in f32 are computed in f32: neither the kind of arithmetic nor an algorithm rounds to TF32.
 TEST_F(Matmuls, OfF32NeverUseTf32) {
   chosen({3, 1});
-  EXPECT_EQ(stand_in().compute_type, CUBLAS_COMPUTE_32F) << "and not CUBLAS_COMPUTE_32F_FAST_TF32";
-  EXPECT_EQ(stand_in().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32, 0u);
-  EXPECT_NE(stand_in().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F, 0u);
+  EXPECT_EQ(stub().compute_type, CUBLAS_COMPUTE_32F) << "and not CUBLAS_COMPUTE_32F_FAST_TF32";
+  EXPECT_EQ(stub().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32, 0u);
+  EXPECT_NE(stub().allowed & CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F, 0u);
   chosen({3, 1}, MLG_BF16);
-  EXPECT_EQ(stand_in().allowed, ~0ULL) << "asked of f32 alone";
+  EXPECT_EQ(stub().allowed, ~0ULL) << "asked of f32 alone";
 }
 
 // Timing an algorithm multiplies matrices of the matmul's own size, in memory that holds them: of one pair, of
@@ -58,18 +58,18 @@ TEST_F(Matmuls, AreTimedInMemoryThatHoldsThem) {
        {kMeasured, GemmShape{.batch = 10, .m = 1024, .n = 768, .k = 640, .transpose_a = true},
         GemmShape{.m = 1024, .n = 8192, .k = 512, .transpose_b = true, .input = MLG_BF16}}) {
     GpuDevice gpu = device();
-    EXPECT_NO_THROW(gpu.gemm(shape)) << stand_in().violation;
+    EXPECT_NO_THROW(gpu.gemm(shape)) << stub().violation;
   }
-  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_EQ(stub().violation, "");
 }
 
 // The stub judges: it refuses each wrong call by the argument that is wrong, and nothing works afterwards,
 // as on a card.
-class Misuse : public StandInDevice {
+class Misuse : public StubDevice {
  protected:
   // What the stub says of a matmul of kShape after `spoil` changed the operands and the workspace.
   std::string verdict(void (*spoil)(GpuDevice& gpu, DeviceArgument (&operands)[3], void*& workspace)) {
-    reset_stand_ins();
+    reset_stubs();
     GpuDevice gpu = device();
     const std::unique_ptr<Gemm> gemm = gpu.gemm(kShape);
     const std::size_t bytes[] = {300 * 700 * 4, 700 * 500 * 4, 300 * 500 * 4};
@@ -84,7 +84,7 @@ class Misuse : public StandInDevice {
       gemm->run(operands[0], operands[1], operands[2], operands[2], workspace);
     } catch (const std::runtime_error&) {
     }
-    const std::string violation = stand_in().violation;
+    const std::string violation = stub().violation;
     if (!violation.empty()) {
       EXPECT_THROW(gpu.synchronize(), std::runtime_error) << "an illegal address is sticky";
     }
@@ -115,9 +115,9 @@ TEST_F(Misuse, OfCopiesNamesThem) {
   GpuDevice gpu = device();
   auto* memory = static_cast<char*>(gpu.allocate(100));
   gpu.fill(memory, 0, 100);
-  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_EQ(stub().violation, "");
   EXPECT_THROW((gpu.fill(memory + 1, 0, 100), gpu.synchronize()), std::runtime_error);
-  EXPECT_EQ(stand_in().violation,
+  EXPECT_EQ(stub().violation,
             "cuMemsetD8Async: argument address takes 100 bytes, 1 bytes into an allocation of 100");
 }
 

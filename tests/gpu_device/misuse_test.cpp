@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::misuse_test {
 namespace {
@@ -170,7 +170,7 @@ Misuse launch(const char* what, Launch wrong, const char* says) {
 Misuse captured(const char* what, std::function<void(GpuDevice&)> act, const char* says) {
   return {what,
           [act = std::move(act)](GpuDevice& gpu) {
-            stand_in().captures = true;
+            stub().captures = true;
             gpu.begin_capture();
             act(gpu);
           },
@@ -268,7 +268,7 @@ std::vector<Misuse> misuses() {
       {"download in a capture",
        [](GpuDevice& gpu) {
          const char* x = memory(gpu, 16);
-         stand_in().captures = true;
+         stub().captures = true;
          gpu.begin_capture();
          gpu.from_device(host, x, 16);
        },
@@ -288,7 +288,7 @@ std::vector<Misuse> misuses() {
   return all;
 }
 
-class Planted : public StandInDevice, public testing::WithParamInterface<Misuse> {};
+class Planted : public StubDevice, public testing::WithParamInterface<Misuse> {};
 
 TEST_P(Planted, IsRefusedByItsArgumentAndStays) {
   GpuDevice gpu = device();
@@ -296,7 +296,7 @@ TEST_P(Planted, IsRefusedByItsArgumentAndStays) {
     GetParam().plant(gpu);
   } catch (const std::runtime_error&) {  // the driver's own error, which says less
   }
-  EXPECT_NE(stand_in().violation.find(GetParam().says), std::string::npos) << stand_in().violation;
+  EXPECT_NE(stub().violation.find(GetParam().says), std::string::npos) << stub().violation;
   EXPECT_THROW(gpu.synchronize(), std::runtime_error) << "sticky";
   EXPECT_THROW(gpu.allocate(16), std::runtime_error) << "sticky";
 }
@@ -304,23 +304,23 @@ TEST_P(Planted, IsRefusedByItsArgumentAndStays) {
 INSTANTIATE_TEST_SUITE_P(Misuse, Planted, testing::ValuesIn(misuses()));
 
 // What is right is not refused.
-TEST_F(StandInDevice, SoundCallsAreNotRefused) {
+TEST_F(StubDevice, SoundCallsAreNotRefused) {
   GpuDevice gpu = device();
   Matmul{}.run(gpu);
-  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_EQ(stub().violation, "");
   Matmul{.batch = 2, .batch_b = 2}.run(gpu);
-  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_EQ(stub().violation, "");
   for (const bool backward : {false, true}) {
     Packed(gpu, backward).run();
-    EXPECT_EQ(stand_in().violation, "");
+    EXPECT_EQ(stub().violation, "");
   }
   Launch{}.run(gpu);
-  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_EQ(stub().violation, "");
   gpu.synchronize();
 }
 
 // The library refuses what its version does not compute, when a plan is asked for.
-TEST_F(StandInDevice, TheSupportSurfaceIsTheLibrarys) {
+TEST_F(StubDevice, TheSupportSurfaceIsTheLibrarys) {
   GpuDevice gpu = device();
   Packed wide(gpu), odd(gpu);
   wide.shape.width = 160;

@@ -22,7 +22,7 @@ alone() {
   (
     cd "$1" && ln -s ../data ../run.toml .
     be_rank 0 1 1
-    MULLIGAN_STAND_IN_NCCL=$2 "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=5 >rank.0 2>&1 &
+    MULLIGAN_STUB_NCCL=$2 "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=5 >rank.0 2>&1 &
     processes=($!)
     wait_until grep -qs '^training: ' rank.0
     sleep 1

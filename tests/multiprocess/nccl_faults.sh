@@ -11,7 +11,7 @@ faulty fails "rank=1 after=20 fails=1" ""
 faulty slow "rank=1 after=20 slow_milliseconds=100000" "" --set communicator.timeout=3
 faulty killed "" ""
 faulty broken "rank=1 after=12 breaks=1" "" --set train.steps=3  # in the first transfer of the last step
-patient() { MULLIGAN_STAND_IN_NCCL="slow_milliseconds=20" train_ranks 2 patient "${tiny_over_nccl[@]}"; }
+patient() { MULLIGAN_STUB_NCCL="slow_milliseconds=20" train_ranks 2 patient "${tiny_over_nccl[@]}"; }
 check "a library that takes a while changes nothing" patient
 check "as quick ones train" train_ranks 2 quick "${tiny_over_nccl[@]}"
 check_equal "a library that takes a while changes nothing: the weights" "$(weights quick)" "$(weights patient)"

@@ -55,12 +55,12 @@ TOML
 }
 
 # Options for the emulated cuda device, with a model that is small enough for it; and for ranks on it over nccl. Its stream and
-# its library are the stubs of tests/stand_in.
+# its library are the stubs of tests/stub.
 emulated=(--set backend.plugin=cuda --set backend.device=emulated --set model.layers=2 --set model.width=16
   --set model.mlp_hidden=32 --set train.steps=3 --set train.tokens_per_step=128 --set train.sequence_length=32
   --set data.validation=)
-over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stand_in/libcuda.so.1"
-  --set communicator.plugin=nccl --set communicator.library="$build/tests/stand_in/libnccl.so.2")
+over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stub/libcuda.so.1"
+  --set communicator.plugin=nccl --set communicator.library="$build/tests/stub/libnccl.so.2")
 
 # The same, quicker, for faults.
 tiny_over_nccl=("${over_nccl[@]}" --set run.determinism=world --set train.warmup.steps=0 --set train.log_every=1
@@ -139,7 +139,7 @@ faulty() {
   mkdir "$name"
   (
     cd "$name" && ln -s ../data ../run.toml . &&
-      export MULLIGAN_STAND_IN_NCCL=$library MULLIGAN_STAND_IN_DRIVER=$driver
+      export MULLIGAN_STUB_NCCL=$library MULLIGAN_STUB_DRIVER=$driver
     port=$(free_port)
     processes=()
     for number in 0 1; do

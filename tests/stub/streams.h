@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace stand_ins {
+namespace stubs {
 
 // How often an event was recorded, and how often that was reached.
 class Mark {
@@ -97,4 +97,4 @@ class Stream {
   std::thread thread_;
 };
 
-}  // namespace stand_ins
+}  // namespace stubs

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "tests/stand_in/driver_state.h"
-#include "tests/stand_in/report.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/driver_state.h"
+#include "tests/stub/report.h"
+#include "tests/stub/stub.h"
 
-using namespace stand_in_driver;
+using namespace stub_driver;
 
 namespace {
 
@@ -27,9 +27,9 @@ struct Function {
   std::string name;
   std::vector<std::string> parameters;  // as the source declares them; empty: not known
   unsigned most_shared = kShared;
-  StandInKernel kernel = {};
+  StubKernel kernel = {};
 };
-thread_local StandInKernel announced;
+thread_local StubKernel announced;
 
 // Where `name`(...) of a __global__ function begins in `text`; npos: nowhere.
 std::size_t definition_of(const std::string& name, const std::string& text) {
@@ -77,7 +77,7 @@ bool judge_pointers(const Function& own, void* const* values) {
     std::memcpy(&address, values[i], sizeof address);
     const std::string argument = std::to_string(i) + " (" + own.parameters[i] + ")";
     // An absent tensor is null.
-    if (address && !stand_in_touches(("cuLaunchKernel of " + own.name).c_str(), argument.c_str(), address, 1))
+    if (address && !stub_touches(("cuLaunchKernel of " + own.name).c_str(), argument.c_str(), address, 1))
       return false;
   }
   return true;
@@ -86,7 +86,7 @@ bool judge_pointers(const Function& own, void* const* values) {
 // A launch in the stream, with arguments of its own.
 class Launch {
  public:
-  Launch(const Function& function, StandInLaunch launch) : function_(function), launch_(launch) {
+  Launch(const Function& function, StubLaunch launch) : function_(function), launch_(launch) {
     values_.resize(function.kernel.parameters);
     for (std::size_t i = 0; i < values_.size(); ++i) std::memcpy(&values_[i], launch.values[i], 8);
   }
@@ -104,24 +104,24 @@ class Launch {
 
  private:
   const Function& function_;
-  StandInLaunch launch_;
+  StubLaunch launch_;
   std::vector<std::uint64_t> values_;
 };
 
 }  // namespace
 
-EXPORTED void stand_in_announces(StandInKernel kernel) {
+EXPORTED void stub_announces(StubKernel kernel) {
   announced = std::move(kernel);
 }
 EXPORTED int cuModuleLoadData(void** module, const void* code) {
-  if (stand_in_capturing()) return violate("cuModuleLoadData: within a capture of the stream");
-  ++stand_in().modules_loaded;
-  stand_in().loaded.emplace_back(static_cast<const char*>(code));
+  if (stub_capturing()) return violate("cuModuleLoadData: within a capture of the stream");
+  ++stub().modules_loaded;
+  stub().loaded.emplace_back(static_cast<const char*>(code));
   *module = new Module{static_cast<const char*>(code)};
   return answer();
 }
 EXPORTED int cuModuleUnload(void* module) {
-  ++stand_in().modules_unloaded;
+  ++stub().modules_unloaded;
   delete static_cast<Module*>(module);
   return answer();
 }
@@ -162,13 +162,13 @@ EXPORTED int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned g
     return violate(call + "sharedMemBytes is " + std::to_string(shared) + ", and " +
                    std::to_string(own.most_shared) + " were allowed");
   const auto pointer = std::ranges::find_if(own.parameters, is_pointer);
-  if (stand_ins::is_planted("driver", stand_in().launches + 1) && pointer != own.parameters.end())
+  if (stubs::is_planted("driver", stub().launches + 1) && pointer != own.parameters.end())
     *static_cast<std::uintptr_t*>(values[pointer - own.parameters.begin()]) += std::uintptr_t{1} << 40;
   if (!judge_pointers(own, values)) return answer();
-  ++stand_in().launches;
+  ++stub().launches;
   if (!own.kernel.run) {
-    return stand_in().computes ? violate("cuLaunchKernel of " + own.name + ": nothing says what it computes")
-                               : answer();
+    return stub().computes ? violate("cuLaunchKernel of " + own.name + ": nothing says what it computes")
+                           : answer();
   }
   return enqueue(stream, Launch(own, {{gx, gy, gz}, {bx, by, bz}, shared, values}));
 }

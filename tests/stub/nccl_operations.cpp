@@ -1,4 +1,4 @@
-#include "tests/stand_in/nccl_operations.h"
+#include "tests/stub/nccl_operations.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "plugins/communicators/nccl/library.h"
 
-namespace stand_in {
+namespace stub {
 namespace {
 
 using namespace mulligan::nccl_ranks;
@@ -211,4 +211,4 @@ std::size_t bytes_written(const Operation& one, int rank, int size) {
   return bytes_of(one) * (one.kind == Kind::all_gather ? static_cast<std::size_t>(size) : 1);
 }
 
-}  // namespace stand_in
+}  // namespace stub

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <map>
 
-#include "tests/gpu_device/stand_in/cudnn_rules.h"
+#include "tests/gpu_device/stub/cudnn_rules.h"
 
-namespace stand_in_cudnn {
+namespace stub_cudnn {
 
 // The numbers that an execution hands over from the host, by id; read at the call.
 using Numbers = std::map<std::int64_t, float>;
@@ -16,4 +16,4 @@ Numbers numbers_of(const Graph& graph, const Execution& execution);
 // Of packed rows as many tokens are read and written as the row has. An operation that is not known is a violation.
 void execute(const Graph& graph, const Execution& execution, const Numbers& numbers);
 
-}  // namespace stand_in_cudnn
+}  // namespace stub_cudnn

@@ -12,17 +12,17 @@ struct Allocation {
   bool freed;
 };
 
-// What a launch does, for tests that compute: set together with the function's code (stand_in_announces).
-struct StandInLaunch {
+// What a launch does, for tests that compute: set together with the function's code (stub_announces).
+struct StubLaunch {
   unsigned grid[3], block[3], shared_bytes;
   const void* const* values;  // where each argument lies
 };
-struct StandInKernel {
+struct StubKernel {
   std::size_t parameters = 0;  // of 8 bytes or less
-  std::function<void(const StandInLaunch&)> run;
+  std::function<void(const StubLaunch&)> run;
 };
 
-struct StandIn {
+struct Stub {
   // The first call that touched memory which is not the device's, or beyond an allocation. From then on the
   // driver answers every call that can fail as a real one does after an illegal address.
   std::string violation;
@@ -33,7 +33,7 @@ struct StandIn {
   // The driver. Memory of the device is memory of the host. Streams are threads; where they are not, work is done
   // when it is enqueued, or, while the stream is held, when somebody waits for it.
   int driver_version = 12040;
-  // Memory of the card, which all processes share that MULLIGAN_STAND_IN_CARD="FILE BYTES" gives the same file; without it
+  // Memory of the card, which all processes share that MULLIGAN_STUB_CARD="FILE BYTES" gives the same file; without it
   // the process's own.
   std::size_t card_bytes = std::size_t{80} << 30;
   int devices = 1;
@@ -77,21 +77,20 @@ struct StandIn {
 };
 
 // The one of the process.
-extern "C" StandIn& stand_in();
+extern "C" Stub& stub();
 
 // Whether `bytes` from `address` on lie within one live allocation of the device; where not, the violation says
 // so of `call` and its `argument`.
-extern "C" bool stand_in_touches(const char* call, const char* argument, const void* address,
-                                 std::size_t bytes);
+extern "C" bool stub_touches(const char* call, const char* argument, const void* address, std::size_t bytes);
 // Another violation, as a sentence.
-extern "C" void stand_in_violates(const char* sentence);
+extern "C" void stub_violates(const char* sentence);
 // Whether there was none.
-extern "C" bool stand_in_is_sound();
+extern "C" bool stub_is_sound();
 // Whether the stream is being captured.
-extern "C" bool stand_in_capturing();
+extern "C" bool stub_capturing();
 // Does `work` in the order of the stream, and not after a violation. Returns the driver's answer.
-extern "C" int stand_in_enqueues(void* stream, std::function<void()> work);
+extern "C" int stub_enqueues(void* stream, std::function<void()> work);
 // What the next function that this thread gets out of a module does when it is launched.
-extern "C" void stand_in_announces(StandInKernel kernel);
+extern "C" void stub_announces(StubKernel kernel);
 // Bytes from `address` to the end of the live allocation that holds it; 0: none does.
-extern "C" std::size_t stand_in_bytes_from(const void* address);
+extern "C" std::size_t stub_bytes_from(const void* address);

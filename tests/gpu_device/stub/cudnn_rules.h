@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace stand_in_cudnn {
+namespace stub_cudnn {
 
 struct Tensor {
   std::int64_t id = 0;
@@ -76,4 +76,4 @@ bool judge_names(const Graph& graph, const Descriptor& pack, Execution& executio
 // for; if not, the stub records a violation. Reads where packed rows start.
 bool judge_memory(const Graph& graph, const Execution& execution);
 
-}  // namespace stand_in_cudnn
+}  // namespace stub_cudnn

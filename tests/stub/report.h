@@ -8,12 +8,12 @@
 #include <sstream>
 #include <string>
 
-namespace stand_ins {
+namespace stubs {
 
-// At its end a process adds a line for each library to the file MULLIGAN_STAND_IN_REPORT: the library, how many of its
+// At its end a process adds a line for each library to the file MULLIGAN_STUB_REPORT: the library, how many of its
 // calls were judged, and what was wrong ("-": nothing).
 inline void report(const char* library, long judged, const std::string& violation) {
-  const char* path = std::getenv("MULLIGAN_STAND_IN_REPORT");
+  const char* path = std::getenv("MULLIGAN_STUB_REPORT");
   if (!path || !*path) return;
   const std::string line = std::string(library) + "\t" + std::to_string(judged) + "\t" +
                            (violation.empty() ? "-" : violation) + "\n";
@@ -23,10 +23,10 @@ inline void report(const char* library, long judged, const std::string& violatio
   close(file);
 }
 
-// Whether the library's call of this number is the one to be spoilt: MULLIGAN_STAND_IN_PLANT="LIBRARY CALL RANK".
+// Whether the library's call of this number is the one to be spoilt: MULLIGAN_STUB_PLANT="LIBRARY CALL RANK".
 inline bool is_planted(const char* library, long call) {
   static const std::string wanted = [] {
-    const char* text = std::getenv("MULLIGAN_STAND_IN_PLANT");
+    const char* text = std::getenv("MULLIGAN_STUB_PLANT");
     return std::string(text ? text : "");
   }();
   if (wanted.empty()) return false;
@@ -38,4 +38,4 @@ inline bool is_planted(const char* library, long call) {
   return name == library && number == call && rank == (own ? std::atol(own) : 0);
 }
 
-}  // namespace stand_ins
+}  // namespace stubs

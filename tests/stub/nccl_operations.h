@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace stand_in {
+namespace stub {
 
 enum class Kind : int { all_reduce, reduce_scatter, all_gather, broadcast, reduce, send, receive };
 struct Operation {
@@ -31,4 +31,4 @@ const char* name_of(Kind kind);
 std::size_t bytes_read(const Operation& one, int rank, int size);
 std::size_t bytes_written(const Operation& one, int rank, int size);
 
-}  // namespace stand_in
+}  // namespace stub

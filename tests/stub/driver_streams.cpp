@@ -1,5 +1,5 @@
 // Streams, captures, graphs and events of the driver's stub. One stream of a process may be captured at a time.
-// MULLIGAN_STAND_IN_DRIVER="R N": the first stream of the process with RANK=R, the backend's, hangs after N pieces of work,
+// MULLIGAN_STUB_DRIVER="R N": the first stream of the process with RANK=R, the backend's, hangs after N pieces of work,
 // as in a kernel that never ends.
 #include <atomic>
 #include <cstdlib>
@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/stand_in/driver_state.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/driver_state.h"
+#include "tests/stub/stub.h"
 
-namespace stand_in_driver {
+namespace stub_driver {
 namespace {
 
 using Graph = std::vector<std::function<void()>>;
@@ -21,27 +21,27 @@ Graph captured;
 int the_stream;  // where streams are not threads
 
 bool is_captured(const void* stream) {
-  return stand_in().capturing && stream == captured_stream;
+  return stub().capturing && stream == captured_stream;
 }
 // After how many pieces of work the stream that is made now hangs.
 unsigned long work_before_hanging() {
   static std::atomic<bool> is_first = true;
-  const char *text = std::getenv("MULLIGAN_STAND_IN_DRIVER"), *own = std::getenv("RANK");
+  const char *text = std::getenv("MULLIGAN_STUB_DRIVER"), *own = std::getenv("RANK");
   if (!text || !*text || !own || !is_first.exchange(false)) return ~0ul;
   char* rest = nullptr;
   const bool is_meant = std::strtoul(text, &rest, 10) == std::strtoul(own, nullptr, 10);
   return is_meant ? std::strtoul(rest, nullptr, 10) : ~0ul;
 }
 
-stand_ins::Stream& thread_of(void* stream) {
-  return *static_cast<stand_ins::Stream*>(stream);
+stubs::Stream& thread_of(void* stream) {
+  return *static_cast<stubs::Stream*>(stream);
 }
 
 }  // namespace
 
 bool refused_in_capture(const char* call) {
-  if (stand_in().capturing) violate(std::string(call) + ": within a capture of the stream");
-  return stand_in().capturing;
+  if (stub().capturing) violate(std::string(call) + ": within a capture of the stream");
+  return stub().capturing;
 }
 
 void work_off(const std::function<bool()>& is_done) {
@@ -51,11 +51,11 @@ void work_off(const std::function<bool()>& is_done) {
 int enqueue_always(void* stream, std::function<void()> work) {
   if (is_captured(stream)) {
     captured.push_back(std::move(work));
-  } else if (stand_in().streams_are_threads) {
+  } else if (stub().streams_are_threads) {
     thread_of(stream).add(std::move(work));
   } else {
     held.push_back(std::move(work));
-    if (!stand_in().hold) work_off([] { return false; });
+    if (!stub().hold) work_off([] { return false; });
   }
   return answer();
 }
@@ -67,29 +67,29 @@ int enqueue(void* stream, std::function<void()> work) {
   });
 }
 
-}  // namespace stand_in_driver
+}  // namespace stub_driver
 
-using namespace stand_in_driver;
+using namespace stub_driver;
 
-EXPORTED bool stand_in_capturing() {
-  return stand_in().capturing;
+EXPORTED bool stub_capturing() {
+  return stub().capturing;
 }
-EXPORTED int stand_in_enqueues(void* stream, std::function<void()> work) {
+EXPORTED int stub_enqueues(void* stream, std::function<void()> work) {
   return enqueue(stream, std::move(work));
 }
 
 EXPORTED int cuStreamCreate(void** stream, unsigned) {
-  *stream = stand_in().streams_are_threads ? new stand_ins::Stream(work_before_hanging())
-                                           : static_cast<void*>(&the_stream);
+  *stream =
+      stub().streams_are_threads ? new stubs::Stream(work_before_hanging()) : static_cast<void*>(&the_stream);
   return 0;
 }
 EXPORTED int cuStreamDestroy_v2(void* stream) {
-  if (stand_in().streams_are_threads) delete &thread_of(stream);
+  if (stub().streams_are_threads) delete &thread_of(stream);
   return 0;
 }
 EXPORTED int cuStreamSynchronize(void* stream) {
   if (refused_in_capture("cuStreamSynchronize")) return answer();
-  if (stand_in().streams_are_threads) {
+  if (stub().streams_are_threads) {
     thread_of(stream).synchronize();
   } else {
     work_off([] { return false; });
@@ -98,7 +98,7 @@ EXPORTED int cuStreamSynchronize(void* stream) {
 }
 EXPORTED int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   if (is_captured(stream)) return violate("cuStreamWaitEvent: within a capture of the stream");
-  if (stand_in().streams_are_threads) thread_of(stream).wait_for(static_cast<Event*>(event)->mark);
+  if (stub().streams_are_threads) thread_of(stream).wait_for(static_cast<Event*>(event)->mark);
   return answer();
 }
 EXPORTED int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
@@ -107,15 +107,15 @@ EXPORTED int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data)
 
 EXPORTED int cuStreamBeginCapture_v2(void* stream, int) {
   if (refused_in_capture("cuStreamBeginCapture")) return answer();
-  if (!stand_in().captures) return kNotSupported;
-  stand_in().capturing = true;
+  if (!stub().captures) return kNotSupported;
+  stub().capturing = true;
   captured_stream = stream;
   captured.clear();
   return answer();
 }
 EXPORTED int cuStreamEndCapture(void*, void** graph) {
-  if (!stand_in().capturing) return kNotSupported;
-  stand_in().capturing = false;
+  if (!stub().capturing) return kNotSupported;
+  stub().capturing = false;
   *graph = new Graph(std::exchange(captured, {}));
   return answer();
 }
@@ -125,7 +125,7 @@ EXPORTED int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigne
 }
 EXPORTED int cuGraphLaunch(void* executable, void* stream) {
   if (refused_in_capture("cuGraphLaunch")) return answer();
-  ++stand_in().graph_launches;
+  ++stub().graph_launches;
   for (const auto& work : *static_cast<Graph*>(executable)) enqueue_always(stream, work);
   return answer();
 }
@@ -148,7 +148,7 @@ EXPORTED int cuEventDestroy_v2(void* event) {
 }
 EXPORTED int cuEventRecord(void* event, void* stream) {
   auto* own = static_cast<Event*>(event);
-  own->matmuls = stand_in().matmuls;
+  own->matmuls = stub().matmuls;
   return enqueue_always(stream, [mark = own->mark, number = own->mark->record()] { mark->reach(number); });
 }
 EXPORTED int cuEventQuery(void* event) {
@@ -157,10 +157,10 @@ EXPORTED int cuEventQuery(void* event) {
 }
 EXPORTED int cuEventSynchronize(void* event) {
   if (refused_in_capture("cuEventSynchronize")) return answer();
-  const stand_ins::Event mark = static_cast<Event*>(event)->mark;
+  const stubs::Event mark = static_cast<Event*>(event)->mark;
   if (mark->is_reached()) return answer();
-  ++stand_in().waits;
-  if (stand_in().streams_are_threads) {
+  ++stub().waits;
+  if (stub().streams_are_threads) {
     mark->wait(mark->recorded());
   } else {
     work_off([&] { return mark->is_reached(); });
@@ -168,7 +168,7 @@ EXPORTED int cuEventSynchronize(void* event) {
   return answer();
 }
 EXPORTED int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
-  StandIn& state = stand_in();
+  Stub& state = stub();
   ++state.timed;
   state.timed_matmuls = static_cast<Event*>(end)->matmuls - static_cast<Event*>(begin)->matmuls;
   *milliseconds = state.milliseconds[static_cast<std::size_t>(state.last_algorithm)];

@@ -1,4 +1,4 @@
-#include "tests/stand_in/nccl_links.h"
+#include "tests/stub/nccl_links.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -13,7 +13,7 @@
 #include <mutex>
 #include <random>
 
-namespace stand_in {
+namespace stub {
 namespace {
 
 constexpr int kDeadline = 120'000;  // milliseconds, of one wait
@@ -174,4 +174,4 @@ bool Links::read_text(int socket, std::string& text) const {
   return read(socket, text.data(), size);
 }
 
-}  // namespace stand_in
+}  // namespace stub

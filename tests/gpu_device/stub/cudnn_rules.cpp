@@ -1,10 +1,10 @@
-#include "tests/gpu_device/stand_in/cudnn_rules.h"
+#include "tests/gpu_device/stub/cudnn_rules.h"
 
 #include <algorithm>
 
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/stub.h"
 
-namespace stand_in_cudnn {
+namespace stub_cudnn {
 namespace {
 
 constexpr const char* kCall = "cudnnBackendExecute";
@@ -117,7 +117,7 @@ std::int64_t elements(const Tensor& tensor, std::size_t first_axis) {
 }
 
 bool violates(const std::string& what) {
-  stand_in_violates((std::string(kCall) + ": " + what).c_str());
+  stub_violates((std::string(kCall) + ": " + what).c_str());
   return false;
 }
 
@@ -136,7 +136,7 @@ bool judge_ragged(const Tensor& tensor, const Tensor& starts_tensor, const Addre
                       std::to_string(starts[row + 1]));
   }
   const auto bytes = static_cast<std::size_t>(starts[rows]) * element_bytes(tensor.type);
-  return bytes == 0 || stand_in_touches(kCall, name_of(tensor).c_str(), addresses.at(tensor.id), bytes);
+  return bytes == 0 || stub_touches(kCall, name_of(tensor).c_str(), addresses.at(tensor.id), bytes);
 }
 
 bool judge_tensor(const Graph& graph, const Tensor& tensor, const Addresses& addresses) {
@@ -147,8 +147,8 @@ bool judge_tensor(const Graph& graph, const Tensor& tensor, const Addresses& add
     return violates("argument " + name_of(tensor) + " is not aligned to " + std::to_string(tensor.alignment) +
                     " bytes");
   if (tensor.starts != 0) return judge_ragged(tensor, graph.tensors.at(tensor.starts), addresses);
-  return stand_in_touches(kCall, name_of(tensor).c_str(), address,
-                          static_cast<std::size_t>(elements(tensor, 0)) * element_bytes(tensor.type));
+  return stub_touches(kCall, name_of(tensor).c_str(), address,
+                      static_cast<std::size_t>(elements(tensor, 0)) * element_bytes(tensor.type));
 }
 
 }  // namespace
@@ -224,7 +224,7 @@ bool judge_memory(const Graph& graph, const Execution& execution) {
     if (!judge_tensor(graph, *tensor, execution.addresses)) return false;
   }
   return graph.workspace == 0 ||
-         stand_in_touches(kCall, "workspace", execution.workspace, static_cast<std::size_t>(graph.workspace));
+         stub_touches(kCall, "workspace", execution.workspace, static_cast<std::size_t>(graph.workspace));
 }
 
-}  // namespace stand_in_cudnn
+}  // namespace stub_cudnn

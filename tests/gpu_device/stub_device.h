@@ -8,20 +8,20 @@
 #include <string>
 
 #include "plugins/backends/cuda/gpu/gpu_device.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/stub.h"
 
 namespace mulligan::cuda {
 
 // Counters at zero, and work is done when it is enqueued.
-inline void reset_stand_ins() {
+inline void reset_stubs() {
   setenv("VIRTUAL_ENV", "/nowhere", 1);  // whose wheels would come before the stubs
-  stand_in() = {};
-  stand_in().streams_are_threads = false;
+  stub() = {};
+  stub().streams_are_threads = false;
 }
 
-class StandInDevice : public testing::Test {
+class StubDevice : public testing::Test {
  protected:
-  StandInDevice() { reset_stand_ins(); }
+  StubDevice() { reset_stubs(); }
   // Compiled code is not kept from device to device.
   static GpuDevice device() { return {0, ""}; }
 };

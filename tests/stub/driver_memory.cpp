@@ -17,11 +17,11 @@
 #include <string>
 #include <thread>
 
-#include "tests/stand_in/driver_state.h"
-#include "tests/stand_in/report.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/driver_state.h"
+#include "tests/stub/report.h"
+#include "tests/stub/stub.h"
 
-using namespace stand_in_driver;
+using namespace stub_driver;
 
 namespace {
 
@@ -32,7 +32,7 @@ std::map<const char*, Allocation> allocations;  // by base; freed ones stay unti
 class Card {
  public:
   Card() {
-    const char* shared = std::getenv("MULLIGAN_STAND_IN_CARD");
+    const char* shared = std::getenv("MULLIGAN_STUB_CARD");
     if (!shared) return;
     std::istringstream words(shared);
     std::string path;
@@ -46,7 +46,7 @@ class Card {
   }
   ~Card() { *taken_ -= own_; }
 
-  std::size_t total() const { return bytes_ > 0 ? bytes_ : stand_in().card_bytes; }
+  std::size_t total() const { return bytes_ > 0 ? bytes_ : stub().card_bytes; }
   std::size_t free() const { return total() - std::min<std::size_t>(*taken_, total()); }
   bool take(std::size_t bytes) {
     if (taken_->fetch_add(bytes) + bytes > total()) {
@@ -74,7 +74,7 @@ Card& card() {
 // Large memory that nothing is computed in keeps its addresses and takes none of the host's.
 bool is_written(std::size_t bytes) {
   constexpr std::size_t kLarge = std::size_t{64} << 20;
-  return stand_in().computes || bytes < kLarge;
+  return stub().computes || bytes < kLarge;
 }
 
 std::size_t place_of(std::size_t bytes) {
@@ -117,10 +117,10 @@ template <typename Work>
 int transfer(const char* call, const char* first_name, std::uintptr_t first, const char* second_name,
              std::uintptr_t second, std::size_t bytes, void* stream, Work&& work) {
   const auto judged = [=] {
-    return stand_in_touches(call, first_name, reinterpret_cast<void*>(first), bytes) &&
-           (!second_name || stand_in_touches(call, second_name, reinterpret_cast<void*>(second), bytes));
+    return stub_touches(call, first_name, reinterpret_cast<void*>(first), bytes) &&
+           (!second_name || stub_touches(call, second_name, reinterpret_cast<void*>(second), bytes));
   };
-  ++stand_in().copies;
+  ++stub().copies;
   if (!judged()) return kIllegalAddress;
   // Again when it is done: a graph may outlive the memory that it was captured with.
   return enqueue(stream, [judged, work = std::forward<Work>(work)] {
@@ -130,8 +130,7 @@ int transfer(const char* call, const char* first_name, std::uintptr_t first, con
 
 }  // namespace
 
-EXPORTED bool stand_in_touches(const char* call, const char* argument, const void* address,
-                               std::size_t bytes) {
+EXPORTED bool stub_touches(const char* call, const char* argument, const void* address, std::size_t bytes) {
   const std::string fault = fault_of(address, bytes);
   if (fault.empty()) return true;
   violate(std::string(call) + ": argument " + argument + " takes " + std::to_string(bytes) + " bytes" +
@@ -139,12 +138,12 @@ EXPORTED bool stand_in_touches(const char* call, const char* argument, const voi
   return false;
 }
 // What is wrong with it, for the sentences of NCCL's stub; null: nothing.
-EXPORTED const char* stand_in_memory_fault(const void* address, std::size_t bytes) {
+EXPORTED const char* stub_memory_fault(const void* address, std::size_t bytes) {
   thread_local std::string fault;
   fault = fault_of(address, bytes);
   return fault.empty() ? nullptr : fault.c_str();
 }
-EXPORTED std::size_t stand_in_bytes_from(const void* address) {
+EXPORTED std::size_t stub_bytes_from(const void* address) {
   if (!fault_of(address, 1).empty()) return 0;
   const std::lock_guard lock(mutex);
   const auto& [base, allocation] = *std::prev(allocations.upper_bound(static_cast<const char*>(address)));
@@ -161,7 +160,7 @@ EXPORTED int cuMemAlloc_v2(std::uintptr_t* address, std::size_t bytes) {
                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (!memory || memory == MAP_FAILED) std::abort();
   char* base = static_cast<char*>(memory);
-  if (is_written(bytes)) std::memset(base, stand_in().fresh_byte, bytes);
+  if (is_written(bytes)) std::memset(base, stub().fresh_byte, bytes);
   note_allocation(base, bytes, place);
   *address = reinterpret_cast<std::uintptr_t>(base);
   return 0;
@@ -194,7 +193,7 @@ EXPORTED int cuMemHostUnregister(void* address) {
   return note_end(address) ? answer() : kInvalidValue;
 }
 EXPORTED int cuMemAllocHost_v2(void** address, std::size_t bytes) {
-  ++stand_in().host_allocations;
+  ++stub().host_allocations;
   *address = std::malloc(bytes);
   return 0;
 }

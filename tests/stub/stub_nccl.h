@@ -1,8 +1,8 @@
-// How the stub of NCCL behaves: in this process by stand_in_nccl(), in others by the variable
-// MULLIGAN_STAND_IN_NCCL, such as "rank=1 after=20 hangs=1".
+// How the stub of NCCL behaves: in this process by stub_nccl(), in others by the variable
+// MULLIGAN_STUB_NCCL, such as "rank=1 after=20 hangs=1".
 #pragma once
 
-struct StandInNccl {
+struct StubNccl {
   int version = 22809;
   int rank = -1;              // the rank that the other members apply to; -1: all
   int after = 0;              // groups that go well before it
@@ -14,4 +14,4 @@ struct StandInNccl {
   int blocks = 0;
   int breaks = 0;  // 1: the connections are lost in the midst of a group
 };
-extern "C" void stand_in_nccl(const StandInNccl& wanted);
+extern "C" void stub_nccl(const StubNccl& wanted);

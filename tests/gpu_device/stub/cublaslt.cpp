@@ -8,15 +8,15 @@
 #include <string>
 #include <utility>
 
-#include "tests/gpu_device/stand_in/cublaslt_matmul.h"
-#include "tests/stand_in/report.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/gpu_device/stub/cublaslt_matmul.h"
+#include "tests/stub/report.h"
+#include "tests/stub/stub.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 namespace {
 
-using namespace stand_in_cublaslt;
+using namespace stub_cublaslt;
 
 struct Preference {
   std::uint32_t alignment = 256;
@@ -42,7 +42,7 @@ std::set<std::pair<std::string, std::uint64_t>> admitted;
 std::uint32_t alignment = 256;
 
 bool violates(const std::string& argument, const std::string& what) {
-  stand_in_violates(("cublasLtMatmul: argument " + argument + " " + what).c_str());
+  stub_violates(("cublasLtMatmul: argument " + argument + " " + what).c_str());
   return false;
 }
 
@@ -63,7 +63,7 @@ bool sound(const char* argument, const Layout& layout, int batch) {
 bool touches(const char* argument, const void* address, const Layout& layout) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
     return violates(argument, "is not aligned to " + std::to_string(alignment) + " bytes");
-  return stand_in_touches("cublasLtMatmul", argument, address, layout.bytes());
+  return stub_touches("cublasLtMatmul", argument, address, layout.bytes());
 }
 
 bool touch(const Operands& all) {
@@ -95,7 +95,7 @@ bool zero(const void* data, const Layout& layout) {
 }
 int some;
 struct Report {
-  ~Report() { stand_ins::report("cublaslt", stand_in().matmuls, {}); }
+  ~Report() { stubs::report("cublaslt", stub().matmuls, {}); }
 } report;
 
 }  // namespace
@@ -115,7 +115,7 @@ EXPORTED cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
 }
 EXPORTED cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* matmul, cublasComputeType_t compute,
                                                  cudaDataType_t) {
-  stand_in().compute_type = compute;
+  stub().compute_type = compute;
   *matmul = reinterpret_cast<cublasLtMatmulDesc_t>(new Matmul{compute});
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -164,10 +164,10 @@ EXPORTED cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefe
                                                              const void* value, std::size_t bytes) {
   if (which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
     std::memcpy(&reinterpret_cast<Preference*>(preference)->alignment, value, bytes);
-  if (which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof stand_in().reduction_schemes)
-    std::memcpy(&stand_in().reduction_schemes, value, bytes);
-  if (which == CUBLASLT_MATMUL_PREF_IMPL_MASK && bytes == sizeof stand_in().allowed)
-    std::memcpy(&stand_in().allowed, value, bytes);
+  if (which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof stub().reduction_schemes)
+    std::memcpy(&stub().reduction_schemes, value, bytes);
+  if (which == CUBLASLT_MATMUL_PREF_IMPL_MASK && bytes == sizeof stub().allowed)
+    std::memcpy(&stub().allowed, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t matmul,
@@ -175,9 +175,9 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasL
                                                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                                        cublasLtMatmulPreference_t preference, int wanted,
                                                        cublasLtMatmulHeuristicResult_t* results, int* count) {
-  ++stand_in().requests;
+  ++stub().requests;
   alignment = reinterpret_cast<Preference*>(preference)->alignment;
-  *count = std::min(wanted, static_cast<int>(stand_in().milliseconds.size()));
+  *count = std::min(wanted, static_cast<int>(stub().milliseconds.size()));
   for (int i = 0; i < *count; ++i) {
     results[i] = {};
     results[i].algo.data[0] = static_cast<std::uint64_t>(i);
@@ -192,8 +192,7 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmul
                                                 const cublasLtMatmulAlgo_t* algorithm,
                                                 cublasLtMatmulHeuristicResult_t* result) {
   *result = {};
-  if (static_cast<int>(algorithm->data[0]) == stand_in().refused_algorithm)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (static_cast<int>(algorithm->data[0]) == stub().refused_algorithm) return CUBLAS_STATUS_NOT_SUPPORTED;
   admitted.emplace(text_of(matmul_of(matmul), layout_of(a), layout_of(b), layout_of(c), layout_of(d)),
                    algorithm->data[0]);
   return CUBLAS_STATUS_SUCCESS;
@@ -206,31 +205,31 @@ EXPORTED cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t ma
                                        void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
   const Layout &la = layout_of(a_layout), &lb = layout_of(b_layout), &lc = layout_of(c_layout);
   Layout ld = layout_of(d_layout);
-  if (stand_ins::is_planted("cublaslt", stand_in().matmuls + 1)) ++ld.leading;
+  if (stubs::is_planted("cublaslt", stub().matmuls + 1)) ++ld.leading;
   const bool numbers = (alpha && beta) || violates(alpha ? "beta" : "alpha", "has no address");
   if (!numbers || !sound("A", la, la.batch) || !sound("B", lb, la.batch) || !sound("C", lc, la.batch) ||
       !sound("D", ld, la.batch) || !fits(matmul_of(matmul), la, lb, ld) ||
       !touch({matmul_of(matmul), la, lb, lc, ld, a, b, c, d}) ||
-      !stand_in_touches("cublasLtMatmul", "workspace", workspace, workspace_bytes))
+      !stub_touches("cublasLtMatmul", "workspace", workspace, workspace_bytes))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!admitted.contains({text_of(matmul_of(matmul), la, lb, lc, ld), algorithm->data[0]})) {
     violates("algo", "was neither proposed nor checked for this matmul");
     return CUBLAS_STATUS_EXECUTION_FAILED;
   }
-  stand_in().last_algorithm = static_cast<int>(algorithm->data[0]);
-  ++stand_in().matmuls;
-  if (const auto act = std::exchange(stand_in().on_matmul, {})) act();
-  stand_in().zero_operands += static_cast<int>(zero(a, la) || zero(b, lb));
-  if (stand_in().computes) {
+  stub().last_algorithm = static_cast<int>(algorithm->data[0]);
+  ++stub().matmuls;
+  if (const auto act = std::exchange(stub().on_matmul, {})) act();
+  stub().zero_operands += static_cast<int>(zero(a, la) || zero(b, lb));
+  if (stub().computes) {
     float scales[2];
     std::memcpy(&scales[0], alpha, sizeof(float));
     std::memcpy(&scales[1], beta, sizeof(float));
     const Operands operands{matmul_of(matmul), la, lb, lc, ld, a, b, c, d, scales[0], scales[1]};
-    const int answer = stand_in_enqueues(stream, [operands] {
+    const int answer = stub_enqueues(stream, [operands] {
       if (touch(operands)) multiply(operands);
     });
     return answer == 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
   }
-  const bool fails = stand_in().milliseconds[static_cast<std::size_t>(algorithm->data[0])] < 0;
+  const bool fails = stub().milliseconds[static_cast<std::size_t>(algorithm->data[0])] < 0;
   return fails ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }

@@ -1,10 +1,10 @@
-#include "tests/gpu_device/stand_in/cublaslt_matmul.h"
+#include "tests/gpu_device/stub/cublaslt_matmul.h"
 
 #include <mulligan/kernel.hpp>
 
 #include <vector>
 
-namespace stand_in_cublaslt {
+namespace stub_cublaslt {
 namespace {
 
 // Calls body(T{}) with the layout's type.
@@ -64,4 +64,4 @@ void multiply(const Operands& all) {
   }
 }
 
-}  // namespace stand_in_cublaslt
+}  // namespace stub_cublaslt

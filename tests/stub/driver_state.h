@@ -4,17 +4,17 @@
 #include <functional>
 #include <string>
 
-#include "tests/stand_in/streams.h"
+#include "tests/stub/streams.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-namespace stand_in_driver {
+namespace stub_driver {
 
 inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNotFound = 500, kNotReady = 600,
                      kIllegalAddress = 700, kNotSupported = 801;
 
 struct Event {
-  stand_ins::Event mark = std::make_shared<stand_ins::Mark>();
+  stubs::Event mark = std::make_shared<stubs::Mark>();
   int matmuls = 0;  // that had been asked for when it was recorded
 };
 
@@ -30,4 +30,4 @@ int enqueue(void* stream, std::function<void()> work);
 // Does what a held stream has to do, just as far as `is_done` asks for it.
 void work_off(const std::function<bool()>& is_done);
 
-}  // namespace stand_in_driver
+}  // namespace stub_driver

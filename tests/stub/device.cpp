@@ -66,4 +66,4 @@ class Device final : public sdk::Backend {
 
 }  // namespace
 
-MULLIGAN_EXPORT_BACKEND(Device, stand_in_device);
+MULLIGAN_EXPORT_BACKEND(Device, stub_device);

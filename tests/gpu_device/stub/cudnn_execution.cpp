@@ -1,4 +1,4 @@
-#include "tests/gpu_device/stand_in/cudnn_execution.h"
+#include "tests/gpu_device/stub/cudnn_execution.h"
 
 #include <mulligan/kernel.hpp>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/stub.h"
 
-namespace stand_in_cudnn {
+namespace stub_cudnn {
 namespace {
 
 using mulligan::sdk::bfloat16;
@@ -251,8 +251,8 @@ void execute(const Graph& graph, const Execution& execution, const Numbers& numb
   try {
     for (std::int64_t row = 0; row < rows; ++row) Row(graph, execution, numbers, row).run();
   } catch (const std::exception& error) {
-    stand_in_violates((std::string("cudnnBackendExecute: ") + error.what()).c_str());
+    stub_violates((std::string("cudnnBackendExecute: ") + error.what()).c_str());
   }
 }
 
-}  // namespace stand_in_cudnn
+}  // namespace stub_cudnn

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/stub.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -24,7 +24,7 @@ EXPORTED int nvrtcVersion(int* major, int* minor) {
   return 0;
 }
 EXPORTED const char* nvrtcGetErrorString(int) {
-  return "an error of the stand-in";
+  return "an error of the stub";
 }
 EXPORTED int nvrtcCreateProgram(Program** program, const char* source, const char*, int, const char* const*,
                                 const char* const*) {
@@ -44,7 +44,7 @@ EXPORTED int nvrtcCompileProgram(Program* program, int count, const char* const*
     static std::mutex mutex;
     static std::condition_variable more;
     std::unique_lock lock(mutex);
-    StandIn& seen = stand_in();
+    Stub& seen = stub();
     ++seen.compilations;
     seen.most_at_once = std::max(seen.most_at_once, ++seen.under_way);
     more.notify_all();

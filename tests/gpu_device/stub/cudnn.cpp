@@ -10,14 +10,14 @@
 #include <new>
 #include <utility>
 
-#include "tests/gpu_device/stand_in/cudnn_execution.h"
-#include "tests/gpu_device/stand_in/cudnn_rules.h"
-#include "tests/stand_in/report.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/gpu_device/stub/cudnn_execution.h"
+#include "tests/gpu_device/stub/cudnn_rules.h"
+#include "tests/stub/report.h"
+#include "tests/stub/stub.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-using namespace stand_in_cudnn;
+using namespace stub_cudnn;
 
 namespace {
 
@@ -29,7 +29,7 @@ Handle& of(cudnnHandle_t handle) {
   return *reinterpret_cast<Handle*>(handle);
 }
 struct Report {
-  ~Report() { stand_ins::report("cudnn", stand_in().executions, {}); }
+  ~Report() { stubs::report("cudnn", stub().executions, {}); }
 } report;
 
 cudnnStatus_t refuse(cudnnStatus_t status, std::string why) {
@@ -60,7 +60,7 @@ void count_plan() {
   static std::mutex mutex;
   static std::condition_variable more;
   std::unique_lock lock(mutex);
-  StandIn& seen = stand_in();
+  Stub& seen = stub();
   if (std::exchange(seen.planning_throws, false)) throw std::bad_alloc();
   ++seen.plans;
   seen.most_plans_at_once = std::max(seen.most_plans_at_once, ++seen.plans_under_way);
@@ -73,10 +73,10 @@ void count_plan() {
 }  // namespace
 
 EXPORTED std::size_t cudnnGetVersion() {
-  return stand_in().cudnn_version;
+  return stub().cudnn_version;
 }
 EXPORTED std::size_t cudnnGetCudartVersion() {
-  return stand_in().cudnn_cuda;
+  return stub().cudnn_cuda;
 }
 EXPORTED const char* cudnnGetErrorString(cudnnStatus_t status) {
   return status == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED"
@@ -87,12 +87,12 @@ EXPORTED void cudnnGetLastErrorString(char* text, std::size_t bytes) {
   std::strncpy(text, std::exchange(last_error, {}).c_str(), bytes - 1);
 }
 EXPORTED cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  ++stand_in().handles;
+  ++stub().handles;
   *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORTED cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  ++stand_in().handles_destroyed;
+  ++stub().handles_destroyed;
   delete &of(handle);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -126,7 +126,7 @@ EXPORTED cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t raw,
                                                 std::int64_t wanted, std::int64_t* count, void* values) {
   if (count) *count = 1;
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
-    *static_cast<std::int64_t*>(values) = stand_in().plan_workspace;
+    *static_cast<std::int64_t*>(values) = stub().plan_workspace;
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && wanted > 0)
     descriptor(*static_cast<cudnnBackendDescriptor_t*>(values)).graph = descriptor(raw).graph;
   return CUDNN_STATUS_SUCCESS;
@@ -140,26 +140,26 @@ EXPORTED cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t raw) {
     own.graph = own.held(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).at(0)->graph;
     const std::string unsupported = unsupported_in(*own.graph);
     if (!unsupported.empty()) return refuse(CUDNN_STATUS_NOT_SUPPORTED, unsupported);
-    own.graph->workspace = stand_in().plan_workspace;
+    own.graph->workspace = stub().plan_workspace;
   }
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORTED cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                            cudnnBackendDescriptor_t pack) {
-  ++stand_in().executions;
-  if (stand_in().execution_fails) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the stand-in was told to");
+  ++stub().executions;
+  if (stub().execution_fails) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the stub was told to");
   const std::shared_ptr<Graph> graph = descriptor(plan).graph;
   Execution execution;
   bool is_sound = judge_names(*graph, descriptor(pack), execution);
-  if (stand_ins::is_planted("cudnn", stand_in().executions)) execution.addresses.begin()->second += 2;
-  if (is_sound && stand_in().computes) {
+  if (stubs::is_planted("cudnn", stub().executions)) execution.addresses.begin()->second += 2;
+  if (is_sound && stub().computes) {
     const Numbers numbers = numbers_of(*graph, execution);
     const auto work = [graph, execution, numbers] {
       if (judge_memory(*graph, execution)) execute(*graph, execution, numbers);
     };
-    is_sound = stand_in_enqueues(of(handle).stream, work) == 0;
+    is_sound = stub_enqueues(of(handle).stream, work) == 0;
   } else if (is_sound) {
     is_sound = judge_memory(*graph, execution);
   }
-  return is_sound ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_EXECUTION_FAILED, stand_in().violation);
+  return is_sound ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_EXECUTION_FAILED, stub().violation);
 }

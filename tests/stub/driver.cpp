@@ -11,24 +11,24 @@
 #include <string>
 #include <string_view>
 
-#include "tests/stand_in/driver_state.h"
-#include "tests/stand_in/report.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/driver_state.h"
+#include "tests/stub/report.h"
+#include "tests/stub/stub.h"
 
 namespace {
 
-StandIn state;
+Stub state;
 std::mutex violation_mutex;
 int context;
 
 // Destroyed before the state that it tells of.
 struct Report {
-  ~Report() { stand_ins::report("driver", state.launches + state.copies, state.violation); }
+  ~Report() { stubs::report("driver", state.launches + state.copies, state.violation); }
 } report;
 
 }  // namespace
 
-namespace stand_in_driver {
+namespace stub_driver {
 
 int answer() {
   const std::lock_guard lock(violation_mutex);
@@ -40,19 +40,19 @@ int violate(const std::string& sentence) {
   return kIllegalAddress;
 }
 
-}  // namespace stand_in_driver
+}  // namespace stub_driver
 
-using namespace stand_in_driver;
+using namespace stub_driver;
 
 EXPORTED int cuEventElapsedTime(float* milliseconds, void* begin, void* end);
 
-EXPORTED StandIn& stand_in() {
+EXPORTED Stub& stub() {
   return state;
 }
-EXPORTED void stand_in_violates(const char* sentence) {
+EXPORTED void stub_violates(const char* sentence) {
   violate(sentence);
 }
-EXPORTED bool stand_in_is_sound() {
+EXPORTED bool stub_is_sound() {
   return answer() == 0;
 }
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace stand_in_cublaslt {
+namespace stub_cublaslt {
 
 // A matrix by columns, and how far its pairs lie apart.
 struct Layout {
@@ -47,4 +47,4 @@ struct Operands {
 // d = alpha op(a) op(b) + beta c, summed in f32; c is not read where beta is 0.
 void multiply(const Operands& operands);
 
-}  // namespace stand_in_cublaslt
+}  // namespace stub_cublaslt

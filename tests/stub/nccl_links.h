@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace stand_in {
+namespace stub {
 
 // Closes it at the end; -1: none.
 class Descriptor {
@@ -53,4 +53,4 @@ class Links {
   std::vector<Descriptor> sockets_;  // rank 0: by rank, itself none; others: rank 0's
 };
 
-}  // namespace stand_in
+}  // namespace stub

@@ -1,5 +1,5 @@
 // A stub of libnccl.so.2 on the stub of the driver. It moves real data between ranks, which are processes of one machine or
-// threads, and it can be slow, fail and hang (stand_in_nccl.h). Collectives run on the stream they are given. A group is
+// threads, and it can be slow, fail and hang (stub_nccl.h). Collectives run on the stream they are given. A group is
 // enqueued as a whole; if the stub is slow, this happens after the call has returned.
 #include <atomic>
 #include <chrono>
@@ -14,26 +14,26 @@
 #include <vector>
 
 #include "plugins/communicators/nccl/library.h"
-#include "tests/stand_in/nccl_links.h"
-#include "tests/stand_in/nccl_operations.h"
-#include "tests/stand_in/report.h"
-#include "tests/stand_in/stand_in_nccl.h"
+#include "tests/stub/nccl_links.h"
+#include "tests/stub/nccl_operations.h"
+#include "tests/stub/report.h"
+#include "tests/stub/stub_nccl.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 extern "C" int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data);
-extern "C" const char* stand_in_memory_fault(const void* address, std::size_t bytes);
+extern "C" const char* stub_memory_fault(const void* address, std::size_t bytes);
 
 namespace {
 
 using namespace mulligan::nccl_ranks;
-using namespace stand_in;
+using namespace stub;
 
 constexpr int kInvalidUsage = 5, kRemoteError = 6;
 
-StandInNccl of_environment() {
-  StandInNccl faults;
-  const char* text = std::getenv("MULLIGAN_STAND_IN_NCCL");
+StubNccl of_environment() {
+  StubNccl faults;
+  const char* text = std::getenv("MULLIGAN_STUB_NCCL");
   std::istringstream words(text ? text : "");
   for (std::string word; words >> word;) {
     const std::size_t split = word.find('=');
@@ -65,19 +65,19 @@ int violate(const std::string& sentence) {
 // Calls that were judged. What was wrong with one is told at the end of the process.
 std::atomic<long> judged = 0;
 struct Report {
-  ~Report() { stand_ins::report("nccl", judged, violation == "invalid usage" ? std::string() : violation); }
+  ~Report() { stubs::report("nccl", judged, violation == "invalid usage" ? std::string() : violation); }
 } at_the_end;
 
 std::mutex faults_mutex;
-StandInNccl set_faults = of_environment();
+StubNccl set_faults = of_environment();
 
 // One rank's.
 struct Communicator {
   Communicator(int rank, int size) : rank(rank), size(size), links(rank, size) {}
-  StandInNccl faults() const {
+  StubNccl faults() const {
     const std::lock_guard lock(faults_mutex);
     const bool mine = (set_faults.rank < 0 || set_faults.rank == rank) && groups >= set_faults.after;
-    return mine ? set_faults : StandInNccl{};
+    return mine ? set_faults : StubNccl{};
   }
   void end() {
     links.stop();
@@ -107,7 +107,7 @@ thread_local int depth = 0;
 struct Work {
   Handle communicator;
   std::vector<Operation> operations;
-  StandInNccl faults;
+  StubNccl faults;
 };
 
 // On the stream. What fails stays under way, as a kernel of NCCL does, until the communicator is aborted.
@@ -131,7 +131,7 @@ void run(void* data) {
 // As it stands when it is asked for: NCCL does not look again.
 bool in_live_memory(const Operation& one, const Communicator& own) {
   const auto judged = [&](const char* argument, const void* address, std::size_t bytes) {
-    const char* fault = bytes == 0 ? nullptr : stand_in_memory_fault(address, bytes);
+    const char* fault = bytes == 0 ? nullptr : stub_memory_fault(address, bytes);
     if (fault)
       violate(std::string(name_of(one.kind)) + ": argument " + argument + " takes " + std::to_string(bytes) +
               " bytes" + fault);
@@ -143,7 +143,7 @@ bool in_live_memory(const Operation& one, const Communicator& own) {
 
 int enqueue(Operation operation, void* communicator, void* stream) {
   const Communicator& own = *handle(communicator);
-  if (stand_ins::is_planted("nccl", ++judged)) --operation.count;
+  if (stubs::is_planted("nccl", ++judged)) --operation.count;
   if (depth == 0) return violate(std::string(name_of(operation.kind)) + ": outside of a group");
   if (operation.peer < 0 || operation.peer >= own.size)
     return violate(std::string(name_of(operation.kind)) + ": argument root or peer is " +
@@ -173,7 +173,7 @@ int end(void* communicator) {
 
 }  // namespace
 
-EXPORTED void stand_in_nccl(const StandInNccl& wanted) {
+EXPORTED void stub_nccl(const StubNccl& wanted) {
   const std::lock_guard lock(faults_mutex);
   set_faults = wanted;
   const std::lock_guard other(violation_mutex);
@@ -238,7 +238,7 @@ EXPORTED int ncclGroupEnd() {
   const Group ended = std::exchange(group, {});
   if (!ended.communicator) return kSuccess;
   Communicator& own = *ended.communicator;
-  const StandInNccl faults = own.faults();
+  const StubNccl faults = own.faults();
   block_in(kGroupEnd, own);
   ++own.groups;
   const auto launch = [ended, faults] {

@@ -1,4 +1,4 @@
-#include "tests/support/stand_in.h"
+#include "tests/support/stub.h"
 
 #include <dlfcn.h>
 
@@ -6,14 +6,14 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/stub.h"
 #include "tests/support/built.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {
 namespace {
 
-const std::string kFolder = test_support::built("stand_in");
+const std::string kFolder = test_support::built("stub");
 
 // Opens a library, so that later requests for its name get this one.
 void* opened(const std::string& path) {
@@ -23,33 +23,33 @@ void* opened(const std::string& path) {
 }
 
 void* nccl() {
-  static void* const driver = opened(stand_in_driver());
-  static void* const library = opened(stand_in_nccl_library());
+  static void* const driver = opened(stub_driver());
+  static void* const library = opened(stub_nccl_library());
   return driver ? library : nullptr;
 }
 
-void set(const StandInNccl& wanted) {
-  reinterpret_cast<decltype(&stand_in_nccl)>(dlsym(nccl(), "stand_in_nccl"))(wanted);
+void set(const StubNccl& wanted) {
+  reinterpret_cast<decltype(&stub_nccl)>(dlsym(nccl(), "stub_nccl"))(wanted);
 }
 
 }  // namespace
 
-std::string stand_in_driver() {
+std::string stub_driver() {
   return kFolder + "/libcuda.so.1";
 }
 
-std::string stand_in_nccl_library() {
+std::string stub_nccl_library() {
   return kFolder + "/libnccl.so.2";
 }
 
-std::unique_ptr<Backend> make_stand_in_backend() {
+std::unique_ptr<Backend> make_stub_backend() {
   nccl();
   const PluginHandle plugin =
-      PluginHost({}).load(PluginKind::backend, "stand_in_device", kFolder + "/mulligan_stand_in_device.so");
+      PluginHost({}).load(PluginKind::backend, "stub_device", kFolder + "/mulligan_stub_device.so");
   return std::make_unique<Backend>(plugin, test_plugin_config(plugin));
 }
 
-struct StandInGate::State {
+struct StubGate::State {
   std::promise<void> opened;
   // What the stream holds of it while it waits.
   static void wait(void* data) {
@@ -58,34 +58,34 @@ struct StandInGate::State {
   }
 };
 
-StandInGate::StandInGate(Backend& backend) : state_(std::make_shared<State>()) {
+StubGate::StubGate(Backend& backend) : state_(std::make_shared<State>()) {
   using Launch = int (*)(void* stream, void (*function)(void*), void* data);
-  static const auto launch = reinterpret_cast<Launch>(dlsym(opened(stand_in_driver()), "cuLaunchHostFunc"));
+  static const auto launch = reinterpret_cast<Launch>(dlsym(opened(stub_driver()), "cuLaunchHostFunc"));
   launch(backend.queue().stream, State::wait, new std::shared_ptr<State>(state_));
 }
-StandInGate::~StandInGate() {
+StubGate::~StubGate() {
   state_->opened.set_value();
 }
 
 namespace {
 
-StandIn& driver_state() {
-  return reinterpret_cast<decltype(&stand_in)>(dlsym(opened(stand_in_driver()), "stand_in"))();
+Stub& driver_state() {
+  return reinterpret_cast<decltype(&stub)>(dlsym(opened(stub_driver()), "stub"))();
 }
 
 }  // namespace
 
-StandInSharedCard::StandInSharedCard() {
+StubSharedCard::StubSharedCard() {
   driver_state().own_cards = false;
 }
-StandInSharedCard::~StandInSharedCard() {
+StubSharedCard::~StubSharedCard() {
   driver_state().own_cards = true;
 }
 
-StandInFaults::StandInFaults(const StandInNccl& wanted) {
+StubFaults::StubFaults(const StubNccl& wanted) {
   set(wanted);
 }
-StandInFaults::~StandInFaults() {
+StubFaults::~StubFaults() {
   set({});
 }
 
