@@ -143,7 +143,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // starts the sentences. Throws config_error with the backend's sentence when it refuses the file, or takes
   // none at all.
   void replace_kernel(const std::string& name, const std::string& file, const std::string& where);
-  // The kernels this instance can run, or those of the device that it stands in for: null past the end.
+  // The kernels that this instance can run, or those of the device that it acts for; null past the end.
   const mlg_kernel* kernel_at(std::uint32_t index) const {
     return device_ ? device_->kernel_at(index) : table().kernel_at(instance(), index);
   }
@@ -152,9 +152,9 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // they may.
   bool fused_kernels() const { return device_ ? device_->fused_kernels() : fused_kernels_; }
   void set_fused_kernels(bool use) { fused_kernels_ = use; }
-  // Graphs that are made for this backend from now on are those that `device` would be given: for plans on a
-  // recording backend, which lists no kernels of its own. `device` must outlive this object.
-  void stand_in_for(const Backend& device) { device_ = &device; }
+  // From now on graphs for this backend are those for `device`. A recording backend, which lists no kernels of its own,
+  // plans for a device in this way. `device` must outlive this object.
+  void act_for(const Backend& device) { device_ = &device; }
 
   // Checks a call (data pointers null) and makes it ready.
   PreparedCall prepare(const mlg_call& call);

@@ -133,7 +133,7 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   std::optional<TttPlugins> device_rule;
   if (device.backend) device_rule.emplace(loaded, host, device);
   RunPlugins plugins = make_run_plugins(loaded, host, "null");
-  if (device.backend) plugins.backend->stand_in_for(*device.backend);
+  if (device.backend) plugins.backend->act_for(*device.backend);
   const TttPlugins rule(loaded, host, plugins);
   const auto workspace = [&](const std::vector<Program*>& programs) {
     return device.backend ? workspace_on(*device.backend, programs) : 0;
