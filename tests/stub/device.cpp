@@ -20,10 +20,10 @@ namespace sdk = mulligan::sdk;
 class Device final : public sdk::Backend {
  public:
   static constexpr const char *version = "1.0",
-                              *summary = "the stand-in driver's memory and one stream, for tests";
+                              *summary = "the stub driver's memory and one stream, for tests";
   Device() { cuStreamCreate(&stream_, 0); }
   ~Device() override { cuStreamDestroy_v2(stream_); }
-  sdk::DeviceInfo info() const override { return {"stand-in device", 0, 0, 1}; }
+  sdk::DeviceInfo info() const override { return {"stub device", 0, 0, 1}; }
   void* allocate(std::size_t bytes) override {
     std::uintptr_t memory = 0;
     cuMemAlloc_v2(&memory, bytes);
@@ -52,7 +52,7 @@ class Device final : public sdk::Backend {
   void add_kernels(std::span<const mlg_kernel>, bool) override {}
   const mlg_kernel* kernel_at(std::uint32_t) const noexcept override { return nullptr; }
   void* prepare(const sdk::Call&, std::size_t&) override {
-    throw sdk::Error("the stand-in device has no kernels");
+    throw sdk::Error("the stub device has no kernels");
   }
   void bind(void*, void* const*, void*) override {}
   void run(std::span<void* const>) override {}

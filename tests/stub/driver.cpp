@@ -64,7 +64,7 @@ EXPORTED int cuInit(unsigned) {
   return 0;
 }
 EXPORTED int cuGetErrorString(int, const char** text) {
-  *text = "an error of the stand-in";
+  *text = "an error of the stub";
   return 0;
 }
 EXPORTED int cuDeviceGet(int* device, int index) {

@@ -49,7 +49,7 @@ Links::Links(int rank, int size) : rank_(rank), size_(size), stop_(eventfd(0, EF
 
 std::string Links::listen() {
   std::random_device random;
-  const std::string name = "mulligan stand-in " + std::to_string(getpid()) + " " + std::to_string(random());
+  const std::string name = "mulligan stub " + std::to_string(getpid()) + " " + std::to_string(random());
   sockaddr_un address;
   const socklen_t size = fill(address, name);
   Descriptor listener = new_socket();
