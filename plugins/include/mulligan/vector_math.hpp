@@ -1,9 +1,8 @@
-// Elementary functions in float that compilers vectorise: no calls, no branches, no tables.
+// Elementary functions in float, without calls, branches and tables, so that compilers vectorise them.
 //
 // exp(x) = 2^n exp(r) with n = round(x / ln 2), |r| <= ln(2)/2, and exp(r) = 1 + r + r^2 P(r). P has degree 4
-// and was fitted by Chebyshev interpolation (relative error of exp(r) 1.1e-8, below float rounding). n is
-// found by adding 1.5 * 2^23, which leaves it in the low mantissa bits. ln 2 is split in two floats, the
-// first with so few bits that n times it is exact.
+// and was fitted by Chebyshev interpolation (relative error of exp(r) 1.1e-8, below float rounding). Adding 1.5 * 2^23
+// leaves n in the low mantissa bits. ln 2 is split into two floats; the first has so few bits that n times it is exact.
 #pragma once
 
 #include <bit>
@@ -61,7 +60,7 @@ inline float fast_exp(float x) {
   return x < lowest ? 0.0f : half + half;
 }
 
-// e^x for x <= 0 (softmax weights after the maximum was taken off): fast_exp without its upper end.
+// e^x for x <= 0 (softmax weights relative to the maximum): fast_exp without its upper end.
 // NaN gives NaN.
 inline float fast_exp_nonpositive(float x) {
   using namespace vector_math_detail;
