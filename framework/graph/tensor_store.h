@@ -19,16 +19,14 @@ class TensorStore {
   TensorStore(const TensorStore&) = delete;
   TensorStore& operator=(const TensorStore&) = delete;
 
-  // Makes a zeroed tensor; its memory is taken when it is first used or bound, so that total_bytes() can be
-  // checked before. Making it again with the same type is allowed and changes nothing; with another type it
-  // is a std::logic_error.
+  // Makes a zeroed tensor. Its memory is allocated at the first use or bind, so that total_bytes() can be checked before. A
+  // second call with the same type changes nothing; another type is a std::logic_error.
   void create(std::string_view name, const TensorType& type);
-  // Room after the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into
-  // equal shares. Before its memory is taken (std::logic_error).
+  // Adds zeroed room after the elements of a tensor, for transfers that cut it into equal shares. The room belongs to no
+  // element. Throws std::logic_error if the memory is allocated already.
   void reserve(std::string_view name, std::int64_t bytes);
-  // Makes `name` a part of the tensor `whole` and the room after it, from its element `offset` on: one
-  // memory under two names. May come after create() of the same type, but before that has its memory;
-  // std::logic_error where it does not fit.
+  // Makes `name` a part of the tensor `whole` and the room after it, from element `offset` on: one memory under two names.
+  // May follow create() of the same type, if that has no memory yet. Throws std::logic_error if it does not fit.
   void create_part(std::string_view name, const TensorType& type, std::string_view whole,
                    std::int64_t offset);
   // Makes every external of `graph` that does not exist yet.
@@ -38,7 +36,7 @@ class TensorStore {
   const TensorType& type(std::string_view name) const;
   void* address(std::string_view name) const;
   std::int64_t reserved_bytes(std::string_view name) const { return entry(name).reserved_bytes; }
-  // All names but those of parts, sorted.
+  // All names except those of parts, sorted.
   std::vector<std::string> names() const;
   std::int64_t total_bytes() const;
 
