@@ -1,4 +1,4 @@
-// The process that started this one's launcher's attempt: what stays the same over all attempts of one job.
+// Identifies the launcher's process, which is the same for all attempts of one job.
 #pragma once
 
 #include <string>

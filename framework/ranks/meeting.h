@@ -19,10 +19,9 @@ namespace mulligan {
 class MeetingServer {
  public:
   struct Callbacks {
-    // A rank of the run is there; `welcome` is the answer that it waits for. A sentence where it has no
-    // place: it is refused with that.
+    // A rank of the run has come; `welcome` is the answer that it waits for. A returned sentence refuses it.
     std::function<std::string(const Hello&, std::shared_ptr<Link>, const std::string& welcome)> take;
-    // Who says to be of this run and is refused.
+    // A process that claims to be of this run and is refused.
     std::function<void(const Judgement&)> refused;
     std::function<void(const std::string&)> log;
   };
