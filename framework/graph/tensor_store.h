@@ -29,7 +29,7 @@ class TensorStore {
   // May follow create() of the same type, if that has no memory yet. Throws std::logic_error if it does not fit.
   void create_part(std::string_view name, const TensorType& type, std::string_view whole,
                    std::int64_t offset);
-  // Makes every external of `graph` that does not exist yet.
+  // Makes the externals of `graph` that do not exist yet.
   void create_externals(const Graph& graph);
 
   bool contains(std::string_view name) const;
@@ -40,8 +40,8 @@ class TensorStore {
   std::vector<std::string> names() const;
   std::int64_t total_bytes() const;
 
-  // Whole-tensor transfers; the byte count must match exactly (std::logic_error). upload() is ordered with
-  // the kernels, download() waits for them.
+  // Transfers of whole tensors. The byte count must match exactly (std::logic_error). upload() is ordered with the kernels;
+  // download() waits for them.
   void upload(std::string_view name, std::span<const std::byte> bytes);
   void download(std::string_view name, std::span<std::byte> bytes) const;
   void zero(std::string_view name);
@@ -64,9 +64,9 @@ class TensorStore {
  private:
   struct Entry {
     TensorType type;
-    std::int64_t reserved_bytes = 0;  // with its elements
-    mutable DeviceBuffer buffer;      // of no part
-    std::string whole = {};           // of a part: whose memory it lies in, and where
+    std::int64_t reserved_bytes = 0;  // includes the elements
+    mutable DeviceBuffer buffer;      // unused for parts
+    std::string whole = {};           // parts: the tensor that owns the memory, and the offset in it
     std::int64_t begin_bytes = 0;
   };
   const Entry& entry(std::string_view name) const;

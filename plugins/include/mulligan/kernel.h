@@ -33,9 +33,9 @@ typedef struct mlg_preparation {
 typedef struct mlg_kernel {
   const char* name;    /* "softcap_ce_fwd" */
   const char* backend; /* "cpu", "cuda", ... : the backend that can run this implementation */
-  /* Arguments between commas, then attributes between spaces: "in logits, in targets, out loss, inout? total;
-   * softcap scale". `in?`, `out?`, `inout?` may be absent; `out` must not be read, `inout` is read and
-   * written. Names are unique; a call gives every attribute. */
+  /* Arguments, separated by commas, then attributes, separated by spaces: "in logits, in targets, out loss, inout? total;
+   * softcap scale". Arguments with `?` may be absent. `out` must not be read; `inout` is read and written. Names are unique; a
+   * call gives every attribute. */
   const char* signature;
   /* Checks shapes and dtypes once, before the first launch. May allocate. Its error names the wrong argument. cpu: may be
    * NULL; `shapes` has null data pointers. cuda: the state is an mlg_cuda_plan (cuda_kernel.h); addresses may be known. */
