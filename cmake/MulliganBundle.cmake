@@ -1,5 +1,5 @@
-# The target `bundle`: one archive that runs on other machines (docs/bundle.md). Program and plugins are built once more
-# below <build folder>/bundle, for processors in general instead of this one and without this machine's folders in them.
+# The target `bundle`: one archive that runs on other machines (docs/bundle.md). It builds program and plugins once more
+# below <build folder>/bundle, for CPUs in general and without the names of this machine's folders.
 if(MULLIGAN_PORTABLE OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   return()
 endif()

@@ -1,4 +1,4 @@
-# The Debian package: `cpack -G DEB` in a build folder, or the target `deb`, whose kernels run on processors in general.
+# The Debian package: `cpack -G DEB` in a build folder, or the target `deb`, whose kernels run on CPUs in general.
 # It holds the components runtime, sdk and documents; what the binaries need is looked up by dpkg-shlibdeps.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME mulligan)
@@ -9,7 +9,7 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 trains under a wall-clock budget, quantises into a byte-limited artifact,
 scores in bits per byte. Optimisers, losses, schedules and backends are
 plugins. Headers and a CMake package for plugins of your own are included.")
-# A package whose kernels are for this machine's processor alone is named differently.
+# A package whose kernels are for this machine's CPU alone has another name.
 if(MULLIGAN_CPU_ARCH STREQUAL "native")
   set(CPACK_DEBIAN_PACKAGE_VERSION "${PROJECT_VERSION}+native")
 else()

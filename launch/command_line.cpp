@@ -41,7 +41,7 @@ ExitCode report(const std::string& sentence, ExitCode code) {
   return code;
 }
 
-// What was printed must have arrived: whoever reads it from a file would take the half for the whole.
+// The output must have arrived completely: a reader of the file would take a part of it for the whole.
 ExitCode require_output(ExitCode code) {
   const std::string failure = output_failure();
   if (failure.empty()) return code;

@@ -41,7 +41,7 @@ std::vector<CommandOutline> outline(const CLI::App& app);
 std::string manual_page(const std::vector<CommandOutline>& commands, const std::string& version,
                         const std::vector<std::string>& codes);
 
-// Scripts that complete commands, options, their values and, behind --set, `keys` of the configuration.
+// Scripts that complete commands, options and their values, and the configuration's `keys` after --set.
 std::string bash_completion(const std::vector<CommandOutline>& commands,
                             const std::vector<std::string>& keys);
 std::string zsh_completion(const std::vector<CommandOutline>& commands, const std::vector<std::string>& keys);

@@ -85,7 +85,7 @@ std::string section(const CommandOutline& command) {
 constexpr const char* environment = R"(.SH ENVIRONMENT
 .TP
 .B MULLIGAN_PLUGIN_PATH
-Folders, with colons between them, in which plugins are looked for, behind those of \fB\-\-plugin\-path\fR and
+Folders, with colons between them, in which plugins are looked for, after those of \fB\-\-plugin\-path\fR and
 before the program's own.
 .TP
 .B NO_COLOR

@@ -10,9 +10,8 @@ class ParseError;
 
 namespace mulligan {
 
-// `app` is the whole program after the parse that ended with `error`; `first` is the first argument
-// ("" for none). An argument that nobody knows is named before anything that is missing, with the
-// nearest that exists.
+// `app` is the whole program after the parse that ended with `error`; `first` is the first argument ("" for none). An
+// unknown argument is named before a missing one, with the nearest name that exists.
 std::string parse_sentence(const CLI::App& app, const CLI::ParseError& error, const std::string& first);
 
 // "mulligan config print": the command that was named, with those it belongs to.

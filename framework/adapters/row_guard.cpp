@@ -72,8 +72,8 @@ void RowGuard::write(const Graph& graph, Value value, bool tokens, const std::st
 }
 
 // c = op(a) op(b): by rank 2 or 3 with the rows of a window second, or one small matmul per token.
-void RowGuard::check_product(const Graph& graph, const std::vector<Value>& arguments,
-                             const std::vector<Attribute>& attributes) const {
+void RowGuard::check_matmul(const Graph& graph, const std::vector<Value>& arguments,
+                            const std::vector<Attribute>& attributes) const {
   const Value a = arguments[0], b = arguments[1];
   const std::int64_t rows = documents_ * tokens_;
   const auto batch_of_rows = [&](Value value) {
@@ -140,7 +140,7 @@ void RowGuard::call(const Graph& graph, const std::string& kernel, const std::ve
     if (!arguments[i] || mode == 'i' || mode == 'p') continue;
     write(graph, arguments[i], tokens, kernel);
   }
-  if (rows->rule == RowRule::product) return check_product(graph, arguments, attributes);
+  if (rows->rule == RowRule::matmul) return check_matmul(graph, arguments, attributes);
   for (const Value value : arguments) {
     if (value && holds_tokens(graph, value))
       require_rows(graph, value, rows->rule == RowRule::row_wise, kernel);

@@ -1,4 +1,4 @@
-// The recorder that test-time-training plugins see: it knows only the values of one tap.
+// The recorder for test-time-training plugins. It knows only the values of one tap.
 #pragma once
 
 #include <mulligan/recorder.h>
@@ -12,13 +12,12 @@
 
 namespace mulligan {
 
-// Stands between a plugin and the Graph. Launches may name the values that were allowed and those that the
-// plugin made itself; anything else (token ids, targets, losses, other taps) is refused with a sentence,
-// as is a persistent state, and every call outside of open() ... close(). Must live as long as a plugin
-// could call it.
+// Stands between a plugin and the Graph. Launches may name the allowed values and the plugin's own values. Anything else is
+// refused with a sentence: token ids, targets, losses, other taps, persistent states, and every call outside of open() ...
+// close(). Must live as long as a plugin could call it.
 class TapRecorder {
  public:
-  // `tap`: for sentences, "q of slot 3".
+  // `tap`: for messages, "q of slot 3".
   explicit TapRecorder(std::string tap);
   TapRecorder(const TapRecorder&) = delete;
   TapRecorder& operator=(const TapRecorder&) = delete;

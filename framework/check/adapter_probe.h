@@ -1,5 +1,4 @@
-// A test-time-training plugin's adapters at one tap, on inputs that a check chooses. Recorded by the same
-// code as in a run (AdapterTaps).
+// A test-time-training plugin's adapters at one tap, on inputs that a check chooses. AdapterTaps records them, as in a run.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +47,7 @@ class AdapterProbe {
   PoisonedRun run_;
 };
 
-// Whether gradients are written and depend on nothing but the inputs: a problem, or empty.
+// Checks that gradients are written and depend on the inputs only. Returns a problem, or empty.
 std::string adapter_outputs_problem(Backend& backend, const TttPlugin& plugin, const AdapterShape& shape);
 
 }  // namespace mulligan

@@ -13,7 +13,7 @@ bool allocations_are_counted() {
   AllocationCount& count = allocation_count();
   count.allocations = 0;
   count.counting = true;
-  void* volatile memory = std::malloc(1);  // volatile: kept, although nobody uses it
+  void* volatile memory = std::malloc(1);  // volatile: the compiler must not remove the unused call
   count.counting = false;
   std::free(memory);
   return count.allocations.load() > 0;

@@ -48,7 +48,7 @@ inline std::string first_difference(const char* what, const std::vector<float>& 
   }
   return {};
 }
-// Where two results are further apart than `tolerance` times the largest magnitude of `a`.
+// The first place where two results differ by more than `tolerance` times the largest magnitude of `a`.
 inline std::string first_distance(const char* what, const std::vector<float>& a, const std::vector<float>& b,
                                   double tolerance) {
   float largest = 0;
@@ -60,8 +60,8 @@ inline std::string first_distance(const char* what, const std::vector<float>& a,
   return {};
 }
 
-// Makes backends that know the kernels of the plugin under check: `threads` are the cpu backend's. On another
-// one only what a plugin computes is checked; how its kernels run there is the backend's affair.
+// Makes backends that know the kernels of the plugin under check; `threads` are the cpu backend's. On another backend only the plugin's
+// own results are checked; how its kernels run there is the backend's matter.
 struct BackendMaker {
   std::function<std::unique_ptr<Backend>(int threads)> make;
   bool is_cpu = true;
@@ -93,7 +93,7 @@ std::string allocation_problem(const char* where, Body&& body, bool (*counts)() 
                      *allocations);
 }
 
-// The same for `body` that runs kernels: those that the plugin brings, not the backend's own.
+// The same for a `body` that runs kernels: counts those of the plugin, not the backend's own.
 template <typename Body>
 std::string kernel_allocation_problem(Body&& body) {
   return allocation_problem("a kernel", body, [] {

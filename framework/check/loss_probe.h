@@ -28,13 +28,13 @@ struct LossOutputs {
       hidden_gradient;  // the last empty where the loss reads none
 };
 
-// How a loss is asked for its two passes.
+// The way in which a loss records its two passes.
 enum class LossPasses { apart, in_one };
 
 class LossProbe {
  public:
-  // With `in_place` the gradient takes the memory of the logits, as in training. `backend` knows
-  // the loss's kernels. LossPasses::in_one: of a loss that has_forward_backward().
+  // With `in_place` the gradient takes the memory of the logits, as in training. `backend` knows the loss's kernels. Use
+  // LossPasses::in_one only for a loss that has_forward_backward().
   LossProbe(Backend& backend, const Loss& loss, const LossShape& shape, bool in_place,
             LossPasses passes = LossPasses::apart);
 
@@ -49,7 +49,7 @@ class LossProbe {
   PoisonedRun run_;
 };
 
-// Whether every output is written, and depends on nothing but the inputs: a problem, or empty.
+// Checks that every output is written and depends on the inputs only. Returns a problem, or empty.
 std::string loss_outputs_problem(Backend& backend, const Loss& loss, const LossShape& shape,
                                  LossPasses passes = LossPasses::apart);
 

@@ -19,8 +19,8 @@ const std::vector<TensorType>& parameter_types() {
   return types;
 }
 
-// One parameter under one optimiser: f(w) = sum a_i (w_i - t_i)^2 / 2, of which it gets the gradient. The weights
-// begin at zero.
+// One parameter under one optimiser: f(w) = sum a_i (w_i - t_i)^2 / 2. The optimiser gets the gradient of f. The
+// weights begin at zero.
 class Descent {
  public:
   Descent(Backend& backend, const Optimizer& optimizer, const TensorType& type)

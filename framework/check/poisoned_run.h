@@ -1,6 +1,5 @@
-// A graph executed on memory whose contents are known: everything that a run does not give a value holds a
-// pattern before it starts, and no two values share memory. What depends on that pattern was read before it
-// was written, or never written.
+// A graph executed on memory with known contents. All memory that has no value yet holds a pattern before the run starts, and no two
+// values share memory. If a result depends on the pattern, memory was read before it was written, or was never written.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,14 @@
 
 namespace mulligan {
 
-// Gradients from values alone, to compare a plugin's gradients with.
+// Gradients from values alone, to compare with a plugin's gradients.
 
-// A number of `values`, which the function may be asked for at changed values again and again.
+// A number that depends on `values`. The function may be called again and again with changed values.
 using ScalarFunction = std::function<double(const std::vector<float>& values)>;
 
-// Compares `gradient` with central differences of fourth order of `function` at `values`, element by element.
-// Returns a problem that names `what` and the worst element, or empty. Tolerance: 1 % of the largest of all
-// gradients, for the differences of f32 results carry that much noise at small ones.
+// Compares `gradient` with central differences of fourth order of `function` at `values`, element by element. Returns a problem that names
+// `what` and the worst element, or empty. Tolerance: 1 % of the largest of all gradients, because differences of f32 results have that
+// much noise for small gradients.
 std::string compare_with_differences(const std::string& what, const std::vector<float>& values,
                                      const std::vector<float>& gradient, const ScalarFunction& function);
 
@@ -30,37 +29,35 @@ double weighed_sum(const std::vector<float>& weights, const std::vector<float>& 
 // Repeatable numbers, about normal, times `scale`.
 std::vector<float> sample(std::size_t count, unsigned seed, float scale = 1.0f);
 
-// Patterns that memory is filled with, where a check does not look for what was not written: zero.
+// Patterns of the memory. For checks that do not look for unwritten memory: zero.
 inline constexpr std::uint8_t poison_zero = 0;
-// Where it does. As f32 and bf16 the first reads as NaN, the second as 12.08.
+// For checks that do. As f32 and bf16 the first reads as NaN, the second as 12.08.
 inline constexpr std::uint8_t poison_nan = 0xFF;
 inline constexpr std::uint8_t poison_number = 0x41;
 
 class PoisonedRun {
  public:
-  // Prepares the graph and takes memory for it. Throws Error as Program does.
+  // Prepares the graph and allocates its memory. Throws Error as Program does.
   PoisonedRun(Backend& backend, const Graph& graph, const std::string& name);
 
-  // Sets an external of f32, bf16 (rounded to nearest) or i32; kept until it is set again, and put back
-  // before each run.
+  // Sets an external of f32, bf16 (rounded to nearest) or i32. The value holds until the next call and is restored before each run.
   void set(const std::string& external, std::vector<float> values);
   void set(const std::string& external, const std::vector<std::int32_t>& values);
-  // Externals that keep what a run left there, from one run to the next (states); zero before the first.
+  // Externals that keep their value from one run to the next (states); zero before the first.
   void keep(const std::string& external);
-  // The same of one of f32 or bf16 that begins with `values`.
+  // The same for an external of f32 or bf16 that begins with `values`.
   void keep(const std::string& external, const std::vector<float>& values);
 
   // Fills the workspace and every value that is neither set nor kept with `poison`, then runs all calls.
   void run(std::uint8_t poison = poison_zero);
   // The same, waiting for the device after each call.
   void run_stepwise(std::uint8_t poison = poison_zero);
-  // The calls alone, again, on what lies there.
+  // Runs the calls again on the present contents.
   void run_calls_only();
 
   // f32 and bf16 as floats.
   std::vector<float> floats(const std::string& external) const;
-  // What a value of the graph that this was made from holds: as it was left by the last call that wrote it.
-  // f32, bf16 and i32.
+  // The contents of a value of the original graph after the last call that wrote it. f32, bf16 and i32.
   std::vector<double> numbers(Value value) const;
   const Graph& graph() const { return program_.graph(); }  // values have the numbers that they had before
   const TensorStore& store() const { return store_; }

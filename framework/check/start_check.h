@@ -1,5 +1,5 @@
-// What a run checks of its plugins before the first step, on small inputs: milliseconds against hours of
-// training on whatever memory held.
+// Checks of a run's plugins before the first step, on small inputs. They take milliseconds and prevent hours of training on undefined
+// memory.
 #pragma once
 
 #include "framework/config/model_config.h"
@@ -10,8 +10,8 @@
 
 namespace mulligan {
 
-// Throws config_error, naming [loss] and the plugin, where the loss leaves part of token_loss or of a
-// gradient unwritten. `backend` knows its kernels; nothing is checked on one that computes nothing.
+// Throws config_error that names [loss] and the plugin if the loss leaves part of token_loss or of a gradient unwritten. `backend` knows
+// its kernels. On a backend that computes nothing, nothing is checked.
 void check_loss_at_start(Backend& backend, const Loss& loss, const ModelConfig& model, DType compute);
 
 // The same for adapters of a test-time-training rule, at the taps of the model.

@@ -16,49 +16,48 @@
 
 namespace mulligan {
 
-// A tensor of the state of training, whole: in the store, or on the host, where each rank has but a slice.
+// A whole tensor of the state of training: in the store, or on the host if each rank has only a slice.
 
-// A tensor in memory of the host. No bytes: not known here.
+// A tensor in memory of the host. No bytes: not known on this rank.
 struct HostTensor {
   TensorType type;
   std::vector<std::byte> bytes;
 };
 
-// What a checkpoint calls a tensor, and where it is whole: in tensor `source` of the store, or in `host`.
+// The name of a tensor in a checkpoint, and its whole value: tensor `source` of the store, or `host`.
 struct StateTensor {
   std::string name, source;
   std::shared_ptr<HostTensor> host = nullptr;  // null: the store has it whole
 
   const TensorType& type(const TensorStore& store) const { return host ? host->type : store.type(source); }
-  // Its bytes; waits for the device. std::logic_error where they are not known on this rank.
+  // Its bytes; waits for the device. Throws std::logic_error if they are not known on this rank.
   void read(const TensorStore& store, std::span<std::byte> bytes) const;
   std::vector<std::byte> read(const TensorStore& store) const;
-  // Puts them into the store or, for the ranks to share, on the host.
+  // Puts the bytes into the store or, for the ranks to share, on the host.
   void write(TensorStore& store, std::span<const std::byte> bytes) const;
 };
 
 // All functions are called from one thread.
 class CheckpointWriter {
  public:
-  // Checkpoints go to `directory` (made when first needed), of which the newest `keep` (>= 1) stay.
+  // Writes checkpoints to `directory`, which is made when first needed, and keeps the newest `keep` (>= 1).
   CheckpointWriter(std::filesystem::path directory, std::int64_t keep)
       : directory_(std::move(directory)), keep_(keep) {}
-  // Waits for a write in progress; its failure is then lost, so call finish() first.
+  // Waits for a write in progress. Its failure is then lost, so call finish() first.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Whether a write is in progress: begin() must wait then. At most one is.
+  // Whether a write is in progress, so that begin() must wait. At most one is.
   bool busy() const;
-  // Copies `tensors` of `store` to host memory, which waits for the device and takes memory once, and starts
-  // to write them with `manifest`; those that are on the host already must not change until they are written.
-  // Precondition: not busy (std::logic_error).
+  // Copies `tensors` of `store` to host memory and starts to write them with `manifest`. The copy waits for the device; the memory
+  // is allocated once. Tensors that are on the host already must not change until they are written. Precondition: not busy
+  // (std::logic_error).
   void begin(CheckpointManifest manifest, const TensorStore& store, const std::vector<StateTensor>& tensors);
 
-  // The checkpoint that was completed since the last call, if any. Does not wait. Throws the run_error of a
-  // write that failed, once.
+  // The checkpoint that was completed since the last call, if any. Does not wait. If a write failed, throws its run_error once.
   std::optional<std::filesystem::path> completed();
-  // The same after waiting for a write in progress.
+  // The same after it has waited for a write in progress.
   std::optional<std::filesystem::path> finish();
 
  private:
@@ -70,12 +69,12 @@ class CheckpointWriter {
   std::future<std::filesystem::path> writing_;
 };
 
-// Gives `tensors` what a checkpoint holds of them. Throws data_error naming the tensor when one is missing, has another
-// shape or dtype, or the checkpoint holds one that is not among them; nothing has been changed then.
+// Gives `tensors` the values of a checkpoint. Throws data_error that names the tensor if one is missing, has another shape or
+// dtype, or if the checkpoint holds another tensor. Then nothing has changed.
 void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
                      const std::vector<StateTensor>& tensors);
 
-// The dtype of a tensor as files call it, and its shape as they store it.
+// The dtype of a tensor under its name in files, and its shape as they store it.
 StoredType stored_type(DType dtype);
 std::vector<std::int64_t> stored_shape(const TensorType& type);
 

@@ -13,8 +13,8 @@ namespace mulligan {
 
 // The log2-magnitude test: does a weight matrix look like numbers of the dtype its file claims?
 //
-// Of Gaussian-like weights the standard deviation of log2|x| is 1.60 whatever their scale. BF16 bytes decoded
-// as F16 crowd into [1, 2): 0.2. F16 bytes decoded as BF16 scatter over a hundred binary orders: 12.7.
+// For Gaussian-like weights the standard deviation of log2|x| is 1.60 at any scale. BF16 bytes decoded as F16 crowd into [1, 2):
+// 0.2. F16 bytes decoded as BF16 scatter over a hundred binary orders: 12.7.
 
 enum class MagnitudeVerdict { plausible, suspicious, bf16_read_as_f16, f16_read_as_bf16 };
 
@@ -24,11 +24,11 @@ struct MagnitudeReport {
   MagnitudeVerdict verdict = MagnitudeVerdict::plausible;
 };
 
-// Fewer elements that are not zero say too little.
+// With fewer nonzero elements the test says too little.
 inline constexpr std::size_t magnitude_test_elements = 4096;
 
-// The test of one matrix; absent where there are too few elements. Not for norm vectors, gains and biases,
-// which may well be all alike.
+// The test of one matrix; absent if there are too few elements. Not for norm vectors, gains and biases, whose elements may all be
+// equal.
 std::optional<MagnitudeReport> test_magnitudes(std::span<const float> values);
 
 // "the spread of log2|x| is 0.21: this looks like BF16 bytes decoded as F16"

@@ -1,6 +1,6 @@
 // The floating-point formats of weight files, decoded and encoded bit by bit.
 //
-// Written apart from the kernels' conversions on purpose: an import is checked against what these say.
+// This code is separate from the kernels' conversions on purpose, because imports are checked against it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace mulligan {
 
-// f32, bf16 and f16 are; f64 and integers are not.
+// True for f32, bf16 and f16; false for f64 and integers.
 bool is_weight_format(StoredType type);
 
 // IEEE half precision to single, exact for every pattern (subnormals, infinities, NaN).

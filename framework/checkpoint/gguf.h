@@ -5,9 +5,8 @@
 
 namespace mulligan {
 
-// Version 3 of the format, architecture "qwen2", with the SentencePiece model's pieces. Matrices have `dtype`
-// (without one f32), vectors f32. Throws config_error for another family, a SentencePiece model that does not
-// merge pairs, or without one.
+// Version 3 of the format, architecture "qwen2", with the SentencePiece model's pieces. Matrices have `dtype` (default f32), vectors
+// f32. Throws config_error for another family, for a SentencePiece model that does not merge pairs, and without such a model.
 void write_gguf(const std::filesystem::path& file, const PublishedContents& contents,
                 std::optional<StoredType> dtype);
 

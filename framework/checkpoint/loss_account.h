@@ -1,8 +1,8 @@
 // LossAccount: the mean training loss of a run, in a form that survives interruptions.
 //
-// Every mean has the number of steps it was summed over as its only denominator; a mean over a window says
-// which window, [first, last) (docs/checkpoints.md, "Loss accounts"). A step whose update was skipped
-// (loss_scaler.h) is made, but not counted: no mean holds its loss.
+// The only denominator of a mean is the number of steps in its sum. A mean over a window names the window, [first, last)
+// (docs/checkpoints.md, "Loss accounts"). A step with a skipped update (loss_scaler.h) is made, but not counted: no mean includes
+// its loss.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace mulligan {
 // Sums over some steps. Losses in nats, fp64.
 struct LossSums {
   double loss_sum_nats = 0;       // over tokens
-  std::uint64_t tokens = 0;       // that loss_sum_nats was taken over
+  std::uint64_t tokens = 0;       // number of tokens in loss_sum_nats
   double step_loss_sum_nats = 0;  // over steps, of the step's mean token loss
   std::uint64_t steps_counted = 0;
 
@@ -34,7 +34,7 @@ struct WindowMean {
 
 class LossAccount {
  public:
-  // All that a checkpoint keeps.
+  // The state that a checkpoint keeps.
   struct State {
     LossSums run;
     std::vector<std::pair<std::string, LossSums>> phases;  // by name, in order of first appearance
@@ -46,33 +46,33 @@ class LossAccount {
     bool operator==(const State&) const = default;
   };
 
-  // Keeps the single losses of the last `ring` (>= 1) steps.
+  // Keeps the losses of the last `ring` (>= 1) steps.
   explicit LossAccount(std::size_t ring = 100) : capacity_(ring) {}
 
-  // Counts step `step` (from 0; the first step sets where counting starts): the summed loss of its tokens,
-  // over all ranks. Precondition: tokens > 0.
+  // Counts step `step` (from 0; counting starts at the first call) with the summed loss of its tokens over all ranks. Precondition:
+  // tokens > 0.
   void add(std::int64_t step, double loss_sum_nats, std::uint64_t tokens, const std::string& phase);
 
-  // Step `step` was made and its update skipped.
+  // Step `step` was made, but its update was skipped.
   void skip(std::int64_t step);
 
   const LossSums& run() const { return state_.run; }
   const std::vector<std::pair<std::string, LossSums>>& phases() const { return state_.phases; }
   std::int64_t step_last() const { return state_.step_last; }
 
-  // The mean loss of one step, or of the counted steps of a window; absent unless the ring holds all of it,
-  // and where no step of it was counted.
+  // The mean loss of one step, or of the counted steps of a window. Absent if the ring does not hold all of it, or if none of its
+  // steps was counted.
   std::optional<double> step_loss_nats(std::int64_t step) const;
   std::optional<WindowMean> window(std::int64_t first, std::int64_t last) const;
   // The mean over the last steps, as many as the ring holds; absent before the first counted step.
   std::optional<WindowMean> last_steps() const;
 
-  // What the transformers trainer reports as train_loss: the losses summed since this process started (since
-  // restore()), divided by the number of all steps since training began. After a resume that is not a mean of
-  // anything; it exists to compare with logs made that way (metrics.hf_compat).
+  // The value that the transformers trainer reports as train_loss: the sum of the losses since this process started (since
+  // restore()), divided by the number of all steps since training began. After a resume it is not a mean; it serves to compare with
+  // logs made that way (metrics.hf_compat).
   double train_loss_hf_nats() const;
 
-  // A sentence when the steps counted and skipped are not the steps made: then the sums were lost once.
+  // A sentence if the steps counted and skipped are not the steps made, which means that sums were lost.
   std::optional<std::string> inconsistency() const;
 
   const State& state() const { return state_; }

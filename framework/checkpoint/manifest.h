@@ -1,4 +1,4 @@
-// CheckpointManifest: what a checkpoint holds besides tensors, as manifest.json.
+// CheckpointManifest: the contents of a checkpoint besides tensors, as manifest.json.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct CheckpointFile {
   bool operator==(const CheckpointFile&) const = default;
 };
 
-// A plugin that took part: what it keeps in the tensors is only understood by the same state version.
+// A plugin that took part. Only the same state version understands its state in the tensors.
 struct CheckpointPlugin {
   std::string section;  // of the configuration: "loss", "optimizer.matrices"
   std::string kind;
@@ -40,7 +40,7 @@ struct CheckpointShard {
   bool operator==(const CheckpointShard&) const = default;
 };
 
-// Where the data stream stood (units of LoaderPosition) and what it was reading.
+// The position of the data stream (units of LoaderPosition) and the files that it read.
 struct CheckpointData {
   std::int64_t consumed_spans = 0;
   std::int64_t shard_visits = 0;
@@ -61,12 +61,12 @@ struct CheckpointProgress {
   std::string phase;                                           // its name
   std::vector<std::pair<std::string, std::int64_t>> cycles;    // of warm-restart schedules, by optimiser
   std::vector<std::pair<std::string, double>> ledger_seconds;  // by phase, in order
-  // Where the present phase began, and the updates done when the optimisers' states were emptied last.
+  // The point at which the present phase began, and the updates done when the optimisers' states were cleared last.
   std::int64_t phase_start_step = 0;
   double phase_start_fraction = 0, phase_start_seconds = 0, phase_start_epoch = 0;
   std::int64_t optimizer_start_step = 0;
   std::int64_t rewarm_start_step = 0, rewarm_steps = 0;  // of the last phase that had a re-warm-up
-  std::int64_t restarts = 0;                             // after failures, by what started the ranks
+  std::int64_t restarts = 0;                             // after failures, by the launcher
   // Of the loss (LossScaler::State).
   double loss_scale = 0;
   std::int64_t clean_updates = 0, skipped_updates = 0;
@@ -97,10 +97,10 @@ struct CheckpointManifest {
   bool operator==(const CheckpointManifest&) const = default;
 };
 
-// JSON text; every number reads back to the same value. Throws run_error when a number is not finite.
+// JSON text; every number reads back to the same value. Throws run_error if a number is not finite.
 std::string to_json(const CheckpointManifest& manifest);
-// Reads it; `source` names the file in sentences. Throws data_error for invalid JSON, another format
-// version, a missing key, a wrong type, or a negative count.
+// Reads it; `source` names the file in messages. Throws data_error for invalid JSON, another format version, a missing key, a wrong
+// type, or a negative count.
 CheckpointManifest manifest_from_json(std::string_view text, const std::string& source);
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// NameMap: how the tensors of another trainer's weight file correspond to the parameters of a model here.
+// NameMap: the correspondence between the tensors of another trainer's weight file and the parameters of a model here.
 //
 //   ignore = ["*.rotary_emb.*"]              # tensors of the other file that are left out (globs)
 //
@@ -35,8 +35,8 @@ struct NameMap {
   bool ignores(const std::string& theirs) const;
 };
 
-// Reads a TOML file, or a JSON file (*.json) of the same structure. Throws config_error for unknown keys,
-// missing names, a `repeat` without {i} in their name, and a tensor of theirs named twice.
+// Reads a TOML file, or a JSON file (*.json) of the same structure. Throws config_error for unknown keys, missing names, a `repeat`
+// without {i} in the names, and a tensor of theirs that is named twice.
 NameMap read_name_map(const std::filesystem::path& path);
 
 }  // namespace mulligan

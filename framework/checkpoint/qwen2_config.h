@@ -8,15 +8,15 @@
 
 namespace mulligan {
 
-// What the file says of itself, for comparison with a configuration and with tensors.
+// The contents of the file, for comparison with a configuration and with tensors.
 struct PublishedModel {
   ModelConfig model;         // family qwen2, derived values filled in
   std::string stored_dtype;  // "bfloat16", "float16", "float32"; empty: the file does not say
 };
 
-// Reads it. Throws data_error, naming the file and the key, for a file that is no JSON object, another
-// model_type, a missing or impossible value, and whatever this family does not compute: another activation
-// than silu, scaled rotary frequencies, sliding windows, dropout in attention.
+// Reads it. Throws data_error that names the file and the key for a file that is no JSON object, another model_type, or a missing or
+// impossible value. Also throws for anything that this family does not compute: another activation than silu, scaled rotary
+// frequencies, sliding windows, dropout in attention.
 PublishedModel read_qwen2_config(const std::filesystem::path& file);
 
 // The [model] table of a configuration, with [model.rope].

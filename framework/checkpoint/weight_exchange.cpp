@@ -62,7 +62,7 @@ std::size_t source_index(std::size_t index, const Shape& target, bool transpose)
   return (index % columns) * rows + index / columns;
 }
 
-// A tensor to be written, and which elements of which source fill it.
+// A tensor to be written, and the source elements that fill it.
 struct Part {
   const StoredTensor* source = nullptr;
   std::size_t source_begin = 0;

@@ -13,7 +13,7 @@
 
 namespace mulligan {
 
-// A parameter as the model here has it.
+// A parameter of the model here.
 struct WeightSpec {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -27,25 +27,24 @@ struct ExchangeReport {
   std::vector<std::string> warnings;          // suspicious magnitudes
 };
 
-// The weights that transformers lays down in several files, by the index that says which tensor lies in which
-// (model.safetensors.index.json). Throws data_error, also where a file holds others than the index says.
+// The weights that transformers stores in several files, by the index that gives the file of each tensor
+// (model.safetensors.index.json). Throws data_error, also if a file holds other tensors than the index says.
 std::vector<SafetensorsFile> open_indexed(const std::filesystem::path& index);
 
-// Writes the file `output` with every parameter of `model` as `dtype`, filled from the files `source`, no two
-// tensors of one name, as `map` says.
-// The written file is then read again and each element's bits compared with the source's, decoded by the
-// dtype of the source and rounded to nearest even where `dtype` is narrower.
-// Throws data_error, and leaves no output, when: a tensor of the source is neither mapped nor ignored, a
-// mapped one is missing, shapes do not fit, a parameter is not filled or filled twice, a value does not fit
-// into `dtype`, a matrix fails the magnitude test, or a bit differs.
+// Writes the file `output` with every parameter of `model` as `dtype`, filled by `map` from the files `source`. No two tensors of the
+// source have one name. Then it reads the written file again and compares each element's bits with the source's, decoded by the
+// dtype of the source and, if `dtype` is narrower, rounded to nearest even.
+//
+// Throws data_error and leaves no output in these cases: a tensor of the source is neither mapped nor ignored; a mapped one is
+// missing; shapes do not fit; a parameter is not filled or filled twice; a value does not fit into `dtype`; a matrix fails the
+// magnitude test; a bit differs.
 ExchangeReport import_weights(const std::vector<SafetensorsFile>& source, const NameMap& map,
                               const std::vector<WeightSpec>& model, StoredType dtype,
                               const std::filesystem::path& output,
                               const std::map<std::string, std::string>& metadata);
 
-// Writes `weights` (named as here; their bytes must stay valid) under the names of `map`, or under their own
-// without one, as `dtype`, or in their own dtype without one. Checked as an import is. Throws data_error as
-// above; every weight must be mapped.
+// Writes `weights` (named as here; their bytes must stay valid) under the names of `map`, by default their own, and as `dtype`, by
+// default their own. Checked like an import. Throws data_error as above; every weight must be mapped.
 ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
                               std::optional<StoredType> dtype, const std::filesystem::path& output,
                               const std::map<std::string, std::string>& metadata);

@@ -121,7 +121,7 @@ them. The keys of plugins are not listed here: `mulligan plugins NAME` prints th
 
 std::string print_resolved(const LoadedConfig& loaded) {
   std::string text =
-      fmt::format("# Resolved configuration of {}: every key, with its origin behind it.\n", loaded.file);
+      fmt::format("# Resolved configuration of {}: every key, followed by its origin.\n", loaded.file);
   for (const PrintedTable& table : all_tables(loaded)) {
     size_t width = 0;
     std::vector<std::string> lines;

@@ -147,7 +147,7 @@ Schema<ModelConfig> model_section() {
       .range(0, 1024)
       .derived("`model.width / model.heads`");
   s.key("attention_scale", &ModelConfig::attention_scale,
-        "factor on the products of queries and keys before the softmax; 0 = 1 / sqrt(head_width)")
+        "factor on the scores, query times key, before the softmax; 0 = 1 / sqrt(head_width)")
       .range(0, 1e3);
   s.key("mlp_hidden", &ModelConfig::mlp_hidden, "hidden units of the MLP; 0 = derived")
       .range(0, 1 << 20)
@@ -225,8 +225,8 @@ Schema<TrainConfig> train_section() {
                       "dtype of activations and of the weights they meet");
   s.choice<LayerCast>(
       "layercast", &TrainConfig::layercast, layercast_words(),
-      "with compute_dtype fp32: dtype in which the projections' weights are stored and widened "
-      "from as products need them (docs/numerics/layercast.md)");
+      "with compute_dtype fp32: dtype in which the projections' weights are stored; matmuls widen them as they "
+      "read them (docs/numerics/layercast.md)");
   s.key(
       "fp8_head", &TrainConfig::fp8_head,
       "in training the head multiplies numbers of FP8: E4M3, its gradients E5M2, each with a fixed scale; rounded "
@@ -272,7 +272,7 @@ Schema<EmaConfig> ema_section() {
   s.key("tau", &EmaConfig::tau, "decay given as 1 - 1 / tau; 0 = as ema.decay says").range(0, 1e9);
   s.key(
        "from_step", &EmaConfig::from_step,
-       "the average begins as the weights behind this update, and until then the weights are scored; 0 = as the "
+       "the average begins with the weights after this update; until then the weights are scored; 0 = with the "
        "initial weights")
       .at_least(0);
   s.key("until_step", &EmaConfig::until_step,
@@ -306,7 +306,7 @@ Schema<MetricsConfig> metrics_section() {
       "hf_compat", &MetricsConfig::hf_compat,
       "also report train_loss_hf, the sum of the losses since the process started divided by all steps since the first: no mean after a resume; only to compare with logs made that way");
   s.key("energy", &MetricsConfig::energy,
-        "measure the energy that training takes: of processors by powercap, of GPUs by the driver's counter "
+        "measure the energy that training takes: CPUs by powercap, GPUs by the driver's counter "
         "(docs/numerics/data_parallel.md)");
   s.key("tensorboard", &MetricsConfig::tensorboard,
         "also write an event file for TensorBoard while training, into RUN/tensorboard");
@@ -386,9 +386,10 @@ Schema<EvalConfig> eval_section() {
         "sequence_length tokens, so that this is part of what is scored; in sliding mode so many windows lie "
         "side by side, which changes a score by rounding at most")
       .range(1, 1 << 20);
-  s.key("batch_rows", &EvalConfig::batch_rows,
-        "rows per forward pass, at most; changes no score: rows run one after another today, since products "
-        "of more rows may round differently")
+  s.key(
+       "batch_rows", &EvalConfig::batch_rows,
+       "most sequences per forward pass; changes no score: sequences run one after another today, since matmuls "
+       "of more rows may round differently")
       .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");

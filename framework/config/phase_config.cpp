@@ -29,7 +29,7 @@ E meaning(const std::vector<std::pair<std::string, E>>& words, const std::string
 void check_layercast(const Phase& phase, const std::string& where) {
   if (phase.layercast == LayerCast::off || phase.compute_dtype == Precision::fp32) return;
   throw config_error(
-      "{}: layercast = \"{}\" stores weights for products in fp32, but compute_dtype is \"{}\"; set "
+      "{}: layercast = \"{}\" stores weights of fp32 matmuls, but compute_dtype is \"{}\"; set "
       "compute_dtype = \"fp32\", or layercast = \"off\".",
       where, word(phase.layercast), word(phase.compute_dtype));
 }

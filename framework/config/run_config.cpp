@@ -146,8 +146,9 @@ void read_initial_values(const ConfigNode& tree, LoadedConfig& loaded) {
     initial_values_schema().store(loaded.init_rows.back(), row);
     row.origin = node.origin;
     if (row.scale < 0 && row.law != InitialLaw::constant && row.law != InitialLaw::signs) {
-      throw config_error("{}: scale is {}, but a deviation or a bound is not negative; leave out the sign.",
-                         row.origin.text(), row.scale);
+      throw config_error(
+          "{}: scale is {}, but a standard deviation or a bound is not negative; leave out the sign.",
+          row.origin.text(), row.scale);
     }
     loaded.config.init.values.push_back(std::move(row));
   }

@@ -172,7 +172,7 @@ void check_ema(const RunConfig& c, const Settings& s) {
         s.where("ema.tau"), s.where("ema.decay"));
   }
   if (e.until_step > 0 && e.until_step <= e.from_step) {
-    throw config_error("{} is {}, but the average begins behind update {} = {}; choose a later one.",
+    throw config_error("{} is {}, but the average begins after update {} = {}; choose a later one.",
                        s.where("ema.until_step"), e.until_step, s.where("ema.from_step"), e.from_step);
   }
   if (e.from_step == 0 && e.until_step == 0) return;

@@ -14,7 +14,7 @@ constexpr Elf64_Half kMachine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr Elf64_Half kMachine = EM_AARCH64;
 #else
-#error "name the ELF machine of this processor here"
+#error "name the ELF machine of this CPU here"
 #endif
 
 }  // namespace
@@ -36,7 +36,7 @@ ElfFile::ElfFile(const std::filesystem::path& path) {
   std::memcpy(&header, part(0, sizeof header).data(), sizeof header);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
       header.e_machine != kMachine) {
-    throw std::runtime_error("is a library for another kind of processor");
+    throw std::runtime_error("is a library for another CPU architecture");
   }
   type_ = header.e_type;
   sections_.resize(header.e_shnum);

@@ -19,7 +19,7 @@ class ElfFile {
   using Bytes = std::span<const std::byte>;
 
   // Throws std::runtime_error with a reason that reads on from the file's name: "does not exist", "is
-  // not a shared library" (no ELF file at all), "is a library for another kind of processor", "is cut
+  // not a shared library" (no ELF file at all), "is a library for another CPU architecture", "is cut
   // short or corrupt".
   explicit ElfFile(const std::filesystem::path& path);
 

@@ -32,7 +32,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
       }
     }
   };
-  static const int usable = sdk::usable_processors();
+  static const int usable = sdk::usable_cpus();
   const std::size_t helpers = std::min(static_cast<std::size_t>(threads > 0 ? threads : usable), count);
   std::vector<std::thread> pool;
   pool.reserve(helpers);

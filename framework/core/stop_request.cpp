@@ -55,12 +55,11 @@ sigset_t blocked_signals() {
 // What the user finds after the end. Once a command has put its output in place, which may be all of it or
 // the first of several files, it need not be possible to start it again.
 std::string remains_text(const std::vector<std::filesystem::path>& written) {
-  if (written.empty()) return "nothing half-done is left behind, and the same command starts again";
+  if (written.empty()) return "nothing half-done is left, and the same command starts again";
   const std::string first = printable(written.front().string());
-  if (written.size() == 1)
-    return fmt::format("'{}' is written and whole; nothing half-done is left behind", first);
-  return fmt::format("'{}' and {} more are written, each of them whole; nothing half-done is left behind",
-                     first, written.size() - 1);
+  if (written.size() == 1) return fmt::format("'{}' is written and whole; nothing half-done is left", first);
+  return fmt::format("'{}' and {} more are written, each of them whole; nothing half-done is left", first,
+                     written.size() - 1);
 }
 
 [[noreturn]] void end_process(int signal) {

@@ -46,7 +46,7 @@ class Pipe {
 [[noreturn]] void become(char* const* arguments, const Pipe& output, const Pipe& errors, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(127);  // it ended before prctl could hear of it
+  if (::getppid() != parent) ::_exit(127);  // it ended before prctl could on_output of it
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -59,13 +59,13 @@ class Pipe {
   ::_exit(127);
 }
 
-// What has come, to `hear`; closes the pipe at its end.
-void read_some(Pipe& pipe, const std::function<void(std::string_view)>& hear) {
+// What has come, to `on_output`; closes the pipe at its end.
+void read_some(Pipe& pipe, const std::function<void(std::string_view)>& on_output) {
   std::array<char, 1 << 14> buffer{};
   const ssize_t count = ::read(pipe.reader(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (count <= 0) return pipe.close_reader();
-  if (hear) hear({buffer.data(), static_cast<std::size_t>(count)});
+  if (on_output) on_output({buffer.data(), static_cast<std::size_t>(count)});
 }
 
 // Ends a child that nobody would listen to any more, where its watch throws.

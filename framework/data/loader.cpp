@@ -164,8 +164,8 @@ void Loader::settle(Stream& stream) const {
   if (streams()) {
     // Only where something was read of it, or it is the first, can a shard be left before it gives a group.
     const bool asks = stream.at.visit_spans > 0 || stream.at.shard_visits == 0;
-    const std::int64_t behind = (stream.at.visit_spans + stream.taken) * span_step() + 1;
-    if (!asks || behind < source_of(stream, stream.at.shard_visits).shard.token_count()) return;
+    const std::int64_t next = (stream.at.visit_spans + stream.taken) * span_step() + 1;
+    if (!asks || next < source_of(stream, stream.at.shard_visits).shard.token_count()) return;
     if (stream.at.shard_visits + 1 == static_cast<std::int64_t>(stream.shards)) {
       throw data_error(
           "the training text ends after {} steps' batches of {} tokens, and in stream order it does not begin "
@@ -185,7 +185,7 @@ void Loader::settle(Stream& stream) const {
   }
 }
 
-// Which stream each span of the coming group is taken from: the one that lags most behind its share, the
+// Which stream each span of the coming group is taken from: the one that lags most next its share, the
 // first of equals.
 void Loader::deal_group() {
   std::int64_t counted = 0;

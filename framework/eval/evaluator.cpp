@@ -126,7 +126,7 @@ void Evaluator::hide(const EvalSpan& span) {
   }
 }
 
-// Lays the rows of one pass behind each other; places beyond the last row hold padding that is not scored.
+// Lays the rows of one pass one after another. Places beyond the last row hold padding that is not scored.
 void Evaluator::upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass) {
   const std::int64_t row_tokens = row_positions(options_);
   const std::int64_t places = pass_tokens(options_) / row_tokens;

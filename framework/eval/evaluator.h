@@ -1,5 +1,5 @@
-// Evaluator: the forward pass over packed rows or sliding windows, and the loss of every token; of a model that
-// fills in masked tokens ([model.masking]) the losses of those, 0 for the others.
+// Evaluator: the forward pass over packed rows or sliding windows, and the loss of every token. If the model fills in masked tokens
+// ([model.masking]), only these have a loss; the others have 0.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,12 @@
 
 namespace mulligan {
 
-// How [model.masking] hides tokens of the rows that a model is trained and scored on.
+// How [model.masking] hides tokens of rows in training and scoring.
 
-// Absent where the model predicts the next token. `bos_id` begins documents.
+// Absent if the model predicts the next token. `bos_id` begins documents.
 std::optional<MaskingOptions> masking_options(const ModelConfig& model, int bos_id);
 
-// What is hidden, in words: equal where losses are of the same tokens, hidden alike. Empty where the model predicts
-// the next token.
+// Describes the hidden tokens; equal words mean losses of the same tokens, hidden alike. Empty if the model predicts the next token.
 std::string masking_text(const ModelConfig& model);
 
 class ByteCounter;
@@ -42,24 +41,24 @@ struct EvaluatorOptions {
 // Sums over the scored tokens of one rank's share.
 struct EvalSums {
   double loss_nats = 0;
-  std::uint64_t tokens = 0;       // scored; of masked rows those that were hidden
+  std::uint64_t tokens = 0;       // scored; in masked rows the hidden ones
   std::uint64_t bytes = 0;        // by the byte table
   std::int64_t first_target = 0;  // the scored targets are the stream's positions [first_target, last_target]
   std::int64_t last_target = -1;
-  // One for each sequence or window, in order, kept where the share is not all; loss_nats is their sum.
+  // One for each sequence or window, in order, kept if the share is not all; loss_nats is their sum.
   std::vector<double> parts_nats;
 };
 
-// Where a scoring stands between two passes.
+// The state of a scoring between two passes.
 struct EvalPosition {
   std::size_t row = 0;  // the next row or window of the rank's share
-  EvalSums sums;        // of those before
+  EvalSums sums;        // of the rows before
 };
 
 class Evaluator {
  public:
-  // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and must
-  // outlive this object. Before the first score() the program must be bound (SharedArena).
+  // Builds the program. It reads parameters from `store` as `layouts` say. `store` gets the inputs and must outlive this object. Before
+  // the first score() the program must be bound (SharedArena).
   Evaluator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
             const EvaluatorOptions& options);
 
@@ -76,23 +75,22 @@ class Evaluator {
   // scored), in nats.
   using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
 
-  // With keep_logits, while a RowListener is called: the logits after the softcap of its
-  // row, [length, vocabulary].
+  // With keep_logits, while a RowListener is called: the logits of its row after the softcap, [length, vocabulary].
   std::span<const float> row_logits() const { return row_logits_; }
 
-  // Called after each pass with the position behind it and the number of rows or windows in the share.
+  // Called after each pass with the position that follows it and the number of rows or windows in the share.
   using PassListener = std::function<void(const EvalPosition&, std::size_t)>;
-  // How many of the stream's `tokens` targets a scoring of `rows` rows has passed, for a progress line.
+  // The number of the stream's `tokens` targets that a scoring of `rows` rows has passed, for a progress line.
   double passed_tokens(const EvalPosition& position, std::size_t rows, double tokens) const {
     if (!masks()) return static_cast<double>(position.sums.tokens);
     return tokens * static_cast<double>(position.row) / static_cast<double>(rows);
   }
 
-  // Scores one rank's share of the targets tokens[1..]: token losses by softcap in the compute dtype and an
-  // fp32 cross entropy, summed in fp64. Without `bytes` none are counted. BOS as a target costs loss and
-  // counts 0 bytes. Begins at `from`, a position of an earlier scoring of the same share, with the same sums
-  // to the bit as without an interruption; stops before the pass that begins at or after `until_row`. Where a
-  // signal asks for an end it throws between two passes. Masked tokens have no bytes: `bytes` is then null.
+  // Scores one rank's share of the targets tokens[1..]. Token losses use the softcap in the compute dtype and an fp32 cross entropy, and
+  // are summed in fp64. Without `bytes` no bytes are counted. BOS as a target costs loss and counts 0 bytes. The scoring begins at
+  // `from`, a position of an earlier scoring of the same share, and its sums have the bits of an uninterrupted one. It stops before the
+  // pass that begins at or after `until_row`. If a signal asks for an end, it throws between two passes. Masked tokens have no bytes:
+  // `bytes` is then null.
   EvalSums score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size = 1,
                  int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
                  const EvalPosition& from = {}, std::size_t until_row = static_cast<std::size_t>(-1));

@@ -115,7 +115,7 @@ std::span<const float> NextToken::logits(std::span<const int> text) {
 
 namespace {
 
-// The bytes that the tokens of a document add to it, one behind the other.
+// The bytes that the tokens of a document add to it, in order.
 class TextBytes {
  public:
   TextBytes(const Tokenizer& tokenizer, const std::vector<int>& document) : tokenizer_(tokenizer) {

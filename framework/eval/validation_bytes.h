@@ -1,4 +1,4 @@
-// What counts the bytes of a validation set, and how far that is proven.
+// The counter of a validation set's bytes, and how far its count is proven.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace mulligan {
 
 struct ValidationSet;
 
-// Chooses between byte side tables and the tokenizer's pieces for `validation`, whose shards, tokens and
-// tokenizer are read, and checks the choice (docs/evaluation.md, "Which bytes count"). What remains open is
-// said in ValidationSet::byte_note. Throws data_error where the count cannot be right.
+// Chooses between byte side tables and the tokenizer's pieces for `validation`, whose shards, tokens and tokenizer are read. Checks the
+// choice (docs/evaluation.md, "Which bytes count"). ValidationSet::byte_note names open questions. Throws data_error if the count cannot
+// be right.
 void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std::int64_t vocabulary);
 
-// Why the bytes of a set that was so chosen for are not certain, in words; "": they are.
+// The reason why the bytes of such a set are not certain; "": they are.
 std::string unproven_bytes(const ValidationSet& validation, const DataConfig& data);
 
 }  // namespace mulligan

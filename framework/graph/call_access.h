@@ -1,4 +1,4 @@
-// What a kernel call reads and writes, by the kernel's signature.
+// The arguments that a kernel call reads and writes, by the kernel's signature.
 #pragma once
 
 #include <map>
@@ -17,15 +17,15 @@ struct Access {
 
 class CallAccess {
  public:
-  // Of the kernels that `backend` knows by now.
+  // For the kernels that `backend` knows now.
   explicit CallAccess(const Backend& backend);
-  // The same from signatures (<mulligan/kernel.h>) by kernel.
+  // The same from signatures (<mulligan/kernel.h>), by kernel name.
   explicit CallAccess(const std::map<std::string, std::string>& signatures);
 
   bool knows(std::string_view kernel) const { return kernels_.contains(kernel); }
-  // Of each argument of `call`, absent ones included. An `inout` argument is read unless the call says that
-  // it overwrites it: by an attribute accumulate_NAME = 0, or, where it has no such attribute, by beta = 0.
-  // Throws std::logic_error for an unknown kernel.
+  // The access of each argument of `call`, absent ones included. An `inout` argument counts as read unless the call
+  // overwrites it. It does so by an attribute accumulate_NAME = 0, or, without such an attribute, by beta = 0. Throws
+  // std::logic_error for an unknown kernel.
   std::vector<Access> of(const Call& call) const;
 
  private:

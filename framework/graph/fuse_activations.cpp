@@ -13,12 +13,12 @@ namespace {
 constexpr const char* activated_forward = "linear_leaky_relu_squared_fwd";
 constexpr const char* activated_backward = "linear_leaky_relu_squared_bwd";
 
-struct Product {
+struct Matmul {
   Value a, b, c;
 };
 
 // The matmul that alone makes the value: of a linear layer, or the gradient of its input.
-std::optional<std::size_t> product_of(const GraphRewrite& graph, Value value, bool transpose_b) {
+std::optional<std::size_t> matmul_of(const GraphRewrite& graph, Value value, bool transpose_b) {
   const std::optional<std::size_t> at = graph.only_writer(value);
   const bool plain = at && graph.is(*at, "matmul") && graph.attribute(*at, "transpose_a") == 0 &&
                      (graph.attribute(*at, "transpose_b") != 0) == transpose_b &&
@@ -29,24 +29,23 @@ std::optional<std::size_t> product_of(const GraphRewrite& graph, Value value, bo
 void fuse_forward_of(GraphRewrite& graph, std::size_t at) {
   const Call activation = graph.call(at);
   const Value u = activation.arguments[0], y = activation.arguments[1];
-  const std::optional<std::size_t> up = product_of(graph, u, true);
+  const std::optional<std::size_t> up = matmul_of(graph, u, true);
   if (!up) return;
-  const auto product = named<Product>(graph.call(*up));
+  const auto matmul = named<Matmul>(graph.call(*up));
   const Value kept_u = graph.needed_outside(u, {*up, at}) ? u : Value{};
-  graph.replace({*up, at}, {activated_forward, {product.a, product.b, kept_u, y}, activation.attributes});
+  graph.replace({*up, at}, {activated_forward, {matmul.a, matmul.b, kept_u, y}, activation.attributes});
 }
 
 void fuse_backward_of(GraphRewrite& graph, std::size_t at) {
   const Call activation = graph.call(at);
   const Value u = activation.arguments[0], dy = activation.arguments[1], du = activation.arguments[2];
-  const std::optional<std::size_t> forward = graph.only_writer(u), down = product_of(graph, dy, false);
+  const std::optional<std::size_t> forward = graph.only_writer(u), down = matmul_of(graph, dy, false);
   if (!forward || !graph.is(*forward, activated_forward) || !down ||
       graph.attribute(at, "accumulate_du") != 0 || graph.needed_outside(dy, {*down, at}))
     return;
-  const auto product = named<Product>(graph.call(*down));
-  graph.replace(
-      {*down, at},
-      {activated_backward, {product.a, product.b, u, du}, {{"slope", graph.attribute(at, "slope")}}});
+  const auto matmul = named<Matmul>(graph.call(*down));
+  graph.replace({*down, at},
+                {activated_backward, {matmul.a, matmul.b, u, du}, {{"slope", graph.attribute(at, "slope")}}});
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ class LanePass {
   }
 
  private:
-  std::optional<std::size_t> reader(Value value, std::size_t behind, std::string_view kernel) const {
-    std::optional<std::size_t> at = graph_.next(value, behind);
+  std::optional<std::size_t> reader(Value value, std::size_t after, std::string_view kernel) const {
+    std::optional<std::size_t> at = graph_.next(value, after);
     while (at && !graph_.is(*at, kernel)) at = graph_.next(value, *at);
     return at;
   }

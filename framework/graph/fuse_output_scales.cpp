@@ -35,15 +35,15 @@ void fuse_output_scales(Tape& tape) {
   for (std::size_t at = 0; at < graph.calls().size(); ++at) {
     if (!calls.is(at, "scaled_add_norm_fwd")) continue;
     const auto [y, a, scale, out] = named<ScaledAdd>(calls.call(at));
-    const std::optional<std::size_t> product = calls.only_writer(a);
-    if (!tape.needs_gradient(scale) || !product || !calls.is(*product, "matmul") ||
-        calls.attribute(*product, "transpose_b") == 0 || calls.needed_outside(a, {*product, at}))
+    const std::optional<std::size_t> matmul = calls.only_writer(a);
+    if (!tape.needs_gradient(scale) || !matmul || !calls.is(*matmul, "matmul") ||
+        calls.attribute(*matmul, "transpose_b") == 0 || calls.needed_outside(a, {*matmul, at}))
       continue;
-    const std::vector<Value>& factors = calls.call(*product).arguments;
-    const Value weight = factors[1], x = tape.input_of(*product).value_or(factors[0]);
+    const std::vector<Value>& factors = calls.call(*matmul).arguments;
+    const Value weight = factors[1], x = tape.input_of(*matmul).value_or(factors[0]);
     if (graph.info(graph.root(weight)).storage != Graph::Storage::external) continue;
     const auto key = std::make_tuple(graph.root(weight).id, graph.info(weight).offset, scale.id);
-    replaced[*product] = [=, &tape, &scaled] {
+    replaced[*matmul] = [=, &tape, &scaled] {
       const auto [known, is_new] = scaled.try_emplace(key);
       if (is_new) known->second = ops::scale_rows(tape, weight, scale);
       ops::linear_into(tape, x, known->second, a);

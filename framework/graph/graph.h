@@ -1,7 +1,7 @@
 // The intermediate representation: a flat list of kernel calls on tensors of fixed shape.
 //
-// A Graph is built once per (mode, shape) and executed many times by a Program (program.h). It knows nothing
-// of differentiation (tape.h), of models, or of where tensors live.
+// A Graph is built once per (mode, shape) and executed many times by a Program (program.h). Differentiation (tape.h), models
+// and the places of tensors are outside of it.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class Graph {
     bool kept = false;        // of roots: keep()
   };
 
-  // The persistent tensor `name`. Asking again returns the same value; another type is a std::logic_error.
+  // The persistent tensor `name`. A second request returns the same value; another type is a std::logic_error.
   Value external(std::string_view name, const TensorType& type);
   // A tensor that must be written before it is read, within one run.
   Value scratch(const TensorType& type, std::string_view hint = "");
@@ -64,9 +64,9 @@ class Graph {
   // Appends a kernel call; attributes by name, in any order.
   void call(std::string_view kernel, std::vector<Value> arguments, std::vector<Attribute> attributes = {});
 
-  // Someone looks at the value after the run: no pass may do without it.
+  // The value is read after the run, so every pass must preserve it.
   void keep(Value value) { values_[root(value).id - 1].kept = true; }
-  // Puts other calls in the place of all.
+  // Replaces all calls.
   void set_calls(std::vector<Call> calls) { calls_ = std::move(calls); }
 
   const ValueInfo& info(Value value) const;

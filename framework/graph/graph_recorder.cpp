@@ -92,8 +92,8 @@ std::string GraphRecorder::usable(const char* kernel) const {
 
 void GraphRecorder::record(Call call) {
   if (copy_ && adds_to_copy(call)) {
-    products_.push_back(std::move(call));
-    if (is_whole()) write_products();
+    matmuls_.push_back(std::move(call));
+    if (is_whole()) write_matmuls();
     return;
   }
   write_copy();
@@ -111,44 +111,44 @@ bool GraphRecorder::is_copy(const Call& call) const {
          graph_.info(to).storage == Graph::Storage::scratch;
 }
 
-bool GraphRecorder::adds_to_copy(const Call& product) const {
-  if (product.kernel != "matmul" || product.arguments.size() != 3) return false;
+bool GraphRecorder::adds_to_copy(const Call& matmul) const {
+  if (matmul.kernel != "matmul" || matmul.arguments.size() != 3) return false;
   const Value copy = copy_->arguments[1];
-  const Value a = product.arguments[0], b = product.arguments[1], c = product.arguments[2];
-  const auto beta = std::ranges::find(product.attributes, "beta", &Attribute::name);
+  const Value a = matmul.arguments[0], b = matmul.arguments[1], c = matmul.arguments[2];
+  const auto beta = std::ranges::find(matmul.attributes, "beta", &Attribute::name);
   if (!a || !b || !c || graph_.root(c) != copy || graph_.root(a) == copy || graph_.root(b) == copy ||
-      beta == product.attributes.end() || beta->value == 0)
+      beta == matmul.attributes.end() || beta->value == 0)
     return false;
   const auto begin = [&](Value part) { return part == copy ? 0 : graph_.info(part).offset; };
   const auto end = [&](Value part) { return begin(part) + graph_.type(part).elements(); };
-  return std::ranges::none_of(products_, [&](const Call& before) {
+  return std::ranges::none_of(matmuls_, [&](const Call& before) {
     return begin(c) < end(before.arguments[2]) && begin(before.arguments[2]) < end(c);
   });
 }
 
 bool GraphRecorder::is_whole() const {
   std::int64_t elements = 0;  // of parts that do not overlap
-  for (const Call& product : products_) elements += graph_.type(product.arguments[2]).elements();
+  for (const Call& matmul : matmuls_) elements += graph_.type(matmul.arguments[2]).elements();
   return elements == graph_.type(copy_->arguments[1]).elements();
 }
 
-void GraphRecorder::write_products() {
+void GraphRecorder::write_matmuls() {
   const Value term = copy_->arguments[0], copy = copy_->arguments[1];
-  for (Call& product : products_) {
-    const Value part = product.arguments[2];
+  for (Call& matmul : matmuls_) {
+    const Value part = matmul.arguments[2];
     const std::int64_t offset = part == copy ? 0 : graph_.info(part).offset;
-    product.arguments.insert(product.arguments.begin() + 2, graph_.view(term, offset, graph_.type(part)));
-    graph_.call("matmul_add", std::move(product.arguments), std::move(product.attributes));
+    matmul.arguments.insert(matmul.arguments.begin() + 2, graph_.view(term, offset, graph_.type(part)));
+    graph_.call("matmul_add", std::move(matmul.arguments), std::move(matmul.attributes));
   }
-  products_.clear();
+  matmuls_.clear();
   copy_.reset();
 }
 
 void GraphRecorder::write_copy() {
   if (!copy_) return;
   graph_.call(copy_->kernel, copy_->arguments, copy_->attributes);
-  for (const Call& product : products_) graph_.call(product.kernel, product.arguments, product.attributes);
-  products_.clear();
+  for (const Call& matmul : matmuls_) graph_.call(matmul.kernel, matmul.arguments, matmul.attributes);
+  matmuls_.clear();
   copy_.reset();
 }
 

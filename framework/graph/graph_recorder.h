@@ -1,4 +1,4 @@
-// The recorder that losses and optimisers see, writing into a Graph.
+// The recorder for losses and optimisers; it writes into a Graph.
 #pragma once
 
 #include <mulligan/recorder.h>
@@ -18,24 +18,23 @@ namespace mulligan {
 
 class GraphRecorder {
  public:
-  // States become externals named "<state_prefix>/<name>". Calls of symmetric_matmul, a special case of
-  // matmul, become calls of matmul where `fused` has it not. A copy becomes one call
-  // with each of the matmuls that follow it at once, where they add to parts of it that make up the whole and
-  // `fused` has matmul_add; the graph is complete when the recorder is gone.
+  // States become externals named "<state_prefix>/<name>". A call of symmetric_matmul, a special case of matmul, becomes a
+  // call of matmul if `fused` lacks it. If `fused` has matmul_add, a copy and the matmuls that directly follow it become
+  // fused calls, provided that the matmuls add to parts that make up the whole copy. The graph is complete when the
+  // recorder is destroyed.
   GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused = {});
   ~GraphRecorder() { write_copy(); }
   GraphRecorder(const GraphRecorder&) = delete;
   GraphRecorder& operator=(const GraphRecorder&) = delete;
 
-  // From now on the plugin may name `values` and what it makes itself, nothing else of the graph. Without a
-  // call of this every value may be named.
+  // From now on the plugin may name only `values` and its own values. Before a call of this it may name every value.
   void restrict_to(std::span<const Value> values);
 
   const mlg_recorder* table() const { return &table_; }
-  // Externals made through state(), in the order of the requests: what checkpoints keep and warm-up restores.
-  // Throws run_error where no call names one of them: it would only take memory.
+  // Externals made through state(), in the order of the requests; checkpoints keep them and warm-up restores them. Throws
+  // run_error if no call names one of them, since it would only take memory.
   const std::vector<std::string>& states() const;
-  // Those of them that were declared to survive warm-up.
+  // Those that were declared to survive warm-up.
   const std::set<std::string>& surviving() const { return surviving_; }
 
  private:
@@ -43,10 +42,10 @@ class GraphRecorder {
   static mlg_error guarded(void* self, Body&& body);
   std::string usable(const char* kernel) const;
   void record(Call call);
-  bool is_copy(const Call& call) const;          // that matmuls may take in
-  bool adds_to_copy(const Call& product) const;  // to a part of the one that is held back, as the first
-  bool is_whole() const;                         // the matmuls that are held back add to all of the copy
-  void write_products();
+  bool is_copy(const Call& call) const;         // a copy that matmuls can be merged with
+  bool adds_to_copy(const Call& matmul) const;  // to a part of the held-back copy, as the first call to do so
+  bool is_whole() const;                        // the held-back matmuls add to all of the copy
+  void write_matmuls();
   void write_copy();
   Value known(mlg_value value) const;
   mlg_value made(Value value);
@@ -59,14 +58,14 @@ class GraphRecorder {
   std::set<std::uint32_t> named_;  // roots of the calls' arguments
   std::set<std::string> surviving_;
   std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
-  std::optional<Call> copy_;                        // held back until it is known what adds to it
-  std::vector<Call> products_;                      // held back with it
+  std::optional<Call> copy_;                        // held back until the matmuls that add to it are known
+  std::vector<Call> matmuls_;                       // held back with it
   std::string error_;
   mlg_recorder table_{};
 };
 
-// Whether what a plugin would record can be used: it is recorded into a graph of its own first, for the fused
-// kernels of a plugin are known by name only then.
+// Checks what a plugin would record. It is recorded into a separate graph first, because only then the names of the fused
+// kernels that it uses are known.
 
 // Whether graphs may use every kernel that `trial` calls.
 bool have_kernels_of(const FusedKernels& fused, const Graph& trial);

@@ -1,4 +1,4 @@
-// Replacing calls of a finished graph, one at a time, each only where nothing else changes.
+// Replaces calls of a finished graph one at a time, and only if nothing else changes.
 #pragma once
 
 #include <algorithm>
@@ -21,35 +21,35 @@ Arguments named(const Call& call) {
   return std::bit_cast<Arguments>(values);
 }
 
-// Calls keep their numbers until apply(). Values count by the tensor that they are a part of (Graph::root). A
-// kernel that `access` does not know reads and writes all of its arguments.
+// Calls keep their numbers until apply(). A value stands for the tensor that it is a part of (Graph::root). A kernel that
+// `access` does not know counts as reading and writing all of its arguments.
 class GraphRewrite {
  public:
-  // The calls before `split` and those from it on may run apart. `graph` must not change before apply().
+  // The calls before `split` may run apart from those from it on. `graph` must not change before apply().
   GraphRewrite(const Graph& graph, const CallAccess& access, std::size_t split);
 
   const Call& call(std::size_t at) const { return calls_[at]; }
   // Whether call `at` is still there, and one of `kernel`.
   bool is(std::size_t at, std::string_view kernel) const { return live_[at] && calls_[at].kernel == kernel; }
-  // 0 where the call has no such attribute.
+  // 0 if the call has no such attribute.
   double attribute(std::size_t at, std::string_view name) const;
   bool is_scratch(Value value) const;
   // The first call after `at` that mentions the value.
   std::optional<std::size_t> next(Value value, std::size_t at) const;
-  // The call that writes the value, where it is one alone.
+  // The call that writes the value, if it is the only one.
   std::optional<std::size_t> only_writer(Value value) const;
   // Whether a call strictly between the two writes the value.
   bool written_between(Value value, std::size_t first, std::size_t last) const;
   // Whether the value outlasts the graph or is kept, or a call other than `members` mentions it.
   bool needed_outside(Value value, const std::vector<std::size_t>& members) const;
 
-  // Puts `fused` in the place of the last of `members`, which rise, and removes the others. Does nothing and
-  // returns false where that would change what another call reads or leaves, where the members lie on
-  // both sides of the split, or where `fused` would write a tensor of which another argument is a part,
-  // unless that is the very value and only read: a kernel may allow this.
+  // Puts `fused` in the place of the last of `members`, which are in ascending order, and removes the others. Does
+  // nothing and returns false in three cases: the change would affect what another call reads or leaves; the members
+  // lie on both sides of the split; or `fused` would write a tensor that another argument is a part of. The third case
+  // is allowed if that argument is the same value and only read, since some kernels permit this.
   bool replace(const std::vector<std::size_t>& members, Call fused);
 
-  // Makes the calls of `graph` the rewritten ones. Returns where the second part begins.
+  // Writes the rewritten calls into `graph`. Returns the number of the second part's first call.
   std::size_t apply(Graph& graph) const;
 
  private:

@@ -1,4 +1,4 @@
-// A Graph made executable on a backend: every call prepared once, every address fixed, run as a flat list.
+// A Graph made executable on a backend: every call is prepared once, every address is fixed, and the flat list is run.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace mulligan {
 
-// Static memory planning: where each scratch value of a Graph lies in one arena.
+// Static memory planning: the place of each scratch value of a Graph in one arena.
 
-// A kernel may read past no tensor's end, but vector loads like aligned starts.
+// No kernel reads past a tensor's end, but vector loads prefer aligned starts.
 inline constexpr std::int64_t arena_alignment = 256;
 
 struct MemoryPlan {
   // Byte offset in the arena by value id (index 0 unused); -1 for externals, views and unmentioned values.
   std::vector<std::int64_t> offset;
   std::int64_t arena_bytes = 0;
-  // Sum of all scratch values: what the arena would need without reuse.
+  // Sum of all scratch values: the size of the arena without reuse.
   std::int64_t unshared_bytes = 0;
 };
 
-// Packs scratch values by liveness: two values share bytes only if no call mentions the one between the
-// first and the last mention of the other. Largest first, each at the lowest offset that is free during
-// its life. Deterministic.
+// Packs scratch values by liveness: two values share bytes only if no call mentions the one between the first and the last
+// mention of the other. The largest value comes first; each takes the lowest offset that is free during its life.
+// Deterministic.
 MemoryPlan plan_memory(const Graph& graph);
 
 class Program {
@@ -40,18 +40,18 @@ class Program {
   const MemoryPlan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }
   const std::string& name() const { return name_; }
-  // Of the prepared calls, in the order of graph().calls(): what the backend is given to run.
+  // The prepared calls in the order of graph().calls(), as the backend runs them.
   const std::vector<void*>& handles() const { return handles_; }
 
   // Fixes all addresses: externals from `store` (all must exist), scratch in `arena`, kernels' workspace.
   // Programs that never run at the same time may share arena and workspace.
   void bind(const TensorStore& store, void* arena, void* workspace);
 
-  // Enqueues all calls. Neither allocates nor waits. A kernel that fails is a run_error naming program, call,
-  // kernel and the plugin that brings it.
+  // Enqueues all calls. Neither allocates nor waits. If a kernel fails, throws run_error that names program, call, kernel and
+  // the kernel's plugin.
   void run();
-  // Enqueues the calls [begin, end). Parts of one run, in order and without a run of another program that
-  // shares the arena in between, equal run().
+  // Enqueues the calls [begin, end). The parts of one run equal run() if they come in order, and if no program that shares
+  // the arena runs in between.
   void run_range(std::size_t begin, std::size_t end);
 
   // Runs call by call with a synchronisation after each; returns the seconds of each call, in the
@@ -72,7 +72,7 @@ class Program {
   bool bound_ = false;
 };
 
-// Scratch memory that several programs share: as large as the largest of them needs.
+// Scratch memory that several programs share; it is as large as the largest need.
 class SharedArena {
  public:
   explicit SharedArena(Backend& backend) : backend_(backend) {}

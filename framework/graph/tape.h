@@ -1,5 +1,4 @@
-// Reverse-mode differentiation: ops write their forward calls into a Graph and leave a backward rule
-// on a Tape.
+// Reverse-mode differentiation: ops write their forward calls into a Graph and put a backward rule on a Tape.
 #pragma once
 
 #include <functional>
@@ -16,40 +15,40 @@ namespace mulligan {
 
 class Tape;
 
-// What a backward rule sees while its calls are being emitted.
+// The interface of a backward rule while it emits its calls.
 class Backward {
  public:
   explicit Backward(Tape& tape) : tape_(tape) {}
-  // Gradient with respect to an output of the op; absent when nothing downstream depends on it.
+  // Gradient with respect to an output of the op; absent if nothing downstream depends on it.
   Value of(Value output) const;
 
-  // Where the gradient with respect to an input goes.
+  // The destination of the gradient with respect to an input.
   struct Target {
-    Value value;            // absent: nobody needs it
+    Value value;            // absent: not needed
     double accumulate = 0;  // 1: add to what is there (the kernel's accumulate_x attribute)
   };
   // Each call counts as one contribution: ask once per input and kernel call.
   Target into(Value input);
-  // Like into(), for the first contribution only: the gradient takes over the storage of
-  // `storage` (same type), which must not be read by any later call. Falls back to into() when
-  // there is a contribution already, and for gradients of another dtype than their value's.
+  // Like into(), for the first contribution only: the gradient takes over the storage of `storage` (same type), which no
+  // later call may read. If there is a contribution already, or if the gradient has another dtype than its value, this is
+  // into().
   Target into_storage_of(Value input, Value storage);
-  // Like into(), for a first contribution that is the very gradient that `storage` holds for another value:
-  // both are one tensor from now on, until one of them is added to, which then gets a copy of its own.
-  // Whether that was done, and nothing is left to write; false where into() is to be asked.
+  // Like into(), for a first contribution that equals the gradient that `storage` holds for another value. From now on both
+  // are one tensor; if one of them is added to, it gets a copy of its own. Returns whether that was done, so that nothing is
+  // left to write. If it returns false, call into().
   bool share(Value input, Value storage);
   bool needed(Value input) const;
   Graph& graph() const;
 
  private:
-  // Whether the first contribution to the input's gradient may be a tensor that is there already.
+  // Whether an existing tensor may serve as the first contribution to the input's gradient.
   bool takes_storage(Value input) const;
 
   Tape& tape_;
 };
 
-// Records backward rules while a graph is built. With `differentiate` false it only passes the Graph along,
-// so that training and evaluation share every op's code.
+// Records backward rules while a graph is built. With `differentiate` false it only gives access to the Graph, so that
+// training and evaluation share every op's code.
 class Tape {
  public:
   Tape(Graph& graph, bool differentiate, FusedKernels fused = {})
@@ -59,28 +58,28 @@ class Tape {
 
   Graph& graph() { return graph_; }
   bool differentiating() const { return differentiate_; }
-  // What ops may use in the place of several plain calls.
+  // The fused kernels that ops may use in place of several plain calls.
   const FusedKernels& fused() const { return fused_; }
 
   // Declares a leaf: contributions to the gradient of `leaf` are added to `gradient` (same shape, f32,
   // external), which the caller zeroes. Views of `leaf` write into the same part of `gradient`.
   void watch(Value leaf, Value gradient);
 
-  // The gradient of the computed `value` is kept in `dtype`, not in its own: f32 for sums over many matmuls
-  // of a bf16 one. Before backward().
+  // Keeps the gradient of the computed `value` in `dtype` instead of its own: f32 for sums over many matmuls of a bf16 value.
+  // Call it before backward().
   void keep_gradient_in(Value value, DType dtype);
 
   // Whether `value` is, or was computed from, a watched leaf.
   bool needs_gradient(Value value) const;
 
-  // Called by ops after their forward calls. `rule` emits the backward calls; it runs only if one of `inputs`
-  // leads to a watched leaf and one of `outputs` has a gradient.
+  // Ops call this after their forward calls. `rule` emits the backward calls. It runs only if one of `inputs` leads to a
+  // watched leaf and one of `outputs` has a gradient.
   void record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule);
 
-  // The first input of the op whose last forward call is number `call`, where that has left a rule.
+  // The first input of the op whose last forward call is number `call`, if the op has put down a rule.
   std::optional<Value> input_of(std::size_t call) const;
-  // Makes the forward calls anew, each with its rule, in their order: in the place of call `at` what
-  // replaced[at] records, which is nothing where that is empty. Before backward().
+  // Records the forward calls again in their order, each with its rule. If replaced[at] is set, it records its calls in place
+  // of call `at`. Call it before backward().
   void rewrite(const std::map<std::size_t, std::function<void()>>& replaced);
 
   // Emits the backward calls for the objective whose gradient with respect to `output` is `seed`.
@@ -92,7 +91,7 @@ class Tape {
     std::vector<Value> outputs;
     std::vector<Value> inputs;
     std::function<void(Backward&)> rule;
-    std::size_t calls;  // that the graph had: the op's forward calls are the last of them
+    std::size_t calls;  // of the graph at that time; the op's forward calls are the last of them
   };
 
   Graph& graph_;

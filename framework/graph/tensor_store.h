@@ -19,31 +19,29 @@ class TensorStore {
   TensorStore(const TensorStore&) = delete;
   TensorStore& operator=(const TensorStore&) = delete;
 
-  // Makes a zeroed tensor; its memory is taken when it is first used or bound, so that total_bytes() can be
-  // checked before. Making it again with the same type is allowed and changes nothing; with another type it
-  // is a std::logic_error.
+  // Makes a zeroed tensor. Its memory is allocated at the first use or bind, so that total_bytes() can be checked before. A
+  // second call with the same type changes nothing; another type is a std::logic_error.
   void create(std::string_view name, const TensorType& type);
-  // Room after the elements of a tensor, zeroed, which belongs to no element: for transfers that cut it into
-  // equal shares. Before its memory is taken (std::logic_error).
+  // Adds zeroed room after the elements of a tensor, for transfers that cut it into equal shares. The room belongs to no
+  // element. Throws std::logic_error if the memory is allocated already.
   void reserve(std::string_view name, std::int64_t bytes);
-  // Makes `name` a part of the tensor `whole` and the room after it, from its element `offset` on: one
-  // memory under two names. May come after create() of the same type, but before that has its memory;
-  // std::logic_error where it does not fit.
+  // Makes `name` a part of the tensor `whole` and the room after it, from element `offset` on: one memory under two names.
+  // May follow create() of the same type, if that has no memory yet. Throws std::logic_error if it does not fit.
   void create_part(std::string_view name, const TensorType& type, std::string_view whole,
                    std::int64_t offset);
-  // Makes every external of `graph` that does not exist yet.
+  // Makes the externals of `graph` that do not exist yet.
   void create_externals(const Graph& graph);
 
   bool contains(std::string_view name) const;
   const TensorType& type(std::string_view name) const;
   void* address(std::string_view name) const;
   std::int64_t reserved_bytes(std::string_view name) const { return entry(name).reserved_bytes; }
-  // All names but those of parts, sorted.
+  // All names except those of parts, sorted.
   std::vector<std::string> names() const;
   std::int64_t total_bytes() const;
 
-  // Whole-tensor transfers; the byte count must match exactly (std::logic_error). upload() is ordered with
-  // the kernels, download() waits for them.
+  // Transfers of whole tensors. The byte count must match exactly (std::logic_error). upload() is ordered with the kernels;
+  // download() waits for them.
   void upload(std::string_view name, std::span<const std::byte> bytes);
   void download(std::string_view name, std::span<std::byte> bytes) const;
   void zero(std::string_view name);
@@ -66,9 +64,9 @@ class TensorStore {
  private:
   struct Entry {
     TensorType type;
-    std::int64_t reserved_bytes = 0;  // with its elements
-    mutable DeviceBuffer buffer;      // of no part
-    std::string whole = {};           // of a part: whose memory it lies in, and where
+    std::int64_t reserved_bytes = 0;  // includes the elements
+    mutable DeviceBuffer buffer;      // unused for parts
+    std::string whole = {};           // parts: the tensor that owns the memory, and the offset in it
     std::int64_t begin_bytes = 0;
   };
   const Entry& entry(std::string_view name) const;

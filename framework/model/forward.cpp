@@ -52,7 +52,7 @@ class ForwardBuilder {
       x = serial_block(x, layer);
       skips.push_back(x);
     }
-    const Value n = head_rows_.behind_blocks(decode_and_norm(x, skips));
+    const Value n = head_rows_.after_blocks(decode_and_norm(x, skips));
     if (options_.hidden) *options_.hidden = n;
     const Value head = p_(m_.tied_head ? "tok_emb.weight" : "lm_head.weight");
     const Value logits = head_logits(tape_, options_, n, head);
@@ -195,7 +195,7 @@ Value HeadRows::in_block(std::int64_t slot, Value x) const {
   return slot == last_slot_ ? ops::gather_rows(tape_, x, rows_) : x;
 }
 
-Value HeadRows::behind_blocks(Value x) const {
+Value HeadRows::after_blocks(Value x) const {
   return rows_ && last_slot_ < 0 ? ops::gather_rows(tape_, x, rows_) : x;
 }
 
@@ -203,8 +203,8 @@ Value head_logits(Tape& tape, const ForwardOptions& options, Value hidden, Value
   const TensorType &rows = tape.graph().type(hidden), &tokens = tape.graph().type(table);
   const TensorType logits(rows.dtype, {rows.dims[0], tokens.dims[0]});
   if (options.fp8_gradient_scale == 0) return ops::linear(tape, hidden, table, logits);
-  // No element of a row after an RMS norm is larger than the root of its width, E4M3 ends at 448; tables hold numbers
-  // of 0.001 to 1, of which 2^-8 leaves all down to 6e-5 their three bits.
+  // After an RMS norm no element of a row is larger than the square root of its width, and E4M3 ends at 448. Tables hold
+  // numbers of 0.001 to 1; scaled by 2^-8 all of them down to 6e-5 keep their three bits.
   const double largest = std::sqrt(static_cast<double>(rows.dims[1]));
   return ops::fp8_linear(tape, hidden, table, logits,
                          {.input = std::exp2(std::ceil(std::log2(largest / 448))),

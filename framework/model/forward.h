@@ -1,4 +1,4 @@
-// The only forward pass of the model. model.family chooses its builder, and nothing else does.
+// The only forward pass of the model. Only this chooses its builder, by model.family.
 #pragma once
 
 #include <functional>
@@ -22,43 +22,43 @@ struct ForwardOptions {
   LayerOrderKind layer_order = LayerOrderKind::plain;
   std::int64_t row_length = 0;  // rotary positions restart every row_length tokens; T for one packed row
   Taps* taps = nullptr;
-  // [N] i32: the rows whose logits are wanted; absent: all. Where they are fewer than T, what follows attention
-  // in the last block is computed for them alone (HeadRows).
+  // [N] i32: the rows with requested logits; absent: all. If N < T, everything after attention in the last block is computed
+  // for these rows only (HeadRows).
   Value head_rows;
-  // The head multiplies numbers of FP8 (train.fp8_head), and the gradient of its logits becomes such a number times
-  // this power of two; 0: the compute dtype's.
+  // The head multiplies FP8 numbers (train.fp8_head). The gradient of its logits becomes an FP8 number times this power of
+  // two; 0: the compute dtype's.
   double fp8_gradient_scale = 0;
-  // Gets the hidden state that the head multiplies, [T, D] in the compute dtype, where it is given.
+  // If set, gets the hidden state that the head multiplies, [T, D] in the compute dtype.
   Value* hidden = nullptr;
-  // Called with intermediate values by name, in the order in which they are computed: names and slot (-1
-  // outside of blocks) as in docs/qwen2.md. Families may name more or fewer; for parity.
+  // Called with intermediate values by name, in the order of computation. Names and slot (-1 outside of blocks) are those of
+  // docs/qwen2.md. Families may name more or fewer; for parity tests.
   std::function<void(std::string_view, std::int64_t, Value)> point;
-  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for
-  // tests and parity. With head_rows the last block's have rows of the head only.
+  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests and parity. With
+  // head_rows, the values of the last block have rows of the head only.
   std::function<void(std::int64_t, Value, Value)> after_block;
 };
 
-// Returns the logits before soft capping, [T, V] in the compute dtype ([N, V] with
-// head_rows). Formulas: docs/architecture.md. The family's builder writes the plain formula; the passes of
-// framework/graph/passes.h make fused calls of it.
+// Returns the logits before soft capping, [T, V] in the compute dtype ([N, V] with head_rows). Formulas:
+// docs/architecture.md. The family's builder writes the plain formula; the passes of framework/graph/passes.h turn it into
+// fused calls.
 Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
                     const ForwardInputs& inputs, const ForwardOptions& options);
 
-// The rows that the head reads (ForwardOptions::head_rows). After the last block's attention no row reads another, so
-// the others end there.
+// The rows that the head reads (ForwardOptions::head_rows). After the last block's attention no row reads another, so the
+// other rows end there.
 class HeadRows {
  public:
-  // Of a model that executes so many blocks over T tokens.
+  // For a model that executes this number of blocks over T tokens.
   HeadRows(Tape& tape, const ForwardInputs& inputs, const ForwardOptions& options, std::int64_t blocks);
-  // x [T, ...] in execution slot `slot`, after attention: [N, ...] in the last one where N < T, else x.
+  // x [T, ...] after attention in execution slot `slot`: [N, ...] in the last slot if N < T, else x.
   Value in_block(std::int64_t slot, Value x) const;
   // x [T, ...] or [N, ...] after the last block: [N, ...].
-  Value behind_blocks(Value x) const;
+  Value after_blocks(Value x) const;
 
  private:
   Tape& tape_;
   Value rows_;
-  std::int64_t last_slot_;  // whose rows end after attention; -1: none's
+  std::int64_t last_slot_;  // the slot after whose attention rows end; -1: none
 };
 
 // The logits [N, V] of `hidden` [N, D], after the last norm, and the head's table [V, D].

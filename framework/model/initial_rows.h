@@ -9,8 +9,9 @@
 
 namespace mulligan {
 
-// Gives each parameter, and each matrix of a bank, that a row matches the initial values of the first such row. Throws config_error where a
-// row is the first of no parameter, or asks a parameter for `signs` that has no layer, or no whole heads of channels.
+// The first row that matches a parameter, or a matrix of a bank, sets its initial values. Throws config_error if a row is the
+// first one of no parameter. Also throws if a row asks for `signs` of a parameter without a layer, or without whole heads of
+// channels.
 void apply_initial_rows(const ModelConfig& model, std::span<const InitialValuesRow> rows,
                         std::vector<ParameterLayout>& layouts);
 

@@ -39,8 +39,8 @@ void fill_signs(std::span<float> out, const InitialPart& part, std::uint64_t see
   const PhiloxStream own = stream_of(signs.layer);
   const auto width = static_cast<std::size_t>(signs.head_width);
   const bool balanced = signs.balanced_from >= 0 && signs.layer >= signs.balanced_from;
-  const std::int64_t behind = balanced ? (signs.layer - signs.balanced_from) % 2 : 0;
-  const PhiloxStream coins = stream_of(signs.layer - behind);
+  const std::int64_t into_pair = balanced ? (signs.layer - signs.balanced_from) % 2 : 0;
+  const PhiloxStream coins = stream_of(signs.layer - into_pair);
   for (std::size_t head = 0; head < out.size() / width; ++head) {
     const auto channels = out.subspan(head * width, width);
     const std::uint64_t first = 2 * head * width;
@@ -50,7 +50,7 @@ void fill_signs(std::span<float> out, const InitialPart& part, std::uint64_t see
       const double half = static_cast<double>(width) / 2;
       const double heads_up = static_cast<double>(std::ranges::count(sign, 1.0));
       const auto plus = static_cast<std::size_t>(std::nearbyint(half + (heads_up - half) / 2));
-      const std::size_t own_plus = behind == 0 ? plus : width - plus;
+      const std::size_t own_plus = into_pair == 0 ? plus : width - plus;
       for (std::size_t i = 0; i < width; ++i) sign[i] = i < own_plus ? 1 : -1;
       for (std::size_t i = width; i > 1; --i) {
         const double draw = own.uniform(first + width + i - 1);

@@ -1,4 +1,4 @@
-// The order in which physical layers run, and which entries are linked by skip connections.
+// The order in which physical layers run, and the entries that skip connections link.
 #pragma once
 
 #include <cstdint>

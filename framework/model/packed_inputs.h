@@ -18,24 +18,24 @@ struct PackedInputs {
   Value targets;  // [T] i32
 };
 
-// Entries of cu_seqlens that hold the boundaries of any row of `tokens` tokens, even of one-token segments.
+// Number of entries of cu_seqlens that suffices for any row of `tokens` tokens, even one with one-token segments.
 std::int64_t segment_capacity(std::int64_t tokens);
 
-// Declares the inputs of a row of `tokens` tokens whose rotary positions are 0..positions-1.
+// Declares the inputs of a row of `tokens` tokens with rotary positions 0..positions-1.
 PackedInputs declare_packed_inputs(Graph& graph, std::string_view prefix, const ModelConfig& model,
                                    std::int64_t tokens, std::int64_t positions);
 
-// Uploads rows into inputs that exist in a store. Owns the padded boundaries; upload() does not allocate.
+// Uploads rows into inputs that exist in a store. It owns the padded boundaries; upload() does not allocate.
 class PackedInputWriter {
  public:
   PackedInputWriter(std::string_view prefix, std::int64_t tokens);
 
-  // The rotary tables; once, after the tensors were made.
+  // Uploads the rotary tables; once, after the tensors were made.
   void upload_rope(TensorStore& store, const ModelConfig& model, std::int64_t positions) const;
   // tokens, targets: [T]; cu_seqlens: at most segment_capacity(T) boundaries, non-decreasing from 0 to T.
   void upload(TensorStore& store, std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets,
               std::span<const std::int32_t> cu_seqlens);
-  // The boundaries alone.
+  // Uploads the boundaries alone.
   void upload_boundaries(TensorStore& store, std::span<const std::int32_t> cu_seqlens);
 
  private:

@@ -1,4 +1,4 @@
-// Parameters as the graph sees them: where the master, the compute copy and the gradient of each one live.
+// Parameters in the graph: the places of the master, the compute copy and the gradient of each.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 namespace mulligan {
 
 // Names of persistent tensors in the TensorStore.
-std::string master_name(std::string_view parameter);    // what the optimiser updates, f32 or bf16
-std::string compute_name(std::string_view parameter);   // the copy that kernels read, where its dtype differs
+std::string master_name(std::string_view parameter);    // updated by the optimiser, f32 or bf16
+std::string compute_name(std::string_view parameter);   // the copy that kernels read, if its dtype differs
 std::string gradient_name(std::string_view parameter);  // f32
 
-// Dtypes of a forward pass: of activations and the matrices they meet, and of the projections' matrices,
-// which may be narrower than f32 activations (LayerCast). One dtype stands for both.
+// Dtypes of a forward pass: that of activations and the matrices they are multiplied with, and that of the projections'
+// matrices. The latter may be narrower than f32 activations (LayerCast). One dtype stands for both.
 struct ComputeTypes {
   DType activations = MLG_F32;
   DType projections = MLG_F32;
@@ -26,19 +26,19 @@ struct ComputeTypes {
   ComputeTypes(DType activations_, DType projections_)
       : activations(activations_), projections(projections_) {}
   bool operator==(const ComputeTypes&) const = default;
-  // Of the copy that kernels read.
+  // The dtype of the copy that kernels read.
   DType of(const ParameterSpec& spec) const {
     return !spec.matrix ? MLG_F32 : spec.projection ? projections : activations;
   }
 };
 
-// One parameter with its storage decided.
+// One parameter with the choice of its storage.
 struct ParameterLayout {
   ParameterSpec spec;
   DType master = MLG_F32;
   DType compute = MLG_F32;  // dtype that kernels read: ComputeTypes::of
 
-  // tensor that kernels read in place of these two, such as averaged weights; usually empty
+  // tensor that kernels read instead of master and copy, such as averaged weights; usually empty
   std::string source;
   bool trained = true;  // false: no optimiser updates it, and nothing computes its gradient
 
@@ -49,7 +49,7 @@ struct ParameterLayout {
   }
 };
 
-// `master_dtypes` names parameters whose master is not f32.
+// `master_dtypes` names parameters with another master dtype than f32.
 std::vector<ParameterLayout> parameter_layouts(
     const ModelConfig& model, ComputeTypes compute,
     const std::unordered_map<std::string, DType>& master_dtypes = {});
@@ -57,7 +57,7 @@ std::vector<ParameterLayout> parameter_layouts(
 // Looks parameters up while a forward pass is built.
 class ParameterValues {
  public:
-  // With `trainable`, every parameter that the forward pass touches is watched and its gradient accumulated.
+  // With `trainable`, every parameter that the forward pass uses is watched and its gradient accumulated.
   ParameterValues(Tape& tape, const std::vector<ParameterLayout>& layouts, bool trainable);
   // The value that kernels read. Throws std::logic_error for an unknown name.
   Value operator()(std::string_view name) const;

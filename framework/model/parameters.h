@@ -1,7 +1,7 @@
 // The parameters of the model: names, shapes, initial values, and how the forward pass uses them.
 //
-// Names and bank layouts are those of the reference script, so that its checkpoints and our fixtures map
-// one to one.
+// Names and bank layouts are those of the reference script, so that its checkpoints and the fixtures of the tests map one to
+// one.
 #pragma once
 
 #include <compare>
@@ -24,13 +24,13 @@ enum class Initial {
   residual_mix,  // [2, d]: ones, then zeros
 };
 
-// Random signs of a layer's channels, the same in every parameter that asks for them.
+// Random signs of a layer's channels, the same in every parameter that uses them.
 struct LayerSigns {
   std::int64_t layer = 0;
   std::int64_t head_width = 0;  // channels of a head, which divides the parameter's elements
-  // From this layer on they go in pairs (this one and the next, and so on). With k plus signs of n fair coins for
-  // each head, the first of a pair has round(n/2 + (k - n/2)/2) plus signs there and the second the other n minus
-  // that, each in a random order of its own. -1: every sign is a fair coin.
+  // From this layer on, layers form pairs. Of n fair coins for each head, let k be the number of plus signs. The first layer
+  // of a pair has round(n/2 + (k - n/2)/2) plus signs in that head, and the second has the other n minus that number, each in
+  // a random order of its own. -1: every sign is a fair coin.
   std::int64_t balanced_from = -1;
 };
 
@@ -50,7 +50,7 @@ struct ParameterSpec {
   bool projection =
       false;  // a matrix of a block's q, k, v, o, up (and its gate) or down: not embedding, head,
               // or gates of heads
-  std::int64_t inputs = 0;  // of the matrix, or of that whose bias it is; 0: its last dimension
+  std::int64_t inputs = 0;  // of the matrix, or of the matrix that the bias belongs to; 0: the last dimension
 };
 
 // All parameters of `model` in their canonical order.
@@ -59,7 +59,7 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& model);
 // Elements of all parameters together; 35,989,658 for the record's configuration.
 std::int64_t parameter_count(const std::vector<ParameterSpec>& parameters);
 
-// The linear layers whose inputs and outputs taps see (taps.h).
+// The linear layers whose inputs and outputs taps can access (taps.h).
 enum class TapKind { q, k, v, attention_output, mlp_up, mlp_down, head };
 
 // A tap site without its execution slot: a looped layer has one input distribution for all its passes.
@@ -69,18 +69,18 @@ struct TapPoint {
   auto operator<=>(const TapPoint&) const = default;
 };
 
-// A matrix of a bank: its name, and where the linear layer that it belongs to reads its input.
+// A matrix of a bank: its name, and the tap at which its linear layer reads its input.
 struct BankMatrix {
   std::string name;  // "blocks.3.attn.c_q.weight"
   TapPoint input;
 };
-// Those of a bank in the order of its entries; none of any other parameter.
+// The matrices of a bank in the order of its entries; none for any other parameter.
 std::vector<BankMatrix> bank_matrices(const ParameterSpec& parameter);
 
 // "blocks.3.attn.q_gain" for (3, "attn.q_gain").
 std::string block_parameter(std::int64_t layer, std::string_view name);
 
-// The token embedding [V, d], and the matrix that makes logits, [V, d]: the embedding where the head is tied.
+// The token embedding [V, d], and the matrix that makes logits, [V, d]. With a tied head they are the same.
 const char* embedding_parameter(const ModelConfig& model);
 const char* head_parameter(const ModelConfig& model);
 

@@ -17,7 +17,7 @@ constexpr TapKind single_taps[] = {TapKind::q, TapKind::k, TapKind::v};
 }  // namespace
 
 ops::AttentionInputs QkvProjection::operator()(Value n, std::int64_t layer, std::int64_t slot) {
-  return can_pack(n, layer, slot) ? packed_product(n, layer, slot) : single_products(n, layer, slot);
+  return can_pack(n, layer, slot) ? packed_matmul(n, layer, slot) : single_matmuls(n, layer, slot);
 }
 
 bool QkvProjection::can_pack(Value n, std::int64_t layer, std::int64_t slot) const {
@@ -34,7 +34,7 @@ TensorType QkvProjection::heads(Value n, TapKind kind) const {
   return TensorType(input.dtype, {input.dims[0], kind == TapKind::q ? m_.heads : m_.kv_heads, m_.head_width});
 }
 
-ops::AttentionInputs QkvProjection::single_products(Value n, std::int64_t layer, std::int64_t slot) {
+ops::AttentionInputs QkvProjection::single_matmuls(Value n, std::int64_t layer, std::int64_t slot) {
   Graph& graph = tape_.graph();
   const auto project = [&](TapKind kind, const char* name, std::int64_t index) {
     const Value out = ops::linear(tape_, n, graph.slice(p_(name), index), heads(n, kind));
@@ -53,7 +53,7 @@ ops::AttentionInputs QkvProjection::single_products(Value n, std::int64_t layer,
   return out;
 }
 
-ops::AttentionInputs QkvProjection::packed_product(Value n, std::int64_t layer, std::int64_t slot) {
+ops::AttentionInputs QkvProjection::packed_matmul(Value n, std::int64_t layer, std::int64_t slot) {
   for (const TapKind kind : single_taps) tap(kind, n, Value{}, layer, slot);
   const Value weight = packed_weight(layer);
   const TensorType& input = tape_.graph().type(n);

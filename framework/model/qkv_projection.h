@@ -1,5 +1,4 @@
-// Queries, keys, values and gates of an attention part: a matmul for each, or one matmul with their weights
-// packed into one matrix.
+// Queries, keys, values and gates of an attention part: one matmul for each, or one matmul with their packed weights.
 #pragma once
 
 #include <optional>
@@ -21,23 +20,23 @@ class QkvProjection {
                 const ForwardInputs& inputs, const ForwardOptions& options)
       : tape_(tape), m_(model), p_(parameters), in_(inputs), options_(options), gate_(head_gate(model)) {}
 
-  // Of the normed input n [T, D]; passes the taps q, k and v of execution slot `slot`.
+  // From the normed input n [T, D]. Passes the taps q, k and v of execution slot `slot`.
   ops::AttentionInputs operator()(Value n, std::int64_t layer, std::int64_t slot);
 
  private:
-  // The backend has the kernels, and no tap changes a single result.
+  // Whether the backend has the kernels and no tap changes a single result.
   bool can_pack(Value n, std::int64_t layer, std::int64_t slot) const;
-  ops::AttentionInputs single_products(Value n, std::int64_t layer, std::int64_t slot);
-  ops::AttentionInputs packed_product(Value n, std::int64_t layer, std::int64_t slot);
+  ops::AttentionInputs single_matmuls(Value n, std::int64_t layer, std::int64_t slot);
+  ops::AttentionInputs packed_matmul(Value n, std::int64_t layer, std::int64_t slot);
   // Whether the gate's weight can lie in the packed matrix: it has the dtype of the others.
   bool packs_gate(std::int64_t layer) const;
-  // [T, H] in a matmul of its own.
+  // [T, H], by a matmul of its own.
   Value gate(Value n, std::int64_t layer);
   // [rows, D], made once for all passes of a layer.
   Value packed_weight(std::int64_t layer);
 
   Value tap(TapKind kind, Value n, Value output, std::int64_t layer, std::int64_t slot);
-  // Of the results of the matmuls q, k and v.
+  // From the results of the matmuls q, k and v.
   TensorType heads(Value n, TapKind kind) const;
   // [H, window]
   Value gate_weight(std::int64_t layer) const { return p_(block_parameter(layer, gate_->parameter)); }

@@ -85,8 +85,8 @@ class PreparedCall {
   std::size_t workspace_bytes_ = 0;
 };
 
-// Sees what a backend is asked to do, before it does it: so that a step can be made on a backend that
-// computes nothing, and be counted.
+// Observes the calls that a backend is about to run. With it a step can be recorded on a backend that computes nothing, and be
+// counted.
 class BackendWatch {
  public:
   virtual ~BackendWatch() = default;
@@ -112,8 +112,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
   };
   Info info() const;
 
-  // Bytes of all buffers that allocate() gave and that still live; and the most that there ever were. What a
-  // plugin takes for itself (libraries, page-locked staging, a driver's context) is not in it.
+  // Bytes of all live buffers of allocate(), and their maximum so far. Memory that the plugin allocates for itself (libraries,
+  // page-locked staging, a driver's context) is not included.
   std::size_t allocated_bytes() const { return allocated_bytes_; }
   std::size_t peak_allocated_bytes() const { return peak_allocated_bytes_; }
 
@@ -135,35 +135,33 @@ class Backend : public PluginInstance<mlg_backend_table> {
     call("zero", table().zero, device, bytes);
   }
 
-  // Makes the kernels of another plugin callable (those for other backends are ignored). A name that exists
-  // already is replaced only with `replace`, otherwise refused with a config_error.
+  // Makes the kernels of another plugin callable (those for other backends are ignored). If a name exists already, it is
+  // replaced with `replace`, and refused with a config_error otherwise.
   void add_kernels(const Plugin& plugin, bool replace = false);
-  // Puts a compiled kernel of a file in place of the kernel `name`, now or, where this instance does not know
-  // that yet, when add_kernels() brings it; from then on a refused call of it is a config_error. `where`
-  // starts the sentences. Throws config_error with the backend's sentence when it refuses the file, or takes
-  // none at all.
+  // Puts a compiled kernel of a file in place of the kernel `name`. If this instance does not know the name yet, this happens
+  // when add_kernels() brings the kernel. From then on a refused call of the kernel is a config_error. `where` begins the
+  // messages. Throws config_error with the backend's sentence if it refuses the file, or does not support files.
   void replace_kernel(const std::string& name, const std::string& file, const std::string& where);
-  // The kernels this instance can run, or those of the device that it stands in for: null past the end.
+  // The kernels that this instance can run, or those of the device that it acts for; null past the end.
   const mlg_kernel* kernel_at(std::uint32_t index) const {
     return device_ ? device_->kernel_at(index) : table().kernel_at(instance(), index);
   }
   bool has_kernel(std::string_view name) const;
-  // Whether graphs for this backend may use the fused kernels among its own (run.fused_kernels); at first
-  // they may.
+  // Whether graphs for this backend may use its fused kernels (run.fused_kernels); true at first.
   bool fused_kernels() const { return device_ ? device_->fused_kernels() : fused_kernels_; }
   void set_fused_kernels(bool use) { fused_kernels_ = use; }
-  // Graphs that are made for this backend from now on are those that `device` would be given: for plans on a
-  // recording backend, which lists no kernels of its own. `device` must outlive this object.
-  void stand_in_for(const Backend& device) { device_ = &device; }
+  // From now on graphs for this backend are those for `device`. A recording backend, which lists no kernels of its own,
+  // plans for a device in this way. `device` must outlive this object.
+  void act_for(const Backend& device) { device_ = &device; }
 
   // Checks a call (data pointers null) and makes it ready.
   PreparedCall prepare(const mlg_call& call);
   // Enqueues prepared and bound calls, given by their handles, in order. No allocation.
-  // Throws KernelFailure where the backend says which kernel failed.
+  // Throws KernelFailure if the backend reports which kernel failed.
   void run(std::span<void* const> handles);
   void synchronize() { call("synchronize", table().synchronize); }
-  // Notes the present place in the order of the work under `slot`, below MLG_MARKS; await() waits until the
-  // work up to there has ended. A backend without marks waits for all of it.
+  // mark() stores the present place in the order of the work under `slot`, below MLG_MARKS. await() waits until the work up
+  // to that place has ended. A backend without marks waits for all work.
   void mark(std::uint32_t slot) {
     if (table().mark && table().await) call("mark", table().mark, slot);
   }
@@ -171,18 +169,18 @@ class Backend : public PluginInstance<mlg_backend_table> {
     if (!table().mark || !table().await) return synchronize();
     call("await", table().await, slot);
   }
-  // What the next run of a prepared and bound call would enqueue, by its handle. Throws run_error where the
-  // backend does not know it.
+  // The work that the next run of a prepared and bound call would enqueue, by its handle. Throws run_error if the backend does
+  // not know it.
   mlg_work work(void* handle) const;
-  // What takes long and was made so far, as the backend counts it ("attention_plans"); empty: it counts nothing.
+  // The backend's counts of slow preparations so far ("attention_plans"); empty: it has no counts.
   std::vector<std::pair<std::string, std::uint64_t>> made() const;
-  // Null: nobody looks. It must outlive the backend, or be taken away before.
+  // Null: no watch. The watch must outlive the backend, or be removed before.
   void watch(BackendWatch* watch) { watch_ = watch; }
-  // Where collectives stand in the order of this backend's work; kind MLG_QUEUE_NONE: it says none.
+  // The queue for collectives; kind MLG_QUEUE_NONE: the backend gives none.
   mlg_queue queue() const;
-  // Whether the backend promises that a repeated run gives the same bits, with the kernels it has now.
+  // Whether the backend promises that a repeated run gives the same bits, with its present kernels.
   bool repeats() const { return promises() >= MLG_DETERMINISM_RUN; }
-  // Its promise; MLG_DETERMINISM_NONE where it says none.
+  // Its promise; MLG_DETERMINISM_NONE if it gives none.
   mlg_determinism promises() const {
     return table().determinism ? static_cast<mlg_determinism>(table().determinism(instance()))
                                : MLG_DETERMINISM_NONE;

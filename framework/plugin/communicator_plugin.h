@@ -12,7 +12,7 @@ namespace mulligan {
 
 class CommunicatorPlugin;
 
-// Collectives made ready by a communicator; released with it.
+// Collectives that a communicator has made ready; released with the object.
 class PreparedCollectives {
  public:
   PreparedCollectives() = default;
@@ -32,13 +32,13 @@ class PreparedCollectives {
   void* handle_ = nullptr;
 };
 
-// Every function throws run_error with the plugin's own sentence when it fails. One thread at a time, but for
+// If a function fails, it throws run_error with the plugin's own sentence. One thread at a time may call, except for
 // completed(), begun() and abort().
 class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
  public:
   using PluginInstance::PluginInstance;
 
-  // Meets the other ranks. `group` lives as long as this object; fails after `seconds`.
+  // Connects with the other ranks. `group` lives as long as this object. Fails after `seconds`.
   void open(const mlg_group& group, const mlg_queue& queue, double seconds) {
     call("open", table().open, &group, &queue, seconds);
   }
@@ -55,13 +55,13 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
   }
   void join(std::uint64_t ticket) { call("join", table().join, ticket); }
 
-  // Any thread: how many tickets are finished; throws where the communicator has failed.
+  // Any thread. The number of finished tickets. Throws if the communicator has failed.
   std::uint64_t completed() const {
     std::uint64_t completed = 0;
     check(table().poll(instance(), &completed));
     return completed;
   }
-  // Any thread: how many tickets the backend's work has come to; UINT64_MAX where the plugin does not say.
+  // Any thread. The number of tickets that the backend's work has reached; UINT64_MAX if the plugin does not report it.
   std::uint64_t begun() const {
     std::uint64_t begun = UINT64_MAX;
     if (table().begun) check(table().begun(instance(), &begun));

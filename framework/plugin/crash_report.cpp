@@ -17,9 +17,9 @@ struct Crash {
   const char* words;
 };
 constexpr std::array<Crash, 5> crashes{{{SIGSEGV, "SIGSEGV, an address that is not its own"},
-                                        {SIGBUS, "SIGBUS, an address without memory behind it"},
+                                        {SIGBUS, "SIGBUS, an address that no memory backs"},
                                         {SIGFPE, "SIGFPE, a division that has no result"},
-                                        {SIGILL, "SIGILL, an instruction that this processor does not know"},
+                                        {SIGILL, "SIGILL, an instruction that this CPU does not know"},
                                         {SIGABRT, "SIGABRT, it aborted"}}};
 std::array<struct sigaction, crashes.size()> before;
 

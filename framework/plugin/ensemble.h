@@ -1,5 +1,4 @@
-// Ensemble: what makes members of a centre model, made by a plugin; contracts of
-// the calls in <mulligan/ensemble.h>.
+// Ensemble: a plugin that makes members of a centre model; contracts of the calls in <mulligan/ensemble.h>.
 #pragma once
 
 #include <mulligan/ensemble.h>
@@ -15,7 +14,7 @@ class Ensemble : public PluginInstance<mlg_ensemble_table> {
   // Writes all of out [rows, columns].
   void make(const mlg_ensemble_weight& weight, float* out) const { call("make", table().make, &weight, out); }
 
-  // Bytes in which one member's weight could be stored.
+  // Bytes that one member's weight would need.
   double stored_bytes(std::int64_t rows, std::int64_t columns) const {
     double bytes = 0;
     call("stored_bytes", table().stored_bytes, rows, columns, &bytes);

@@ -28,9 +28,8 @@ constexpr std::uint64_t relative = R_X86_64_RELATIVE;
 constexpr std::uint64_t relative = R_AARCH64_RELATIVE;
 #endif
 
-// What the dynamic linker takes for granted, and where that does not hold ends the process by an assertion of
-// its own: sizes of entries, the kind of the table behind the PLT, and that so many relocations as said are
-// relative ones.
+// Checks what the dynamic linker assumes. If one of these does not hold, an assertion of the linker ends the process:
+// sizes of entries, the kind of the table that serves the PLT, and the declared number of relative relocations.
 void require_what_the_linker_asserts(const ElfFile& file) {
   for (const Elf64_Shdr& dynamic : file.sections()) {
     if (dynamic.sh_type != SHT_DYNAMIC) continue;

@@ -11,10 +11,10 @@ class Loss : public PluginInstance<mlg_loss_table> {
  public:
   using PluginInstance::PluginInstance;
 
-  // Whether the logits are handed over before the model's softcap.
+  // Whether the loss gets the logits without the model's softcap.
   bool fuses_softcap() const { return table().fuses_softcap != 0; }
 
-  // Whether token_loss is a cross entropy in nats, perhaps with a further term.
+  // Whether token_loss is a cross entropy in nats, possibly with a further term.
   bool is_cross_entropy() const { return table().value == MLG_LOSS_CROSS_ENTROPY; }
 
   // Fills forward.saved.
@@ -25,13 +25,13 @@ class Loss : public PluginInstance<mlg_loss_table> {
     call("record_backward", table().record_backward, &recorder, &backward, nullptr);
   }
 
-  // Whether forward and backward can be had in one: record_forward_backward(), with `both` as for backward.
+  // Whether forward and backward can be recorded together: record_forward_backward(), with `both` as for backward.
   bool has_forward_backward() const { return table().record_forward_backward && !reads_hidden(); }
   void record_forward_backward(const mlg_recorder& recorder, const mlg_loss_backward& both) const {
     call("record_forward_backward", table().record_forward_backward, &recorder, &both);
   }
 
-  // Whether the loss reads the model's final hidden state; then the two below take the place of those above.
+  // Whether the loss reads the model's final hidden state. Then the two functions below replace those above.
   bool reads_hidden() const { return table().reads_hidden != 0; }
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,
                       const mlg_loss_hidden& hidden) const {

@@ -10,7 +10,7 @@
 
 namespace mulligan {
 
-// Update number `step` (from 1) at rate `lr`, of which no schedule says more.
+// `step` is the update's number, from 1; `lr` is the scheduled learning rate.
 inline mlg_step plain_step(std::int64_t step, double lr) {
   return {step, lr, 0, 0.0, 1.0, 1.0};
 }
@@ -37,18 +37,18 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
     call("record_update", table().record_update, &recorder, parameters.data(),
          static_cast<std::uint32_t>(parameters.size()), scalars, &update);
   }
-  // Whether parameters of equal treatment may be handed over as one flat tensor.
+  // Whether parameters of equal treatment may be passed as one flat tensor.
   bool is_elementwise() const { return table().elementwise == 1; }
 
-  // Fills `values` (scalar_count numbers) for the coming step. Neither allocates nor synchronises.
+  // Fills `values` (scalar_count numbers) for the next step. Neither allocates nor synchronises.
   void scalars(const mlg_step& coming, std::span<float> values) const {
     call("scalars", table().scalars, &coming, values.data());
   }
 
-  // Whether something else than the masters is scored and saved: what record_evaluation() writes.
+  // Whether other weights than the masters are scored and saved: those that record_evaluation() writes.
   bool has_evaluation_weights() const { return table().record_evaluation != nullptr; }
-  // Records the calls that write evaluation[i] of parameters[i]; the recorder gives the states of
-  // record(). Precondition: has_evaluation_weights().
+  // Records the calls that write evaluation[i] for parameters[i]. The recorder gives the states of record().
+  // Precondition: has_evaluation_weights().
   void record_evaluation(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
                          std::span<const mlg_value> evaluation) const {
     call("record_evaluation", table().record_evaluation, &recorder, parameters.data(),

@@ -30,11 +30,11 @@ enum class PluginKind : std::uint32_t {
   wrapper = MLG_WRAPPER,
 };
 
-// "optimizer", ...: the word of sentences, listings and the ABI marker.
+// "optimizer", ...: the kind's name in messages, listings and the ABI marker.
 std::string_view kind_word(PluginKind kind);
 std::optional<PluginKind> kind_of_word(std::string_view word);
 
-// Immutable. The library stays loaded until the process ends, so what the pointers lead to never goes away.
+// Immutable. The library stays loaded until the process ends, so its pointers stay valid.
 class Plugin {
  public:
   // `header` has passed every check of PluginHost; PluginHost makes these objects.
@@ -44,17 +44,17 @@ class Plugin {
   std::string name() const { return header_->name; }
   std::string version() const { return header_->version; }
   std::string summary() const { return header_->summary; }
-  // Of what the plugin keeps in checkpoints; resuming with another one is refused.
+  // Version of the plugin's state in checkpoints; resuming with another one is refused.
   std::uint32_t state_version() const { return header_->state_version; }
   std::string abi() const;                                     // "1.0"
   const std::filesystem::path& path() const { return path_; }  // canonical
   const std::string& sha256() const { return sha256_; }        // of the library file
   std::span<const mlg_key> keys() const { return {header_->keys, header_->key_count}; }
   std::span<const mlg_kernel> kernels() const { return {header_->kernels, header_->kernel_count}; }
-  // "optimizer 'muon' (/path/mulligan_muon.so)", for sentences.
+  // "optimizer 'muon' (/path/mulligan_muon.so)", for messages.
   std::string description() const;
 
-  // The kind's table; members that an older minor does not know are null.
+  // The kind's table. If the plugin has an older minor, members that it lacks are null.
   template <typename Table>
   Table table() const {
     Table copy{};

@@ -1,6 +1,5 @@
-// What is running in this process right now: which plugin's function, which kernel of which program. Kept for
-// sentences about failures and crashes (crash_report.h); a note costs a few stores, so that it can be left on
-// in the step.
+// What runs in this process at the moment: the plugin's function, and the kernel with its program. Error and crash
+// messages use it (crash_report.h). A note costs a few stores, so it stays on during steps.
 #pragma once
 
 #include <mulligan/abi.h>
@@ -9,13 +8,13 @@
 
 namespace mulligan {
 
-// Strings must outlive the note. Process-wide: plugins are called from one thread at a time, and their
-// kernels spread over others.
+// Strings must outlive the note. There is one note per process: one thread at a time calls plugins, and their kernels spread
+// over other threads.
 struct RunningCall {
   const char* plugin = nullptr;    // "loss 'x' (/path/mulligan_x.so)"
   const char* function = nullptr;  // the member of its table: "rate"
   const char* program = nullptr;   // while a program's kernels run: "micro step"
-  std::size_t first_call = 0;      // of the program, that the list in run() starts with
+  std::size_t first_call = 0;      // number, in the program, of the first call in the list of run()
 };
 
 namespace plugin_call_detail {
@@ -40,7 +39,7 @@ class PluginCallNote {
   PluginCallNote& operator=(const PluginCallNote&) = delete;
 
  private:
-  // A store that the compiler neither drops nor moves behind the call, since a signal handler reads it.
+  // A store that the compiler neither drops nor moves past the call, since a signal handler reads it.
   static void set(const char** slot, const char* value) { *const_cast<const char* volatile*>(slot) = value; }
   RunningCall before_;
 };
@@ -57,12 +56,12 @@ class ProgramNote {
   ProgramNote& operator=(const ProgramNote&) = delete;
 };
 
-// What a backend of this process is running (abi.h); backends write it.
+// What a backend of this process is running (abi.h). Backends write it.
 mlg_running* plugin_running();
 
-// Notes that `owner` ("loss 'x' (/path)") brings the kernel. Kept until the process ends.
+// Notes that `owner` ("loss 'x' (/path)") brought the kernel. Kept until the process ends.
 void note_kernel_owner(const char* kernel, const std::string& owner);
-// The owner, or null where none was noted: the kernel is the backend's own. Usable in a signal handler.
+// The owner, or null for a kernel of the backend's own. Usable in a signal handler.
 const char* kernel_owner(const char* kernel);
 
 }  // namespace mulligan

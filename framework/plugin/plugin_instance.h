@@ -1,5 +1,4 @@
-// The part that Schedule, Loss, Optimizer and Backend share: one object made by a plugin
-// from its configuration.
+// The common part of Schedule, Loss, Optimizer and Backend: one object that a plugin made from its configuration.
 #pragma once
 
 #include <functional>
@@ -15,8 +14,8 @@ namespace mulligan {
 
 // The host's services for plugins (abi.h), valid for the life of the process.
 const mlg_host* plugin_host_services();
-// Where plugins' log lines go, on whatever thread: level 0 debug, 1 info, 2 warning. Without a sink, warnings go to
-// stderr. Returns the sink before, which is called no more.
+// Sets the sink for plugins' log lines, on any thread: level 0 debug, 1 info, 2 warning. Without a sink, warnings go to stderr.
+// Returns the former sink, which is called no more.
 using PluginLogSink = std::function<void(int level, std::string_view message)>;
 PluginLogSink set_plugin_log_sink(PluginLogSink sink);
 
@@ -24,8 +23,8 @@ PluginLogSink set_plugin_log_sink(PluginLogSink sink);
 template <typename Table>
 class PluginInstance {
  public:
-  // Precondition: `plugin` is of Table's kind and `config` was resolved against its keys. Throws config_error
-  // with the plugin's own sentence when its constructor refuses.
+  // Precondition: `plugin` is of Table's kind and `config` was resolved against its keys. If the plugin's constructor refuses,
+  // throws config_error with the plugin's own sentence.
   PluginInstance(PluginHandle plugin, const PluginConfig& config)
       : plugin_(std::move(plugin)),
         table_(plugin_->table<Table>()),
@@ -44,12 +43,12 @@ class PluginInstance {
   PluginInstance& operator=(const PluginInstance&) = delete;
 
   const Plugin& plugin() const { return *plugin_; }
-  // Of the configuration it was made from: "schedule", "optimizer.muon.schedule".
+  // The section of its configuration: "schedule", "optimizer.muon.schedule".
   const std::string& section() const { return section_; }
 
  protected:
-  // Calls a member of the table, `function`, with the instance in front of `arguments`; throws run_error
-  // naming the plugin when it reports an error.
+  // Calls `function`, a member of the table, with the instance before `arguments`. If the call reports an error, throws
+  // run_error that names the plugin.
   template <typename... Parameters, typename... Arguments>
   void call(const char* function, mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
     const PluginCallNote note(description_.c_str(), function);

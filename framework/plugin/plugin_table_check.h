@@ -9,7 +9,7 @@
 
 namespace mulligan {
 
-// Empty when the table is sound; otherwise the reason, reading on from the file's name. Looks at no byte
+// Empty if the table is sound. Otherwise a reason that continues a sentence which begins with the file's name. Reads no byte
 // beyond the table's own struct_size. `table` may be null.
 std::string table_problem(const mlg_plugin_header* table, const PluginMarker& marker);
 

@@ -1,12 +1,12 @@
-// The loop over pieces that the host lends to plugins which work on host memory.
+// The host's loop over pieces for plugins that work on host memory.
 #pragma once
 
 #include <cstdint>
 
 namespace mulligan {
 
-// While it lives, plugin_parallel_for in this thread uses so many threads (0: one per core). The loop is a C
-// function without an object, so the number goes by the thread.
+// While it lives, plugin_parallel_for in this thread uses this number of threads (0: one per core). The number is per thread,
+// because the loop is a C function without an object.
 class PluginThreads {
  public:
   explicit PluginThreads(int threads);

@@ -13,7 +13,7 @@ class Quantizer : public PluginInstance<mlg_quantizer_table> {
  public:
   using PluginInstance::PluginInstance;
 
-  // Whether quantize() wants second moments of the layers' inputs.
+  // Whether quantize() needs second moments of the layers' inputs.
   bool needs_hessian() const { return table().needs_hessian != 0; }
 
   // Fills result.codes, result.scales (memory of the caller) and result.squared_error.
@@ -21,7 +21,7 @@ class Quantizer : public PluginInstance<mlg_quantizer_table> {
     call("quantize", table().quantize, &request, &result);
   }
 
-  // Whether it chooses over the whole model; the calls below need that.
+  // Whether it has stages over the whole model, which the calls below need.
   bool chooses() const { return table().protect && table().correct && table().extra_bytes; }
   void protect(std::span<const mlg_quantize_tensor> tensors, mlg_quantize_choices& choices) const {
     call("protect", table().protect, tensors.data(), static_cast<std::int64_t>(tensors.size()), &choices);
@@ -29,7 +29,7 @@ class Quantizer : public PluginInstance<mlg_quantizer_table> {
   void correct(std::span<const mlg_quantize_tensor> tensors, mlg_quantize_choices& choices) const {
     call("correct", table().correct, tensors.data(), static_cast<std::int64_t>(tensors.size()), &choices);
   }
-  // Of shapes alone: bytes, at most, by which both let the artifact grow; 0 without a choice.
+  // An upper bound, from shapes alone, of the bytes that both add to the artifact; 0 without stages.
   double extra_bytes(std::span<const mlg_quantize_tensor> tensors) const {
     double bytes = 0;
     if (chooses())

@@ -7,16 +7,16 @@
 
 namespace mulligan {
 
-// A rate before a schedule has said anything: every factor 1.
+// The rate without a schedule: every factor is 1.
 inline constexpr mlg_rate neutral_rate{0, 0, 1, 1, 1};
 
 class Schedule : public PluginInstance<mlg_schedule_table> {
  public:
   using PluginInstance::PluginInstance;
 
-  // The scheduled rate for a group whose configured rate is base_lr, the index of the warm-restart cycle, and
-  // the factors on momentum, weight decay and batch. Pure. Throws config_error naming plugin, section and
-  // step where a number is negative or not finite, or the batch factor 0.
+  // The scheduled rate for a group whose configured rate is base_lr, the index of the warm-restart cycle, and the factors on
+  // momentum, weight decay and batch. Pure. Throws config_error that names plugin, section and step if a number is negative or
+  // not finite, or the batch factor is 0.
   mlg_rate rate(const mlg_progress& progress, double base_lr) const {
     mlg_rate result = neutral_rate;
     call("rate", table().rate, &progress, base_lr, &result);

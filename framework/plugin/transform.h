@@ -19,8 +19,8 @@ class Transform : public PluginInstance<mlg_transform_table> {
   // Most biases of a proposal.
   int biases() const { return table().biases; }
 
-  // One stream of tokens. Must not outlive its Transform. Each call throws run_error naming the plugin
-  // where it fails or, of a proposal, where it breaks its contract.
+  // One stream of tokens. Must not outlive its Transform. A call that fails, or a proposal that breaks its contract, throws
+  // run_error that names the plugin.
   class Stream {
    public:
     Stream(const Transform& transform, const mlg_transform_text& text) : transform_(transform), text_(text) {

@@ -17,7 +17,7 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
   bool has_adapters() const { return table().declare && table().record_forward && table().record_backward; }
   bool has_base_update() const { return table().base_update && table().base_rate; }
 
-  // The adapters of one tap; none when it stays as it is.
+  // The adapters of one tap; none: the tap does not change.
   std::vector<mlg_adapter> declare(const mlg_tap& tap) const {
     std::vector<mlg_adapter> adapters(MLG_TAP_ADAPTERS);
     std::uint32_t count = 0;
@@ -38,7 +38,7 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
     call("record_backward", table().record_backward, &recorder, &tap, &backward);
   }
 
-  // What it chooses; `step` is preset by the caller (mlg_ttt_step). Throws config_error for an impossible answer.
+  // The rule's choice; the caller presets `step` (mlg_ttt_step). Throws config_error for an impossible answer.
   void plan(const mlg_ttt_chunk& booked, mlg_ttt_step& step) const {
     if (!table().plan) return;
     call("plan", table().plan, &booked, &step);

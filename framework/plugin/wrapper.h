@@ -1,5 +1,4 @@
-// Wrapper: what a plugin does around the updates of all optimisers of a run; contracts of the calls in
-// <mulligan/wrapper.h>.
+// Wrapper: a plugin's work around the updates of all optimisers of a run; contracts of the calls in <mulligan/wrapper.h>.
 #pragma once
 
 #include <mulligan/wrapper.h>
@@ -18,15 +17,14 @@ class Wrapper : public PluginInstance<mlg_wrapper_table> {
   // How many f32 numbers scalars() supplies.
   std::uint32_t scalar_count() const { return scalar_count_; }
 
-  // Records what follows an update of all parameters; `scalars` is an f32 [scalar_count] value, 0 where there
-  // are none.
+  // Records the work that follows an update of all parameters. `scalars` is an f32 [scalar_count] value, 0 if there are none.
   void record(const mlg_recorder& recorder, std::span<const mlg_wrapped_parameter> parameters,
               mlg_value scalars) const {
     call("record", table().record, &recorder, parameters.data(),
          static_cast<std::uint32_t>(parameters.size()), scalars);
   }
 
-  // Fills `values` (scalar_count numbers) for the coming step. Neither allocates nor synchronises.
+  // Fills `values` (scalar_count numbers) for the next step. Neither allocates nor synchronises.
   void scalars(const mlg_wrapper_step& coming, std::span<float> values) const {
     call("scalars", table().scalars, &coming, values.data());
   }

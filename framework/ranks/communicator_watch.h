@@ -1,6 +1,6 @@
-// The calls that the control channel makes into the communicator's library: how far transfers are, and their
-// abort at a verdict. A call of a vendor's library may never return, so each of the two has a thread of its
-// own, and the channel waits for neither: it goes on beating, hears the verdict and ends the process.
+// The control channel's calls into the communicator's library: the progress of transfers, and their abort at a verdict. A call
+// of a vendor's library may never return, so each of the two has a thread of its own. The channel waits for neither: it sends
+// heartbeats, receives the verdict and ends the process.
 #pragma once
 
 #include <condition_variable>
@@ -20,18 +20,17 @@ class CommunicatorWatch {
   using OnVerdict = std::function<void(const Verdict&)>;
 
   explicit CommunicatorWatch(double heartbeat) : pause_(heartbeat / 4) {}
-  ~CommunicatorWatch();  // waits for calls that are under way
+  ~CommunicatorWatch();  // waits for running calls
   CommunicatorWatch(const CommunicatorWatch&) = delete;
 
-  // Asked several times in a heartbeat. An empty one takes it away. Waits for a call of the one before it that
-  // is under way. Throws run_error where the system refuses a thread.
+  // Sets a function that is called several times per heartbeat; an empty one removes it. Waits for a running call of the former
+  // one. Throws run_error if the system refuses a thread.
   void count_transfers(Count count);
   // The last answer; does not wait.
   TransferCount counted() const;
 
-  // Called once at the verdict, or before this returns where there is one already. An empty one takes it away:
-  // then the one before it has been called, if there is a verdict, and no call is under
-  // way. Throws as count_transfers().
+  // Sets a function that is called once at the verdict, or before this returns if there is one already. An empty one removes it:
+  // then, if there is a verdict, the former one has been called, and no call is running. Throws as count_transfers().
   void on_verdict(OnVerdict callback);
   // Does not wait.
   void decide(const Verdict& verdict);

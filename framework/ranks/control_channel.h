@@ -1,5 +1,5 @@
-// ControlChannel: the HostGroup of a run of several processes, over TCP connections of all ranks to rank 0.
-// It also finds out when the run has failed: a rank that is gone, says nothing, stands still or reports a
+// ControlChannel: the HostGroup of a run of several processes, over TCP connections of all ranks to rank 0. It also detects
+// failures. If a rank is gone, silent or stuck, or reports a failure, the run ends on all ranks with one verdict that names it.
 // failure ends the run on all of them, with one verdict that names it.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace mulligan {
 
-// How far this rank is, for the others. Set by any thread; told with each heartbeat.
+// The progress of this rank, for the others. Any thread sets it; each heartbeat carries it.
 struct RankProgress {
-  std::atomic<std::uint64_t> steps{0};               // that are done
+  std::atomic<std::uint64_t> steps{0};               // done
   std::atomic<std::uint64_t> waited_nanoseconds{0};  // for transfers, in all
   std::atomic<int> long_works{0};                    // LongWork
-  // CommunicatorCall: how many there were, how many there are now (one in another), and since when, in
-  // seconds of SocketLoop::now().
+  // CommunicatorCall: the number of calls so far and at present (one in another), and the start of the present one in seconds of
+  // SocketLoop::now().
   std::atomic<std::uint64_t> communicator_calls{0};
   std::atomic<int> in_communicator{0};
   std::atomic<double> in_communicator_since{0};
@@ -29,9 +29,9 @@ struct RankProgress {
 
 class ControlChannel final : public HostGroup {
  public:
-  // meet() makes it.
+  // Made by meet().
   ControlChannel(const LaunchEnvironment& environment, ControlOptions options);
-  // Without finish() before it the others take this rank for lost, unless the run has failed.
+  // Without finish() before it, the others count this rank as lost, unless the run has failed.
   ~ControlChannel() override;
   ControlChannel(const ControlChannel&) = delete;
 
@@ -48,27 +48,26 @@ class ControlChannel final : public HostGroup {
   std::string get(const std::string& key, double seconds) override;
 
   RankProgress& progress();
-  // Asked with each heartbeat, on a thread of its own, how far this rank's transfers are; may throw Error, then
-  // the last answer stands. An empty one takes it away; when that returns no call is under way.
+  // Sets a function that reports the progress of this rank's transfers with each heartbeat, on a thread of its own. It may throw
+  // Error; then the last answer holds. An empty one removes it; when that returns no call is running.
   void count_transfers(std::function<TransferCount()> count);
 
-  // The end of a run without faults: returns when every rank has come here. Nothing may be called after it.
+  // Ends a run without faults: returns when every rank has called it. Nothing may be called after it.
   void finish();
 
-  // This machine's address, in numbers, on the way from here to ranks of other machines; empty where this
-  // rank knows of none.
+  // This machine's numeric address on the route to ranks of other machines; empty if this rank knows none.
   std::string own_address();
 
-  // What ended the run, if anything has. Any thread, does not wait.
+  // The verdict that ended the run, if there is one. Any thread, does not wait.
   std::optional<Verdict> verdict() const;
-  // Called once at the verdict, or before this returns where there is one already, on a thread of its own: for
-  // aborting transfers. An empty one takes it away; when that returns no call is under way.
+  // Sets a function that aborts transfers. It is called once at the verdict, or before this returns if there is one already, on a
+  // thread of its own. An empty one removes it; when that returns no call is running.
   void on_verdict(std::function<void(const Verdict&)> callback);
 
-  // This rank has failed (or, by Error::code(), was interrupted): tells rank 0 and waits a bounded time for
-  // the verdict. Returns what this rank is to end with: its own error when it is the culprit or its
-  // configuration or data are wrong, otherwise the verdict's. `cause`: communication for errors of transfers,
-  // which are mostly another rank's fault; the real one is looked for first. Any thread.
+  // Reports that this rank has failed or, by Error::code(), was interrupted. Tells rank 0 and waits a bounded time for the
+  // verdict. Returns the error that this rank ends with: its own if it is the culprit, or if its configuration or data are
+  // wrong; otherwise the verdict's. `cause`: communication for errors of transfers, since another rank's fault causes most of
+  // them and is looked for first. Any thread.
   Error report_failure(const Error& own, FailureCause cause = FailureCause::own);
   Error report_failure(const std::string& sentence) {
     return report_failure(Error(ExitCode::run_failed, sentence));
@@ -85,8 +84,8 @@ class ControlChannel final : public HostGroup {
   std::unique_ptr<State> state_;
 };
 
-// While it lives, this rank may keep the others waiting for as long as before its first step: for work of
-// minutes that only some ranks do.
+// While it lives, this rank may delay the others for as long as before its first step. For work of minutes that only some ranks
+// do.
 class LongWork {
  public:
   explicit LongWork(RankProgress& progress) : progress_(progress) { ++progress_.long_works; }
@@ -97,8 +96,8 @@ class LongWork {
   RankProgress& progress_;
 };
 
-// While it lives, this rank is in a call of the communicator's library, which may wait for other ranks, or
-// never return: it keeps nobody waiting by work of its own.
+// While it lives, this rank is in a call of the communicator's library. The call may wait for other ranks or never
+// return. Meanwhile this rank delays no other rank by work of its own.
 class CommunicatorCall {
  public:
   explicit CommunicatorCall(RankProgress& progress);
@@ -109,9 +108,9 @@ class CommunicatorCall {
   RankProgress& progress_;
 };
 
-// Brings the ranks of a run together; returns when all are there. Throws config_error where they cannot be of
-// one run (number of ranks, secret, build, two of one rank), Error of ExitCode::peer_failed when some do not
-// come in time, and of ExitCode::interrupted on a signal (stop_request.h).
+// Brings the ranks of a run together and returns when all are there. Throws config_error if they cannot belong to one run (number
+// of ranks, secret, build, two processes of one rank). Throws Error of ExitCode::peer_failed if some do not come in time, and of
+// ExitCode::interrupted on a signal (stop_request.h).
 std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options);
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// What a ControlChannel is made of. For control_channel.cpp only.
+// The state of a ControlChannel. For control_channel.cpp only.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@
 
 namespace mulligan {
 
-// What the caller's threads and the loop's share. The loop's thread writes answers and the verdict here.
+// State that the caller's threads share with the loop's. The loop's thread writes answers and the verdict here.
 struct ControlChannel::State {
   explicit State(const ControlOptions& options) : loop(options.silent), transfers(options.heartbeat) {}
 
@@ -47,8 +47,8 @@ struct ControlChannel::State {
             1e-9 * static_cast<double>(progress.waited_nanoseconds)};
   }
 
-  // A rank that is to stop, and cannot as a call of the communicator's library does not return: then the run
-  // is over, also where the others would be patient for longer. On the loop's thread.
+  // Ends the run for a rank that must stop but cannot, because a call of the communicator's library does not return; also if the
+  // others would wait longer. On the loop's thread.
   void look_for_blocked_stop(const ControlOptions& options) {
     const int signal = stop_signal();
     if (signal == 0 || progress.in_communicator == 0) return;
@@ -62,7 +62,7 @@ struct ControlChannel::State {
     });
   }
 
-  // Waits until `ready` or the verdict, but not longer than `seconds`: whether it is ready.
+  // Waits until `ready` or the verdict, at most `seconds`. Returns whether it is ready.
   template <typename Ready>
   bool wait(std::unique_lock<std::mutex>& lock, double seconds, Ready ready) {
     const auto done = [&] { return ready() || verdict.has_value(); };
@@ -83,8 +83,8 @@ struct ControlChannel::State {
         options.log(fmt::format("warning: {}", error.what()));
       }
     }
-    // In one: a transfer that the verdict aborts never fails before the verdict can be seen, and who sees it, unwinds and
-    // takes the callback away finds it done.
+    // Both in one critical section. So a transfer that the verdict aborts never fails before the verdict is visible. A caller
+    // that sees the verdict, unwinds and removes the callback finds the abort done.
     const std::lock_guard lock(mutex);
     transfers.decide(what);
     verdict = what;

@@ -28,7 +28,7 @@ class ControlClient final : public ControlEnd {
   void welcomed(std::shared_ptr<Link> link, const RankName& server);
   void take(const ControlMessage& message);
   void tick();
-  void tell_missing();
+  void missing_log_interval();
   void lose_server(const std::string& why);
   void decide(const Verdict& verdict);
   std::string looking_for() const;
@@ -57,7 +57,7 @@ ControlClient::ControlClient(SocketLoop& loop, const LaunchEnvironment& environm
           {[this](std::shared_ptr<Link> link, const RankName& server) { welcomed(std::move(link), server); },
            [this](const std::string& sentence) {
              if (std::exchange(refused_, true) || link_) return;
-             loop_.after(options_.believe_refusal, [this, sentence] {
+             loop_.after(options_.refusal_grace, [this, sentence] {
                if (!link_) decide({own_.rank, ExitCode::bad_configuration, sentence});
              });
            }}) {}
@@ -72,7 +72,7 @@ void ControlClient::start() {
                         "firewalls between the machines.",
                         own_.text(), looking_for(), options_.meet, meeting_.last_reason())});
   });
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
 std::string ControlClient::looking_for() const {
@@ -80,11 +80,11 @@ std::string ControlClient::looking_for() const {
                      environment_.ports.back());
 }
 
-void ControlClient::tell_missing() {
+void ControlClient::missing_log_interval() {
   if (link_ || decided_) return;
   callbacks_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
                              looking_for(), SocketLoop::now() - begun_, meeting_.last_reason()));
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
 void ControlClient::welcomed(std::shared_ptr<Link> link, const RankName& server) {
@@ -155,7 +155,7 @@ void ControlClient::lose_server(const std::string& why) {
 void ControlClient::report(const FailureReport& report) {
   if (decided_) return;
   if (link_) return link_->send(write_message(report));
-  // Nobody to tell: the run is over for this rank all the same.
+  // There is no rank to tell. The run is over for this rank all the same.
   const auto cause = static_cast<FailureCause>(report.cause);
   decide({own_.rank, cause == FailureCause::stopped ? ExitCode::interrupted : ExitCode::peer_failed,
           report.sentence});

@@ -1,5 +1,5 @@
-// One end of the control channel: rank 0's, to which all others are connected, or another rank's. Everything
-// is called on the thread of the SocketLoop.
+// One end of the control channel: that of rank 0, to which all others are connected, or that of another rank. All calls are on the
+// thread of the SocketLoop.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ enum class FailureCause : std::uint8_t {
   own = 1,            // of this rank: an exception
   communication = 2,  // a transfer failed, maybe because another rank is gone
   stopped = 3,        // a signal: no fault
-  server_lost = 4,    // this rank has given rank 0 up: its own verdict, told to a rank 0 that goes on later
+  server_lost = 4,    // this rank gave up rank 0: its own verdict, sent to a rank 0 that resumes later
 };
 
 class ControlEnd {
@@ -37,7 +37,7 @@ class ControlEnd {
   virtual ~ControlEnd() = default;
   virtual void start() = 0;
   virtual void arrive(const Arrival& arrival) = 0;
-  // Rank 0's answer to the consult() that call_done has just told its parts of.
+  // Rank 0's answer to the consult() whose parts call_done has just given.
   virtual void answer(const CallResult& result) = 0;
   virtual void put(const Put& put) = 0;
   virtual void get(const Get& get) = 0;
@@ -49,7 +49,7 @@ class ControlEnd {
   virtual void leave() = 0;
 };
 
-// Both throw what SocketLoop::listen throws. The loop is stopped before they end.
+// Both throw like SocketLoop::listen. The loop is stopped before they are destroyed.
 std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
                                                 ControlOptions options, ControlEnd::Callbacks callbacks);
 std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,

@@ -1,5 +1,5 @@
-// What travels between ranks: messages cut into frames. A frame is the length of its payload (4 bytes), the
-// kind of message (1), 1 where the message goes on in the next frame and 0 in its last (1), and the payload.
+// The format of messages between ranks: a message is cut into frames. A frame has the length of its payload (4 bytes), the kind of
+// message (1), a byte that is 1 if the message continues in the next frame and 0 in its last, and the payload.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,16 @@ struct ControlMessage {
   std::string payload;
 };
 
-// The frames of one message. Throws run_error where it is larger than largest_message.
+// The frames of one message. Throws run_error if it is larger than largest_message.
 std::string to_frames(std::uint8_t kind, std::string_view payload);
 
-// Puts messages together from bytes that come in any pieces.
+// Assembles messages from bytes that come in pieces of any size.
 class FrameReader {
  public:
-  // Takes up more bytes.
+  // Adds bytes.
   void add(std::string_view bytes) { bytes_.append(bytes); }
-  // The next whole message, or nothing yet. Throws run_error where a frame is larger than allowed (seen from
-  // its length, before its bytes are there) or does not continue the message that was begun; the reader is of
-  // no use then.
+  // The next whole message, or nothing yet. Throws run_error if a frame is larger than allowed (known from its length, before its
+  // bytes are there) or does not continue the message that was begun. After that the reader must not be used.
   std::optional<ControlMessage> next();
   // Until this is called each frame is a message of at most largest_handshake bytes.
   void allow_large_messages() { large_ = true; }

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t control_version = 2;
 using Nonce = std::array<unsigned char, 32>;
 using Proof = std::array<unsigned char, 32>;  // HMAC-SHA256
 
-// Every message that comes before the version is known starts so.
+// Every message before the version is known starts with this.
 struct ProtocolMark {
   std::array<unsigned char, 8> magic{'m', 'u', 'l', 'l', 'i', 'g', 'a', 'n'};
   std::uint32_t version = control_version;
@@ -27,7 +27,7 @@ struct ProtocolMark {
   bool is_ours() const { return magic == ProtocolMark().magic; }
 };
 
-// Rank 0 to whoever connects.
+// From rank 0 to every client that connects.
 struct Greeting {
   static constexpr std::uint8_t kind = 1;
   ProtocolMark mark;
@@ -38,7 +38,7 @@ struct Greeting {
   }
 };
 
-// Which run, and who in it. Host and process are for people.
+// The run, and the sender's place in it. Host and process are for messages to people.
 struct Hello {
   static constexpr std::uint8_t kind = 2;
   ProtocolMark mark;
@@ -56,7 +56,7 @@ struct Hello {
   }
 };
 
-// Rank 0 has the secret, too, and has taken the rank up.
+// Rank 0 also has the secret and has accepted the rank.
 struct Welcome {
   static constexpr std::uint8_t kind = 3;
   Proof proof{};
@@ -78,7 +78,7 @@ struct Refusal {
   }
 };
 
-// How far a rank is, about once a second; by this its end knows that it lives.
+// The progress of a rank, about once a second. It also shows that the rank lives.
 struct Heartbeat {
   static constexpr std::uint8_t kind = 5;
   std::uint64_t submitted = 0, completed = 0;  // batches of transfers
@@ -96,7 +96,7 @@ struct Heartbeat {
   }
 };
 
-// What keeps a rank, where that is not its own work.
+// What a rank waits in, if it does not work itself.
 enum WaitsIn : std::uint8_t {
   waits_in_nothing = 0,
   waits_in_call = 1,          // a call of the HostGroup
@@ -106,7 +106,7 @@ enum WaitsIn : std::uint8_t {
 
 enum class CallKind : std::uint8_t { all_gather = 1, broadcast = 2, barrier = 3, consult = 4 };
 
-// A rank has come to its collective call number `sequence`.
+// A rank has reached its collective call number `sequence`.
 struct Arrival {
   static constexpr std::uint8_t kind = 6;
   std::uint64_t sequence = 0;
@@ -118,7 +118,7 @@ struct Arrival {
   }
 };
 
-// All have come. all_gather: bytes by rank; broadcast and consult: one; barrier: none.
+// All ranks have reached it. all_gather: bytes by rank; broadcast and consult: one; barrier: none.
 struct CallResult {
   static constexpr std::uint8_t kind = 7;
   std::uint64_t sequence = 0;
@@ -158,7 +158,7 @@ struct FoundValue {
   }
 };
 
-// A rank's own failure or stop, told to rank 0.
+// A rank's own failure or stop, sent to rank 0.
 struct FailureReport {
   static constexpr std::uint8_t kind = 11;
   std::uint8_t cause = 0;  // FailureCause
@@ -181,14 +181,14 @@ struct VerdictMessage {
   }
 };
 
-// To rank 0: this rank is done. From rank 0: all are.
+// To rank 0: this rank is done. From rank 0: all ranks are done.
 struct Farewell {
   static constexpr std::uint8_t kind = 13;
   template <typename Archive>
   void fields(Archive&) {}
 };
 
-// The message of a frame. Throws run_error where the kind is another or the payload malformed.
+// The message of a frame. Throws run_error if the kind differs or the payload is malformed.
 template <typename Message>
 Message read_message(const ControlMessage& message) {
   if (message.kind != Message::kind) {

@@ -9,7 +9,7 @@
 namespace mulligan {
 namespace {
 
-// Below, heartbeats of a busy machine would be taken for silence; above, nobody would live to see it.
+// Below the shortest time, late heartbeats of a busy machine would count as silence. The longest excludes mistyped values.
 constexpr double shortest_seconds = 3, longest_seconds = 1e6;
 
 void read_seconds(const EnvironmentLookup& lookup, const char* name, double& seconds) {

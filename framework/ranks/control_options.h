@@ -11,29 +11,28 @@ namespace mulligan {
 
 // All in seconds.
 struct ControlOptions {
-  std::string secret;        // find_secret(); needed unless all ranks meet on the loopback
-  double meet = 300;         // until all ranks are there
-  double tell_missing = 10;  // while waiting for them, ranks that are missing are logged so often
-  double handshake = 5;      // a connection without an answer is dropped
-  double believe_refusal =
-      5;  // a refusal by one without the secret counts when nobody else has taken the place by then
+  std::string secret;                // find_secret(); needed unless all ranks meet on the loopback
+  double meet = 300;                 // time until all ranks are there
+  double missing_log_interval = 10;  // while waiting for ranks, the missing ones are logged at this interval
+  double handshake = 5;              // a connection without an answer is dropped
+  double refusal_grace =
+      5;  // a refusal by a peer without the secret counts if no other process has taken the place by then
   double heartbeat = 1;
-  double silent = 10;                           // a rank that says nothing is lost
-  double wedged = 60;                           // a rank that others wait for, and that does nothing
+  double silent = 10;                           // a rank that sends nothing is lost
+  double wedged = 60;                           // for a rank that does nothing while others wait for it
   double first_step = 600;                      // the same before its first step and during LongWork
-  double slow = 20;                             // a rank that others wait for is warned about
-  double watchdog = 10;                         // after a verdict the process is ended; 0: never
+  double slow = 20;                             // then a rank that others wait for gets a warning
+  double watchdog = 10;                         // the process ends this long after a verdict; 0: never
   std::filesystem::path error_file;             // TORCHELASTIC_ERROR_FILE; empty: none
   std::function<void(const std::string&)> log;  // lines for the log, on another thread; may be empty
 };
 
-// MULLIGAN_SECRET, or the first line of the file MULLIGAN_SECRET_FILE; empty where neither is set. Throws
-// config_error where the file cannot be read or is empty.
+// MULLIGAN_SECRET, or the first line of the file MULLIGAN_SECRET_FILE; empty if neither is set. Throws config_error if the file
+// cannot be read or is empty.
 std::string find_secret(const EnvironmentLookup& lookup);
 
-// The defaults with secret and error_file as the environment says, and with its MULLIGAN_MEET_SECONDS,
-// MULLIGAN_SILENT_SECONDS, MULLIGAN_STUCK_SECONDS and MULLIGAN_FIRST_STEP_SECONDS, which rank 0's count for.
-// Throws config_error where one is no such number.
+// The defaults with secret and error_file from the environment. It also sets MULLIGAN_MEET_SECONDS, MULLIGAN_SILENT_SECONDS,
+// MULLIGAN_STUCK_SECONDS and MULLIGAN_FIRST_STEP_SECONDS; rank 0's values hold. Throws config_error if one is not a valid number.
 ControlOptions control_options(const EnvironmentLookup& lookup);
 
 }  // namespace mulligan

@@ -1,5 +1,5 @@
-// Rank 0's end of the control channel: brings the ranks together, passes their messages on, and decides when
-// the run has failed.
+// Rank 0's end of the control channel: it brings the ranks together, passes their messages on, and decides when the run has
+// failed.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class ControlServer final : public ControlEnd {
   std::string own_address() const override;
   void leave() override;
 
-  // A connection, which has yet to prove that it is a rank's.
+  // A connection that has not yet proved that it is a rank's.
   void greet(std::shared_ptr<Link> link) { meeting_.greet(std::move(link)); }
 
  private:
@@ -34,7 +34,7 @@ class ControlServer final : public ControlEnd {
     RankName name;
     bool taken = false;
     std::uint64_t calls = 0;
-    std::optional<std::string> arrived;  // its bytes of the call that is under way
+    std::optional<std::string> arrived;  // its bytes of the running call
     bool farewell = false;
     bool lost = false;     // its connection is gone, or nothing comes from it
     bool gave_up = false;  // it has: rank 0
@@ -52,7 +52,7 @@ class ControlServer final : public ControlEnd {
   std::string take_seat(const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome);
   void refused(const Judgement& judgement);
   void look_for_other_servers(std::size_t port_index);
-  void tell_missing();
+  void missing_log_interval();
   std::string missing_ranks() const;
   bool all_there() const;
 
@@ -82,20 +82,20 @@ class ControlServer final : public ControlEnd {
   MeetingServer meeting_;
   std::unique_ptr<MeetingClient> other_servers_;
   std::vector<Seat> seats_;
-  std::vector<std::string> refusals_;  // what those that are missing may have been refused for
+  std::vector<std::string> refusals_;  // possible reasons why missing ranks were refused
   FaultWatch watch_;
-  // The call that is under way, and how many ranks have come to it.
+  // The running call, and how many ranks have reached it.
   CallKind call_ = CallKind::barrier;
   std::uint64_t sequence_ = 0;
   std::size_t arrived_ = 0;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::vector<Wanted>> wanted_;
   std::optional<Suspicion> suspicion_;
-  std::optional<Verdict> held_;  // until the ranks that gave up rank 0 have been counted
-  std::string given_up_;         // what the first of these said
+  std::optional<Verdict> held_;  // until the ranks that gave up rank 0 are counted
+  std::string given_up_;         // the sentence of the first of these
   bool counts_votes_ = false;
   double begun_ = 0, last_tick_ = 0;
-  double woke_ = -1e9;  // when this process went on after it had been stopped
+  double woke_ = -1e9;  // when this process resumed after a stop
   bool decided_ = false, done_ = false;
 };
 

@@ -12,7 +12,7 @@ bool is_loopback_name(const std::string& host) {
 
 namespace {
 
-// What rank 0 listens at: what the user chose; on one machine nobody else needs to see the port.
+// The address that rank 0 listens at: the user's choice. On one machine it is the loopback, so other hosts do not see the port.
 std::string listening_address(const LaunchEnvironment& environment) {
   if (environment.host == "localhost") return "127.0.0.1";
   return is_loopback_name(environment.host) ? environment.host : environment.interface_name;
@@ -50,7 +50,7 @@ ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environm
 
 void ControlServer::start() {
   if (seats_.size() == 1) return tick();
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
   loop_.after(options_.meet, [this] {
     if (all_there()) return;
     std::string sentence =
@@ -100,11 +100,11 @@ std::string ControlServer::missing_ranks() const {
   return fmt::format("rank{} {}", one ? "" : "s", fmt::join(ranges, ", "));
 }
 
-void ControlServer::tell_missing() {
+void ControlServer::missing_log_interval() {
   if (decided_ || done_ || all_there()) return;
   callbacks_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
                              SocketLoop::now() - begun_));
-  loop_.after(options_.tell_missing, [this] { tell_missing(); });
+  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
 std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> link,
@@ -141,7 +141,7 @@ void ControlServer::refused(const Judgement& judgement) {
   if (judgement.authentic) return decide({-1, ExitCode::bad_configuration, judgement.sentence});
   // Anyone can say this without the secret: it counts when the place stays empty.
   const std::uint32_t rank = judgement.hello.rank;
-  loop_.after(options_.believe_refusal, [this, rank, sentence = judgement.sentence] {
+  loop_.after(options_.refusal_grace, [this, rank, sentence = judgement.sentence] {
     const bool empty = rank < seats_.size() && !seats_[rank].taken;
     if (empty) decide({-1, ExitCode::bad_configuration, sentence});
   });

@@ -88,7 +88,7 @@ double FaultWatch::stood(const Rank& rank, double now, double first_waiting) con
 }
 
 std::optional<FaultWatch::Suspect> FaultWatch::wedged(double now) const {
-  const auto behind = [](const Rank& a, const Rank& b) {
+  const auto fell_back = [](const Rank& a, const Rank& b) {
     return std::tuple(a.last.submitted, a.last.completed, a.last.calls) <
            std::tuple(b.last.submitted, b.last.completed, b.last.calls);
   };
@@ -96,7 +96,7 @@ std::optional<FaultWatch::Suspect> FaultWatch::wedged(double now) const {
   const double waiting = first_waiting(now);
   for (const Rank& rank : ranks_) {
     const double seconds = stood(rank, now, waiting);
-    if (seconds > 0 && seconds >= limit(rank) && (!culprit || behind(rank, *culprit))) culprit = &rank;
+    if (seconds > 0 && seconds >= limit(rank) && (!culprit || fell_back(rank, *culprit))) culprit = &rank;
   }
   if (culprit) {
     return Suspect{
@@ -104,8 +104,8 @@ std::optional<FaultWatch::Suspect> FaultWatch::wedged(double now) const {
         fmt::format("it has not moved for {:.0f} s while others wait for it, after {} transfers and {} calls",
                     stood(*culprit, now, waiting), culprit->last.completed, culprit->last.calls)};
   }
-  // All of them wait: for each other, or for transfers that nobody finishes. Then calls tell nothing: whose
-  // host waits for its device comes to fewer of them than whose does not.
+  // All ranks wait, for each other or for transfers that never end. Then the number of calls says nothing, because a
+  // host that waits for its device makes fewer calls than one that does not.
   const bool in_transfers =
       std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.last.submitted > rank.last.completed; });
   const auto moved_less = [&](const Rank& a, const Rank& b) {

@@ -118,20 +118,21 @@ Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, c
                       const std::string& from, bool on_loopback) {
   using Admission = Judgement::Admission;
   const auto version = version_of(answer, Hello::kind);
-  Hello nobody;
-  nobody.rank = no_rank;
-  if (!version) return {Admission::stranger, false, nobody, "it sent something else than a rank's answer"};
+  Hello unnamed;
+  unnamed.rank = no_rank;
+  if (!version) return {Admission::stranger, false, unnamed, "it sent something else than a rank's answer"};
   if (*version != control_version) {
-    return {Admission::refused, false, nobody, other_version(fmt::format("a process at {}", from), *version)};
+    return {Admission::refused, false, unnamed,
+            other_version(fmt::format("a process at {}", from), *version)};
   }
   Hello hello;
   try {
     hello = read_message<Hello>(answer);
   } catch (const Error& error) {
-    return {Admission::stranger, false, nobody, error.what()};
+    return {Admission::stranger, false, unnamed, error.what()};
   }
   if (hello.host.size() > longest_host_name || hello.rank >= (1U << 30)) {
-    return {Admission::stranger, false, nobody, "its name or number is too large"};
+    return {Admission::stranger, false, unnamed, "its name or number is too large"};
   }
   const std::string who =
       RankName{static_cast<int>(hello.rank), hello.host, hello.process}.text() + " at " + from;

@@ -1,6 +1,5 @@
-// The handshake of a rank with rank 0, over bytes: no sockets here. Rank 0 greets with a nonce; the rank
-// answers with its own nonce, which run and rank it is, and a proof that it has the secret; rank 0 proves the
-// same, or refuses in a sentence.
+// The handshake of a rank with rank 0, over bytes and without sockets. Rank 0 greets with a nonce. The rank answers with its own
+// nonce, its run and number, and a proof that it has the secret. Rank 0 proves the same, or refuses with a sentence.
 #pragma once
 
 #include <optional>
@@ -11,7 +10,7 @@
 
 namespace mulligan {
 
-// A process as sentences name it.
+// A process as messages name it.
 struct RankName {
   int rank = 0;
   std::string host;
@@ -22,7 +21,7 @@ struct RankName {
 // This process.
 RankName own_name(int rank);
 
-// What ranks of one run have in common, and the secret. The address, a port, only tells runs apart.
+// The common identity of a run's ranks, and the secret. The address, a port, only tells runs apart.
 struct RunIdentity {
   std::string run_id, address;
   std::uint32_t restart_count = 0, world_size = 0;
@@ -31,26 +30,25 @@ struct RunIdentity {
 
 RunIdentity identity_of(const LaunchEnvironment& environment, const std::string& secret);
 
-// 32 random bytes of the system. Throws run_error where it has none.
+// 32 random bytes of the system. Throws run_error if it has none.
 Nonce random_nonce();
 
-// A rank's answer. Nothing where the greeting is none of this program's. Throws config_error where it is of
-// another version.
+// A rank's answer; nothing if the greeting is not this program's. Throws config_error if it is of another version.
 std::optional<Hello> answer_greeting(const ControlMessage& greeting, const RunIdentity& run,
                                      const RankName& own, const Nonce& nonce);
 
 inline constexpr std::uint32_t no_rank = 0xFFFFFFFF;
 
-// What rank 0 makes of an answer.
+// Rank 0's judgement of an answer.
 struct Judgement {
   enum class Admission { accepted, other_run, refused, stranger };
   Admission admission = Admission::stranger;
   bool authentic = false;  // the proof is right: the sender belongs to the run
-  Hello hello;             // rank no_rank where it could not be read
+  Hello hello;             // rank no_rank if it could not be read
   std::string sentence;    // why not
 };
-// `from`: the peer's address, for sentences. `on_loopback`: whether it is on this machine. A malformed answer
-// is a stranger's.
+// `from`: the peer's address, for messages. `on_loopback`: whether it is on this machine. A malformed answer counts as a
+// stranger's.
 Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, const RunIdentity& run,
                       const std::string& from, bool on_loopback);
 

@@ -29,7 +29,7 @@ class SingleGroup final : public HostGroup {
   std::string get(const std::string& key, double) override {
     const std::lock_guard lock(mutex_);
     const auto found = values_.find(key);
-    if (found == values_.end()) throw run_error("nobody has put '{}', and there is no other rank.", key);
+    if (found == values_.end()) throw run_error("no rank has put '{}', and there is no other rank.", key);
     return found->second;
   }
 

@@ -11,9 +11,8 @@
 
 namespace mulligan {
 
-// Collective calls (all_gather, broadcast, barrier) are made by one thread, by every rank in the same order,
-// and wait. They throw Error (ExitCode::peer_failed, with the verdict that names the culprit) when the run
-// has failed elsewhere.
+// Collective calls (all_gather, broadcast, barrier) wait. One thread makes them, and every rank makes them in the same order. If
+// the run has failed on another rank, they throw Error (ExitCode::peer_failed, with the verdict that names the culprit).
 class HostGroup {
  public:
   virtual ~HostGroup() = default;
@@ -25,27 +24,27 @@ class HostGroup {
 
   // Every rank's bytes, by rank.
   virtual std::vector<std::string> all_gather(std::string_view bytes) = 0;
-  // Rank 0's bytes; what the others pass is ignored.
+  // Rank 0's bytes; those of other ranks are ignored.
   virtual std::string broadcast(std::string_view bytes) = 0;
   virtual void barrier() = 0;
 
-  // Every rank's bytes go to rank 0, whose `answer` makes of them, by rank, what all ranks get. One message
-  // from each rank and one to it, where all_gather() sends everything to everyone. On the calling thread of
-  // rank 0; what it throws is thrown there alone.
+  // Every rank's bytes go to rank 0. Its `answer` turns them, by rank, into the bytes that all ranks get. This takes one message
+  // from each rank and one to it, while all_gather() sends everything to every rank. `answer` runs on the calling thread of rank
+  // 0; an exception reaches only that caller.
   using Answer = std::function<std::string(const std::vector<std::string>&)>;
   virtual std::string consult(std::string_view bytes, const Answer& answer);
 
-  // Values by key, each put once by one rank; get() waits for it at most `seconds`. Any thread.
+  // Values by key; one rank puts each once. get() waits at most `seconds`. Any thread.
   virtual void put(const std::string& key, std::string_view value) = 0;
   virtual std::string get(const std::string& key, double seconds) = 0;
 
-  // Sums over ranks, taken in rank order.
+  // Sums over ranks, added in rank order.
   void sum(std::span<double> values);
-  // Rank 0's value, for decisions that all ranks must take alike.
+  // Rank 0's value, for decisions that must be the same on all ranks.
   double agree(double value);
   // Whether `value` is true on any rank.
   bool any(bool value);
-  // Every rank's text, by rank; rank 0's text; consult() with texts. Of any length, in several messages.
+  // Every rank's text, by rank; rank 0's text; consult() with texts. Texts of any length go in several messages.
   std::vector<std::string> gather_texts(std::string_view text);
   std::string broadcast_text(const std::string& text);
   std::string consult_texts(std::string_view text, const Answer& answer);

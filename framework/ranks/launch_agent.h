@@ -1,13 +1,13 @@
-// The process that started this one's launcher's attempt: what stays the same over all attempts of one job.
+// Identifies the launcher's process, which is the same for all attempts of one job.
 #pragma once
 
 #include <string>
 
 namespace mulligan {
 
-// The nearest ancestor that has no environment variable `sign`, which a launcher gives to what it starts: the
-// launcher itself, also behind a script. In a form that names no other process of any machine at any time;
-// empty where the system does not tell.
+// The nearest ancestor that has no environment variable `sign`, which a launcher sets for what it starts. This is the
+// launcher itself, also if a script is between. The text is unique among all processes of all machines at any time. It
+// is empty if the system gives no information.
 std::string launch_agent(const std::string& sign);
 
 }  // namespace mulligan

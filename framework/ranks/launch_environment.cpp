@@ -62,7 +62,7 @@ Found read_torchrun(const LaunchVariables& variables) {
   return found;
 }
 
-// One process per machine (Kubernetes, by hand) comes without local numbers; deepspeed renames them.
+// If one process per machine is started (Kubernetes, a shell), local numbers are missing; deepspeed renames them.
 Found read_environment(const LaunchVariables& variables) {
   const bool deepspeed = !variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_SIZE");
   const char* local_size = deepspeed ? "LOCAL_SIZE" : "LOCAL_WORLD_SIZE";

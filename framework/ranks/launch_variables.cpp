@@ -53,7 +53,7 @@ int number(std::string_view digits) {
   return value;
 }
 
-// The numbers of one pair of brackets behind every one of `heads`.
+// Each of `heads` followed by each number of one pair of brackets.
 std::vector<std::string> with_numbers(const std::vector<std::string>& heads, ListReader& reader) {
   std::vector<std::string> numbers;
   do {

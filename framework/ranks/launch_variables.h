@@ -1,4 +1,4 @@
-// Environment variables as numbers and addresses, with sentences for what is not there or makes no sense.
+// Environment variables as numbers and addresses, with sentences for missing or invalid ones.
 #pragma once
 
 #include <initializer_list>
@@ -12,8 +12,8 @@ namespace mulligan {
 
 // The compressed lists of Slurm: names of nodes and tasks per node.
 
-// "n[01-03,7],m5" -> n01 n02 n03 n7 m5. At most 65,536 names. Throws config_error naming `variable` where the
-// list is malformed.
+// "n[01-03,7],m5" -> n01 n02 n03 n7 m5. At most 65,536 names. Throws config_error that names `variable` if the list is
+// malformed.
 std::vector<std::string> expand_node_list(std::string_view list, std::string_view variable);
 
 // "2(x3),1" -> 2 2 2 1. Throws as above.
@@ -32,16 +32,16 @@ class LaunchVariables {
   LaunchVariables(const EnvironmentLookup& lookup, std::string launcher)
       : lookup_(lookup), launcher_(std::move(launcher)) {}
 
-  // Nothing where the variable is not set, or empty.
+  // Nothing if the variable is not set or empty.
   std::optional<std::string> text(const std::string& name) const;
   // The first of the names that is set.
   std::optional<std::string> first_text(std::initializer_list<const char*> names) const;
   bool has(const std::string& name) const { return text(name).has_value(); }
   std::string require_text(const std::string& name) const;
-  // Throws config_error naming each of the names that is not set.
+  // Throws config_error that names each of the names that are not set.
   void require(std::initializer_list<const char*> names) const;
 
-  // Whole numbers from `least` to `most`. Throw config_error naming the variable and its value.
+  // Whole numbers from `least` to `most`. Throw config_error that names the variable and its value.
   std::optional<int> number(const std::string& name, int least, int most) const;
   int require_number(const std::string& name, int least, int most) const;
 

@@ -1,6 +1,6 @@
-// How ranks come together: rank 0 takes up whoever proves to be of the run; the others try its ports until
-// one does. On the loop's thread; the objects outlive the loop's callbacks (SocketLoop::stop
-// before their end).
+// How ranks come together: rank 0 accepts every process that proves that it belongs to the run; the others try rank 0's
+// ports until one answers. Runs on the loop's thread. The objects outlive the loop's callbacks (call SocketLoop::stop
+// before they end).
 #pragma once
 
 #include <functional>
@@ -19,10 +19,9 @@ namespace mulligan {
 class MeetingServer {
  public:
   struct Callbacks {
-    // A rank of the run is there; `welcome` is the answer that it waits for. A sentence where it has no
-    // place: it is refused with that.
+    // A rank of the run has come; `welcome` is the answer that it waits for. A returned sentence refuses it.
     std::function<std::string(const Hello&, std::shared_ptr<Link>, const std::string& welcome)> take;
-    // Who says to be of this run and is refused.
+    // A process that claims to be of this run and is refused.
     std::function<void(const Judgement&)> refused;
     std::function<void(const std::string&)> log;
   };

@@ -11,12 +11,12 @@
 
 namespace mulligan {
 
-// A HostGroup as communicator plugins see it.
+// A HostGroup in the form that communicator plugins see.
 
-// Neither copied nor moved: the table points to it.
+// Neither copied nor moved, because the table points to it.
 class PluginGroup {
  public:
-  // `name` stands before every key.
+  // `name` precedes every key.
   PluginGroup(HostGroup& group, std::string name, std::string interface_name);
   PluginGroup(const PluginGroup&) = delete;
   PluginGroup& operator=(const PluginGroup&) = delete;
@@ -29,16 +29,15 @@ class PluginGroup {
 };
 
 struct CommunicatorOptions {
-  // The start of its keys in the group: another one for each communicator of a run, the same on all ranks. A
-  // run with two backends has one communicator for each.
+  // The beginning of its keys in the group: the same on all ranks, and different for each communicator of a run. A run with two
+  // backends has one communicator for each.
   std::string name = "communicator";
   std::string interface_name;  // network interface, or an address, to listen at; empty: the plugin chooses
-  double open_seconds = 300;   // within which all ranks must have come
+  double open_seconds = 300;   // time for all ranks to come
 };
 
-// Meets the other ranks, which call it, too. `group` and `backend` outlive the result. Where the backend says
-// no queue, transfers go through buffers of the host, and submit() and join() wait for them. Throws run_error
-// with the plugin's sentence.
+// Connects with the other ranks, which call it, too. `group` and `backend` must outlive the result. If the backend has no queue,
+// transfers go through buffers of the host, and submit() and join() wait for them. Throws run_error with the plugin's sentence.
 std::unique_ptr<Communicator> make_plugin_communicator(std::unique_ptr<CommunicatorPlugin> plugin,
                                                        HostGroup& group, Backend& backend,
                                                        const CommunicatorOptions& options = {});

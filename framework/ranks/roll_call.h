@@ -1,5 +1,4 @@
-// The roll call: before anything expensive, ranks tell each other what they are, and refuse to go on together
-// where they differ.
+// The roll call: before any expensive work, ranks exchange facts about themselves, and refuse to go on if these differ.
 #pragma once
 
 #include <optional>
@@ -16,14 +15,14 @@ struct Fact {
   enum class Rule : unsigned char {
     any,              // for the log
     equal,            // the same on all ranks
-    differs_on_host,  // another on each rank of a machine, where it is not empty
+    differs_on_host,  // different on each rank of a machine, if it is not empty
   };
   std::string what, value;
   Rule rule = Rule::equal;
   bool operator==(const Fact&) const = default;
 };
 
-// What one rank states, with the machine that it is on.
+// The facts of one rank, with its machine.
 struct RollCallEntry {
   std::string host;
   std::uint32_t process = 0;
@@ -31,14 +30,13 @@ struct RollCallEntry {
   bool operator==(const RollCallEntry&) const = default;
 };
 
-// Collective. A fact that a rank does not state is "(not set)" there. Throws on every rank the same config_error,
-// naming the first difference in the order of rank 0's facts, both ranks and both values. Only a digest travels
-// where all agree.
+// Collective. A fact that a rank does not state counts as "(not set)". If facts differ, throws on every rank the same
+// config_error: it names the first difference in the order of rank 0's facts, both ranks and both values. If all agree, only a
+// digest is sent.
 void call_roll(HostGroup& group, std::vector<Fact> facts);
 
-// The parts of it. parse_roll_call_entry throws run_error where the bytes are not an entry. first_difference: the
-// sentence, or nothing. roll_call_digest: of ranks that agree, the same, but for what differs on a host, which
-// follows it.
+// The parts of it. parse_roll_call_entry throws run_error if the bytes are not an entry. first_difference gives the sentence, or
+// nothing. roll_call_digest is the same for ranks that agree, except for the facts that differ on a host, which follow it.
 std::string roll_call_bytes(const RollCallEntry& entry);
 RollCallEntry parse_roll_call_entry(std::string_view bytes);
 std::string roll_call_digest(const RollCallEntry& entry);

@@ -1,4 +1,4 @@
-// The TCP connection behind Link. For socket_loop.cpp and socket_link.cpp only, which alone know Boost.Asio.
+// The TCP connection of a Link. Only socket_loop.cpp and socket_link.cpp include it, the only users of Boost.Asio.
 #pragma once
 
 #include <array>

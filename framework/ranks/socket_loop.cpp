@@ -84,7 +84,7 @@ error_code open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   return error;
 }
 
-// Behind an address of this machine its loopback: whoever was started with that name of it listens there.
+// Adds the loopback after an address of this machine: a server that was given this machine's name listens there.
 std::vector<tcp::endpoint> with_loopback(const tcp::resolver::results_type& found) {
   std::vector<tcp::endpoint> endpoints;
   for (const auto& one : found) endpoints.push_back(one.endpoint());
@@ -145,7 +145,7 @@ struct SocketLoop::Implementation {
   void finish(const std::shared_ptr<Attempt>& attempt, error_code error, const OnConnected& on_connected) {
     attempt->deadline.cancel();
     if (attempt->late && !error) error = asio::error::timed_out;
-    // Where nobody listens, the system may connect a socket with itself.
+    // If no process listens, the system may connect a socket with itself.
     error_code unknown;
     if (!error && attempt->socket.local_endpoint(unknown) == attempt->socket.remote_endpoint(unknown)) {
       error = asio::error::connection_refused;

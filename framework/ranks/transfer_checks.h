@@ -1,4 +1,4 @@
-// What a Transfer reads and writes, and whether it can be done at all.
+// The memory that a Transfer reads and writes, and whether it is possible at all.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,17 @@
 
 namespace mulligan {
 
-// The bytes that one rank's part of a transfer reads from `from`, and writes to `to`, from these offsets on.
-// In place (`from` is `to`) a rank's share is at its place in the tensor.
+// The bytes that one rank's part of a transfer reads from `from` and writes to `to`, from these offsets on. In place (`from` is
+// `to`) a rank's share is at its place in the tensor.
 struct TransferExtent {
   std::size_t from_offset = 0, from_bytes = 0, to_offset = 0, to_bytes = 0;
 };
 
-// Throws std::logic_error where the transfer cannot work with `world_size` ranks, or could not with more than
-// one: a sum of a dtype that is not summed, tensors of two dtypes or without room, a root that is not a rank, an
-// all_to_all in place.
+// Throws std::logic_error if the transfer cannot work with `world_size` ranks, or could not with more than one: a sum of a dtype
+// that is not summed, tensors of two dtypes or without room, a root that is not a rank, an all_to_all in place.
 TransferExtent transfer_extent(const TensorStore& store, const Transfer& transfer, int rank, int world_size);
 
-// "all_reduce"; "no collective" for what is none.
+// "all_reduce"; "no collective" for an unknown kind.
 const char* collective_name(Collective kind);
 
 }  // namespace mulligan

@@ -87,7 +87,7 @@ namespace fs = std::filesystem;
       why);
 }
 
-// A folder or file of this user, which nobody else may change; nor read, where that is asked for.
+// Requires a folder or file of this user that no other user may write, or, if asked for, read.
 void require_private(const fs::path& path, bool folder) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) {

@@ -1,5 +1,5 @@
-// Messages as bytes. A message lists its fields once, in `template <typename Archive> void fields(Archive&
-// archive)`, for both WireWriter and WireReader. Numbers are little-endian, texts have their length in front.
+// Messages as bytes. A message lists its fields once, in `template <typename Archive> void fields(Archive& archive)`, for both
+// WireWriter and WireReader. Numbers are little-endian; a text follows its length.
 #pragma once
 
 #include <array>
@@ -42,8 +42,7 @@ class WireWriter {
   std::string& bytes_;
 };
 
-// Nothing is allocated for a length before that many bytes are known to be there. Throws run_error where
-// bytes are missing.
+// A length is allocated only if that many bytes are known to be there. Throws run_error if bytes are missing.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
@@ -90,7 +89,7 @@ std::string to_wire(const Fields& message) {
   return bytes;
 }
 
-// Throws run_error where the bytes are no such message, or more than one.
+// Throws run_error if the bytes are no such message, or more than one.
 template <typename Fields>
 Fields from_wire(std::string_view bytes) {
   WireReader reader(bytes);

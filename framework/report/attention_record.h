@@ -1,4 +1,4 @@
-// What an event "attention" of metrics.jsonl says (docs/numerics/attention_bias.md).
+// The contents of an event "attention" of metrics.jsonl (docs/numerics/attention_bias.md).
 #pragma once
 
 #include <cstdint>

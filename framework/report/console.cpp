@@ -43,7 +43,7 @@ const char* code_of(Tone tone) {
   return "";
 }
 
-void print_behind(std::string_view head, Tone tone, std::string_view sentence) {
+void print_sentence(std::string_view head, Tone tone, std::string_view sentence) {
   std::fflush(stdout);
   const std::string text =
       fmt::format("{} {}\n", toned(head, tone, terminal_of(stderr).colour), printable(sentence));
@@ -70,11 +70,11 @@ std::string toned(std::string_view text, Tone tone, bool colour) {
 }
 
 void print_error(std::string_view sentence) {
-  print_behind("mulligan:", Tone::error, sentence);
+  print_sentence("mulligan:", Tone::error, sentence);
 }
 
 void print_warning(std::string_view sentence) {
-  print_behind("warning:", Tone::warning, sentence);
+  print_sentence("warning:", Tone::warning, sentence);
 }
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// The console: what it can show, and what of a command's words goes there.
+// The console: its abilities, and the lines of a command that go there.
 #pragma once
 
 #include <cstdio>
@@ -7,15 +7,15 @@
 
 namespace mulligan {
 
-// Where lines for people go. With `console` null nothing is printed (a log file is still written).
+// The destination of lines for people. With `console` null nothing is printed, but a log file is still written.
 struct ConsoleOptions {
   std::FILE* console = stdout;
   bool quiet = false;  // results and warnings only: neither progress nor notes
 };
 
-// What a stream can show besides plain lines.
+// The abilities of a stream besides plain lines.
 struct Terminal {
-  bool live = false;    // a line may be drawn again: a terminal that is not dumb
+  bool live = false;    // a line may be redrawn: a terminal that is not dumb
   bool colour = false;  // the same, and NO_COLOR is not set
   bool utf8 = false;    // the locale's characters are UTF-8
   int columns = 80;
@@ -25,11 +25,11 @@ struct Terminal {
 Terminal terminal_of(std::FILE* stream);
 
 enum class Tone { plain, strong, faint, good, warning, error };
-// `text` in the colours of `tone` where `colour` is set, else as it is.
+// `text` in the colours of `tone` if `colour` is set, else unchanged.
 std::string toned(std::string_view text, Tone tone, bool colour);
 
-// One sentence on stderr behind "mulligan: " or "warning: ", in colour on a terminal. Flushes stdout before,
-// so that the two streams stay in order.
+// Prints one sentence to stderr after "mulligan: " or "warning: ", in colour on a terminal. Flushes stdout first, so
+// that the two streams stay in order.
 void print_error(std::string_view sentence);
 void print_warning(std::string_view sentence);
 

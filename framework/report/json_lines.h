@@ -1,4 +1,4 @@
-// Files of one JSON object per line, which a killed process may have left with an unfinished last line.
+// Files of one JSON object per line. A killed process may leave an unfinished last line.
 #pragma once
 
 #include <cstdio>
@@ -11,32 +11,29 @@
 
 namespace mulligan {
 
-// Hands every line's object to `record`, in order. A last line without its end that is not an object is left
-// out and reported by the result, true; any other line that is none, or that `record` refuses by throwing
-// nlohmann's exception (a missing field, a field of another type), is a data_error that names `origin` and
-// the line's number.
+// Passes every line's object to `record`, in order. An unfinished last line that is not an object is left out, and the result is
+// true. Any other line that is no object is a data_error that names `origin` and the line's number. So is a line for which `record`
+// throws nlohmann's exception (a missing field, a field of another type).
 bool read_json_lines(std::string_view text, const std::string& origin,
                      const std::function<void(const nlohmann::ordered_json&)>& record);
 
-// Rewrites the file, if there is one, with the lines whose object `keep` wants; it is given the line's text,
-// too. The end of a line that a
-// killed process did not finish goes too; any other line that is not an object is a data_error naming file
-// and line, and the file stays as it is.
+// Rewrites the file, if there is one, with the lines whose object `keep` accepts; it gets the line's text, too. An unfinished last
+// line of a killed process is removed. Any other line that is not an object is a data_error that names file and line, and the file
+// does not change.
 void keep_json_lines(const std::filesystem::path& path,
                      const std::function<bool(const nlohmann::ordered_json&, std::string_view)>& keep);
 
-// The member "event" of an object; "" where it is absent or no string.
+// The member "event" of an object; "" if it is absent or no string.
 std::string event_name(const nlohmann::ordered_json& object);
 
-// JsonLinesWriter: a file of JSON objects, one a line, each on the disk's side of the process as soon as
-// it is written.
+// JsonLinesWriter: a file of JSON objects, one per line. Each is passed to the system as soon as it is written.
 class JsonLinesWriter {
  public:
   enum class Start { anew, append };
-  // Throws run_error when the file cannot be opened.
+  // Throws run_error if the file cannot be opened.
   JsonLinesWriter(const std::filesystem::path& path, Start start);
 
-  // `object`: JSON without a line break. Throws run_error when it cannot be written.
+  // `object`: JSON without a line break. Throws run_error if it cannot be written.
   void write(std::string_view object);
 
  private:

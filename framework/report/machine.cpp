@@ -38,7 +38,7 @@ std::int64_t peak_memory_bytes() {
   return kibibytes.empty() ? 0 : std::stoll(kibibytes) * 1024;
 }
 
-std::string processor_name() {
+std::string cpu_name() {
   const std::string name = labelled_value("/proc/cpuinfo", "model name");
   return name.empty() ? "unknown" : name;
 }

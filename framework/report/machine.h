@@ -7,23 +7,21 @@
 
 namespace mulligan {
 
-// Largest resident size of this process so far (VmHWM), in bytes; 0 where the system does not say.
+// Largest resident size of this process so far (VmHWM), in bytes; 0 if the system does not report it.
 std::int64_t peak_memory_bytes();
-// Model name of the processor, as the system gives it.
-std::string processor_name();
-// What decides which instructions the arithmetic is done with, and so the last bits of results: the
-// widest vector extensions of this processor, such as "avx512_bf16 + amx", and the limits that oneDNN is
-// given by environment variables.
+// Model name of the CPU, as the system gives it.
+std::string cpu_name();
+// What decides which instructions compute, and so the last bits of results: the CPU's widest vector extensions, such as
+// "avx512_bf16 + amx", and the limits that environment variables set for oneDNN.
 std::string instruction_set();
-// The commit that the program was built from, with "+changes" when the tree had others; "unknown"
-// outside of git.
+// The commit that the program was built from, with "+changes" if the tree had changes; "unknown" outside of git.
 std::string build_commit();
 
 // Name of this machine in the network.
 std::string host_name();
 // When this process was started, as "2026-11-21T23:10:22Z".
 std::string process_start_time();
-// The command that started this process, quoted so that a shell would read it back.
+// The command that started this process, quoted for a shell.
 std::string process_command();
 // "2026-11-21T23:10:22Z" of seconds since 1970.
 std::string utc_time(std::int64_t seconds);

@@ -1,8 +1,8 @@
 // MetricsFile: metrics.jsonl, one JSON object per line.
 //
-// {"event":"step", ...} every train.log_every steps; "memory" once per process; others, such as "restart",
-// "phase_switch", "skipped_update" and "validation", when they happen. Numbers carry their unit in their
-// name; a number that is not finite is null. docs/report.md lists all fields; metrics_reader.h reads them.
+// {"event":"step", ...} comes every train.log_every steps and "memory" once per process. Others, such as "restart", "phase_switch",
+// "skipped_update" and "validation", come when they happen. Names of numbers include the unit; a number that is not finite is null.
+// docs/report.md lists all fields; metrics_reader.h reads them.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace mulligan {
 
-// MetricsMark: how much of metrics.jsonl a checkpoint vouches for.
+// MetricsMark: the part of metrics.jsonl that a checkpoint vouches for.
 
-// The records of steps, skipped updates, looks at attention and validations on the way, in order: no later
-// process writes one of them again, so a run that goes on finds them as they were.
+// The records of steps, skipped updates, attention and validations, in order. No later process writes one of them again, so a
+// continued run finds them unchanged.
 struct MetricsMark {
   std::int64_t records = 0;
   std::string sha256;  // of the digest before and the line, record by record; "" of none
@@ -30,7 +30,7 @@ struct MetricsMark {
 };
 
 struct StepRecord {
-  std::int64_t step = 0;          // updates done, counting this one
+  std::int64_t step = 0;          // updates done, including this one
   double loss_nats = 0;           // mean token loss of this step
   std::int64_t window_first = 0;  // the window of steps [first, last) that ends with this one
   std::int64_t window_last = 0;
@@ -41,7 +41,7 @@ struct StepRecord {
   std::int64_t tokens = 0;                                          // trained on so far
   double tokens_per_second = 0;                                     // over the window
   double step_seconds = 0;          // mean over the window, on the training clock
-  double slowest_step_seconds = 0;  // of the window, as the host saw it
+  double slowest_step_seconds = 0;  // of the window, on the host's clock
   double elapsed_seconds = 0;       // of the training clock
   double budget_fraction = 0;
   std::string phase;  // its name
@@ -56,7 +56,7 @@ struct StepRecord {
   std::vector<std::pair<std::string, double>> mix_share;  // of the rows read so far, by row of [[data.mix]]
   std::optional<double> noise_ratio;  // of this step: the norm of the noise over that of the gradient
   std::optional<double> loss_scale;   // of the coming step, in a phase that has one
-  std::int64_t steps_skipped = 0;     // so far, that made no update
+  std::int64_t steps_skipped = 0;     // so far, without an update
 };
 
 struct ValidationRecord {
@@ -70,11 +70,11 @@ struct ValidationRecord {
   bool masked = false;             // the loss of tokens that were filled in, not of the next one
 };
 
-// Where the run's device memory goes.
+// The use of the run's device memory.
 struct MemoryRecord {
   std::vector<std::pair<std::string, std::int64_t>> tensors_bytes;   // persistent ones by category
   std::vector<std::pair<std::string, std::int64_t>> programs_bytes;  // scratch of each program
-  std::int64_t arena_bytes = 0;  // that the programs share: as large as the largest needs, and workspace
+  std::int64_t arena_bytes = 0;  // shared by the programs: the largest need, and workspace
 };
 
 // A phase that begins after `step` updates.
@@ -85,7 +85,7 @@ struct PhaseRecord {
   double budget_fraction = 0;
 };
 
-// How a phase that the configuration declares took over from the one before, after `step` updates.
+// How a phase of the configuration took over from the one before, after `step` updates.
 struct PhaseSwitchRecord {
   std::int64_t step = 0;
   std::string from, to;  // names of the phases
@@ -94,14 +94,14 @@ struct PhaseSwitchRecord {
   bool optimizer_reset = false;                      // the optimisers begin with empty states
   std::string state_sha256;                          // of the state of training, the same on both sides
   double loss_before_nats = 0, loss_after_nats = 0;  // of one row, as either phase computes
-  std::optional<double> tolerance_nats;  // that they may lie apart; absent: they compute different things
+  std::optional<double> tolerance_nats;  // largest allowed difference; absent: they compute different things
 };
 
-// A process of several, or of a run that was restarted, begins after `step` updates.
+// A process of a restarted run, or one of several, begins after `step` updates.
 struct AttemptRecord {
   std::int64_t step = 0;
   int ranks = 1, nodes = 1;
-  std::string launcher;       // what started the ranks
+  std::string launcher;       // the launcher of the ranks
   std::int64_t restarts = 0;  // after failures, before this attempt
 };
 
@@ -110,27 +110,27 @@ class TensorboardFile;
 
 class MetricsFile {
  public:
-  // Keeps nothing: of a rank whose metrics are another's.
+  // Writes nothing: for a rank whose metrics another rank writes.
   MetricsFile() = default;
-  // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on:
-  // what a killed process reported beyond its last checkpoint is reported again. `known` is what that
-  // checkpoint says of the file. Throws run_error when it cannot be made.
+  // Starts a new file. With `continue_after` it keeps the events up to that many steps and goes on; events that a killed process
+  // wrote after its last checkpoint are written again. `known` is that checkpoint's mark of the file. Throws run_error if the file
+  // cannot be made.
   explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {},
                        const MetricsMark& known = {});
 
-  // What a checkpoint says of the records so far.
+  // The mark of the records so far, for a checkpoint.
   const MetricsMark& mark() const { return mark_; }
-  // A sentence where the file that is continued does not begin with the records of `known`; else "".
+  // A sentence if the continued file does not begin with the records of `known`; else "".
   const std::string& gap() const { return gap_; }
 
-  // From now on steps and validations also go into an event file in `folder` (tensorboard.h), which begins
-  // with what this file holds.
+  // From now on steps and validations also go into an event file in `folder` (tensorboard.h). It begins with the contents of this
+  // file.
   void mirror_to(const std::filesystem::path& folder);
 
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
   void memory(const MemoryRecord& record);
-  // Step `step`, counting from 1, made no update: its gradient was not finite at this scale of the loss.
+  // Step `step`, counted from 1, made no update, because its gradient was not finite at this scale of the loss.
   void skipped_update(std::int64_t step, double loss_scale);
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
   void phase_start(const PhaseRecord& record);

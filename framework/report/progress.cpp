@@ -111,7 +111,7 @@ void Progress::show_if_due(double now) {
     live_shown_ = true;
   }
   if (!phase_.plain_lines) return;
-  // A long phase needs fewer lines: after two hundred seconds a twentieth of the time lies between two.
+  // A long phase needs fewer lines: after two hundred seconds, the time between two lines is 5 % of the time so far.
   const double since = now - line_at_;
   const double further = shown.fraction.value_or(0) - line_fraction_;
   // Of a phase that cannot say how far it is, one line soon says that it goes on.

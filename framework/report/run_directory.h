@@ -28,34 +28,34 @@ struct RunFiles {
   std::filesystem::path calibration() const { return directory / "calibration.json"; }
   std::filesystem::path ensemble() const { return directory / "ensemble.json"; }
   std::filesystem::path samples() const { return directory / "samples.jsonl"; }  // text that generate kept
-  // Scores of the weights under other settings than the run's (trials.h): a folder.
+  // A folder with scores of the weights under other settings than the run's (trials.h).
   std::filesystem::path trials() const { return directory / "trials"; }
-  // Made from all of these, at any time again.
+  // Made from all of these; can be made again at any time.
   std::filesystem::path report() const { return directory / "report.html"; }
 
-  // The folder that relative paths of config.toml are taken from (config/start_folder.h).
+  // The base folder of relative paths in config.toml (config/start_folder.h).
   std::filesystem::path started_in() const { return directory / kStartFolderFile; }
-  // Which job of a launcher has begun the run, or continued it (train/attempt.h).
+  // The launcher's job that began the run or continued it (train/attempt.h).
   std::filesystem::path attempt() const { return directory / "attempt.json"; }
-  // Event files that were written while training (metrics.tensorboard): a folder.
+  // Folder of event files that are written during training (metrics.tensorboard).
   std::filesystem::path tensorboard() const { return directory / "tensorboard"; }
 
   // Logs of the ranks after the first: ranks/0001.log, ...
   std::filesystem::path ranks() const { return directory / "ranks"; }
 
-  // Unfinished scores of the weights, and the seconds they took so far (run/score_state.h).
+  // Unfinished scores of the weights, and their seconds so far (run/score_state.h).
   std::vector<std::filesystem::path> states() const {
     return {directory / "eval.state", directory / "eval.state.seconds", directory / "ttt.state",
             directory / "ttt.state.seconds"};
   }
 
-  // What describes the weights of a finished run, and so is wrong once there are others. (The artifact does
-  // not: it is the old weights.)
+  // The files that describe the weights of a finished run, and are wrong for other weights. The artifact is not one of them: it holds
+  // the old weights.
   std::vector<std::filesystem::path> results() const {
     return {result(),      ledger(),   quantize_result(), evaluations(), ttt_result(),
             calibration(), ensemble(), samples(),         trials(),      report()};
   }
-  // All of them, and what a start that failed left of its own (run files of the one before are back then).
+  // All of them, and the files that a failed start left. (The run files of the run before are restored then.)
   std::vector<std::filesystem::path> all() const {
     std::vector<std::filesystem::path> files = results();
     std::ranges::copy(states(), std::back_inserter(files));

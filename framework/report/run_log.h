@@ -1,4 +1,4 @@
-// RunLog: the lines a person reads, on the console and in log.txt, and one live progress line on a terminal.
+// RunLog: the lines for people, on the console and in log.txt, and one live progress line on a terminal.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,28 +19,27 @@ namespace mulligan {
 
 class RunLog : public ProgressSink {
  public:
-  // An empty `file` means no file; `append` keeps what the file holds. Throws run_error when the file
-  // cannot be made.
+  // An empty `file` means no file; `append` keeps the file's contents. Throws run_error if the file cannot be made.
   RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append = false);
-  // Shows warnings once more that have scrolled far up the console.
+  // Shows warnings again that have scrolled far up the console.
   ~RunLog() override;
-  // For a file that is opened later, once nothing can be refused any more: lines until then are kept for it.
+  // For a file that is opened later, when the run can no longer be refused. Lines until then are kept for it.
   void keep_lines() { keeps_ = true; }
-  // Opens the file and writes the lines that were kept. Throws run_error when it cannot be made.
+  // Opens the file and writes the kept lines. Throws run_error if it cannot be made.
   void open_file(const std::filesystem::path& file, bool append);
-  // Throws run_error where a line did not get into the file. line() never throws: it also reports failures.
+  // Throws run_error if a line was not written to the file. line() never throws, because it also reports failures.
   void require_written();
 
-  // A line, written at once to both. A quiet console shows only those that start with "warning: "; on a
-  // terminal that word is in colour.
+  // Writes a line at once to both. A quiet console shows only lines that start with "warning: "; on a terminal that word is in
+  // colour.
   void line(std::string_view text);
   template <typename... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) {
     line(fmt::format(format, std::forward<Args>(args)...));
   }
-  // For the file alone.
+  // Writes to the file alone.
   void detail(std::string_view text);
-  // What the command was started for: also on a quiet console.
+  // Writes the command's result, also to a quiet console.
   void result(std::string_view text);
 
   // ProgressSink. progress_line() goes to the file, and to a console without live lines.

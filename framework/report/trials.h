@@ -1,5 +1,5 @@
-// What is made of a run's weights after training: scores (evaluations.jsonl), scores under other settings (trials/),
-// texts (samples.jsonl).
+// What evaluations make of a run's weights after training: scores (evaluations.jsonl), scores under other settings
+// (`trials/`) and texts (samples.jsonl).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace mulligan {
 
-// evaluations.jsonl: the scores that were made of a run's weights after training, one JSON object per line.
+// evaluations.jsonl: the scores of a run's weights after training, one JSON object per line.
 struct EvaluationRecord {
   std::string weights;    // what was scored, as the user named it
   bool artifact = false;  // it was quantised
@@ -26,16 +26,16 @@ struct EvaluationRecord {
   std::string weights_sha256 = {};  // of the tensors, or of the artifact
 };
 
-// The record as it is written. Numbers that are not finite become null.
+// The record as JSON. Numbers that are not finite become null.
 nlohmann::ordered_json evaluation_json(const EvaluationRecord& record);
 
-// Adds a line. Throws run_error when the file cannot be written.
+// Adds a line. Throws run_error if the file cannot be written.
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record);
 
-// Trials: scores of a run's weights under other settings than the run's own. Each lies in a file of its own,
-// RUN/trials/NAME.json, which no comparison, headline or budget reads.
+// A score of a run's weights under other settings than the run's own. Each lies in a file of its own,
+// `RUN/trials/NAME.json`, which no comparison, headline or budget reads.
 struct TrialRecord {
-  // One setting, with the run's value and the trial's in TOML syntax ("" where that side has none).
+  // One setting, with the run's value and this evaluation's value in TOML syntax ("" if a side has none).
   struct Change {
     std::string key, run, trial;
   };
@@ -47,31 +47,31 @@ struct TrialRecord {
   std::vector<std::pair<std::string, std::string>> files_sha256;
 };
 
-// The same command with the same weights and changes has the same name, so that its repetition replaces it.
+// The same command with the same weights and changes has the same name, so a repetition replaces the file.
 std::string trial_name(const std::string& command, const std::string& weights,
                        const std::vector<TrialRecord::Change>& changes);
 
 // "data.validation, eval.packed_sequences"
 std::string changed_keys(const std::vector<TrialRecord::Change>& changes);
 
-// Writes RUN/trials/NAME.json. Throws run_error when it cannot.
+// Writes `RUN/trials/NAME.json`. Throws run_error if it cannot.
 void write_trial(const RunFiles& run, const TrialRecord& trial);
 
-// All trials of a run, by name. Throws data_error, naming the file, where one is damaged.
+// All such scores of a run, by name. Throws data_error, naming the file, if one is damaged.
 std::vector<TrialRecord> read_trials(const RunFiles& run);
 
-// samples.jsonl: texts that `mulligan generate` kept of a run, one JSON object per line.
+// samples.jsonl: texts of `mulligan generate` that a run keeps, one JSON object per line.
 struct TextSample {
-  std::string weights;  // that wrote it, as the user named them
+  std::string weights;  // the weights that wrote it, as the user named them
   std::string prompt, text;
   std::int64_t tokens = 0;  // of the text
   double temperature = 0;
   std::uint64_t seed = 0;
 };
 
-// Adds a line. Throws run_error when the file cannot be written.
+// Adds a line. Throws run_error if the file cannot be written.
 void add_sample(const std::filesystem::path& path, const TextSample& sample);
-// The lines in their order; none where there is no file. Throws data_error naming file and line.
+// The lines in their order; none if there is no file. Throws data_error that names file and line.
 std::vector<TextSample> read_samples(const std::filesystem::path& path);
 
 }  // namespace mulligan

@@ -85,7 +85,7 @@ void plan_on_cuda(LoadedConfig& loaded) {
   for (Phase& phase : config.phases) phase.backend.reset();
 }
 
-std::int64_t product_measurements(const Backend& device, const std::vector<Program*>& programs) {
+std::int64_t matmul_measurements(const Backend& device, const std::vector<Program*>& programs) {
   std::set<std::uint32_t> made;
   for (const Program* program : programs) {
     for (void* handle : program->handles()) made.insert(device.work(handle).measurement);

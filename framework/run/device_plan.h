@@ -38,6 +38,6 @@ std::int64_t workspace_on(Backend& device, const std::vector<Program*>& programs
 void plan_on_cuda(LoadedConfig& loaded);
 
 // How many measurements of products (mlg_work) these programs take their algorithms from; they must be bound.
-std::int64_t product_measurements(const Backend& device, const std::vector<Program*>& programs);
+std::int64_t matmul_measurements(const Backend& device, const std::vector<Program*>& programs);
 
 }  // namespace mulligan

@@ -96,7 +96,7 @@ void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   group().sum(first_on_machine);
   nodes_ = static_cast<int>(first_on_machine[0]);
   std::vector<Fact> facts{{"commit of the program", build_commit()},
-                          {"processor's instructions", instruction_set(), Fact::Rule::any}};
+                          {"CPU's instructions", instruction_set(), Fact::Rule::any}};
   // Setting by setting, so that the difference is named.
   for (const auto& [key, value] : flat_settings(loaded)) {
     facts.push_back({key, value, is_place(key) ? Fact::Rule::any : Fact::Rule::equal});

@@ -316,13 +316,13 @@ bool TrainingEngine::step(std::int64_t number, Prefetcher& rows) {
 }
 
 // Forward and backward, part by part.
-void TrainingEngine::run_row(const Batch& row, bool reduce_behind) {
+void TrainingEngine::run_row(const Batch& row, bool reduce_after) {
   Program& pass = *plan_->find(phase_, StepRole::micro_step);
   const std::span<const Batch> parts = parts_.of(row);
   for (const Batch& part : parts) {
     if (part.tokens.empty()) continue;
     inputs_.upload(store_, part.tokens, part.targets, part.cu_seqlens);
-    if (reduce_behind && &part == &parts.back()) {
+    if (reduce_after && &part == &parts.back()) {
       exchange_->run_and_reduce(pass);
     } else {
       pass.run();

@@ -137,7 +137,7 @@ class TrainingEngine {
   std::int64_t ring_;
   std::int64_t rows_of_step() const { return micro_batches_ * world_size_; }
   void weigh_losses(std::int64_t micro_batches);
-  void run_row(const Batch& row, bool reduce_behind);
+  void run_row(const Batch& row, bool reduce_after);
   double loss_scale() const;
   bool scaled() const { return plan_->find(phase_, StepRole::unscale) != nullptr; }
   void overlap_reductions();

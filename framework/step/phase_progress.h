@@ -28,17 +28,17 @@ mlg_progress run_progress(const RunConfig& config, std::int64_t steps, double bu
 mlg_progress phase_progress(const RunConfig& config, std::size_t phase, const PhaseStart& start,
                             const mlg_progress& of_run, double elapsed_seconds);
 
-// Rewarm: the factor on all rates after a change that an optimiser has to get used to.
+// LrRewarmup: the factor on all rates after a change that an optimiser has to get used to.
 
 // From `start` on (updates done) the rates grow linearly over `steps` steps: in the first 1/steps of what
 // they are without it. steps = 0: there is none. It multiplies what the schedule says, its floor included.
-struct Rewarm {
+struct LrRewarmup {
   std::int64_t start = 0, steps = 0;
   double factor(std::int64_t step) const {
     if (step < start || step - start + 1 >= steps) return 1.0;
     return static_cast<double>(step - start + 1) / static_cast<double>(steps);
   }
-  bool operator==(const Rewarm&) const = default;
+  bool operator==(const LrRewarmup&) const = default;
 };
 
 // The training budget as the phases count it (phase.step_seconds): how much is spent follows from the number of steps.

@@ -75,7 +75,7 @@ class PhaseFollower {
   TrainingDevice* device_;            // of the present phase
   TrainingEngine* engine_ = nullptr;  // of device_, once it is compiled
   PhaseStart start_;
-  Rewarm rewarm_;                     // of the last phase that has one
+  LrRewarmup rewarm_;                 // of the last phase that has one
   std::vector<std::int64_t> cycles_;  // of the groups' schedules
   // Steps made when the optimisers' states were emptied last, and those since then that made no update: the
   // optimisers count updates, for their bias corrections.

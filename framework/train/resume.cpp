@@ -223,7 +223,7 @@ ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, cons
   const std::string& saved = point.checkpoint->manifest.instruction_set;
   if (saved != instruction_set()) {
     point.notes.push_back(fmt::format(
-        "warning: the checkpoint was written on a processor with {}, this one has {}: results may differ "
+        "warning: the checkpoint was written on a CPU with {}, this one has {}: results may differ "
         "in their last bits from those of a run on one machine",
         printable(saved), instruction_set()));
   }

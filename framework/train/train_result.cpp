@@ -75,7 +75,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"determinism",
              {{"level", determinism_name(loaded.config.run.determinism)},
               {"backend", promise_name(facts.promise)}}},
-            {"cpu", processor_name()},
+            {"cpu", cpu_name()},
             {"host", host_name()},
             {"started", process_start_time()},
             {"duration_seconds", duration},

@@ -17,7 +17,7 @@
 #include "framework/plugin/plugin.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/determinism.h"
-#include "framework/run/made_on_device.h"
+#include "framework/run/plan_cache_counts.h"
 
 namespace mulligan {
 

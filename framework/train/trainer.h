@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/core/error.h"
-#include "framework/run/made_on_device.h"
+#include "framework/run/plan_cache_counts.h"
 #include "framework/run/run_ranks.h"
 #include "framework/train/checkpoint_keeper.h"
 #include "framework/train/phase_follower.h"
@@ -85,7 +85,7 @@ class Trainer {
   RunOutputs outputs_;
   std::vector<PlannedParameter> parameters_;
   PhaseDevices devices_;
-  MadeOnDevice made_;
+  PlanCacheCounts made_;
   Validations validations_;
   std::optional<TextOverlap> overlap_;
   TrainingRows rows_;

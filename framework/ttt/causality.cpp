@@ -102,11 +102,11 @@ void SuffixCheck::compare(std::int64_t queue, std::int64_t chunk, const Pass& pa
                         std::size_t count) {
     for (std::size_t i = first; i < first + count; ++i) {
       if (std::memcmp(&one[i], &other[i], sizeof(float)) == 0) continue;
-      throw VoidRun(
-          fmt::format("the run is void: in batch {}, chunk {}, a score moved from {} to {} when only later "
-                      "tokens changed, so scores read tokens before they are scored; take another plugin in "
-                      "[ttt], and where there is none of your own, report this as a bug",
-                      queue, chunk, one[i], other[i]));
+      throw InvalidRun(fmt::format(
+          "the run is invalid: in batch {}, chunk {}, a score moved from {} to {} when only later "
+          "tokens changed, so scores read tokens before they are scored; take another plugin in "
+          "[ttt], and where there is none of your own, report this as a bug",
+          queue, chunk, one[i], other[i]));
     }
   };
   for (const Kept& kept : pass.kept) {

@@ -21,9 +21,9 @@ namespace mulligan {
 // without a message.
 
 // A run whose scores must not be used.
-class VoidRun : public Error {
+class InvalidRun : public Error {
  public:
-  explicit VoidRun(std::string reason) : Error(ExitCode::run_failed, std::move(reason)) {}
+  explicit InvalidRun(std::string reason) : Error(ExitCode::run_failed, std::move(reason)) {}
 };
 
 class SuffixCheck {
@@ -62,7 +62,7 @@ class SuffixCheck {
   // The passes that come before the real one.
   std::vector<Pass> passes(std::int64_t queue, std::int64_t chunk, std::span<const std::int32_t> tokens,
                            std::span<const std::int32_t> targets, std::span<const Window> windows) const;
-  // Throws VoidRun where what stands before a cut differs.
+  // Throws InvalidRun where what stands before a cut differs.
   static void compare(std::int64_t queue, std::int64_t chunk, const Pass& pass, const Scores& real,
                       const Scores& changed);
 

@@ -141,7 +141,7 @@ void TttScorer::apply_proposals(const SuffixCheck::Scores& scores) {
 }
 
 // What an interrupted run had told the transform of a batch that is done, in the same order.
-void TttScorer::tell_again(std::int64_t queue) {
+void TttScorer::replay_transform(std::int64_t queue) {
   if (!feed_) return;
   feed_->enter_lane(lanes_.lanes[static_cast<std::size_t>(queue)]);
   const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];

@@ -33,19 +33,19 @@ void TttScorer::note_scored(const LanePlan::Stretch& stretch) {
 void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   TttMessage own;
   for (const auto& [queue, batch] : pending_) own.batches.push_back(batch);
-  own.void_reason = void_reason_;
-  own.events = std::move(unheard_);
-  unheard_.clear();
+  own.invalid_reason = invalid_reason_;
+  own.events = std::move(buffered_events_);
+  buffered_events_.clear();
   const std::vector<std::string> texts = setup_.communicator->group().gather_texts(to_text(own));
   for (std::int64_t other = 0; other < world_size(); ++other) {
     const TttMessage message = read_ttt_message(texts[static_cast<std::size_t>(other)]);
-    if (!message.void_reason.empty()) throw VoidRun(message.void_reason);
-    if (other != rank()) hear(message);
+    if (!message.invalid_reason.empty()) throw InvalidRun(message.invalid_reason);
+    if (other != rank()) apply_message(message);
   }
   merge_losses(stretch);
 }
 
-void TttScorer::hear(const TttMessage& message) {
+void TttScorer::apply_message(const TttMessage& message) {
   for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
   if (rank() != 0 || !listener_) return;
   for (const TttMessage::Event& event : message.events)
@@ -166,13 +166,13 @@ std::vector<TttLengthBin> TttScorer::length_bins() const {
 
 // What a rank other than the first has seen is sent to the first at the next meeting, if anyone logs it.
 void TttScorer::tell(const TttEvent& event) {
-  if (keeps_unheard()) {
-    unheard_.push_back({event.kind,
-                        event.queue,
-                        event.batch_index,
-                        event.chunk,
-                        {event.documents.begin(), event.documents.end()},
-                        event.chosen});
+  if (buffers_events()) {
+    buffered_events_.push_back({event.kind,
+                                event.queue,
+                                event.batch_index,
+                                event.chunk,
+                                {event.documents.begin(), event.documents.end()},
+                                event.chosen});
   }
   if (listener_) listener_->on_event(event);
 }

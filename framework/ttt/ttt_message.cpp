@@ -53,7 +53,7 @@ std::string to_text(const TttMessage& message) {
     events.push_back({static_cast<int>(event.kind), event.queue, event.batch_index, event.chunk,
                       event.documents, event.chosen});
   }
-  return Json{{"batches", batches}, {"void", message.void_reason}, {"events", events}}.dump();
+  return Json{{"batches", batches}, {"void", message.invalid_reason}, {"events", events}}.dump();
 }
 
 TttMessage read_ttt_message(const std::string& text) {
@@ -61,7 +61,7 @@ TttMessage read_ttt_message(const std::string& text) {
     const Json json = Json::parse(text);
     TttMessage message;
     for (const Json& batch : json.at("batches")) message.batches.push_back(read_pending(batch));
-    message.void_reason = json.at("void");
+    message.invalid_reason = json.at("void");
     for (const Json& event : json.at("events")) {
       const int kind = event.at(0);
       if (kind < 0 || kind >= static_cast<int>(std::size(event_names))) throw run_error("event {}", kind);

@@ -133,7 +133,7 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   std::optional<TttPlugins> device_rule;
   if (device.backend) device_rule.emplace(loaded, host, device);
   RunPlugins plugins = make_run_plugins(loaded, host, "null");
-  if (device.backend) plugins.backend->stand_in_for(*device.backend);
+  if (device.backend) plugins.backend->act_for(*device.backend);
   const TttPlugins rule(loaded, host, plugins);
   const auto workspace = [&](const std::vector<Program*>& programs) {
     return device.backend ? workspace_on(*device.backend, programs) : 0;
@@ -176,8 +176,8 @@ std::string format_ttt_memory(const TttMemory& memory) {
   return text;
 }
 
-std::optional<std::int64_t> ttt_product_measurements(LoadedConfig& loaded, PluginHost& host,
-                                                     std::span<const std::uint16_t> tokens, int bos_id) {
+std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
+                                                    std::span<const std::uint16_t> tokens, int bos_id) {
   try {
     plan_on_cuda(loaded);
     resolve_run_plugins(loaded, host);
@@ -189,16 +189,16 @@ std::optional<std::int64_t> ttt_product_measurements(LoadedConfig& loaded, Plugi
     const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
     const TttSetup setup = rule.setup(config, draws);
     const TttScorer run(base, setup, {tokens, bos_id, nullptr, {}});
-    return product_measurements(*plugins.backend, run.programs());
+    return matmul_measurements(*plugins.backend, run.programs());
   } catch (const Error&) {
     return {};
   }
 }
 
-std::optional<std::int64_t> ttt_product_measurements(LoadedConfig& loaded, PluginHost& host) {
+std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host) {
   const Documents documents = documents_of(loaded.config);
   if (documents.made_up) loaded.config.ttt->config.document_fraction = 1;
-  return ttt_product_measurements(loaded, host, documents.tokens, documents.bos_id);
+  return ttt_matmul_measurements(loaded, host, documents.tokens, documents.bos_id);
 }
 
 }  // namespace mulligan

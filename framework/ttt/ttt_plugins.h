@@ -60,8 +60,8 @@ std::string format_ttt_memory(const TttMemory& memory);
 // How many measurements of products' algorithms the scoring takes on a GPU, where all ranks of a machine share
 // them: of these tokens, or of the documents that plan_ttt_memory() plans for. Planned on the cuda backend:
 // changes and resolves [backend] in `loaded`. Absent where that backend is not installed or refuses.
-std::optional<std::int64_t> ttt_product_measurements(LoadedConfig& loaded, PluginHost& host,
-                                                     std::span<const std::uint16_t> tokens, int bos_id);
-std::optional<std::int64_t> ttt_product_measurements(LoadedConfig& loaded, PluginHost& host);
+std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
+                                                    std::span<const std::uint16_t> tokens, int bos_id);
+std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host);
 
 }  // namespace mulligan

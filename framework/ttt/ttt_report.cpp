@@ -121,7 +121,7 @@ std::string ttt_json(const TttResult& result) {
   return json.dump(1) + "\n";
 }
 
-std::string void_ttt_json(const std::string& reason) {
+std::string invalid_ttt_json(const std::string& reason) {
   return Json({{"void", true}, {"reason", reason}}).dump(1) + "\n";
 }
 

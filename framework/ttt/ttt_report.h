@@ -108,7 +108,7 @@ struct TttMessage {
     std::string chosen;
   };
   std::vector<TttPendingBatch> batches;  // scored since the last meeting
-  std::string void_reason;               // why its scores must not be used; empty: they may
+  std::string invalid_reason;            // why its scores must not be used; empty: they may
   std::vector<Event> events;             // since the last meeting, in order; where somebody keeps them
 };
 
@@ -136,7 +136,7 @@ Json totals_json(const TttResult& result);
 
 // Everything: the text of ttt_result.json.
 std::string ttt_json(const TttResult& result);
-// The same file of a run that is void: no score, and why.
-std::string void_ttt_json(const std::string& reason);
+// The same file of an invalid run: no score, and the reason.
+std::string invalid_ttt_json(const std::string& reason);
 
 }  // namespace mulligan

@@ -120,9 +120,9 @@ void TttScorer::score_stretch(std::size_t stretch) {
     AdapterSet& set = begin_batch(queue);
     try {
       score_batch(queue, set);
-    } catch (const VoidRun& reason) {
+    } catch (const InvalidRun& reason) {
       if (world_size() == 1) throw;
-      void_reason_ = reason.what();
+      invalid_reason_ = reason.what();
       return;
     }
     pending_[queue] = {queue, !report_.fell_back, seconds_since(start), set.norms()};
@@ -293,7 +293,7 @@ void TttScorer::restore(const TttStanding& from) {
   }
   plain_ = from.untransformed;
   plain_book_ = from.plain_losses;
-  for (const std::int64_t queue : from.done) tell_again(queue);
+  for (const std::int64_t queue : from.done) replay_transform(queue);
   plan_again(from);
   // The stretches before the one under way are done as a whole.
   for (; own_[done_] >= lanes_.stretches[stretch_].end; ++stretch_) note_scored(lanes_.stretches[stretch_]);

@@ -84,7 +84,7 @@ class TttScorer {
   virtual ~TttScorer() = default;
 
   // Scores everything, or what follows `from`: to the bit as without an interruption; checks some windows on the way
-  // (causality.h; throws VoidRun where a score has read a later token). Once. Base-model phases change the masters.
+  // (causality.h; throws InvalidRun where a score has read a later token). Once. Base-model phases change the masters.
   TttReport run(const TttStanding* from = nullptr);
   // Losses for TttData::without, of compared_chunks(); of several ranks all have them. Before run().
   std::vector<float> score_without();
@@ -160,7 +160,7 @@ class TttScorer {
   void exchange(const LanePlan::Stretch& stretch);
   void merge_losses(const LanePlan::Stretch& stretch);
   void score_chunk_without(std::int64_t queue, std::int64_t chunk, std::vector<float>& losses);
-  void hear(const TttMessage& message);
+  void apply_message(const TttMessage& message);
   void report_batches();
   TttBatchReport report_batch(const TttPendingBatch& pending);
   void watch_for_collapse(const TttBatchReport& batch);
@@ -168,13 +168,13 @@ class TttScorer {
   std::vector<TttLengthBin> length_bins() const;
   void tell(const TttEvent& event);
   void tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index);
-  bool keeps_unheard() const { return rank() > 0 && !setup_.config.audit.empty(); }
+  bool buffers_events() const { return rank() > 0 && !setup_.config.audit.empty(); }
 
   // score_transform.cpp
   void prepare_transform();
   void propose(const Turn& turn);
   void apply_proposals(const SuffixCheck::Scores& scores);
-  void tell_again(std::int64_t queue);
+  void replay_transform(std::int64_t queue);
   std::vector<std::string> standing_tensors() const;
   const AdapterSet::Inheritance* next_inheritance() const;
   void plan_again(const TttStanding& from);
@@ -194,14 +194,14 @@ class TttScorer {
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
   SuffixCheck suffixes_;
-  std::string void_reason_;  // why the scores of this rank must not be used
+  std::string invalid_reason_;  // why the scores of this rank must not be used
   DrawNumbers draws_;
   std::vector<ScoredDocument> scored_;  // up to the last meeting
   Comparison compared_;                 // of the reported batches
   ScoreSums plain_;                     // of the same, without the score transform
   TttReport report_;  // its batches: the first of the queue, as far as all of these are scored
   std::map<std::int64_t, TttPendingBatch> pending_;  // scored and not reported, by position in the queue
-  std::vector<TttMessage::Event> unheard_;           // since the last meeting; only of other ranks than 0
+  std::vector<TttMessage::Event> buffered_events_;   // since the last meeting; only of other ranks than 0
   std::size_t done_ = 0;                             // of own_
   std::size_t stretch_ = 0;                          // under way
   std::function<void()> at_boundary_, at_chunk_;

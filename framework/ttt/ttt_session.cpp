@@ -8,7 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/run/made_on_device.h"
+#include "framework/run/plan_cache_counts.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
@@ -214,10 +214,11 @@ void plan_scorer(const Attempt& attempt, const BaseModel& model, const TttSetup&
                          });
 }
 
-// Scores the documents. A run that is void leaves no score, none of an earlier run that could be taken for its own,
+// Scores the documents. An invalid run leaves no score, none of an earlier run that could be taken for its own,
 // and no state that could be continued.
 TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
-                          const std::optional<TttStanding>& standing, Backend& backend, MadeOnDevice& made) {
+                          const std::optional<TttStanding>& standing, Backend& backend,
+                          PlanCacheCounts& made) {
   backend.synchronize();
   made.clock_starts();
   attempt.clock.enter("ttt");
@@ -226,10 +227,10 @@ TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
     backend.synchronize();  // the clock ends when the device has
     made.clock_stops();
     return report;
-  } catch (const VoidRun& reason) {
+  } catch (const InvalidRun& reason) {
     attempt.saver.finish();
     if (!attempt.directory.empty())
-      write_file_atomically(RunFiles{attempt.directory}.ttt_result(), void_ttt_json(reason.what()));
+      write_file_atomically(RunFiles{attempt.directory}.ttt_result(), invalid_ttt_json(reason.what()));
     throw;
   }
 }
@@ -322,7 +323,7 @@ TttResult score(const Attempt& attempt) {
     log.print("{} lanes of batches on {}", attempt.lanes, ranks_text(ranks.group().world_size()));
   score_windows_without(attempt, *scorer, backend);
   listeners.lines.begin(*scorer, done.size());
-  MadeOnDevice made([&] { return std::vector<const Backend*>{&backend}; });
+  PlanCacheCounts made([&] { return std::vector<const Backend*>{&backend}; });
   result.report = score_documents(attempt, *scorer, standing, backend, made);
   listeners.lines.end();
   result.made = made.counts(ranks.group());

@@ -11,7 +11,7 @@
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/run/evaluate_loaded.h"
-#include "framework/run/made_on_device.h"
+#include "framework/run/plan_cache_counts.h"
 #include "framework/ttt/ttt_report.h"
 
 namespace mulligan {

@@ -213,7 +213,7 @@ void TttScorer::update(Turn& turn) {
 }
 
 void TttScorer::tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen) {
-  if (!listener_ && !keeps_unheard()) return;
+  if (!listener_ && !buffers_events()) return;
   std::vector<int> documents;
   for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
     if (only_more ? turn.rows[slot].more : turn.rows[slot].active) {

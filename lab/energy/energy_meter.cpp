@@ -55,52 +55,49 @@ Reading Meter::reading() const {
   for (const Counted& one : counted_) {
     const bool gpu = one.counter->part() == Part::gpu;
     result.counters.push_back(one.counter->name());
-    (gpu ? result.gpu_joules : result.processor_joules) += one.joules;
-    (gpu ? result.gpus : result.processors) = true;
+    (gpu ? result.gpu_joules : result.cpu_joules) += one.joules;
+    (gpu ? result.gpus : result.cpus) = true;
   }
   return result;
 }
 
 Reading total(const std::vector<RankReading>& ranks) {
   Reading all;
-  all.processors = all.gpus = !ranks.empty();
+  all.cpus = all.gpus = !ranks.empty();
   for (const RankReading& rank : ranks) {
     const Reading& own = rank.reading;
     all.gpus = all.gpus && own.gpus;
     all.gpu_joules += own.gpu_joules;
-    if (rank.counts_processors) {
-      all.processors = all.processors && own.processors;
-      all.processor_joules += own.processor_joules;
+    if (rank.counts_cpus) {
+      all.cpus = all.cpus && own.cpus;
+      all.cpu_joules += own.cpu_joules;
     }
     for (const std::string& why : own.absent) {
-      const bool others = !rank.counts_processors && why.starts_with("processors:");
+      const bool others = !rank.counts_cpus && why.starts_with("CPUs:");
       if (!others && std::ranges::find(all.absent, why) == all.absent.end()) all.absent.push_back(why);
     }
     all.counters.insert(all.counters.end(), own.counters.begin(), own.counters.end());
   }
   if (!all.gpus) all.gpu_joules = 0;
-  if (!all.processors) all.processor_joules = 0;
+  if (!all.cpus) all.cpu_joules = 0;
   return all;
 }
 
 std::string to_text(const RankReading& rank) {
   const Reading& own = rank.reading;
-  return nlohmann::json{{"counters", own.counters},
-                        {"absent", own.absent},
-                        {"processor_joules", own.processor_joules},
-                        {"gpu_joules", own.gpu_joules},
-                        {"processors", own.processors},
-                        {"gpus", own.gpus},
-                        {"counts_processors", rank.counts_processors}}
+  return nlohmann::json{
+      {"counters", own.counters},       {"absent", own.absent}, {"cpu_joules", own.cpu_joules},
+      {"gpu_joules", own.gpu_joules},   {"cpus", own.cpus},     {"gpus", own.gpus},
+      {"counts_cpus", rank.counts_cpus}}
       .dump();
 }
 
 RankReading rank_reading_of(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   RankReading rank;
-  rank.counts_processors = json.at("counts_processors");
-  rank.reading = {json.at("counters"),   json.at("absent"),     json.at("processor_joules"),
-                  json.at("gpu_joules"), json.at("processors"), json.at("gpus")};
+  rank.counts_cpus = json.at("counts_cpus");
+  rank.reading = {json.at("counters"),   json.at("absent"), json.at("cpu_joules"),
+                  json.at("gpu_joules"), json.at("cpus"),   json.at("gpus")};
   return rank;
 }
 
@@ -111,7 +108,7 @@ void EnergyObserver::clock_starts(ObservedRun& run) {
     begun_ = true;
     first_tokens_ = run.tokens;
     std::vector<Counters> counters;
-    if (run.ranks.group().local_rank() == 0) counters.push_back(processor_counters());
+    if (run.ranks.group().local_rank() == 0) counters.push_back(cpu_counters());
     counters.push_back(gpu_counters());
     meter_ = Meter(std::move(counters));
   }
@@ -144,7 +141,7 @@ void EnergyObserver::add_to_result(nlohmann::ordered_json& result) const {
   result["energy"] = {{"joules", figure(total_->measured(), total_->joules())},
                       {"joules_per_token", figure(total_->measured() && tokens_ > 0,
                                                   total_->joules() / static_cast<double>(tokens_))},
-                      {"processor_joules", figure(total_->processors, total_->processor_joules)},
+                      {"processor_joules", figure(total_->cpus, total_->cpu_joules)},
                       {"gpu_joules", figure(total_->gpus, total_->gpu_joules)},
                       {"tokens", tokens_},
                       {"counters", total_->counters},

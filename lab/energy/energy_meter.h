@@ -15,7 +15,7 @@ namespace mulligan::energy {
 // Counters of energy that a machine keeps: of its CPUs, by powercap, and of its GPUs, by their driver. Where
 // there is none it is said why; nothing is ever estimated.
 
-enum class Part { processors, gpu };
+enum class Part { cpu, gpu };
 
 class Counter {
  public:
@@ -33,10 +33,10 @@ struct Counters {
   std::vector<std::string> absent;
 };
 
-// The zones below `root` that are called package-N, dram, or package-N-die-M, whose energies add up to that of
-// CPUs and memory. Others (core, uncore, psys) are parts of these or hold them. They count the whole
-// machine, whoever works on it. One that may not be read is absent, and then all are: a part is not a total.
-Counters processor_counters(const std::filesystem::path& root = "/sys/class/powercap");
+// The zones below `root` that are called package-N, dram, or package-N-die-M: their energies add up to that of CPUs and
+// memory. Others (core, uncore, psys) are parts of these or contain them. They count the whole machine, including other
+// processes. If one zone may not be read, all are absent, because a part is not a total.
+Counters cpu_counters(const std::filesystem::path& root = "/sys/class/powercap");
 
 // The GPU of this thread's CUDA context, by the driver's counter of its total energy (NVML, Volta and later).
 // Absent where this process has no CUDA driver open, as on the emulated device.
@@ -49,10 +49,10 @@ std::uint64_t wrapped_difference(std::uint64_t before, std::uint64_t now, std::u
 struct Reading {
   std::vector<std::string> counters;  // by name
   std::vector<std::string> absent;    // why others are not there, sentences without full stop
-  double processor_joules = 0, gpu_joules = 0;
-  bool processors = false, gpus = false;  // whether there is such a figure
-  bool measured() const { return processors || gpus; }
-  double joules() const { return processor_joules + gpu_joules; }
+  double cpu_joules = 0, gpu_joules = 0;
+  bool cpus = false, gpus = false;  // whether there is such a figure
+  bool measured() const { return cpus || gpus; }
+  double joules() const { return cpu_joules + gpu_joules; }
 };
 
 class Meter {
@@ -80,10 +80,10 @@ class Meter {
 };
 
 // One reading of all ranks' readings: GPUs are each rank's own; CPUs belong to the machine, so one rank
-// of each machine counts them (`counts_processors`), whose readings are added. What one rank lacks is absent.
+// of each machine counts them (`counts_cpus`), whose readings are added. What one rank lacks is absent.
 struct RankReading {
   Reading reading;
-  bool counts_processors = true;
+  bool counts_cpus = true;
 };
 Reading total(const std::vector<RankReading>& ranks);
 

@@ -36,7 +36,7 @@ class Zone : public Counter {
         last_(number_of(folder_ / "energy_uj")) {}
 
   std::string name() const override { return "powercap " + name_; }
-  Part part() const override { return Part::processors; }
+  Part part() const override { return Part::cpu; }
   double read_joules() override {
     const std::uint64_t now = number_of(folder_ / "energy_uj");
     microjoules_ += wrapped_difference(last_, now, range_);
@@ -58,14 +58,14 @@ std::uint64_t wrapped_difference(std::uint64_t before, std::uint64_t now, std::u
   return (range >= before ? range - before : 0) + now + 1;
 }
 
-Counters processor_counters(const fs::path& root) {
+Counters cpu_counters(const fs::path& root) {
   Counters found;
   std::vector<fs::path> folders;
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, failed))
     folders.push_back(entry.path());
   if (failed) {
-    found.absent.push_back("processors: this system has no powercap ('" + root.string() + "')");
+    found.absent.push_back("CPUs: this system has no powercap ('" + root.string() + "')");
     return found;
   }
   std::ranges::sort(folders);
@@ -78,13 +78,13 @@ Counters processor_counters(const fs::path& root) {
     } catch (const Error& error) {
       std::string reason = error.what();
       if (reason.ends_with('.')) reason.pop_back();
-      found.absent.push_back("processors: " + reason);
+      found.absent.push_back("CPUs: " + reason);
       found.counters.clear();
       return found;
     }
   }
   if (found.counters.empty())
-    found.absent.push_back("processors: no zone of '" + root.string() + "' counts the energy of a package");
+    found.absent.push_back("CPUs: no zone of '" + root.string() + "' counts the energy of a package");
   return found;
 }
 

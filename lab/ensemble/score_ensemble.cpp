@@ -20,17 +20,17 @@
 namespace mulligan::ensemble {
 namespace {
 
-// The passes of one model over a stretch of tokens, with its logits.
+// Runs one model over a stretch of tokens and gives its logits.
 class Scorer {
  public:
-  // `token`: index of a scored token in the stretch; its logits; its right answer. Called by many threads.
+  // Gets the index of a scored token in the stretch, its logits, and its target. Many threads call it.
   using TokenListener =
       std::function<void(std::size_t token, std::span<const float> logits, std::size_t answer)>;
 
   Scorer(Evaluator& evaluator, std::span<const std::uint16_t> tokens, std::size_t vocabulary, int threads)
       : evaluator_(evaluator), tokens_(tokens), vocabulary_(vocabulary), threads_(threads) {}
 
-  // Returns where the stretch ends; `who` is named where logits are not finite.
+  // Returns the end of the stretch. If logits are not finite, the error names `who`.
   EvalPosition run(const EvalPosition& from, std::size_t until_row, const ByteCounter* counter,
                    const std::string& who, const TokenListener& listener) {
     EvalPosition end = from;
@@ -52,8 +52,7 @@ class Scorer {
           tokens_, counter, 1, 0, row, [&](const EvalPosition& position, std::size_t) { end = position; },
           from, until_row);
     } catch (const std::invalid_argument&) {
-      throw run_error("the logits of {} are not finite, so its probabilities are none; no score is given.",
-                      who);
+      throw run_error("the logits of {} are not finite, so it has no probabilities; no score is given.", who);
     }
     return end;
   }

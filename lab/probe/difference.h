@@ -45,9 +45,10 @@ struct Comparison {
   Divergence texts;
 };
 
-// Of each measurement: its batch sizes with its first; where it is of a setting, that with the measurement of
-// the same precision without one, at the first batch size; else with that of the first precision. In the order
-// of the measurements, of which the first has no setting and each precision one without.
+// Compares each measurement's batch sizes with its first batch size. A measurement of a setting is compared with the
+// measurement of the same precision without a setting, at the first batch size; any other one with the first precision.
+// The results are in the order of the measurements. Precondition: the first measurement has no setting, and each
+// precision has one without.
 std::vector<Comparison> comparisons(const std::vector<Measurement>& measurements);
 
 // A row for each comparison (difference.h), and one for each precision with the bytes of its weights, and with

@@ -16,7 +16,7 @@ void require_bits(int bits) {
 
 std::size_t packed_bytes(std::size_t count, int bits) {
   require_bits(bits);
-  // Whole groups of eight codes are `bits` bytes: the product of all of them might overflow.
+  // Whole groups of eight codes are `bits` bytes; count * bits might overflow.
   const auto width = static_cast<std::size_t>(bits);
   return count / 8 * width + (count % 8 * width + 7) / 8;
 }

@@ -1,4 +1,4 @@
-// Task vectors on disk: a safetensors file, so that other tools can look into it.
+// Task vectors on disk. The file is a safetensors file, so other tools can read it.
 //
 //   codes/mean/PARAMETER, codes/T/PARAMETER   u8 [packed bytes], T = number of the task from 0
 //   grids/mean, grids/T                       f64 [parameters, 2]: step and zero by parameter
@@ -14,14 +14,14 @@ namespace mulligan::task_vectors {
 
 inline constexpr const char* file_format = "mulligan task vectors 1";
 
-// Whether a file's header says that it holds task vectors. Throws data_error as SafetensorsFile does.
+// Whether a file's header declares task vectors. Throws data_error like SafetensorsFile.
 bool is_task_vectors(const std::filesystem::path& path);
 
-// Throws data_error, naming the file and what is wrong, unless everything in it fits together: digest, names,
-// lengths of codes, sound grids, clean padding.
+// Reads a file. Throws data_error that names the file and the fault unless all of it is consistent: digest, names, lengths of
+// codes, sound grids, zero padding.
 TaskVectors read_task_vectors(const std::filesystem::path& path);
 
-// Atomically. Returns the file's bytes. Throws run_error.
+// Writes a file atomically and returns its size in bytes. Throws run_error.
 std::size_t write_task_vectors(const std::filesystem::path& path, const TaskVectors& vectors);
 
 }  // namespace mulligan::task_vectors

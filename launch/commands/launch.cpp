@@ -91,7 +91,7 @@ void add_launch_command(CLI::App& app) {
       ->type_name("FOLDER");
   command
       ->add_option("--bind", options.bind,
-                   "cores: each rank has processor cores of its own; none: all have all")
+                   "cores: each rank has CPU cores of its own; none: all ranks share all cores")
       ->check(CLI::IsMember({"cores", "none"}))
       ->capture_default_str();
   command
@@ -109,11 +109,11 @@ void add_launch_command(CLI::App& app) {
       ->check(CLI::Range(0, 3))
       ->capture_default_str();
   command->add_flag("--dry-run", arguments->dry_run,
-                    "Print what would be started: variables and processors of each rank");
+                    "Print what would be started: variables and CPUs of each rank");
   command
       ->add_option(
           "command", options.command,
-          "What every rank runs, behind `--`: a command of mulligan with its arguments (-- train FILE), "
+          "What every rank runs, after `--`: a command of mulligan with its arguments (-- train FILE), "
           "or the path of another program")
       ->required()
       ->type_name("COMMAND");

@@ -50,10 +50,10 @@ void note_trial(const char* command, const fs::path& run, const fs::path& path, 
   try {
     trial.files_sha256 = files_digests(source.loaded.config.data);
     write_trial(RunFiles{run}, trial);
-    fmt::print("trial                        '{}': not a score of the run, because of {}\n",
+    fmt::print("other settings               '{}': not a score of the run, because of {}\n",
                (RunFiles{run}.trials() / (trial.name + ".json")).string(), changed_keys(changes));
   } catch (const Error& error) {
-    warn("the trial is not in the run directory", error);
+    warn("the score is not in the run directory", error);
   }
 }
 

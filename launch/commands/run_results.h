@@ -15,13 +15,13 @@ std::filesystem::path weights_of(const std::filesystem::path& path);
 // The run directory that `path` is, or that holds it as one of its files; empty: neither.
 std::filesystem::path run_directory_of(const std::filesystem::path& path);
 
-// Adds a score to the run's evaluations.jsonl, or, with `changes` from the run's settings, writes it as a
-// trial, with a message. `path` is what was scored. A failure is a warning on stderr: the score was printed.
+// Adds a score to the run's evaluations.jsonl. With `changes` from the run's settings, it writes the score to `trials/`
+// instead and prints a message. `path` is what was scored. A failure is a warning on stderr, since the score was printed.
 void note_evaluation(const std::filesystem::path& run, const std::filesystem::path& path,
                      const WeightSource& source, const EvalResult& score,
                      const std::vector<TrialRecord::Change>& changes);
 
-// Writes a score of test-time training as a trial and logs it, as above.
+// Writes a score of test-time training to `trials/` and logs it, as above.
 void note_ttt_trial(const std::filesystem::path& run, const std::filesystem::path& path,
                     const WeightSource& source, const EvalResult& score,
                     const std::vector<TrialRecord::Change>& changes);

@@ -1,4 +1,4 @@
-// Whether a score is the run's own or a trial under other settings, and where each is kept.
+// Decides whether a score is the run's own or one under other settings, and where each is kept.
 #pragma once
 
 #include <filesystem>
@@ -27,7 +27,7 @@ std::vector<TrialRecord::Change> changes_from_run(const std::filesystem::path& r
 // Weights that are opened to be scored, and what of them differs from the run at `run` (empty: they are of none).
 struct OpenedScore {
   std::filesystem::path run;
-  std::optional<DirectoryLock> lock;  // nobody may replace the run meanwhile; others may score it, too
+  std::optional<DirectoryLock> lock;  // no process may replace the run meanwhile; others may score it, too
   WeightSource source;
   PluginHost host;
   std::vector<TrialRecord::Change> changes;
@@ -43,7 +43,7 @@ void keep_in_run(const OpenedScore& score, const std::filesystem::path& file, co
 // Digests of the validation data and the tokenizer that `data` names.
 std::vector<std::pair<std::string, std::string>> files_digests(const DataConfig& data);
 
-// The folder of a trial's own files: RUN/trials/NAME.
+// The folder for files of a score under other settings: `RUN/trials/NAME`.
 std::filesystem::path trial_folder(const std::filesystem::path& run, const std::string& name);
 
 }  // namespace mulligan

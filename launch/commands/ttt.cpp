@@ -62,7 +62,7 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
   std::optional<DirectoryLock> lock;
   if (!changes.empty()) {
     const std::string weights = weights_of(arguments.path).filename().string();
-    lock.emplace(run, "ttt", DirectoryLock::Kind::shared);  // a trial leaves the run's own files alone
+    lock.emplace(run, "ttt", DirectoryLock::Kind::shared);  // other settings: the run's own files stay
     remove_temporary_leftovers(run);
     options.directory = trial_folder(run, trial_name("ttt", weights, changes));
     options.on_result = [&](const TttResult& result) {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By its name, or by the start of its header, which is JSON behind eight bytes of length.
+// Recognised by its name, or by the start of its header: eight bytes of length, then JSON.
 bool is_safetensors(const fs::path& path) {
   if (path.extension() == ".safetensors") return true;
   const MappedFile file(path);

@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The parent in /proc/PID/stat: the second word behind the name, which may hold anything but ends with the
-// last ")". 0 where the process has gone.
+// The parent in /proc/PID/stat: the second word after the name. The name may hold anything, but it ends with the last ")".
+// 0 if the process has ended.
 pid_t parent_of(const fs::path& process) {
   std::ifstream file(process / "stat");
   std::string line;

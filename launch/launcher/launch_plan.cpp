@@ -22,22 +22,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path system_folder(int processor) {
-  return fs::path("/sys/devices/system/cpu") / fmt::format("cpu{}", processor);
+fs::path system_folder(int cpu) {
+  return fs::path("/sys/devices/system/cpu") / fmt::format("cpu{}", cpu);
 }
 
 // A name that the hardware threads of one core share; their list.
-std::string core_name(int processor) {
-  std::ifstream file(system_folder(processor) / "topology/thread_siblings_list");
+std::string core_name(int cpu) {
+  std::ifstream file(system_folder(cpu) / "topology/thread_siblings_list");
   std::string siblings;
   std::getline(file, siblings);
-  return siblings.empty() ? fmt::format("{}", processor) : siblings;
+  return siblings.empty() ? fmt::format("{}", cpu) : siblings;
 }
 
-// The folder of a processor has a link "node1" to its memory node.
-int memory_node(int processor) {
+// The folder of a CPU has a link, such as "node1", to its memory node.
+int memory_node(int cpu) {
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(system_folder(processor), ignored)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(system_folder(cpu), ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with("node") && name.find_first_not_of("0123456789", 4) == std::string::npos &&
         name.size() > 4) {
@@ -54,7 +54,7 @@ void take(const std::vector<PhysicalCore>& cores, std::size_t first, std::size_t
   const std::size_t begin = first + part * count / parts;
   const std::size_t end = std::max(begin + 1, first + (part + 1) * count / parts);
   for (std::size_t i = begin; i < end; ++i) {
-    share.insert(share.end(), cores[i].processors.begin(), cores[i].processors.end());
+    share.insert(share.end(), cores[i].cpus.begin(), cores[i].cpus.end());
   }
 }
 
@@ -65,18 +65,17 @@ std::vector<PhysicalCore> allowed_cores() {
   CPU_ZERO(&allowed);
   std::map<std::string, PhysicalCore> found;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-      if (!CPU_ISSET(processor, &allowed)) continue;
-      PhysicalCore& core = found[core_name(processor)];
-      core.memory_node = memory_node(processor);
-      core.processors.push_back(processor);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &allowed)) continue;
+      PhysicalCore& core = found[core_name(cpu)];
+      core.memory_node = memory_node(cpu);
+      core.cpus.push_back(cpu);
     }
   }
   std::vector<PhysicalCore> cores;
   for (auto& [name, core] : found) cores.push_back(std::move(core));
-  std::ranges::sort(cores, {}, [](const PhysicalCore& core) {
-    return std::pair(core.memory_node, core.processors.front());
-  });
+  std::ranges::sort(cores, {},
+                    [](const PhysicalCore& core) { return std::pair(core.memory_node, core.cpus.front()); });
   return cores;
 }
 
@@ -98,14 +97,14 @@ std::vector<std::vector<int>> core_shares(const std::vector<PhysicalCore>& cores
   return shares;
 }
 
-std::string processor_list(std::vector<int> processors) {
-  std::ranges::sort(processors);
+std::string cpu_list(std::vector<int> cpus) {
+  std::ranges::sort(cpus);
   std::string text;
-  for (std::size_t i = 0; i < processors.size();) {
+  for (std::size_t i = 0; i < cpus.size();) {
     std::size_t last = i;
-    while (last + 1 < processors.size() && processors[last + 1] == processors[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", processors[i]);
-    if (last > i) text += fmt::format("-{}", processors[last]);
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[i]);
+    if (last > i) text += fmt::format("-{}", cpus[last]);
     i = last + 1;
   }
   return text;

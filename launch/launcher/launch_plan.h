@@ -1,4 +1,4 @@
-// What `mulligan launch` starts: the ranks of this node, their environment and their processors.
+// What `mulligan launch` starts: the ranks of this node, their environment and their CPUs.
 #pragma once
 
 #include <filesystem>
@@ -8,22 +8,23 @@
 
 namespace mulligan {
 
-// Which processors each rank of a machine gets.
+// A physical core with its logical CPUs.
 struct PhysicalCore {
-  int memory_node = 0;          // NUMA node
-  std::vector<int> processors;  // its hardware threads that this process may use, ascending
+  int memory_node = 0;    // NUMA node
+  std::vector<int> cpus;  // its hardware threads that this process may use, ascending
 };
 
-// The cores that this process may run on (its affinity), by memory node and first processor. Where the system
-// does not tell its topology, each processor counts as a core of node 0.
+// The cores that this process may run on (its affinity), by memory node and first CPU. If the system does not give its
+// topology, each CPU counts as a core of node 0.
 std::vector<PhysicalCore> allowed_cores();
 
-// One list of processors per rank: whole cores, neighbours, as evenly as they divide. Where the ranks divide
-// evenly among the memory nodes, none gets cores of two. With more ranks than cores, ranks share cores.
+// One list of CPUs per rank: whole neighbouring cores, in shares as equal as possible. If the number of ranks is a
+// multiple of the number of memory nodes, no rank gets cores of two nodes. If there are more ranks than cores, ranks
+// share cores.
 std::vector<std::vector<int>> core_shares(const std::vector<PhysicalCore>& cores, int ranks);
 
 // "0-3,8"
-std::string processor_list(std::vector<int> processors);
+std::string cpu_list(std::vector<int> cpus);
 
 // As the user gives it; names and defaults are torchrun's.
 struct LaunchOptions {
@@ -43,7 +44,7 @@ struct LaunchOptions {
 
 struct RankPlan {
   int rank = 0, local_rank = 0;
-  std::vector<int> processors;  // empty: not bound
+  std::vector<int> cpus;  // empty: not bound
 };
 
 struct LaunchPlan {
@@ -63,11 +64,11 @@ struct LaunchPlan {
 // The port of the launcher of node 0 unless the endpoint names one; ranks meet at those that follow.
 inline constexpr int kLauncherPort = 29400;
 
-// Throws config_error for what does not fit together. Reads this machine's processors and GPUs and the
-// environment (MULLIGAN_SECRET, MULLIGAN_SECRET_FILE, CUDA_VISIBLE_DEVICES).
+// Throws config_error if options do not fit together. Reads this machine's CPUs and GPUs and the environment
+// (MULLIGAN_SECRET, MULLIGAN_SECRET_FILE, CUDA_VISIBLE_DEVICES).
 LaunchPlan plan_launch(const LaunchOptions& options);
 
-// A TCP port that nobody uses at this moment. Throws run_error.
+// A TCP port that is free at this moment. Throws run_error.
 int free_port();
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -78,7 +79,7 @@ Variables rank_variables(const LaunchPlan& plan, const RankPlan& rank, int resta
 // the first launcher for its own whose variables it finds. "NAME=VALUE" each.
 std::vector<std::string> rank_environment(const Variables& variables);
 
-// What --dry-run prints: per rank its processors, variables and command. The secret is not shown.
+// What --dry-run prints: the CPUs, variables and command of each rank. The secret is not shown.
 std::string format_launch_plan(const LaunchPlan& plan);
 
 }  // namespace mulligan

@@ -33,7 +33,7 @@ void LocalRanks::start(int attempt, int port) {
                                   attempt, plan_.run_id));
     output.log().flush();
     const RankCommand command{plan_.program, plan_.arguments,
-                              rank_environment(rank_variables(plan_, rank, attempt, port)), rank.processors};
+                              rank_environment(rank_variables(plan_, rank, attempt, port)), rank.cpus};
     const pid_t process = start_rank(command, console_, rank.rank == 0 && shown == 3, output);
     ranks_.push_back({rank.rank, process, std::move(output)});
   }

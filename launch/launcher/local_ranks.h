@@ -18,7 +18,7 @@ namespace mulligan {
 struct RankCommand {
   std::string program;
   std::vector<std::string> arguments, environment;
-  std::vector<int> processors;  // to which it is bound; empty: to none
+  std::vector<int> cpus;  // to which it is bound; empty: to none
 };
 
 // Starts a process in a group of its own with the usual signals and /dev/null as its standard input, and

@@ -71,8 +71,7 @@ std::string format_launch_plan(const LaunchPlan& plan) {
                                  plan.ranks.back().rank, plan.world_size, plan.restarts, plan.logs.string());
   text += fmt::format("every rank runs:{}\n", command);
   for (const RankPlan& rank : plan.ranks) {
-    const std::string bound =
-        rank.processors.empty() ? "not bound" : "processors " + processor_list(rank.processors);
+    const std::string bound = rank.cpus.empty() ? "not bound" : "CPUs " + cpu_list(rank.cpus);
     text += fmt::format("\nrank {}: {}\n", rank.rank, bound);
     for (const auto& [name, value] : rank_variables(plan, rank, 0, plan.port + 1)) {
       const bool chosen_later = name == "MASTER_PORT" && plan.nodes == 1;

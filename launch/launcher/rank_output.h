@@ -14,7 +14,7 @@ namespace mulligan {
 
 // OutputQueue: bytes on their way to a terminal or pipe that may not take them now.
 
-// Never waits for the reader: whoever watches ranks must not stand still because a pager does.
+// Never waits for the reader: the watch over the ranks must not stop because a pager does.
 class OutputQueue {
  public:
   explicit OutputQueue(int descriptor) : descriptor_(descriptor) {}

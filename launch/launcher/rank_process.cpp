@@ -67,7 +67,7 @@ void make_terminal(Stream& stream) {
   if (stream.theirs.number() < 0 || ::tcgetattr(stream.theirs.number(), &settings) != 0) {
     throw refusal("a terminal");
   }
-  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // line breaks are those of the terminal behind
+  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // the outer terminal makes the line breaks
   settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   ::tcsetattr(stream.theirs.number(), TCSANOW, &settings);
   copy_terminal_size(stream.ours.number());
@@ -81,11 +81,11 @@ void use_usual_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void bind_to(const std::vector<int>& processors) {
-  if (processors.empty()) return;
+void bind_to(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (const int processor : processors) CPU_SET(processor, &set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
   ::sched_setaffinity(0, sizeof set, &set);  // what the system does not allow now, it takes away anyhow
 }
 
@@ -94,7 +94,7 @@ void bind_to(const std::vector<int>& processors) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);  // it ended before the line above
-  bind_to(command.processors);
+  bind_to(command.cpus);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   if (nothing > STDERR_FILENO) ::close(nothing);
@@ -136,7 +136,7 @@ pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool 
   if (process == 0) {
     become(command, arguments.data(), environment.data(), launcher, out, errors, failure.theirs.number());
   }
-  ::setpgid(process, process);  // here as well: whoever comes first
+  ::setpgid(process, process);  // parent and child both call it, since either may come first
   failure.theirs.reset();
   ::fcntl(failure.ours.number(), F_SETFL, 0);
   int reason = 0;

@@ -54,7 +54,7 @@ sdk::Schema<Config> with_direction_keys(const Keys&... own) {
                              "orthogonalise gradient + momentum * buffer, not the buffer"),
       sdk::key<Config, std::string>("momentum_form", &Config::momentum_form,
                                     "sum: the buffer adds up gradients; mean: gradients count times "
-                                    "1 - momentum, in the buffer and beside it")
+                                    "1 - momentum, in the buffer and in nesterov's sum")
           .choices("sum|mean"),
       sdk::key<Config, std::string>("momentum_dtype", &Config::momentum_dtype,
                                     "dtype of the momentum buffer; compute: compute_dtype")

@@ -74,7 +74,7 @@ void JoinedBanks::record(std::span<const Quintic> polynomials, int iterations) {
     }
     recorder_.launch("cast", {x_, next_});
     for (Bank& bank : banks_) {
-      record_last_product(recorder_, bank.x, bank.factor, bank.tall, bank.next, q.a);
+      record_last_matmul(recorder_, bank.x, bank.factor, bank.tall, bank.next, q.a);
       std::swap(bank.x, bank.next);
     }
     std::swap(x_, next_);

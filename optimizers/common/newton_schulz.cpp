@@ -6,8 +6,8 @@
 namespace mulligan::optimizers {
 namespace {
 
-void launch_product(sdk::Recorder& recorder, const char* kernel, sdk::Value a, bool transpose_a, sdk::Value b,
-                    bool transpose_b, sdk::Value c, double alpha, double beta) {
+void launch_matmul(sdk::Recorder& recorder, const char* kernel, sdk::Value a, bool transpose_a, sdk::Value b,
+                   bool transpose_b, sdk::Value c, double alpha, double beta) {
   recorder.launch(
       kernel, {a, b, c},
       {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", alpha}, {"beta", beta}});
@@ -63,7 +63,7 @@ sdk::Value record_iterations(sdk::Recorder& recorder, sdk::Value x, std::span<co
     alpha *= q.a;
   }
   const sdk::Value next = copy_of(recorder, x);
-  record_last_product(recorder, x, p, tall, next, alpha);
+  record_last_matmul(recorder, x, p, tall, next, alpha);
   return next;
 }
 
@@ -79,16 +79,16 @@ int shared_iterations(const mlg_tensor& shape, NewtonSchulzForm form) {
 
 void record_matmul(sdk::Recorder& recorder, sdk::Value a, bool transpose_a, sdk::Value b, bool transpose_b,
                    sdk::Value c, double alpha, double beta) {
-  launch_product(recorder, "matmul", a, transpose_a, b, transpose_b, c, alpha, beta);
+  launch_matmul(recorder, "matmul", a, transpose_a, b, transpose_b, c, alpha, beta);
 }
 
 void record_symmetric(sdk::Recorder& recorder, sdk::Value a, bool transpose_a, sdk::Value b, bool transpose_b,
                       sdk::Value c, double alpha, double beta) {
-  launch_product(recorder, "symmetric_matmul", a, transpose_a, b, transpose_b, c, alpha, beta);
+  launch_matmul(recorder, "symmetric_matmul", a, transpose_a, b, transpose_b, c, alpha, beta);
 }
 
-void record_last_product(sdk::Recorder& recorder, sdk::Value x, sdk::Value factor, bool tall, sdk::Value next,
-                         double a) {
+void record_last_matmul(sdk::Recorder& recorder, sdk::Value x, sdk::Value factor, bool tall, sdk::Value next,
+                        double a) {
   if (tall) return record_matmul(recorder, x, false, factor, true, next, 1.0, a);
   record_matmul(recorder, factor, false, x, false, next, 1.0, a);
 }

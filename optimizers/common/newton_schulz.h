@@ -31,8 +31,8 @@ void record_matmul(sdk::Recorder& recorder, sdk::Value a, bool transpose_a, sdk:
 void record_symmetric(sdk::Recorder& recorder, sdk::Value a, bool transpose_a, sdk::Value b, bool transpose_b,
                       sdk::Value c, double alpha, double beta);
 // next <- a next + factor x, or, of a tall x, a next + x factor.
-void record_last_product(sdk::Recorder& recorder, sdk::Value x, sdk::Value factor, bool tall, sdk::Value next,
-                         double a);
+void record_last_matmul(sdk::Recorder& recorder, sdk::Value x, sdk::Value factor, bool tall, sdk::Value next,
+                        double a);
 
 // What a sequence of iterations computes with; equal but for rounding.
 enum class NewtonSchulzForm {

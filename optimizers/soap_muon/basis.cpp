@@ -82,7 +82,7 @@ double sortable(double value) {
 
 void SoapSort::check_arguments(const sdk::CallChecks& call) {
   check_square(call, basis);
-  call.like(product, basis);
+  call.like(projected, basis);
   call.like(sorted, basis);
   check_order(call, order, call.dim(basis, 0));
 }
@@ -99,7 +99,7 @@ void SoapSort::run(const sdk::Launch& call) {
   call.parallel_for(n, shape.grain(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const float *a = call.data<const float>(basis) + row * n,
-                  *b = call.data<const float>(product) + row * n;
+                  *b = call.data<const float>(projected) + row * n;
       double sum = 0;
       for (std::int64_t j = 0; j < n; ++j) sum += static_cast<double>(a[j]) * static_cast<double>(b[j]);
       values[row] = sortable(sum);
@@ -109,7 +109,7 @@ void SoapSort::run(const sdk::Launch& call) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t rank = rank_of(values, n, row);
       call.data<std::int32_t>(order)[rank] = static_cast<std::int32_t>(row);
-      std::copy_n(call.data<const float>(product) + row * n, n, call.data<float>(sorted) + rank * n);
+      std::copy_n(call.data<const float>(projected) + row * n, n, call.data<float>(sorted) + rank * n);
     }
   });
 }
@@ -186,10 +186,10 @@ struct Sorted {
 // gram basis, sorted. gram is symmetric: rows of the basis times gram are its matmuls with the basis.
 Sorted record_sorted(sdk::Recorder& recorder, sdk::Value gram, sdk::Value basis) {
   const mlg_tensor shape = recorder.describe(gram);
-  const sdk::Value product = recorder.scratch(shape);
-  record_matmul(recorder, basis, false, gram, false, product, 1.0, 0.0);
+  const sdk::Value projected = recorder.scratch(shape);
+  record_matmul(recorder, basis, false, gram, false, projected, 1.0, 0.0);
   const Sorted sorted{recorder.scratch(shape), recorder.scratch(sdk::shape(MLG_I32, {shape.shape[0]}))};
-  recorder.launch(SoapSort::name, {basis, product, sorted.rows, sorted.order});
+  recorder.launch(SoapSort::name, {basis, projected, sorted.rows, sorted.order});
   return sorted;
 }
 

@@ -30,12 +30,12 @@ __device__ inline int rank_of(global<double> values, int i) {
 
 // One block per row.
 MLG_KERNEL(soap_sort_values, size)
-__global__ void soap_sort_values(global<const float> basis, global<const float> product,
+__global__ void soap_sort_values(global<const float> basis, global<const float> projected,
                                  global<double> values) {
   __shared__ shared_array<double, 32> scratch;
   const long long first = blockIdx.x * (long long)(size);
   double sum = 0;
-  for (int j = threadIdx.x; j < size; j += blockDim.x) sum += double(basis[first + j]) * product[first + j];
+  for (int j = threadIdx.x; j < size; j += blockDim.x) sum += double(basis[first + j]) * projected[first + j];
   sum = block_sum(sum, scratch, int(blockDim.x) / 32);
   if (threadIdx.x == 0) values[blockIdx.x] = sortable(sum);
 }
@@ -47,11 +47,11 @@ __global__ void soap_sort_ranks(global<double> values, global<int> order) {
 }
 
 MLG_KERNEL(soap_sort_rows, size)
-__global__ void soap_sort_rows(global<const float> product, global<int> order, global<float> sorted,
+__global__ void soap_sort_rows(global<const float> projected, global<int> order, global<float> sorted,
                                long long count) {
   const long long i = first_element<1>();
   if (i >= count) return;
-  sorted[i] = product[order[i / size] * (long long)(size) + i % size];
+  sorted[i] = projected[order[i / size] * (long long)(size) + i % size];
 }
 
 MLG_KERNEL(soap_permute, columns)

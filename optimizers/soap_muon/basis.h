@@ -8,12 +8,12 @@
 
 namespace mulligan::optimizers {
 
-// order: the rows of basis by <basis_i, product_i>, falling (of equal ones the first comes first); sorted = the rows
-// of product in this order. basis, product, sorted [n,n] f32; order [n] i32. Sums in f64.
+// order: the rows of basis in descending order of <basis_i, projected_i>; equal ones stay in order. sorted: the rows of
+// projected in this order. basis, projected, sorted [n,n] f32; order [n] i32. Sums in f64.
 struct SoapSort {
   static constexpr const char* name = "soap_muon_sort";
-  static constexpr const char* signature = "in basis, in product, out sorted, out order";
-  enum Argument : unsigned { basis, product, sorted, order };
+  static constexpr const char* signature = "in basis, in projected, out sorted, out order";
+  enum Argument : unsigned { basis, projected, sorted, order };
 
   static void check_arguments(const sdk::CallChecks& call);
   static void check(sdk::CallChecks& call);

@@ -24,9 +24,9 @@ struct Sort : SoapSort {
     const sdk::CudaArgument values = call.workspace(static_cast<std::size_t>(n) * sizeof(double));
     call.constant("size", n);
     call.launch(MLG_INSTANCE(soap_sort_values), {n, 1, 1}, {MatrixShape::block_threads(n), 1, 1},
-                call.tensor(basis), call.tensor(product), values);
+                call.tensor(basis), call.tensor(projected), values);
     call.launch(MLG_INSTANCE(soap_sort_ranks), by_row.grid(), by_row.block(), values, call.tensor(order));
-    call.launch(MLG_INSTANCE(soap_sort_rows), plan.grid(), plan.block(), call.tensor(product),
+    call.launch(MLG_INSTANCE(soap_sort_rows), plan.grid(), plan.block(), call.tensor(projected),
                 call.tensor(order), call.tensor(sorted), plan.count);
   }
 };

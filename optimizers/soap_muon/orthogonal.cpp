@@ -10,7 +10,7 @@ namespace mulligan::optimizers {
 namespace {
 
 // Over columns [begin, n) of two rows.
-double row_product(const float* a, const float* b, std::int64_t begin, std::int64_t n) {
+double row_dot(const float* a, const float* b, std::int64_t begin, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = begin; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   return sum;
@@ -18,7 +18,7 @@ double row_product(const float* a, const float* b, std::int64_t begin, std::int6
 
 // The row becomes the unit vector of the reflection that leaves of it column j alone.
 void make_reflector(float* row, std::int64_t j, std::int64_t n) {
-  const double norm = std::sqrt(row_product(row, row, j, n)), x = row[j];
+  const double norm = std::sqrt(row_dot(row, row, j, n)), x = row[j];
   const double head = x + (x < 0 ? -norm : norm);
   const double length = std::sqrt(norm * norm - x * x + head * head);
   const double factor = length > 0 ? 1 / length : 0.0;
@@ -53,7 +53,7 @@ void SoapReflect::run(const sdk::Launch& call) {
     call.parallel_for(count, std::max<std::int64_t>(1, 16384 / n), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         if (i == k) continue;
-        const double product = row_product(v + i * n, reflector, j, n);
+        const double product = row_dot(v + i * n, reflector, j, n);
         products[i] = product;
         if (i < k) continue;
         const auto twice = static_cast<float>(2 * product);

@@ -10,7 +10,7 @@ MLG_CONST_INT(first)
 constexpr int kMostRows = 32;
 
 // Over columns [begin, size) of the rows at a and b, in every lane of the warp.
-__device__ inline double row_product(global<float> v, long long a, long long b, int begin) {
+__device__ inline double row_dot(global<float> v, long long a, long long b, int begin) {
   double sum = 0;
   for (int i = begin + int(threadIdx.x) % 32; i < size; i += 32) sum += double(v[a + i]) * v[b + i];
   return warp_sum(sum);
@@ -19,7 +19,7 @@ __device__ inline double row_product(global<float> v, long long a, long long b, 
 // By one warp: the row at `at` becomes the unit vector of the reflection that leaves of it column j alone.
 __device__ inline void make_reflector(global<float> v, long long at, int j) {
   const int lane = threadIdx.x % 32;
-  const double norm = sqrt(row_product(v, at, at, j)), x = v[at + j];
+  const double norm = sqrt(row_dot(v, at, at, j)), x = v[at + j];
   const double head = x + (x < 0 ? -norm : norm);
   const double length = sqrt(norm * norm - x * x + head * head);
   const double factor = length > 0 ? 1 / length : 0.0;
@@ -44,7 +44,7 @@ __global__ void soap_reflect(global<const float> rows, global<float> v, global<f
     if (warp == k) make_reflector(v, reflector, j);
     __syncthreads();
     if (warp != k) {
-      const double product = row_product(v, own, reflector, j);
+      const double product = row_dot(v, own, reflector, j);
       if (lane == 0) products[warp] = product;
       const float twice = float(2 * product);
       for (int i = j + lane; warp > k && i < size; i += 32)

@@ -69,7 +69,8 @@ class SoapMuon : public sdk::Optimizer {
           "what must be at least floor_ratio times the weights' norm: the update of the matrix, that of each "
           "row, or nothing")
           .choices("off|matrix|row"),
-      sdk::key("floor_ratio", &SoapMuonConfig::floor_ratio, "least size of the update beside the weights'")
+      sdk::key("floor_ratio", &SoapMuonConfig::floor_ratio,
+               "least size of the update relative to the weights'")
           .range(0.0, 100.0),
       sdk::key("outward", &SoapMuonConfig::outward,
                "share that is left of the update along the weights where it makes them larger")

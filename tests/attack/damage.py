@@ -136,7 +136,7 @@ BINARY = {flip_bit: 6, set_byte: 3, head_byte: 3, truncate: 3, insert: 2, delete
           empty: 0.3}
 TEXT = {**BINARY, edit_number: 8, swap_lines: 3, head_byte: 0}
 JSON = {**TEXT, edit_json: 10}
-HEADED = {**BINARY, edit_number: 6}  # binary behind a header of JSON
+HEADED = {**BINARY, edit_number: 6}  # a header of JSON, then binary
 
 
 def damaged(draw, data, ways):

@@ -47,8 +47,8 @@ Loaded& backend() {
   return loaded;
 }
 
-// Processor time of all threads of this process.
-double processor_seconds() {
+// CPU time of all threads of this process.
+double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
@@ -113,7 +113,7 @@ void BenchCall::run() {
 void BenchCall::measure(benchmark::State& state, double flops) {
   using Clock = std::chrono::steady_clock;
   double fastest = HUGE_VAL;
-  const double processor_start = processor_seconds();
+  const double cpu_start = cpu_seconds();
   for (auto _ : state) {
     const auto start = Clock::now();
     run();
@@ -122,7 +122,7 @@ void BenchCall::measure(benchmark::State& state, double flops) {
   state.counters["GFLOP/s"] =
       benchmark::Counter(flops * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
   state.counters["core_GFLOP/s"] =
-      flops * 1e-9 * static_cast<double>(state.iterations()) / (processor_seconds() - processor_start);
+      flops * 1e-9 * static_cast<double>(state.iterations()) / (cpu_seconds() - cpu_start);
   state.counters["best_GFLOP/s"] = flops * 1e-9 / fastest;
   state.counters["workspace_MB"] = static_cast<double>(workspace_bytes_) * 1e-6;
 }

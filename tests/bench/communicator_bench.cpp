@@ -62,7 +62,7 @@ void measure(const CommunicatorWorld& world, HostGroup& group) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   const std::string plugin = argc > 2 ? argv[2] : "gloo";
-  const mulligan::CommunicatorWorld world{plugin, plugin == "nccl" ? "stand_in" : "cpu", ranks};
+  const mulligan::CommunicatorWorld world{plugin, plugin == "nccl" ? "stub" : "cpu", ranks};
   int failed = 0;
   for (const std::string& sentence :
        mulligan::run_ranks(ranks, [&](mulligan::HostGroup& group) { mulligan::measure(world, group); })) {

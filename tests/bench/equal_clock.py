@@ -1,11 +1,12 @@
-"""Bits per byte after equal seconds of training: mulligan beside PyTorch, same data, model, settings, machine.
+"""Bits per byte after equal wall-clock time of training: mulligan and PyTorch on the same data, model, settings and machine.
 
   python3 tests/bench/equal_clock.py --python PYTHON_WITH_TORCH --data DATA2048 [--seconds 130] [--seeds 1,2,3]
 
-configs/quickstart.toml and torch_trainer.py (its settings in PyTorch, compiled), one after the other for each seed; PyTorch once
-with its compilation before the clock and once, with --compilation both, in it. mulligan's clock counts all. `mulligan eval`
-scores the weights of all. Both read the shards in the same manner, --order. What differs: PyTorch's rows are windows whose documents attend to each other, mulligan's
-are packed documents that do not. The machine must be idle (fair_peer.py). Prints a Markdown table.
+Runs configs/quickstart.toml and torch_trainer.py (its settings in PyTorch, compiled), one after the other for each seed. PyTorch
+compiles before its clock starts; with --compilation both it also runs once with the compilation inside the clock. mulligan's clock
+counts everything. `mulligan eval` scores all weights. Both read the shards in the same order, --order. One difference remains: in
+PyTorch's windows documents attend to each other, in mulligan's packed rows they do not. The machine must be idle
+(fair_peer.py). Prints a Markdown table.
 """
 import argparse
 import json

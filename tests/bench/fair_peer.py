@@ -1,7 +1,7 @@
-"""What a comparison with PyTorch on a CPU owes to PyTorch: its fast paths, and a machine that does nothing else.
+"""Makes a comparison with PyTorch on a CPU fair: PyTorch gets its fast paths and an idle machine.
 
-MKL, inside of PyTorch, takes slower kernels on a processor that is not Intel's. tune() switches that test off for this
-process; on Intel's there is nothing to do. ENVIRONMENT asks malloc for huge pages where the system gives them on request.
+MKL, inside PyTorch, takes slower kernels on CPUs that are not Intel's. tune() switches that test off for this process; on
+Intel's CPUs it does nothing. ENVIRONMENT asks malloc for huge pages, if the system gives them on request.
 """
 import ctypes
 import json
@@ -33,8 +33,8 @@ def huge_pages():
 
 
 def tune():
-    """Makes MKL's test for an Intel processor say yes. To be called after `import torch`, before the first product. Returns
-    what was done, for a table's heading."""
+    """Makes MKL's test for an Intel CPU succeed. Call it after `import torch` and before the first matmul. Returns what it
+    did, for a table's heading."""
     import torch
     if "GenuineIntel" in pathlib.Path("/proc/cpuinfo").read_text():
         return "MKL as it is (an Intel processor)"
@@ -58,7 +58,7 @@ def tune():
 
 
 def busy_share(seconds=2.0):
-    """The share of all processors' time that others took during some seconds, from /proc/stat."""
+    """The share of the time of all CPUs that other programs took during some seconds, from /proc/stat."""
     def read():
         fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
         return sum(fields[:8]), fields[3] + fields[4]
@@ -69,7 +69,7 @@ def busy_share(seconds=2.0):
 
 
 def require_quiet(busy_is_fine):
-    """Ends the program with code 1 where others use more than a twentieth of the machine, unless that was asked for.
+    """Ends the program with code 1 if others use more than 5 % of the machine, unless the caller allows that.
     Returns the sentence for a table's heading."""
     share = busy_share()
     if share <= 0.05:
@@ -90,7 +90,7 @@ def settings(options, values):
 
 
 def steps_rate(directory):
-    """Tokens per second of a training run: the median over the steps behind the first, from its metrics.jsonl."""
+    """Tokens per second of a training run: the median over the steps after the first, from its metrics.jsonl."""
     rows = [json.loads(line) for line in (pathlib.Path(directory) / "metrics.jsonl").read_text().splitlines()]
     return statistics.median(row["tokens_per_second"] for row in rows if "tokens_per_second" in row and row.get("step", 0) > 1)
 

@@ -40,7 +40,7 @@ def profiled(options, point, directory):
 
 
 def launched(options, point, directory):
-    """Tokens per second of `ranks` processes: the median over the steps behind the first, from metrics.jsonl."""
+    """Tokens per second of `ranks` processes: the median over the steps after the first, from metrics.jsonl."""
     run([options.program, "launch", "--standalone", "--nproc-per-node", point["ranks"], "--", "train",
          ROOT / "tests/bench/ranks_speed.toml", "--quiet", "--overwrite", *settings(options, point | {"threads": 1}, directory),
          "--set", "train.micro_batches=2"])

@@ -44,19 +44,19 @@ void measure(benchmark::State& state, const Subject& subject) {
   for (const std::size_t index : subject.updated) bytes += bytes_of(subject.operands[index]);
   using Clock = std::chrono::steady_clock;
   double fastest = HUGE_VAL;
-  const std::clock_t processor_start = std::clock();
+  const std::clock_t cpu_start = std::clock();
   for (auto _ : state) {
     const auto start = Clock::now();
     call.run();
     fastest = std::min(fastest, std::chrono::duration<double>(Clock::now() - start).count());
   }
-  const double processor_seconds = static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC;
+  const double cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
   const double gigabytes = static_cast<double>(bytes) * 1e-9,
                all = gigabytes * static_cast<double>(state.iterations());
   state.counters["GB/s"] = benchmark::Counter(all, benchmark::Counter::kIsRate);
   // Where others use the machine meanwhile: per second of CPU time (one thread), and of
   // the fastest run.
-  state.counters["core_GB/s"] = all / processor_seconds;
+  state.counters["core_GB/s"] = all / cpu_seconds;
   state.counters["best_GB/s"] = gigabytes / fastest;
 }
 

@@ -1,10 +1,10 @@
 """A plain PyTorch implementation of test-time training with document adapters, as the peer for speed figures.
 
-The same semantics as `mulligan ttt` with doc_lora and adamw (docs/architecture.md): documents in batches by length, chunk
-by chunk the window up to the chunk's end, the chunk's losses with the adapters as they are, then one AdamW step on the
-chunk's mean loss. Written the way a PyTorch user would write it: the model of torch_model.py with frozen weights, adapters
-of all documents of a batch as batched products (baddbmm), the graph of the scoring reused for the gradient, logits at the
-scored positions only, no graph where nobody trains, fused AdamW.
+The same semantics as `mulligan ttt` with doc_lora and adamw (docs/architecture.md). Documents come in batches by length. For
+each chunk, the window up to the chunk's end gives the chunk's losses with the present adapters; then one AdamW step on the
+chunk's mean loss follows. It is written as a PyTorch user would write it: the model of torch_model.py with frozen weights,
+adapters of all documents of a batch as batched matmuls (baddbmm), and the graph of the scoring reused for the gradient. It
+computes logits at the scored positions only, builds no graph if nothing trains, and uses fused AdamW.
 
   python3 torch_ttt_peer.py RUN/weights.safetensors VALIDATION.bin [--layers ...] [--documents 16 ...]
                             [--device cpu|cuda] [--mode fp32|bf16] [--compile 0|1] [--skip_finished 0|1]

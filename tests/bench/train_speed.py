@@ -9,7 +9,7 @@ torch_peer.py, eager and compiled, one after the other in each of --rounds; rate
 and the most. PyTorch runs with MKL's fast path and huge pages (fair_peer.py), on a machine that is idle. Rows of
 mulligan are real text whose documents do not attend to each other, PyTorch's are single sequences: up to a few percent
 less attention for mulligan at the small size, none worth mentioning at the large one. The share of the peak is that of
-matmul_bench's fastest product of the same dtype and threads, in the same run. Prints a Markdown table.
+matmul_bench's fastest matmul of the same dtype and threads, in the same run. Prints a Markdown table.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-// activation_rows: the MLP's product and its activation in parts of rows compute the bits of one product of all rows.
+// activation_rows: the MLP's matmul and its activation in parts of rows compute the bits of one matmul of all rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -128,7 +128,7 @@ TEST_F(AttentionAbsent, ARequiredLibraryIsRefusedWhereItIsMissing) {
         << text;
     EXPECT_NE(text.find("about ten times as long"), std::string::npos) << text;
   }
-  // What is the own kernel's by its nature is nobody's fault.
+  // A call that needs the own kernel by its nature is no error.
   AttentionLibrary library(missing, {.required = true});
   AttentionShape f32 = shape(1);
   f32.dtype = MLG_F32;

@@ -126,7 +126,7 @@ TEST_F(AttentionLibrary, GradientsAreAddedWhereAsked) {
   expect_close(attention(library_, cu, {4, 2, 16}, true), attention(cpu_, cu, {4, 2, 16}, true));
 }
 
-// Windows of test-time training: rows of one length, of which different numbers share a plan.
+// Windows of test-time training: sequences of one length. Batches of different size share a plan.
 TEST_F(AttentionLibrary, EqualSegmentsArePackedWhereTheyAreFew) {
   for (const Lengths& lengths : {Lengths(3, 32), Lengths(16, 5), Lengths(17, 4), Lengths(1, 70)}) {
     const Array cu = boundaries(lengths, 0);

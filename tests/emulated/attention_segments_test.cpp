@@ -127,13 +127,13 @@ TEST(AttentionSegments, TablesFollowUploads) {
   int told = 0;
   tables.watch(address, 10, {0, 10, 10, 10}, &tables, [&] { ++told; });
   EXPECT_EQ(tables.summary(address), (SegmentSummary{1, 10, false}));
-  const Boundaries both = {-7, 0, 4, 8, 10, -7};  // begins before the boundaries and ends behind them
+  const Boundaries both = {-7, 0, 4, 8, 10, -7};  // begins before the boundaries and ends after them
   tables.written(memory.data(), both.data(), both.size() * 4);
   EXPECT_EQ(tables.summary(address), (SegmentSummary{3, 4, false}));
   const std::int32_t one = 5;
   tables.written(address + 4, &one, 4);
   EXPECT_EQ(tables.summary(address), (SegmentSummary{3, 5, false}));
-  tables.written(address + 16, &one, 4);  // right behind
+  tables.written(address + 16, &one, 4);  // directly after them
   EXPECT_EQ(tables.summary(address), (SegmentSummary{3, 5, false}));
   tables.written(address + 4, nullptr, 4);
   EXPECT_FALSE(tables.summary(address).has_value());

@@ -14,8 +14,8 @@ void check(mlg_error error) {
   if (error) throw std::runtime_error(error);
 }
 
-// A list of calls over memory of its own: attention forward and backward, a product, and an update of v, so
-// that every run starts from what the one before left.
+// A list of calls over memory of its own: attention forward and backward, a matmul, and an update of v. So every run starts
+// from what the one before left.
 class List {
  public:
   static constexpr std::int64_t kTokens = 192, kHeads = 2, kKvHeads = 1, kWidth = 16, kEntries = 13;

@@ -106,7 +106,7 @@ TEST_F(CompileCacheTest, DamagedFileIsMadeAgain) {
   EXPECT_EQ(contents(value_file()), whole);
 }
 
-// A failure is passed on and leaves nothing behind.
+// A failure is passed on and leaves no files.
 TEST_F(CompileCacheTest, FailureIsNotKept) {
   EXPECT_THROW(CompileCache(cache()).get("key", fails), std::runtime_error);
   EXPECT_EQ(value_file(), "");

@@ -214,7 +214,7 @@ static_assert(!all_kinds_takes<CudaArgument, CudaArgument, unsigned, long, float
 
 // ---- the text for NVRTC is the name of the function that the emulated device runs ----
 
-// The compiler's name of the function behind an instance, without namespaces and parameters.
+// The compiler's name of an instance's function, without namespaces and parameters.
 template <typename Instance>
 std::string name_of(const Instance&) {
   const std::unique_ptr<char, decltype(&std::free)> text(

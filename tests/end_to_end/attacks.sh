@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 times=${MULLIGAN_ATTACKS:-$(amount 1 10)}
 seed=${MULLIGAN_ATTACK_SEED:-1}
-chmod 755 "$work" # as root, some cases run as the user nobody
+chmod 755 "$work" # as root, some cases run as the user `nobody`
 # Each case makes and removes a few hundred files: in memory the kernel takes a fourth of its time for that.
 if [[ -w /dev/shm ]] && (($(df --output=avail --block-size=1M /dev/shm | tail -n 1) > 2000)); then
   TMPDIR=$(mktemp -d /dev/shm/mulligan_test.XXXXXX)

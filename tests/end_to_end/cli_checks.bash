@@ -61,7 +61,7 @@ check_refused() {
   fi
 }
 
-# wait_until COMMAND...: until it succeeds. One that does not within five minutes is a failed check, not a wait that nobody sees.
+# wait_until COMMAND...: until it succeeds. If it does not within five minutes, that is a failed check and not an endless wait.
 wait_until() {
   local end=$((SECONDS + 300))
   until "$@"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mulligan doctor on healthy runs, and on data and losses with a planted fault: the right check says so.
+# mulligan doctor on healthy runs, and on data and losses with a planted fault: the right check reports it.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 flawed=$build/tests/flawed_plugins
@@ -90,7 +90,7 @@ END
 rm overlap/manifest.json
 sick "validation text in the training data" D25 "of the validation text stands in the training data" $(settings overlap)
 sick "a loss in bits" D01 "the loss is in bits" --set loss.plugin=flawed_loss --set loss.path="$flawed/mulligan_flawed_loss.so" --set loss.how=bits
-# A sound loss that is not a cross entropy: trained without a word where its plugin says so, and refused where it does not.
+# A sound loss that is not a cross entropy trains without a message if its plugin declares it, and is refused otherwise.
 loss() { echo --set loss.plugin="$1" --set loss.path="$flawed/mulligan_$1.so"; }
 check "a focal loss trains under the default checks" "$mulligan" train small.toml $(loss focal_loss) --set run.directory=focal
 check_equal "and nothing is held against it" "" "$(grep -oE '\b(WARN|FAIL) D(01|02|17|26|27)\b' focal/log.txt | sort -u)"

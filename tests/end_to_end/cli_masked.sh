@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A model that fills in masked tokens ([model.masking]): it reads both sides, whoever trains and scores it, and its loss is
-# taken for no score of the next token.
+# A model that fills in masked tokens ([model.masking]) reads both sides, in training and in scoring. No command takes its loss
+# for a score of the next token.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
@@ -144,7 +144,7 @@ record_sections >>small.toml
 refused "test-time training and artifacts" "model.masking.share" train small.toml "${masked[@]}" --set run.directory=runs/other
 refused "strict rules" "not in bits per byte, so it cannot be a record" train next.toml "${masked[@]}" --set ledger.rules=strict --set run.directory=runs/other
 refused "sliding evaluation" 'set eval.mode = "rows"' train next.toml "${masked[@]}" --set eval.mode=sliding --set run.directory=runs/other
-letter=$(od -An -tu2 -j1026 -N2 data/*_val_*.bin) # the second token behind the 256 words of the header
+letter=$(od -An -tu2 -j1026 -N2 data/*_val_*.bin) # the second token after the 256 words of the header
 check_refused "a mask token that the text has" 3 "model.masking.token" train next.toml "${masked[@]}" --set model.masking.token="$letter" --set run.directory=runs/unread
 refused "the token that begins documents as mask" "with which documents begin" train next.toml "${masked[@]}" --set model.masking.token=1 --set run.directory=runs/unread
 check_equal "nothing is left of them" "" "$(ls -d runs/other 2>/dev/null)"

@@ -4,7 +4,7 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-# Half of the words are followed by U+FDFA, of which NFKC makes 33 bytes of 3.
+# Half of the words are followed by U+FDFA; NFKC makes 33 bytes of its 3.
 python3 - <<'END'
 import json, random
 random.seed(4)

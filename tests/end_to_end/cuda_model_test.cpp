@@ -79,9 +79,9 @@ std::unique_ptr<Backend> cuda() {
 }
 
 TEST(CudaModel, LogitsAndGradientsInF32) {
-  const auto device = cuda(), processor = make_cpu_backend(1);
+  const auto device = cuda(), host = make_cpu_backend(1);
   for (const bool looping : {false, true}) {
-    const Result ours = run(*device, looping, MLG_F32), expected = run(*processor, looping, MLG_F32);
+    const Result ours = run(*device, looping, MLG_F32), expected = run(*host, looping, MLG_F32);
     EXPECT_LE(difference(ours.logits, expected.logits), 2e-5) << "looping " << looping;
     for (const auto& [name, gradient] : expected.gradients) {
       EXPECT_LE(difference(ours.gradients.at(name), gradient), 2e-5) << name << ", looping " << looping;
@@ -90,13 +90,13 @@ TEST(CudaModel, LogitsAndGradientsInF32) {
 }
 
 TEST(CudaModel, LogitsInBf16PointTheSameWay) {
-  const auto device = cuda(), processor = make_cpu_backend(1);
+  const auto device = cuda(), host = make_cpu_backend(1);
   for (const bool looping : {false, true}) {
-    const Result ours = run(*device, looping, MLG_BF16), expected = run(*processor, looping, MLG_BF16);
+    const Result ours = run(*device, looping, MLG_BF16), expected = run(*host, looping, MLG_BF16);
     EXPECT_GE(cosine(ours.logits, expected.logits), 0.999) << "looping " << looping;
     EXPECT_LE(difference(ours.logits, expected.logits), 2e-2) << "looping " << looping;
     // The same in f32, so that both being wrong alike would be seen.
-    EXPECT_GE(cosine(ours.logits, run(*processor, looping, MLG_F32).logits), 0.999) << "looping " << looping;
+    EXPECT_GE(cosine(ours.logits, run(*host, looping, MLG_F32).logits), 0.999) << "looping " << looping;
   }
 }
 
@@ -112,7 +112,7 @@ void expect_fused_is_plain(Backend& backend, const std::vector<std::string>& key
     EXPECT_EQ(plain.fused_calls, 0);
     EXPECT_LE(difference(fused.logits, plain.logits), 1e-5);
     for (const auto& [name, gradient] : plain.gradients) {
-      EXPECT_LE(difference(fused.gradients.at(name), gradient), 2e-5) << name;  // products of scaled weights
+      EXPECT_LE(difference(fused.gradients.at(name), gradient), 2e-5) << name;  // matmuls of scaled weights
     }
   }
 }
@@ -132,16 +132,16 @@ const std::vector<std::vector<std::string>> kVariants = {
 // plain runs with weights rounded once more lie as far around their mean, which in double stands for the exact
 // result, and both lie among them.
 TEST(FusedModel, DiffersByNoMoreThanARoundingOfTheWeights) {
-  const auto processor = make_cpu_backend(2);
+  const auto host = make_cpu_backend(2);
   constexpr int draws = 16;
   for (const bool looping : {false, true}) {
-    processor->set_fused_kernels(true);
-    const Result fused = run(*processor, looping, MLG_F32);
-    processor->set_fused_kernels(false);
-    const Result plain = run(*processor, looping, MLG_F32);
+    host->set_fused_kernels(true);
+    const Result fused = run(*host, looping, MLG_F32);
+    host->set_fused_kernels(false);
+    const Result plain = run(*host, looping, MLG_F32);
     std::vector<Result> moved;
     for (int draw = 1; draw <= draws; ++draw)
-      moved.push_back(run(*processor, looping, MLG_F32, {}, static_cast<std::uint64_t>(draw)));
+      moved.push_back(run(*host, looping, MLG_F32, {}, static_cast<std::uint64_t>(draw)));
     for (const auto& [name, gradient] : plain.gradients) {
       double spread = 0, of_fused = 0, of_plain = 0, scale = 0;
       for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -164,8 +164,8 @@ TEST(FusedModel, DiffersByNoMoreThanARoundingOfTheWeights) {
 }
 
 TEST(FusedModel, IsThePlainOneOnTheCpuBackend) {
-  const auto processor = make_cpu_backend(2);
-  for (const std::vector<std::string>& keys : kVariants) expect_fused_is_plain(*processor, keys);
+  const auto host = make_cpu_backend(2);
+  for (const std::vector<std::string>& keys : kVariants) expect_fused_is_plain(*host, keys);
 }
 
 TEST(FusedModel, IsThePlainOneOnTheCudaBackend) {
@@ -174,8 +174,8 @@ TEST(FusedModel, IsThePlainOneOnTheCudaBackend) {
 }
 
 TEST(FusedModel, Bf16PointsTheSameWay) {
-  const auto device = cuda(), processor = make_cpu_backend(1);
-  for (Backend* backend : {device.get(), processor.get()}) {
+  const auto device = cuda(), host = make_cpu_backend(1);
+  for (Backend* backend : {device.get(), host.get()}) {
     for (const bool looping : {false, true}) {
       const Result fused = run(*backend, looping, MLG_BF16);
       backend->set_fused_kernels(false);

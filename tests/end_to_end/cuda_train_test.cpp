@@ -157,7 +157,7 @@ TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
   EXPECT_NEAR(cuda.val_bpb, cpu.val_bpb, 1e-4);
 }
 
-// Windows of two chunks: a chunk is scored behind one that was trained on.
+// Windows of two chunks: a chunk is scored after one that was trained on.
 TEST_F(CudaRun, TestTimeTraining) {
   const std::vector<std::string> keys = {
       "train.steps=20",

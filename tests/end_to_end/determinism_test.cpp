@@ -84,8 +84,8 @@ TEST(Determinism, BatchIsRefusedWhereItCannotBeKept) {
   const std::string minimal = refusal({"run.determinism=batch", "backend.plugin=minimal_backend",
                                        std::string("backend.path=") + MULLIGAN_MINIMAL_BACKEND});
   EXPECT_NE(minimal.find("minimal_backend"), minimal.npos) << minimal;
-  // A library's kernel of which nothing is known, as a row of [[backend.kernels]] brings it, is refused by the
-  // same promise (tests/triton).
+  // A row of [[backend.kernels]] brings a library's kernel, about which nothing is known. The same promise refuses it
+  // (tests/triton).
 }
 
 // A backend that computes nothing has no rows: plans of such a configuration can be made.
@@ -107,8 +107,8 @@ double scored(const char* level, int windows, const std::vector<std::string>& mo
   return tiny.train(overrides).validation->loss_sum_nats;
 }
 
-// 2,048 hidden units: what the level "run" makes of a product with that inner dimension depends on the number of
-// rows, for it is cut where there are few. So the test sees a difference where there is one.
+// 2,048 hidden units: the level "run" cuts a matmul with that inner dimension if it has few rows. So its result depends on
+// the number of rows, and the test sees a difference where there is one.
 TEST(Determinism, AScoreDoesNotDependOnWhatIsScoredWithIt) {
   const double alone = scored("batch", 1);
   for (const int windows : {3, 64}) EXPECT_EQ(scored("batch", windows), alone) << windows;

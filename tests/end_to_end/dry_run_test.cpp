@@ -18,7 +18,7 @@ LoadedConfig record_with(const std::vector<std::string>& sets) {
   return load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", sets);
 }
 
-// Without joined parameters, whose padding no sum by hand knows.
+// Without joined parameters, since a sum in a test does not know their padding.
 LoadedConfig record() {
   return record_with({"run.fused_kernels=false"});
 }
@@ -89,18 +89,18 @@ std::vector<std::uint16_t> web_documents(int count) {
   return tokens;
 }
 
-// Test-time training of the record's configuration has thousands of shapes of products. A measurement takes some 20 ms
+// Test-time training of the record's configuration has thousands of matmul shapes. A measurement takes some 20 ms
 // of a GPU and of the evaluation's 600 s.
-TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewProducts) {
+TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewMatmuls) {
   LoadedConfig web = record(), longest = record();
   const std::optional<std::int64_t> measurements =
-      ttt_product_measurements(web, test_plugin_host(), web_documents(1200), 1);
+      ttt_matmul_measurements(web, test_plugin_host(), web_documents(1200), 1);
   ASSERT_TRUE(measurements.has_value());
   RecordProperty("measurements", static_cast<int>(*measurements));
   EXPECT_GT(*measurements, 20);
   EXPECT_LE(*measurements, 200);
   // The longest documents alone, as a dry run plans without data.
-  const std::optional<std::int64_t> of_longest = ttt_product_measurements(longest, test_plugin_host());
+  const std::optional<std::int64_t> of_longest = ttt_matmul_measurements(longest, test_plugin_host());
   ASSERT_TRUE(of_longest.has_value());
   EXPECT_LE(*of_longest, *measurements);
 }

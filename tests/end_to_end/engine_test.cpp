@@ -21,7 +21,7 @@ namespace {
 
 std::atomic<bool> counting{false};         // to ask who allocates takes longer than to allocate
 std::atomic<long> allocations{0};          // by this program and the plugins
-std::atomic<long> library_allocations{0};  // by oneDNN, which keeps its arguments of each product in a map
+std::atomic<long> library_allocations{0};  // by oneDNN, which keeps its arguments of each matmul in a map
 
 bool from_onednn(const void* caller) {
   Dl_info info{};

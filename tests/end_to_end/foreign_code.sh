@@ -164,7 +164,7 @@ smuggle() { echo "--set ttt.adapters.plugin=smuggling --set ttt.adapters.path=$s
   "$mulligan" ttt honest --output void --set ttt.check=full $(smuggle kernel_unlike_probe) >void.out 2>void.err
   check_equal "a kernel that deceives the probe: exit code" 1 $?
 }
-check_contains "the run is void" "the run is void" "$(cat void.err)"
+check_contains "the run is invalid" "the run is invalid" "$(cat void.err)"
 check_equal "no score is printed" "" "$(grep 'with test-time training:' void.out)"
 check_equal "the result says void" "true" "$(json void/ttt_result.json void)"
 check_equal "and has no score" "" "$(grep -o 'val_bpb' void/ttt_result.json)"

@@ -20,7 +20,7 @@ namespace {
 
 using Overrides = std::vector<std::string>;
 
-// Plain calls: fused kernels make one product of several, whose sums are cut otherwise.
+// Plain calls: fused kernels make one matmul of several, whose sums are cut differently.
 const Overrides kPlain = {"run.fused_kernels=false", "train.steps=8"};
 
 Overrides with(Overrides base, const Overrides& more) {
@@ -33,7 +33,7 @@ TinyRun& tiny() {
   return run;
 }
 
-// Elements of the four banks of the tiny model, and of everything else, by hand: 4 layers of width 32 with 4
+// Elements of the four banks of the tiny model, and of everything else, computed here: 4 layers of width 32 with 4
 // heads, 2 key/value heads and an MLP of 64.
 constexpr std::int64_t kBanks = 8 * 32 * 32 + 8 * 16 * 32 + 4 * 64 * 32 + 4 * 32 * 64;
 

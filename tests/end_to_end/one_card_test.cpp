@@ -81,7 +81,7 @@ TEST(OneCard, PartsOfAMicroBatchMakeTheSameSteps) {
   }
 }
 
-// Whoever computes a micro-batch computes it in the same parts.
+// Every rank computes a micro-batch in the same parts.
 TEST(OneCard, PartsOfAMicroBatchDoNotDependOnTheRanks) {
   const Overrides exact =
       with(with(with(eight, each), world_mode), {"train.sequence_length=16", "train.micro_batch_parts=2"});

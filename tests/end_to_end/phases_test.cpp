@@ -67,8 +67,8 @@ RunResult train(const std::string& rows, Overrides overrides, const std::string&
 const Overrides kSteps = {"train.steps=12",     "train.log_every=1", "train.warmup.steps=1",
                           "checkpoint.keep=20", "ema.decay=0.9",     "train.validate_every=1"};
 
-// The directory of a run of which nothing is left but the checkpoint of `step`. A run of its own for each: a checkpoint
-// that is due while another is being written is left out, so "every step" would name no step for certain.
+// The directory of a run that holds only the checkpoint of `step`. Each step has a run of its own: a checkpoint that is due
+// while another is being written is left out, so "every step" would name no step for certain.
 std::string stopped_at(int step, const std::string& rows, const Overrides& settings) {
   Overrides saving = settings;
   saving.push_back("checkpoint.every_steps=" + std::to_string(step));
@@ -138,7 +138,7 @@ TEST(TrainingPhases, AFactorOnRatesHoldsInItsPhase) {
                    0.25 * steps[3].at("lr").at("rest").get<double>());
 }
 
-// A later record's length schedule: behind a change of length all rates grow anew, also over the start of the
+// A later record's length schedule. After a change of length all rates grow anew, also over the start of the
 // loop, and the batches that its loader has prepared are lost. A checkpoint within resumes bit for bit.
 TEST(TrainingPhases, ANewLengthWarmsUpAgainAndSkipsBatches) {
   const auto rows = [](int rewarm, int skip) {
@@ -188,7 +188,7 @@ sequence_length = 64
   };
   EXPECT_EQ(position(whole, 12), position(plain, 12) + 2 * position(plain, 12) / 12);
 
-  for (const int step : {5, 7}) {  // before and behind the start of the loop
+  for (const int step : {5, 7}) {  // before and after the start of the loop
     SCOPED_TRACE(step);
     const RunResult again = train(rows(5, 2), kSteps, stopped_at(step, rows(5, 2), kSteps), "auto");
     EXPECT_EQ(again.first_step, step);

@@ -131,7 +131,7 @@ Overrides looking_ahead() {
           "ema.blend=0.6",          "ema.exclude=[\"tok_emb.*\"]"};
 }
 
-// Before, at and behind each of these steps; with a copy for the kernels, and with masters that are bf16.
+// Before, at and after each of these steps; with a copy for the kernels, and with masters that are bf16.
 TEST(Wrapper, AResumedRunIsTheSameBitForBit) {
   for (const std::int64_t at : {2, 9, 10, 15}) expect_resumes_exactly(looking_ahead(), at);
   expect_resumes_exactly(

@@ -1,5 +1,5 @@
 // The presets of configs/phases at a tiny size, their GPU phases on the cuda backend (the emulated device, or with
-// MULLIGAN_TEST_DEVICE=gpu a GPU): each trains, is scored, and hands its state over where it says so.
+// MULLIGAN_TEST_DEVICE=gpu a GPU): each trains, is scored, and hands its state over if its configuration demands it.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -186,7 +186,7 @@ TEST_F(Resume, AnEvaluationThatWasNotSeenThroughIsToldOnce) {
   EXPECT_EQ(without_times(seen[0]), without_times(expected[0]));
 }
 
-TEST_F(Resume, AnotherProcessorsInstructionsAreToldOnce) {
+TEST_F(Resume, AnotherCpusInstructionsAreToldOnce) {
   for (const bool other : {false, true}) {
     const std::string copy = tiny().next_directory();
     fs::create_directories(copy);
@@ -209,7 +209,7 @@ TEST_F(Resume, AnotherProcessorsInstructionsAreToldOnce) {
     train_in(copy, everything(), "auto");
     const std::string log = read_file(fs::path(copy) / "log.txt");
     const std::string warning =
-        "warning: the checkpoint was written on a processor with an older one, this one has";
+        "warning: the checkpoint was written on a CPU with an older one, this one has";
     EXPECT_EQ(log.find(warning) != std::string::npos, other) << log;
     EXPECT_EQ(log.find(warning), log.rfind(warning));
   }

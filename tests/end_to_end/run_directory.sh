@@ -161,7 +161,7 @@ sed -i 's/"train": [0-9.e-]*/"train": -100.0/' run/ledger.json
 check_refused "negative seconds" 3 "took no such time" quantize run --source "$root"
 rm run/ledger.json
 check_refused "strict: a training that is not booked" 1 "does not book the training" quantize run --source "$root" "${strict[@]}"
-# The run's own settings, so that the score is the run's and no trial.
+# With the run's own settings the score belongs to the run.
 check "a run that scores its whole set" train --set run.directory=booked "${whole[@]}"
 check "strict: an artifact" "$mulligan" quantize booked --source "$root" "${strict[@]}"
 printf x >>booked/artifact.mulligan

@@ -65,7 +65,7 @@ check "test-time training" "$mulligan" ttt honest/artifact.mulligan --output hon
 cp -r honest copy
 cp outside/weights.safetensors copy/
 "$mulligan" eval copy >copy.out 2>&1
-check_contains "weights of another run are a trial" "not a score of the run, because of contents of the weights" "$(cat copy.out)"
+check_contains "weights of another run give no score of the run" "not a score of the run, because of contents of the weights" "$(cat copy.out)"
 check_equal "and no score of the run" "" "$(cat copy/evaluations.jsonl 2>none)"
 check_refused "nor is their artifact its own" 3 "other weights" quantize copy
 "$mulligan" eval honest >own.out 2>&1

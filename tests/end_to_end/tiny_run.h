@@ -43,7 +43,7 @@ std::string synthetic_document(std::uint64_t seed);
 // Prepared data of synthetic documents in a folder of its own; they are prepared once per process and copied.
 class TinyRun {
  public:
-  // 300 documents, of which so many, the fewer the sooner scored, are for validation. `observers` watch train().
+  // 300 documents; the first `validation_documents` are for validation. `observers` watch train().
   explicit TinyRun(int validation_documents = 20, std::vector<MakeObserver> observers = {});
 
   // The configuration (every feature of the model on, two optimisers) after `overrides`

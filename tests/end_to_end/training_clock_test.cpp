@@ -1,5 +1,5 @@
-// The training clock of a device that works behind the host: what is decided by time is decided by the
-// device's, whatever train.log_every is. On a device whose time is a number (paced_device).
+// The training clock of a device that works later than the host: decisions by time use the device's time, whatever
+// train.log_every is. The device's time is a number here (paced_device).
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ else
   skip "assembly of the PTX: no ptxas"
 fi
 
-# The MLP's products with their activation, for the record's shape.
+# The MLP's matmuls with their activation, for the record's shape.
 mlp=linear_leaky_relu_squared
 compile_mlp() { "$python" "$root/plugins/backends/cuda/triton/compile_kernels.py" "$root/plugins/backends/cuda/triton/$mlp.py" "$@"; }
 check "$mlp compiles ahead of time for sm_90a" compile_mlp mlp90 --set width=512 --set features=2048

@@ -7,7 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "tests/first_contact/sampled_attention.h"
-#include "tests/first_contact/sampled_product.h"
+#include "tests/first_contact/sampled_matmul.h"
 
 namespace mulligan::first_contact {
 namespace {
@@ -195,8 +195,8 @@ bool ComparedCall::judge_by_samples(CallReport& report) const {
     const bool adds = kernel == "matmul_add";
     const std::size_t c = adds ? 3 : 2;
     const Agreement agreement =
-        sampled_product({before(0), before(1), before(2), after(c), attribute("transpose_a") != 0,
-                         attribute("transpose_b") != 0, attribute("alpha"), attribute("beta")});
+        sampled_matmul({before(0), before(1), before(2), after(c), attribute("transpose_a") != 0,
+                        attribute("transpose_b") != 0, attribute("alpha"), attribute("beta")});
     judge_argument(report, text(agreement), "c", agreement, c);
     return true;
   }

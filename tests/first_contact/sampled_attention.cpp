@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tests/first_contact/sampled_product.h"
+#include "tests/first_contact/sampled_matmul.h"
 
 namespace mulligan::first_contact {
 namespace {

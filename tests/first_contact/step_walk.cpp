@@ -55,7 +55,7 @@ StepWalk::StepWalk(const LoadedConfig& loaded, PluginHost& host)
 
 std::int64_t StepWalk::measurements() const {
   try {
-    return product_measurements(*plugins_.backend, engine_.programs());
+    return matmul_measurements(*plugins_.backend, engine_.programs());
   } catch (const Error&) {  // a backend that does not say what its calls do
     return 0;
   }

@@ -20,7 +20,7 @@ namespace mulligan::first_contact {
 struct CallName {
   int number = 0;  // of the distinct calls, from 1, in the order in which a step runs them
   std::string program, kernel, shapes, dtypes;
-  bool library = false;  // of products or attention of a vendor's library
+  bool library = false;  // matmul or attention of a vendor's library
 };
 
 struct WalkOptions {
@@ -43,7 +43,7 @@ class StepWalk {
   bool run(const WalkOptions& options, const WalkListener& listener);
 
   Backend& device() { return *plugins_.backend; }
-  // How many measurements of products the calls take their algorithms from.
+  // How many measurements the calls' matmuls take their algorithms from.
   std::int64_t measurements() const;
 
  private:

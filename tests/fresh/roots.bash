@@ -50,8 +50,8 @@ make_root() {
 
 remove_root() { rm -rf --one-file-system "$1"; }
 
-# inside ROOT COMMAND [NAME=VALUE]...: COMMAND of bash in ROOT, as root and with nothing of this machine's environment. Folders in
-# the array fresh_mounts ("HERE:THERE") are seen there. Whoever ends this process ends all that it started.
+# inside ROOT COMMAND [NAME=VALUE]...: runs COMMAND of bash in ROOT, as root and with nothing of this machine's environment. Folders
+# in the array fresh_mounts ("HERE:THERE") are visible there. The end of this process ends all that it started.
 fresh_mounts=()
 inside() {
   local root=$1 command=$2

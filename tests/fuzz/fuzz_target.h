@@ -21,7 +21,7 @@ void data_manifest(std::string_view input);  // manifest.json of prepared data
 void checkpoint(std::string_view input);     // manifest and tensors of a checkpoint
 void metrics(std::string_view input);        // metrics.jsonl of a run that is resumed
 void artifact(std::string_view input);       // an artifact
-void codes(std::string_view input);          // codes behind the entropy coder
+void codes(std::string_view input);          // codes of the entropy coder
 void task_vectors(std::string_view input);   // a file of task vectors
 void rendezvous(
     std::string_view input);  // what ranks and strangers send each other, and what launchers tell them

@@ -81,7 +81,7 @@ TEST_F(ArenaLoaderGolden, EveryRankReadsTheScriptsBatches) {
       EXPECT_EQ(read_targets, targets);
       try {
         loader.next();
-        ADD_FAILURE() << "the stream went on behind its end";
+        ADD_FAILURE() << "the stream went on past its end";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::bad_data);
       }
@@ -98,10 +98,10 @@ TEST_F(ArenaLoaderGolden, BatchesBeginWhereTheScriptsDo) {
   Batch batch;
   for (std::int64_t i = 0; i < batches_; ++i) {
     loader.next(batch);
-    const LoaderPosition behind = loader.position();
-    EXPECT_EQ(behind.shard_visits, shards[static_cast<std::size_t>(i)]) << i;
-    EXPECT_EQ((behind.visit_spans - 1) * batch_, positions[static_cast<std::size_t>(i)]) << i;
-    EXPECT_EQ(loader.position_after(i + 1), behind);
+    const LoaderPosition after = loader.position();
+    EXPECT_EQ(after.shard_visits, shards[static_cast<std::size_t>(i)]) << i;
+    EXPECT_EQ((after.visit_spans - 1) * batch_, positions[static_cast<std::size_t>(i)]) << i;
+    EXPECT_EQ(loader.position_after(i + 1), after);
     // What a checkpoint keeps leads to the same batch.
     Loader other(options(1, 0, batch_ / sequence_));
     other.restore(other.position_after(i));

@@ -1,5 +1,5 @@
-// Plain and sliding evaluation against the public reference: every rank's losses, counts and bytes (fixture
-// folder eval/, weights of model/).
+// Compares plain and sliding evaluation with the public reference: the losses, counts and bytes of every rank (fixture folder
+// eval/, weights of model/).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -78,8 +78,8 @@ class EvalGolden : public testing::Test {
     options.eval.sequence_length = config.at("eval_seq_len");
     options.eval.stride = config.at("eval_stride");
     options.eval.packed_sequences = config.at(test.sliding ? "sliding_batch_seqs" : "local_batch_seqs");
-    // The reference's local batch is val_batch_tokens / (world size * gradient accumulation) and so the same
-    // for every world size here.
+    // The reference's local batch is val_batch_tokens / (world size * gradient accumulation). Here it is the same for every
+    // world size.
     options.eval.drop_remainder = !test.sliding;
     return options;
   }
@@ -123,8 +123,7 @@ TEST_F(EvalGolden, EveryModeLayerOrderAndRankMatches) {
   for (const Case& test : cases) check(test);
 }
 
-// Not in the reference, which drops tokens: without drop_remainder every target is scored once,
-// whatever the share.
+// Without drop_remainder every target is scored once for any share. The reference drops tokens, so it has no such case.
 TEST_F(EvalGolden, WithoutDroppingTheRanksScoreEveryTokenOnce) {
   Case test{"every token", false, true, 1, 0};
   EvaluatorOptions options = options_of(test);

@@ -83,7 +83,7 @@ TEST_F(LqerGolden, OurDecompositionIsTheirs) {
         ASSERT_EQ(ours.singular_values.size(), values.size());
         for (std::size_t i = 0; i < values.size(); ++i)
           EXPECT_NEAR(ours.singular_values[i], values[i], 1e-6 * values[i]);
-        // The product loses signs; the fixture's factors are rounded to f32.
+        // Multiplication cancels signs; the fixture's factors are rounded to f32.
         const std::vector<float> a = fixture_.floats(name + ".A"), b = fixture_.floats(name + ".B");
         double squares = 0;
         for (std::int64_t i = 0; i < rows; ++i) {

@@ -139,7 +139,7 @@ TEST(SeqScheduleGolden, SimulatedRuns) {
                     info.at("warmdown_frac").get<double>(), info.at("min_lr").get<double>()));
     const std::vector<double> rows = fixture.doubles(name);
     std::size_t phase = 0;
-    Rewarm rewarm;
+    LrRewarmup rewarm;
     for (std::size_t at = 0; at < rows.size(); at += 6) {
       const auto step = static_cast<std::int64_t>(rows[at]);
       const double share = rows[at + 2];

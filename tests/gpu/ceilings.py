@@ -1,5 +1,5 @@
-"""What the device can do at best, as PyTorch measures it: device-to-device copy (bytes read and written) and square matrix
-products on random data. Prints one JSON line; each figure is the best of several.
+"""The device's best rates, as PyTorch measures them: device-to-device copy (bytes read and written) and square matmuls on
+random data. Prints one JSON line; each figure is the best of several.
 
   python3 tests/gpu/ceilings.py --device cuda|cpu [--size 8192] [--copy_bytes 2147483648]
 """

@@ -103,7 +103,7 @@ def used_gpu_memory():
 
 
 def machine(context):
-    """Name of GPU and driver, or of the processor."""
+    """Name of GPU and driver, or of the CPU."""
     if context.emulated:
         with open("/proc/cpuinfo") as file:
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]

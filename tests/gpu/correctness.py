@@ -57,7 +57,7 @@ def run_tests(context, program, filter_all, filter_quick, shards=1):
 
 
 def shards_of(context):
-    """On a GPU most of the time goes into compiling kernels for the tests' many shapes, on the processor."""
+    """On a GPU most of the time goes into compiling kernels for the tests' many shapes, on the CPU."""
     return 1 if context.emulated else max(1, min(8, (os.cpu_count() or 1) // 2))
 
 

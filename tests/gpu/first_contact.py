@@ -173,7 +173,7 @@ def first_contact(context, detail):
     if seen.end:
         figures["measurements"] = seen.end["measurements"]
     made = [line for line in seen.logs if "modules of kernels: " in line]
-    if made:  # "algorithms of matrix products: ...; modules of kernels: ...; plans of attention: 22"
+    if made:  # "...; modules of kernels: ...; plans of attention: 22"
         figures["made"] = made[-1]
     if not faults:
         try:

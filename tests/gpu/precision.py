@@ -30,7 +30,7 @@ def ensemble(context, detail):
         "ece_reference": ours["reference"]["ece"], "cpu": cpu["ensemble"]["loss_nats"]}
     if not ours["ensemble"]["loss_nats"] <= ours["member_mean_loss_nats"]:
         raise NotOk("the ensemble is worse than its mean member, which cannot be")
-    # The members' bits are the same, so losses differ by the products' rounding alone.
+    # The members' bits are the same, so losses differ by the rounding of matmuls alone.
     for k, (a, b) in enumerate(zip(ours["member_loss_nats"], cpu["member_loss_nats"], strict=True)):
         require_near(f"loss of member {k}", a, b, 1e-3)
     require_near("loss of the ensemble", ours["ensemble"]["loss_nats"], cpu["ensemble"]["loss_nats"], 1e-3)

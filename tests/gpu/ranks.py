@@ -1,4 +1,4 @@
-"""Rows over NCCL. Emulated: over the stand-ins of tests/stand_in, which a build folder has."""
+"""Rows over NCCL. Emulated: over the stubs of tests/stub, which a build folder has."""
 from context import step_losses, weights
 from correctness import QUICKSTART, repeated, require_equal_bits, steps_of
 from corpus import small_settings
@@ -12,11 +12,11 @@ def over_nccl(context):
     settings = {"communicator.plugin": "nccl"}
     if not context.emulated:
         return settings
-    stand_in = context.folder / "tests/stand_in"
-    if not (stand_in / "libnccl.so.2").exists():
-        raise Skipped("tests/stand_in is not there: build folders have it, archives do not")
-    return {**settings, "communicator.library": stand_in / "libnccl.so.2",
-            "backend.emulated_driver": stand_in / "libcuda.so.1"}
+    stub = context.folder / "tests/stub"
+    if not (stub / "libnccl.so.2").exists():
+        raise Skipped("tests/stub is not there: build folders have it, archives do not")
+    return {**settings, "communicator.library": stub / "libnccl.so.2",
+            "backend.emulated_driver": stub / "libcuda.so.1"}
 
 
 def nccl_version(context):

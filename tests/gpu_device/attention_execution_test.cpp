@@ -2,7 +2,7 @@
 // asks for it, the own kernel computes the call.
 #include <algorithm>
 
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 #include "tests/kernels/backend_fixture.h"
 
 namespace mulligan::kernel_test {
@@ -22,7 +22,7 @@ namespace {
 
 using namespace kernel_test;
 
-class AttentionExecution : public StandInDevice {
+class AttentionExecution : public StubDevice {
  protected:
   static BackendUnderTest gpu(const char* fallback) {
     return {plugin_file("cuda"),
@@ -46,28 +46,28 @@ class AttentionExecution : public StandInDevice {
 
 constexpr const char* kFailure =
     "cuDNN 9.19.0 does not execute bf16 attention, forward, of 100 tokens in up to 16 rows of up to 2048, 1 "
-    "heads over 1 of width 16: CUDNN_STATUS_EXECUTION_FAILED (the stand-in was told to)";
+    "heads over 1 of width 16: CUDNN_STATUS_EXECUTION_FAILED (the stub was told to)";
 
 TEST_F(AttentionExecution, AFailureEndsTheRunWithASentence) {
   BackendFixture backend(gpu("false"));
   backend.run(call());
-  EXPECT_EQ(stand_in().executions, 1);
-  EXPECT_EQ(stand_in().launches, 1);  // rows, as the boundaries came
-  stand_in().execution_fails = true;
+  EXPECT_EQ(stub().executions, 1);
+  EXPECT_EQ(stub().launches, 1);  // rows, as the boundaries came
+  stub().execution_fails = true;
   EXPECT_EQ(refusal_of([&] { backend.run(call()); }),
             std::string(kFailure) +
                 "; set backend.attention = \"own\" to compute attention by the own kernel, or "
                 "backend.attention_fallback = true to do so for what fails");
-  EXPECT_EQ(stand_in().launches, 2);  // rows again, and no kernel in its place
+  EXPECT_EQ(stub().launches, 2);  // rows again, and no kernel in its place
 }
 
 TEST_F(AttentionExecution, TheOwnKernelTakesOverWhereAKeyAsksForIt) {
   std::vector<std::string> log;
-  stand_in().execution_fails = true;
+  stub().execution_fails = true;
   BackendFixture backend(gpu("true"), &log);
   backend.run(call());
-  EXPECT_EQ(stand_in().executions, 1);
-  EXPECT_EQ(stand_in().launches, 2);  // rows, the own kernel
+  EXPECT_EQ(stub().executions, 1);
+  EXPECT_EQ(stub().launches, 2);  // rows, the own kernel
   ASSERT_FALSE(log.empty());
   EXPECT_EQ(log.back(), std::string(kFailure) +
                             "; the own kernel computes it from now on (backend.attention_fallback), without "
@@ -77,11 +77,11 @@ TEST_F(AttentionExecution, TheOwnKernelTakesOverWhereAKeyAsksForIt) {
 // A plan may take more workspace than was reserved before it was known.
 TEST_F(AttentionExecution, APlanGetsTheWorkspaceThatItAsksFor) {
   std::vector<std::string> log;
-  stand_in().plan_workspace = 64 << 20;
+  stub().plan_workspace = 64 << 20;
   BackendFixture backend(gpu("false"), &log);
   for (int twice = 0; twice < 2; ++twice) backend.run(call());
-  EXPECT_EQ(stand_in().violation, "");
-  EXPECT_EQ(stand_in().executions, 2) << "by the library";
+  EXPECT_EQ(stub().violation, "");
+  EXPECT_EQ(stub().executions, 2) << "by the library";
   EXPECT_EQ(std::ranges::count_if(
                 log,
                 [](const std::string& line) {
@@ -115,9 +115,9 @@ TEST_F(AttentionExecution, ShortDocumentsAreTheLibrarys) {
   required.keys["require_library"] = "true";
   BackendFixture backend(required);
   for (const std::int64_t count : {40, 3000}) {
-    const int before = stand_in().executions;
+    const int before = stub().executions;
     backend.run(short_documents(count));
-    EXPECT_EQ(stand_in().executions, before + 1) << count;
+    EXPECT_EQ(stub().executions, before + 1) << count;
   }
   EXPECT_NE(refusal_of([&] {
               backend.run(short_documents(33000));
@@ -127,7 +127,7 @@ TEST_F(AttentionExecution, ShortDocumentsAreTheLibrarys) {
 
 // Where a library is required, its absence is told before anything is trained.
 TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
-  stand_in().cudnn_version = 91701;
+  stub().cudnn_version = 91701;
   BackendUnderTest required = gpu("false");
   required.keys["require_library"] = "true";
   BackendFixture backend(required);
@@ -136,12 +136,12 @@ TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
             std::string::npos)
       << refusal;
   EXPECT_NE(refusal.find("pip install"), std::string::npos) << refusal;
-  EXPECT_EQ(stand_in().launches, 0);
+  EXPECT_EQ(stub().launches, 0);
 }
 
 TEST_F(AttentionExecution, WithoutALibraryAWarningSaysHowMuchSlower) {
   std::vector<std::string> log;
-  stand_in().cudnn_version = 91701;
+  stub().cudnn_version = 91701;
   BackendFixture backend(gpu("false"), &log);
   backend.run(call());
   ASSERT_FALSE(log.empty());

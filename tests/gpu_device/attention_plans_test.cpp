@@ -3,7 +3,7 @@
 
 #include "framework/data/segments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::attention_plans_test {
 namespace {
@@ -23,7 +23,7 @@ AttentionShape shape_of(const SegmentSummary& summary, std::int64_t tokens, bool
 }
 
 // The record's 134 programs are some of these 516: contexts in steps of a chunk of 48 tokens.
-TEST_F(StandInDevice, WindowsOfTestTimeTrainingTakeSixteenPlans) {
+TEST_F(StubDevice, WindowsOfTestTimeTrainingTakeSixteenPlans) {
   GpuDevice gpu = device();
   AttentionLibrary library(gpu, {});
   int programs = 0;
@@ -39,16 +39,16 @@ TEST_F(StandInDevice, WindowsOfTestTimeTrainingTakeSixteenPlans) {
     }
   }
   EXPECT_EQ(programs, 516);
-  EXPECT_EQ(stand_in().plans, 16);
+  EXPECT_EQ(stub().plans, 16);
 }
 
 // Each is made once, by a thread with a handle of its own, or where there is one thread by who asks for it.
-TEST_F(StandInDevice, ExpectedPlansAreMadeInParallel) {
+TEST_F(StubDevice, ExpectedPlansAreMadeInParallel) {
   for (const int threads : {1, 4}) {
-    reset_stand_ins();
+    reset_stubs();
     GpuDevice gpu(0, "", "", threads);
     AttentionLibrary library(gpu, {});
-    stand_in().plan_together = threads;
+    stub().plan_together = threads;
     std::vector<AttentionShape> shapes;
     for (const std::int64_t context : {256, 512, 1024, 2048}) {
       for (const bool backward : {false, true})
@@ -58,44 +58,44 @@ TEST_F(StandInDevice, ExpectedPlansAreMadeInParallel) {
       for (const AttentionShape& shape : shapes) library.expect(shape);
     }
     for (const AttentionShape& shape : shapes) EXPECT_NE(library.plan(shape), nullptr);
-    EXPECT_EQ(stand_in().plans, 8);
-    EXPECT_EQ(stand_in().most_plans_at_once, threads);
-    EXPECT_EQ(stand_in().handles, threads == 1 ? 1 : 1 + threads);
+    EXPECT_EQ(stub().plans, 8);
+    EXPECT_EQ(stub().most_plans_at_once, threads);
+    EXPECT_EQ(stub().handles, threads == 1 ? 1 : 1 + threads);
   }
 }
 
-TEST_F(StandInDevice, NoPlanIsMadeToSizeAWorkspace) {
+TEST_F(StubDevice, NoPlanIsMadeToSizeAWorkspace) {
   GpuDevice gpu = device();
   AttentionLibrary library(gpu, {});
   const AttentionShape forward = shape_of({137, 2048, false}, 98304, false),
                        backward = shape_of({137, 2048, false}, 98304, true);
   EXPECT_EQ(library.workspace_bytes(forward), 2621440u);  // 1 MiB and 16 bytes for each token
   EXPECT_EQ(library.workspace_bytes(backward), 2621440u + 98304 * (8 + 3 * 8 * 64) * 4);
-  EXPECT_EQ(stand_in().plans, 0);
+  EXPECT_EQ(stub().plans, 0);
   ASSERT_NE(library.plan(forward), nullptr);
-  EXPECT_EQ(stand_in().plans, 1);
+  EXPECT_EQ(stub().plans, 1);
 }
 
 // A thread that fails to make a plan gives its handle back.
-TEST_F(StandInDevice, AHandleIsNotLostWithAPlan) {
+TEST_F(StubDevice, AHandleIsNotLostWithAPlan) {
   {
     GpuDevice gpu(0, "", "", 2);
     AttentionLibrary library(gpu, {});
     const AttentionShape first = shape_of({64, 256, true}, 64 * 256, false),
                          second = shape_of({64, 512, true}, 64 * 512, false);
-    stand_in().planning_throws = true;
+    stub().planning_throws = true;
     library.expect(first);
     EXPECT_THROW(library.plan(first), std::bad_alloc);
     library.expect(second);
     EXPECT_NE(library.plan(second), nullptr);
-    EXPECT_EQ(stand_in().handles, 2) << "one to execute with, one to plan with";
+    EXPECT_EQ(stub().handles, 2) << "one to execute with, one to plan with";
   }
-  EXPECT_EQ(stand_in().handles_destroyed, stand_in().handles);
+  EXPECT_EQ(stub().handles_destroyed, stub().handles);
 }
 
 // All plans that rows of documents can ask for are made before the first of them comes: 28 numbers of rows each way
 // for the record's 98,304 tokens in documents of up to 2,048, of three tokens or more on average.
-TEST_F(StandInDevice, NoRowOfDocumentsWaitsForAPlan) {
+TEST_F(StubDevice, NoRowOfDocumentsWaitsForAPlan) {
   constexpr std::int64_t kTokens = 98304, kLongest = 2048;
   GpuDevice gpu = device();
   AttentionLibrary library(gpu, {});
@@ -112,7 +112,7 @@ TEST_F(StandInDevice, NoRowOfDocumentsWaitsForAPlan) {
     plan(summary(boundaries), [&](const AttentionShape& shape) { library.expect(shape); });
   });
   library.finish_expected();
-  const int made = stand_in().plans;
+  const int made = stub().plans;
   EXPECT_LE(made, 56);
 
   std::mt19937 random(1);
@@ -133,7 +133,7 @@ TEST_F(StandInDevice, NoRowOfDocumentsWaitsForAPlan) {
     }
     plan(summary(boundaries), [&](const AttentionShape& shape) { ASSERT_NE(library.plan(shape), nullptr); });
   }
-  EXPECT_EQ(stand_in().plans, made) << "plans made after training began";
+  EXPECT_EQ(stub().plans, made) << "plans made after training began";
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 // The memory of a card, which all processes on it share.
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::card_memory_test {
 namespace {
 
 constexpr std::size_t kGigabyte = 1'000'000'000;
 
-TEST_F(StandInDevice, TellsWhatOtherProcessesLeaveOfItsMemory) {
-  stand_in().card_bytes = 80 * kGigabyte;
+TEST_F(StubDevice, TellsWhatOtherProcessesLeaveOfItsMemory) {
+  stub().card_bytes = 80 * kGigabyte;
   GpuDevice first = device();
   // Other tests of this process may have left some of theirs.
   const std::size_t left = first.facts().memory_bytes;

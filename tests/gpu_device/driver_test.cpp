@@ -1,25 +1,25 @@
 // Libraries that go with the driver, and the forms of functions that it has.
 #include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/compile/nvrtc.h"
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::driver_test {
 namespace {
 
 using Names = std::vector<std::string>;
 
-// The headers are of CUDA 13, which calls cuEventElapsedTime_v2 what the stand-in, as a driver of 12.4, does not have.
-TEST_F(StandInDevice, ADriverOlderThanTheHeadersIsEnough) {
+// The headers are of CUDA 13, which calls cuEventElapsedTime_v2 what the stub, as a driver of 12.4, does not have.
+TEST_F(StubDevice, ADriverOlderThanTheHeadersIsEnough) {
   for (const int version : {12040, 12080, 13000}) {
-    stand_in().driver_version = version;
+    stub().driver_version = version;
     const Driver driver;
     EXPECT_EQ(driver.version(), version);
     EXPECT_NE(driver.EventElapsedTime, nullptr);
   }
 }
 
-TEST_F(StandInDevice, ADriverThatIsTooOldIsNamed) {
-  stand_in().driver_version = 11080;
+TEST_F(StubDevice, ADriverThatIsTooOldIsNamed) {
+  stub().driver_version = 11080;
   EXPECT_EQ(refusal_of([] { Driver(); }),
             "NVIDIA's driver is of CUDA 11.8; install one of CUDA 12.4 or newer, or "
             "set backend.device = \"emulated\" to run the kernels on the processor");
@@ -39,7 +39,7 @@ TEST(CudaLibraries, AreNotNewerThanTheDriver) {
             "with the driver of CUDA 12.4, or a driver of CUDA 13.0 or newer");
 }
 
-TEST_F(StandInDevice, NvrtcIsChosenByTheDriversVersion) {
+TEST_F(StubDevice, NvrtcIsChosenByTheDriversVersion) {
   EXPECT_EQ(Nvrtc({12040}).version(), "12.4");
 }
 

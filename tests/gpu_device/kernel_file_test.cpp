@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::kernel_file_test {
 namespace {
@@ -25,7 +25,7 @@ struct Launch : mlg_cuda_launch {
   mlg_cuda_constant value;
 };
 
-class KernelFiles : public StandInDevice {
+class KernelFiles : public StubDevice {
  protected:
   KernelFiles() {
     std::string name = (fs::temp_directory_path() / "mulligan_kernels_XXXXXX").string();
@@ -50,15 +50,15 @@ class KernelFiles : public StandInDevice {
   void write_bytes(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
   // Compilations of a device that is given the file and asked for that function.
   int compilations() const {
-    reset_stand_ins();
+    reset_stubs();
     GpuDevice gpu(0, "", path());
     const Launch launch("norm<float>", 0.5);
     gpu.expect({"norm", "source", &launch});
     gpu.load({"norm", "source", &launch});
-    EXPECT_EQ(stand_in().modules_loaded, 1);
-    const bool ahead = stand_in().loaded.at(0) == "compiled ahead";
-    EXPECT_EQ(ahead, stand_in().compilations == 0);
-    return stand_in().compilations;
+    EXPECT_EQ(stub().modules_loaded, 1);
+    const bool ahead = stub().loaded.at(0) == "compiled ahead";
+    EXPECT_EQ(ahead, stub().compilations == 0);
+    return stub().compilations;
   }
 
   fs::path folder_;
@@ -78,7 +78,7 @@ TEST_F(KernelFiles, AFunctionOfOtherSourcesIsNotTaken) {
   const Launch other_constant("norm<float>", 0.25), other_function("norm<bf16>", 0.5);
   gpu.load({"norm", "source", &other_constant});
   gpu.load({"norm", "source", &other_function});
-  EXPECT_EQ(stand_in().compilations, 3);
+  EXPECT_EQ(stub().compilations, 3);
 }
 
 TEST_F(KernelFiles, AFileOfAnotherOriginIsLeftAlone) {
@@ -141,13 +141,13 @@ TEST_F(KernelFiles, ReadsWhatWasWritten) {
 }
 
 // What was expected is compiled in parallel, by so many threads, each function once.
-TEST_F(StandInDevice, ExpectedFunctionsAreCompiledInParallel) {
+TEST_F(StubDevice, ExpectedFunctionsAreCompiledInParallel) {
   for (const int threads : {1, 4}) {
-    reset_stand_ins();
+    reset_stubs();
     GpuDevice gpu(0, "", "", threads);
     std::vector<std::string> names;
     for (int i = 0; i < 40; ++i) names.push_back("norm<" + std::to_string(i) + ">");
-    stand_in().compile_together = threads;
+    stub().compile_together = threads;
     for (int twice = 0; twice < 2; ++twice) {
       for (const std::string& name : names) {
         const Launch launch(name.c_str(), 0.5);
@@ -158,16 +158,15 @@ TEST_F(StandInDevice, ExpectedFunctionsAreCompiledInParallel) {
       const Launch launch(name.c_str(), 0.5);
       gpu.load({"norm", "source", &launch});
     }
-    EXPECT_EQ(stand_in().compilations, 40);
-    EXPECT_EQ(stand_in().most_at_once, threads);
-    EXPECT_EQ(stand_in().modules_loaded, 40);
+    EXPECT_EQ(stub().compilations, 40);
+    EXPECT_EQ(stub().most_at_once, threads);
+    EXPECT_EQ(stub().modules_loaded, 40);
     for (int i = 0; i < 40; ++i)
-      EXPECT_TRUE(
-          stand_in().loaded[static_cast<std::size_t>(i)].starts_with(names[static_cast<std::size_t>(i)]));
+      EXPECT_TRUE(stub().loaded[static_cast<std::size_t>(i)].starts_with(names[static_cast<std::size_t>(i)]));
   }
 }
 
-TEST_F(StandInDevice, ARefusalOfTheCompilerComesWithTheLoad) {
+TEST_F(StubDevice, ARefusalOfTheCompilerComesWithTheLoad) {
   GpuDevice gpu = device();
   const Launch good("norm<float>", 0.5), bad("refused<float>", 0.5);
   gpu.expect({"norm", "source", &bad});
@@ -182,7 +181,7 @@ TEST_F(StandInDevice, ARefusalOfTheCompilerComesWithTheLoad) {
 }
 
 // A device that goes while functions are being made waits for these and forgets the others.
-TEST_F(StandInDevice, WhatWasExpectedNeedNotBeLoaded) {
+TEST_F(StubDevice, WhatWasExpectedNeedNotBeLoaded) {
   {
     GpuDevice gpu(0, "", "", 2);
     for (int i = 0; i < 100; ++i) {
@@ -191,8 +190,8 @@ TEST_F(StandInDevice, WhatWasExpectedNeedNotBeLoaded) {
       gpu.expect({"norm", "source", &launch});
     }
   }
-  EXPECT_LE(stand_in().compilations, 100);
-  EXPECT_EQ(stand_in().modules_loaded, 0);
+  EXPECT_LE(stub().compilations, 100);
+  EXPECT_EQ(stub().modules_loaded, 0);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "plugins/backends/cuda/compile/nvrtc.h"
 #include "plugins/backends/cuda/gpu/cudnn/functions.h"
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::libraries_test {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using cudnn::Functions;
 
-class Libraries : public StandInDevice {
+class Libraries : public StubDevice {
  protected:
   Libraries() {
     std::string name = (fs::temp_directory_path() / "mulligan_libraries_XXXXXX").string();
@@ -34,8 +34,8 @@ class Libraries : public StandInDevice {
     return (folder_ / where / library).string();
   }
   static std::string refusal(std::size_t version, std::size_t cuda = 12090, int driver = 12040) {
-    stand_in().cudnn_version = version;
-    stand_in().cudnn_cuda = cuda;
+    stub().cudnn_version = version;
+    stub().cudnn_cuda = cuda;
     return refusal_of([driver] { Functions({driver, {}}); });
   }
   static void expect_in(const std::string& part, const std::string& whole) {
@@ -53,7 +53,7 @@ TEST_F(Libraries, VersionsOfCudnnWithAKnownDefectAreRefused) {
     expect_in("gradients are wrong (TransformerEngine issue 2186); run pip install", refusal(version));
   expect_in("cuDNN 9.10.2 of /", refusal(91002));
   for (const std::size_t version : {91801UL, 91900UL, 92500UL}) {
-    stand_in().cudnn_version = version;
+    stub().cudnn_version = version;
     EXPECT_NO_THROW(Functions({12040, {}})) << version;
   }
 }
@@ -62,7 +62,7 @@ TEST_F(Libraries, VersionsOfCudnnWithAKnownDefectAreRefused) {
 TEST_F(Libraries, CudnnForANewerCudaThanTheDriversIsRefused) {
   expect_in("is for CUDA 13, and the driver is of CUDA 12.4; run pip install --upgrade 'nvidia-cudnn-cu12",
             refusal(91900, 13000, 12040));
-  stand_in().cudnn_cuda = 12090;
+  stub().cudnn_cuda = 12090;
   EXPECT_NO_THROW(Functions({13000, {}}));
 }
 

@@ -1,7 +1,7 @@
 // What the log has after an error that stays: the error itself, and at most one line of what is released then.
 #include <algorithm>
 
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 #include "tests/kernels/backend_fixture.h"
 
 namespace mulligan::cuda::lost_device_test {
@@ -10,7 +10,7 @@ namespace {
 using namespace kernel_test;
 
 // Prepared and bound calls of a run, with the memory that they work on.
-class LostDevice : public StandInDevice {
+class LostDevice : public StubDevice {
  protected:
   static constexpr int kCalls = 200;
 
@@ -28,7 +28,7 @@ class LostDevice : public StandInDevice {
       throw_error(table().bind(backend_.instance(), prepared, addresses, nullptr));
     }
     log_.clear();
-    stand_in().captures = true;
+    stub().captures = true;
   }
   const mlg_backend_table& table() const { return backend_.table(); }
   static void throw_error(mlg_error error) {
@@ -50,7 +50,7 @@ class LostDevice : public StandInDevice {
 
 TEST_F(LostDevice, TheErrorThatWasThrownIsTheOnlyOne) {
   run_twice();
-  stand_in_violates("a kernel touched what is not its own");
+  stub_violates("a kernel touched what is not its own");
   EXPECT_NE(refusal_of([&] { throw_error(table().synchronize(backend_.instance())); }).find("CUDA error 700"),
             std::string::npos);
   release_all();
@@ -59,7 +59,7 @@ TEST_F(LostDevice, TheErrorThatWasThrownIsTheOnlyOne) {
 
 TEST_F(LostDevice, AnErrorThatAReleaseFindsIsLoggedOnce) {
   run_twice();
-  stand_in_violates("a kernel touched what is not its own");
+  stub_violates("a kernel touched what is not its own");
   release_all();
   ASSERT_EQ(log_.size(), 1u);
   EXPECT_NE(log_[0].find("while a kernel call was released: cuStreamSynchronize failed"), std::string::npos)

@@ -1,18 +1,18 @@
-// How often cuBLASLt's algorithms are timed: once for a class of products, by one rank of a machine, and never
-// for a product too small to tell them apart.
+// How often cuBLASLt's algorithms are timed: once for a class of matmuls, by one rank of a machine, and never
+// for a matmul too small to tell them apart.
 #include <cublasLt.h>
 
 #include <filesystem>
 
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::measurements_test {
 namespace {
 
 constexpr GemmShape kLarge{.m = 2048, .n = 1024, .k = 2048, .input = MLG_BF16, .output = MLG_BF16};
 
-class Measurements : public StandInDevice {
+class Measurements : public StubDevice {
  protected:
   Measurements() {
     std::string name = (std::filesystem::temp_directory_path() / "mulligan_measurements_XXXXXX").string();
@@ -21,9 +21,9 @@ class Measurements : public StandInDevice {
   }
   ~Measurements() override { std::filesystem::remove_all(folder_); }
 
-  // Products whose algorithms were timed since the start of the test.
-  static int measured() { return stand_in().timed / static_cast<int>(stand_in().milliseconds.size()); }
-  // The algorithm that a product of this shape runs with.
+  // Matmuls whose algorithms were timed since the start of the test.
+  static int measured() { return stub().timed / static_cast<int>(stub().milliseconds.size()); }
+  // The algorithm that a matmul of this shape runs with.
   static int algorithm(GpuDevice& gpu, const GemmShape& shape) {
     const std::unique_ptr<Gemm> gemm = gpu.gemm(shape);
     return run(gpu, *gemm, shape);
@@ -40,7 +40,7 @@ class Measurements : public StandInDevice {
     gemm.run(operands[0], operands[1], operands[2], operands[2], workspace);
     gpu.free(workspace);
     for (const DeviceArgument& operand : operands) gpu.free(operand.address);
-    return stand_in().last_algorithm;
+    return stub().last_algorithm;
   }
 
   std::filesystem::path folder_;
@@ -48,7 +48,7 @@ class Measurements : public StandInDevice {
 
 TEST_F(Measurements, AreMadeOnceForAClass) {
   GpuDevice gpu = device();
-  stand_in().milliseconds = {3, 1, 2};
+  stub().milliseconds = {3, 1, 2};
   for (const std::int64_t m : {2048, 1900, 1600, 2048, 1100}) {
     GemmShape shape = kLarge;
     shape.m = m;
@@ -62,19 +62,19 @@ TEST_F(Measurements, AreMadeOnceForAClass) {
   EXPECT_EQ(measured(), 2);
 }
 
-// A class's algorithm that does not fit a product of it is not run on that.
-TEST_F(Measurements, OfAClassAreCheckedForTheProduct) {
+// If a class's algorithm does not fit one of its matmuls, it is not run on that one.
+TEST_F(Measurements, OfAClassAreCheckedForTheMatmul) {
   GpuDevice gpu = device();
-  stand_in().milliseconds = {3, 1, 2};
+  stub().milliseconds = {3, 1, 2};
   EXPECT_EQ(algorithm(gpu, kLarge), 1);
-  stand_in().refused_algorithm = 1;
+  stub().refused_algorithm = 1;
   EXPECT_EQ(algorithm(gpu, kLarge), 0) << "the library's first proposal";
   EXPECT_EQ(measured(), 1);
 }
 
-TEST_F(Measurements, OfSmallProductsAreNotMade) {
+TEST_F(Measurements, OfSmallMatmulsAreNotMade) {
   GpuDevice gpu = device();
-  stand_in().milliseconds = {3, 1, 2};
+  stub().milliseconds = {3, 1, 2};
   EXPECT_EQ(algorithm(gpu, {.m = 300, .n = 500, .k = 700}), 0);
   EXPECT_EQ(measured(), 0);
 }
@@ -88,38 +88,38 @@ TEST_F(Measurements, AskForTheProposalsOfAShapeOnce) {
         gpu.gemm({.m = m, .n = 500, .k = 700, .beta = beta, .input = MLG_BF16});
     }
   }
-  EXPECT_EQ(stand_in().requests, 3);
+  EXPECT_EQ(stub().requests, 3);
   gpu.gemm({.m = 48, .n = 500, .k = 700, .transpose_a = true, .input = MLG_BF16});
   gpu.gemm({.m = 48, .n = 500, .k = 700});
-  EXPECT_EQ(stand_in().requests, 5);
+  EXPECT_EQ(stub().requests, 5);
 }
 
 // Measuring a class needs the proposals, and so does a shape of it that the class's algorithm does not compute.
 TEST_F(Measurements, OfAClassShareTheRequestsForProposals) {
   GpuDevice gpu = device();
-  stand_in().refused_algorithm = 1;
+  stub().refused_algorithm = 1;
   for (int call = 0; call < 10; ++call) EXPECT_EQ(algorithm(gpu, kLarge), 0);
   EXPECT_EQ(measured(), 1);
-  EXPECT_EQ(stand_in().requests, 1);
+  EXPECT_EQ(stub().requests, 1);
 }
 
-TEST_F(Measurements, TimeShortProductsMoreOften) {
+TEST_F(Measurements, TimeShortMatmulsMoreOften) {
   GpuDevice gpu = device();
   gpu.gemm(kLarge);
-  EXPECT_EQ(stand_in().timed_products, 58) << "8.6e9 operations, some 15 us";
+  EXPECT_EQ(stub().timed_matmuls, 58) << "8.6e9 operations, some 15 us";
   gpu.gemm({.m = 8192, .n = 2048, .k = 1024, .input = MLG_BF16, .output = MLG_BF16});
-  EXPECT_EQ(stand_in().timed_products, 14);
+  EXPECT_EQ(stub().timed_matmuls, 14);
 }
 
 // Sums over parts of k stay in f32 until they are rounded to the output, once.
 TEST_F(Measurements, LeaveOutWhatRoundsPartialSums) {
   GpuDevice gpu = device();
   gpu.gemm(kLarge);
-  EXPECT_EQ(stand_in().reduction_schemes, unsigned{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  EXPECT_EQ(stub().reduction_schemes, unsigned{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   GemmShape wide = kLarge;
   wide.output = MLG_F32;
   gpu.gemm(wide);
-  EXPECT_EQ(stand_in().reduction_schemes, unsigned{CUBLASLT_REDUCTION_SCHEME_MASK});
+  EXPECT_EQ(stub().reduction_schemes, unsigned{CUBLASLT_REDUCTION_SCHEME_MASK});
 }
 
 // What was measured among other algorithms is not taken from the cache.
@@ -154,13 +154,13 @@ TEST_F(Measurements, AreSharedByTheRanksOfAMachine) {
   EXPECT_EQ(measured(), 1);
 }
 
-// Nobody waits for a measurement before it needs it.
+// No rank waits for a measurement before it needs it.
 TEST_F(Measurements, ThatAnotherRankIsAtAreNotWaitedFor) {
   GpuDevice first(0, folder_.string()), second(0, folder_.string());
   std::unique_ptr<Gemm> meanwhile;
-  stand_in().on_product = [&] {
+  stub().on_matmul = [&] {
     meanwhile = second.gemm(kLarge);
-    EXPECT_EQ(stand_in().timed, 0) << "nor made twice";
+    EXPECT_EQ(stub().timed, 0) << "nor made twice";
   };
   first.gemm(kLarge);
   ASSERT_NE(meanwhile, nullptr);

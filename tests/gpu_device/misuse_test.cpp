@@ -1,5 +1,5 @@
-// The stand-ins judge: planted misuses of driver, cuBLASLt and cuDNN, each refused by a sentence that names call and
-// argument, after which nothing works any more, as on a card. (Of NCCL: tests/unit/communicator_misuse_test.cpp.)
+// The stubs judge: planted misuses of driver, cuBLASLt and cuDNN. Each is refused by a sentence that names call and
+// argument; after that nothing works, as on a card. (For NCCL: tests/unit/communicator_misuse_test.cpp.)
 #include <cublasLt.h>
 #include <cuda.h>
 #include <mulligan/cuda_kernel.h>
@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::misuse_test {
 namespace {
@@ -28,7 +28,7 @@ char* memory(GpuDevice& gpu, std::size_t bytes) {
 }
 
 // c [m, n] = a [m, k] b [k, n] in f32, by columns as cuBLASLt counts, with all that a caller can get wrong.
-struct Product {
+struct Matmul {
   int m = 64, n = 32, k = 16, batch = 1;
   long long leading_a = 64, leading_b = 16, stride_c = 64 * 32;
   int rows_b = 16, batch_b = 1, columns_d = 32;
@@ -38,8 +38,8 @@ struct Product {
   void run(GpuDevice& gpu) const {
     cublasLtHandle_t handle = nullptr;
     cublasLtCreate(&handle);
-    cublasLtMatmulDesc_t product = nullptr;
-    cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasLtMatmulDesc_t matmul = nullptr;
+    cublasLtMatmulDescCreate(&matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     const auto layout = [](int rows, int columns, long long leading, int count, long long stride) {
       cublasLtMatrixLayout_t made = nullptr;
       cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
@@ -59,22 +59,22 @@ struct Product {
                                          sizeof alignment);
     cublasLtMatmulHeuristicResult_t results[3];
     int count = 0;
-    if (proposed) cublasLtMatmulAlgoGetHeuristic(handle, product, a, b, d, d, preference, 3, results, &count);
+    if (proposed) cublasLtMatmulAlgoGetHeuristic(handle, matmul, a, b, d, d, preference, 3, results, &count);
     const float one = 1, zero = 0;
     cublasLtMatmulAlgo_t algorithm{};
     const auto bytes = [&](int rows, int columns) {
       return static_cast<std::size_t>(batch * rows * columns) * sizeof(float);
     };
     char *pa = memory(gpu, bytes(m, k) + 16), *pb = memory(gpu, bytes(k, n)), *pd = memory(gpu, bytes(m, n));
-    cublasLtMatmul(handle, product, &one, pa + (shifted ? 4 : 0), a, pb, b, &zero, pd, d, pd, d, &algorithm,
+    cublasLtMatmul(handle, matmul, &one, pa + (shifted ? 4 : 0), a, pb, b, &zero, pd, d, pd, d, &algorithm,
                    memory(gpu, allocated_workspace), workspace, nullptr);
     for (const cublasLtMatrixLayout_t made : {a, b, d}) cublasLtMatrixLayoutDestroy(made);
     cublasLtMatmulPreferenceDestroy(preference);
-    cublasLtMatmulDescDestroy(product);
+    cublasLtMatmulDescDestroy(matmul);
   }
 };
 
-Misuse product(const char* what, Product wrong, const char* says) {
+Misuse matmul(const char* what, Matmul wrong, const char* says) {
   return {what, [wrong](GpuDevice& gpu) { wrong.run(gpu); }, says};
 }
 
@@ -170,7 +170,7 @@ Misuse launch(const char* what, Launch wrong, const char* says) {
 Misuse captured(const char* what, std::function<void(GpuDevice&)> act, const char* says) {
   return {what,
           [act = std::move(act)](GpuDevice& gpu) {
-            stand_in().captures = true;
+            stub().captures = true;
             gpu.begin_capture();
             act(gpu);
           },
@@ -181,23 +181,23 @@ std::vector<Misuse> misuses() {
   static char host[4096];
   std::vector<Misuse> all = {
       // cuBLASLt
-      product("leading dimension", {.leading_a = 60},
-              "cublasLtMatmul: argument Adesc has 64 rows and a leading dimension of 60"),
-      product("larger leading dimension", {.leading_b = 24},
-              "cublasLtMatmul: argument B takes 3040 bytes, 0 bytes into an allocation of 2048"),
-      product("batch of one operand", {.batch = 2, .batch_b = 1},
-              "cublasLtMatmul: argument Bdesc has a batch of 1, and that of A has 2"),
-      product("stride of the result", {.batch = 2, .stride_c = 1000, .batch_b = 2},
-              "cublasLtMatmul: argument Ddesc writes matrices of 2048 elements 1000 elements apart"),
-      product("inner extents", {.leading_b = 24, .rows_b = 24},
-              "cublasLtMatmul: argument Bdesc is [24, 32] where A is [64, 16]"),
-      product("extents of the result", {.columns_d = 30},
-              "cublasLtMatmul: argument Ddesc is [64, 30], and the product is [64, 32]"),
-      product("workspace shorter than said", {.workspace = 4096, .allocated_workspace = 1024},
-              "cublasLtMatmul: argument workspace takes 4096 bytes, 0 bytes into an allocation of 1024"),
-      product("algorithm of another product", {.n = 40, .columns_d = 40, .proposed = false},
-              "cublasLtMatmul: argument algo was neither proposed nor checked for this product"),
-      product("alignment", {.shifted = true}, "cublasLtMatmul: argument A is not aligned to 16 bytes"),
+      matmul("leading dimension", {.leading_a = 60},
+             "cublasLtMatmul: argument Adesc has 64 rows and a leading dimension of 60"),
+      matmul("larger leading dimension", {.leading_b = 24},
+             "cublasLtMatmul: argument B takes 3040 bytes, 0 bytes into an allocation of 2048"),
+      matmul("batch of one operand", {.batch = 2, .batch_b = 1},
+             "cublasLtMatmul: argument Bdesc has a batch of 1, and that of A has 2"),
+      matmul("stride of the result", {.batch = 2, .stride_c = 1000, .batch_b = 2},
+             "cublasLtMatmul: argument Ddesc writes matrices of 2048 elements 1000 elements apart"),
+      matmul("inner extents", {.leading_b = 24, .rows_b = 24},
+             "cublasLtMatmul: argument Bdesc is [24, 32] where A is [64, 16]"),
+      matmul("extents of the result", {.columns_d = 30},
+             "cublasLtMatmul: argument Ddesc is [64, 30], and the matmul is [64, 32]"),
+      matmul("workspace shorter than said", {.workspace = 4096, .allocated_workspace = 1024},
+             "cublasLtMatmul: argument workspace takes 4096 bytes, 0 bytes into an allocation of 1024"),
+      matmul("algorithm of another matmul", {.n = 40, .columns_d = 40, .proposed = false},
+             "cublasLtMatmul: argument algo was neither proposed nor checked for this matmul"),
+      matmul("alignment", {.shifted = true}, "cublasLtMatmul: argument A is not aligned to 16 bytes"),
       // cuDNN
       attention(
           "freed k", [](Packed& p) { p.gpu.free(p.arguments.k.address); },
@@ -240,7 +240,7 @@ std::vector<Misuse> misuses() {
           "argument of the host", {.y = [](GpuDevice&) -> void* { return host; }},
           "cuLaunchKernel of scale: argument 2 (global<float> y) takes 1 bytes where nothing was allocated"),
       launch(
-          "argument behind its allocation",
+          "argument after its allocation",
           {.y = [](GpuDevice& gpu) -> void* { return memory(gpu, 512) + 512; }},
           "cuLaunchKernel of scale: argument 2 (global<float> y) takes 1 bytes where nothing was allocated"),
       launch("empty grid", {.grid = {{0, 1, 1}, {256, 1, 1}, 0}},
@@ -268,7 +268,7 @@ std::vector<Misuse> misuses() {
       {"download in a capture",
        [](GpuDevice& gpu) {
          const char* x = memory(gpu, 16);
-         stand_in().captures = true;
+         stub().captures = true;
          gpu.begin_capture();
          gpu.from_device(host, x, 16);
        },
@@ -288,7 +288,7 @@ std::vector<Misuse> misuses() {
   return all;
 }
 
-class Planted : public StandInDevice, public testing::WithParamInterface<Misuse> {};
+class Planted : public StubDevice, public testing::WithParamInterface<Misuse> {};
 
 TEST_P(Planted, IsRefusedByItsArgumentAndStays) {
   GpuDevice gpu = device();
@@ -296,7 +296,7 @@ TEST_P(Planted, IsRefusedByItsArgumentAndStays) {
     GetParam().plant(gpu);
   } catch (const std::runtime_error&) {  // the driver's own error, which says less
   }
-  EXPECT_NE(stand_in().violation.find(GetParam().says), std::string::npos) << stand_in().violation;
+  EXPECT_NE(stub().violation.find(GetParam().says), std::string::npos) << stub().violation;
   EXPECT_THROW(gpu.synchronize(), std::runtime_error) << "sticky";
   EXPECT_THROW(gpu.allocate(16), std::runtime_error) << "sticky";
 }
@@ -304,23 +304,23 @@ TEST_P(Planted, IsRefusedByItsArgumentAndStays) {
 INSTANTIATE_TEST_SUITE_P(Misuse, Planted, testing::ValuesIn(misuses()));
 
 // What is right is not refused.
-TEST_F(StandInDevice, SoundCallsAreNotRefused) {
+TEST_F(StubDevice, SoundCallsAreNotRefused) {
   GpuDevice gpu = device();
-  Product{}.run(gpu);
-  EXPECT_EQ(stand_in().violation, "");
-  Product{.batch = 2, .batch_b = 2}.run(gpu);
-  EXPECT_EQ(stand_in().violation, "");
+  Matmul{}.run(gpu);
+  EXPECT_EQ(stub().violation, "");
+  Matmul{.batch = 2, .batch_b = 2}.run(gpu);
+  EXPECT_EQ(stub().violation, "");
   for (const bool backward : {false, true}) {
     Packed(gpu, backward).run();
-    EXPECT_EQ(stand_in().violation, "");
+    EXPECT_EQ(stub().violation, "");
   }
   Launch{}.run(gpu);
-  EXPECT_EQ(stand_in().violation, "");
+  EXPECT_EQ(stub().violation, "");
   gpu.synchronize();
 }
 
 // The library refuses what its version does not compute, when a plan is asked for.
-TEST_F(StandInDevice, TheSupportSurfaceIsTheLibrarys) {
+TEST_F(StubDevice, TheSupportSurfaceIsTheLibrarys) {
   GpuDevice gpu = device();
   Packed wide(gpu), odd(gpu);
   wide.shape.width = 160;

@@ -1,7 +1,7 @@
 // Uploads do not wait for the work before them, but the host does not run ahead without end.
 #include <algorithm>
 
-#include "tests/gpu_device/stand_in_device.h"
+#include "tests/gpu_device/stub_device.h"
 
 namespace mulligan::cuda::uploads_test {
 namespace {
@@ -31,29 +31,29 @@ void expect_arrived(GpuDevice& gpu, const std::vector<void*>& places, std::size_
   }
 }
 
-TEST_F(StandInDevice, UploadsRunAheadOfTheDevice) {
+TEST_F(StubDevice, UploadsRunAheadOfTheDevice) {
   GpuDevice gpu = device();
   std::vector<void*> places;
-  stand_in().hold = true;
+  stub().hold = true;
   upload(gpu, places, 64, 1000);
-  EXPECT_EQ(stand_in().waits, 0);
+  EXPECT_EQ(stub().waits, 0);
   upload(gpu, places, 1, 1000);  // and no further
-  EXPECT_EQ(stand_in().waits, 1);
-  EXPECT_EQ(stand_in().host_allocations, 1);
+  EXPECT_EQ(stub().waits, 1);
+  EXPECT_EQ(stub().host_allocations, 1);
   expect_arrived(gpu, places, 1000);
 }
 
 // 32 MiB are under way at most.
-TEST_F(StandInDevice, LargeUploadsWaitForTheirRoom) {
+TEST_F(StubDevice, LargeUploadsWaitForTheirRoom) {
   constexpr std::size_t kSize = std::size_t{10} << 20;
   GpuDevice gpu = device();
   std::vector<void*> places;
-  stand_in().hold = true;
+  stub().hold = true;
   upload(gpu, places, 3, kSize);
-  EXPECT_EQ(stand_in().waits, 0);
+  EXPECT_EQ(stub().waits, 0);
   upload(gpu, places, 2, kSize);  // over the first and the second
-  EXPECT_EQ(stand_in().waits, 2);
-  EXPECT_EQ(stand_in().host_allocations, 1);
+  EXPECT_EQ(stub().waits, 2);
+  EXPECT_EQ(stub().host_allocations, 1);
   expect_arrived(gpu, places, kSize);
 }
 

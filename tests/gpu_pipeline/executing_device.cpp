@@ -12,14 +12,14 @@ Function& ExecutingDevice::load(const FunctionRequest& request) {
     throw std::runtime_error(std::string("kernel ") + request.kernel +
                              " exists as GPU code only, which is not run here");
   }
-  stand_in_announces(kernel_of(*request.launch));
+  stub_announces(kernel_of(*request.launch));
   Function& function = gpu_.load(request);
-  stand_in_announces({});  // it was loaded before
+  stub_announces({});  // it was loaded before
   return function;
 }
 
 // A pointer may lead as far as its allocation: what else a kernel may touch is the emulated device's to check.
-StandInKernel ExecutingDevice::kernel_of(const mlg_cuda_launch& launch) {
+StubKernel ExecutingDevice::kernel_of(const mlg_cuda_launch& launch) {
   std::vector<std::pair<mlg_emulated_constant, double>> constants;
   for (const auto& constant : std::span(launch.constants, launch.constant_count)) {
     for (const auto& place : std::span(launch.emulated->constants, launch.emulated->constant_count)) {
@@ -30,7 +30,7 @@ StandInKernel ExecutingDevice::kernel_of(const mlg_cuda_launch& launch) {
   for (const auto& argument : std::span(launch.arguments, launch.argument_count))
     kinds.push_back(argument.kind);
   const std::size_t count = kinds.size();
-  return {count, [this, code = *launch.emulated, constants, kinds](const StandInLaunch& asked) {
+  return {count, [this, code = *launch.emulated, constants, kinds](const StubLaunch& asked) {
             for (const auto& [place, value] : constants) {
               if (place.integer) *place.integer = static_cast<int>(value);
               if (place.number) *place.number = static_cast<float>(value);
@@ -50,7 +50,7 @@ StandInKernel ExecutingDevice::kernel_of(const mlg_cuda_launch& launch) {
               } else if (kinds[i] == MLG_CUDA_FLOAT) {
                 values[i].number = read(i, 0.0f);
               } else if (char* begin = read(i, static_cast<char*>(nullptr))) {
-                const std::size_t bytes = stand_in_bytes_from(begin);
+                const std::size_t bytes = stub_bytes_from(begin);
                 longest = std::max(longest, bytes);
                 regions[i] = {"an argument", begin, begin + bytes, nullptr, 1, 1};
                 values[i].region = &regions[i];

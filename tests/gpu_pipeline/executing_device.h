@@ -1,5 +1,5 @@
-// The GPU device over libraries that stand in for NVIDIA's, whose kernels run: it tells the stand-in driver what a
-// function does before the function is loaded. All else is GpuDevice's.
+// The GPU device over stubs of NVIDIA's libraries, whose kernels run. Before a function is loaded, it tells the stub of the
+// driver what the function does. All else is GpuDevice's.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 #include "plugins/backends/cuda/cuda_backend.h"
 #include "plugins/backends/cuda/emulated/block_runner.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/stub.h"
 
 namespace mulligan::cuda {
 
@@ -58,7 +58,7 @@ class ExecutingDevice final : public Device {
   std::optional<mlg_queue> queue() override { return gpu_.queue(); }
 
  private:
-  StandInKernel kernel_of(const mlg_cuda_launch& launch);
+  StubKernel kernel_of(const mlg_cuda_launch& launch);
 
   // The stream's, which ends before them.
   BlockRunner runner_{EmulatedOrder::forward};

@@ -5,14 +5,14 @@
 
 #include "plugins/backends/cuda/plan_device.h"
 #include "tests/gpu_pipeline/executing_device.h"
-#include "tests/stand_in/stand_in.h"
+#include "tests/stub/stub.h"
 
 namespace mulligan::cuda {
 
 std::unique_ptr<Device> make_device(const CudaConfig& config) {
   if (config.device == "plan") return std::make_unique<PlanDevice>();
   if (config.device != "gpu") throw std::runtime_error("these tests have the devices gpu and plan");
-  StandIn& libraries = stand_in();
+  Stub& libraries = stub();
   libraries.computes = libraries.captures = true;
   libraries.devices = 2;
   libraries.fresh_byte = 0xFF;  // not a number, as f32 and as bf16

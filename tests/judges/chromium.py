@@ -47,7 +47,7 @@ def searches(context, browser, archive):
             page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
             page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
             wide = max(wide, page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
-            if width < 960:  # the field lies behind a button there
+            if width < 960:  # a button opens the field there
                 page.click("label.md-header__button[for=__search]")
             page.fill("input.md-search__input", words)
             page.wait_for_selector("a.md-search-result__link", timeout=20000)

@@ -1,5 +1,5 @@
-"""IST-DASLab's GPTQ, the authors' own file, on the same weights, second moments and grid: their codes against ours. It computes in f32
-and inverts; its arithmetic is widened to f64 here, so that both round the same numbers, and its own f32 is counted beside."""
+"""IST-DASLab's GPTQ, the authors' own file, on the same weights, second moments and grid: their codes against ours. It computes in
+f32 and inverts. Here its arithmetic is widened to f64, so that both round the same numbers; its own f32 is counted separately."""
 import sys
 import types
 

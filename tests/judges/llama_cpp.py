@@ -8,11 +8,11 @@ JUDGE = "llama.cpp"
 NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "transformers", "xllamacpp"]
 FAULTS = ["off-by-one-token"]
 
-FIRST, TOKENS = 8, 120  # tokens that are predicted, of one text, behind so many
+FIRST, TOKENS = 8, 120  # of one text: TOKENS tokens are predicted, each after at least FIRST others
 
 
 def likelihoods(path, tokens, targets):
-    """Nats of target i behind tokens[:FIRST + i]."""
+    """Nats of target i after tokens[:FIRST + i]."""
     import xllamacpp
     settings = xllamacpp.CommonParams()
     settings.model.path = str(path)

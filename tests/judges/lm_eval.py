@@ -63,7 +63,7 @@ def judge(context):
         (folder / "config.json").write_text(json.dumps(config))
     tasks = tasks_of(context)
 
-    def theirs(add_bos_token):  # a text it scores behind one of its own, which would be a second one there
+    def theirs(add_bos_token):  # it scores a text after a BOS of its own, which would be a second one there
         return huggingface.HFLM(pretrained=str(folder), trust_remote_code=True, device="cpu", dtype="float32", add_bos_token=add_bos_token, batch_size=1)
     bits, right, likelihoods = evaluated(harness, ours.Mulligan(run), ours.Mulligan(run), tasks)
     their_bits, their_right, their_likelihoods = evaluated(harness, theirs(False), theirs(True), tasks)

@@ -31,7 +31,7 @@ def of_lintian(package):
 
 
 def of_pip(wheel, scratch):
-    """Installed in an environment of its own, run, removed: what is left behind."""
+    """Installed in an environment of its own, run, removed: what remains."""
     here = scratch / "pip"
     run(sys.executable, "-m", "venv", here, check=True)
     before = set(here.rglob("*"))

@@ -21,8 +21,8 @@ NEEDS = ["numpy", "sentencepiece", "safetensors", "torch", "brotli"]
 FAULTS = ["transposed-lambdas", "another-draw", "code-off-by-one"]
 
 TOKENS = 4 * 1024 + 1
-# Tokens of the documents, the last of which takes what is left. Four batches of test-time training, of which two come behind all
-# steps on the base; each of 2014's three sizes of a chunk; up to 25 windows of a document.
+# Tokens of the documents; the last one takes what is left. They make four batches of test-time training, and two of these come
+# after all steps on the base; each of 2014's three sizes of a chunk; up to 25 windows of a document.
 DOCUMENTS = (180, 330, 90, 700, 260, 1300, 150, 420, 120, 350)
 BOUND = {"fp32": 1e-5, "bf16": 1e-3}
 
@@ -106,8 +106,8 @@ class Script:
         model.looping_active = True
         return model
 
-    # Mean nats of a token. The script counts three bytes for a second space within a piece, of which the record's tokenizer has none
-    # and the one here two; so both losses are divided by this program's bytes, which the judge sentencepiece counts.
+    # Mean nats of a token. The script counts three bytes for a second space within a piece. The record's tokenizer has no such
+    # piece, the one here has two. So both losses are divided by this program's bytes, which the judge sentencepiece counts.
     def score(self, model):
         with self.as_it_is():
             return self.module.eval_val(self.h, self.cpu, self.data, model)[0]
@@ -202,7 +202,7 @@ def trained(context, pull, precision, data):
 
 
 def our_score(context, command, file):
-    """The score of a file in a run directory, by eval or ttt. Of what is not the run's own a trial is kept, with all digits."""
+    """The score of a file in a run directory, by eval or ttt, with all digits; also one that is kept in `trials/`."""
     run = file.parent
     before = set(run.glob("trials/*.json"))
     context.mulligan(command, file, "--quiet")

@@ -89,7 +89,7 @@ def mutated(number):
             size = entry.get("data_offsets")
             if isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) and abs(n) < 1000 for n in size):
                 data, moved = data + b"\0" * max(0, size[1] - size[0]), len(data)
-                entry["data_offsets"] = [moved, moved + size[1] - size[0]]  # leaves a hole behind
+                entry["data_offsets"] = [moved, moved + size[1] - size[0]]  # leaves a hole
         else:
             raw = bytearray(json.dumps(header).encode())
             for _ in range(draw.randint(1, 2)):

@@ -15,7 +15,7 @@ FAULTS = ["another-score-in-a-log"]
 
 VERDICTS = {0: "sound", 1: "breaks a rule", 3: "contradicts itself"}
 LIMIT = 16_000_000
-# What people found who read these folders by hand.
+# What people found who audited these folders without a program.
 AUDITED = {"1701": 3, "1702": 3, "1886": 0}
 FINAL = re.compile(r"^(?:quantized|final_|legal_ttt)\S*\s.*?val_bpb:\s*([0-9.]+)", re.M)
 TOTAL = re.compile(r"^Total submission size (?:quantized|int8|int6)\S*: (\d+) bytes", re.M)

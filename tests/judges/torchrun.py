@@ -1,4 +1,4 @@
-"""torch.distributed.elastic's launcher with this program in place of a script: two agents that may be one or two, of which one is killed."""
+"""torch.distributed.elastic's launcher with this program in place of a script: one or two agents are allowed, and one is killed."""
 import json
 import os
 import pathlib

@@ -125,7 +125,7 @@ def shards_of(run):
 
 
 def scored(context, run, name, bound, *options):
-    """The score of the exported folder against that of the run (or of the trial that `options` and eval give)."""
+    """The score of the exported folder against the run's, or against the one that eval gives with `options`."""
     import numpy
     import sentencepiece
     import tomllib

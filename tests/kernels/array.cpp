@@ -73,7 +73,7 @@ double half_from_word(std::uint16_t word) {
                                (((std::uint64_t{word} & 0x7FFF) << kHalfShift) + kHalfBias));
 }
 
-// Bytes of `values`, each of which `stored` turns into what lies in memory; and back.
+// Bytes of `values`: `stored` turns each value into what lies in memory. And the reverse.
 template <typename Stored>
 std::vector<std::byte> stored_values(const std::vector<double>& values, Stored stored) {
   std::vector<std::byte> bytes(values.size() * sizeof(stored(0.0)));

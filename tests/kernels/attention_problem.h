@@ -73,7 +73,7 @@ struct AttentionProblem {
   std::vector<double> q, k, v;  // [segments * length, width]
 
   std::int64_t tokens() const { return segments * length; }
-  // Of the query of which `i` is an element: how many keys of its segment lie before it.
+  // How many keys of its segment lie before the query that element `i` belongs to.
   std::int64_t place_in_segment(std::size_t i) const { return static_cast<std::int64_t>(i) / width % length; }
 
   KernelCall call(const std::string& kernel, mlg_dtype dtype,

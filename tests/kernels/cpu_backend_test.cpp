@@ -74,7 +74,7 @@ TEST_F(CpuBackend, WrongCallsAreRefusedWithKernelAndArgument) {
 
 // oneDNN makes some of a matmul's code when it runs for the first time, and does not look whether it got the
 // memory. In a process of its own: one that makes no matmul before. 48 rows: packed matmuls (packed_gemm.h) take 64.
-TEST_F(CpuBackend, AProductWithoutMemoryForItsCodeIsAnError) {
+TEST_F(CpuBackend, AMatmulWithoutMemoryForItsCodeIsAnError) {
   const pid_t child = fork();
   if (child == 0) {
     BackendFixture& backend = backend_with_threads(1);

@@ -67,7 +67,7 @@ double norm_of(const std::vector<double>& values) {
   for (const double value : values) sum += value * value;
   return std::sqrt(sum);
 }
-double product_of(const std::vector<double>& a, const std::vector<double>& b) {
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
@@ -77,7 +77,7 @@ double product_of(const std::vector<double>& a, const std::vector<double>& b) {
 std::vector<double> radius_step(const Formula<double>& call, std::vector<double> o, std::vector<double> w,
                                 std::int64_t columns, double rate) {
   const double eps = call.attribute("eps"), ratio = call.attribute("floor_ratio");
-  const double k = product_of(o, w) / std::max(product_of(w, w), 1e-12);
+  const double k = dot(o, w) / std::max(dot(w, w), 1e-12);
   for (std::size_t i = 0; i < o.size() && k < 0; ++i) o[i] -= (1 - call.attribute("outward")) * k * w[i];
   const auto raise = [&](std::size_t begin, std::size_t end) {
     const std::vector<double> part(o.begin() + begin, o.begin() + end),
@@ -92,7 +92,7 @@ std::vector<double> radius_step(const Formula<double>& call, std::vector<double>
   const double length = norm_of(o);
   for (double& value : o) value *= floor == 3 ? norm_of(w) / std::max(length, eps) : 1;
   const double before = std::max(norm_of(w), eps);
-  double target = std::max(before - rate * product_of(o, w) / before, eps);
+  double target = std::max(before - rate * dot(o, w) / before, eps);
   if (call.attribute("pin") == 2) target = norm_of(w);
   std::vector<double> moved = w;
   for (std::size_t i = 0; i < o.size(); ++i) moved[i] -= rate * o[i];

@@ -107,7 +107,7 @@ struct Operands {
   std::vector<float> a, b;
 };
 
-// c of m rows of c_row, of which the matmul may touch n elements each; what is there before is `before`. T: the type of
+// c: m rows of c_row elements; the matmul may change the first n of each. `before` is what c holds first. T: the type of
 // all three.
 template <typename T>
 std::vector<float> packed_of(const Operands& with, float before) {
@@ -144,7 +144,7 @@ bool packs_bf16() {
 
 // Blocks that are cut at each edge, sums shorter and longer than a piece, operands in every layout and with gaps between
 // their rows. Whole numbers, so sums are exact in f32, too.
-TEST(PackedGemm, EqualsTheNaiveProductAtEveryEdge) {
+TEST(PackedGemm, EqualsTheNaiveMatmulAtEveryEdge) {
   struct Case {
     std::int64_t m, n, k;
   };
@@ -261,7 +261,7 @@ class OnednnIsa : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_is("intel"))
-      GTEST_SKIP() << "needs an Intel processor with AVX512-BF16";
+      GTEST_SKIP() << "needs an Intel CPU with AVX512-BF16";
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }
   void TearDown() override { unsetenv("ONEDNN_MAX_CPU_ISA"); }
@@ -289,7 +289,7 @@ TEST_F(OnednnIsa, IntelsDotProductsDoNotPay) {
 }
 
 // matmul's own tests on widened operands, with tiles rounded and inner dimensions cut.
-TEST_F(OnednnIsa, WidenedProductsAreRight) {
+TEST_F(OnednnIsa, WidenedMatmulsAreRight) {
   char program[PATH_MAX] = {};
   ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
   pretend("AVX512_CORE_BF16");

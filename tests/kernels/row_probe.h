@@ -40,7 +40,7 @@ const std::vector<RowCase>& row_cases();
 
 inline constexpr const char* norm_attributes = "scale=0.7 eps=1e-6";
 
-// A row case made into calls: random numbers of 128 sequences, of which a call takes some.
+// A row case made into calls: random numbers of 128 sequences; a call takes some of them.
 class RowProbe {
  public:
   // `dtype`: the compute dtype; `accumulate`: every attribute accumulate_... is 1.

@@ -108,7 +108,7 @@ Operator sort() {
     const Generator doubled = [n](Random& random, std::int64_t i) {
       return i / n < 2 ? 0.5 : normal()(random, i);
     };
-    op.cases.push_back({.inputs = {f32("basis", {n, n}, doubled), f32("product", {n, n}, doubled)},
+    op.cases.push_back({.inputs = {f32("basis", {n, n}, doubled), f32("projected", {n, n}, doubled)},
                         .outputs = {f32("sorted", {n, n}), {"order", {n}, MLG_I32}},
                         .attributes = {}});
   }
@@ -118,13 +118,13 @@ Operator sort() {
     std::vector<std::int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) value[i] += call.in("basis")(i, j) * call.in("product")(i, j);
+      for (std::int64_t j = 0; j < n; ++j) value[i] += call.in("basis")(i, j) * call.in("projected")(i, j);
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](std::int64_t a, std::int64_t b) { return value[a] > value[b]; });
     for (std::int64_t i = 0; i < n; ++i) {
       call.out("order")[i] = static_cast<double>(order[i]);
-      for (std::int64_t j = 0; j < n; ++j) call.out("sorted")(i, j) = call.in("product")(order[i], j);
+      for (std::int64_t j = 0; j < n; ++j) call.out("sorted")(i, j) = call.in("projected")(order[i], j);
     }
   };
   return op;
@@ -206,9 +206,9 @@ Operator reflect() {
       }
       for (std::int64_t c = j; c < n && length > 0; ++c) v(k, c) /= std::sqrt(length);
       for (std::int64_t i = k + 1; i < b; ++i) {
-        double product = 0;
-        for (std::int64_t c = j; c < n; ++c) product += x[i * n + c] * v(k, c);
-        for (std::int64_t c = j; c < n; ++c) x[i * n + c] -= 2 * product * v(k, c);
+        double dot = 0;
+        for (std::int64_t c = j; c < n; ++c) dot += x[i * n + c] * v(k, c);
+        for (std::int64_t c = j; c < n; ++c) x[i * n + c] -= 2 * dot * v(k, c);
       }
       auto& t = call.out("triangle");
       t(k, k) = 2;
@@ -282,9 +282,9 @@ TEST(SoapEigenvectors, AreOrthonormalAndSorted) {
       EXPECT_LE(value, last * (1 + 1e-6)) << n << ", vector " << i;
       last = value;
       for (std::int64_t other = 0; other <= i; ++other) {
-        double product = 0;
-        for (std::int64_t j = 0; j < n; ++j) product += rows[i * n + j] * rows[other * n + j];
-        EXPECT_NEAR(product, other == i ? 1.0 : 0.0, 2e-5) << n << ", vectors " << i << " and " << other;
+        double dot = 0;
+        for (std::int64_t j = 0; j < n; ++j) dot += rows[i * n + j] * rows[other * n + j];
+        EXPECT_NEAR(dot, other == i ? 1.0 : 0.0, 2e-5) << n << ", vectors " << i << " and " << other;
       }
     }
     for (const int threads : {2, 3}) {
@@ -308,7 +308,7 @@ const RegisterRows registered_rows{
     {"soap_muon_keep_norm", "raw:Fd/f raw_norm:1/f x:Fd/f x_norm:1/f scalars:6/f result:Fd/f"},
     {"soap_muon_trust", "raw:Fd/f white:Fd/f gradient:Fd/f scalars:6/f blended:Fd/f gate:2/f",
      "agreement=0.2"},
-    {"soap_muon_sort", "basis:dd/f product:dd/f sorted:dd/f order:d/i"},
+    {"soap_muon_sort", "basis:dd/f projected:dd/f sorted:dd/f order:d/i"},
     {"soap_muon_permute", "x:dd/f row_order:d/i column_order:d/i permuted:dd/f"},
     {"soap_muon_eigenvectors", "gram:dd/f scalars:6/f rows:dd/f"},
     {"soap_muon_first_rows", "image:md/f scalars:6/f rows:dd/f"},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mulligan launch, with shell scripts as ranks: what each finds in its environment, on which processors it runs, what the
+# mulligan launch, with shell scripts as ranks: what each finds in its environment, on which CPUs it runs, what the
 # terminal shows and what the logs keep.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
@@ -8,7 +8,7 @@ unset MULLIGAN_SECRET MULLIGAN_SECRET_FILE
 cat >environment.sh <<'SH'
 #!/usr/bin/env bash
 env >environment_$RANK
-taskset -cp $$ | sed 's/.*: //' >processors_$RANK
+taskset -cp $$ | sed 's/.*: //' >cpus_$RANK
 readlink /proc/$$/fd/0 >input_$RANK
 SH
 cat >speak.sh <<'SH'
@@ -39,11 +39,11 @@ check_equal "OMP_NUM_THREADS is the user's" "" "$(value 0 OMP_NUM_THREADS)"
 check_equal "standard input is empty" /dev/null "$(cat input_0)"
 if (($(nproc) >= 2)); then
   "$mulligan" launch --nproc-per-node 2 --log-dir logs -- ./environment.sh 2>start.err
-  check_equal "two ranks do not share processors" "" "$(comm -12 <(tr ',' '\n' <processors_0) <(tr ',' '\n' <processors_1))"
+  check_equal "two ranks do not share CPUs" "" "$(comm -12 <(tr ',' '\n' <cpus_0) <(tr ',' '\n' <cpus_1))"
   "$mulligan" launch --nproc-per-node 2 --bind none --log-dir logs -- ./environment.sh 2>start.err
-  check_equal "--bind none" "$(cat processors_0)" "$(cat processors_1)"
+  check_equal "--bind none" "$(cat cpus_0)" "$(cat cpus_1)"
 else
-  echo "skipped - two ranks do not share processors (there is one)"
+  echo "skipped - two ranks do not share CPUs (there is one)"
 fi
 MULLIGAN_SECRET=own OMP_NUM_THREADS=3 "$mulligan" launch --standalone --log-dir logs -- ./environment.sh 2>start.err
 check_equal "one rank, the user's secret and threads" "1 own 3" "$(value 0 WORLD_SIZE) $(value 0 MULLIGAN_SECRET) $(value 0 OMP_NUM_THREADS)"

@@ -82,7 +82,7 @@ check_contains "the log does, too" "warning: the run was restarted 1 time after 
 check_equal "nothing of that where there was none" "" "$(grep -l "after a failure" straight/report.html straight/log.txt)"
 check "strict rules take a run that was restarted" "$mulligan" quantize killed_3 --source "$root" --set ledger.rules=strict
 
-# torchrun says it by a variable of its own; a restart stays one behind --resume.
+# torchrun says it by a variable of its own; after a restart --resume stays.
 TORCHELASTIC_RUN_ID=t TORCHELASTIC_RESTART_COUNT=1 RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
   "$mulligan" train run.toml --set run.directory=torch --set train.steps=6 >torch.out 2>&1
 check_equal "a restart by torchrun is marked" "torchrun 1" "$(for key in launcher restarts; do json torch/result.json $key; done | xargs)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A call into NCCL that never returns, on one of two ranks, on both, or in a process alone: all end within the promised seconds, with a
-# verdict where there is somebody to tell it, also after SIGTERM. Library and driver are the stand-ins.
+# A call into NCCL that never returns, on one of two ranks, on both, or in a process alone. All processes end within the promised
+# seconds, with a verdict if there is a rank to tell it, also after SIGTERM. Library and driver are stubs.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
@@ -22,7 +22,7 @@ alone() {
   (
     cd "$1" && ln -s ../data ../run.toml .
     be_rank 0 1 1
-    MULLIGAN_STAND_IN_NCCL=$2 "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=5 >rank.0 2>&1 &
+    MULLIGAN_STUB_NCCL=$2 "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=5 >rank.0 2>&1 &
     processes=($!)
     wait_until grep -qs '^training: ' rank.0
     sleep 1

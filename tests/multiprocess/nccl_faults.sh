@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A library of NCCL that fails on one of two ranks, or never takes what it is given, and a rank that is killed end training on both,
-# with a verdict that names the rank; one that is slow changes nothing. Library, faults and driver are the stand-ins.
+# Three faults end training on both ranks, with a verdict that names the rank: the NCCL library of one of two ranks fails; it never
+# takes what it is given; a rank is killed. A slow library changes nothing. Library, faults and driver are stubs.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
@@ -11,7 +11,7 @@ faulty fails "rank=1 after=20 fails=1" ""
 faulty slow "rank=1 after=20 slow_milliseconds=100000" "" --set communicator.timeout=3
 faulty killed "" ""
 faulty broken "rank=1 after=12 breaks=1" "" --set train.steps=3  # in the first transfer of the last step
-patient() { MULLIGAN_STAND_IN_NCCL="slow_milliseconds=20" train_ranks 2 patient "${tiny_over_nccl[@]}"; }
+patient() { MULLIGAN_STUB_NCCL="slow_milliseconds=20" train_ranks 2 patient "${tiny_over_nccl[@]}"; }
 check "a library that takes a while changes nothing" patient
 check "as quick ones train" train_ranks 2 quick "${tiny_over_nccl[@]}"
 check_equal "a library that takes a while changes nothing: the weights" "$(weights quick)" "$(weights patient)"

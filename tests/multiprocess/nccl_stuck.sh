@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A transfer over NCCL that does not end, on one of two ranks or on both, and a device that hangs before it end training on both, in
-# bounded time, with a verdict that names the rank where that can be known. Library, faults and driver are the stand-ins.
+# Training ends on both ranks in bounded time if a transfer over NCCL does not end, on one of two ranks or on both, or if a device
+# hangs before the transfer. The verdict names the rank where that can be known. Library, faults and driver are stubs.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash

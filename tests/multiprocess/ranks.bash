@@ -54,20 +54,20 @@ packed_sequences = 2
 TOML
 }
 
-# Options for the emulated cuda device, on which the subject is made small enough; and for ranks on it over nccl: its stream and
-# its library are the stand-ins of tests/stand_in.
+# Options for the emulated cuda device, with a model that is small enough for it; and for ranks on it over nccl. Its stream and
+# its library are the stubs of tests/stub.
 emulated=(--set backend.plugin=cuda --set backend.device=emulated --set model.layers=2 --set model.width=16
   --set model.mlp_hidden=32 --set train.steps=3 --set train.tokens_per_step=128 --set train.sequence_length=32
   --set data.validation=)
-over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stand_in/libcuda.so.1"
-  --set communicator.plugin=nccl --set communicator.library="$build/tests/stand_in/libnccl.so.2")
+over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stub/libcuda.so.1"
+  --set communicator.plugin=nccl --set communicator.library="$build/tests/stub/libnccl.so.2")
 
 # The same, quicker, for faults.
 tiny_over_nccl=("${over_nccl[@]}" --set run.determinism=world --set train.warmup.steps=0 --set train.log_every=1
   --set train.tokens_per_step=64 --set train.sequence_length=16)
 
-# A free port below those that the system gives away: ranks knock at it before their rank 0 listens there, and must not meet the
-# connection of another run's ranks, which takes whoever comes first for its peer.
+# A free port below those that the system gives away. Ranks try it before their rank 0 listens there. It must not be a port of
+# another run's ranks, which take the first connection for their peer.
 free_port() {
   python3 -c '
 import random, socket
@@ -139,7 +139,7 @@ faulty() {
   mkdir "$name"
   (
     cd "$name" && ln -s ../data ../run.toml . &&
-      export MULLIGAN_STAND_IN_NCCL=$library MULLIGAN_STAND_IN_DRIVER=$driver
+      export MULLIGAN_STUB_NCCL=$library MULLIGAN_STUB_DRIVER=$driver
     port=$(free_port)
     processes=()
     for number in 0 1; do

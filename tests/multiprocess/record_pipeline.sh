@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The record's pipeline in small on the cuda backend's GPU device, without a GPU: libraries that stand in for NVIDIA's driver,
-# NVRTC, cuBLASLt, cuDNN and NCCL judge each call and compute, and the kernels run on the processor (tests/gpu_pipeline). Training
-# in both layer orders, a checkpoint, resuming, quantisation and test-time training with lanes, on one rank and on two, compared with the
-# cpu backend. No library may have found anything wrong; a misuse that is planted in the path to each must end the run.
-# shellcheck source=tests/end_to_end/cli_checks.bash
+# The record's pipeline in small on the cuda backend's GPU device, without a GPU. Stubs of NVIDIA's driver, NVRTC, cuBLASLt,
+# cuDNN and NCCL judge each call and compute, and the kernels run on the CPU (tests/gpu_pipeline). The pipeline trains in both
+# layer orders, writes a checkpoint, resumes, quantises and runs test-time training with lanes, on one rank and on two. Its
+# results are compared with the cpu backend's. No stub may find anything wrong; a misuse that is planted in the path to each
+# must end the run.
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 # shellcheck source=tests/multiprocess/ranks.bash
 source "$root/tests/multiprocess/ranks.bash"
@@ -11,7 +11,7 @@ source "$root/tests/multiprocess/ranks.bash"
 source "$root/tests/multiprocess/small_record.bash"
 plugin=$build/tests/gpu_pipeline/plugins/mulligan_cuda.so
 [[ -e $plugin ]] || {
-  echo "skipped - the record's pipeline over stand-ins: it is built where the headers of CUDA and cuDNN are"
+  echo "skipped - the record's pipeline over stubs: it is built where the headers of CUDA and cuDNN are"
   exit 0
 }
 make_subject
@@ -23,9 +23,9 @@ small_record >record.toml
 gpu=(--set backend.plugin=cuda --set backend.path="$plugin" --set backend.cache="$work/cache")
 over_nccl=("${gpu[@]}" --set communicator.plugin=nccl)
 # Where the dynamic linker finds NCCL; the folder that it lies in has a driver for other tests as well.
-mkdir nccl && ln -s "$build/tests/stand_in/libnccl.so.2" nccl/ && export LD_LIBRARY_PATH=$work/nccl
+mkdir nccl && ln -s "$build/tests/stub/libnccl.so.2" nccl/ && export LD_LIBRARY_PATH=$work/nccl
 
-# by_ranks SIZE COMMAND ARGUMENT...: all ranks, on a cuda backend over the stand-ins; output of rank R in by.R. Succeeds when all do.
+# by_ranks SIZE COMMAND ARGUMENT...: all ranks, on a cuda backend over the stubs; output of rank R in by.R. Succeeds when all do.
 by_ranks() {
   local size=$1 port number rank failed=0 processes=()
   shift
@@ -40,8 +40,8 @@ by_ranks() {
   return $failed
 }
 # judged LIBRARY: calls in the processes of the report. wrong: what was found wrong in them.
-judged() { awk -F '\t' -v library="$1" '$1 == library { sum += $2 } END { print sum + 0 }' "$MULLIGAN_STAND_IN_REPORT"; }
-wrong() { awk -F '\t' '$3 != "-" { print $1 ": " $3 }' "$MULLIGAN_STAND_IN_REPORT"; }
+judged() { awk -F '\t' -v library="$1" '$1 == library { sum += $2 } END { print sum + 0 }' "$MULLIGAN_STUB_REPORT"; }
+wrong() { awk -F '\t' '$3 != "-" { print $1 ": " $3 }' "$MULLIGAN_STUB_REPORT"; }
 # check_judges WHAT LIBRARY...: they were asked in that report, and nothing was wrong.
 check_judges() {
   local what=$1 library
@@ -65,7 +65,7 @@ made() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["made_
 ttt_bpb() { python3 -c 'import json, sys; print(repr(json.load(open(sys.argv[1] + "/ttt_result.json"))["with_ttt"]["val_bpb"]))' "$1"; }
 
 for size in 1 2; do
-  export MULLIGAN_STAND_IN_REPORT=$work/report_$size
+  export MULLIGAN_STUB_REPORT=$work/report_$size
   options=("${gpu[@]}")
   libraries=(driver cublaslt cudnn)
   ((size == 1)) || { options=("${over_nccl[@]}") libraries+=(nccl); }
@@ -84,13 +84,13 @@ for size in 1 2; do
   check_judges "$size, training" "${libraries[@]}"
 done
 
-export MULLIGAN_STAND_IN_REPORT=$work/report_quantize
+export MULLIGAN_STUB_REPORT=$work/report_quantize
 check "quantizes" by_ranks 1 quantize run_1 --output artifact.mulligan "${gpu[@]}"
 check_judges "quantisation" driver cublaslt cudnn
 
 check "cpu: test-time training" "$mulligan" ttt artifact.mulligan --output ttt_cpu --set backend.plugin=cpu
 for size in 1 2; do
-  export MULLIGAN_STAND_IN_REPORT=$work/report_ttt_$size
+  export MULLIGAN_STUB_REPORT=$work/report_ttt_$size
   options=("${gpu[@]}")
   libraries=(driver cublaslt cudnn)
   ((size == 1)) || { options=("${over_nccl[@]}"); }
@@ -101,26 +101,26 @@ for size in 1 2; do
 done
 # A card that holds the weights and the 32 MiB in which cuBLASLt's algorithms are measured, but not the plan, of 36 MB. The record's
 # plan is compared with 80 GB (dry_run_test.cpp).
-export MULLIGAN_STAND_IN_REPORT=$work/report_card MULLIGAN_STAND_IN_CARD="$work/card 34600000"
+export MULLIGAN_STUB_REPORT=$work/report_card MULLIGAN_STUB_CARD="$work/card 34600000"
 check_equal "a card that is too small is refused" no "$(by_ranks 1 ttt artifact.mulligan --output ttt_small "${gpu[@]}" >/dev/null && echo yes || echo no)"
 check_contains "with what is needed and what there is" "test-time training needs 0.0 GB of memory" "$(cat by.0)"
 check_judges "a card that is too small" driver
-unset MULLIGAN_STAND_IN_CARD
+unset MULLIGAN_STUB_CARD
 check_equal "two ranks have the score of one" "$(ttt_bpb ttt_1)" "$(ttt_bpb ttt_2)"
 
 # planted LIBRARY CALL RANK SIZE ARGUMENT TEXT: that call of the library is spoilt. The run fails, and the judge said why.
 planted() {
-  export MULLIGAN_STAND_IN_REPORT=$work/report_planted_$1 MULLIGAN_STAND_IN_PLANT="$1 $2 $3"
+  export MULLIGAN_STUB_REPORT=$work/report_planted_$1 MULLIGAN_STUB_PLANT="$1 $2 $3"
   local options=("${gpu[@]}")
   (($4 == 1)) || options=("${over_nccl[@]}")
   check_equal "planted in $1: the run fails" no \
     "$(by_ranks "$4" train record.toml --set run.directory="planted_$1" --set train.warmup.steps=0 "${options[@]}" >/dev/null && echo yes || echo no)"
   check_contains "planted in $1: the call" "$5" "$(wrong)"
   check_contains "planted in $1: and what is wrong with it" "$6" "$(wrong)"
-  unset MULLIGAN_STAND_IN_PLANT
+  unset MULLIGAN_STUB_PLANT
 }
 planted driver 300 0 1 "cuLaunchKernel of" "where nothing was allocated"
-planted cublaslt 40 0 1 "cublasLtMatmul" "was neither proposed nor checked for this product"
+planted cublaslt 40 0 1 "cublasLtMatmul" "was neither proposed nor checked for this matmul"
 planted cudnn 8 0 1 "cudnnBackendExecute" "is not aligned to 16 bytes"
 planted nccl 3 1 2 "nccl" "argument count"
 finish

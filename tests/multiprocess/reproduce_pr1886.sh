@@ -42,15 +42,15 @@ cp "$work/bin/pip_stub" "\$3/bin/pip"
 SH
 stub bin/pip_stub <<SH
 packages=\$VIRTUAL_ENV/lib/python3.11/site-packages/nvidia
-for wheel in cudnn:tests/gpu_device/stand_in/libcudnn.so.9 cublas:tests/gpu_device/stand_in/libcublasLt.so.12 \\
-  cuda_nvrtc:tests/gpu_device/stand_in/libnvrtc.so.12 nccl:tests/stand_in/libnccl.so.2; do
+for wheel in cudnn:tests/gpu_device/stub/libcudnn.so.9 cublas:tests/gpu_device/stub/libcublasLt.so.12 \\
+  cuda_nvrtc:tests/gpu_device/stub/libnvrtc.so.12 nccl:tests/stub/libnccl.so.2; do
   mkdir -p "\$packages/\${wheel%%:*}/lib"
   ln -s "$build/\${wheel#*:}" "\$packages/\${wheel%%:*}/lib/"
 done
 SH
 # The archive: the program with two ranks for eight, over the stubs.
 # The communicator asks the dynamic linker before the wheels, and this machine may have an NCCL of its own there.
-mkdir -p mulligan-1-linux-x86_64/bin nccl && ln -s "$build/tests/stand_in/libnccl.so.2" nccl/
+mkdir -p mulligan-1-linux-x86_64/bin nccl && ln -s "$build/tests/stub/libnccl.so.2" nccl/
 stub mulligan-1-linux-x86_64/bin/mulligan <<SH
 export LD_LIBRARY_PATH=$work/nccl
 words=()
@@ -77,7 +77,7 @@ echo 'echo "@@ end in $VIRTUAL_ENV"' >>typed.sh
 blocks=$(grep -c '^echo "@@ block' typed.sh)
 check_true "the page has command blocks, $blocks before the record's" "$blocks == 7"
 cd pod || exit 1
-export MULLIGAN_STAND_IN_REPORT=$work/judged
+export MULLIGAN_STUB_REPORT=$work/judged
 if PATH=$work/bin:$PATH bash -eo pipefail "$work/typed.sh" >"$work/typed.out" 2>&1; then pass "the commands of the page end well"
 else flunk "the commands of the page end well" "$(tail -n 30 "$work/typed.out"; tail -n 5 ./*.out 2>/dev/null)"; fi
 for ((block = 1; block <= blocks; block++)); do check "block $block was begun" grep -q "^@@ block $block$" "$work/typed.out"; done
@@ -85,7 +85,7 @@ check_contains "the libraries are those that pip installed" "@@ end in $PWD/libr
 check_contains "the dry run compares memory with the card" "of the card's 80 GB" "$(cat "$work/typed.out")"
 check "training left weights" test -s runs/pod/weights.safetensors
 check "quantisation an artifact" test -s runs/pod/artifact.mulligan
-# A trial, since the stubs' places are set for it.
+# The score lies in `trials/`, since the stubs set other folders.
 check "test-time training a score" test -s runs/pod/trials/ttt-*.json
 for library in driver cublaslt cudnn nccl; do check "the stub of $library was called" grep -q "^$library"$'\t[1-9]' "$work/judged"; done
 echo "skipped - block 8, the record: strict rules want the validation text, 50,000 documents of these very shards; the small ones have none"

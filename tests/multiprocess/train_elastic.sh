@@ -22,7 +22,7 @@ attempt() {
     processes+=($!)
   done
 }
-# lose_rank DIRECTORY STEP: kills one rank behind that step.
+# lose_rank DIRECTORY STEP: kills one rank after that step.
 lose_rank() {
   wait_until made_steps "$1" $(($2 + 1))
   kill -KILL "${processes[1]}"

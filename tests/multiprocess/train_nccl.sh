@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ranks with an emulated cuda device each: over nccl, whose library and driver are stand-ins that work on the processor (its own
-# code is what runs on GPUs: streams, events, groups), and over gloo, where the host carries what the device has. The numbers are
+# Ranks with an emulated cuda device each, over nccl and over gloo. The library and the driver of nccl are stubs that work on the
+# CPU; its own code is what runs on GPUs (streams, events, groups). Over gloo the host carries what the device has. The numbers are
 # those of one process.
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"

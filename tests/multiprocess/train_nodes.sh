@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Training on several machines, which are network namespaces here: the numbers of one process for any number of ranks and nodes, before
-# and behind quantisation and test-time training; a cable that is cut and disks that are full in the midst of training.
+# and after quantisation and test-time training; a cable that is cut and disks that are full in the midst of training.
 # MULLIGAN_LONG_TESTS=1: over 50 steps.
 set -uo pipefail
 [[ $0 == /* ]] || exec "$PWD/$0"
@@ -44,8 +44,8 @@ nodes_train() {
   tail -n 3 rank.*
   return 1
 }
-# behind RUN: what quantisation and test-time training make of it.
-behind() {
+# after_training RUN: what quantisation and test-time training make of it.
+after_training() {
   "$mulligan" quantize "$1" >"$1.out" 2>&1 && "$mulligan" ttt "$1/artifact.mulligan" --output "$1" >>"$1.out" 2>&1 || tail -n 3 "$1.out"
   python3 -c '
 import json, sys
@@ -56,16 +56,16 @@ for stage in json.load(open(sys.argv[1] + "/ledger.json"))["stages"]:
 world=(--set run.determinism=world)
 check "one process trains $steps steps" nodes_train alone "0" "${world[@]}"
 check_equal "which is so many losses" "$steps" "$(losses alone | wc -l)"
-scores=$(behind alone)
+scores=$(after_training alone)
 sed 's/^/# /' <<<"$scores"
-check_true "which is scored before and behind quantisation and test-time training" "$(wc -l <<<"$scores") >= 3"
+check_true "which is scored before and after quantisation and test-time training" "$(wc -l <<<"$scores") >= 3"
 for nodes in "0 0" "0 1" "0 0 0 0" "0 0 1 1" "0 0 1 2"; do
   run=on_${nodes// /_}
   check "ranks on nodes $nodes train" nodes_train "$run" "$nodes" "${world[@]}"
   check_equal "ranks on nodes $nodes: the losses of one process, to the bit" "$(losses alone)" "$(losses "$run")"
   check_equal "ranks on nodes $nodes: its weights" "$(weights alone)" "$(weights "$run")"
   [[ $nodes != "0 1" && $nodes != "0 0 1 2" && -z ${MULLIGAN_LONG_TESTS:-} ]] ||
-    check_equal "ranks on nodes $nodes: its scores behind quantisation and test-time training" "$scores" "$(behind "$run")"
+    check_equal "ranks on nodes $nodes: its scores after quantisation and test-time training" "$scores" "$(after_training "$run")"
   check_equal "ranks on nodes $nodes: counted in the result" "$(wc -w <<<"$nodes") $(tr ' ' '\n' <<<"$nodes" | sort -u | wc -l)" \
     "$(json "$run/result.json" ranks) $(json "$run/result.json" nodes)"
 done
@@ -90,10 +90,10 @@ ip link set wire1 down
 end_ranks
 check_equal "a cable is cut: exit codes" "5 5 5 5" "${codes[*]}"
 for number in 0 1 3; do
-  check_contains "a cable is cut: rank $number names the rank behind it" "rank 2 (" "$(tail -n 1 rank.$number)"
+  check_contains "a cable is cut: rank $number names the rank on the other side" "rank 2 (" "$(tail -n 1 rank.$number)"
   check_contains "a cable is cut: rank $number says that it was lost" "was lost: it" "$(tail -n 1 rank.$number)"
 done
-check_contains "a cable is cut: the rank behind it has lost rank 0" "rank 0 (" "$(tail -n 1 rank.2)"
+check_contains "a cable is cut: the rank on the other side has lost rank 0" "rank 0 (" "$(tail -n 1 rank.2)"
 ip link set wire1 up
 check "a cable is cut: the checkpoint is whole" "$mulligan" checkpoint verify cut
 

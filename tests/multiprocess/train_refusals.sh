@@ -25,7 +25,7 @@ time.sleep(600)' "$1" "$2" 2>occupy.err &
   wait_until has_or_is_gone $occupant
   [[ -e occupied ]] || { wait $occupant; return 1; }
 }
-# occupy_row COUNT: sets `port` to the first of 17 ports that nobody has, with a process of ours at COUNT of them.
+# occupy_row COUNT: sets `port` to the first of 17 free ports, with a process of ours at COUNT of them.
 occupy_row() {
   local number
   for number in {1..50}; do
@@ -102,7 +102,7 @@ HOME=$PWD/other_home start 1 2
 ends "another user's rank" "2 2" "give all ranks the same MULLIGAN_SECRET"
 check_equal "another user's rank: the secret is this user's alone" "600" "$(stat -c %a home/.mulligan/secret)"
 
-# Two names of one machine, by hand: rank 0 listens at the loopback alone.
+# Two names of one machine, set in the environment: rank 0 listens at the loopback alone.
 port=$(free_port)
 address=$(hostname -I 2>/dev/null | cut -d' ' -f1)
 if [[ -n $address ]]; then

@@ -101,7 +101,7 @@ const std::vector<Row> of_the_model = {
     {"transposed_o_proj", "D14", "off is o_proj of layer 0 (matmul"},
     {"stale_logits", "D16", "the evaluation depends on buffer contents"},
     {"unfinished_losses", "D16", "are what memory held before"},
-    {"rounded_products", "D33", "it is computed in TF32"},
+    {"rounded_matmuls", "D33", "it is computed in TF32"},
     {"swallows", "D18", "errors are swallowed"},
 };
 const std::vector<Row> of_training = {
@@ -179,7 +179,7 @@ std::set<std::string> caught_at_a_switch() {
   options.console = nullptr;
   options.observers = watched();
   const std::string sentence = sentence_of([&] { train(loaded, test_plugin_host(), options); });
-  // A matrix of which 4 KiB or more are uploaded; the first of the state is the embedding.
+  // A matrix with 4 KiB or more to upload; the first of the state is the embedding.
   const bool right = sentence.find("did not arrive in phase 'phase_2'") != std::string::npos &&
                      sentence.find("tok_emb.weight' is another") != std::string::npos;
   EXPECT_TRUE(right) << sentence;
@@ -209,13 +209,13 @@ TEST(PlantedFaults, EachIsCaughtByItsCheckAtItsPlace) {
 TEST(PlantedFaults, AreCaughtInBf16) {
   std::vector<Row> rows = of_the_model;
   std::erase_if(rows, [](const Row& row) {
-    // Another kernel's rounding is as large as this cap's effect; products have no f32 to round.
-    return std::string(row.fault) == "no_softcap" || std::string(row.fault) == "rounded_products";
+    // Another kernel's rounding is as large as this cap's effect; matmuls have no f32 to round.
+    return std::string(row.fault) == "no_softcap" || std::string(row.fault) == "rounded_matmuls";
   });
   caught_of(rows, Stage::forward, {"train.compute_dtype=bf16"});
 }
 
-// 32,830 of 32,832 tokens were the unknown one in the corpus behind a "validation loss" of 0.0008 nats.
+// A "validation loss" of 0.0008 nats came from a corpus in which 32,830 of 32,832 tokens were the unknown one.
 TEST(PlantedFaults, ACorpusOfUnknownTokens) {
   const Tokenizer tokenizer = Tokenizer::load(tiny().folder() / "data/tokenizer.model");
   std::vector<std::uint16_t> tokens(32'832, static_cast<std::uint16_t>(tokenizer.find("<unk>")));

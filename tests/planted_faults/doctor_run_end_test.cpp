@@ -1,5 +1,5 @@
-// What a whole run says at its end of weights that did not move and averages that stayed behind (D38 to D40), and that
-// healthy runs of some steps say nothing.
+// At its end a whole run reports weights that did not move and averages that lag (D38 to D40). Healthy runs of some steps
+// report nothing.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -269,7 +269,7 @@ void Planted::plant(Prepared& own) {
         static_cast<float*>(call.arguments[2].data)[0] += 1e-6F * static_cast<float>(++runs % 1009);
     };
   }
-  if (kernel == "matmul" && fault == Fault::rounded_products) {
+  if (kernel == "matmul" && fault == Fault::rounded_matmuls) {
     own.wrong = [](const Bound& call, const std::function<void()>& real) {
       real();
       if (call.arguments[2].dtype != MLG_F32) return;

@@ -34,8 +34,8 @@ T greatest(T a, T b) {
   return a < b ? b : a;
 }
 
-// a b + c, rounded down. The product of two floats is exact in double, and the sum there splits into what it rounds to
-// and the rest, so that the sign of what nearest rounding left out is known.
+// a b + c, rounded down. In double, a b of two floats is exact, and the sum splits into its rounded value and the rest. So the
+// sign of what nearest rounding left out is known.
 float fma_down(float a, float b, float c) {
   const float nearest = std::fma(a, b, c);
   const double product = static_cast<double>(a) * b, high = product + c;

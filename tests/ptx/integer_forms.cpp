@@ -49,7 +49,7 @@ void add_arithmetic(Forms& forms, const std::string& type) {
       [](T a, T b) { return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b))); });
   add(forms, "sub." + type,
       [](T a, T b) { return static_cast<T>(static_cast<U>(static_cast<U>(a) - static_cast<U>(b))); });
-  // In 64 bits, so that 16-bit factors are not promoted to int, whose product may overflow.
+  // In 64 bits, so that 16-bit factors are not promoted to int, which may overflow.
   add(forms, "mul.lo." + type,
       [](T a, T b) { return static_cast<T>(u64{static_cast<U>(a)} * u64{static_cast<U>(b)}); });
   add(forms, "mad.lo." + type, [](T a, T b, T c) {

@@ -53,7 +53,7 @@ __global__ void sum_warps(global<const float> x, global<float> y, int count) {
 }
 
 // y = x. Fault 1: each block also writes the next block's first element. 2: each block reads what the one before has
-// written. 3: one element is left to be read by two threads of a block, one of which writes it.
+// written. 3: two threads of a block read one element, and one of them also writes it.
 MLG_KERNEL(copy_blocks, fault)
 __global__ void copy_blocks(global<const float> x, global<float> y, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -49,7 +49,7 @@ RankGroup::RankGroup() {
   options.meet = 60;
   options.heartbeat = 0.05;
   options.silent = 5;  // other tests run at the same time
-  options.believe_refusal = 0.3;
+  options.refusal_grace = 0.3;
   options.watchdog = 0;
 }
 

@@ -16,7 +16,7 @@ struct Outcome {
   std::string sentence;
 };
 
-// Five ports on the loopback, the first of which was free just now.
+// Five ports on the loopback. The first one was free a moment ago.
 std::vector<std::uint16_t> free_ports();
 
 struct RankGroup {

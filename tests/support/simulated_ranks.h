@@ -20,7 +20,7 @@ class SimulatedRanks {
   // Every rank comes to the call with these bytes; returns when rank 0 has sent what it sends: how many bytes,
   // to all of them. `answer`: rank 0's, of consult.
   std::size_t call(CallKind kind, const std::string& bytes, const std::string& answer = "");
-  // Processor time that rank 0's thread has spent in the last call, in seconds.
+  // CPU time that rank 0's thread has spent in the last call, in seconds.
   double seconds_of_last_call() const { return seconds_; }
   // Different buffers that were sent in it.
   std::size_t buffers_of_last_call() const { return buffers_.size(); }

@@ -54,7 +54,7 @@ class ThreadGroup final : public HostGroup {
       return !state_->failure.empty() || state_->values.contains(key);
     });
     require_running();
-    if (!found) throw run_error("nobody put '{}' within {} s.", key, seconds);
+    if (!found) throw run_error("no rank put '{}' within {} s.", key, seconds);
     return state_->values.at(key);
   }
 

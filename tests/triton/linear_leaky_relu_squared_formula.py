@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the Triton kernels of linear_leaky_relu_squared in Triton's interpreter (on the processor) and compares them with the
+"""Runs the Triton kernels of linear_leaky_relu_squared in Triton's interpreter (on the CPU) and compares them with the
 formula in f64. Needs triton, torch and numpy. Prints "ok - WHAT" or "not ok - WHAT".
 
 fp16 stands for bf16: Triton 3.9's interpreter multiplies the bits of bf16 numbers as integers."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the Triton kernels of softcap_ce in Triton's interpreter (on the processor) and compares them with the formula in
+"""Runs the Triton kernels of softcap_ce in Triton's interpreter (on the CPU) and compares them with the formula in
 f64. Needs triton, torch and numpy. Prints "ok - WHAT" or "not ok - WHAT"."""
 
 import importlib.util

@@ -160,7 +160,7 @@ TEST(ArtifactChoices, SizesAddUp) {
   EXPECT_NEAR(tensors, static_cast<double>(bytes.size()), 1e-6);
 }
 
-// By hand: 2 rows of 4 columns, of which the middle two are fine; a correction of rank 1.
+// Computed on paper: 2 rows of 4 columns with the middle two fine; a correction of rank 1.
 TEST(ArtifactChoices, WhatIsReadBack) {
   QuantizedTensor tensor{"w", {2, 4}, TensorFormat::integer, 4, {1, 2, 3, 4}, {}, {}};
   const auto half = [](float value) { return sdk::half_bits(value); };

@@ -88,7 +88,7 @@ TEST(ArtifactFile, RoundTripsBitForBitInEveryCompression) {
   }
 }
 
-// More and fewer bytes than declared, missing ones, others behind the end, and damage, in each compression.
+// More and fewer bytes than declared, missing ones, others after the end, and damage, in each compression.
 TEST(Compression, WhatIsWrongIsSaid) {
   std::string text;
   for (int i = 0; i < 40000; ++i) text += std::to_string(PhiloxStream(2, "text").bits(i) % 1000);

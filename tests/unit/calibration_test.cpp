@@ -1,4 +1,4 @@
-// Calibration and consistency: figures worked out by hand.
+// Calibration and consistency: figures that were computed on paper.
 #include "lab/calibration/calibration.h"
 
 #include <gtest/gtest.h>

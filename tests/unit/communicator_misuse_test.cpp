@@ -1,5 +1,5 @@
-// NCCL's stand-in judges: collectives that differ between ranks, and memory that is not there, are refused by a
-// sentence that names call and argument, and nothing works afterwards.
+// NCCL's stub judges: it refuses collectives that differ between ranks and memory that does not exist, by a
+// sentence that names call and argument. Nothing works afterwards.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace mulligan::communicator_misuse_test {
 namespace {
 
-const CommunicatorWorld kWorld{"nccl", "stand_in", 2};
+const CommunicatorWorld kWorld{"nccl", "stub", 2};
 using Transfers = std::vector<Transfer>;
 
 struct Difference {
@@ -24,7 +24,7 @@ struct Difference {
 // What both ranks' communicators say of transfers that differ.
 void expect_refused(const Difference& difference) {
   SCOPED_TRACE(difference.what);
-  const StandInFaults fresh{StandInNccl{}};
+  const StubFaults fresh{StubNccl{}};
   for (const std::string& problem : run_ranks(2, [&](HostGroup& group) {
          const std::unique_ptr<Backend> backend = make_backend(kWorld);
          TensorStore store(*backend);
@@ -89,7 +89,7 @@ class OneRank : public testing::Test {
   using Handle = void*;
   OneRank() {
     backend_ = make_backend(kWorld);
-    library_ = dlopen(stand_in_nccl_library().c_str(), RTLD_NOW);
+    library_ = dlopen(stub_nccl_library().c_str(), RTLD_NOW);
     nccl_ranks::UniqueId id{};
     nccl_ranks::CommConfig config;
     call("ncclGetUniqueId", &id);
@@ -124,7 +124,7 @@ class OneRank : public testing::Test {
     return result == 0 ? "" : function<const char*(int)>("ncclGetErrorString")(result);
   }
 
-  const StandInFaults fresh_{StandInNccl{}};
+  const StubFaults fresh_{StubNccl{}};
   std::unique_ptr<Backend> backend_;
   void* library_ = nullptr;
   Handle comm_ = nullptr;

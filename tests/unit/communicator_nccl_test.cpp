@@ -11,7 +11,7 @@
 namespace mulligan::communicator_nccl_test {
 namespace {
 
-const CommunicatorWorld kWorld{"nccl", "stand_in", 2};
+const CommunicatorWorld kWorld{"nccl", "stub", 2};
 
 struct Rank {
   explicit Rank(HostGroup& group, const std::string& keys = "")
@@ -28,8 +28,8 @@ struct Rank {
   std::unique_ptr<TransferBatch> batch;
 };
 
-StandInNccl slow(int milliseconds) {
-  StandInNccl wanted;
+StubNccl slow(int milliseconds) {
+  StubNccl wanted;
   wanted.slow_milliseconds = milliseconds;
   return wanted;
 }
@@ -39,7 +39,7 @@ void expect_no_problem(const std::vector<std::string>& sentences) {
 }
 
 TEST(NcclCommunicator, ALibraryThatTakesItsTimeIsAskedAgain) {
-  const StandInFaults faults(slow(20));
+  const StubFaults faults(slow(20));
   expect_no_problem(run_ranks(2, [](HostGroup& group) {
     Rank rank(group);
     for (int turn = 0; turn < 3; ++turn) {
@@ -57,7 +57,7 @@ TEST(NcclCommunicator, ALibraryThatNeverTakesABatchIsGivenUpAtTheTimeout) {
     Rank rank(group, "timeout = 0.2");
     group.barrier();
     {
-      const StandInFaults faults(slow(60000));
+      const StubFaults faults(slow(60000));
       rank.batch->submit();
       group.barrier();
     }
@@ -84,9 +84,9 @@ TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
     Rank rank(group);
     group.barrier();
     {
-      StandInNccl wanted;
+      StubNccl wanted;
       wanted.fails = 1;
-      const StandInFaults faults(wanted);
+      const StubFaults faults(wanted);
       const std::string text = sentence_of([&] { rank.communicator->transfers(); });
       EXPECT_NE(text.find("network error"), std::string::npos) << text;
       group.barrier();
@@ -97,10 +97,10 @@ TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
 }
 
 TEST(NcclCommunicator, AbortEndsATransferThatHangsAndTheDeviceGoesOn) {
-  StandInNccl wanted;
+  StubNccl wanted;
   wanted.rank = 1;
   wanted.hangs = 1;
-  const StandInFaults faults(wanted);
+  const StubFaults faults(wanted);
   expect_no_problem(run_ranks(2, [](HostGroup& group) {
     Rank rank(group);
     rank.batch->submit();
@@ -149,7 +149,7 @@ TEST(NcclCommunicator, ADeviceThatStandsStillBeforeATransferHasNotBegunIt) {
     Rank rank(group);
     const auto count = [&] { return rank.communicator->transfers(); };
     {
-      std::optional<StandInGate> gate;
+      std::optional<StubGate> gate;
       if (group.rank() == 1) gate.emplace(*rank.backend);
       rank.batch->submit();
       rank.batch->join();
@@ -170,7 +170,7 @@ TEST(NcclCommunicator, TheBackendWorksDuringATransferUntilItIsJoined) {
     Rank rank(group);
     rank.store.create("y", TensorType(MLG_F32, {10}));
     {
-      std::optional<StandInGate> gate;
+      std::optional<StubGate> gate;
       if (group.rank() == 1) gate.emplace(*rank.backend);
       rank.batch->submit();
       if (group.rank() == 0) {
@@ -187,7 +187,7 @@ TEST(NcclCommunicator, TheBackendWorksDuringATransferUntilItIsJoined) {
 }
 
 TEST(NcclCommunicator, TwoRanksOnOneGpuAreRefused) {
-  const StandInSharedCard card;
+  const StubSharedCard card;
   for (const std::string& sentence : run_ranks(2, [](HostGroup& group) { Rank rank(group); })) {
     EXPECT_NE(
         sentence.find("ranks 0 and 1 have one GPU, GPU-abababab-abab-abab-abab-abababababab; start no more"),
@@ -198,9 +198,9 @@ TEST(NcclCommunicator, TwoRanksOnOneGpuAreRefused) {
 
 TEST(NcclCommunicator, AnOldLibraryIsRefused) {
   const std::unique_ptr<Backend> backend = make_backend(kWorld);
-  StandInNccl wanted;
+  StubNccl wanted;
   wanted.version = 21602;
-  const StandInFaults faults(wanted);
+  const StubFaults faults(wanted);
   ThreadGroups groups(1);
   const std::string text = sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend); });
   EXPECT_NE(text.find("NCCL 2.16 was found; install NCCL 2.18 or newer"), std::string::npos) << text;

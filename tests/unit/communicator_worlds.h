@@ -10,7 +10,7 @@
 
 #include "framework/ranks/plugin_communicator.h"
 #include "tests/support/plugins.h"
-#include "tests/support/stand_in.h"
+#include "tests/support/stub.h"
 #include "tests/support/thread_group.h"
 
 namespace mulligan {
@@ -18,7 +18,7 @@ namespace mulligan {
 struct CommunicatorWorld {
   std::string plugin;
   // "cpu"; "emulated": the cuda backend's emulated device, which works at once; "emulated_stream": the same on a stream
-  // of the stand-in driver; "stand_in": that driver's memory and a stream, no kernels.
+  // of the driver's stub; "stub": the stub's memory and a stream, no kernels.
   std::string backend;
   int most_ranks;
 };
@@ -31,15 +31,15 @@ inline std::vector<CommunicatorWorld> communicator_worlds() {
 #ifdef MULLIGAN_HAS_GLOO
   worlds.insert(worlds.end(), {{"gloo", "cpu", 4}, {"gloo", "emulated", 2}});
 #endif
-  worlds.insert(worlds.end(), {{"nccl", "stand_in", 4}, {"nccl", "emulated_stream", 2}});
+  worlds.insert(worlds.end(), {{"nccl", "stub", 4}, {"nccl", "emulated_stream", 2}});
   return worlds;
 }
 
 inline std::unique_ptr<Backend> make_backend(const CommunicatorWorld& world) {
   if (world.backend == "cpu") return make_cpu_backend(1);
-  if (world.backend == "stand_in") return make_stand_in_backend();
+  if (world.backend == "stub") return make_stub_backend();
   std::string keys = "device = \"emulated\"\n";
-  if (world.backend == "emulated_stream") keys += "emulated_driver = \"" + stand_in_driver() + "\"\n";
+  if (world.backend == "emulated_stream") keys += "emulated_driver = \"" + stub_driver() + "\"\n";
   return make_plugin<Backend>(PluginKind::backend, "cuda", keys);
 }
 
@@ -47,7 +47,7 @@ inline std::unique_ptr<Communicator> make_communicator(const CommunicatorWorld& 
                                                        Backend& backend, const std::string& keys = "",
                                                        const CommunicatorOptions& options = {}) {
   std::string all_keys = keys;
-  if (world.plugin == "nccl") all_keys += "\nlibrary = \"" + stand_in_nccl_library() + "\"";
+  if (world.plugin == "nccl") all_keys += "\nlibrary = \"" + stub_nccl_library() + "\"";
   return make_plugin_communicator(
       make_plugin<CommunicatorPlugin>(PluginKind::communicator, world.plugin, all_keys), group, backend,
       options);

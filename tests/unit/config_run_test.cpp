@@ -240,7 +240,7 @@ TEST(ConfigRun, RulesOfAnAverage) {
       "is none; set one.");
   EXPECT_EQ(
       refusal({"ema.tau=4", "ema.from_step=3", "ema.until_step=3"}),
-      "'ema.until_step' (--set) is 3, but the average begins behind update 'ema.from_step' (--set) = 3; choose a "
+      "'ema.until_step' (--set) is 3, but the average begins after update 'ema.from_step' (--set) = 3; choose a "
       "later one.");
   const std::string emptied = "\n[[phase]]\nuntil_steps = 2\n[[phase]]\nreset_optimizer = true\n";
   EXPECT_NE(error_of([&] {

@@ -1,4 +1,4 @@
-// Predicted bytes, FLOPs and seconds, and the bound of perfect fusion, of small graphs, by hand.
+// Predicted bytes, FLOPs and seconds, and the bound of perfect fusion, of small graphs, computed on paper.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -30,7 +30,7 @@ const CallAccess& access() {
   return known;
 }
 
-// Round rates: 1 TB/s sustained, 2 fused; products 100 and 50 TFLOP/s, 200 fused; a launch takes 1 us.
+// Round rates: 1 TB/s sustained, 2 fused; matmuls 100 and 50 TFLOP/s, 200 fused; a launch takes 1 us.
 Card card() {
   Card card = known_cards().front();
   card.sustained_bytes_per_second = 1e12;

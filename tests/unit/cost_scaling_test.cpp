@@ -1,4 +1,4 @@
-// Rings, the two queues of a step, and what micro-batches ranks get, by hand.
+// Rings, the two queues of a step, and the micro-batches of each rank, computed on paper.
 #include <gtest/gtest.h>
 
 #include "tools/cost/scaling.h"

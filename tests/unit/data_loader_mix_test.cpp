@@ -1,4 +1,5 @@
-// Rows of several texts in a fixed ratio: exact at every moment, the same for any number of ranks, resumable.
+// Rows of several texts in a fixed ratio. The ratio is exact at every moment and the same for any number of ranks, and a run
+// can resume it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using Row = std::vector<std::int32_t>;
 
-// Shards whose tokens are 1000 k + 2.. for part k, a BOS at the front.
+// Shards for part k: a BOS, then the tokens 1000 k + 2 and up.
 fs::path part_shard(const fs::path& folder, int part, std::size_t tokens) {
   std::vector<std::uint16_t> values(tokens, 1);
   for (std::size_t i = 1; i < tokens; ++i) values[i] = static_cast<std::uint16_t>(1000 * part + 2 + i % 900);
@@ -106,7 +107,7 @@ TEST(LoaderMix, NewWeightsCountFromWhereTheyBegin) {
   after.restore(position);
   std::vector<int> read(3, 0);
   for (int i = 0; i < 40; ++i) ++read[static_cast<std::size_t>(part_of(next_row(after)))];
-  EXPECT_EQ(read, (std::vector<int>{0, 20, 20})) << "what was read before is not made up for";
+  EXPECT_EQ(read, (std::vector<int>{0, 20, 20})) << "the ratio does not make up for earlier reads";
   EXPECT_EQ(after.position().parts[0].spans, 30);
 }
 
@@ -128,11 +129,11 @@ TEST(LoaderMix, WhatDoesNotFitIsRefused) {
   for (LoaderPart& part : options.parts) part.weight = 0;
   message_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
   for (LoaderPart& part : options.parts) part.weight = 1;
-  options.group_spans = 20;  // 340 tokens: more than part b has
+  options.group_spans = 20;  // 340 tokens, more than part b has
   EXPECT_NE(message_of(ExitCode::bad_data, [&] { Loader loader(options); }).find("of 'b'"),
             std::string::npos);
   options.parts[1].weight = 0;
-  Loader loader(options);  // a part that is not read need hold nothing
+  Loader loader(options);  // a part that is not read may be empty
   LoaderPosition position = loader.position();
   position.parts.pop_back();
   message_of(ExitCode::bad_data, [&] { loader.restore(position); });

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Three shards of 5, 2 and 9 spans of 4 + 1 tokens, and tails. Behind each BOS stands the number of the span.
+// Three shards of 5, 2 and 9 spans of 4 + 1 tokens, and tails. Each BOS is followed by the number of the span.
 LoaderOptions shuffled(const std::string& name, std::int64_t group_spans = 4) {
   const fs::path folder = fresh_folder(name);
   LoaderOptions options;

@@ -72,16 +72,16 @@ TEST(StreamLoader, AnotherWorldSizeResumesAtTheSameToken) {
   EXPECT_EQ(second.position(), one.position());
 }
 
-// 100 tokens hold three batches of 32 and the token behind; 33 exactly one, because the shard is entered; 70 two.
+// 100 tokens hold three batches of 32 and the token that follows; 33 exactly one, because the shard is entered; 70 two.
 TEST(StreamLoader, EndsBehindTheLastShard) {
   Loader loader(stream_of("stream_end", {100, 33, 70}));
   EXPECT_EQ(loader.spans_per_epoch(), 4 * (3 + 1 + 2));
   Ints last;
   for (std::int64_t row = 0; row < loader.spans_per_epoch(); ++row) last = targets_of(loader);
-  const LoaderPosition behind = loader.position();
+  const LoaderPosition after = loader.position();
   const std::string message = message_of(ExitCode::bad_data, [&] { targets_of(loader); });
   EXPECT_NE(message.find("ends after 6 steps' batches of 32 tokens"), std::string::npos) << message;
-  EXPECT_EQ(loader.position(), behind);
+  EXPECT_EQ(loader.position(), after);
   message_of(ExitCode::bad_data, [&] { targets_of(loader); });
 }
 

@@ -95,7 +95,7 @@ TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   EXPECT_NE(message.find("33"), std::string::npos) << message;         // 36 less 3 before the first BOS
 }
 
-// A step of four micro-batches is the same rows, whoever reads them: rank r the r-th share, side by side.
+// A step of four micro-batches has the same rows for any number of ranks: rank r reads the r-th share.
 TEST(Loader, AGroupIsDealtToAnyNumberOfRanks) {
   const auto shards = make_shards("loader_groups", {200, 20, 150});
   const auto steps_of = [&](int world_size) {

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Words of which every second is followed by `mark`, in documents with white space at both ends and within.
+// Words; every second one is followed by `mark`. Documents have white space at both ends and within.
 std::vector<std::string> documents(const std::string& mark, int count = 60) {
   std::vector<std::string> all;
   std::uint32_t state = 11;
@@ -141,7 +141,7 @@ TEST(OriginalBytes, OfCleanedDocuments) {
   }
 }
 
-// A given tokenizer with the options that SentencePiece has, most of which are Llama's.
+// A given tokenizer with the options that SentencePiece has; most of them are Llama's.
 TEST(OriginalBytes, OfAGivenTokenizersOptions) {
   const std::vector<std::pair<std::string, std::string>> all = {{"add_dummy_prefix", "true"},
                                                                 {"remove_extra_whitespaces", "true"},

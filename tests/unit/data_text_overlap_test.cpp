@@ -79,7 +79,7 @@ class TextOverlapTest : public testing::Test {
     }
     return documents;
   }
-  // These documents behind the training text, against the validation text.
+  // These documents after the training text, against the validation text.
   TextOverlap with(const std::vector<Tokens>& documents, const OverlapRanks& ranks = {}) const {
     Tokens all = read_tokens(training_);
     for (const Tokens& document : documents) all.insert(all.end(), document.begin(), document.end());

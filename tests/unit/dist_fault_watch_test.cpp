@@ -35,7 +35,7 @@ class Watch {
   void silence(int rank) { silent_ = rank; }
   void forgive() { watch_.forgive(now_); }
   int lost() const { return watch_.lost(now_) ? watch_.lost(now_)->rank : -2; }
-  // -2: nobody
+  // -2: no rank
   int wedged() const { return watch_.wedged(now_) ? watch_.wedged(now_)->rank : -2; }
   const std::string& slow() const { return slow_; }
 

@@ -202,7 +202,7 @@ TEST(Faults, CountingAndAbortingThatNeverReturnEndTheRun) {
         for (;;) pause();
       });
     }
-    for (int i = 0; i < 20; ++i) {  // counting holds nobody up
+    for (int i = 0; i < 20; ++i) {  // counting delays no rank
       channel.barrier();
       sleep_milliseconds(20);
     }

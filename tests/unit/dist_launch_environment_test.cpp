@@ -275,7 +275,7 @@ TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
             }),
             "the environment variables RANK=2 and WORLD_SIZE=2 contradict each other "
             "(ranks count from 0); start the run again with its launcher, or set them right.");
-  // A world of one meets nobody.
+  // A world of one meets no other rank.
   EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).world_size, 1);
   EXPECT_EQ(find(with(environment, {{"MASTER_PORT", "65530"}})).ports.size(), 6U);
 }

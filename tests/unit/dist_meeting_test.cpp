@@ -189,7 +189,7 @@ TEST(Meeting, MissingRanksAreNamed) {
   RankGroup group(6);
   group.absent = {2, 3, 5};
   group.options.meet = 1;
-  group.options.tell_missing = 0.2;
+  group.options.missing_log_interval = 0.2;
   Lines log;
   group.options.log = log.sink();
   const auto outcomes = group.in_threads(nothing);
@@ -205,7 +205,7 @@ TEST(Meeting, RankZeroIsMissing) {
   RankGroup group(2);
   group.absent = {0};
   group.options.meet = 0.5;
-  group.options.tell_missing = 0.1;
+  group.options.missing_log_interval = 0.1;
   Lines log;
   group.options.log = log.sink();
   const Outcome outcome = group.in_threads(nothing)[1];

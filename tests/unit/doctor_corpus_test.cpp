@@ -97,7 +97,7 @@ TEST(CorpusChecks, AHealthyTextPasses) {
   }
 }
 
-// The corpus behind a validation loss of 0.0008 nats: 32,830 of 32,832 tokens were the unknown one.
+// The corpus that gave a validation loss of 0.0008 nats: 32,830 of 32,832 tokens were the unknown one.
 TEST(CorpusChecks, ACorpusOfOneTokenFails) {
   Tokens tokens(32'832, 128);
   tokens[100] = 5;

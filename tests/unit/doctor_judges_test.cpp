@@ -120,7 +120,7 @@ TEST(LossLevel, OfInitialWeightsIsLnVOnBothSides) {
   EXPECT_EQ(initial_loss(0.6, model), CheckOutcome::fail) << "far too good";
   EXPECT_EQ(initial_loss(std::nan(""), model), CheckOutcome::fail);
   ModelConfig wide = model;
-  wide.embedding_init_std = 0.1;  // logits of deviation 1.13: 0.64 nats above ln V
+  wide.embedding_init_std = 0.1;  // logits of standard deviation 1.13: 0.64 nats above ln V
   EXPECT_EQ(initial_loss(6.9078 + 0.64, wide), CheckOutcome::pass);
 }
 
@@ -250,14 +250,14 @@ TEST(OutcomeChecks, TheMeanLossIsOfAllSteps) {
 }
 
 TEST(OutcomeChecks, UnitsAgree) {
-  Throughput seen{1'000'000, 100, 1e5, 10, 12, 1e6, processor_peak(2, false)};
+  Throughput seen{1'000'000, 100, 1e5, 10, 12, 1e6, cpu_peak(2, false)};
   EXPECT_EQ(judge_throughput(seen).verdict, CheckOutcome::pass);
   seen.tokens_per_second = 100;  // per millisecond
   EXPECT_EQ(judge_throughput(seen).verdict, CheckOutcome::fail);
   seen.tokens_per_second = 1e5;
   seen.run_seconds = 0.012;
   EXPECT_EQ(judge_throughput(seen).verdict, CheckOutcome::fail);
-  seen = {1'000'000'000, 100, 1e8, 10, 12, 1e7, processor_peak(2, false)};
+  seen = {1'000'000'000, 100, 1e8, 10, 12, 1e7, cpu_peak(2, false)};
   EXPECT_TRUE(says(judge_throughput(seen), "more than the machine can do"));
 }
 

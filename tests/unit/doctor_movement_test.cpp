@@ -29,7 +29,7 @@ class Trained {
   Samples sampled(const Weights& all) const {
     return sample_parameters(parameters, [&](const PlannedParameter& p) { return all.at(p.name()); });
   }
-  Finding stillness() const { return ask(judge_stillness); }
+  Finding find_frozen() const { return ask(find_frozen_parameters); }
   Finding proportion() const { return ask(judge_proportion); }
   Finding average(const Weights& averages, double decay) const {
     const Samples of = sampled(averages);
@@ -81,7 +81,7 @@ bool says(const Finding& f, const std::string& words) {
 
 TEST(DoctorMovement, AHealthyRunHasNothingToSay) {
   const Trained run;
-  EXPECT_EQ(run.stillness().verdict, CheckOutcome::pass) << run.stillness().message;
+  EXPECT_EQ(run.find_frozen().verdict, CheckOutcome::pass) << run.find_frozen().message;
   EXPECT_EQ(run.proportion().verdict, CheckOutcome::pass) << run.proportion().message;
   EXPECT_EQ(run.average(run.after, 0.9).verdict, CheckOutcome::pass);
 }
@@ -89,63 +89,63 @@ TEST(DoctorMovement, AHealthyRunHasNothingToSay) {
 TEST(DoctorMovement, WhatDidNotMoveIsNamed) {
   Trained tensor;
   tensor.weights("b") = tensor.start("b");
-  EXPECT_TRUE(says(tensor.stillness(), "b is as it was before"));
-  EXPECT_EQ(tensor.stillness().verdict, CheckOutcome::fail);
+  EXPECT_TRUE(says(tensor.find_frozen(), "b is as it was before"));
+  EXPECT_EQ(tensor.find_frozen().verdict, CheckOutcome::fail);
   tensor.parameter("b").lr_multiplier = 0;
-  EXPECT_EQ(tensor.stillness().verdict, CheckOutcome::pass) << "the configuration says so";
+  EXPECT_EQ(tensor.find_frozen().verdict, CheckOutcome::pass) << "the configuration says so";
 
   Trained half;
   half.freeze("a", [](std::int64_t row, std::int64_t) { return row < 32; });
-  EXPECT_TRUE(says(half.stillness(), "50 % of the rows of a hardly moved (between rows 0 and 31 of 64)"));
-  EXPECT_EQ(half.stillness().verdict, CheckOutcome::fail);
+  EXPECT_TRUE(says(half.find_frozen(), "50 % of the rows of a hardly moved (between rows 0 and 31 of 64)"));
+  EXPECT_EQ(half.find_frozen().verdict, CheckOutcome::fail);
   Trained few;
   few.freeze("a", [](std::int64_t row, std::int64_t) { return row == 40 || row == 41; });
-  EXPECT_TRUE(says(few.stillness(), "between rows 40 and 41"));
-  EXPECT_EQ(few.stillness().verdict, CheckOutcome::warn);
+  EXPECT_TRUE(says(few.find_frozen(), "between rows 40 and 41"));
+  EXPECT_EQ(few.find_frozen().verdict, CheckOutcome::warn);
   Trained columns;
   columns.freeze("c", [](std::int64_t, std::int64_t column) { return column >= 48; });
-  EXPECT_TRUE(says(columns.stillness(), "50 % of the columns of c hardly moved"));
+  EXPECT_TRUE(says(columns.find_frozen(), "50 % of the columns of c hardly moved"));
   Trained scattered;
   scattered.freeze("c", [](std::int64_t row, std::int64_t column) { return (row + column / 3) % 2 == 0; });
-  EXPECT_TRUE(says(scattered.stillness(), "of the elements of c, here and there, did not move"));
-  EXPECT_EQ(scattered.stillness().verdict, CheckOutcome::fail);
+  EXPECT_TRUE(says(scattered.find_frozen(), "of the elements of c, here and there, did not move"));
+  EXPECT_EQ(scattered.find_frozen().verdict, CheckOutcome::fail);
 }
 
 // Weight decay moves what has no gradient.
 TEST(DoctorMovement, DecayAloneIsNoMovement) {
   Trained run;
   for (std::size_t i = 0; i < run.weights("a").size(); ++i) run.weights("a")[i] = 0.6f * run.start("a")[i];
-  EXPECT_TRUE(says(run.stillness(), "a was moved by weight decay alone"));
+  EXPECT_TRUE(says(run.find_frozen(), "a was moved by weight decay alone"));
   Trained rows;
   for (std::size_t i = 0; i < rows.weights("a").size() / 2; ++i)
     rows.weights("a")[i] = 0.6f * rows.start("a")[i];
-  EXPECT_TRUE(says(rows.stillness(), "50 % of the rows of a"));
+  EXPECT_TRUE(says(rows.find_frozen(), "50 % of the rows of a"));
 }
 
 TEST(DoctorMovement, RowsOfRareTokensMayStay) {
   Trained run;
   run.freeze("tok_emb.weight", [](std::int64_t row, std::int64_t) { return row >= 100; });
-  EXPECT_TRUE(says(run.stillness(), "50 % of the rows of tok_emb.weight did not move"));
+  EXPECT_TRUE(says(run.find_frozen(), "50 % of the rows of tok_emb.weight did not move"));
   std::fill(run.expected.begin() + 100, run.expected.end(), 2.0);
-  EXPECT_EQ(run.stillness().verdict, CheckOutcome::pass);
+  EXPECT_EQ(run.find_frozen().verdict, CheckOutcome::pass);
 }
 
 TEST(DoctorMovement, ShortRunsAndOtherMastersSayNothing) {
   Trained run;
   run.weights("b") = run.start("b");
   run.steps = 19;
-  EXPECT_EQ(run.stillness().verdict, CheckOutcome::pass);
+  EXPECT_EQ(run.find_frozen().verdict, CheckOutcome::pass);
   Trained rounded;
   rounded.parameter("a").layout.master = MLG_BF16;  // small updates are lost by rounding
   rounded.freeze("a", [](std::int64_t row, std::int64_t) { return row < 32; });
-  EXPECT_EQ(rounded.stillness().verdict, CheckOutcome::pass);
+  EXPECT_EQ(rounded.find_frozen().verdict, CheckOutcome::pass);
 }
 
 TEST(DoctorMovement, ARateOfZeroIsNamed) {
   Trained run;
   run.rates = {0};
   run.after = run.before;
-  EXPECT_TRUE(says(run.stillness(), "the learning rate of [optimizer.all] is 0"));
+  EXPECT_TRUE(says(run.find_frozen(), "the learning rate of [optimizer.all] is 0"));
 }
 
 TEST(DoctorMovement, UpdatesOutOfProportionAreNamed) {
@@ -165,16 +165,16 @@ TEST(DoctorMovement, AveragesThatStayedBehindAreNamed) {
   EXPECT_TRUE(says(run.average(run.before, 1), "have come 0.0 % of the way"));
   EXPECT_EQ(run.average(run.before, 1).verdict, CheckOutcome::fail);
   EXPECT_NE(run.average(run.before, 1).hint.find("never takes a step in"), std::string::npos);
-  Weights behind = run.before;
-  for (auto& [name, values] : behind) {
+  Weights lagging = run.before;
+  for (auto& [name, values] : lagging) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.3f * (run.after.at(name)[i] - values[i]);
   }
-  EXPECT_TRUE(says(run.average(behind, 0.99999), "have come 30.0 % of the way"));
-  EXPECT_NE(run.average(behind, 0.99999).hint.find("remembers 100000 steps"), std::string::npos);
-  EXPECT_EQ(run.average(behind, 0.99999).verdict, CheckOutcome::warn);
+  EXPECT_TRUE(says(run.average(lagging, 0.99999), "have come 30.0 % of the way"));
+  EXPECT_NE(run.average(lagging, 0.99999).hint.find("remembers 100000 steps"), std::string::npos);
+  EXPECT_EQ(run.average(lagging, 0.99999).verdict, CheckOutcome::warn);
 }
 
-// Tokens of which each mostly has one of three successors, and the same shuffled and read backwards.
+// Tokens with mostly one of three successors each, and the same shuffled and read backwards.
 TEST(DoctorOrder, RandomAndReversedTokensAreNamed) {
   std::uint64_t state = 3;
   const auto draw = [&](std::uint64_t below) {

@@ -57,7 +57,7 @@ TEST(RunDirectory, ARateThatJumpsAtAResumeIsAWarmRestart) {
   EXPECT_NE(found.message.find("after step 200, where the run was resumed: this is a warm restart"),
             std::string::npos)
       << found.message;
-  jumps.restarts = {{200, "all", 1, 1.0}};  // a schedule with cycles says so
+  jumps.restarts = {{200, "all", 1, 1.0}};  // a schedule with cycles
   EXPECT_EQ(only(jumps).verdict, CheckOutcome::pass);
 }
 

@@ -29,7 +29,7 @@ class Powercap : public ::testing::Test {
   }
   Meter meter() const {
     std::vector<Counters> all;
-    all.push_back(processor_counters(root()));
+    all.push_back(cpu_counters(root()));
     return Meter(std::move(all));
   }
   fs::path root() const { return scratch_.path() / "powercap"; }
@@ -68,7 +68,7 @@ TEST_F(Powercap, PackagesAndTheirMemoryAddUpOverWraps) {
   set("intel-rapl:1", "900800");  // 800
   measured.pause();
   const Reading reading = measured.reading();
-  EXPECT_TRUE(reading.processors && !reading.gpus && reading.measured());
+  EXPECT_TRUE(reading.cpus && !reading.gpus && reading.measured());
   EXPECT_NEAR(reading.joules(), (3000 + 499000 + 200 + 800) * 1e-6, 1e-12);
   EXPECT_EQ(reading.counters,
             (std::vector<std::string>{"powercap package-0", "powercap dram", "powercap package-1"}));
@@ -112,27 +112,27 @@ TEST(GpuEnergy, IsAbsentWithoutAContext) {
   EXPECT_EQ(none.absent[0], open ? "GPU: the driver names no device of this run" : "GPU: this run uses none");
 }
 
-RankReading rank_of(double processors, double gpu, bool first) {
+RankReading rank_of(double cpus, double gpu, bool first) {
   RankReading rank;
-  rank.counts_processors = first;
-  rank.reading.processors = first;
-  rank.reading.processor_joules = first ? processors : 0;
+  rank.counts_cpus = first;
+  rank.reading.cpus = first;
+  rank.reading.cpu_joules = first ? cpus : 0;
   rank.reading.gpus = gpu >= 0;
   rank.reading.gpu_joules = gpu >= 0 ? gpu : 0;
   if (gpu < 0) rank.reading.absent = {"GPU: this run uses none"};
   return rank;
 }
 
-TEST(EnergyOfRanks, ProcessorsAreCountedOncePerMachineAndGpusByRank) {
+TEST(EnergyOfRanks, CpusAreCountedOncePerMachineAndGpusByRank) {
   const Reading all =
       total({rank_of(100, 10, true), rank_of(0, 20, false), rank_of(300, 30, true), rank_of(0, 40, false)});
-  EXPECT_TRUE(all.processors && all.gpus);
-  EXPECT_EQ(all.processor_joules, 400);
+  EXPECT_TRUE(all.cpus && all.gpus);
+  EXPECT_EQ(all.cpu_joules, 400);
   EXPECT_EQ(all.gpu_joules, 100);
   EXPECT_EQ(all.joules(), 500);
   // One rank without: no figure for that kind, and the reason.
   const Reading lacking = total({rank_of(100, 10, true), rank_of(0, -1, false)});
-  EXPECT_TRUE(lacking.processors && !lacking.gpus);
+  EXPECT_TRUE(lacking.cpus && !lacking.gpus);
   EXPECT_EQ(lacking.joules(), 100);
   EXPECT_EQ(lacking.absent, std::vector<std::string>{"GPU: this run uses none"});
   EXPECT_FALSE(total({}).measured());
@@ -143,12 +143,12 @@ TEST(EnergyOfRanks, TravelAsText) {
   sent.reading.counters = {"GPU 0000:1B:00.0"};
   sent.reading.absent = {"it's \"gone\""};
   const RankReading got = rank_reading_of(to_text(sent));
-  EXPECT_EQ(got.reading.processor_joules, sent.reading.processor_joules);
+  EXPECT_EQ(got.reading.cpu_joules, sent.reading.cpu_joules);
   EXPECT_EQ(got.reading.gpu_joules, sent.reading.gpu_joules);
   EXPECT_EQ(got.reading.counters, sent.reading.counters);
   EXPECT_EQ(got.reading.absent, sent.reading.absent);
-  EXPECT_EQ(got.counts_processors, sent.counts_processors);
-  EXPECT_TRUE(got.reading.gpus && got.reading.processors);
+  EXPECT_EQ(got.counts_cpus, sent.counts_cpus);
+  EXPECT_TRUE(got.reading.gpus && got.reading.cpus);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(StochasticRounding, TheMeanOverMembersIsTheWeight) {
       const std::vector<float> weight = made(*plugin, centre, columns, member);
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(weight[i]);
     }
-    double squares = 0;  // of the standardised errors, where an element has any deviation
+    double squares = 0;  // of the standardised errors, where an element varies at all
     std::size_t count = 0;
     for (std::size_t i = 0; i < centre.size(); ++i) {
       const std::size_t row = i / columns * columns;
@@ -199,7 +199,7 @@ TEST(ProbabilityAverage, IsThatOfTheNaiveFormula) {
     for (std::size_t t = 0; t < c.tokens; ++t) answers.push_back(t * 7 % c.vocabulary);
     ProbabilityAverage average(c.tokens + 2, c.vocabulary, c.members);
     AverageSums found;
-    for (int round = 0; round < 2; ++round) {  // twice: a stretch leaves nothing behind
+    for (int round = 0; round < 2; ++round) {  // twice: a stretch leaves no state
       for (std::size_t k = 0; k < c.members; ++k) {
         for (std::size_t t = 0; t < c.tokens; ++t)
           average.add(k, t, std::span(logits[k]).subspan(t * c.vocabulary, c.vocabulary), answers[t]);
@@ -224,8 +224,8 @@ TEST(ProbabilityAverage, IsThatOfTheNaiveFormula) {
   }
 }
 
-// Averaging log-probabilities instead is another thing: its loss is the members' mean, a gain of 0. And the
-// average of logits, renormalised, is a third. A case by hand: p = .9 and .1 of the right token.
+// Averaging log-probabilities instead is another thing: its loss is the members' mean, a gain of 0. The
+// average of logits, renormalised, is a third. A case on paper: p = .9 and .1 of the right token.
 TEST(ProbabilityAverage, IsNotThatOfLogProbabilities) {
   const std::vector<float> sure = {std::log(.9F), std::log(.1F)}, unsure = {std::log(.1F), std::log(.9F)};
   ProbabilityAverage average(1, 2, 2);

@@ -13,7 +13,7 @@
 namespace mulligan::entropy_coder_test {
 namespace {
 
-// Rounded normal numbers of deviation `sigma`, clamped to [-limit, limit].
+// Rounded normal numbers of standard deviation `sigma`, clamped to [-limit, limit].
 std::vector<std::int8_t> normal_codes(std::int64_t count, double sigma, int limit,
                                       const std::string& purpose) {
   const PhiloxStream random(5, purpose);
@@ -77,7 +77,7 @@ TEST(EntropyCoder, BlocksAreSeamless) {
   EXPECT_LT(static_cast<double>(bytes.size()), 1.005 * memoryless_bytes(codes));
 }
 
-// The three steps of the record: 0.222, 0.371 and 0.419 of a row's deviation.
+// The three steps of the record: 0.222, 0.371 and 0.419 of a row's standard deviation.
 TEST(EntropyCoder, NormalCodesCostTheirEntropy) {
   for (const auto& [step, qmax] :
        std::array<std::pair<double, int>, 3>{{{0.222, 63}, {0.371, 31}, {0.419, 31}}}) {

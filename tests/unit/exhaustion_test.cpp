@@ -16,7 +16,7 @@
 namespace mulligan::exhaustion_test {
 namespace {
 
-// A thread of a library has nobody who catches what it throws.
+// No caller catches what a library's thread throws.
 TEST(ExhaustionDeathTest, MemoryThatRunsOutInAnyThreadIsASentence) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::filesystem::path left = std::filesystem::temp_directory_path() / "mulligan_exhaustion_left";

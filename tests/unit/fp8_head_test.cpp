@@ -38,12 +38,12 @@ Numbers rounded(Numbers numbers, int bits, int least_exponent, double scale) {
   return numbers;
 }
 
-struct Products {
+struct Matmuls {
   Numbers y, dx, dw;
 };
 
 // Of a head in the compute dtype or in FP8, with the gradient dy of its result.
-Products products(bool fp8, const Numbers& x, const Numbers& weight, const Numbers& dy) {
+Matmuls matmuls(bool fp8, const Numbers& x, const Numbers& weight, const Numbers& dy) {
   const auto backend = make_cpu_backend(1);
   TensorStore store(*backend);
   Graph graph;
@@ -84,15 +84,15 @@ TEST(Fp8Head, MultipliesRoundedOperandsAndARoundedGradient) {
   const Numbers x = random_numbers(kRows * kInputs, 1, 1.0f),
                 weight = random_numbers(kOutputs * kInputs, 2, 0.05f),
                 dy = random_numbers(kRows * kOutputs, 3, 0.01f);
-  const Products seen = products(true, x, weight, dy);
-  const Products expected =
-      products(false, rounded(x, 3, -6, kScales.input), rounded(weight, 3, -6, kScales.weight),
-               rounded(dy, 2, -14, kScales.gradient));
+  const Matmuls seen = matmuls(true, x, weight, dy);
+  const Matmuls expected =
+      matmuls(false, rounded(x, 3, -6, kScales.input), rounded(weight, 3, -6, kScales.weight),
+              rounded(dy, 2, -14, kScales.gradient));
   expect_close(seen.y, expected.y, "y ");
   expect_close(seen.dx, expected.dx, "dx ");
   expect_close(seen.dw, expected.dw, "dw ");
-  // Numbers that FP8 has need no rounding; others give another product.
-  EXPECT_NE(seen.y, products(false, x, weight, dy).y);
+  // Numbers that FP8 has need no rounding; others give another result.
+  EXPECT_NE(seen.y, matmuls(false, x, weight, dy).y);
 }
 
 TEST(Fp8Head, IsRefusedWhereItsScaleWouldNotHold) {

@@ -213,7 +213,7 @@ TEST(FuseResiduals, GradientsCrossABoundaryInOneCall) {
       for (const char* gone :
            {"residual_mix_norm_fwd", "residual_mix_norm_bwd", "skip_merge_fwd", "skip_merge_bwd"})
         EXPECT_EQ(std::ranges::count(kernels, gone), 0) << gone;
-      // Nobody reads what only the backward pass would have read again.
+      // What only the backward pass would have read again is not read.
       EXPECT_EQ(static_cast<bool>(built.only("residual_chain_fwd").arguments[sum_argument]),
                 sum_is_read_later);
       EXPECT_FALSE(built.only("residual_chain_fwd").arguments[merged_argument]);
@@ -239,9 +239,9 @@ struct Recorded {
         for (const Value value : values) arguments.push_back(value.id);
         const mlg_attribute attributes[] = {
             {"transpose_a", 0}, {"transpose_b", 1}, {"alpha", 1}, {"beta", beta}};
-        const bool product = std::string_view(kernel) != "cast";
+        const bool matmul = std::string_view(kernel) != "cast";
         ASSERT_EQ(table.launch(table.self, kernel, arguments.data(),
-                               static_cast<std::uint32_t>(arguments.size()), attributes, product ? 4 : 0),
+                               static_cast<std::uint32_t>(arguments.size()), attributes, matmul ? 4 : 0),
                   nullptr);
       };
       launch("cast", {term, copy}, 0);
@@ -251,7 +251,7 @@ struct Recorded {
   }
 };
 
-TEST(GraphRecorder, AProductThatAddsToACopyTakesItsTerm) {
+TEST(GraphRecorder, AMatmulThatAddsToACopyTakesItsTerm) {
   const Recorded seen(true, [](auto& r, auto& launch) { launch("matmul", {r.a, r.a, r.copy}, 0.5); });
   ASSERT_EQ(seen.kernels, (Kernels{"matmul_add"}));
   const std::vector<Value>& arguments = seen.graph.calls()[0].arguments;
@@ -265,8 +265,8 @@ TEST(GraphRecorder, AProductThatAddsToACopyTakesItsTerm) {
   EXPECT_EQ(own.kernels, (Kernels{"matmul_add"}));
 }
 
-// As muon joins its banks: one copy, and a product for each part of it.
-TEST(GraphRecorder, ProductsThatAddToAllPartsOfACopyTakeTheirs) {
+// As muon joins its banks: one copy, and a matmul for each part of it.
+TEST(GraphRecorder, MatmulsThatAddToAllPartsOfACopyTakeTheirs) {
   const TensorType half(MLG_F32, {2, 4});
   const auto parts = [&](std::int64_t first, std::int64_t second) {
     return Recorded(true, [=](auto& r, auto& launch) {
@@ -313,8 +313,8 @@ TEST(GraphRecorder, OtherCopiesStay) {
       << "a call in between may write the term";
 }
 
-// Bit by bit what the copy and the product make.
-TEST(GraphRecorder, AProductWithItsTermComputesTheSame) {
+// The bits of the copy and the matmul.
+TEST(GraphRecorder, AMatmulWithItsTermComputesTheSame) {
   std::map<bool, std::vector<float>> results;
   for (const bool fused : {false, true}) {
     Recorded recorded(fused, [](auto& r, auto& launch) { launch("matmul", {r.a, r.term, r.copy}, -0.5); });

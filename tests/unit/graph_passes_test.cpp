@@ -1,5 +1,5 @@
-// The passes that fuse activations, output scales and lanes: the calls before and after, when they do nothing,
-// and that everything a graph leaves behind is the same.
+// The passes that fuse activations, output scales and lanes. Tests compare the calls before and after, the cases without a change,
+// and all values that a graph keeps.
 #include "framework/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 const TensorType rows(MLG_F32, {6, 8}), wide(MLG_F32, {6, 16}), vector_type(MLG_F32, {8});
 const double eps = 1e-6;
 
-// The results are the same, and what only the fused graph calls is known as fused (row_rules.h) or is one of `others`.
+// Expects equal results. Kernels that only the fused graph calls must be known as fused (row_rules.h) or be in `others`.
 void expect_same_results(const Graph& plain, const Graph& fused, const Kernels& others = {}) {
   for (const Call& call : fused.calls()) {
     if (std::ranges::find(plain.calls(), call.kernel, &Call::kernel) == plain.calls().end() &&
@@ -59,7 +59,7 @@ struct Mlp : BuiltGraph {
   Value x, u, y, z;
 };
 
-TEST(FuseActivations, TheProductsOnBothSidesTakeTheActivation) {
+TEST(FuseActivations, TheMatmulsOnBothSidesTakeTheActivation) {
   Mlp plain, fused;
   plain.finish();
   fused.finish();
@@ -81,7 +81,7 @@ TEST(FuseActivations, WhatNobodyReadsIsNotWritten) {
   EXPECT_EQ(looked_at.only("linear_leaky_relu_squared_fwd").arguments[2], looked_at.u);
 }
 
-TEST(FuseActivations, AnAdapterOfTheProductKeepsTheCallsApart) {
+TEST(FuseActivations, AnAdapterOfTheMatmulKeepsTheCallsApart) {
   Mlp built(true);
   built.finish();
   const Kernels before = built.kernels();
@@ -141,7 +141,7 @@ TEST(FuseOutputScales, ATrainedScaleGoesIntoTheWeightOnce) {
   plain.finish();
   fused.finish();
   EXPECT_EQ(fused.only("scale_rows_bwd").arguments.size(), 5U);
-  expect_same_results(plain.graph, fused.graph, {"axpby"});  // the weight's gradient is added up
+  expect_same_results(plain.graph, fused.graph, {"axpby"});  // sums the weight's gradient
 }
 
 TEST(FuseOutputScales, AScaleThatIsNotTrainedOrWhoseInputIsLookedAtStays) {
@@ -153,7 +153,7 @@ TEST(FuseOutputScales, AScaleThatIsNotTrainedOrWhoseInputIsLookedAtStays) {
   }
 }
 
-// A block of lanes, and what follows it.
+// A block of lanes, and the ops after it.
 struct Lanes : BuiltGraph {
   explicit Lanes(bool skips, bool looks = false) : BuiltGraph(true) {
     const ops::LaneParameters p{trained("attn", vector_type), trained("mlp", vector_type),
@@ -205,7 +205,7 @@ TEST(FuseLanes, LanesThatSomeoneLooksAtAreStillMade) {
             (Kernels{"lane_merge_fwd", "lane_chain_fwd", "lane_merge_fwd", "lane_mean_norm_fwd", "cast"}));
 }
 
-// A weighted sum is not a mean, and without x0 in the lanes their mean shares its gradient (fuse_residuals).
+// A weighted sum is not a mean. Without x0 in the lanes, their mean shares its gradient (fuse_residuals).
 TEST(FuseLanes, AnotherSumAndTheMeanOfLanesWithoutMixesStayAsTheyAre) {
   for (const bool mixes : {true, false}) {
     SCOPED_TRACE(mixes);

@@ -21,7 +21,7 @@ namespace {
 const TensorType row(MLG_F32, {64});
 
 // A backend need not bring symmetric_matmul; plugins record it in any case.
-TEST(GraphRecorder, SymmetricProductsBecomeProductsWithoutTheKernel) {
+TEST(GraphRecorder, SymmetricMatmulsBecomeMatmulsWithoutTheKernel) {
   Graph graph;
   const TensorType square(MLG_F32, {4, 4});
   const Value a = graph.external("a", square), c = graph.external("c", square);
@@ -155,8 +155,8 @@ TEST(Tape, AValueUsedTwiceIsWrittenThenAddedTo) {
   EXPECT_EQ(accumulations[0], 1.0);
 }
 
-// Weights packed once and used twice, as in depth recurrence: products write and then add to one f32 gradient, of
-// which each leaf gets its rows.
+// Weights packed once and used twice, as in depth recurrence: matmuls write and then add to one f32 gradient, and
+// each leaf gets its rows of it.
 TEST(Tape, APackedWeightHasOneGradientInF32) {
   Graph graph;
   Tape tape(graph, true);
@@ -169,7 +169,7 @@ TEST(Tape, APackedWeightHasOneGradientInF32) {
   const Value once = ops::linear(tape, graph.external("x", x_type), packed, x_type);
   const Value twice = ops::linear(tape, once, packed, x_type);
   tape.backward(twice, graph.external("seed", x_type));
-  std::vector<double> betas;  // of the products that make the gradient of the packed weight
+  std::vector<double> betas;  // of the matmuls that make the gradient of the packed weight
   Value gradient;
   for (const Call& call : graph.calls()) {
     if (call.kernel != "matmul" || call.attributes[0].value == 0) continue;
@@ -204,11 +204,11 @@ TEST(Tape, TermsShareAGradientUntilOneIsAddedTo) {
     const ops::ScaledSum sum = ops::scaled_add_norm(tape, x, a, Value{}, 1.0, 1e-6, true);
     const Value joined = ops::linear(tape, sum.norm, other, square);
     tape.backward(joined, graph.external("seed", square));
-    std::vector<Value> of_products;  // gradients of x and a, as the products that made them read them
+    std::vector<Value> of_matmuls;  // gradients of x and a, as the matmuls that made them read them
     Value of_sum, copied;
     for (const Call& call : graph.calls()) {
       if (call.kernel == "matmul" && graph.root(call.arguments[1]) == input && call.attributes[0].value == 1)
-        of_products.push_back(call.arguments[0]);
+        of_matmuls.push_back(call.arguments[0]);
       if (call.kernel == "axpby") copied = call.arguments[2];
       if (call.kernel == "scaled_add_norm_bwd") {
         of_sum = call.arguments[5];
@@ -216,10 +216,10 @@ TEST(Tape, TermsShareAGradientUntilOneIsAddedTo) {
         EXPECT_FALSE(call.arguments[6]) << "a's gradient is that of x";
       }
     }
-    ASSERT_EQ(of_products.size(), 2U);
+    ASSERT_EQ(of_matmuls.size(), 2U);
     ASSERT_TRUE(of_sum);
-    EXPECT_EQ(graph.root(of_products[0]), of_sum) << "of a";
-    EXPECT_EQ(graph.root(of_products[1]), used_again ? copied : of_sum) << "of x";
+    EXPECT_EQ(graph.root(of_matmuls[0]), of_sum) << "of a";
+    EXPECT_EQ(graph.root(of_matmuls[1]), used_again ? copied : of_sum) << "of x";
     EXPECT_EQ(static_cast<bool>(copied), used_again);
   }
 }

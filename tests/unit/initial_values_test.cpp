@@ -12,7 +12,7 @@
 namespace mulligan::initial_values_test {
 namespace {
 
-// One lane for each index modulo 8, the rest behind them, then the lanes in their order.
+// One lane for each index modulo 8, the rest after them, then the lanes in their order.
 double dot(const double* a, const double* b, std::size_t length) {
   std::array<double, 8> lanes{};
   const std::size_t whole = length / 8 * 8;

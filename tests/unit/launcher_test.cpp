@@ -20,7 +20,7 @@ std::vector<PhysicalCore> machine(int nodes, int cores) {
 
 std::vector<std::string> lists(const std::vector<PhysicalCore>& cores, int ranks) {
   std::vector<std::string> texts;
-  for (const std::vector<int>& share : core_shares(cores, ranks)) texts.push_back(processor_list(share));
+  for (const std::vector<int>& share : core_shares(cores, ranks)) texts.push_back(cpu_list(share));
   return texts;
 }
 
@@ -46,7 +46,7 @@ TEST(CoreShares, EveryCoreIsOneRanks) {
     std::vector<int> owners(48, 0);
     for (const std::vector<int>& share : core_shares(machine(2, 12), ranks)) {
       EXPECT_FALSE(share.empty());
-      for (const int processor : share) ++owners[static_cast<std::size_t>(processor)];
+      for (const int cpu : share) ++owners[static_cast<std::size_t>(cpu)];
     }
     EXPECT_EQ(owners, std::vector<int>(48, 1)) << ranks;
   }

@@ -1,5 +1,5 @@
-// Which tokens of a row are hidden (framework/data/masking.h): as many as said, none that begins a document, in the
-// shares that were asked for, and the same whoever reads the row.
+// Which tokens of a sequence are hidden (framework/data/masking.h): the required number, none that begins a document, in
+// the requested shares, and the same for every reader.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -203,7 +203,7 @@ TEST(Masking, LoaderRefusesRowsThatCannotHideAsManyAsSaid) {
   write_shard(shard, tokens);
   LoaderOptions options;
   options.shards = {shard};
-  options.row_tokens = 16;  // of which 4 begin documents
+  options.row_tokens = 16;  // 4 of them begin documents
   options.masking = options_of(0.75);
   Batch row;
   Loader(options).next(row);
@@ -230,7 +230,7 @@ TEST(Masking, TheDoctorsFloorIsOfTheNextToken) {
   EXPECT_EQ(doctor::loss_floor(model, 2), 0);
 }
 
-// The doctor looks at the first tokens of a row, of which few or none may be hidden.
+// The doctor looks at the first tokens of a sequence. Few or none of them may be hidden.
 TEST(Masking, ACutRowHasTargets) {
   const Ints original = text(256, 300);
   Batch row;

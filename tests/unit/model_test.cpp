@@ -76,15 +76,15 @@ TEST(Initialise, OrthogonalMatricesOfEveryOrientation) {
     const int shorter = std::min(rows, columns);
     for (int i = 0; i < shorter; ++i) {
       for (int j = 0; j < shorter; ++j) {
-        double product = 0;
+        double dot = 0;
         for (int k = 0; k < std::max(rows, columns); ++k) {
           const auto at = [&](int short_index) {
             const int index = rows <= columns ? short_index * columns + k : k * columns + short_index;
             return static_cast<double>(values[static_cast<std::size_t>(index)]);
           };
-          product += at(i) * at(j);
+          dot += at(i) * at(j);
         }
-        EXPECT_NEAR(product, i == j ? 1.0 : 0.0, 1e-6);
+        EXPECT_NEAR(dot, i == j ? 1.0 : 0.0, 1e-6);
       }
     }
     EXPECT_EQ(values.back(), 0.0F);  // the second entry of the bank starts at zero

@@ -17,7 +17,7 @@ TEST(SdkGuarded, EveryWayOfFailingBecomesASentence) {
   EXPECT_NE(std::string(sdk::guarded([] { throw std::bad_alloc(); })).find("ran out of memory"),
             std::string::npos);
   EXPECT_NE(std::string(sdk::guarded([] { throw 7; })).find("not a std::exception"), std::string::npos);
-  EXPECT_EQ(sdk::guarded([] {}), nullptr) << "a failure leaves nothing behind";
+  EXPECT_EQ(sdk::guarded([] {}), nullptr) << "a failure leaves no error";
 }
 
 struct Config {

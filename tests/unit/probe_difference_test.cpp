@@ -1,4 +1,4 @@
-// Differences of logits and of texts by hand: the scale, flips, and the first place where texts differ.
+// Differences of logits and of texts, computed on paper: the scale, flips, and the first place where texts differ.
 #include "lab/probe/difference.h"
 
 #include <gtest/gtest.h>

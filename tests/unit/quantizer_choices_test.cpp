@@ -56,7 +56,7 @@ TEST(QuantizerChoices, ProtectedColumnsAndCorrectionsReachTheArtifact) {
     EXPECT_EQ(tensor.protected_columns.starts, std::vector<std::int64_t>{0});
     EXPECT_EQ(tensor.protected_columns.size, 2);
     EXPECT_EQ(tensor.correction.rank, 1);
-    // Codes of 1 with scale 1, in the protected columns 1/2, and the product of factors of 2.
+    // Codes of 1 with scale 1, in the protected columns 1/2, plus 2 from the two factors.
     const std::vector<float> weights = dequantize(tensor);
     for (std::size_t i = 0; i < weights.size(); ++i)
       EXPECT_EQ(weights[i], i % static_cast<std::size_t>(tensor.columns()) < 2 ? 4.5F : 5.0F);

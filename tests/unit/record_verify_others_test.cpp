@@ -107,7 +107,7 @@ std::string warned(const fs::path& folder) {
   return ids;
 }
 
-// Nobody required these fields and files: their want contradicts no number.
+// These fields and files are not required: their absence contradicts no number.
 TEST_F(VerifyOthers, WhatIsMissingOfTheFormIsAWarning) {
   fs::remove(scratch_ / "train_seed314.log");
   fs::remove(scratch_ / "README.md");

@@ -1,5 +1,5 @@
 // What mulligan record --verify refuses: a folder is sound, then one thing in it is changed, and the right
-// check says so.
+// check reports it.
 #include "tools/record/verify.h"
 
 #include <gtest/gtest.h>

@@ -39,7 +39,7 @@ LoadedConfig add_over_two_ranks(const std::string& more) {
 }
 
 #ifdef MULLIGAN_HAS_GLOO
-TEST(RunCommunicator, SeveralRanksOnTheProcessorTakeGlooAndSaySo) {
+TEST(RunCommunicator, SeveralRanksOnTheCpuTakeGlooAndSaySo) {
   const LoadedConfig loaded = add_over_two_ranks("");
   ASSERT_TRUE(loaded.config.communicator.has_value());
   EXPECT_EQ(loaded.config.communicator->plugin, "gloo");

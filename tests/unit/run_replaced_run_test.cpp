@@ -135,7 +135,7 @@ TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
   // A process that is always there.
   const std::string alive = fmt::format("report.html.tmp.{}.0.0.{}", 1, host);
   std::ofstream(scratch / alive.c_str()) << "x";
-  // Of another rank; and on another machine, of which only the hour tells whether it lives.
+  // Of another rank; and of another machine: there only the hour tells whether the process lives.
   const std::string ended = fmt::format("ledger.json.tmp.999999999.0.3.{}", host);
   const char* young = "result.json.tmp.999999999.0.11.other-host";
   const char* old = "result.json.tmp.999999999.1.11.other-host";

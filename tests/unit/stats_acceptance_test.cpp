@@ -18,7 +18,7 @@ namespace {
 const std::vector<double> pr1768 = {1.07146, 1.07014, 1.07082};
 const std::vector<double> pr1886 = {1.07010, 1.06920, 1.06942};
 
-// Bits per byte of a sample with this mean and deviation in nats per token.
+// Bits per byte of a sample with this mean and standard deviation in nats per token.
 std::vector<double> sample_of(double mean, double deviation, std::size_t n, double bytes_per_token) {
   std::vector<double> values(n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -83,7 +83,7 @@ TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
   EXPECT_EQ(collapsed_values({1.0696, 1.1214, 1.1214, 1.0692, 1.0694}), (std::vector<std::size_t>{1, 2}));
   EXPECT_EQ(collapsed_values({1.0696, 1.1214}), (std::vector<std::size_t>{1}));
   EXPECT_EQ(collapsed_values({1.0696, 1.0697, 1.0698, 1.0710}),
-            (std::vector<std::size_t>{3}));  // > 5 deviations
+            (std::vector<std::size_t>{3}));  // > 5 standard deviations
   EXPECT_TRUE(collapsed_values(pr1886).empty());
   EXPECT_TRUE(collapsed_values({1.0696, 1.0596, 1.0695}).empty());  // lower is not a collapse
   AcceptanceRule rule;

@@ -1,4 +1,4 @@
-// Families of tests, agreement counts, effect sizes and power against published numbers and counts by hand.
+// Families of tests, agreement counts, effect sizes and power against published numbers and counts on paper.
 #include "tools/stats/t_tests.h"
 
 #include <gtest/gtest.h>

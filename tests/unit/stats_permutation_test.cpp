@@ -1,4 +1,4 @@
-// Permutation tests against counts by hand, bootstrap intervals against what they promise.
+// Permutation tests against counts on paper, bootstrap intervals against what they promise.
 #include "tools/stats/resampling.h"
 
 #include <gtest/gtest.h>

@@ -51,9 +51,9 @@ TEST(PhaseProgress, TheSecondIndependentPhaseStartsAnew) {
   EXPECT_DOUBLE_EQ(half.epoch, 0.6);
 }
 
-TEST(Rewarm, GrowsFromOneStepOn) {
-  EXPECT_EQ(Rewarm{}.factor(0), 1);
-  const Rewarm four{10, 4};
+TEST(LrRewarmup, GrowsFromOneStepOn) {
+  EXPECT_EQ(LrRewarmup{}.factor(0), 1);
+  const LrRewarmup four{10, 4};
   EXPECT_EQ(four.factor(9), 1);
   EXPECT_EQ(four.factor(10), 0.25);
   EXPECT_EQ(four.factor(12), 0.75);

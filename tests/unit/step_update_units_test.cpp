@@ -1,5 +1,5 @@
-// Parameters of equal treatment lie behind each other and are updated as one; everything else knows them by
-// their own names.
+// Parameters of equal treatment lie one after another and are updated as one; all other code knows them by their own
+// names.
 #include "framework/step/update_units.h"
 
 #include <gtest/gtest.h>

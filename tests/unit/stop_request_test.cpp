@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Status (waitpid) of a process that does `body` and then ends with code 0. Whoever started the tests may have had signals
-// ignored (nohup), which such a process would inherit.
+// Status (waitpid) of a process that does `body` and then ends with code 0. If the tests were started with ignored signals
+// (nohup), such a process would inherit that.
 int status_of(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -190,7 +190,7 @@ TEST(StopRequest, WhatIsWrittenAndWholeIsNamed) {
   EXPECT_TRUE(
       sentence.starts_with(fmt::format("mulligan: stopped by SIGTERM; '{}' ", (folder / "whole").string())))
       << sentence;
-  EXPECT_NE(sentence.find("whole; nothing half-done is left behind.\n"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("whole; nothing half-done is left.\n"), std::string::npos) << sentence;
   fs::remove_all(folder);
 }
 

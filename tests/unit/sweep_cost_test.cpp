@@ -42,7 +42,7 @@ Made made(const std::vector<std::vector<Point>>& rows) {
       if (point.joules >= 0) {
         cost.joules = point.joules;
       } else {
-        cost.energy_absent = {"processors: this system has no powercap"};
+        cost.energy_absent = {"CPUs: this system has no powercap"};
       }
       cell.cost = cost;
       cells.push_back(cell);
@@ -77,7 +77,7 @@ TEST(SweepCost, TheTableSaysWhatIsAbsent) {
   EXPECT_NE(text.find("| 2.00 +- 1.41 "), text.npos) << text;
   EXPECT_NE(text.find("| 2.10000 +- 0.14142 "), text.npos) << text;
   EXPECT_NE(text.find("s to 3 nats"), text.npos) << text;
-  EXPECT_NE(text.find("No energy: processors: this system has no powercap.\n"), text.npos) << text;
+  EXPECT_NE(text.find("No energy: CPUs: this system has no powercap.\n"), text.npos) << text;
   EXPECT_EQ(text.find("nan"), text.npos) << text;
   const std::string page = sweep_page(two.sweep, two.result);
   EXPECT_EQ(xml_fault(page), "");

@@ -41,7 +41,7 @@ inline std::filesystem::path write_model(const std::filesystem::path& path, cons
   return path;
 }
 
-// N(0, deviation^2) numbers of the stream `purpose`.
+// N(0, `deviation`^2) numbers of the stream `purpose`.
 inline std::vector<float> normal_numbers(std::size_t count, double deviation, const std::string& purpose) {
   const PhiloxStream stream(42, purpose);
   std::vector<float> values(count);

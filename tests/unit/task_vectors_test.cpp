@@ -107,7 +107,7 @@ TEST(Grid, WhatAFileMayNotSay) {
   EXPECT_FALSE(sound({HUGE_VAL, 0}));
 }
 
-// A synthetic case: one tensor of 65,536 weights (deviation 0.02), eight tasks of a shared
+// A synthetic case: one tensor of 65,536 weights (standard deviation 0.02), eight tasks of a shared
 // difference (5e-4) and one of their own (3e-4).
 class Synthetic : public ::testing::Test {
  protected:

@@ -67,7 +67,7 @@ TEST(TttCheck, SaysWhyNothingWasChecked) {
   EXPECT_NE(text(TttCheck::full, true).find("1 of 1 chunks"), std::string::npos);
 }
 
-// Two documents with windows of 12 tokens, of which the first has 8 scored ones at the end and the second 3.
+// Two documents with windows of 12 tokens. The first has 8 scored tokens at the end, the second 3.
 TEST(TttCheck, TokensAndTargetsAfterACutAreChanged) {
   const std::vector<SuffixCheck::Window> windows = {{0, 0, 12, 4, 8}, {12, 8, 12, 9, 3}};
   std::vector<std::int32_t> tokens(24), targets(16, 7);
@@ -109,14 +109,14 @@ class Smuggled {
     runner_.set_random_parameters(3);
   }
 
-  // Whether the run is void.
+  // Whether the run is invalid.
   bool found() {
     const TttSetup setup = runner_.setup(config_);
     TttScorer run(runner_.model(), setup, {tokens_, 1, nullptr, {}});
     reveal_targets();
     try {
       EXPECT_EQ(run.run().sums.tokens, tokens_.size() - 1);
-    } catch (const VoidRun&) {
+    } catch (const InvalidRun&) {
       return true;
     }
     return false;

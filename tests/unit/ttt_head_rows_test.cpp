@@ -1,5 +1,5 @@
-// Windows of which only some positions are scored: losses and gradients of the adapters are those of the window in which
-// every position is, where the others weigh nothing; and the last block computes the scored rows alone.
+// Windows with only some scored positions. Losses and gradients of the adapters are those of the window in which every
+// position is scored and the others have weight 0. The last block computes the scored rows alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>

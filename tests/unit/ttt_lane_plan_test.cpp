@@ -123,7 +123,7 @@ TEST(LanePlan, AtMostOneTrainingFollowsABatch) {
   EXPECT_EQ(lanes.stretches[1].boundary, 4);
 }
 
-// Counted by hand: a creation for each stretch, one for a batch of another size, one for each batch where those draw.
+// Counted on paper: a creation for each stretch, one for a batch of another size, one for each batch where those draw.
 TEST(LanePlan, DrawsAreNumberedAlongTheQueue) {
   std::vector<std::uint16_t> tokens;
   for (int i = 0; i < 7; ++i) {

@@ -247,8 +247,8 @@ TEST(TttLegality, ProbabilitiesSumToOne) {
   for (const double sum : sums) EXPECT_NEAR(sum, 1.0, 1e-5);
 }
 
-// With adapters that stay zero, every score is that of the same window without adapters, bit for bit. Without fused
-// kernels: where no adapter changes q, k and v they are one product, and a library may sum a wider product in another order.
+// With adapters that stay zero, every score is that of the same window without adapters, bit for bit. Fused kernels are off:
+// if no adapter changes q, k and v, they are one matmul, and a library may sum a wider matmul in another order.
 TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   TttConfig config = tiny_config();

@@ -190,7 +190,7 @@ class Peeking : public TttScorer {
 
  protected:
   void take_turn(Turn& turn) override {
-    if (peeks) throw VoidRun("a score has read a later token");
+    if (peeks) throw InvalidRun("a score has read a later token");
     TttScorer::take_turn(turn);
   }
 };
@@ -199,7 +199,7 @@ TEST(TttRanks, AVoidRankVoidsTheRun) {
   const Options options = with_lanes(2);
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   std::mutex mutex;
-  int void_ranks = 0;
+  int invalid_ranks = 0;
   ThreadWorld(2).run([&](int rank, Communicator& communicator) {
     TttRunner runner(options.runner);
     runner.set_random_parameters(3);
@@ -213,13 +213,13 @@ TEST(TttRanks, AVoidRankVoidsTheRun) {
     run.peeks = rank == 1;
     try {
       run.run();
-    } catch (const VoidRun& reason) {
+    } catch (const InvalidRun& reason) {
       EXPECT_STREQ(reason.what(), "a score has read a later token");
       const std::lock_guard lock(mutex);
-      ++void_ranks;
+      ++invalid_ranks;
     }
   });
-  EXPECT_EQ(void_ranks, 2);
+  EXPECT_EQ(invalid_ranks, 2);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(TttSmuggling, NotThroughAdaptersOrBaseWeightsOrOldMemory) {
 }
 
 TEST(TttSmuggling, NotByKernelsThatMixRows) {
-  expect_outcome(smuggled("transposed_product"), "sums over tokens");
+  expect_outcome(smuggled("transposed_matmul"), "sums over tokens");
   expect_outcome(smuggled("tokens_as_parameter"), "where a parameter belongs");
   expect_outcome(smuggled("through_a_sum"), "sum_f64 mixes rows");
   expect_outcome(smuggled("attention"), "attention_fwd mixes rows");

@@ -25,7 +25,7 @@ inline ModelConfig tiny_model() {
   return model;
 }
 
-// Documents of these lengths (BOS included), one behind the other; tokens 2 and up inside.
+// Documents of these lengths (BOS included), one after the other; tokens 2 and up inside.
 inline std::vector<std::uint16_t> made_up_stream(const std::vector<int>& lengths) {
   std::vector<std::uint16_t> tokens;
   std::uint32_t state = 12345;

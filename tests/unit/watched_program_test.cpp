@@ -49,7 +49,7 @@ TEST(WatchedProgram, AProgramThatIsNotThere) {
   EXPECT_EQ(run_program({"no-such-program-here"}, ProgramWatch{}), -1);
 }
 
-// Nobody listens any more: the program is ended and waited for.
+// The watch has failed: the program is ended and waited for.
 TEST(WatchedProgram, AWatchThatThrowsEndsIt) {
   const ProgramWatch watch{[](std::string_view) { throw std::runtime_error("full"); }, {}, {}};
   EXPECT_THROW(run_program({"sh", "-c", "echo started; exec sleep 1000"}, watch), std::runtime_error);

@@ -76,7 +76,7 @@ std::string toml_string(const std::string& text) {
   return quoted + "\"";
 }
 
-// Sizes that the backend trains well: small ones for a processor, wider ones for a GPU.
+// Sizes that the backend trains well: small ones for a CPU, wider ones for a GPU.
 struct StartSizes {
   int layers, width, heads, kv_heads, mlp_hidden;  // the last of the family qwen2 alone
   int tokens_per_step, sequence_length;

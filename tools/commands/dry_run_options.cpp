@@ -23,7 +23,7 @@ struct DryRunArguments {
   int links_per_node = 1;
 };
 
-// How the step scales over nodes, behind the plan of one rank of them.
+// How the step scales over nodes; printed after the plan of one rank.
 void print_scaling(const DryRunArguments& arguments, const RunOptions& run, PluginHost& host,
                    std::int64_t micro_batches) {
   const auto load = [&](std::int64_t wanted) { return load_with_micro_batches(run, wanted); };
@@ -74,9 +74,9 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
         "ttt.context_tokens or the adapters' rank.",
         static_cast<double>(memory.bytes) / 1e9, plan.card.description, plan.card.memory_bytes / 1e9);
   }
-  if (const auto measurements = ttt_product_measurements(loaded, host)) {
+  if (const auto measurements = ttt_matmul_measurements(loaded, host)) {
     fmt::print(
-        "on a GPU its products take their algorithms from {} measurements, which the ranks of a machine "
+        "on a GPU its matmuls take their algorithms from {} measurements, which the ranks of a machine "
         "share\n",
         *measurements);
   }

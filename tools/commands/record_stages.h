@@ -14,7 +14,7 @@ namespace mulligan {
 // As train does for its ranks: the parent must know the configuration that they train.
 void set_micro_batches(RunOptions& run, int ranks);
 
-// The folder of the runs: `named`, or where that is empty run.directory with "_record" behind it.
+// The folder of the runs: `named`, or, if that is empty, run.directory followed by "_record".
 std::filesystem::path folder_of_runs(const RunOptions& run, const std::string& named);
 
 // A run and its log for each seed, in `folder`.

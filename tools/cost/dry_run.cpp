@@ -101,7 +101,7 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   DryRun plan;
   const RunPlugins device = device_plugins(loaded, host, plan.workspace_note);
   const RunPlugins plugins = make_run_plugins(loaded, host, "null");
-  if (device.backend) plugins.backend->stand_in_for(*device.backend);
+  if (device.backend) plugins.backend->act_for(*device.backend);
   OptimizerGroups groups(config, plugins, parameters);
 
   plan.parameters = parameter_count(model_parameters(config.model));

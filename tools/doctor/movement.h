@@ -43,7 +43,7 @@ struct Movement {
 // D38: parameters, rows, columns and elements that stayed where they were, or that weight decay alone has moved.
 // Not judged: those that are configured to stay (optimizer "none", lr_multiplier 0), rows of tokens that
 // hardly occurred, and runs of fewer than 20 steps.
-Finding judge_stillness(const Movement& movement);
+Finding find_frozen_parameters(const Movement& movement);
 // D39: weights that left their scale; matrices that moved 50 times more or less than the optimiser's rest.
 Finding judge_proportion(const Movement& movement);
 // D40: how far the averages (`averaged`, by decay) have come from the start towards the weights.

@@ -77,7 +77,7 @@ Finding judge_account(const LossAccount& account, std::int64_t steps) {
   return f;
 }
 
-double processor_peak(int threads, bool bf16) {
+double cpu_peak(int threads, bool bf16) {
   constexpr double cycles_per_second = 6e9;
   return threads * cycles_per_second * (bf16 ? 1024 : 64);
 }

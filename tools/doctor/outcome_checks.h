@@ -40,7 +40,7 @@ struct Throughput {
 Finding judge_throughput(const Throughput& seen);
 
 // A CPU's most: 64 fp32 or 1,024 bf16 operations per core and cycle at 6 GHz are never reached.
-double processor_peak(int threads, bool bf16);
+double cpu_peak(int threads, bool bf16);
 
 // D29: learning rates that jump where nobody said so.
 

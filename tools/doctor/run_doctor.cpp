@@ -45,7 +45,7 @@ Throughput throughput_of(const ObservedRun& run) {
   const Backend::Info info = run.phases.backend().info();
   if (info.threads > 0 && run.ranks.alone())
     seen.peak_operations_per_second =
-        processor_peak(info.threads, config.phases.back().compute_dtype != Precision::fp32);
+        cpu_peak(info.threads, config.phases.back().compute_dtype != Precision::fp32);
   return seen;
 }
 

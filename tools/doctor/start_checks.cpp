@@ -60,8 +60,8 @@ std::optional<Finding> own_evaluation(const RunSubject& subject, const Batch& ro
   for (const PlannedParameter& parameter : subject.parameters)
     parameters += static_cast<double>(parameter.layout.spec.type.elements());
   const Backend& backend = *subject.device.plugins.backend;
-  const bool processor = backend.info().threads > 0;
-  if (processor && 2 * parameters * static_cast<double>(pass) > affordable_operations) return {};
+  const bool on_cpu = backend.info().threads > 0;
+  if (on_cpu && 2 * parameters * static_cast<double>(pass) > affordable_operations) return {};
   const std::vector<std::uint16_t>& all = subject.validation->tokens;
   const std::span<const std::uint16_t> tokens(
       all.data(), std::min<std::size_t>(all.size(), static_cast<std::size_t>(pass) + 1));
@@ -230,7 +230,7 @@ void examine_end(StartRecord& record, const RunEnd& end, const Say& say) {
   if (end.account) findings.push_back(judge_account(*end.account, end.steps));
   findings.push_back(judge_throughput(end.throughput));
   if (end.movement) {
-    findings.push_back(judge_stillness(*end.movement));
+    findings.push_back(find_frozen_parameters(*end.movement));
     findings.push_back(judge_proportion(*end.movement));
     if (end.averages) findings.push_back(judge_average(*end.movement, *end.averages, end.ema_decay));
   }

@@ -35,8 +35,7 @@ class DocumentEncoder {
     reason_ = std::move(reason);
   }
   std::uint64_t left_out() const { return left_out_; }
-  // Documents so far whose tokens spell another text, and those of which the tokenizer reads nothing, which are left
-  // out.
+  // Documents so far whose tokens spell another text, and documents that have no tokens and are left out.
   std::uint64_t changed() const { return changed_; }
   std::uint64_t unread() const { return unread_; }
 

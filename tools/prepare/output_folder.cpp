@@ -79,8 +79,8 @@ void OutputFolder::check_target() const {
   if (non_empty_folder(target_)) may_replace_(target_);
 }
 
-// Makes the work folder, locks it for as long as this process lives, and empties one that nobody
-// locks any more.
+// Makes the work folder and locks it for as long as this process lives. Empties an existing folder that no process
+// locks.
 void OutputFolder::take_work_folder() {
   std::error_code error;
   fs::create_directories(target_.parent_path(), error);
@@ -130,8 +130,8 @@ void OutputFolder::publish() {
       return;
     }
     if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw fail();
-    // A file system without exchange: whoever is killed between the two renames finds the old folder,
-    // whole, under its second name.
+    // A file system without exchange. If the process is killed between the two renames, the old folder is complete
+    // under its second name.
     const fs::path second = target_.string() + ".replaced";
     if (::rename(target_.c_str(), second.c_str()) != 0) throw fail();
     if (::rename(work_.c_str(), target_.c_str()) != 0) {

@@ -9,9 +9,9 @@
 
 namespace mulligan {
 
-// Files are written into "TARGET.preparing" next to the target; publish() renames it into place. Until then
-// the target is as it was; afterwards it holds the new files alone. What a killed process left behind is
-// removed by the next one for the same target; two at a time are refused.
+// Files are written into "TARGET.preparing" next to the target; publish() renames it into place. Before that the target is
+// unchanged; afterwards it holds the new files alone. The next process for a target removes the remains of a killed one.
+// Two processes for one target at a time are refused.
 class OutputFolder {
  public:
   // Throws unless an existing, non-empty target may be replaced by the new folder.

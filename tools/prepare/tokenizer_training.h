@@ -23,7 +23,7 @@ inline constexpr const char* kIdentity = "identity";
 // others ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf") rewrite characters and white space. The published
 // FineWeb tokenizers have "nmt_nfkc" and otherwise these settings.
 //
-// `symbols` become pieces of their own, with the first ids behind the special ones.
+// `symbols` become pieces of their own, with the first ids after the special ones.
 //
 // `required`: characters that become pieces however rare they are.
 //

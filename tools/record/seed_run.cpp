@@ -114,7 +114,7 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
     throw refuse("has no score in bits per byte after test-time training");
   const report::TrainingResult training = report::read_training_result(files.result());
   const report::TttRecord adapted = report::read_ttt_result(files.ttt_result());
-  if (!adapted.void_reason.empty() || !adapted.with_bpb ||
+  if (!adapted.invalid_reason.empty() || !adapted.with_bpb ||
       std::abs(*adapted.with_bpb - score->val_bpb) > 1e-12)
     throw refuse("has another score in ttt_result.json than in its ledger");
   SeedResult result;

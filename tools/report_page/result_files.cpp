@@ -204,7 +204,7 @@ TttRecord read_ttt_result(const fs::path& path) {
     TttRecord result;
     result.weights_sha256 = text(json, "weights_sha256");
     if (json.value("void", false)) {
-      result.void_reason = text(json, "reason");
+      result.invalid_reason = text(json, "reason");
       return result;
     }
     const Json &with = member(json, "with_ttt"), &without = member(json, "without_ttt");

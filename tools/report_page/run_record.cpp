@@ -152,8 +152,8 @@ RunRecord read_run(const fs::path& directory) {
   if (fs::exists(files.ensemble())) run.ensemble = read_ensemble_result(files.ensemble());
   if (fs::exists(files.ttt_result())) {
     run.ttt = read_ttt_result(files.ttt_result());
-    run.ttt_void = run.ttt->void_reason;
-    if (!run.ttt_void.empty()) run.ttt.reset();
+    run.ttt_invalid = run.ttt->invalid_reason;
+    if (!run.ttt_invalid.empty()) run.ttt.reset();
   }
   run.doubts = find_doubts(run, config);
   return run;

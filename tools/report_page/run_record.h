@@ -131,7 +131,7 @@ struct TttRecord {
   double seconds = 0, setup_seconds = 0;
   std::string made;  // on the device: before scoring, meanwhile and after it, by what was made
   bool fell_back = false;
-  std::string void_reason;  // not empty: the run is void, and there is no score
+  std::string invalid_reason;  // not empty: the run is invalid, and there is no score
   std::optional<double> collapsed_at_batch;
   bool bits = true;  // scores are bits per byte
   // Of the score transform; "": none.
@@ -157,7 +157,7 @@ struct RunRecord {
   std::optional<CalibrationResult> calibration;
   std::optional<EnsembleResult> ensemble;
   std::optional<TttRecord> ttt;     // absent where it is void
-  std::string ttt_void;             // why, or empty
+  std::string ttt_invalid;          // why, or empty
   std::vector<std::string> doubts;  // run_observations.h
 
   // The value of a setting in TOML syntax without quotes; "" where there is none.

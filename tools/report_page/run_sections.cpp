@@ -385,7 +385,7 @@ std::string artifact_section(const RunRecord& run) {
 }
 
 std::string ttt_section(const RunRecord& run) {
-  if (!run.ttt_void.empty()) return section("ttt", "Test-time training", note(run.ttt_void));
+  if (!run.ttt_invalid.empty()) return section("ttt", "Test-time training", note(run.ttt_invalid));
   if (!run.ttt) return {};
   const TttRecord& ttt = *run.ttt;
   std::string html;
@@ -480,7 +480,7 @@ std::string missing_text(const RunRecord& run) {
   if (!weights) return {};
   way(run.quantize.has_value() || run.setting("quantize.plugin").empty(),
       fmt::format("There is no artifact yet: mulligan quantize {}.", place));
-  way(run.ttt.has_value() || !run.ttt_void.empty() || run.setting("ttt.adapters.plugin").empty(),
+  way(run.ttt.has_value() || !run.ttt_invalid.empty() || run.setting("ttt.adapters.plugin").empty(),
       fmt::format("No score with test-time training yet: mulligan ttt {0} --output {0}.", place));
   way(!run.samples.empty(), fmt::format("No sample of text yet: mulligan generate {} --keep.", place));
   return fmt::format("{}", fmt::join(ways, " "));

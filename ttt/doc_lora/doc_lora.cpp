@@ -3,7 +3,7 @@
 //   output += (x A^T) B^T * alpha / rank,   A [B, r, in] uniform in +-1/sqrt(in), B [B, out, r] zero
 //
 // x is the block's normed input, also for the attention output and the MLP's down projection: their adapters
-// run next to the whole attention or MLP, not behind it. (docs/record_run.md#adapters)
+// run parallel to the whole attention or MLP, not after it. (docs/record_run.md#adapters)
 #include <mulligan/ttt.hpp>
 
 #include <cmath>
@@ -115,7 +115,7 @@ class DocLora : public sdk::Adapters {
     return recorder.view(value, 0, sdk::shape(dtype, {tap.documents, tap.tokens, features}));
   }
 
-  // c = alpha * op(a) op(b) + beta * c, one product per document.
+  // c = alpha * op(a) op(b) + beta * c, one matmul per document.
   static void product(sdk::Recorder& recorder, sdk::Value a, sdk::Value b, sdk::Value c, bool transpose_a,
                       bool transpose_b, double alpha, double beta) {
     recorder.launch(

@@ -1,6 +1,6 @@
 // The test-time-training plugin `global_sgd`: SGD on the whole model over the documents scored so far.
 //
-// Learning rate of chunk i of N (of which the last is never trained), with w = min(warmup_chunks, N - 1):
+// Learning rate of chunk i of N (the last one is never trained), with w = min(warmup_chunks, N - 1):
 //   i < w:  from warmup_start_lr to lr, linear:  start + (lr - start) * i / max(w - 1, 1)
 //   else:   lr * (1 + cos(pi * (i - w) / max(N - 1 - w, 1))) / 2
 // As in the record: docs/record_run.md#phases.

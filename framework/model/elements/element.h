@@ -1,7 +1,6 @@
-// An element of the model: a part of the forward pass that a configuration switches on or off, in a folder of
-// its own (framework/model/elements/NAME). It declares its keys (keys.cpp), its parameters, and what it does
-// at one or more named stages of the one forward pass. framework/model/elements/list.inc names all;
-// docs/architecture.md shows how one is added.
+// An element of the model: a part of the forward pass that a configuration switches on or off, in a folder of its own
+// (framework/model/elements/NAME). It declares its keys (keys.cpp), its parameters, and its work at one or more named stages
+// of the forward pass. framework/model/elements/list.inc names all elements; docs/architecture.md shows how to add one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace mulligan {
 
-// What an element builds with.
+// The objects with which an element builds its calls.
 struct ElementContext {
   Tape& tape;
   const ModelConfig& model;
@@ -25,8 +24,8 @@ struct ElementContext {
 // Stage "embedding": between the embedding and the first norm.
 struct EmbeddingSite {
   Value tokens;             // [T] i32
-  std::int64_t row_length;  // token t begins a row where t mod row_length is 0: nothing crosses such a place
-  Value x;  // [T, D] in the compute dtype: the embedding, or what the element before made of it
+  std::int64_t row_length;  // token t begins a row if t mod row_length is 0; nothing crosses such a place
+  Value x;                  // [T, D] in the compute dtype: the embedding, or the result of the element before
 };
 
 // Stage "attention": attention inside segments, causal unless an element says otherwise.
@@ -36,14 +35,13 @@ struct AttendSite {
   Value cu_seqlens;  // [N+1] i32
 };
 
-// Stage "attention output": what elements do to each head's result before the output projection. The stage's
-// value while its elements act on it. What one kernel can do at once is done by one call: that is why the
-// steps below are asked for, and recorded when the next one cannot join them.
+// Stage "attention output": elements change each head's result before the output projection. This object holds the stage's
+// value meanwhile. One kernel can do several steps in one call. So a step is only requested, and it is recorded when the next
+// step cannot join it.
 class AttentionOutput {
  public:
-  // o [T, H, h]: the result of attention; v [T, K, h]: its values, whose gradient is kept apart; n [T, D]:
-  // the normed input of the attention part; gate [T, H]: the logits of the active element that has a
-  // head_gate, or absent.
+  // o [T, H, h]: the result of attention; v [T, K, h]: its values, with a separate gradient; n [T, D]: the normed input of the
+  // attention part; gate [T, H]: the logits of the active element with a head_gate, or absent.
   AttentionOutput(Tape& tape, std::int64_t layer, Value o, Value v, Value n, Value gate)
       : tape_(tape), layer_(layer), o_(o), v_(v), n_(n), gate_(gate) {}
 
@@ -61,7 +59,7 @@ class AttentionOutput {
     gates_ = true;
     scale_ = scale;
   }
-  // The value as it is now, for ops of an element's own, and what such ops put in its place.
+  // The present value, for ops of an element's own, and the way to replace it by their result.
   Value value() {
     record();
     return o_;
@@ -86,38 +84,38 @@ class AttentionOutput {
   double scale_ = 1;
 };
 
-// Stage "head": what the logits are for. A loss plugin may apply the softcap itself, in the same pass.
+// Stage "head": the use of the logits. A loss plugin may apply the softcap itself, in the same pass.
 enum class HeadUse {
   scoring,           // evaluation, test-time training and the next token
-  training,          // the loss reads what comes out
-  training_uncapped  // the same, and whoever asks applies model.softcap
+  training,          // the loss reads the result
+  training_uncapped  // the same, but the caller applies model.softcap
 };
 
 // A gate of attention heads: logits [T, H] = n[:, :window] W^T, computed along with queries, keys and values.
 struct HeadGate {
   std::string_view parameter;  // W [H, window], by its name within a block
-  std::int64_t window = 0;     // first dimensions of the attention part's input n [T, D] that the gate reads
+  std::int64_t window = 0;     // the gate reads these first dimensions of the attention part's input n [T, D]
   double scale = 1;            // a head's result is multiplied by sigmoid(scale * logit)
 };
 
-// Members that an element does not need stay null. All are called while a graph is built; order and number of
-// calls of `parameters` decide the order in which tensors are stored.
+// Members that an element does not need are null. All are called while a graph is built. The order and number of calls of
+// `parameters` decide the order in which tensors are stored.
 struct Element {
   std::string_view name;
   bool (*active)(const ModelConfig& model) = nullptr;
 
-  // Throws config_error where the element does not fit a tokenizer whose documents begin with `bos_id`.
+  // Throws config_error if the element does not fit a tokenizer whose documents begin with `bos_id`.
   void (*check_tokenizer)(const ModelConfig& model, int bos_id) = nullptr;
 
-  // Appends the parameters that it has once, or once in each layer (block_parameter(layer, ...)).
+  // Appends the parameters of the model as a whole, or those of one layer (block_parameter(layer, ...)).
   void (*parameters)(const ModelConfig& model, std::vector<ParameterSpec>& out) = nullptr;
   void (*block_parameters)(const ModelConfig& model, std::int64_t layer,
                            std::vector<ParameterSpec>& out) = nullptr;
 
-  // Whether no loss of training depends on its parameter of that name, so that no optimiser can have it.
+  // Whether no training loss depends on the parameter of that name, so that no optimiser can update it.
   bool (*is_inert)(std::string_view parameter) = nullptr;
 
-  // Stage "embedding": returns what takes the place of site.x, of the same type.
+  // Stage "embedding": returns the replacement of site.x, of the same type.
   Value (*mix_embedding)(const ElementContext& context, const EmbeddingSite& site) = nullptr;
   // Stage "attention": computes the stage in place of plain attention, [T, H, h]; at most one active element.
   Value (*attend)(const ElementContext& context, const AttendSite& site) = nullptr;
@@ -125,9 +123,9 @@ struct Element {
   HeadGate (*head_gate)(const ModelConfig& model) = nullptr;
   // Stage "attention output": acts on each head's result before the output projection.
   void (*mix_attention)(const ElementContext& context, AttentionOutput& output) = nullptr;
-  // Stage "head": returns what takes the place of the logits [T, V].
+  // Stage "head": returns the replacement of the logits [T, V].
   Value (*transform_head)(const ElementContext& context, HeadUse use, Value logits) = nullptr;
-  // Stage "head": the element that it stands in for where it is active and tokens are scored; empty: none.
+  // Stage "head": the element that this one replaces if that is active and tokens are scored; empty: none.
   std::string_view scores_instead_of = {};
 };
 

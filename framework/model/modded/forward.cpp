@@ -37,7 +37,7 @@ class Builder {
       if (options_.after_block) options_.after_block(layer_, x, Value{});
     }
     layer_ = -1;
-    x = head_rows_.behind_blocks(x);
+    x = head_rows_.after_blocks(x);
     const Value n = norm("final_norm", x, final_norm_parameter);
     if (options_.hidden) *options_.hidden = n;
     const Value logits = linear("proj", n, matrix(n, m_.vocabulary));

@@ -1,5 +1,5 @@
-// The parameters of the family modded, under the names of the published script of the Modded-NanoGPT
-// optimisation benchmark (track 3), whose rules and tables name them so.
+// The parameters of the family modded, under the names of the published script of the Modded-NanoGPT optimisation benchmark
+// (track 3). The benchmark's rules and tables use these names.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,9 @@ inline constexpr const char* final_norm_parameter = "norm2.gains";
 inline constexpr const char* head_parameter = "proj.weight";
 inline constexpr const char* head_bias_parameter = "proj.bias";
 
-// In the order of the forward pass. Matrices are [outputs, inputs], each with a bias. Initial values, those of the
-// benchmark's baseline: the embedding normal with variance 1; q, k, v and mlp.fc normal with variance 0.33 / inputs;
-// attn.proj, mlp.proj and the head 0; biases 0; gains 1.
+// In the order of the forward pass. Matrices are [outputs, inputs], each with a bias. Initial values are those of the
+// benchmark's baseline. The embedding is normal with variance 1; q, k, v and mlp.fc are normal with variance 0.33 / inputs;
+// attn.proj, mlp.proj, the head and biases are 0; gains are 1.
 std::vector<ParameterSpec> model_parameters(const ModelConfig& model);
 
 }  // namespace mulligan::modded

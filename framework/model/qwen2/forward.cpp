@@ -36,7 +36,7 @@ class Builder {
       if (options_.after_block) options_.after_block(layer_, x, Value{});
     }
     layer_ = -1;
-    x = head_rows_.behind_blocks(x);
+    x = head_rows_.after_blocks(x);
     const Value n =
         point("final_norm", ops::weighted_rms_norm(tape_, x, p_(final_norm_parameter), m_.norm_eps));
     if (options_.hidden) *options_.hidden = n;
@@ -70,8 +70,8 @@ class Builder {
     const TensorType& input = graph_.type(n);
     const TensorType type(input.dtype, {input.dims[0], heads, m_.head_width});
     const auto name = [letter](const char* of) { return fmt::format("self_attn.{}_proj.{}", letter, of); };
-    const Value product = ops::linear(tape_, n, parameter(name("weight")), type);
-    const Value biased = ops::row_bias(tape_, product, parameter(name("bias")));
+    const Value raw = ops::linear(tape_, n, parameter(name("weight")), type);
+    const Value biased = ops::row_bias(tape_, raw, parameter(name("bias")));
     return tap({kind, layer_, layer_, n, n, point(letter, biased)});
   }
   Value rotated(std::string_view name, Value x) {
@@ -93,8 +93,8 @@ class Builder {
   Value mlp_part(Value n) {
     const TensorType hidden = matrix(n, m_.mlp_hidden);
     const Value gate = point("gate", ops::linear(tape_, n, parameter("mlp.gate_proj.weight"), hidden));
-    const Value product = point("up", ops::linear(tape_, n, parameter("mlp.up_proj.weight"), hidden));
-    const Value up = tap({TapKind::mlp_up, layer_, layer_, n, n, product});
+    const Value raw = point("up", ops::linear(tape_, n, parameter("mlp.up_proj.weight"), hidden));
+    const Value up = tap({TapKind::mlp_up, layer_, layer_, n, n, raw});
     const Value activation = point("act", ops::silu_gate(tape_, gate, up));
     const Value out = ops::linear(tape_, activation, parameter("mlp.down_proj.weight"), matrix(n, m_.width));
     return tap({TapKind::mlp_down, layer_, layer_, activation, n, point("down", out)});

@@ -1,4 +1,4 @@
-// The forward pass of the family qwen2; everybody calls mulligan::build_forward, which chooses it.
+// The forward pass of the family qwen2. Callers use mulligan::build_forward, which chooses it.
 #pragma once
 
 #include "framework/model/forward.h"

@@ -1,5 +1,4 @@
-// The parameters of the family qwen2, under the names that its published weights have, so that such a file
-// needs no name map.
+// The parameters of the family qwen2, under the names of its published weights, so that such a file needs no name map.
 #pragma once
 
 #include <cstdint>

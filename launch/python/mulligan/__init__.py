@@ -1,4 +1,4 @@
-"""Trains and scores with the mulligan program, and reads what its runs leave behind.
+"""Trains and scores with the mulligan program, and reads the results of its runs.
 
     import mulligan
 

@@ -65,7 +65,7 @@ def evaluate(run: Run | StrPath, *, artifact: bool = False, echo: bool = False,
              **settings: Mapping[str, Any]) -> dict[str, Any]:
     """Scores the run's weights, or its artifact, on the validation shards; returns the score: val_bpb, val_tokens, ...
 
-    With `settings` that change a score, as in eval={"mode": "sliding"}, it is a trial, kept apart from the run's own.
+    If `settings` change a score, as in eval={"mode": "sliding"}, it is kept apart from the run's own scores.
     """
     run = run if isinstance(run, Run) else Run(run)
     before = _score_files(run.directory)

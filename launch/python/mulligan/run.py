@@ -1,4 +1,4 @@
-"""What a run leaves behind, as dictionaries and arrays."""
+"""The results of a run, as dictionaries and arrays."""
 from __future__ import annotations
 
 import json
@@ -82,7 +82,7 @@ class Run:
     def arrays(self, event: str = "step") -> dict[str, numpy.ndarray]:
         """The numbers of one event of metrics.jsonl: an array of float64 per field, a value per line, NaN where there is none.
 
-        The fields of a table stand behind a slash, as in "lr/matrices". Needs NumPy.
+        A field of a table is named TABLE/FIELD, as in "lr/matrices". Needs NumPy.
         """
         try:
             import numpy

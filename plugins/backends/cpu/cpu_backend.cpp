@@ -6,7 +6,7 @@
 
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cpu/cpu_machine.h"
-#include "plugins/backends/cpu/math/product_mode.h"
+#include "plugins/backends/cpu/math/matmul_mode.h"
 #include "plugins/backends/cpu/thread_count.h"
 #include "plugins/backends/cpu/worker_pool.h"
 
@@ -35,14 +35,13 @@ void CpuCall::bind(void* const* addresses, void* workspace) {
 CpuBackend::CpuBackend(const CpuConfig& config)
     : threads_(config.threads > 0 ? config.threads : thread_count(thread_facts())),
       batch_invariant_(config.batch_invariant),
-      description_(processor_name() + ", " + std::to_string(threads_) +
-                   (threads_ == 1 ? " thread" : " threads")) {
+      description_(cpu_name() + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads")) {
   CpuBackend::add_kernels(backends::core_kernels(), false);
 }
 
 void CpuBackend::enter() const {
   set_thread_count(threads_);
-  set_batch_invariant_products(batch_invariant_);
+  set_batch_invariant_matmuls(batch_invariant_);
 }
 
 sdk::DeviceInfo CpuBackend::info() const {

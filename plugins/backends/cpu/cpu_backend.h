@@ -46,15 +46,15 @@ class CpuBackend final : public sdk::Backend {
  public:
   static constexpr const char* version = "1.0.0";
   static constexpr const char* summary =
-      "Runs everything on the processor: oneDNN matrix products, own vectorised kernels.";
+      "Runs everything on the CPU: oneDNN matmuls, own vectorised kernels.";
   static inline const sdk::Schema<CpuConfig> schema{
       sdk::key("threads", &CpuConfig::threads,
                "Threads of the kernels; 0: one per physical core that the process may use, which the ranks "
                "of a machine share.")
           .range(0, 4096),
       sdk::key("batch_invariant", &CpuConfig::batch_invariant,
-               "What is computed of a row does not depend on how many rows are computed with it: products of "
-               "one fixed height, whose inner dimension is not cut. [run] determinism sets it.")};
+               "The results of a row do not depend on how many rows are computed with it: matmuls have "
+               "one fixed height, and their inner dimension is not cut. [run] determinism sets it.")};
 
   explicit CpuBackend(const CpuConfig& config);
 

@@ -33,18 +33,18 @@ std::uint64_t available_bytes() {
 
 }  // namespace
 
-std::string processor_name() {
+std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(": ");
     if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
 #if defined(__x86_64__)
-  return "x86-64 processor";
+  return "x86-64 CPU";
 #elif defined(__aarch64__)
-  return "AArch64 processor";
+  return "AArch64 CPU";
 #else
-  return "processor";
+  return "CPU";
 #endif
 }
 

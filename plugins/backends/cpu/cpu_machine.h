@@ -9,7 +9,7 @@ namespace mulligan::cpu {
 
 // The CPU's model name as the kernel reports it ("AMD EPYC"), or the architecture where
 // it reports none.
-std::string processor_name();
+std::string cpu_name();
 
 // Physical memory, or the smallest limit of the control groups where that is lower; 0 when unknown.
 std::uint64_t memory_bytes();

@@ -54,7 +54,7 @@ ThreadFacts thread_facts(const std::string& system) {
   const int own = physical_cores(0);
   facts.own_cores = own > 0 ? own : static_cast<int>(std::thread::hardware_concurrency());
   facts.parent_cores = physical_cores(getppid());
-  facts.quota = sdk::control_group_processors(sdk::control_group_limits(system));
+  facts.quota = sdk::control_group_cpus(sdk::control_group_limits(system));
   facts.local_ranks = backends::local_ranks();
   facts.openmp_threads = backends::environment_number(0, "OMP_NUM_THREADS");
   facts.torchrun = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;

@@ -1,4 +1,4 @@
-// How many threads a process of the cpu backend uses when nobody says.
+// The default number of threads of a process of the cpu backend.
 #pragma once
 
 #include <string>

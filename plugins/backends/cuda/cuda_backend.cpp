@@ -32,7 +32,7 @@ CudaBackend::CudaBackend(const CudaConfig& config)
   if (batch_invariant_) {
     kernels_.add(invariant_kernels(backends::core_kernels()), false);
   } else {
-    kernels_.add(product_kernels(), false);
+    kernels_.add(matmul_kernels(), false);
     kernels_.add(backends::core_kernels(), false);
   }
 }

@@ -9,7 +9,7 @@
 namespace mulligan::cuda {
 
 std::vector<mlg_kernel> invariant_kernels(std::span<const mlg_kernel> kernels) {
-  const std::span<const mlg_kernel> products = fixed_product_kernels();
+  const std::span<const mlg_kernel> products = fixed_matmul_kernels();
   std::vector<mlg_kernel> invariant(products.begin(), products.end());
   const std::span<const mlg_kernel> attention = invariant_attention_forward();
   invariant.insert(invariant.end(), attention.begin(), attention.end());

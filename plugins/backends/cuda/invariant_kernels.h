@@ -10,7 +10,7 @@
 namespace mulligan::cuda {
 
 // matmul and matmul_add by an own kernel, in the place of cuBLASLt (fixed_matmul.cu).
-std::span<const mlg_kernel> fixed_product_kernels();
+std::span<const mlg_kernel> fixed_matmul_kernels();
 
 // attention_fwd and attention_bidirectional_fwd whose tiles begin with each segment.
 std::span<const mlg_kernel> invariant_attention_forward();

@@ -1,10 +1,8 @@
-// The null backend: takes every allocation and every call, computes nothing. With it a whole run can be
-// built and replayed anywhere (dry runs, listings, tests of what the host records), at shapes that would not
-// fit this machine.
+// The null backend accepts every allocation and every call, and computes nothing. With it a whole run can be built and
+// replayed on any machine, also with shapes that would not fit its memory. Dry runs, listings and tests of recordings use it.
 //
-// Addresses are numbers that are never dereferenced: consecutive ranges of an address space of its own, so
-// that a 256-byte alignment holds and two allocations never overlap. download() writes zeros: its memory
-// holds no results.
+// Its addresses are never dereferenced. They are consecutive ranges of a private address space, aligned to 256 bytes and
+// without overlap. download() writes zeros, because its memory holds no results.
 #include <mulligan/backend.hpp>
 
 #include <cstdint>
@@ -17,7 +15,7 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
-// A call as it was recorded; kept to say what ran.
+// A recorded call, kept for messages.
 struct Recorded {
   std::string kernel;
   std::vector<mlg_tensor> arguments;
@@ -52,7 +50,7 @@ class NullBackend final : public sdk::Backend {
   void download(void* host, const void*, std::size_t bytes) override { std::memset(host, 0, bytes); }
   void copy(void*, const void*, std::size_t) override {}
   void zero(void*, std::size_t) override {}
-  // Any name may be called, so there is nothing to add to and nothing to list.
+  // Every kernel name may be called, so there is no list of kernels.
   void add_kernels(std::span<const mlg_kernel>, bool) override {}
   const mlg_kernel* kernel_at(std::uint32_t) const noexcept override { return nullptr; }
 
@@ -83,8 +81,7 @@ class NullBackend final : public sdk::Backend {
   mlg_determinism determinism() const noexcept override { return MLG_DETERMINISM_RUN; }
 
  private:
-  // User addresses of x86-64 end at 2^47; the first 4 GiB stay free so that no small number passes
-  // for an address.
+  // User addresses of x86-64 end at 2^47. The first 4 GiB stay free, so that no small number is a valid address.
   static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 32, kEnd = std::uintptr_t{1} << 47;
 
   static void log_call(const Recorded& call) {

@@ -1,7 +1,7 @@
 // The connections of one rank to all others, by gloo's transport, and messages over them.
 //
-// Every pair of ranks has one connection, on which messages arrive in the order of sending. The listener
-// accepts whoever reaches its port: the network is trusted.
+// Every pair of ranks has one connection, on which messages arrive in the order of sending. The listener accepts every
+// client that reaches its port: the network is trusted.
 #pragma once
 
 #include <gloo/transport/context.h>

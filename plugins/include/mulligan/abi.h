@@ -1,14 +1,14 @@
-/* What every plugin library exports, whatever its kind. C types only cross this boundary: no exception, STL
- * or RTTI.
+/* The exports of a plugin library of any kind. Only C types cross this boundary: no exceptions, no STL, no RTTI.
  *
  * A plugin library exports two symbols:
  *   mlg_plugin                     function: const mlg_plugin_header* mlg_plugin(void)
  *   mlg_abi_<major>_<kind>_<name>  a marker; its *name* is read from the file before any of its code runs
- * The returned table starts with mlg_plugin_header and is followed by the members of its kind (optimizer.h,
- * loss.h, ...). Within one ABI major, tables and the structs that only the host makes grow at their end alone,
- * which raises the minor. The host refuses another major and a newer minor than its own; of an older minor it
- * reads the first struct_size bytes of the table. Libraries are never unloaded. Authors use the C++ wrapper
- * (optimizer.hpp, loss.hpp, ...), which fills all of this in.
+ * The returned table starts with mlg_plugin_header. The members of the plugin's kind follow (optimizer.h, loss.h, ...).
+ *
+ * Within one ABI major, tables and structs that only the host makes grow at their end, and each growth raises the minor.
+ * The host refuses another major and a minor that is newer than its own. If the minor is older, the host reads the first
+ * struct_size bytes of the table. Libraries are never unloaded. Authors use the C++ wrapper (optimizer.hpp, loss.hpp,
+ * ...), which fills in the table.
  */
 #ifndef MULLIGAN_ABI_H
 #define MULLIGAN_ABI_H
@@ -23,8 +23,8 @@
 extern "C" {
 #endif
 
-/* NULL: success. Otherwise one sentence for the user (what, where, how to fix it); the callee owns it and keeps
- * it valid until its next call on the same thread. */
+/* NULL: success. Otherwise one sentence for the user (what, where, how to fix it). The callee owns the text and keeps it
+ * valid until its next call on the same thread. */
 typedef const char* mlg_error;
 
 typedef enum mlg_kind {
@@ -52,22 +52,22 @@ typedef struct mlg_plugin_header {
   const char* name;     /* [a-z0-9_]+, unique per kind within a process */
   const char* version;
   const char* summary;    /* one line for `mulligan plugins` */
-  uint32_t state_version; /* of what it keeps in checkpoints; resuming with another one is refused */
+  uint32_t state_version; /* of its state in checkpoints; the host refuses to resume with another one */
   uint32_t key_count;
   const struct mlg_key* keys; /* its TOML keys; static storage */
   uint32_t kernel_count;
-  const struct mlg_kernel* kernels; /* the device functions it brings; static storage */
+  const struct mlg_kernel* kernels; /* its device functions; static storage */
 } mlg_plugin_header;
 
 typedef const mlg_plugin_header* (*mlg_plugin_function)(void);
 
-/* What a backend is running, noted by it for the host's sentences about failures and crashes. */
+/* What a backend is running. The backend notes it; the host's messages about failures and crashes use it. */
 typedef struct mlg_running {
-  const char* kernel; /* its name, static storage; null between the calls. A failed call leaves it as it is */
+  const char* kernel; /* its name, static storage; null between calls. A failed call keeps it */
   uint32_t call;      /* its place in the list that run() was given, from 0 */
 } mlg_running;
 
-/* What the host offers to every plugin. Valid for the life of the process; may be called from any thread. */
+/* The host's services for every plugin. Valid for the life of the process; may be called from any thread. */
 typedef struct mlg_host {
   void (*log)(int32_t level, const char* message); /* 0 debug, 1 info, 2 warning */
   /* for backends whose kernels run in this process; written from the thread that calls run() */

@@ -1,5 +1,5 @@
-// A stack of its own for the signal handlers of one thread. The host's threads have one; a plugin that starts
-// threads makes one in each, so that a crash there can be reported (POSIX keeps alternate stacks per thread).
+// A separate stack for the signal handlers of one thread. POSIX keeps alternate stacks per thread. The host's threads have
+// one; a plugin that starts threads makes one in each, so that the host can report a crash there.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,13 +13,12 @@
 
 namespace mulligan::sdk {
 
-// Belongs to the thread that makes it, for as long as it lives: handlers with SA_ONSTACK work where
-// generated code uses the stack register for data, and where the stack is spent. Where there is no memory
-// the thread goes without.
+// Belongs to the thread that makes it, for as long as it lives. With it, handlers with SA_ONSTACK work even if generated
+// code uses the stack register for data, or if the stack has overflowed. If memory is lacking, the thread has none.
 class AlternateStack {
  public:
   AlternateStack() {
-    // The registers alone take 11 KB on a CPU with AMX; the system gives the least size.
+    // On a CPU with AMX the registers alone take 11 KB; the system gives the least size.
     constexpr long comfortable = 64 * 1024;
     bytes_ = static_cast<std::size_t>(std::max(sysconf(_SC_SIGSTKSZ), comfortable));
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);

@@ -40,29 +40,27 @@ class Backend {
   virtual void run(std::span<void* const> prepared) = 0;
   virtual void release(void* prepared) noexcept = 0;
   virtual void synchronize() = 0;
-  // Puts a compiled kernel of a file in the place of the code of the known kernel `name`; throws where it
-  // does not fit.
+  // Replaces the code of the known kernel `name` by a compiled kernel of a file. Throws if it does not fit.
   virtual void replace_kernel(const char* name, const char* path) {
     (void)name, (void)path;
     throw Error("this backend takes no compiled kernels");
   }
-  // A backend promises nothing until it says otherwise.
+  // By default a backend promises nothing.
   virtual mlg_determinism determinism() const noexcept { return MLG_DETERMINISM_NONE; }
-  // Where collectives stand in the order of the backend's work; none: the host moves what a communicator
-  // sends by download() and upload().
+  // The queue for collectives. None: the host moves a communicator's data by download() and upload().
   virtual std::optional<mlg_queue> queue() { return std::nullopt; }
-  // What the next run of a prepared and bound call would enqueue; none: not known.
+  // The work that the next run of a prepared and bound call would enqueue; none: not known.
   virtual std::optional<mlg_work> work(void* prepared) {
     (void)prepared;
     return std::nullopt;
   }
-  // Marks in the order of the work; a backend without any waits for all of it.
+  // Marks in the order of the work. A backend without marks waits for all work.
   virtual void mark(std::uint32_t slot) { (void)slot; }
   virtual void await(std::uint32_t slot) {
     (void)slot;
     synchronize();
   }
-  // What was made so far, by index; `what` null past the end.
+  // Counts of slow preparations so far, by index; `what` is null past the end.
   virtual Made made(std::uint32_t index) const noexcept {
     (void)index;
     return {};

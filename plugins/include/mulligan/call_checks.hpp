@@ -1,4 +1,4 @@
-// What a kernel demands of the arguments and attributes of a call, whichever backend runs it.
+// A kernel's requirements on the arguments and attributes of a call, the same for every backend.
 #pragma once
 
 #include <mulligan/dtype.hpp>
@@ -16,8 +16,8 @@
 namespace mulligan::sdk {
 
 // Requirements on the arguments and attributes of one call; indices follow the signature. Each throws
-// std::runtime_error with a sentence that names kernel and argument. An absent optional argument passes:
-// whether an argument may be absent is checked by the backend, from the signature.
+// std::runtime_error with a sentence that names kernel and argument. An absent optional argument passes, since the backend
+// checks from the signature whether an argument may be absent.
 class CallChecks : public Launch {
  public:
   using Launch::dtype;  // the overload below would hide it
@@ -35,9 +35,9 @@ class CallChecks : public Launch {
     const bool ok = std::find(allowed.begin(), allowed.end(), Launch::dtype(argument)) != allowed.end();
     require(ok, argument, "must be " + list);
   }
-  // f32, bf16 or f16, what dispatch_compute() tells apart.
+  // Requires f32, bf16 or f16, the dtypes of dispatch_compute().
   void compute_dtype(std::uint32_t argument) const { dtype(argument, {MLG_F32, MLG_BF16, MLG_F16}); }
-  // f32 or bf16, what dispatch_master() tells apart.
+  // Requires f32 or bf16, the dtypes of dispatch_master().
   void master_dtype(std::uint32_t argument) const { dtype(argument, {MLG_F32, MLG_BF16}); }
   void same_dtype(std::uint32_t argument, std::uint32_t as) const {
     require(!has(as) || tensor(argument).dtype == tensor(as).dtype, argument,
@@ -80,7 +80,7 @@ class CallChecks : public Launch {
                              " must lie within [" + std::to_string(minimum) + ", " + std::to_string(maximum) +
                              "], but it is " + std::to_string(value));
   }
-  // What run() finds in Launch::workspace(): 64-byte aligned, contents undefined.
+  // The size of Launch::workspace() in run(): 64-byte aligned, contents undefined.
   void workspace(std::size_t bytes) { workspace_bytes_ = bytes; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 

@@ -27,11 +27,11 @@ class Group {
   // Network interface, or an address, to listen at; empty: the plugin chooses.
   std::string interface_name() const { return group_->interface_name ? group_->interface_name : ""; }
 
-  // `key` is put once by one rank.
+  // One rank puts `key` once.
   void put(const std::string& key, std::string_view value) const {
     check(group_->put(group_->self, key.c_str(), value.data(), value.size()));
   }
-  // Waits until a rank has put it; throws after `seconds`, and as soon as the run has failed elsewhere.
+  // Waits until a rank has put it. Throws after `seconds`, and as soon as the run has failed on another rank.
   std::string get(const std::string& key, double seconds) const {
     std::string value(512, '\0');
     for (;;) {
@@ -55,9 +55,9 @@ class Communicator {
   virtual void* prepare(std::span<const Collective> list) = 0;
   virtual std::uint64_t submit(void* prepared) = 0;
   virtual void join(std::uint64_t ticket) = 0;
-  // Any thread: how many tickets are finished.
+  // Any thread. The number of finished tickets.
   virtual std::uint64_t poll() = 0;
-  // Any thread: how many tickets the backend's work has come to; by default those that were submitted.
+  // Any thread. The number of tickets that the backend's work has reached; by default all submitted ones.
   virtual std::uint64_t begun() { return UINT64_MAX; }
   virtual void abort() noexcept = 0;  // any thread
   virtual void release(void* prepared) noexcept = 0;

@@ -1,4 +1,5 @@
-/* Configuration keys of a plugin: declared once, parsed, range-checked and defaulted by the host. */
+/* Configuration keys of a plugin. The plugin declares a key once; the host parses it, checks its range and fills in its
+ * default. */
 #ifndef MULLIGAN_CONFIG_H
 #define MULLIGAN_CONFIG_H
 
@@ -28,8 +29,8 @@ typedef struct mlg_key {
   const char* help;    /* one sentence with the unit */
 } mlg_key;
 
-/* The resolved values of a plugin's keys, complete and checked; valid only during create(). The getters'
- * `name` must be a declared key of that type; anything else is a programming error and aborts with a message.
+/* The resolved values of a plugin's keys, complete and checked; valid only during create(). The `name` of a getter must be
+ * a declared key of that type. Anything else is a programming error and aborts with a message.
  */
 typedef struct mlg_config {
   const void* self;

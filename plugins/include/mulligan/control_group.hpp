@@ -1,4 +1,4 @@
-// The limits of the control groups that this process is in: CPU time and memory, of versions 1 and 2.
+// The limits on CPU time and memory of this process's control groups, versions 1 and 2.
 #pragma once
 
 #include <sched.h>
@@ -32,14 +32,14 @@ inline std::string first_line(const std::string& path) {
   return line;
 }
 
-// A number of the file's first line; `otherwise` where there is none ("max").
+// The number in the file's first line; `otherwise` if there is none ("max").
 inline std::uint64_t number_in(const std::string& path, std::uint64_t otherwise) {
   std::istringstream words(first_line(path));
   std::uint64_t value = 0;
   return words >> value ? value : otherwise;
 }
 
-// The value of a line "name value" of memory.stat; `otherwise` where there is none.
+// The value of the line "name value" in memory.stat; `otherwise` if there is none.
 inline std::uint64_t statistic(const std::string& path, const std::string& wanted, std::uint64_t otherwise) {
   std::ifstream file(path);
   std::string name;
@@ -93,8 +93,8 @@ inline std::vector<Mount> mounts(const std::string& system) {
   return found;
 }
 
-// What `group` is called below the mount's folder. "" for a group outside of what is mounted, as in a container:
-// the folder itself is then the nearest that can be read.
+// The path of `group` below the mount's folder. It is "" for a group outside of the mount, as in a container; then the
+// folder itself is the nearest readable group.
 inline std::string below(const Mount& mount, const std::string& group) {
   const std::string root = mount.root == "/" ? "" : mount.root;
   const bool inside = group.starts_with(root) && (group.size() == root.size() || group[root.size()] == '/');
@@ -116,12 +116,12 @@ inline void add_memory(ControlGroupLimits& limits, const std::string& folder, bo
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   const std::string stat = folder + "/memory.stat", prefix = version_2 ? "" : "total_";
   std::uint64_t limit = number_in(folder + (version_2 ? "/memory.max" : "/memory.limit_in_bytes"), none);
-  // That of parents, too, which a container may not show.
+  // Includes the limits of parents, which a container may not show.
   if (!version_2) limit = std::min(limit, statistic(stat, "hierarchical_memory_limit", none));
   if (limit == none) return;
   const std::uint64_t used =
       number_in(folder + (version_2 ? "/memory.current" : "/memory.usage_in_bytes"), 0);
-  // Cached files make room.
+  // The kernel can drop cached files, so they count as free.
   const std::uint64_t cached =
       statistic(stat, prefix + "inactive_file", 0) + statistic(stat, prefix + "active_file", 0);
   const std::uint64_t kept = used - std::min(used, cached);
@@ -131,8 +131,7 @@ inline void add_memory(ControlGroupLimits& limits, const std::string& folder, bo
 
 }  // namespace control_group
 
-// The limits of this process's groups and of all groups above them, as far as they are mounted. `system`: a folder
-// that takes the place of /, for tests.
+// The limits of this process's groups and of all mounted groups above them. `system`: a folder in place of /, for tests.
 inline ControlGroupLimits control_group_limits(const std::string& system = "") {
   ControlGroupLimits limits;
   const std::vector<control_group::Mount> mounts = control_group::mounts(system);
@@ -159,20 +158,20 @@ inline ControlGroupLimits control_group_limits(const std::string& system = "") {
   return limits;
 }
 
-// Processors for which the groups give time: their limit rounded up, at least 1; a large number for none.
-inline int control_group_processors(const ControlGroupLimits& limits) {
+// Number of CPUs that the groups' limits allow, rounded up, at least 1; a large number without a limit.
+inline int control_group_cpus(const ControlGroupLimits& limits) {
   constexpr int none = 1 << 20;
   return limits.cores < none ? std::max(1, static_cast<int>(std::ceil(limits.cores))) : none;
 }
 
 // Hardware threads that this process may use: by its affinity and its groups.
-inline int usable_processors() {
+inline int usable_cpus() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  const int processors = sched_getaffinity(0, sizeof allowed, &allowed) == 0
-                             ? CPU_COUNT(&allowed)
-                             : static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, std::min(processors, control_group_processors(control_group_limits())));
+  const int allowed_cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                               ? CPU_COUNT(&allowed)
+                               : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, std::min(allowed_cpus, control_group_cpus(control_group_limits())));
 }
 
 }  // namespace mulligan::sdk

@@ -1,4 +1,4 @@
-// Writing a CPU kernel in C++: argument checks before the first launch, exceptions turned into sentences.
+// CPU kernels in C++: arguments are checked before the first launch, and exceptions become sentences.
 //
 //   struct Scale {
 //     static constexpr const char* name = "my_scale";
@@ -10,8 +10,8 @@
 //   };
 //   const mlg_kernel kernels[] = {cpu_kernel<Scale>()};
 //
-// check() runs once per recorded call and may throw and allocate; run() may do neither. A kernel that keeps
-// something from one to the other (tables, primitives) declares it, and prepare() in place of check():
+// check() runs once per recorded call and may throw and allocate; run() may do neither. A kernel that prepares data for run()
+// (tables, primitives) declares a State, and prepare() in place of check():
 //
 //     struct State { ... };
 //     static std::unique_ptr<State> prepare(CallChecks& call);

@@ -1,8 +1,7 @@
-/* CUDA kernels of a plugin: what prepare() of an mlg_kernel with backend "cuda" hands over in
- * mlg_preparation.state.
+/* CUDA kernels of a plugin: what prepare() of an mlg_kernel with backend "cuda" returns in mlg_preparation.state.
  *
- * A call of a kernel becomes launches of __global__ functions of the kernel's `source`, which the backend
- * compiles at run time with the launch's constants. Authors use cuda_kernel.hpp, which fills all of this in.
+ * A call of a kernel becomes launches of __global__ functions of the kernel's `source`. The backend compiles the source at
+ * run time with the constants of the launch. Authors use cuda_kernel.hpp, which fills in these structs.
  */
 #ifndef MULLIGAN_CUDA_KERNEL_H
 #define MULLIGAN_CUDA_KERNEL_H

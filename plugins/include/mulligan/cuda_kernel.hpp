@@ -42,7 +42,7 @@ namespace mulligan::sdk {
 
 namespace cuda_detail {
 
-// What mlg_cuda_plan points into.
+// Owns what mlg_cuda_plan points to.
 struct Plan : mlg_cuda_plan {
   struct Launch {
     std::string function;
@@ -62,13 +62,13 @@ struct Plan : mlg_cuda_plan {
 
 }  // namespace cuda_detail
 
-// One call being planned: its shapes and attributes (CallChecks) and what to launch for it.
+// One call being planned: its shapes and attributes (CallChecks), and its launches.
 class CudaCall : public CallChecks {
  public:
   using CallChecks::CallChecks;
 
-  // A constant of the source, of the type that it is declared with; holds for all launches of the call. Those
-  // that the launched functions name (MLG_KERNEL) must be given, once each, and no others.
+  // Sets a constant of the source, with its declared type, for all launches of the call. The call must set each constant that
+  // the launched functions name (MLG_KERNEL) once, and no others.
   template <typename T>
   void constant(const char* name, T value) {
     plan_->constants.push_back({name, static_cast<double>(value), std::is_floating_point_v<T>});
@@ -86,7 +86,7 @@ class CudaCall : public CallChecks {
     return CudaArgument(mlg_cuda_argument{MLG_CUDA_TENSOR, index, 0, 0, 0, 0});
   }
   using Launch::tensor;
-  // `bytes` bytes of workspace, 256-byte aligned, apart from what was handed out before.
+  // A new part of the workspace: `bytes` bytes, 256-byte aligned.
   CudaArgument workspace(std::size_t bytes) {
     const std::size_t offset = workspace_bytes();
     CallChecks::workspace(offset + (bytes + 255) / 256 * 256);
@@ -96,11 +96,11 @@ class CudaCall : public CallChecks {
   CudaArgument floats(std::int64_t count) {
     return workspace(static_cast<std::size_t>(count) * sizeof(float));
   }
-  // A pointer that is null.
+  // A null pointer.
   CudaArgument null() const { return CudaArgument(mlg_cuda_argument{MLG_CUDA_WORKSPACE, 0, 0, 0, 0, 0}); }
 
-  // True when elements may be accessed 16 bytes at a time: the extent is a whole number of them, and the
-  // tensors' addresses, where known already, are aligned. Absent tensors do not count.
+  // True if elements may be accessed 16 bytes at a time: the extent is a multiple of 16 bytes, and the known addresses of
+  // the tensors are aligned. Absent tensors do not count.
   bool allows_packs(std::int64_t extent, std::int64_t pack,
                     std::initializer_list<std::uint32_t> arguments) const {
     bool ok = extent % pack == 0;
@@ -181,8 +181,8 @@ class CudaCall : public CallChecks {
     }
   }
 
-  // Every constant of the source as a function that names `named` of them is compiled: the others are 1, so
-  // that calls which differ in those alone share the function.
+  // The constants with which a function that names `named` of them is compiled. The others are 1, so that calls that differ
+  // only in those share the function.
   std::vector<mlg_cuda_constant> constants_of(emulation::ConstantSet named) const {
     std::vector<mlg_cuda_constant> constants = plan_->constants;
     for (std::size_t i = 0; i < constants.size(); ++i) {
@@ -191,8 +191,8 @@ class CudaCall : public CallChecks {
     return constants;
   }
 
-  // Refuses a constant that is missing, unknown, given twice or of another type. Those of the source that
-  // none of the call's functions names are 1.
+  // Refuses a constant that is missing, unknown, given twice or of another type. Constants that no function of the call
+  // names are 1.
   void complete_constants() {
     if (!plan_->table) return;
     const std::string kernel = std::string("kernel ") + kernel_name();

@@ -13,7 +13,7 @@ struct DtypeFacts {
   std::size_t bytes;  // of an element
 };
 
-// Of MLG_ABSENT and of what is no dtype: "absent", 0 bytes.
+// For MLG_ABSENT and invalid dtypes: "absent", 0 bytes.
 constexpr DtypeFacts dtype_facts(std::int32_t dtype) {
   switch (dtype) {
     case MLG_F32:

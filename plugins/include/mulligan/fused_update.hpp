@@ -1,6 +1,6 @@
-// What the update kernels of optimisers do together with their formula (mlg_update of optimizer.h), in the
-// same pass: they scale the gradient, and make an average and a copy of the new master. The device side of it
-// is cuda/fused_update.cuh. A kernel's signature has, at the end of its arguments and of its attributes:
+// The work that update kernels of optimisers do in the same pass as their formula (mlg_update of optimizer.h). They scale the
+// gradient, and make an average and a copy of the new master. The device side is cuda/fused_update.cuh. At the end of its
+// arguments and of its attributes, a kernel's signature has:
 //   in? gradient_scale [1] f32, inout? average f32, out? copy; ... average_decay
 #pragma once
 
@@ -22,7 +22,7 @@ inline Value copy_of(const mlg_update& update, std::size_t index) {
   return update.copies ? update.copies[index] : absent;
 }
 
-// Where a kernel's signature has these arguments and the attribute; `master` is what it updates.
+// The places of these arguments and of the attribute in a kernel's signature; `master` is the parameter that it updates.
 struct FusedUpdate {
   static constexpr std::uint32_t no_scale = ~0u;  // the kernel has no gradient_scale
   std::uint32_t master, gradient_scale, average, copy, average_decay;
@@ -39,13 +39,13 @@ struct FusedUpdate {
     call.attribute_range(average_decay, 0.0, 1.0);
   }
 
-  // The factor of all gradients, of a kernel that has it.
+  // The factor on all gradients, for a kernel with gradient_scale.
   float scale(const Launch& call) const {
     return call.has(gradient_scale) ? *call.data<const float>(gradient_scale) : 1.0f;
   }
 
-  // Calls update(begin, end), which gives the masters their new values, for pieces of all elements, and makes
-  // averages and copies of a piece while it is in the cache.
+  // Calls update(begin, end) for pieces of all elements. It writes the new masters; averages and copies of a piece are made
+  // while the piece is in the cache.
   template <typename Master, typename Update>
   void run(const Launch& call, Update&& update) const {
     constexpr std::int64_t kPiece = 4096;

@@ -1,5 +1,5 @@
-// fp16 of a double in one rounding. By way of a float there would be two, and ties of the second may lie on
-// the wrong side.
+// Rounds a double to fp16 once. A detour over float would round twice, and the second rounding may break ties to the wrong
+// side.
 #pragma once
 
 #include <cmath>
@@ -9,8 +9,8 @@
 
 namespace mulligan::sdk {
 
-// Nearest fp16 bits, ties to even. Rounding to a float whose last digit is odd unless it is exact ("round to
-// odd", Boldo and Melquiond, IEEE Transactions on Computers 2008) leaves the second rounding the right one.
+// Nearest fp16 bits, ties to even. The first rounding makes the last bit of an inexact float odd ("round to odd", Boldo and
+// Melquiond, IEEE Transactions on Computers 2008). Then the second rounding is correct.
 inline std::uint16_t half_bits(double value) {
   auto narrow = static_cast<float>(value);
   if (std::isfinite(narrow) && static_cast<double>(narrow) != value) {

@@ -1,5 +1,4 @@
-/* A kernel: a named device function. Backends bring the core set (docs/kernels.md); other plugins add their
- * own. */
+/* A kernel: a named device function. Backends have the core set (docs/kernels.md); other plugins add their own. */
 #ifndef MULLIGAN_KERNEL_H
 #define MULLIGAN_KERNEL_H
 
@@ -13,14 +12,14 @@ extern "C" {
 
 /* One call of a CPU kernel. Everything here is owned by the backend and valid during the call. */
 typedef struct mlg_launch {
-  /* in the order of the signature; an absent optional one has dtype MLG_ABSENT */
+  /* in the order of the signature; an absent optional argument has dtype MLG_ABSENT */
   const mlg_tensor* arguments;
   uint32_t argument_count;
   const double* attributes; /* in the order of the signature */
-  void* workspace;          /* as many bytes as prepare() asked for, 64-byte aligned, contents undefined */
+  void* workspace;          /* of the size that prepare() asked for, 64-byte aligned, contents undefined */
   void* state;              /* what prepare() returned */
-  /* Runs body over [0, count) in pieces of at least `grain`; the pieces may run at once. A kernel's result
-   * must not depend on how the range is cut: reductions go through partial sums over fixed pieces. */
+  /* Runs body over [0, count) in pieces of at least `grain`, which may run at once. A kernel's result must not depend on
+   * how the range is cut, so reductions use partial sums over fixed pieces. */
   void (*parallel_for)(int64_t count, int64_t grain, void (*body)(void* context, int64_t begin, int64_t end),
                        void* context);
 } mlg_launch;
@@ -34,18 +33,17 @@ typedef struct mlg_preparation {
 typedef struct mlg_kernel {
   const char* name;    /* "softcap_ce_fwd" */
   const char* backend; /* "cpu", "cuda", ... : the backend that can run this implementation */
-  /* Arguments between commas, then attributes between spaces: "in logits, in targets, out loss, inout? total;
-   * softcap scale". `in?`, `out?`, `inout?` may be absent; `out` must not be read, `inout` is read and
-   * written. Names are unique; a call gives every attribute. */
+  /* Arguments, separated by commas, then attributes, separated by spaces: "in logits, in targets, out loss, inout? total;
+   * softcap scale". Arguments with `?` may be absent. `out` must not be read; `inout` is read and written. Names are unique; a
+   * call gives every attribute. */
   const char* signature;
-  /* Checks shapes and dtypes once, before the first launch; may allocate; its error names the offending
-   * argument. cpu: may be NULL; `shapes` has null data pointers. cuda: the state is an mlg_cuda_plan
-   * (cuda_kernel.h), addresses may be known. */
+  /* Checks shapes and dtypes once, before the first launch. May allocate. Its error names the wrong argument. cpu: may be
+   * NULL; `shapes` has null data pointers. cuda: the state is an mlg_cuda_plan (cuda_kernel.h); addresses may be known. */
   mlg_error (*prepare)(const mlg_launch* shapes, mlg_preparation* out);
   void (*release)(void* state); /* NULL when there is no state */
   /* cpu: computes. Must neither allocate nor block on anything but parallel_for. */
   mlg_error (*run)(const mlg_launch* launch);
-  /* cuda: CUDA C++ source, whose functions the plan names, and a name for it; NULL elsewhere. */
+  /* cuda: CUDA C++ source with the functions that the plan names, and a name for the source; NULL elsewhere. */
   const char* source;
   const char* entry;
 } mlg_kernel;

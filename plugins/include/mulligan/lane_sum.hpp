@@ -1,6 +1,5 @@
-// Sums of float over a row, in a fixed number of partial sums that are added in a fixed order: the result
-// depends neither on threads nor on what the compiler vectorises, and its rounding error grows with a 64th of
-// the row's length.
+// Sums of float over a row, in a fixed number of partial sums that are added in a fixed order. So the result depends neither
+// on threads nor on vectorisation. The rounding error grows with a 64th of the row's length.
 #pragma once
 
 #include <array>
@@ -15,8 +14,8 @@ namespace mulligan::sdk {
 // Independent partial sums of a row: four 512-bit registers, enough to hide the latency of an addition.
 inline constexpr int kLanes = 64;
 
-// Sum of kLanes floats, folded in halves: lane i + lane i + 32, then + 16, + 8, ... Written with vector types
-// because compilers turn the loop form of the last steps into single floats.
+// Sum of kLanes floats, folded in halves: lane i + lane i + 32, then + 16, + 8, ... It uses vector types, because compilers
+// turn the last steps of a loop into scalar code.
 [[gnu::always_inline]] inline float fold_lanes(const float* lanes) {
   using Floats16 [[gnu::vector_size(64)]] = float;
   using Floats8 [[gnu::vector_size(32)]] = float;

@@ -12,14 +12,15 @@ extern "C" {
 
 #define MLG_LOSS_MAX_SAVED 4
 
-/* What the numbers of token_loss are. */
+/* The meaning of token_loss. */
 typedef enum mlg_loss_value {
-  MLG_LOSS_CROSS_ENTROPY = 0, /* of the target, in nats, or that and a further term that is not negative */
-  MLG_LOSS_OTHER = 1          /* anything else that falls as the target becomes more likely: focal, margin */
+  MLG_LOSS_CROSS_ENTROPY =
+      0,             /* cross entropy of the target in nats, possibly plus a term that is not negative */
+  MLG_LOSS_OTHER = 1 /* another loss that falls as the target becomes more likely: focal, margin */
 } mlg_loss_value;
 
-/* Forward: in: logits, targets, softcap. out: token_loss (given, to be written) and saved (values that
- * backward needs, at most MLG_LOSS_MAX_SAVED, made with recorder->scratch; unused entries 0). */
+/* Forward. Inputs: logits, targets, softcap. Outputs: token_loss (the host's value, to be written) and saved. `saved` holds
+ * at most MLG_LOSS_MAX_SAVED values that backward needs, made with recorder->scratch; unused entries are 0. */
 typedef struct mlg_loss_forward {
   mlg_value logits;     /* [T, V] f32 or bf16 */
   mlg_value targets;    /* [T] i32; negative: no loss, no gradient at that position */
@@ -32,40 +33,38 @@ typedef struct mlg_loss_forward {
 typedef struct mlg_loss_backward {
   mlg_loss_forward forward; /* as forward left it */
   mlg_value upstream;       /* [T] f32: derivative of the objective with respect to token_loss */
-  /* [T, V], dtype of the logits; may share memory with the logits: kernels read an element before they
-   * write it */
+  /* [T, V], dtype of the logits. It may share memory with the logits, so kernels read an element before they write it. */
   mlg_value logits_gradient;
 } mlg_loss_backward;
 
 /* The model's final hidden state, for losses that read it. Only the host makes these. */
 typedef struct mlg_loss_hidden {
   mlg_value hidden; /* [T, D], compute dtype: what the head multiplies (after the final norm) */
-  /* backward: [T, D], dtype of hidden: upstream[t] * d token_loss[t] / d hidden[t, :], without what flows
-   * through the logits; 0: nobody needs it, and in forward */
+  /* backward: [T, D], dtype of hidden: upstream[t] * d token_loss[t] / d hidden[t, :], without the part through the
+   * logits. 0: not needed. In forward it is 0. */
   mlg_value gradient;
   double accumulate; /* backward: 1: add to gradient, 0: write it */
 } mlg_loss_hidden;
 
 typedef struct mlg_loss_table {
   mlg_plugin_header header;
-  /* 1: logits are handed over before the model's softcap and the loss applies it; 0: the host applies it
-   * beforehand. */
+  /* 1: the loss gets the logits without the model's softcap and applies it. 0: the host applies it before. */
   int32_t fuses_softcap;
   /* 1: the loss reads the model's final hidden state. */
   int32_t reads_hidden;
-  /* An mlg_loss_value. It decides what the host checks, and whether it holds the training loss against ln V
-   * and the validation loss. */
+  /* An mlg_loss_value. It decides what the host checks, and whether the host compares the training loss with ln V and with
+   * the validation loss. */
   int32_t value;
   mlg_error (*create)(const mlg_host* host, const mlg_config* config, void** instance);
   void (*destroy)(void* instance);
-  /* `hidden` is null where reads_hidden is 0. */
+  /* `hidden` is null if reads_hidden is 0. */
   mlg_error (*record_forward)(void* instance, const mlg_recorder* recorder, mlg_loss_forward* forward,
                               const mlg_loss_hidden* hidden);
   mlg_error (*record_backward)(void* instance, const mlg_recorder* recorder,
                                const mlg_loss_backward* backward, const mlg_loss_hidden* hidden);
-  /* May be null, and is where reads_hidden is 1: token_loss and logits_gradient in one, for graphs that know
-   * `upstream` before the forward pass; called in place of record_forward and record_backward, which then
-   * serve all others. forward.saved is 0 and stays so. */
+  /* May be null, and must be null if reads_hidden is 1. Records token_loss and logits_gradient together, for graphs that
+   * know `upstream` before the forward pass. Other graphs use record_forward and record_backward. forward.saved is 0 and
+   * stays 0. */
   mlg_error (*record_forward_backward)(void* instance, const mlg_recorder* recorder,
                                        const mlg_loss_backward* both);
 } mlg_loss_table;

@@ -1,8 +1,8 @@
-// C++ side of loss.h: derive from Loss, or from HiddenLoss to read the model's final hidden state too, then
-// MULLIGAN_EXPORT_LOSS(Class, name). `static constexpr bool fuses_softcap = true;` in the class asks for
-// logits before the model's softcap; `static constexpr bool forward_backward = true;` says that a Loss
-// overrides record_forward_backward(); `static constexpr bool cross_entropy = false;` says that token_loss is
-// no cross entropy in nats (focal, margin), so that it is not checked against one.
+// C++ side of loss.h: derive from Loss, or from HiddenLoss to read the model's final hidden state, too. Then use
+// MULLIGAN_EXPORT_LOSS(Class, name). The class may declare as `static constexpr bool`:
+//   fuses_softcap = true       the loss gets logits without the model's softcap;
+//   forward_backward = true    a Loss overrides record_forward_backward();
+//   cross_entropy = false      token_loss is no cross entropy in nats (focal, margin) and is not checked against one.
 #pragma once
 
 #include <mulligan/loss.h>
@@ -23,13 +23,13 @@ class Loss {
  public:
   virtual ~Loss() = default;
 
-  // Records token_loss [T] f32 (nats) from logits and targets; puts into forward.saved what backward needs
-  // (made with recorder.scratch). A negative target gives loss 0.
+  // Records token_loss [T] f32 (nats) from logits and targets. Puts the values that backward needs, made with
+  // recorder.scratch, into forward.saved. A negative target gives loss 0.
   virtual void record_forward(Recorder& recorder, LossForward& forward) = 0;
   // Records logits_gradient = upstream[t] * d token_loss[t] / d logits[t, :].
   virtual void record_backward(Recorder& recorder, const LossBackward& backward) = 0;
-  // Only where the class says `forward_backward`: records both.forward.token_loss and both.logits_gradient in
-  // one, in place of the two above, where the upstream gradient is known before the forward pass.
+  // Only with `forward_backward`: records both.forward.token_loss and both.logits_gradient together. It takes the place of
+  // the two functions above if the upstream gradient is known before the forward pass.
   virtual void record_forward_backward(Recorder&, const LossBackward&) {
     throw Error("this loss does not compute forward and backward in one");
   }
@@ -42,7 +42,7 @@ class HiddenLoss {
 
   // As Loss::record_forward; hidden.hidden may be read and named again in backward.
   virtual void record_forward(Recorder& recorder, LossForward& forward, const LossHidden& hidden) = 0;
-  // Records logits_gradient, and hidden.gradient where that is given.
+  // Records logits_gradient, and hidden.gradient if it is given.
   virtual void record_backward(Recorder& recorder, const LossBackward& backward,
                                const LossHidden& hidden) = 0;
 };

@@ -1,4 +1,4 @@
-/* Optimiser plugins: record the update of a group of parameters once; supply a few numbers before each step.
+/* Optimiser plugins record the update of a group of parameters once, and supply a few numbers before each step.
  */
 #ifndef MULLIGAN_OPTIMIZER_H
 #define MULLIGAN_OPTIMIZER_H
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* One parameter of the group (with communication = "sharded": this rank's slice along the first dimension).
+/* One parameter of the group. With communication = "sharded" it is this rank's slice along the first dimension.
  */
 typedef struct mlg_parameter {
   const char* name;
@@ -27,20 +27,20 @@ typedef struct mlg_step {
   double lr;              /* scheduled learning rate of the group, before lr_multiplier */
   int64_t total_steps;    /* 0: the run is bounded by its wall-clock budget only */
   double budget_fraction; /* share of the budget that is spent before this update, 0 to 1 (mlg_progress) */
-  /* Factors by which the group's schedule changes momentum and weight decay, 1 where it says nothing. An
-   * optimiser that cannot honour one refuses it. */
+  /* Factors of the group's schedule on momentum and weight decay; 1: no change. An optimiser that cannot apply a factor
+   * refuses it. */
   double momentum_factor;
   double weight_decay_factor;
 } mlg_step;
 
-/* What is to be done in the pass over memory that an update makes anyway. Only the host makes these. */
+/* Further work for the update's own pass over memory. Only the host makes these. */
 typedef struct mlg_update {
-  mlg_value gradient_scale; /* [1] f32: every gradient counts times this, the clip's factor; 0: times one */
-  /* Per parameter, 0 for none: average f32, of the master's shape, becomes average_decay * average + (1 -
-   * average_decay) * master, with the new master as rounded to its dtype; */
+  mlg_value gradient_scale; /* [1] f32: factor on every gradient, from clipping; 0: none */
+  /* One per parameter, 0 for none: f32 of the master's shape. The average becomes average_decay * average + (1 -
+   * average_decay) * master, with the new master after rounding to its dtype. */
   const mlg_value* averages;
   double average_decay;
-  /* copy f32 or bf16, of the master's shape, becomes the new master in its own dtype. */
+  /* One per parameter, 0 for none: f32 or bf16 of the master's shape. The copy becomes the new master in its own dtype. */
   const mlg_value* copies;
 } mlg_update;
 
@@ -51,31 +51,29 @@ typedef struct mlg_optimizer_table {
   void (*destroy)(void* instance);
   /* How many f32 numbers scalars() supplies; constant over the instance's life. */
   uint32_t (*scalar_count)(void* instance);
-  /* Records one update of all parameters. `scalars` is an f32 [scalar_count] tensor that holds, at each
-   * replay, what scalars() wrote for that step: everything that changes from step to step goes through it.
-   * Called once per plan, or once for each of several disjoint parts of the group; the calls recorded must
-   * not depend on anything but the configuration and the shapes. */
+  /* Records one update of all parameters. `scalars` is an f32 [scalar_count] tensor; at each replay it holds what scalars()
+   * wrote for that step. Everything that changes from step to step goes through it. Called once per plan, or once for each
+   * of several disjoint parts of the group. The recorded calls may depend on the configuration and the shapes only. */
   mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
                       uint32_t count, mlg_value scalars);
   /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure
    * function of the configuration and `*step` (so that a resumed run continues exactly). */
   mlg_error (*scalars)(void* instance, const mlg_step* step, float* values);
-  /* May be null: the masters are what is scored and saved. Otherwise records the calls that write what is
-   * scored, saved and quantised instead: evaluation[i], f32 in the shape of
-   * parameters[i].master, from masters and states (the recorder gives record()'s states under the same names;
-   * gradients are 0). Masters and states stay as they are, so training goes on exactly as if nothing had been
-   * evaluated. */
+  /* May be null: then the masters are scored and saved. Otherwise it records the calls that write the weights to score, save
+   * and quantise: evaluation[i], f32 in the shape of parameters[i].master, from masters and states. The recorder gives
+   * record()'s states under the same names; gradients are 0. Masters and states do not change, so an evaluation does not
+   * affect training. */
   mlg_error (*record_evaluation)(void* instance, const mlg_recorder* recorder,
                                  const mlg_parameter* parameters, uint32_t count,
                                  const mlg_value* evaluation);
-  /* May be null: record(), and what `update` asks for; called in place of record() where there is anything to
-   * ask for. Same states, same scalars. */
+  /* May be null. Records the update of record() and the work of `update`. It takes the place of record() if there is such
+   * work. Same states, same scalars. */
   mlg_error (*record_update)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
                              uint32_t count, mlg_value scalars, const mlg_update* update);
-  /* 1: all states whose names begin with a parameter's name have its shape, and element i of
-   * master, states and evaluation depends on the elements i of gradient, master and states alone, and on what
-   * all parameters share. The host may then hand over several parameters with equal multipliers and dtypes,
-   * consecutive in memory (zeros between them), as one of rank 1. */
+  /* 1: the update is elementwise. All states whose names begin with a parameter's name have its shape. Element i of master,
+   * states and evaluation depends only on the elements i of gradient, master and states, and on values that all parameters
+   * share. The host may then pass several parameters with equal multipliers and dtypes, consecutive in memory (zeros between
+   * them), as one of rank 1. */
   int32_t elementwise;
 } mlg_optimizer_table;
 

@@ -43,22 +43,22 @@ class Optimizer {
 
   // How many f32 numbers scalars() supplies; constant over the object's life.
   virtual std::uint32_t scalar_count() const = 0;
-  // Records one update of all parameters. `scalars` is an f32 [scalar_count] value (`absent` when that is 0)
-  // that holds, at each replay, what scalars() wrote: everything that changes from step to step goes through
-  // it. The calls recorded depend on the configuration and the shapes only.
+  // Records one update of all parameters. `scalars` is an f32 [scalar_count] value (`absent` if that is 0); at each replay it
+  // holds what scalars() wrote. Everything that changes from step to step goes through it. The recorded calls depend on the
+  // configuration and the shapes only.
   virtual void record(Recorder& recorder, std::span<const Parameter> parameters, Value scalars) = 0;
   // Fills `values` (scalar_count numbers) for the coming step. On the step path: no
   // allocation, no synchronisation. A pure function of the configuration and `step`, so that a
   // resumed run continues exactly.
   virtual void scalars(const Step& step, std::span<float> values) const = 0;
-  // Only where the class says `static constexpr bool evaluation_weights = true;`: records what is scored and
-  // saved in the masters' place, evaluation[i] of parameters[i] (optimizer.h).
+  // Only with `static constexpr bool evaluation_weights = true;`: records the weights that are scored and saved in place of
+  // the masters, evaluation[i] for parameters[i] (optimizer.h).
   virtual void record_evaluation(Recorder&, std::span<const Parameter>, std::span<const Value>) {
     throw Error("this optimiser has no evaluation weights");
   }
-  // Only where the class says `static constexpr bool fused_update = true;`: record(), and what `update` asks
-  // for besides, in the same pass over memory (optimizer.h). A class that says `static constexpr bool
-  // elementwise = true;` may be given several parameters consecutive in memory as one.
+  // Only with `static constexpr bool fused_update = true;`: record() and the work of `update` in the same pass over memory
+  // (optimizer.h). A class with `static constexpr bool elementwise = true;` may get several parameters that are consecutive
+  // in memory as one.
   virtual void record_update(Recorder&, std::span<const Parameter>, Value /*scalars*/, const Update&) {
     throw Error("this optimiser records plain updates only");
   }

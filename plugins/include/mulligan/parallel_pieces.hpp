@@ -1,4 +1,4 @@
-// What several kinds of plugins use of the host's loop over pieces.
+// The host's loop over pieces, for several kinds of plugins.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ using ParallelFor = void (*)(std::int64_t count, std::int64_t grain,
                              void (*body)(void* context, std::int64_t begin, std::int64_t end),
                              void* context);
 
-// Runs body(begin, end) over pieces of [0, count) of at least `grain`; pieces may run at once. Throws what a
-// piece threw: no exception may cross the host.
+// Runs body(begin, end) over pieces of [0, count) of at least `grain`; pieces may run at once. No exception may cross the
+// host, so an exception of a piece is thrown again here.
 template <typename Body>
 void parallel_pieces(ParallelFor parallel_for, std::int64_t count, std::int64_t grain, Body&& body) {
   struct Context {

@@ -1,6 +1,6 @@
 // Random numbers for kernels of the cpu backend: Philox4x32-10 (Salmon et al., "Parallel random numbers: as
-// easy as 1, 2, 3", SC 2011). Every number is a pure function of key and counter, so results depend on no
-// order and no thread. The device side is cuda/philox.cuh.
+// easy as 1, 2, 3", SC 2011). Every number is a pure function of key and counter, so results depend neither on order nor on
+// threads. The device side is cuda/philox.cuh.
 #pragma once
 
 #include <array>
@@ -24,14 +24,14 @@ inline std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c,
   return c;
 }
 
-// A bf16 next to `value`, the upper one with the probability of the part that is cut off, so that the mean
-// stays: by the lower 16 of `random_bits`. What is not finite stays.
+// Rounds `value` stochastically to a neighbouring bf16, by the lower 16 of `random_bits`. The probability of the upper one is
+// the part that is cut off, so the mean stays. Infinities and NaN stay.
 inline float stochastic_bf16(float value, std::uint32_t random_bits) {
   if (!std::isfinite(value)) return value;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + (random_bits & 0xFFFFu)) & 0xFFFF0000u);
 }
 
-// One stream: of a seed and a purpose, 64 bits each, the low word first in `words`.
+// One stream of a seed and a purpose, 64 bits each, with the low word first in `words`.
 struct PhiloxKey {
   std::uint32_t words[4];
   PhiloxKey(std::uint64_t seed, std::uint64_t purpose)

@@ -28,17 +28,16 @@
 #error "mulligan plugins are built with GCC or Clang"
 #endif
 
-// Hidden, or the dynamic linker would merge equally named inline functions and statics of two plugins.
+// Hidden: otherwise the dynamic linker would merge equally named inline functions and statics of two plugins.
 #pragma GCC visibility push(hidden)
 
 namespace mulligan::sdk {
 
-// Throw this (or any std::exception) from a plugin's function: the host shows what() to the user. Write one
-// sentence: what is wrong, where, how to fix it.
+// A plugin's function may throw this or any std::exception; the host shows what() to the user. Write one sentence: what is
+// wrong, where, how to fix it.
 using Error = std::runtime_error;
 
-// Runs `body`; an exception becomes the sentence that mlg_error carries, kept until this
-// thread's next failure.
+// Runs `body`. An exception becomes the sentence of mlg_error, which is kept until this thread's next failure.
 template <typename Body>
 mlg_error guarded(Body&& body) noexcept {
   thread_local std::string message;
@@ -99,7 +98,7 @@ mlg_plugin_header make_header(mlg_kind kind, const char* name) {
   return header;
 }
 
-// create() of every table: reads the configuration and makes the object, seen from then on as a Base*.
+// create() of every table: reads the configuration and makes the object, which is a Base* from then on.
 template <typename Class, typename Base>
 mlg_error create_instance(const mlg_host* host, const mlg_config* config, void** instance) noexcept {
   return guarded([&] {

@@ -42,7 +42,7 @@ class Quantizer {
   virtual void quantize(const QuantizeRequest& request, QuantizeResult& result) = 0;
 };
 
-// A quantiser that also chooses over the whole model.
+// A quantiser with stages over the whole model.
 class ModelQuantizer : public Quantizer {
  public:
   virtual void protect(QuantizeTensors tensors, mlg_quantize_choices& choices) = 0;

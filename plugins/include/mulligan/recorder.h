@@ -1,6 +1,5 @@
-/* Recording kernel calls. Losses and optimisers do not compute at run time: they record calls once, on values
- * whose shapes are fixed; the host plans the memory, and replays the list every step (on a GPU, as a captured
- * graph). */
+/* Recording kernel calls. Losses and optimisers do not compute at run time. They record calls once, on values of fixed
+ * shape. The host plans the memory and replays the list every step (on a GPU, as a captured graph). */
 #ifndef MULLIGAN_RECORDER_H
 #define MULLIGAN_RECORDER_H
 
@@ -21,16 +20,15 @@ typedef struct mlg_recorder {
   mlg_error (*describe)(void* self, mlg_value value, mlg_tensor* out);
   /* A persistent tensor, zero at the start of a run and saved in checkpoints under `name`. */
   mlg_error (*state)(void* self, const char* name, const mlg_tensor* shape, mlg_value* out);
-  /* A tensor that lives within one replay of the list; must be written before it is read. */
+  /* A tensor that lives within one replay of the list. It must be written before it is read. */
   mlg_error (*scratch)(void* self, const mlg_tensor* shape, mlg_value* out);
-  /* Part of `value` from element `offset` on, seen with another shape (same dtype, inside the value). */
+  /* A view of `value` from element `offset` on with another shape, inside the value and of the same dtype. */
   mlg_error (*view)(void* self, mlg_value value, int64_t offset, const mlg_tensor* shape, mlg_value* out);
-  /* Appends a kernel call. Arguments in the order of the kernel's signature; every attribute by name. */
+  /* Appends a kernel call. Arguments are in the order of the kernel's signature; every attribute is given by name. */
   mlg_error (*launch)(void* self, const char* kernel, const mlg_value* arguments, uint32_t argument_count,
                       const mlg_attribute* attributes, uint32_t attribute_count);
-  /* Declares that `state`, which an optimiser made with state(), survives warm-up: a run whose
-   * train.warmup.keep_muon_momentum is set leaves it, at the end of the steps before the clock, as they made
-   * it; all other tensors return to their initial values. */
+  /* Declares that `state`, which an optimiser made with state(), survives warm-up. If train.warmup.keep_muon_momentum is
+   * set, the state keeps its value after the steps before the clock; all other tensors return to their initial values. */
   mlg_error (*survives_warmup)(void* self, mlg_value state);
 } mlg_recorder;
 

@@ -1,4 +1,4 @@
-// C++ side of recorder.h: recording kernel calls; a refusal of the host becomes an exception.
+// C++ side of recorder.h: recording of kernel calls. A refusal of the host becomes an exception.
 #pragma once
 
 #include <mulligan/recorder.h>
@@ -45,7 +45,7 @@ struct Attribute : mlg_attribute {
 };
 static_assert(sizeof(Attribute) == sizeof(mlg_attribute));
 
-// What an optimiser says of a state, for example {.survives_warmup = true}.
+// An optimiser's options for a state, for example {.survives_warmup = true}.
 struct StateOptions {
   bool survives_warmup = false;  // kept by runs that keep what warm-up steps left (recorder.h)
 };
@@ -75,7 +75,7 @@ class Recorder {
     check(recorder_.scratch(recorder_.self, &shape, &result));
     return result;
   }
-  // Part of `value` from element `offset` on, seen with another shape (same dtype, inside the value).
+  // A view of `value` from element `offset` on with another shape, inside the value and of the same dtype.
   Value view(Value value, std::int64_t offset, const mlg_tensor& shape) {
     Value result = absent;
     check(recorder_.view(recorder_.self, value, offset, &shape, &result));

@@ -10,7 +10,7 @@ namespace mulligan::sdk {
 
 using Progress = mlg_progress;
 
-// What a schedule says of the coming step; members as in schedule.h.
+// The schedule's values for the next step; members as in schedule.h.
 struct Rate {
   double lr = 0;
   std::int64_t cycle = 0;

@@ -1,4 +1,4 @@
-// Configuration keys bound to the members of a struct: each key is declared once.
+// Configuration keys bound to the members of a struct. Each key is declared once.
 //
 //   struct Config { double momentum = 0.9; std::string coefficients = "polar"; double lr; };
 //   static inline const sdk::Schema<Config> schema{
@@ -128,7 +128,7 @@ Key<Config> key(const char* name, T Config::*member, const char* help) {
   Key<Config> result;
   result.row_ = {name, detail::key_type<T>(), nullptr, -HUGE_VAL, HUGE_VAL, nullptr, help};
   if constexpr (std::integral<T> && sizeof(T) < sizeof(std::int64_t) && !std::same_as<T, bool>) {
-    // What the member can hold, so that no value is ever cut off.
+    // The range of the member's type, so that no value is truncated.
     result.row_.minimum = static_cast<double>(std::numeric_limits<T>::min());
     result.row_.maximum = static_cast<double>(std::numeric_limits<T>::max());
   }

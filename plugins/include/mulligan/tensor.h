@@ -1,4 +1,4 @@
-/* Tensors as plugins see them: contiguous, row-major, at most four dimensions. */
+/* Tensors in the interface of plugins: contiguous, row-major, at most four dimensions. */
 #ifndef MULLIGAN_TENSOR_H
 #define MULLIGAN_TENSOR_H
 

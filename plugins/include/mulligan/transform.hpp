@@ -1,6 +1,6 @@
 // C++ side of transform.h: derive from Transform and from TransformStream, then
 // MULLIGAN_EXPORT_TRANSFORM(Class, name).
-// `static constexpr int biases = 2;` in the class allows proposals of two biases; without it they have one.
+// With `static constexpr int biases = 2;` in the class, proposals have up to two biases; without it, one.
 #pragma once
 
 #include <mulligan/transform.h>
@@ -16,12 +16,12 @@ namespace mulligan::sdk {
 using Bias = mlg_bias;
 using TransformText = mlg_transform_text;
 
-// One stream of tokens and what was learnt from it; members as in transform.h.
+// One stream of tokens and its learnt state; members as in transform.h.
 class TransformStream {
  public:
   virtual ~TransformStream() = default;
   virtual void begin(std::int64_t place, std::int32_t token) = 0;
-  // Writes at most as many as the class has `biases`; returns how many.
+  // Writes at most `biases` biases of the class and returns their number.
   virtual std::uint32_t propose(std::int64_t place, Bias* out) const = 0;
   virtual void observe(std::int64_t place, std::int32_t token) = 0;
 };
@@ -29,7 +29,7 @@ class TransformStream {
 class Transform {
  public:
   virtual ~Transform() = default;
-  // A stream without knowledge.
+  // A new stream, which has learnt nothing.
   virtual std::unique_ptr<TransformStream> open(const TransformText& text) const = 0;
 };
 

@@ -26,15 +26,15 @@ class Adapters {
  public:
   virtual ~Adapters() = default;
 
-  // The adapters of a tap, at most MLG_TAP_ADAPTERS; none: the tap stays as it is. A pure function of the
-  // configuration and the tap.
+  // The adapters of a tap, at most MLG_TAP_ADAPTERS; none: the tap does not change. A pure function of the configuration and
+  // the tap.
   virtual std::vector<Adapter> declare(const Tap& tap) const = 0;
-  // Records what is added to forward.output; puts what backward needs into forward.saved.
+  // Records the addition to forward.output, and puts the values that backward needs into forward.saved.
   virtual void record_forward(Recorder& recorder, const Tap& tap, TapForward& forward) const = 0;
   // Records backward.gradients (written) and the contribution to backward.input_gradient.
   virtual void record_backward(Recorder& recorder, const Tap& tap, const TapBackward& backward) const = 0;
-  // Chooses how the adapters learn from a booked chunk, or what a batch inherits (booked.chunk = -1). Pure,
-  // without allocation. As it is: one gradient step on each chunk, and every batch begins anew.
+  // Chooses how the adapters learn from a booked chunk, or what a batch inherits (booked.chunk = -1). Pure, without
+  // allocation. Default: one gradient step on each chunk, and every batch begins with new adapters.
   virtual void plan(const Chunk& booked, Step& step) const {
     static_cast<void>(booked);
     static_cast<void>(step);
@@ -46,7 +46,7 @@ class BaseUpdate {
   virtual ~BaseUpdate() = default;
 
   virtual BaseNumbers numbers() const = 0;
-  // Learning rate of chunk `index` of `count` (the last of which is never trained). Pure.
+  // Learning rate of chunk `index` of `count`; the last chunk is never trained. Pure.
   virtual double rate(std::int64_t index, std::int64_t count) const = 0;
 };
 

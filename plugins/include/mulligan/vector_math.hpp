@@ -1,9 +1,8 @@
-// Elementary functions in float that compilers vectorise: no calls, no branches, no tables.
+// Elementary functions in float, without calls, branches and tables, so that compilers vectorise them.
 //
 // exp(x) = 2^n exp(r) with n = round(x / ln 2), |r| <= ln(2)/2, and exp(r) = 1 + r + r^2 P(r). P has degree 4
-// and was fitted by Chebyshev interpolation (relative error of exp(r) 1.1e-8, below float rounding). n is
-// found by adding 1.5 * 2^23, which leaves it in the low mantissa bits. ln 2 is split in two floats, the
-// first with so few bits that n times it is exact.
+// and was fitted by Chebyshev interpolation (relative error of exp(r) 1.1e-8, below float rounding). Adding 1.5 * 2^23
+// leaves n in the low mantissa bits. ln 2 is split into two floats; the first has so few bits that n times it is exact.
 #pragma once
 
 #include <bit>
@@ -56,12 +55,12 @@ inline float fast_exp(float x) {
   float clamped = x < lowest ? lowest : x;
   clamped = clamped > 89.0f ? 89.0f : clamped;
   const Reduced reduced = reduce(clamped);
-  // Scaled by 2^(n-1) and then by 2: n may be 128, and then the product overflows to infinity as it should.
+  // Scaled by 2^(n-1) and then by 2, because n may be 128. The last multiplication then overflows to infinity, as it should.
   const float half = (1.0f + expm1_reduced(reduced.r)) * power_of_two(reduced.shifted, ~0u);
   return x < lowest ? 0.0f : half + half;
 }
 
-// e^x for x <= 0 (softmax weights after the maximum was taken off): fast_exp without its upper end.
+// e^x for x <= 0 (softmax weights relative to the maximum): fast_exp without its upper end.
 // NaN gives NaN.
 inline float fast_exp_nonpositive(float x) {
   using namespace vector_math_detail;

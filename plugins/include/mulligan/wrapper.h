@@ -1,4 +1,4 @@
-/* Wrapper plugins: what is done around the updates of all optimisers of a run, once after each of them. */
+/* Wrapper plugins act once after each update of all optimisers of a run. */
 #ifndef MULLIGAN_WRAPPER_H
 #define MULLIGAN_WRAPPER_H
 
@@ -10,14 +10,14 @@
 extern "C" {
 #endif
 
-/* One parameter of the run, whole also where ranks update slices of it. Only the host makes these. */
+/* One parameter of the run; whole, even if ranks update slices of it. Only the host makes these. */
 typedef struct mlg_wrapped_parameter {
   const char* name;
-  /* f32 or bf16. In: as the optimisers left it. Out: where the next forward pass, gradient and update are made. */
+  /* f32 or bf16. In: the result of the optimisers. Out: the weights of the next forward pass, gradient and update. */
   mlg_value master;
-  /* The weights at rest, of the master's shape and dtype, kept in checkpoints: what is scored, averaged and saved.
-   * In: those before the update; at the first one, and after the optimisers' states were emptied, the weights
-   * that training goes on from. Out: those after the update. */
+  /* The weights at rest: scored, averaged, saved and kept in checkpoints, with the master's shape and dtype. In: those before
+   * the update. At the first update, and after the optimisers' states were cleared, they are the weights that training
+   * starts from. Out: those after the update. */
   mlg_value rest;
 } mlg_wrapped_parameter;
 
@@ -44,11 +44,11 @@ typedef struct mlg_wrapper_table {
   void (*destroy)(void* instance);
   /* How many f32 numbers scalars() supplies; constant over the instance's life. */
   uint32_t (*scalar_count)(void* instance);
-  /* Records what follows an update of all parameters by their optimisers. `scalars` as in optimizer.h. Called once
-   * per plan; the calls recorded must not depend on anything but the configuration and the shapes. Element i of
-   * master, rest and states depends on the elements i alone, and on `scalars`: the host may hand over several
-   * parameters of equal dtypes, consecutive in memory (zeros between them), as one of rank 1, and ranks do this
-   * each for itself. States have the parameter's shape and names that begin with its name. */
+  /* Records the work that follows an update of all parameters by their optimisers. `scalars` as in optimizer.h. Called once
+   * per plan. The recorded calls may depend on the configuration and the shapes only. Element i of master, rest and states
+   * may depend only on the elements i and on `scalars`. So the host may pass several parameters of equal dtypes, consecutive
+   * in memory (zeros between them), as one of rank 1; each rank decides this for itself. States have the parameter's shape
+   * and names that begin with its name. */
   mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_wrapped_parameter* parameters,
                       uint32_t count, mlg_value scalars);
   /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure

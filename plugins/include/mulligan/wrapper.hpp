@@ -28,8 +28,8 @@ class Wrapper {
 
   // How many f32 numbers scalars() supplies; constant over the object's life.
   virtual std::uint32_t scalar_count() const = 0;
-  // Records what follows an update of all parameters, element by element: rest[i] becomes what is scored and
-  // saved, master[i] where the next gradient is taken (wrapper.h). `scalars` is `absent` where scalar_count is 0.
+  // Records the work that follows an update of all parameters, element by element. rest[i] becomes the weights that are scored
+  // and saved; master[i] becomes the weights of the next gradient (wrapper.h). `scalars` is `absent` if scalar_count is 0.
   virtual void record(Recorder& recorder, std::span<const WrappedParameter> parameters, Value scalars) = 0;
   // Fills `values` (scalar_count numbers) for the coming step. On the step path: no allocation, no
   // synchronisation. A pure function of the configuration and `step`.

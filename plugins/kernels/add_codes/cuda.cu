@@ -1,6 +1,6 @@
 // add_codes:  values[i] = f32(fma(step, q_i - zero, values[i])) in f64, with grid = {step, zero} and q_i the
 // code of `bits` bits that begins at bit i * bits of `codes`, least significant bits first. A code's second
-// byte is read only where it reaches into one, so nothing behind the last byte is touched.
+// byte is read only if the code reaches into it, so no read goes past the last byte.
 //
 // Determinism: elements are independent, and one fused operation leaves nothing to contract, so the bits are
 // those of the cpu backend.

@@ -1,6 +1,6 @@
 // asymmetric_softcap on z [rows, width]:  y = c tanh(z / c), c = positive where z > 0, else negative
 //   dz (+)= dy (1 - t^2), t = tanh(z / c)
-//   dc += sum over the elements of that cap of dy (t - (z / c) (1 - t^2)), in f64: a whole matrix meets in it
+//   dc += sum over the elements with that cap of dy (t - (z / c) (1 - t^2)), in f64, because it sums a whole matrix
 // With e = exp(-2 |z| / c) the slope 1 - t^2 is 4 e / (1 + e)^2.
 //
 // Determinism: elements are independent; sums go through partial sums of each group's rows.
@@ -11,9 +11,8 @@ MLG_CONST_INT(accumulate_dz)
 
 using Scratch = shared_array<double, 32>;
 
-// t - u (1 - t^2) at u, t = tanh(u), by which c tanh(z / c) grows with c. Up to |u| = 1 both terms nearly cancel
-// (2/3 u^3 is left of u), so that there it is (sinh(2u) - 2u) / (2 cosh(u)^2), with the series of sinh, whose terms
-// have one sign.
+// t - u (1 - t^2) at u with t = tanh(u): the derivative of c tanh(z / c) by c. Up to |u| = 1 both terms nearly cancel (2/3 u^3
+// is left of u). There it is computed as (sinh(2u) - 2u) / (2 cosh(u)^2) by the series of sinh, whose terms have one sign.
 __device__ inline float softcap_growth(float u, float slope) {
   const float w = u + u, square = w * w;
   if (square >= 4.0f) return tanhf(u) - (slope > 0 ? u * slope : 0.0f);
@@ -51,8 +50,8 @@ __global__ void asymmetric_softcap_fwd(global<const T> z, global<const float> po
   store_elements<N>(y, i, values);
 }
 
-// dz may be null. partial_positive, partial_negative [groups, 2], or null without dpositive, dnegative: sums in
-// f64 as two floats, the second what the first leaves.
+// dz may be null. partial_positive and partial_negative are [groups, 2], or null without dpositive and dnegative. They hold
+// sums in f64 as two floats; the second is the remainder of the first.
 MLG_KERNEL(asymmetric_softcap_bwd, accumulate_dz, MLG_ROW_CONSTANTS)
 template <typename T, int N>
 __global__ void __launch_bounds__(row_block)
@@ -94,7 +93,7 @@ __global__ void __launch_bounds__(row_block)
   store_wide(partial_negative, group.index(), of_below);
 }
 
-// out += the sum over partial [parts, 2]. One warp.
+// out += the sum over partial [parts, 2]. By one warp.
 MLG_KERNEL(asymmetric_softcap_add)
 __global__ void asymmetric_softcap_add(global<const float> partial, global<float> out, int parts) {
   double sum = 0;

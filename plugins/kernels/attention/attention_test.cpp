@@ -27,8 +27,7 @@ Operator attention() {
               attention_case({67, 2}, {2, 1, 128}),
               attention_case({100}, {1, 1, 16}, {}, 0.6)};  // larger scores: a sharper softmax
   op.free_extents = {"cu_seqlens"};
-  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16
-  // before each product.
+  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each matmul.
   op.tolerance_bf16 = 5e-2;
   return op.computes([](auto& call) { attention_formula(call); });
 }
@@ -87,8 +86,8 @@ TEST(Attention, BadSegmentsAreRefused) {
   }
 }
 
-// A key that is not a number reaches every query that sees it, in its tile of 64 keys and behind it, and no other:
-// to leave it out would hide what went wrong before.
+// A NaN key reaches every query that sees it, in its tile of 64 keys and after it, and no other query. Skipping the NaN
+// would hide an earlier fault.
 TEST(Attention, ANotANumberIsNotLeftOut) {
   constexpr std::int64_t tokens = 150, width = 8, bad = 5;
   for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {

@@ -7,9 +7,9 @@
 // Every element of dk and dv is summed over query blocks in order, every element of dq over key blocks in
 // order, in f32. Two schedules give these same sums, so that the choice between them may depend on the number
 // of threads:
-//   one pass: a task is a segment and a kv head, and owns all three gradients (5 products per tile);
-//   two passes, where segments are too few or too uneven to share out: a task owns dk and dv of one block of
-//   keys, then dq of one block of queries (7 products).
+//   one pass: a task is a segment and a kv head, and owns all three gradients (5 matmuls per tile);
+//   two passes, if segments are too few or too uneven to share out: a task owns dk and dv of one block of
+//   keys, then dq of one block of queries (7 matmuls).
 #include <numeric>
 
 #include "plugins/kernels/attention/cpu_bwd_worker.h"

@@ -76,7 +76,7 @@ class BackwardWorker {
         // Columns beyond the block get probability 0.
         const bool real = i < block.count;
         lse_[g * kTile + i] = real ? in_.lse[(block.begin + i) * shape_.heads + head] * 1.44269504f : 1e30f;
-        delta_[g * kTile + i] = real ? row_product(at + i * shape_.q_stride()) : 0.0f;
+        delta_[g * kTile + i] = real ? row_dot(at + i * shape_.q_stride()) : 0.0f;
       }
     }
   }
@@ -106,7 +106,7 @@ class BackwardWorker {
     for (std::int64_t g = 0; g < shape_.group; ++g) {
       for (std::int64_t r = 0; r < key_count_; r += height) {
         const std::int64_t c = triangle ? r : 0;
-        score_products(g, r, c, std::min(height, key_count_ - r));
+        score_matmuls(g, r, c, std::min(height, key_count_ - r));
       }
       if (triangle) mask_diagonal(scores_, key_count_);
       if (diagonal && !triangle) mask_diagonal_tile(scores_, key_count_, vectors_);
@@ -115,8 +115,8 @@ class BackwardWorker {
       }
       for (std::int64_t r = 0; r < key_count_; r += height) {
         const std::int64_t c = triangle ? r : 0, rows = std::min(height, key_count_ - r);
-        if constexpr (kKeys) key_products(g, r, c, rows, gradients);
-        if constexpr (kQueries) query_products(g, r, c, rows);
+        if constexpr (kKeys) key_matmuls(g, r, c, rows, gradients);
+        if constexpr (kQueries) query_matmuls(g, r, c, rows);
       }
     }
   }
@@ -138,7 +138,7 @@ class BackwardWorker {
   }
 
   // sum over channels of o * do.
-  float row_product(std::int64_t at) const {
+  float row_dot(std::int64_t at) const {
     float partial[kLanes] = {};
     std::int64_t j = 0;
     for (; j + kLanes <= shape_.width; j += kLanes) {
@@ -153,15 +153,15 @@ class BackwardWorker {
   }
 
   // S and dP of keys [r, r + rows) and the query columns from c on.
-  void score_products(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows) {
+  void score_matmuls(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows) {
     const std::int64_t vectors = vectors_ - c / kLanes;
     const std::int64_t words = Math::kMatrixUnit ? row_ld_ : width_words_;  // the padding is zero
-    tile_product<Math, Update::set, Order::rows>(rows, vectors, words, keys_ + r * row_ld_, row_ld_,
-                                                 queries_ + g * row_ld_ * kTile + c, kTile,
-                                                 scores_ + r * kTile + c, kTile);
-    tile_product<Math, Update::set, Order::rows>(rows, vectors, words, values_ + r * row_ld_, row_ld_,
-                                                 d_outputs_ + g * row_ld_ * kTile + c, kTile,
-                                                 d_scores_ + r * kTile + c, kTile);
+    tile_matmul<Math, Update::set, Order::rows>(rows, vectors, words, keys_ + r * row_ld_, row_ld_,
+                                                queries_ + g * row_ld_ * kTile + c, kTile,
+                                                scores_ + r * kTile + c, kTile);
+    tile_matmul<Math, Update::set, Order::rows>(rows, vectors, words, values_ + r * row_ld_, row_ld_,
+                                                d_outputs_ + g * row_ld_ * kTile + c, kTile,
+                                                d_scores_ + r * kTile + c, kTile);
   }
 
   // P and dS in words, for one vector of query columns and the first `count` keys.
@@ -169,7 +169,7 @@ class BackwardWorker {
     const FloatVector lse = load_vector(lse_ + g * kTile + c * kLanes);
     const FloatVector delta = load_vector(delta_ + g * kTile + c * kLanes);
     const FloatVector scale = broadcast(shape_.scale_log2e), ds_scale = broadcast(in_.softmax_scale);
-    for (std::int64_t r = 0; r < count; r += 2) {  // an odd last row has a row of zeros behind it
+    for (std::int64_t r = 0; r < count; r += 2) {  // a row of zeros follows an odd last row
       const std::int64_t at = r * kTile + c * kLanes;
       FloatVector p[2] = {}, ds[2] = {};
       for (std::int64_t i = 0; i < 2 && r + i < count; ++i) {
@@ -183,27 +183,27 @@ class BackwardWorker {
   }
 
   // dv += P do, dk += dS q, over the queries from c on.
-  void key_products(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows,
-                    const KeyGradients& gradients) {
+  void key_matmuls(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows,
+                   const KeyGradients& gradients) {
     const std::int64_t words = (query_count_ - c + kStep - 1) / kStep;
     const std::int64_t at = (r * kTile + c) / kStep, operand = (g * kTile + c) / kStep * ld_;
-    tile_product<Math, Update::add, Order::rows>(rows, ld_ / kLanes, words, p_columns_ + at, kTile / kStep,
-                                                 d_output_rows_ + operand, ld_,
-                                                 gradients.dv + r * gradients.stride, gradients.stride);
-    tile_product<Math, Update::add, Order::rows>(rows, ld_ / kLanes, words, ds_columns_ + at, kTile / kStep,
-                                                 query_rows_ + operand, ld_,
-                                                 gradients.dk + r * gradients.stride, gradients.stride);
+    tile_matmul<Math, Update::add, Order::rows>(rows, ld_ / kLanes, words, p_columns_ + at, kTile / kStep,
+                                                d_output_rows_ + operand, ld_,
+                                                gradients.dv + r * gradients.stride, gradients.stride);
+    tile_matmul<Math, Update::add, Order::rows>(rows, ld_ / kLanes, words, ds_columns_ + at, kTile / kStep,
+                                                query_rows_ + operand, ld_,
+                                                gradients.dk + r * gradients.stride, gradients.stride);
   }
 
   // dq of the queries from c on += dS^T k, over keys [r, r + rows). The matrix unit keeps dq transposed,
   // [channel, query], so that the keys are A and dS is B.
-  void query_products(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows) {
+  void query_matmuls(std::int64_t g, std::int64_t r, std::int64_t c, std::int64_t rows) {
     if constexpr (Math::kMatrixUnit) {
-      return tile_product<Math, Update::add, Order::rows>(ld_, vectors_, (rows + kStep - 1) / kStep,
-                                                          key_columns_, kTile / kStep, ds_rows_, kTile,
-                                                          d_queries_ + g * kTile * ld_, kTile);
+      return tile_matmul<Math, Update::add, Order::rows>(ld_, vectors_, (rows + kStep - 1) / kStep,
+                                                         key_columns_, kTile / kStep, ds_rows_, kTile,
+                                                         d_queries_ + g * kTile * ld_, kTile);
     } else {
-      tile_product<Math, Update::add, Order::columns>(
+      tile_matmul<Math, Update::add, Order::columns>(
           query_count_ - c, ld_ / kLanes, (rows + kStep - 1) / kStep, ds_rows_ + r / kStep * kTile + c, kTile,
           key_rows_ + r / kStep * ld_, ld_, d_queries_ + (g * kTile + c) * ld_, ld_);
     }

@@ -90,23 +90,23 @@ class ForwardWorker {
   }
 
   void full_tile(std::int64_t g, std::int64_t count, bool first) {
-    tile_product<Math, Update::set, Order::rows>(count, vectors_, product_words(), keys_, key_words_,
-                                                 queries_ + g * key_words_ * kTile, kTile, scores_, kTile);
+    tile_matmul<Math, Update::set, Order::rows>(count, vectors_, matmul_words(), keys_, key_words_,
+                                                queries_ + g * key_words_ * kTile, kTile, scores_, kTile);
     for (std::int64_t c = 0; c < vectors_; ++c) softmax(g, c, count);
-    const auto accumulate = first ? &tile_product<Math, Update::set, Order::columns>
-                                  : &tile_product<Math, Update::scale_add, Order::columns>;
+    const auto accumulate = first ? &tile_matmul<Math, Update::set, Order::columns>
+                                  : &tile_matmul<Math, Update::scale_add, Order::columns>;
     accumulate(shape_.width, vectors_, (count + kStep - 1) / kStep, values_, value_words_, probabilities_,
                kTile, output_ + g * value_words_ * kTile, kTile, rescale_);
   }
 
-  // full_tile and diagonal_tile for the matrix unit: whole products, with the values as rows of channels.
+  // full_tile and diagonal_tile for the matrix unit: whole matmuls, with the values as rows of channels.
   void unit_tile(std::int64_t g, std::int64_t count, bool first, bool diagonal) {
-    tile_product<Math, Update::set, Order::rows>(count, vectors_, key_words_, keys_, key_words_,
-                                                 queries_ + g * key_words_ * kTile, kTile, scores_, kTile);
+    tile_matmul<Math, Update::set, Order::rows>(count, vectors_, key_words_, keys_, key_words_,
+                                                queries_ + g * key_words_ * kTile, kTile, scores_, kTile);
     if (diagonal) mask_diagonal_tile(scores_, count, vectors_);
     for (std::int64_t c = 0; c < vectors_; ++c) softmax(g, c, count);
-    const auto accumulate = first ? &tile_product<Math, Update::set, Order::rows>
-                                  : &tile_product<Math, Update::scale_add, Order::rows>;
+    const auto accumulate = first ? &tile_matmul<Math, Update::set, Order::rows>
+                                  : &tile_matmul<Math, Update::scale_add, Order::rows>;
     accumulate(value_words_, vectors_, (count + kStep - 1) / kStep, value_columns_, kKeyWords, probabilities_,
                kTile, output_ + g * value_words_ * kTile, kTile, rescale_);
   }
@@ -115,17 +115,17 @@ class ForwardWorker {
   // the rest is neither computed nor read.
   void diagonal_tile(std::int64_t g, std::int64_t count, bool first) {
     for (std::int64_t s = 0; s * kLanes < count; ++s) {
-      tile_product<Math, Update::set, Order::rows>(
-          std::min<std::int64_t>(kLanes, count - s * kLanes), vectors_ - s, product_words(),
+      tile_matmul<Math, Update::set, Order::rows>(
+          std::min<std::int64_t>(kLanes, count - s * kLanes), vectors_ - s, matmul_words(),
           keys_ + s * kLanes * key_words_, key_words_, queries_ + g * key_words_ * kTile + s * kLanes, kTile,
           scores_ + s * kLanes * (kTile + 1), kTile);
     }
     mask_diagonal(scores_, count);
     for (std::int64_t c = 0; c < vectors_; ++c) softmax(g, c, std::min(count, (c + 1) * kLanes));
     for (std::int64_t s = 0; s * kLanes < count; ++s) {
-      const auto accumulate = s > 0   ? &tile_product<Math, Update::add, Order::columns>
-                              : first ? &tile_product<Math, Update::set, Order::columns>
-                                      : &tile_product<Math, Update::scale_add, Order::columns>;
+      const auto accumulate = s > 0   ? &tile_matmul<Math, Update::add, Order::columns>
+                              : first ? &tile_matmul<Math, Update::set, Order::columns>
+                                      : &tile_matmul<Math, Update::scale_add, Order::columns>;
       const std::int64_t rows = std::min<std::int64_t>(kLanes, count - s * kLanes);
       accumulate(shape_.width, vectors_ - s, (rows + kStep - 1) / kStep,
                  values_ + s * kLanes / kStep * value_words_, value_words_,
@@ -197,7 +197,7 @@ class ForwardWorker {
     }
   }
 
-  std::int64_t product_words() const { return (shape_.width + kStep - 1) / kStep; }
+  std::int64_t matmul_words() const { return (shape_.width + kStep - 1) / kStep; }
 
   const AttentionShape& shape_;
   const Softmax& softmax_;

@@ -8,7 +8,7 @@
 // rows that are cut would have one weight, exp(-cap), whose rounding to bf16 is then an error of the same
 // sign in each.
 //
-// Weights are rounded to A for the product with the values. round_normalizer: the sums are divided by the sum
+// Weights are rounded to A for the matmul with the values. round_normalizer: the sums are divided by the sum
 // of the rounded weights; round_sums: they are rounded to A before. lse is of the weights before rounding.
 #include "plugins/kernels/attention/cpu_fwd_worker.h"
 

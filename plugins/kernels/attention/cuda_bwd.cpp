@@ -25,16 +25,16 @@ struct Backward : Shape {
     const int tokens = static_cast<int>(call.dim(q, 0)),
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     const std::int64_t heads = call.dim(q, 1), blocks = blocks_of(tokens, kBackwardWarps);
-    const sdk::CudaArgument product = call.floats(heads * tokens);
+    const sdk::CudaArgument row_dots = call.floats(heads * tokens);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v, d_o}, [&]<typename T, int N>() {
       call.launch(MLG_INSTANCE(attention_bwd_rows, T), {(tokens + 7) / 8, heads, 1}, {256, 1, 1},
-                  call.tensor(o), call.tensor(d_o), product, tokens);
+                  call.tensor(o), call.tensor(d_o), row_dots, tokens);
       call.launch(MLG_INSTANCE(attention_bwd_queries, T, N), {blocks, heads, 1}, {kBackwardWarps * 32, 1, 1},
                   call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(cu_seqlens), call.tensor(lse),
-                  call.tensor(d_o), product, call.tensor(dq), tokens, segments);
+                  call.tensor(d_o), row_dots, call.tensor(dq), tokens, segments);
       call.launch(MLG_INSTANCE(attention_bwd_keys, T, N), {blocks, call.dim(k, 1), 1},
                   {kBackwardWarps * 32, 1, 1}, call.tensor(q), call.tensor(k), call.tensor(v),
-                  call.tensor(cu_seqlens), call.tensor(lse), call.tensor(d_o), product, call.tensor(dk),
+                  call.tensor(cu_seqlens), call.tensor(lse), call.tensor(d_o), row_dots, call.tensor(dk),
                   call.tensor(dv), tokens, segments);
     });
   }

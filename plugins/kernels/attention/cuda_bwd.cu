@@ -19,10 +19,10 @@ constexpr int kBackwardWarps = 4;
 using Rows = OwnedRows<kBackwardWarps>;
 using Owned = shared_array<float, Rows::kRows * kStride>;
 
-// product [T, H] = D. One warp per row.
+// `row_dots` [T, H] = D. One warp per row.
 MLG_KERNEL(attention_bwd_rows, MLG_ATTENTION_CONSTANTS)
 template <typename T>
-__global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, global<float> product,
+__global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, global<float> row_dots,
                                    int tokens) {
   const int token = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, head = blockIdx.y,
             lane = threadIdx.x % 32;
@@ -31,7 +31,7 @@ __global__ void attention_bwd_rows(global<const T> o, global<const T> d_o, globa
   float sum = 0;
   for (int j = lane; j < head_width; j += 32) sum += to_float(o[row + j]) * to_float(d_o[row + j]);
   sum = warp_sum(sum);
-  if (lane == 0) product[(long long)(token)*query_heads + head] = sum;
+  if (lane == 0) row_dots[(long long)(token)*query_heads + head] = sum;
 }
 
 MLG_KERNEL(attention_bwd_queries, softmax_scale, bidirectional, accumulate_dq, MLG_ATTENTION_CONSTANTS)
@@ -39,7 +39,7 @@ template <typename T, int N>
 __global__ void __launch_bounds__(kBackwardWarps * 32)
     attention_bwd_queries(global<const T> q, global<const T> k, global<const T> v,
                           global<const int> cu_seqlens, global<const float> lse, global<const T> d_o,
-                          global<const float> product, global<T> dq, int tokens, int segments) {
+                          global<const float> row_dots, global<T> dq, int tokens, int segments) {
   __shared__ Tile keys, values;
   __shared__ Owned queries, gradients;
   __shared__ Weights weights;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
     begin[i] = token < tokens ? segment_begin(cu_seqlens, segments, token) : -1;
     end[i] = keys_end(cu_seqlens, segments, token, tokens, bidirectional);
     logsum[i] = token < tokens ? lse[(long long)(token)*query_heads + head] : 0.0f;
-    along[i] = token < tokens ? product[(long long)(token)*query_heads + head] : 0.0f;
+    along[i] = token < tokens ? row_dots[(long long)(token)*query_heads + head] : 0.0f;
     output[i].clear();
   }
   const int start = max(segment_begin(cu_seqlens, segments, rows.first), 0),
@@ -86,7 +86,7 @@ MLG_KERNEL(attention_bwd_keys, softmax_scale, bidirectional, accumulate_dk, accu
 template <typename T, int N>
 __global__ void __launch_bounds__(kBackwardWarps * 32)
     attention_bwd_keys(global<const T> q, global<const T> k, global<const T> v, global<const int> cu_seqlens,
-                       global<const float> lse, global<const T> d_o, global<const float> product,
+                       global<const float> lse, global<const T> d_o, global<const float> row_dots,
                        global<T> dk, global<T> dv, int tokens, int segments) {
   __shared__ Tile queries, gradients;
   __shared__ Owned keys, values;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kBackwardWarps * 32)
       const int query = tile + rows.lane;
       const int query_begin = query < tokens ? segment_begin(cu_seqlens, segments, query) : -1;
       const long long at = (long long)(query)*query_heads + head;
-      const float logsum = query < tokens ? lse[at] : 0.0f, along = query < tokens ? product[at] : 0.0f;
+      const float logsum = query < tokens ? lse[at] : 0.0f, along = query < tokens ? row_dots[at] : 0.0f;
       MLG_UNROLL
       for (int i = 0; i < kOwned; ++i) {
         float p = 0, weight = 0;

@@ -27,7 +27,7 @@ Value record(Tape& tape, const char* kernel, const char* backward, double softma
   rule.insert(rule.begin(), scale);
   graph.call(kernel, {q, k, v, cu_seqlens, o, lse}, std::move(rule));
   tape.record({o}, {q, k, v}, [=](Backward& b) {
-    // The kernel computes all three together; one that nobody needs goes to scratch memory.
+    // The kernel computes all three together. A gradient that is not needed goes to scratch memory.
     const auto gradient = [&](Value input) {
       Backward::Target target = b.into(input);
       if (!target.value) target.value = b.graph().scratch(b.graph().type(input), "unused gradient");

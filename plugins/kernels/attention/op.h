@@ -8,7 +8,7 @@
 namespace mulligan::ops {
 
 // Causal. q [T, H, h]; k, v [T, K, h] with K dividing H; cu_seqlens [N+1] i32: segment boundaries (docs/kernels.md).
-// `scale` multiplies the products of queries and keys; 0: 1/sqrt(h). The result has the type of q. Needs memory linear in T.
+// `scale` multiplies the scores q k^T; 0: 1/sqrt(h). The result has the type of q. Needs memory linear in T.
 Value attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens, double scale = 0);
 // The same of every query over all keys of its segment, also later ones.
 Value bidirectional_attention(Tape& tape, Value q, Value k, Value v, Value cu_seqlens, double scale = 0);

@@ -21,8 +21,8 @@ struct Axpby {
     }
     return MLG_BF16;
   }
-  // Calls body.template operator()<A, B, Y>() with the types of the arguments, of which one that is not f32
-  // is Narrow; B is A's where b is absent.
+  // Calls body.template operator()<A, B, Y>() with the types of the arguments. A type that is not f32 is Narrow; B is A
+  // if b is absent.
   template <typename Narrow, typename Body>
   static void dispatch(const sdk::Launch& call, Body&& body) {
     const auto pick = [&](std::uint32_t argument, auto&& next) {

@@ -11,7 +11,7 @@ MLG_CONST_INT(width_b)
 MLG_CONST_INT(width_c)
 MLG_CONST_INT(width_d)
 
-// values = the N elements of a row of `part_width` elements from `column` on, zeros behind its end.
+// values = the N elements from `column` on of a row of `part_width` elements; zeros past its end.
 template <int N, typename P>
 __device__ inline void load_part(P part, long long row, int column, int part_width, float (&values)[N]) {
   if (part_width == columns) return load<N>(part, row * part_width + column, values);

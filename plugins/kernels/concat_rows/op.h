@@ -1,4 +1,4 @@
-// Matrices one below the other, so that products with all of them are one product.
+// Matrices one below the other, so that one matmul replaces the matmuls with each of them.
 #pragma once
 
 #include <span>

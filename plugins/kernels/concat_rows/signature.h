@@ -39,7 +39,7 @@ struct ConcatRows {
       call.require(call.dim(first + i, 1) <= width, first + i,
                    "must have at most the " + std::to_string(width) + " columns of the whole");
       const std::int64_t row = i == 0 ? 0 : static_cast<std::int64_t>(call.attribute(row_b + i - 1));
-      call.require(row >= end, first + i, "must begin behind the rows of the matrix before it");
+      call.require(row >= end, first + i, "must begin after the rows of the matrix before it");
       end = row + call.dim(first + i, 0);
       call.require(end <= rows, first + i, "must end within the " + std::to_string(rows) + " rows");
     }

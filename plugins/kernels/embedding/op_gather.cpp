@@ -28,7 +28,7 @@ Value gather_rows(Tape& tape, Value x, Value rows) {
     const auto dx = b.into(x);
     const bool direct = type.dtype == MLG_F32;
     const Value sum = direct ? dx.value : g.scratch(type.as(MLG_F32), "scattered rows");
-    // Zero times x: rows that nobody gathered have no gradient.
+    // Zero times x: rows that were not gathered have no gradient.
     if (!direct || dx.accumulate == 0) g.call("axpby", {x, Value{}, sum}, scaled(0.0, 0.0));
     g.call("embedding_bwd", {rows, matrix(g, b.of(y)), matrix(g, sum)});
     if (!direct) g.call("axpby", {sum, Value{}, dx.value}, scaled(1.0, dx.accumulate));

@@ -1,5 +1,5 @@
-// lane_chain: what stands between two blocks of two lanes, and lane_mean_norm: what stands behind the last
-// one, in one pass over memory. lane0, lane1, a, m, skip, x0 [T,d]; attn_scale, mlp_scale, weight w, gate
+// lane_chain: what stands between two blocks of two lanes. lane_mean_norm: what follows the last block. Each is one pass
+// over memory. lane0, lane1, a, m, skip, x0 [T,d]; attn_scale, mlp_scale, weight w, gate
 // [d]; rho [2]; post [2,2]; mix [2,d]; A = attn_scale a, M = mlp_scale m:
 //   out0 = rho0 lane0 + post[0,0] A + post[1,0] M,   out1 = rho1 lane1 + post[0,1] A + post[1,1] M
 //   merged = k out0 + (1-k) w skip  with k = sigmoid(gate); without gate out0 + w skip; w or skip absent: zero
@@ -119,7 +119,7 @@ struct NormGradient {
   }
 };
 
-// A row of an activation's gradient. Null: nobody wants it.
+// A row of an activation's gradient. Null: not needed.
 template <typename T>
 struct Target {
   T* row = nullptr;

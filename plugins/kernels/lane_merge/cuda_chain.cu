@@ -1,5 +1,5 @@
-// lane_chain: what stands between two blocks of two lanes, and lane_mean_norm: what stands behind the last
-// one, in one pass over memory. lane0, lane1, a, m, skip, x0 [rows, width]; attn_scale, mlp_scale, weight w,
+// lane_chain: what stands between two blocks of two lanes. lane_mean_norm: what follows the last block. Each is one pass
+// over memory. lane0, lane1, a, m, skip, x0 [rows, width]; attn_scale, mlp_scale, weight w,
 // gate [width]; rho [2]; post [2, 2]; mix [2, width]; A = attn_scale a, M = mlp_scale m:
 //   out0 = rho0 lane0 + post[0,0] A + post[1,0] M,   out1 = rho1 lane1 + post[0,1] A + post[1,1] M
 //   merged = k out0 + (1-k) w skip  with k = sigmoid(gate); without gate out0 + w skip; w or skip absent: zero

@@ -25,7 +25,7 @@ void append(std::vector<Value>& to, const std::vector<Value>& values) {
   to.insert(to.end(), values.begin(), values.end());
 }
 
-// The gradients of inputs_of(), behind `arguments`; accumulate flags of the activations behind `attributes`.
+// Adds the gradients of inputs_of() to `arguments`, and the activations' accumulate flags to `attributes`.
 void append_gradients(Backward& b, const LaneBlock& block, std::vector<Value>& arguments,
                       std::vector<Attribute>& attributes) {
   const auto activation = [&](Value input, const char* flag) {

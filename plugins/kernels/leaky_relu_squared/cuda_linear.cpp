@@ -1,6 +1,5 @@
-// linear_leaky_relu_squared where no compiled kernel takes its place (docs/triton.md): the library's product,
-// and then the launch of leaky_relu_squared.cu on its result, in place where it may be. That is what the
-// plain calls do, and no less.
+// linear_leaky_relu_squared without a compiled kernel in its place (docs/triton.md). The library's matmul runs first, and
+// then the launch of leaky_relu_squared.cu on its result, in place if possible. The plain calls do the same.
 #include "plugins/kernels/leaky_relu_squared/cuda_linear.h"
 
 #include <mulligan/cuda/element_plan.hpp>
@@ -51,20 +50,20 @@ const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Bac
 
 }  // namespace
 
-std::optional<ProductBefore> product_before(const mlg_kernel& kernel, const mlg_launch& launch) {
+std::optional<MatmulBefore> matmul_before(const mlg_kernel& kernel, const mlg_launch& launch) {
   if (kernel.source != kSource) return std::nullopt;
   const bool forward = kernel.name == std::string_view(Forward::name);
   const sdk::Launch call(&launch);
   const std::uint32_t result = call.has(Forward::u) ? Forward::u : Forward::y;
-  ProductBefore product = {Forward::x, Forward::w, result, {}};
-  if (!forward) product = {Backward::dy, Backward::w, Backward::du, {}};
-  GemmShape& shape = product.shape;
-  shape.m = call.dim(product.a, 0);
-  shape.k = call.dim(product.a, 1);
-  shape.n = call.dim(product.c, 1);
+  MatmulBefore matmul = {Forward::x, Forward::w, result, {}};
+  if (!forward) matmul = {Backward::dy, Backward::w, Backward::du, {}};
+  GemmShape& shape = matmul.shape;
+  shape.m = call.dim(matmul.a, 0);
+  shape.k = call.dim(matmul.a, 1);
+  shape.n = call.dim(matmul.c, 1);
   shape.transpose_b = forward;
-  shape.input = shape.output = call.dtype(product.a);
-  return product;
+  shape.input = shape.output = call.dtype(matmul.a);
+  return matmul;
 }
 
 }  // namespace mulligan::cuda

@@ -13,7 +13,7 @@ double leaky_squared(double u, double slope) {
   return v * v;
 }
 
-// u as the kernel keeps it. The square doubles what rounding changes, so the formula rounds where the kernel does.
+// u in the kernel's dtype. The square doubles rounding errors, so the formula rounds at the same places as the kernel.
 double rounded_to(mlg_dtype dtype, double u) {
   if (dtype == MLG_BF16) return static_cast<float>(sdk::bfloat16(static_cast<float>(u)));
   if (dtype == MLG_F16) return static_cast<float>(sdk::float16(static_cast<float>(u)));

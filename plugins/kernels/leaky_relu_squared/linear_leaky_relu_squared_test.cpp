@@ -1,5 +1,5 @@
-// linear_leaky_relu_squared: products with the MLP's activation against their formulas, the gradient against finite
-// differences, and the bits of the plain calls where a backend promises them.
+// linear_leaky_relu_squared: matmuls with the MLP's activation against their formulas, the gradient against finite
+// differences, and the bits of the plain calls if a backend promises them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -72,8 +72,8 @@ Array draw(mlg_dtype dtype, const Shape& shape, Random& random) {
   return array;
 }
 
-// du is the derivative, with respect to u, of sum(dout * (f(u) W^T)): the loss that the next product passes on.
-TEST(LinearLeakyReluSquared, TheGradientIsThatOfTheNextProductsInput) {
+// du is the derivative, with respect to u, of sum(dout * (f(u) W^T)): the loss that the next matmul passes on.
+TEST(LinearLeakyReluSquared, TheGradientIsThatOfTheNextMatmulsInput) {
   constexpr std::int64_t kTokens = 4, kWidth = 6, kFeatures = 5;
   Random random(3);
   const Array dout = draw(MLG_F32, {kTokens, kWidth}, random), w = draw(MLG_F32, {kWidth, kFeatures}, random);
@@ -121,14 +121,14 @@ TEST(LinearLeakyReluSquared, HasTheBitsOfThePlainCalls) {
                 .aliases = {}})
           .written;
     };
-    const auto product = [&](const Array& a, const Array& b, double transpose_b) {
+    const auto matmul = [&](const Array& a, const Array& b, double transpose_b) {
       return Array{dtype, none.shape,
                    run("matmul", {{"a", a}, {"b", b}, {"c", none}},
                        {{"transpose_a", 0}, {"transpose_b", transpose_b}, {"alpha", 1}, {"beta", 0}})
                        .at("c")
                        .values};
     };
-    const Array u = product(x, w, 1), dy = product(x, down, 0);
+    const Array u = matmul(x, w, 1), dy = matmul(x, down, 0);
     const auto forward = run("linear_leaky_relu_squared_fwd", {{"x", x}, {"w", w}, {"u", none}, {"y", none}},
                              {{"slope", 0.5}});
     EXPECT_EQ(forward.at("u").values, u.values);

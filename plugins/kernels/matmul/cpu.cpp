@@ -1,18 +1,18 @@
-// matmul: c = alpha op(a) op(b) + beta c, by tiles (tiled_product.h); matmul_add: the same with a term in place
+// matmul: c = alpha op(a) op(b) + beta c, by tiles (tiled_matmul.h); matmul_add: the same with a term in place
 // of c.
 //
 // Determinism: tiles and the order of their sums follow from the shape.
-#include "plugins/backends/cpu/math/tiled_product.h"
+#include "plugins/backends/cpu/math/tiled_matmul.h"
 #include "plugins/kernels/matmul/signature_add.h"
 
 namespace mulligan::cpu::matmul {
 namespace {
 
 // Of the arguments of a call whose result is the argument `result`.
-std::unique_ptr<TiledProduct> make_product(sdk::CallChecks& call, std::uint32_t result) {
+std::unique_ptr<TiledMatmul> make_tiled_matmul(sdk::CallChecks& call, std::uint32_t result) {
   using shapes::Matmul;
   const Matmul::Extents e = Matmul::extents(call);
-  ProductShape shape;
+  TiledMatmulShape shape;
   shape.batch = e.batch;
   shape.m = e.m;
   shape.n = e.n;
@@ -23,33 +23,33 @@ std::unique_ptr<TiledProduct> make_product(sdk::CallChecks& call, std::uint32_t 
   shape.output = call.Launch::dtype(result);
   shape.alpha = static_cast<float>(call.attribute(Matmul::alpha));
   shape.beta = static_cast<float>(call.attribute(Matmul::beta));
-  auto product = std::make_unique<TiledProduct>(shape);
-  call.workspace(product->workspace_bytes());
-  return product;
+  auto matmul = std::make_unique<TiledMatmul>(shape);
+  call.workspace(matmul->workspace_bytes());
+  return matmul;
 }
 
 struct Matmul : shapes::Matmul {
-  using State = TiledProduct;
-  static std::unique_ptr<TiledProduct> prepare(sdk::CallChecks& call) {
+  using State = TiledMatmul;
+  static std::unique_ptr<TiledMatmul> prepare(sdk::CallChecks& call) {
     check(call);
-    return make_product(call, c);
+    return make_tiled_matmul(call, c);
   }
   static void run(const Launch& launch) {
-    launch.state<const TiledProduct>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,
-                                            launch.tensor(c).data);
+    launch.state<const TiledMatmul>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,
+                                           launch.tensor(c).data);
   }
 };
 
 struct MatmulAdd : shapes::MatmulAdd {
-  using State = TiledProduct;
-  static std::unique_ptr<TiledProduct> prepare(sdk::CallChecks& call) {
+  using State = TiledMatmul;
+  static std::unique_ptr<TiledMatmul> prepare(sdk::CallChecks& call) {
     check(call);
-    return make_product(call, c);
+    return make_tiled_matmul(call, c);
   }
   static void run(const Launch& launch) {
     const void* added = launch.attribute(beta) != 0 ? launch.tensor(term).data : nullptr;
-    launch.state<const TiledProduct>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,
-                                            launch.tensor(c).data, {}, added);
+    launch.state<const TiledMatmul>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,
+                                           launch.tensor(c).data, {}, added);
   }
 };
 

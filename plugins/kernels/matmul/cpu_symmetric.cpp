@@ -1,12 +1,12 @@
 // symmetric_matmul: c = alpha op(a) op(b) + beta c where the caller knows that the result equals its
-// transpose. Panels of rows are computed up to their diagonal, each as a one-threaded product,
-// and copied to the upper triangle while they are in the cache. Panels of h rows compute (1 + h/n) / 2 of the
-// whole product, less where products leave out what lies beyond the diagonal (GemmShape::diagonal). The panels
+// transpose. Each panel of rows is computed up to its diagonal as a one-threaded matmul,
+// and copied to the upper triangle while it is in the cache. Panels of h rows compute (1 + h/n) / 2 of the
+// whole matmul, and less if the matmuls skip what lies beyond the diagonal (GemmShape::diagonal). The panels
 // are a function of the shape, so the bits do not depend on the number of threads.
 //
-// f16, what one panel holds, and bf16 where no product leaves anything out: the whole product. oneDNN's matrix-unit
-// products take dense operands only, and the tiles of a triangle are not; what it has for them is slower than computing
-// both halves.
+// f16, results that fit into one panel, and bf16 if no matmul skips anything are computed as a whole matmul. oneDNN's matmuls
+// on the matrix unit take dense operands only, and the tiles of a triangle are not dense. oneDNN's alternative for them is
+// slower than computing both halves.
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@
 
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/math/onednn_gemm.h"
-#include "plugins/backends/cpu/math/tiled_product.h"
+#include "plugins/backends/cpu/math/tiled_matmul.h"
 #include "plugins/backends/cpu/worker_pool.h"
 #include "plugins/kernels/matmul/cpu_mirror.h"
 #include "plugins/kernels/matmul/signature_symmetric.h"
@@ -25,7 +25,7 @@
 namespace mulligan::cpu::symmetric_matmul {
 namespace {
 
-// Fewer rows compute less beyond the diagonal, unless products leave that out, and more make faster products. Columns are cut
+// Fewer rows compute less beyond the diagonal, unless matmuls skip that; more rows make faster matmuls. Columns are cut
 // so that wide matrices give enough pieces to share out.
 constexpr std::int64_t kPanelRows = 128, kSmallPanelRows = 64, kLarge = 512, kPanelColumns = 512;
 
@@ -34,9 +34,9 @@ std::int64_t panel_rows(const GemmShape& whole) {
   return takes_packed_operands(whole) ? 2 * rows : rows;
 }
 
-class SymmetricProduct {
+class SymmetricPanels {
  public:
-  explicit SymmetricProduct(const Launch& call);
+  explicit SymmetricPanels(const Launch& call);
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   void run(const Launch& launch) const;
 
@@ -55,12 +55,12 @@ class SymmetricProduct {
   using Extents =
       std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // rows, columns, columns left of the diagonal
   std::map<Extents, std::unique_ptr<Gemm>> gemms_;
-  std::vector<Piece> pieces_;            // of one matrix, the largest first
-  std::unique_ptr<TiledProduct> whole_;  // instead of pieces
+  std::vector<Piece> pieces_;           // of one matrix, the largest first
+  std::unique_ptr<TiledMatmul> whole_;  // instead of pieces
   std::size_t scratch_bytes_ = 0, workspace_bytes_ = 0;
 };
 
-SymmetricProduct::SymmetricProduct(const Launch& call)
+SymmetricPanels::SymmetricPanels(const Launch& call)
     : transpose_a_(call.attribute(shapes::Matmul::transpose_a) != 0),
       transpose_b_(call.attribute(shapes::Matmul::transpose_b) != 0) {
   const shapes::Matmul::Extents e = shapes::Matmul::extents(call);
@@ -85,12 +85,12 @@ SymmetricProduct::SymmetricProduct(const Launch& call)
   shape.diagonal = 0;
   const bool halves = input == MLG_F32 || (shape.ab_bf16 && takes_packed_operands(shape));
   if (!halves || n_ <= kSmallPanelRows) {
-    ProductShape all{e.batch, e.m, e.n, e.k, transpose_a_, transpose_b_};
+    TiledMatmulShape all{e.batch, e.m, e.n, e.k, transpose_a_, transpose_b_};
     all.input = input;
     all.output = output;
     all.alpha = alpha;
     all.beta = beta;
-    whole_ = std::make_unique<TiledProduct>(all);
+    whole_ = std::make_unique<TiledMatmul>(all);
     workspace_bytes_ = whole_->workspace_bytes();
     return;
   }
@@ -98,7 +98,7 @@ SymmetricProduct::SymmetricProduct(const Launch& call)
   workspace_bytes_ = scratch_bytes_ * static_cast<std::size_t>(thread_count());
 }
 
-void SymmetricProduct::make_pieces(const GemmShape& whole) {
+void SymmetricPanels::make_pieces(const GemmShape& whole) {
   const std::int64_t panel = panel_rows(whole);
   for (std::int64_t row = 0; row < n_; row += panel) {
     const std::int64_t rows = std::min(panel, n_ - row);
@@ -113,7 +113,7 @@ void SymmetricProduct::make_pieces(const GemmShape& whole) {
         shape.n = columns;
         gemm = make_gemm(shape, thread_count());
         if (!gemm)
-          throw std::runtime_error("kernel symmetric_matmul: oneDNN has no such product for this processor");
+          throw std::runtime_error("kernel symmetric_matmul: oneDNN has no such matmul for this CPU");
         scratch_bytes_ = std::max(scratch_bytes_, (gemm->scratch_bytes() + 255) / 256 * 256);
       }
       pieces_.push_back({row, column, rows, columns, gemm.get()});
@@ -122,7 +122,7 @@ void SymmetricProduct::make_pieces(const GemmShape& whole) {
   std::ranges::stable_sort(pieces_, std::greater<>(), [](const Piece& p) { return p.rows * p.columns; });
 }
 
-void SymmetricProduct::run(const Launch& launch) const {
+void SymmetricPanels::run(const Launch& launch) const {
   if (whole_) {
     return whole_->run(launch, launch.tensor(shapes::Matmul::a).data, launch.tensor(shapes::Matmul::b).data,
                        launch.tensor(shapes::Matmul::c).data);
@@ -132,7 +132,7 @@ void SymmetricProduct::run(const Launch& launch) const {
 }
 
 template <typename T>
-void SymmetricProduct::run_pieces(const Launch& launch) const {
+void SymmetricPanels::run_pieces(const Launch& launch) const {
   const auto* a = launch.data<const T>(shapes::Matmul::a);
   const auto* b = launch.data<const T>(shapes::Matmul::b);
   auto* c = launch.data<T>(shapes::Matmul::c);
@@ -159,19 +159,19 @@ void SymmetricProduct::run_pieces(const Launch& launch) const {
   });
   if (failed)
     throw std::runtime_error(
-        "oneDNN refused to run a product that it had prepared; it may lack memory: use a smaller batch or "
+        "oneDNN refused to run a matmul that it had prepared; it may lack memory: use a smaller batch or "
         "model");
 }
 
 struct SymmetricMatmul : shapes::SymmetricMatmul {
-  using State = SymmetricProduct;
-  static std::unique_ptr<SymmetricProduct> prepare(sdk::CallChecks& call) {
+  using State = SymmetricPanels;
+  static std::unique_ptr<SymmetricPanels> prepare(sdk::CallChecks& call) {
     check(call);
-    auto product = std::make_unique<SymmetricProduct>(call);
-    call.workspace(product->workspace_bytes());
-    return product;
+    auto matmul = std::make_unique<SymmetricPanels>(call);
+    call.workspace(matmul->workspace_bytes());
+    return matmul;
   }
-  static void run(const Launch& launch) { launch.state<const SymmetricProduct>()->run(launch); }
+  static void run(const Launch& launch) { launch.state<const SymmetricPanels>()->run(launch); }
 };
 
 const Register registered = sdk::cpu_kernel<SymmetricMatmul>();

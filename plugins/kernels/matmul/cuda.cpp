@@ -23,16 +23,16 @@ bool adds(const mlg_kernel& kernel) {
 
 }  // namespace
 
-std::span<const mlg_kernel> product_kernels() {
+std::span<const mlg_kernel> matmul_kernels() {
   return kernels;
 }
 
-bool is_product(const mlg_kernel& kernel) {
+bool is_matmul(const mlg_kernel& kernel) {
   return !kernel.prepare &&
          std::ranges::any_of(kernels, [&](const mlg_kernel& own) { return own.name == kernel.name; });
 }
 
-ProductArguments product_arguments(const mlg_kernel& kernel) {
+MatmulArguments matmul_arguments(const mlg_kernel& kernel) {
   if (adds(kernel)) return {MatmulAdd::a, MatmulAdd::b, MatmulAdd::term, MatmulAdd::c};
   return {Matmul::a, Matmul::b, Matmul::c, Matmul::c};
 }
@@ -55,7 +55,7 @@ GemmShape gemm_shape(const mlg_kernel& kernel, const mlg_launch& launch) {
   shape.alpha = call.attribute(Matmul::alpha);
   shape.beta = call.attribute(Matmul::beta);
   shape.input = call.dtype(Matmul::a);
-  shape.output = call.dtype(product_arguments(kernel).c);
+  shape.output = call.dtype(matmul_arguments(kernel).c);
   return shape;
 }
 

@@ -11,16 +11,16 @@
 namespace mulligan::cuda {
 
 // The kernels' table entries, and whether a kernel is one of them (and was not replaced).
-std::span<const mlg_kernel> product_kernels();
-bool is_product(const mlg_kernel& kernel);
+std::span<const mlg_kernel> matmul_kernels();
+bool is_matmul(const mlg_kernel& kernel);
 
-// The product that a call asks for. Throws std::runtime_error when its arguments do not fit.
+// The matmul that a call asks for. Throws std::runtime_error when its arguments do not fit.
 GemmShape gemm_shape(const mlg_kernel& kernel, const mlg_launch& launch);
 
 // Which arguments Gemm::run takes.
-struct ProductArguments {
+struct MatmulArguments {
   std::uint32_t a, b, term, c;
 };
-ProductArguments product_arguments(const mlg_kernel& kernel);
+MatmulArguments matmul_arguments(const mlg_kernel& kernel);
 
 }  // namespace mulligan::cuda

@@ -36,7 +36,7 @@ struct Tiles {
 
 // `term`, `result`: arguments of the call.
 template <typename Shape>
-void plan_product(CudaCall& call, std::uint32_t term, std::uint32_t result) {
+void plan_fixed_matmul(CudaCall& call, std::uint32_t term, std::uint32_t result) {
   const shapes::Matmul::Extents e = Shape::extents(call);
   const Tiles tiles(call, Shape::a, Shape::b, e.batch, e.m, e.n, e.k);
   call.flags({Shape::transpose_a, Shape::transpose_b});
@@ -54,23 +54,23 @@ void plan_product(CudaCall& call, std::uint32_t term, std::uint32_t result) {
   });
 }
 
-struct Product : shapes::Matmul {
+struct FixedMatmul : shapes::Matmul {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    plan_product<shapes::Matmul>(call, c, c);
+    plan_fixed_matmul<shapes::Matmul>(call, c, c);
   }
 };
 
-struct ProductAdd : shapes::MatmulAdd {
+struct FixedMatmulAdd : shapes::MatmulAdd {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
-    plan_product<shapes::MatmulAdd>(call, term, c);
+    plan_fixed_matmul<shapes::MatmulAdd>(call, term, c);
   }
 };
 
-struct WidenedProduct : shapes::WidenedMatmul {
+struct FixedWidenedMatmul : shapes::WidenedMatmul {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check(call);
@@ -90,12 +90,12 @@ struct WidenedProduct : shapes::WidenedMatmul {
   }
 };
 
-const Register registered(sdk::cuda_kernel<WidenedProduct>());
-const mlg_kernel kernels[] = {sdk::cuda_kernel<Product>(), sdk::cuda_kernel<ProductAdd>()};
+const Register registered(sdk::cuda_kernel<FixedWidenedMatmul>());
+const mlg_kernel kernels[] = {sdk::cuda_kernel<FixedMatmul>(), sdk::cuda_kernel<FixedMatmulAdd>()};
 
 }  // namespace
 
-std::span<const mlg_kernel> fixed_product_kernels() {
+std::span<const mlg_kernel> fixed_matmul_kernels() {
   return kernels;
 }
 

@@ -37,10 +37,10 @@ __device__ inline void load_piece(P matrix, bool lines_last, int first, int line
   }
 }
 
-// c = product_factor op(a) op(b) + term_factor term, the elements of the running block; c may be term.
+// c = matmul_factor op(a) op(b) + term_factor term, the elements of the running block; c may be term.
 template <typename A, typename B, typename C>
 __device__ inline void multiply(global<const A> a, bool a_transposed, global<const B> b, bool b_transposed,
-                                float product_factor, float term_factor, global<const C> term, global<C> c,
+                                float matmul_factor, float term_factor, global<const C> term, global<C> c,
                                 int m, int n, int k) {
   __shared__ shared_array<float, kPiece * kPitch> left, right;  // [inner][row], [inner][column]
   const int columns_of_blocks = (n + kExtent - 1) / kExtent;
@@ -75,8 +75,8 @@ __device__ inline void multiply(global<const A> a, bool a_transposed, global<con
     for (int j = 0; j < kShare; ++j) {
       if (first_row + row + i >= m || first_column + column + j >= n) continue;
       const long long place = (long long)(first_row + row + i) * n + first_column + column + j;
-      const float product = product_factor * sums[i][j];
-      c[place] = Narrow<C>::from(term_factor == 0 ? product : product + term_factor * to_float(term[place]));
+      const float scaled = matmul_factor * sums[i][j];
+      c[place] = Narrow<C>::from(term_factor == 0 ? scaled : scaled + term_factor * to_float(term[place]));
     }
   }
 }

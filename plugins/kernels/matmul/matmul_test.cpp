@@ -1,5 +1,5 @@
 // matmul against its formula: every layout, batches, alpha and beta, odd sizes, inner dimensions that are cut
-// in pieces, f32 results of bf16 products. matmul_add: the same with a term in other memory than the result.
+// in pieces, f32 results of bf16 matmuls. matmul_add: the same with a term in other memory than the result.
 #include <limits>
 
 #include "tests/kernels/matmul_formula.h"
@@ -9,15 +9,15 @@
 namespace mulligan::kernel_test::matmul_test {
 namespace {
 
-struct Product {
+struct Problem {
   std::int64_t m, n, k;
   std::int64_t batch = 0;  // 0: rank 2
   double alpha = 1.0, beta = 0.0;
 };
 
 // `term`: the argument that beta scales.
-Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype,
-                  const char* term) {
+Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype,
+                 const char* term) {
   const auto shape = [&](std::int64_t rows, std::int64_t columns) {
     return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
   };
@@ -38,14 +38,14 @@ Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::opt
            {"beta", p.beta}}};
 }
 
-Operator product(const char* kernel, const char* term) {
+Operator matmul(const char* kernel, const char* term) {
   Operator op{.forward = kernel, .backward = "", .cases = {}};
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const std::optional<mlg_dtype> c :
            {std::optional<mlg_dtype>(), std::optional<mlg_dtype>(MLG_F32)}) {
-        const auto add = [&](const Product& p) {
-          op.cases.push_back(product_case(p, transpose_a, transpose_b, c, term));
+        const auto add = [&](const Problem& p) {
+          op.cases.push_back(matmul_case(p, transpose_a, transpose_b, c, term));
         };
         add({.m = 5, .n = 7, .k = 3});
         add({.m = 1, .n = 1, .k = 1, .beta = 1.0});
@@ -61,8 +61,8 @@ Operator product(const char* kernel, const char* term) {
   return op.computes([term](auto& call) { matmul_formula(call, term); });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(product("matmul", "c")),
-                                  RegisterOperator(product("matmul_add", "term"))};
+const RegisterOperator tests[] = {RegisterOperator(matmul("matmul", "c")),
+                                  RegisterOperator(matmul("matmul_add", "term"))};
 
 const RegisterRows registered_rows{{"matmul", "a:Tk b:nk c:Tn", "transpose_b=1 alpha=1"},
                                    {"matmul", "a:Tk b:nk c:Tn/f", "transpose_b=1 alpha=0.5 beta=1"},

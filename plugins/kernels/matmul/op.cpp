@@ -7,7 +7,7 @@ namespace mulligan::ops {
 namespace {
 
 // Optimisers call the fused ones.
-const KernelRules matmul_rules{{"matmul", RowRule::product, "iia"},
+const KernelRules matmul_rules{{"matmul", RowRule::matmul, "iia"},
                                {"widened_matmul", RowRule::row_wise, "ipa"},
                                {"symmetric_matmul", RowRule::mixing, "", "", "", true},
                                {"matmul_add", RowRule::mixing, "", "", "", true}};
@@ -26,7 +26,7 @@ std::vector<Attribute> matmul_attributes(bool transpose_a, bool transpose_b, dou
 }
 
 // c = a op(weight) + beta c.
-void weight_product(Graph& graph, Value a, Value weight, Value c, bool transpose_b, double beta) {
+void weight_matmul(Graph& graph, Value a, Value weight, Value c, bool transpose_b, double beta) {
   if (graph.type(weight).dtype == graph.type(a).dtype) {
     graph.call("matmul", {a, weight, c}, matmul_attributes(false, transpose_b, beta));
   } else {
@@ -36,9 +36,9 @@ void weight_product(Graph& graph, Value a, Value weight, Value c, bool transpose
 
 }  // namespace
 
-void linear_product(Graph& graph, const LinearOperands& read, Value y, double beta) {
+void linear_matmul(Graph& graph, const LinearOperands& read, Value y, double beta) {
   const std::int64_t out = graph.type(read.weight).dims[0], in = graph.type(read.weight).dims[1];
-  weight_product(graph, as_matrix(graph, read.x, in), read.weight, as_matrix(graph, y, out), true, beta);
+  weight_matmul(graph, as_matrix(graph, read.x, in), read.weight, as_matrix(graph, y, out), true, beta);
 }
 
 void linear_gradients(Backward& b, Value dy, const LinearOperands& read, const LinearOperands& of) {
@@ -50,7 +50,7 @@ void linear_gradients(Backward& b, Value dy, const LinearOperands& read, const L
                matmul_attributes(true, false, dw.accumulate));
   }
   if (const auto dx = b.into(of.x); dx.value) {
-    weight_product(graph, upstream, read.weight, as_matrix(graph, dx.value, in), false, dx.accumulate);
+    weight_matmul(graph, upstream, read.weight, as_matrix(graph, dx.value, in), false, dx.accumulate);
   }
 }
 
@@ -58,7 +58,7 @@ void linear_into(Tape& tape, Value x, Value weight, Value y, Value bias) {
   Graph& forward = tape.graph();
   const std::int64_t out = forward.type(weight).dims[0];
   if (bias) forward.call("row_bias_fwd", {Value{}, bias, as_matrix(forward, y, out)});
-  linear_product(forward, {x, weight}, y, bias ? 1.0 : 0.0);
+  linear_matmul(forward, {x, weight}, y, bias ? 1.0 : 0.0);
   std::vector<Value> inputs = {x, weight};
   if (bias) inputs.push_back(bias);
   tape.record({y}, std::move(inputs), [=](Backward& b) {

@@ -1,4 +1,4 @@
-// What every backend's matmul demands of its arguments (docs/kernels.md), and the extents of the product.
+// What every backend's matmul demands of its arguments (docs/kernels.md), and the extents of the matmul.
 #pragma once
 
 #include <mulligan/call_checks.hpp>
@@ -28,9 +28,9 @@ struct Matmul {
             ta,
             tb};
   }
-  static void check(const sdk::CallChecks& call) { check_product(call, c); }
-  // `result`: the argument that the product goes to.
-  static void check_product(const sdk::CallChecks& call, std::uint32_t result) {
+  static void check(const sdk::CallChecks& call) { check_matmul(call, c); }
+  // `result`: the argument that receives the matmul's result.
+  static void check_matmul(const sdk::CallChecks& call, std::uint32_t result) {
     call.rank(a, 2, 3);
     call.compute_dtype(a);
     call.same_dtype(b, a);

@@ -12,7 +12,7 @@ struct MatmulAdd : Matmul {
   enum Argument : std::uint32_t { term = 2, c };
 
   static void check(const sdk::CallChecks& call) {
-    Matmul::check_product(call, c);
+    Matmul::check_matmul(call, c);
     call.like(term, c);
   }
 };

@@ -12,7 +12,7 @@ struct SymmetricMatmul : Matmul {
   static void check(const sdk::CallChecks& call) {
     Matmul::check(call);
     const Extents e = extents(call);
-    call.require(e.m == e.n, c, "must be square, for a symmetric product");
+    call.require(e.m == e.n, c, "must be square, for a symmetric matmul");
   }
 };
 

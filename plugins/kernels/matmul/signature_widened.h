@@ -1,4 +1,4 @@
-// What every backend's widened_matmul demands of its arguments (docs/kernels.md), and the extents of the product.
+// What every backend's widened_matmul demands of its arguments (docs/kernels.md), and the extents of the matmul.
 #pragma once
 
 #include <mulligan/call_checks.hpp>

@@ -1,4 +1,4 @@
-// symmetric_matmul against the formula of matmul, on operands whose product equals its transpose: every
+// symmetric_matmul against the formula of matmul, on operands whose matmul equals its transpose: every
 // layout, batches, alpha and beta, sizes around the panels of rows and beyond the pieces of columns.
 #include <gtest/gtest.h>
 
@@ -18,14 +18,14 @@ double scattered(std::int64_t item, std::int64_t i, std::int64_t j) {
                   3.1 * static_cast<double>(item));
 }
 
-struct Product {
+struct Problem {
   std::int64_t n, k;
   std::int64_t batch = 0;  // 0: rank 2
   double alpha = 1.0, beta = 0.0;
 };
 
 // op(b) is the transpose of op(a).
-Case product_case(const Product& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype) {
+Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype) {
   const auto shape = [&](std::int64_t rows, std::int64_t columns) {
     return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
   };
@@ -59,8 +59,8 @@ Operator symmetric_matmul() {
     for (const bool transpose_b : {false, true}) {
       for (const std::optional<mlg_dtype> c :
            {std::optional<mlg_dtype>(), std::optional<mlg_dtype>(MLG_F32)}) {
-        const auto add = [&](const Product& p) {
-          op.cases.push_back(product_case(p, transpose_a, transpose_b, c));
+        const auto add = [&](const Problem& p) {
+          op.cases.push_back(matmul_case(p, transpose_a, transpose_b, c));
         };
         add({.n = 5, .k = 3});
         add({.n = 1, .k = 1, .beta = 1.0});
@@ -82,7 +82,7 @@ const RegisterOperator test(symmetric_matmul());
 // The upper triangle is a copy of the lower one.
 TEST(SymmetricMatmul, F32ResultsEqualTheirTranspose) {
   for (const std::int64_t n : {65, 300, 600}) {
-    const Case c = product_case({.n = n, .k = 34, .batch = 2, .alpha = 0.3}, false, true, std::nullopt);
+    const Case c = matmul_case({.n = n, .k = 34, .batch = 2, .alpha = 0.3}, false, true, std::nullopt);
     KernelCall call{.kernel = "symmetric_matmul", .arguments = {}, .attributes = c.attributes, .aliases = {}};
     Random random(1);
     for (const Operand& operand : c.inputs) {

@@ -11,22 +11,22 @@
 namespace mulligan::kernel_test::widened_matmul_test {
 namespace {
 
-struct Product {
+struct Problem {
   std::int64_t m, n, k;
   double beta = 0;
 };
 // Odd ones, whole tiles with shorter last ones, single rows as generation has them, an inner dimension that the
 // cpu backend cuts in pieces.
-const Product kProducts[] = {{5, 7, 3},    {1, 1, 1, 1.0}, {65, 33, 129, 1.0}, {1, 130, 70},
+const Problem kProblems[] = {{5, 7, 3},    {1, 1, 1, 1.0}, {65, 33, 129, 1.0}, {1, 130, 70},
                              {64, 64, 16}, {300, 530, 17}, {12, 600, 9, -0.5}, {17, 9, 2100, 1.0}};
 // More than one tile of columns over an inner dimension of several pieces; rows of generation and of training.
-const Product kLarge[] = {{3, 1100, 1500}, {1, 1536, 512}, {257, 1040, 96, 1.0}, {2, 600, 2049}};
+const Problem kLarge[] = {{3, 1100, 1500}, {1, 1536, 512}, {257, 1040, 96, 1.0}, {2, 600, 2049}};
 
 Operator widened_matmul() {
   Operator op{.forward = "widened_matmul", .backward = "", .cases = {}};
   for (const mlg_dtype stored : {MLG_BF16, MLG_F16}) {
     for (const bool transpose_b : {false, true}) {
-      for (const Product& p : kProducts) {
+      for (const Problem& p : kProblems) {
         // beta = 0 must not read c: NaN times 0 would show.
         const Generator before = p.beta != 0 ? normal() : [](Random&, std::int64_t) {
           return std::numeric_limits<double>::quiet_NaN();
@@ -72,15 +72,15 @@ bool is_cpu() {
 }
 
 // LayerCast's promise: with weights that 16 bits hold, storing them in 16 bits changes no bit of a result.
-TEST(WidenedMatmul, HasTheBitsOfAnF32ProductWithTheWidenedWeight) {
+TEST(WidenedMatmul, HasTheBitsOfAnF32MatmulWithTheWidenedWeight) {
   BackendFixture& backend = backend_with_threads(2);
-  if (!is_cpu()) GTEST_SKIP() << "products in f32 are a library's here";
+  if (!is_cpu()) GTEST_SKIP() << "matmuls in f32 are a library's here";
   Random random(11);
   for (const mlg_dtype stored : {MLG_BF16, MLG_F16}) {
     for (const bool transposed : {false, true}) {
-      std::vector<Product> products(std::begin(kProducts), std::end(kProducts));
-      products.insert(products.end(), std::begin(kLarge), std::end(kLarge));
-      for (const Product& p : products) {
+      std::vector<Problem> problems(std::begin(kProblems), std::end(kProblems));
+      problems.insert(problems.end(), std::begin(kLarge), std::end(kLarge));
+      for (const Problem& p : problems) {
         const Array a = draw(MLG_F32, {p.m, p.k}, random), c = draw(MLG_F32, {p.m, p.n}, random);
         const Array b = draw(stored, transposed ? Shape{p.n, p.k} : Shape{p.k, p.n}, random);
         Array wide = b;
@@ -109,7 +109,7 @@ TEST(WidenedMatmul, ARowDoesNotDependOnOtherRowsOnTheCudaBackend) {
   Random random(5);
   constexpr std::int64_t kColumns = 70, kInner = 45;
   const Array all = draw(MLG_F32, {130, kInner}, random), b = draw(MLG_BF16, {kColumns, kInner}, random);
-  const auto product = [&](std::int64_t rows) {
+  const auto matmul = [&](std::int64_t rows) {
     Array a = all;
     a.shape[0] = rows;
     a.values.resize(static_cast<std::size_t>(rows * kInner));
@@ -122,7 +122,7 @@ TEST(WidenedMatmul, ARowDoesNotDependOnOtherRowsOnTheCudaBackend) {
     bytes.resize(kColumns * sizeof(float));
     return bytes;
   };
-  for (const std::int64_t rows : {2, 7, 64, 65, 130}) EXPECT_EQ(product(rows), product(1)) << rows << " rows";
+  for (const std::int64_t rows : {2, 7, 64, 65, 130}) EXPECT_EQ(matmul(rows), matmul(1)) << rows << " rows";
 }
 
 const RegisterRows registered_rows{{"widened_matmul", "a:Tk/f b:nk/b c:Tn/f", "transpose_b=1"},

@@ -32,7 +32,7 @@ AttentionInputs qkv_split_norm_rope(Tape& tape, Value packed, Value cos, Value s
   tape.record({out.q, out.k, out.v, out.v_again, out.gate}, {packed, gain}, [=](Backward& b) {
     const Value dq = b.of(out.q), dk = b.of(out.k), dv = b.of(out.v);
     if (!dq || !dk || !dv) throw std::logic_error("qkv_split_norm_rope: nothing depends on q, k or v");
-    // The kernel computes it together with dgain; where nobody needs it, it goes to scratch memory.
+    // The kernel computes it together with dgain. If it is not needed, it goes to scratch memory.
     Backward::Target dpacked = b.into(packed);
     if (!dpacked.value) dpacked.value = b.graph().scratch(b.graph().type(packed), "unused gradient");
     const Value dgain = gain ? b.into(gain).value : Value{};

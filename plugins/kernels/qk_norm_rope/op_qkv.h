@@ -1,4 +1,4 @@
-// What attention reads, from rows that one product has made: queries, keys, values and head gates.
+// What attention reads, from the rows of one matmul: queries, keys, values and head gates.
 #pragma once
 
 #include "plugins/kernels/qk_norm_rope/op.h"

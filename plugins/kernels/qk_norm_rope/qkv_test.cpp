@@ -13,7 +13,7 @@ namespace {
 constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
 
 struct Heads {
-  std::int64_t query, kv, width, padding;  // padding: elements of a row behind the gates
+  std::int64_t query, kv, width, padding;  // padding: elements of a row after the gates
 };
 
 Case split_case(std::int64_t tokens, const Heads& heads, std::int64_t rope_dims, std::int64_t row_length,
@@ -87,7 +87,7 @@ Operator qkv_split_norm_rope() {
 }
 
 // `last`: columns of the last matrix, 0: as many as the others have.
-Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_t gap, std::int64_t behind,
+Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_t gap, std::int64_t after,
                  std::int64_t last = 0) {
   const char* names[] = {"a", "b", "c", "d"};
   const char* firsts[] = {"", "row_b", "row_c", "row_d"};
@@ -98,7 +98,7 @@ Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_
     c.inputs.push_back({names[i], {rows[i], i == 3 && last > 0 ? last : width}});
     end += rows[i] + (i == 1 ? gap : 0);
   }
-  c.outputs = {{"y", {end + behind, width}}};
+  c.outputs = {{"y", {end + after, width}}};
   return c;
 }
 
@@ -133,7 +133,7 @@ TEST(ConcatRows, RowsThatOverlapAreRefused) {
                                             .aliases = {}});
   };
   EXPECT_EQ(refusal(2, 4), "");
-  EXPECT_NE(refusal(1, 4).find("argument b must begin behind"), std::string::npos) << refusal(1, 4);
+  EXPECT_NE(refusal(1, 4).find("argument b must begin after"), std::string::npos) << refusal(1, 4);
   EXPECT_NE(refusal(3, 4).find("argument b must end within the 4 rows"), std::string::npos) << refusal(3, 4);
 }
 

@@ -11,7 +11,7 @@ struct Rotary {
   enum Attribute : std::uint32_t { rope_dims, row_length, norm, eps };
   static constexpr std::int64_t max_head_width = 1024;
 
-  // Of heads of `head_width` elements, of which the first `gained` of a token have a gain.
+  // Heads have `head_width` elements; the first `gained` heads of a token have a gain.
   static void check_rotation(const sdk::CallChecks& call, std::int64_t head_width, std::int64_t gained) {
     call.require(head_width <= max_head_width, 0, "must have heads of at most 1024 elements");
     call.dtype(cos, {MLG_F32});

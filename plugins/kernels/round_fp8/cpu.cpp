@@ -16,7 +16,7 @@ struct RoundFp8 : shapes::RoundFp8 {
   static void run(const Launch& launch);
 };
 
-// f32 keeps 23 bits behind the first: a sum with 1.5 * 2^(23 + e - bits) has none below 2^(e - bits).
+// f32 has 23 fraction bits: a sum with 1.5 * 2^(23 + e - bits) has none below 2^(e - bits).
 float nearest(float value, const shapes::Fp8Format& format) {
   float size = std::fabs(value);
   size = size > format.largest ? format.largest : size;

@@ -10,7 +10,7 @@ MLG_CONST_FLOAT(largest)
 MLG_CONST_FLOAT(scale)
 MLG_CONST_FLOAT(inverse_scale)
 
-// f32 keeps 23 bits behind the first: a sum with 1.5 * 2^(23 + e - bits) has none below 2^(e - bits).
+// f32 has 23 fraction bits: a sum with 1.5 * 2^(23 + e - bits) has none below 2^(e - bits).
 __device__ inline float nearest_fp8(float value) {
   float size = fabsf(value);
   size = size > largest ? largest : size;

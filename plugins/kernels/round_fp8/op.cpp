@@ -20,7 +20,7 @@ Value fp8_linear(Tape& tape, Value x, Value weight, const TensorType& result, co
   Graph& graph = tape.graph();
   const LinearOperands read{rounded(graph, x, 4, scales.input), rounded(graph, weight, 4, scales.weight)};
   const Value y = graph.scratch(result, "linear");
-  linear_product(graph, read, y);
+  linear_matmul(graph, read, y);
   tape.record({y}, {x, weight}, [=](Backward& b) {
     linear_gradients(b, rounded(b.graph(), b.of(y), 5, scales.gradient), read, {x, weight});
   });

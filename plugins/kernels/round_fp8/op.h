@@ -11,9 +11,9 @@ struct Fp8Scales {
   double gradient = 1;           // E5M2: up to 57,344 scale
 };
 
-// y = x W^T as linear() makes it, of operands rounded to FP8: x and W in E4M3 in the forward pass and in the gradients, dy
-// in E5M2. Products stay those of the compute dtype, in which FP8's numbers are exact, so the result is what FP8's
-// tensor cores make of it, apart from the order and the width of their sums. x's and W's gradients are those at the
+// y = x W^T as linear() computes it, on operands rounded to FP8: x and W in E4M3 in the forward pass and in the gradients, dy
+// in E5M2. The matmuls stay in the compute dtype, which represents FP8's numbers exactly. So the result is that of FP8's
+// tensor cores, apart from the order and the width of their sums. The gradients of x and W are those at the
 // rounded operands. x, W and the result have one dtype.
 Value fp8_linear(Tape& tape, Value x, Value weight, const TensorType& result, const Fp8Scales& scales);
 

@@ -1,8 +1,8 @@
 // row_bias on x [rows, width] and bias [width]:  y = x + bias, or bias alone without x
 //   dbias += sum over rows of dy
 //
-// A group of threads takes several rows and keeps what belongs to the columns in registers. Determinism: rows
-// are independent; dbias goes through partial sums of fixed pieces of rows (columns.cuh).
+// A group of threads takes several rows and keeps the values of its columns in registers. Determinism: rows are independent;
+// dbias uses partial sums of fixed pieces of rows (columns.cuh).
 #include <mulligan/cuda/columns.cuh>
 #include <mulligan/cuda/rows.cuh>
 

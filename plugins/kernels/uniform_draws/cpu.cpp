@@ -1,6 +1,6 @@
 // uniform_draws:  values[i] = bound (2 u_i - 1) in f64, rounded to f32, with u_i = (the upper 53 of 64 bits)
 // / 2^53 of Philox4x32-10 (Salmon et al., SC 2011) at counter (i, purpose) under the key (seed); key: seed
-// and purpose, low word first. Every step but the last product and the rounding is exact, so every backend
+// and purpose, low word first. Every step but the last multiplication and the rounding is exact, so every backend
 // gives the same bits.
 //
 // Determinism: elements are independent.

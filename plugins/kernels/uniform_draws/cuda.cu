@@ -1,7 +1,7 @@
 // uniform_draws:  values[i] = bound (2 u_i - 1) in f64, rounded to f32, with u_i = (the upper 53 of 64 bits)
 // / 2^53 of Philox4x32-10 at counter (i, purpose) under the key (seed); key: seed and purpose, low word
-// first. The bound comes as three floats whose sum it is. Every step but the last product and the rounding is
-// exact, contracted or not, so the bits are those of the cpu backend.
+// first. The bound comes as three floats whose sum it is. Every step but the last multiplication and the
+// rounding is exact, contracted or not, so the bits are those of the cpu backend.
 //
 // Determinism: elements are independent.
 #include <mulligan/cuda/elements.cuh>

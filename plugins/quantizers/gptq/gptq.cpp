@@ -196,7 +196,7 @@ class Gptq : public sdk::ModelQuantizer {
           .choices("descending|none"),
       sdk::key("plain_range", &GptqConfig::plain_range,
                "range of a row where no linear layer reads the matrix, as of "
-               "gates: clip_sigmas deviations, or the row's largest magnitude")
+               "gates: clip_sigmas standard deviations, or the row's largest magnitude")
           .choices("deviations|largest"),
       sdk::key("protected_groups", &GptqConfig::protected_groups,
                "groups of columns with finer codes, those that matter most in the whole model (AWQ-lite)")

@@ -1,5 +1,5 @@
-// LQER gives back a part of what quantising lost by a product of two thin matrices (Zhang et al., "LQER:
-// low-rank quantization error reconstruction for LLMs", ICML 2024), with public records' coarse factors.
+// LQER restores a part of the quantisation loss by two thin factors, which are multiplied (Zhang et al., "LQER:
+// low-rank quantization error reconstruction for LLMs", ICML 2024). The factors are as coarse as in the public records.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The learning rate as configured, behind a warm-up.
+// The configured learning rate, after a warm-up.
 #include "plugins/schedules/measure.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Linear warm-up, then one half cosine down to a floor.
 //
-// With f the fraction of the run that is done, w that of the warm-up, m = `min_factor`, behind the warm-up:
+// With f the fraction of the run that is done, w that of the warm-up, m = `min_factor`, after the warm-up:
 //   lr = base_lr * (m + (1 - m) * (1 + cos(pi * (f - w) / (1 - w))) / 2)
 // (Loshchilov & Hutter, SGDR, without restarts.)
 #include "plugins/schedules/measure.h"

@@ -1,5 +1,5 @@
 // The wrapper plugin `ema_nesterov`: Nesterov's look ahead along the running mean of the steps of a whole run. With
-// W the weights at rest behind an update, V those before it:
+// W the weights at rest after an update, V those before it:
 //   D <- decay D + (1 - decay) (W - V)
 //   master <- W + f D, where the next gradient is taken and the next update begins
 // f = lookahead times the rate of the update over the configured one, of the optimiser `rate_of`; 0 outside of the

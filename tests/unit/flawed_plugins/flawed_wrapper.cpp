@@ -1,5 +1,5 @@
-// A wrapper plugin with a flaw of one's choice. Sound, the master goes on from halfway between the weights at rest
-// before and behind the update.
+// A wrapper plugin with a chosen flaw. Without a flaw, the master goes on from halfway between the weights at rest
+// before and after the update.
 #include <mulligan/wrapper.hpp>
 
 #include <string>

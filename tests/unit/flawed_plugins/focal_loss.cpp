@@ -1,5 +1,5 @@
 // The focal loss -(1 - p)^2 log p of the target's probability p: sound, but no cross entropy in nats. Built twice:
-// as focal_loss, which says so, and as undeclared_loss, which does not.
+// as focal_loss, which declares this, and as undeclared_loss, which does not.
 #include <mulligan/loss.hpp>
 
 #include <cmath>
@@ -54,7 +54,7 @@ struct Backward {
         const double lse = log_sum(row, columns);
         const double log_p = target < 0 ? 0 : static_cast<double>(static_cast<float>(row[target])) - lse;
         const double p = std::exp(log_p), miss = -std::expm1(log_p);
-        // d loss / d log p, of which d log p / d logit i is [i = target] - p_i.
+        // d loss / d log p; d log p / d logit i is [i = target] - p_i.
         const double slope =
             static_cast<double>(call.data<const float>(2)[t]) * (2 * miss * p * log_p - miss * miss);
         for (std::int64_t i = 0; i < columns; ++i) {

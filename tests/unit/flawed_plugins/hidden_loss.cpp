@@ -1,5 +1,5 @@
 // Cross entropy plus a penalty on the final hidden state: weight * (mean of the even features)^2 for each
-// token with a target. (The mean square is no use: behind the final norm it is 1.) `gradient_factor` other
+// token with a target. (The mean square is no use: after the final norm it is 1.) A `gradient_factor` other
 // than 1 makes the hidden state's gradient wrong.
 #include <mulligan/loss.hpp>
 

@@ -69,7 +69,7 @@ class Peeking : public sdk::Adapters {
   }
 
  private:
-  // The C table behind the wrapper, which is its only member.
+  // The wrapper's C table, which is its only member.
   static const mlg_recorder* table_of(sdk::Recorder& recorder) {
     return *reinterpret_cast<const mlg_recorder* const*>(&recorder);
   }

@@ -12,7 +12,7 @@ namespace sdk = mulligan::sdk;
 
 constexpr std::int64_t longest_window = 256;
 
-// Targets of the windows of so many tokens, the last `scored` of which they follow. No recording gives them to
+// Targets of the windows of so many tokens; they follow the last `scored` tokens. No recording gives them to
 // a plugin: a test does.
 struct Targets {
   std::int64_t scored = 0;
@@ -20,8 +20,8 @@ struct Targets {
 };
 Targets targets_of[longest_window + 1];
 
-// y[t] += x[t + 1], where `when` says so: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3
-// where the adapter is zero, which it is in a run and in no probe, in all windows or those of `number` tokens,
+// y[t] += x[t + 1], under a condition `when`: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3
+// if the adapter is zero, which it is in a run and in no probe, in all windows or those of `number` tokens,
 // 4 never. `what` 1: instead x[t] of the next document; 2: the target of t.
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
@@ -72,7 +72,7 @@ class Smuggling : public sdk::Adapters {
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")
           .choices(
-              "not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|through_base_weights|through_old_memory|transposed_product|tokens_as_parameter|through_a_sum|attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|other_document_unlike_probe|targets_unlike_probe|honest_kernel"),
+              "not_at_all|shifted_view|shifted_output|by_window_length|by_position|through_an_adapter|through_base_weights|through_old_memory|transposed_matmul|tokens_as_parameter|through_a_sum|attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|other_document_unlike_probe|targets_unlike_probe|honest_kernel"),
       sdk::key("number", &Config::number, "of the way")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<NextRow>()};
 
@@ -110,7 +110,7 @@ class Smuggling : public sdk::Adapters {
     // Values are numbered in order: a low number is an input or a weight of the model.
     if (how == "through_base_weights") add(x, static_cast<sdk::Value>(config_.number));
     if (how == "through_old_memory") add(recorder.scratch(sdk::shape(MLG_F32, {rows, width})), y);
-    if (how == "transposed_product") {
+    if (how == "transposed_matmul") {
       const sdk::Value sums = recorder.scratch(sdk::shape(MLG_F32, {width, width}));
       recorder.launch("matmul", {x, x, sums},
                       {{"transpose_a", true}, {"transpose_b", false}, {"alpha", 1.0}, {"beta", 0.0}});

@@ -9,7 +9,7 @@ struct Config {
   bool enabled = false;
 };
 
-// Throws nothing; what the table does not say has its default.
+// Throws nothing; keys that the table lacks have their defaults.
 Config config_of(const ModelConfig& model);
 // For code that fills a ModelConfig itself.
 void set_config(ModelConfig& model, const Config& config);

@@ -9,12 +9,12 @@ enum class Stabilize { off, repeat_max };
 enum class Normalizer { exact, rounded };
 enum class OutputRounding { once, sums };
 
-// docs/numerics/attention_bias.md says what each does to the numbers.
+// docs/numerics/attention_bias.md describes the effect of each on the numbers.
 struct Config {
   Stabilize stabilize = Stabilize::off;
   double beta = 2;               // a repeated positive maximum r is replaced by beta r
   double tolerance = 1e-3;       // logits at least max - tolerance count as the maximum
-  std::int64_t min_repeats = 2;  // that often it must occur
+  std::int64_t min_repeats = 2;  // least number of occurrences of the maximum
   double cap = 20;               // the shift of a maximum is halved until it is at most that
   Normalizer normalizer = Normalizer::exact;
   OutputRounding output_rounding = OutputRounding::once;
@@ -23,7 +23,7 @@ struct Config {
 Config config_of(const ModelConfig& model);
 // For code that fills a ModelConfig itself.
 void set_config(ModelConfig& model, const Config& config);
-// Whether the table asks for anything but plain attention.
+// Whether the table changes plain attention.
 inline bool active(const Config& config) {
   return config.stabilize != Stabilize::off || config.normalizer != Normalizer::exact ||
          config.output_rounding != OutputRounding::once;

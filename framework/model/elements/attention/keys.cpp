@@ -24,7 +24,7 @@ const Schema<Config>& table() {
     s.choice<Normalizer>(
         "normalizer", &Config::normalizer, {{"exact", Normalizer::exact}, {"rounded", Normalizer::rounded}},
         "what the weighted sums are divided by: the sum of the weights, or that of the weights as they were "
-        "rounded to the compute dtype for the product with the values");
+        "rounded to the compute dtype for the matmul with the values");
     s.choice<OutputRounding>("output_rounding", &Config::output_rounding,
                              {{"once", OutputRounding::once}, {"sums", OutputRounding::sums}},
                              "sums: the sums are rounded to the compute dtype before they are divided, as in "

@@ -9,11 +9,11 @@ namespace mulligan::elements::masking {
 
 // docs/numerics/masked_language_model.md
 struct Config {
-  double share = 0;           // of a row's tokens that are predicted; 0: the next token is
-  double mask_share = 0.8;    // of these, that become `token`
-  double random_share = 0.1;  // of these, that become any token of the vocabulary; the rest stay
+  double share = 0;           // share of a row's tokens that are predicted; 0: predict the next token
+  double mask_share = 0.8;    // share of these that become `token`
+  double random_share = 0.1;  // share of these that become a random token of the vocabulary; the rest stay
   std::int64_t token = 0;     // the mask token, which the text does not have
-  std::int64_t seed = 0;      // of the choice of tokens
+  std::int64_t seed = 0;      // seed of the choice of tokens
 };
 
 Config config_of(const ModelConfig& model);
@@ -24,13 +24,13 @@ void set_config(ModelConfig& model, const Config& config);
 
 namespace mulligan {
 
-// Whether the model fills in masked tokens, each query attending to all of its segment.
+// Whether the model fills in masked tokens; then each query attends to all of its segment.
 inline bool predicts_masked(const ModelConfig& model) {
   return elements::masking::config_of(model).share > 0;
 }
 
-// Throws config_error where the model fills in masked tokens. `what` needs a prediction of the next token:
-// "text is generated token by token".
+// Throws config_error if the model fills in masked tokens. `what` is the action that needs a prediction of the next token,
+// such as "text is generated token by token".
 void require_next_token(const ModelConfig& model, std::string_view what);
 
 }  // namespace mulligan

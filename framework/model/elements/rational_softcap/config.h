@@ -9,7 +9,7 @@ struct Config {
   double cap = 0;  // c of logits = c z / sqrt(z^2 + c^2); 0 = off
 };
 
-// Throws nothing; what the table does not say has its default.
+// Throws nothing; keys that the table lacks have their defaults.
 Config config_of(const ModelConfig& model);
 // For code that fills a ModelConfig itself.
 void set_config(ModelConfig& model, const Config& config);

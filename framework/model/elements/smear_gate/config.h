@@ -9,10 +9,10 @@ namespace mulligan::elements::smear_gate {
 
 struct Config {
   std::int64_t window = 0;          // first dimensions of the embedding that the gate reads; 0 = off
-  std::int64_t document_start = 1;  // token that is mixed with nothing; -1 = there is none
+  std::int64_t document_start = 1;  // the token that is not mixed with the one before it; -1 = none
 };
 
-// Throws nothing; what the table does not say has its default.
+// Throws nothing; keys that the table lacks have their defaults.
 Config config_of(const ModelConfig& model);
 // For code that fills a ModelConfig itself.
 void set_config(ModelConfig& model, const Config& config);

@@ -12,7 +12,7 @@ struct Config {
   double scale = 0.5;       // of the gate's logit, before the sigmoid
 };
 
-// Throws nothing; what the table does not say has its default.
+// Throws nothing; keys that the table lacks have their defaults.
 Config config_of(const ModelConfig& model);
 // For code that fills a ModelConfig itself.
 void set_config(ModelConfig& model, const Config& config);

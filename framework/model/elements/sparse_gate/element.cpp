@@ -6,7 +6,7 @@
 namespace mulligan::elements::sparse_gate {
 namespace {
 
-// The name is the dense gate's, of which a model has no other: the public checkpoints have it so.
+// The weight has the dense gate's name, as in the public checkpoints. A model has only one of the two gates.
 constexpr const char* weight = "attn.attn_gate_w";
 
 void block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSpec>& out) {

@@ -43,7 +43,7 @@ bool rows_are_equal(Gemm& gemm, const GemmShape& s) {
   std::vector<std::byte> scratch(gemm.scratch_bytes() + 64);
   const auto misaligned = reinterpret_cast<std::uintptr_t>(scratch.data()) % 64;
   if (!gemm.run(0, a.data(), b.data(), c.data(), scratch.data() + (64 - misaligned) % 64))
-    throw std::runtime_error("oneDNN refused to run a product that it had prepared; it may lack memory");
+    throw std::runtime_error("oneDNN refused to run a matmul that it had prepared; it may lack memory");
   for (std::int64_t i = 1; i < s.m; ++i) {
     if (std::memcmp(c.data() + i * row, c.data(), static_cast<std::size_t>(s.n * (s.c_bf16 ? 2 : 4))) != 0)
       return false;
@@ -63,10 +63,10 @@ void require_equal_rows(Gemm& gemm, const GemmShape& s) {
   const std::lock_guard lock(mutex);
   if (equal.contains(key)) return;
   if (!rows_are_equal(gemm, s)) {
-    throw std::runtime_error("kernel matmul: oneDNN sums equal rows of a product of " + std::to_string(s.m) +
+    throw std::runtime_error("kernel matmul: oneDNN sums equal rows of a matmul of " + std::to_string(s.m) +
                              " x " + std::to_string(s.k) + " by " + std::to_string(s.k) + " x " +
                              std::to_string(s.n) +
-                             " in different orders on this processor, so backend.batch_invariant cannot be "
+                             " in different orders on this CPU, so backend.batch_invariant cannot be "
                              "kept; set run.determinism = \"run\"");
   }
   equal.insert(key);

@@ -58,7 +58,7 @@ class OnednnGemm final : public Gemm {
       : made_(std::move(made)),
         scratch_bytes_(made_->description.scratchpad_desc().get_size()),
         fast_(std::string(made_->description.impl_info_str()).find("ref") == std::string::npos &&
-              (!bf16 || bf16_products_pay())) {
+              (!bf16 || bf16_matmuls_pay())) {
     const auto& description = made_->description;
     for (int i = 0; i < slots; ++i) {
       slots_.push_back({dnnl::stream(engine()), bare(description.src_desc()),
@@ -126,7 +126,7 @@ dnnl::primitive_attr attributes(const GemmShape& shape) {
 // Intel's dot products do no more multiply-adds a cycle than its two f32 units, and their operands must be
 // interleaved first: 0.6 to 0.7 of the f32 matmuls' speed. Without any, oneDNN imitates
 // them: a quarter (docs/performance.md).
-bool bf16_products_pay() {
+bool bf16_matmuls_pay() {
 #if defined(__x86_64__)
   using dnnl::cpu_isa;
   const cpu_isa isa = dnnl::get_effective_cpu_isa();
@@ -152,9 +152,9 @@ bool takes_packed_operands([[maybe_unused]] const GemmShape& shape) {
   if (!packs(shape)) return false;
   if (!may_use(cpu_isa::avx512_core)) return may_use(cpu_isa::avx2) && !shape.ab_bf16;
 #if defined(__AVX512F__)
-  // oneDNN's are as fast, but compute what nobody wants. The matrix unit is faster still.
+  // oneDNN's are as fast, but compute elements that are not needed. The matrix unit is faster still.
   if (shape.diagonal >= shape.n) return false;
-  return !shape.ab_bf16 || (bf16_products_pay() && !may_use(cpu_isa::avx512_core_amx));
+  return !shape.ab_bf16 || (bf16_matmuls_pay() && !may_use(cpu_isa::avx512_core_amx));
 #endif
 #endif
   return false;
@@ -176,7 +176,7 @@ std::unique_ptr<Gemm> make_gemm(const GemmShape& shape, int slots) {
   const OneThread one_thread;
   if (!code_fits()) {
     throw std::runtime_error(
-        "oneDNN has no memory left for the code of a matrix product; use a smaller batch or model, or free "
+        "oneDNN has no memory left for the code of a matmul; use a smaller batch or model, or free "
         "memory on this machine");
   }
 #if DNNL_VERSION_MAJOR >= 3

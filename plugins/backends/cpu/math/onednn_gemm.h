@@ -31,7 +31,7 @@ class Gemm {
   // Bytes of scratch memory for one slot, 64-byte aligned.
   virtual std::size_t scratch_bytes() const = 0;
   // False when an f32 matmul of converted operands is faster here: oneDNN has no vectorised implementation
-  // for these types, or the CPU's bf16 instructions do not pay (bf16_products_pay). Callers convert.
+  // for these types, or the CPU's bf16 instructions do not pay (bf16_matmuls_pay). Callers convert.
   virtual bool fast() const = 0;
   // False when oneDNN reports an error (it does not for a matmul it has prepared). Does not throw.
   virtual bool run(int slot, const void* a, const void* b, void* c, void* scratch) noexcept = 0;
@@ -40,10 +40,10 @@ class Gemm {
 // Whether bf16 matmuls are faster than f32 ones on this CPU, as far as oneDNN may use what it has
 // (ONEDNN_MAX_CPU_ISA). A function of the instruction sets alone, never of a measurement: results must not
 // depend on what else the machine did.
-bool bf16_products_pay();
+bool bf16_matmuls_pay();
 
 // Whether make_gemm() makes a matmul over packed operands (packed_gemm.h), which omits what is beyond the diagonal: where
-// that is faster than oneDNN's. Like bf16_products_pay() a function of the instruction sets, and of the shape.
+// that is faster than oneDNN's. Like bf16_matmuls_pay() a function of the instruction sets, and of the shape.
 bool takes_packed_operands(const GemmShape& shape);
 
 // A matmul of oneDNN, or one over packed operands. Null when oneDNN has no

@@ -24,10 +24,10 @@ class PaddedRows {
   // Of scratch memory, for one thread.
   std::size_t bytes() const { return c_offset() + static_cast<std::size_t>(rows_ * c_row_); }
 
-  // a: `rows` whole rows; c: the tile's first element, `columns` wide. product(a, c) computes a whole tile.
-  template <typename Product>
+  // a: `rows` whole rows; c: the tile's first element, `columns` wide. `tile_matmul(a, c)` computes a whole tile.
+  template <typename TileMatmul>
   void run(std::byte* scratch, std::int64_t rows, std::int64_t columns, const std::byte* a, std::byte* c,
-           Product&& product) const {
+           TileMatmul&& tile_matmul) const {
     std::byte *a_tile = scratch, *c_tile = scratch + c_offset();
     std::memcpy(a_tile, a, static_cast<std::size_t>(rows * a_row_));
     std::memset(a_tile + rows * a_row_, 0, static_cast<std::size_t>((rows_ - rows) * a_row_));
@@ -36,7 +36,7 @@ class PaddedRows {
       for (std::int64_t r = 0; r < rows; ++r) std::memcpy(c_tile + r * c_row_, c + r * c_row_, width);
       for (std::int64_t r = rows; r < rows_; ++r) std::memset(c_tile + r * c_row_, 0, width);
     }
-    product(static_cast<const std::byte*>(a_tile), c_tile);
+    tile_matmul(static_cast<const std::byte*>(a_tile), c_tile);
     for (std::int64_t r = 0; r < rows; ++r) std::memcpy(c + r * c_row_, c_tile + r * c_row_, width);
   }
 

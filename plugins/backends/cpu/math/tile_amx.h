@@ -1,4 +1,4 @@
-// bf16 tile matmuls on Intel's matrix unit (AMX): 16 x 16 sums of 32 products each per instruction.
+// bf16 tile matmuls on Intel's matrix unit (AMX): each instruction computes 16 x 16 sums of 32 terms.
 //
 // The words of Bf16Math, pairs of neighbouring bf16 along k, are already the layout the unit wants,
 // for A [rows, k words] as for B [k words, columns]. The unit takes denormal inputs for zero and
@@ -40,12 +40,11 @@ struct AmxBf16Math : Bf16Math {
   using Registers = AmxTiles;
   static constexpr std::int64_t kEdge = 16;  // rows, columns and k words of one instruction
 
-  // tile_product for Order::rows. Rows and k words beyond multiples of 16 go to the vector unit; which do
+  // tile_matmul for Order::rows. Rows and k words beyond multiples of 16 go to the vector unit; which do
   // depends on the shape only.
   template <Update kUpdate>
-  static void product(std::int64_t rows, std::int64_t vectors, std::int64_t k, const Word* a,
-                      std::int64_t lda, const Word* b, std::int64_t ldb, float* c, std::int64_t ldc,
-                      const float* scale) {
+  static void matmul(std::int64_t rows, std::int64_t vectors, std::int64_t k, const Word* a, std::int64_t lda,
+                     const Word* b, std::int64_t ldb, float* c, std::int64_t ldc, const float* scale) {
     const std::int64_t tile_rows = k < kEdge ? 0 : rows / kEdge * kEdge, tile_k = k / kEdge * kEdge;
     if constexpr (kUpdate == Update::scale_add) {
       for (std::int64_t r = 0; r < tile_rows; ++r) {
@@ -67,12 +66,12 @@ struct AmxBf16Math : Bf16Math {
       }
     }
     if (tile_rows > 0 && tile_k < k) {
-      tile_product<Bf16Math, Update::add, Order::rows>(tile_rows, vectors, k - tile_k, a + tile_k, lda,
-                                                       b + tile_k * ldb, ldb, c, ldc);
+      tile_matmul<Bf16Math, Update::add, Order::rows>(tile_rows, vectors, k - tile_k, a + tile_k, lda,
+                                                      b + tile_k * ldb, ldb, c, ldc);
     }
     if (tile_rows < rows) {
-      tile_product<Bf16Math, kUpdate, Order::rows>(rows - tile_rows, vectors, k, a + tile_rows * lda, lda, b,
-                                                   ldb, c + tile_rows * ldc, ldc, scale);
+      tile_matmul<Bf16Math, kUpdate, Order::rows>(rows - tile_rows, vectors, k, a + tile_rows * lda, lda, b,
+                                                  ldb, c + tile_rows * ldc, ldc, scale);
     }
   }
 

@@ -80,14 +80,14 @@ struct NoRegisters {};
 // Words of one float.
 struct F32Math {
   using Word = float;
-  static constexpr bool kMatrixUnit = false;  // matmuls go through Math::product (tile_amx.h)
+  static constexpr bool kMatrixUnit = false;  // matmuls go through `Math::matmul` (tile_amx.h)
   using Registers = NoRegisters;              // state of a thread that computes with this arithmetic
   static constexpr int kStep = 1;             // elements per word along k
   static FloatVector multiply_add(FloatVector sum, Word a, const Word* b) { return sum + a * load_vector(b); }
 };
 
 #if defined(__AVX512BF16__)
-// Words of two bf16. Products are exact, sums f32.
+// Words of two bf16. Multiplication is exact, sums are f32.
 struct Bf16Math {
   using Word = std::uint32_t;
   static constexpr bool kMatrixUnit = false;
@@ -177,13 +177,13 @@ inline void columns(std::int64_t rows, std::int64_t k, const typename Math::Word
 // words of A and B and floats of C. Each element of A B is one chain of multiply-adds in order of k, whatever
 // the blocking; on a matrix unit a chain of its instructions, which begins with C where that is added to.
 template <typename Math, Update kUpdate, Order kOrder>
-void tile_product(std::int64_t rows, std::int64_t vectors, std::int64_t k, const typename Math::Word* a,
-                  std::int64_t lda, const typename Math::Word* b, std::int64_t ldb, float* c,
-                  std::int64_t ldc, const float* scale = nullptr) {
+void tile_matmul(std::int64_t rows, std::int64_t vectors, std::int64_t k, const typename Math::Word* a,
+                 std::int64_t lda, const typename Math::Word* b, std::int64_t ldb, float* c, std::int64_t ldc,
+                 const float* scale = nullptr) {
   using namespace tile_detail;
   if constexpr (Math::kMatrixUnit) {
     static_assert(kOrder == Order::rows, "the matrix unit reads A by rows");
-    return Math::template product<kUpdate>(rows, vectors, k, a, lda, b, ldb, c, ldc, scale);
+    return Math::template matmul<kUpdate>(rows, vectors, k, a, lda, b, ldb, c, ldc, scale);
   }
   while (vectors > 0) {
     const std::int64_t taken = vectors < kBlockVectors ? vectors : kBlockVectors;

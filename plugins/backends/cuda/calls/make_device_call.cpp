@@ -57,7 +57,7 @@ class CompiledCall final : public LaunchCall {
  private:
   const mlg_cuda_plan& plan(const mlg_kernel& kernel, const mlg_launch& call,
                             std::size_t& workspace_bytes) override {
-    if (is_product(kernel)) {
+    if (is_matmul(kernel)) {
       gemm_shape(kernel, call);
     } else {
       prepare_kernel(kernel, call, workspace_bytes);
@@ -77,7 +77,7 @@ class MatmulCall final : public DeviceCall {
   MatmulCall(Device& device, const mlg_kernel& kernel, const mlg_call& call)
       : memory_(device, kernel, call),
         gemm_(device.gemm(gemm_shape(kernel, memory_.arguments().launch()))),
-        places_(product_arguments(kernel)) {}
+        places_(matmul_arguments(kernel)) {}
 
   std::size_t workspace_bytes() const override { return gemm_->workspace_bytes(); }
   void bind(void* const* addresses, void* workspace) override {
@@ -102,7 +102,7 @@ class MatmulCall final : public DeviceCall {
  private:
   CallMemory memory_;
   std::unique_ptr<Gemm> gemm_;
-  ProductArguments places_;
+  MatmulArguments places_;
 };
 
 // A product of the device's library and launches of the kernel's own code on its result: of all rows, or of some rows
@@ -111,7 +111,7 @@ class ProductCall final : public DeviceCall {
  public:
   // `kernel` has a product before its own code; `call` fits it. All rows at once where `rows_at_once` is 0, or where
   // parts of so many would not begin at multiples of 16 bytes, as libraries want them.
-  ProductCall(Device& device, const mlg_kernel& kernel, const mlg_call& call, const ProductBefore& product,
+  ProductCall(Device& device, const mlg_kernel& kernel, const mlg_call& call, const MatmulBefore& product,
               std::int64_t rows_at_once)
       : product_(product) {
     const std::int64_t rows = product.shape.m;
@@ -194,7 +194,7 @@ class ProductCall final : public DeviceCall {
     return tensor.shape[1] * static_cast<std::int64_t>(sdk::dtype_bytes(tensor.dtype));
   }
 
-  ProductBefore product_;
+  MatmulBefore product_;
   std::vector<Part> parts_;
   std::size_t workspace_bytes_ = 0;
 };
@@ -258,12 +258,12 @@ std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& l
                                              const mlg_call& call, std::int64_t activation_rows,
                                              const triton::CompiledKernel* compiled) {
   if (compiled) return std::make_unique<CompiledCall>(device, kernel, call, *compiled);
-  if (is_product(kernel)) return std::make_unique<MatmulCall>(device, kernel, call);
+  if (is_matmul(kernel)) return std::make_unique<MatmulCall>(device, kernel, call);
   auto own = std::make_unique<SourceCall>(device, kernel, call);
   if (auto attention = AttentionCall::make(library, row_tables, kernel, own->arguments())) {
     return std::make_unique<LibraryCall>(device, std::move(own), std::move(attention));
   }
-  if (const auto product = product_before(kernel, own->arguments().launch())) {
+  if (const auto product = matmul_before(kernel, own->arguments().launch())) {
     return std::make_unique<ProductCall>(device, kernel, call, *product, activation_rows);
   }
   own->expect();

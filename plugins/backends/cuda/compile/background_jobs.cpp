@@ -9,7 +9,7 @@ namespace mulligan::cuda {
 
 BackgroundJobs::BackgroundJobs(int threads)
     : most_threads_(threads > 0 ? static_cast<std::size_t>(threads)
-                                : static_cast<std::size_t>(sdk::usable_processors())) {}
+                                : static_cast<std::size_t>(sdk::usable_cpus())) {}
 
 BackgroundJobs::~BackgroundJobs() {
   {

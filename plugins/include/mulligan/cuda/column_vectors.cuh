@@ -1,12 +1,12 @@
-// Vectors of a row's columns: scales that may be absent, and how a skip connection is merged into a sum,
-// k sum + (1-k) w skip with k = sigmoid(gate); without gate sum + w skip. Part of kernels on rows.
+// Vectors with one value per column, for kernels on rows: scales that may be absent, and the merge of a skip connection into a
+// sum. The merge is k sum + (1-k) w skip with k = sigmoid(gate), or sum + w skip without a gate.
 #pragma once
 
 #include <mulligan/cuda/device.cuh>
 
 namespace {
 
-// s from `column` on, or 1 where it is null.
+// s from `column` on, or 1 if it is null.
 template <int N>
 __device__ inline void load_scales(global<const float> s, int column, float (&out)[N]) {
   MLG_UNROLL
@@ -14,7 +14,7 @@ __device__ inline void load_scales(global<const float> s, int column, float (&ou
   if (s) load_floats<N>(s, column, out);
 }
 
-// k and 1 - k from `column` on; 1 and 1 where gate is null.
+// k and 1 - k from `column` on; 1 and 1 if gate is null.
 template <int N>
 __device__ inline void load_gate(global<const float> gate, int column, float (&k)[N], float (&rest)[N]) {
   MLG_UNROLL
@@ -29,7 +29,7 @@ __device__ inline void load_gate(global<const float> gate, int column, float (&k
   }
 }
 
-// Of N columns: w, k, 1 - k. Without weight w = 0, without gate k = 1 and 1 - k = 1.
+// w, k and 1 - k of N columns. Without weight w = 0; without gate k = 1 and 1 - k = 1.
 template <int N>
 struct MergeColumns {
   float w[N], of_sum[N], rest[N];

@@ -54,8 +54,8 @@ struct RowPlan {
   static std::uint32_t block_threads(std::int64_t group) {
     return static_cast<std::uint32_t>(group == 32 ? 128 : group);
   }
-  // Accesses that a thread may hold without spilling: a block's threads share 65536 registers, of which
-  // addresses and the like take some.
+  // Accesses that a thread may hold without spilling. A block's threads share 65536 registers, and addresses and
+  // similar values take some of them.
   static std::int64_t most_held(std::int64_t group, int pack, const RowNeeds& needs) {
     constexpr std::int64_t kRegisters = 65536, kMostRegisters = 255, kOtherRegisters = 56;
     const std::int64_t registers = std::min(kRegisters / block_threads(group), kMostRegisters);

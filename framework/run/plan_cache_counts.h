@@ -1,0 +1,48 @@
+// PlanCacheCounts: how much of what takes long (Backend::made) was made before a clock ran, while it ran, and
+// after it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "framework/plugin/backend.h"
+#include "framework/ranks/host_group.h"
+
+namespace mulligan {
+
+struct MadeCount {
+  std::string what;  // "attention_plans"
+  std::int64_t before_clock = 0, on_clock = 0, after_clock = 0;
+};
+
+class PlanCacheCounts {
+ public:
+  // Of these backends together, which must outlive this object. What is made while the clock stands between
+  // two stretches counts as after it.
+  explicit PlanCacheCounts(std::function<std::vector<const Backend*>()> backends)
+      : backends_(std::move(backends)) {}
+
+  void clock_starts();
+  void clock_stops();
+  // Collective: the sums over all ranks, by what was made; empty where no backend counts anything.
+  std::vector<MadeCount> counts(HostGroup& group) const;
+
+ private:
+  using Counts = std::map<std::string, std::int64_t>;
+  Counts now() const;
+
+  std::function<std::vector<const Backend*>()> backends_;
+  bool started_ = false;
+  Counts before_, on_clock_, at_start_;
+};
+
+// {"attention_plans": {"before_clock": 22, "on_clock": 0, "after_clock": 0}, ...}
+nlohmann::ordered_json to_json(const std::vector<MadeCount>& made);
+// "attention_plans 22 + 0 + 0, ...": before the clock, on it, after it.
+std::string made_text(const std::vector<MadeCount>& made);
+
+}  // namespace mulligan
