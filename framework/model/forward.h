@@ -31,10 +31,10 @@ struct ForwardOptions {
   // Gets the hidden state that the head multiplies, [T, D] in the compute dtype, where it is given.
   Value* hidden = nullptr;
   // Called with intermediate values by name, in the order in which they are computed: names and slot (-1
-  // outside of blocks) as in docs/qwen2.md. Families may name more or fewer; for parity.
+  // outside of blocks) as in docs/qwen2.md. Families may name more or fewer; for tests.
   std::function<void(std::string_view, std::int64_t, Value)> point;
   // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for
-  // tests and parity. With head_rows the last block's have rows of the head only.
+  // tests. With head_rows the last block's have rows of the head only.
   std::function<void(std::int64_t, Value, Value)> after_block;
 };
 
