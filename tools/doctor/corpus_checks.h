@@ -37,9 +37,21 @@ Finding check_overlap(const TextOverlap& overlap);
 Finding check_documents(const std::string& name, const std::vector<std::filesystem::path>& shards,
                         int bos_id);
 
-// D20 to D23 over at most `budget` tokens of each side (sample_tokens). Either side may be empty: it is left out.
-std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,
-                                            const std::vector<std::filesystem::path>& validation,
-                                            int vocabulary, const Tokenizer* tokenizer, std::uint64_t budget);
+// Both sides of the data. Either may be empty.
+struct DataSides {
+  std::vector<std::filesystem::path> training, validation;
+  int vocabulary = 0;                    // of the model
+  const Tokenizer* tokenizer = nullptr;  // may be null
+  std::uint64_t budget = 0;              // tokens of each side that are looked at, at most
+  int bos_id = -1;                       // below 0: documents are joined, or not looked at
+};
+struct SeenData {
+  std::vector<Finding> findings;  // D20 to D23, D37, D41
+  double repeat_share = 0;        // of the training data
+  std::vector<double> shares;     // of the training data, by token
+  double bigram_nats = 0;         // of the validation data, without any of the training data
+  double unigram_nats = 0;        // likewise
+};
+SeenData see_data(const DataSides& sides);
 
 }  // namespace mulligan::doctor

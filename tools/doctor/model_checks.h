@@ -42,16 +42,6 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
 std::vector<Finding> check_weights(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                                    WeightOrigins origin);
 
-// Properties that single kernels of a forward pass must have whatever the model, on the run's backend: D14.
-
-// The rotary embedding: position 0 stays as it is, lengths are kept, every head is turned, pairs are (j,
-// j + dims/2), and the dot product of a query and a key depends on their distance alone.
-Finding check_rotation(Backend& backend, const ModelConfig& model, DType compute);
-
-// Attention over values that are all 1 gives 1 at every width from 1 to 130 keys: the softmax of a row
-// sums to 1.
-Finding check_softmax(Backend& backend, const ModelConfig& model, DType compute);
-
 // Checks of the forward pass on the run's backend, with weights of which none is zero: D14.
 
 // Every call of a forward pass against its formula (formulas.h), given what the backend's own calls
