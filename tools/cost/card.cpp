@@ -62,10 +62,6 @@ std::vector<Card> make_cards() {
       {&Card::launch_seconds, {2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6}},
       {&Card::upload_bytes_per_second, {55e9, 55e9, 25e9, 55e9, 25e9}},
       {&Card::upload_seconds, {10e-6, 10e-6, 10e-6, 10e-6, 10e-6}},
-      {&Card::fused_bf16_flops_per_second, {700e12, 700e12, 221e12, 1593e12, 117e12}},
-      {&Card::fused_fp32_flops_per_second, {67e12, 67e12, 19.5e12, 75e12, 82.6e12}},
-      {&Card::fused_attention_flops_per_second, {370e12, 370e12, 190e12, 842e12, 62e12}},
-      {&Card::fused_bytes_per_second, {2.9e12, 4.16e12, 1.77e12, 6.93e12, 0.873e12}},
       {&Card::node_link_bytes_per_second, {360e9, 360e9, 230e9, 720e9, 20e9}}};
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < cards.size(); ++i) cards[i].*row.figure = row.values[i];

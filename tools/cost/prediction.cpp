@@ -32,25 +32,6 @@ std::vector<PredictedRow> longest_first(auto& by_key) {
   return rows;
 }
 
-// The bound of a program once for each time that all its calls were run.
-FusionBound bound_of(const RehearsedStep& step, const StepRehearsal& rehearsal, std::int64_t segment_tokens,
-                     const Card& card) {
-  std::map<const Program*, std::size_t> calls;
-  for (const StepEvent& event : step.events) {
-    if (event.kind == Kind::call) ++calls[event.program];
-  }
-  FusionBound sum;
-  for (const auto& [program, count] : calls) {
-    const FusionBound bound = fusion_bound(program->graph(), rehearsal.access(), segment_tokens, card);
-    const auto runs = static_cast<double>(count) / static_cast<double>(program->graph().calls().size());
-    sum.groups += static_cast<std::int64_t>(runs) * bound.groups;
-    sum.flops += runs * bound.flops;
-    sum.bytes += runs * bound.bytes;
-    sum.seconds += runs * bound.seconds;
-  }
-  return sum;
-}
-
 PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const PredictOptions& options) {
   const RunConfig& config = rehearsal.config();
   const RehearsedStep step = rehearsal.step(phase);
@@ -94,7 +75,6 @@ PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const 
   predicted.measurements = static_cast<std::int64_t>(measurements.size());
   predicted.rows = longest_first(rows);
   predicted.categories = longest_first(categories);
-  predicted.bound = bound_of(step, rehearsal, rehearsal.segment_tokens(phase), options.card);
   return predicted;
 }
 

@@ -8,7 +8,6 @@
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
 #include "tools/cost/card.h"
-#include "tools/cost/fusion_bound.h"
 #include "tools/cost/profile.h"
 
 namespace mulligan {
@@ -42,7 +41,6 @@ struct PredictedPhase {
   std::int64_t measurements = 0;  // of products' algorithms, once, before the first step
   double flops = 0, bytes_read = 0, bytes_written = 0;
   double seconds = 0;  // sum of the rows: one after the other, without communication
-  FusionBound bound;   // of all programs of the step
 };
 
 struct Prediction {

@@ -32,12 +32,6 @@ void add_phase(TextLines& text, const Prediction& prediction, const PredictedPha
             1e3 * phase.seconds, token_rate(prediction.tokens_per_step, phase.seconds), prediction.ranks,
             prediction.ranks == 1 ? "" : "s");
   text.line(
-      "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s (attention "
-      "{:.0f}) and {:.2f} TB/s: {:.2f} TFLOP and {:.1f} GB in {} groups",
-      1e3 * phase.bound.seconds, prediction.card.fused_bf16_flops_per_second / 1e12,
-      prediction.card.fused_attention_flops_per_second / 1e12, prediction.card.fused_bytes_per_second / 1e12,
-      phase.bound.flops / 1e12, phase.bound.bytes / 1e9, phase.bound.groups);
-  text.line(
       "{} calls, {} launches, {} memsets, {} copies, {} uploads; {:.2f} TFLOP, {:.1f} GB read, {:.1f} GB "
       "written",
       grouped(phase.calls), grouped(phase.launches), phase.memsets, phase.copies, phase.uploads,
@@ -66,8 +60,6 @@ Json phase_json(const PredictedPhase& phase) {
   return {{"phase", phase.name},
           {"layers", phase.layers},
           {"predicted_step_seconds", phase.seconds},
-          {"fusion_bound_seconds", phase.bound.seconds},
-          {"fusion_bound_bytes", phase.bound.bytes},
           {"calls", phase.calls},
           {"launches", phase.launches},
           {"memsets", phase.memsets},
