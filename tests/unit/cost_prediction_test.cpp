@@ -1,8 +1,6 @@
 // Predicted bytes, FLOPs and seconds of small graphs, by hand.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "tools/cost/call_prediction.h"
 
 namespace mulligan::cost_prediction_test {

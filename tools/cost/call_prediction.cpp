@@ -18,7 +18,7 @@ bool activates(const Call& call) {
   return call.kernel == "linear_leaky_relu_squared_fwd" || call.kernel == "linear_leaky_relu_squared_bwd";
 }
 
-// m, n, k of a product, the largest first.
+// m, n, k of a matmul, the largest first.
 std::array<std::int64_t, 3> product_extents(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
   const TensorType& c = graph.type(activates(call) ? call.arguments.back() : call.arguments[2]);
@@ -59,8 +59,8 @@ double bytes_around_backward(const Graph& graph, const Call& call) {
   return f32_sum + bytes(o) + bytes(d_o) + 3 * f32_sum + bytes(dq) + bytes(dk) + bytes(dv);
 }
 
-// A product whose result a launch then activates, forward (u, y) or backward (u, du twice), in `parts` of rows. The
-// launch finds what the product wrote in the card's cache where that, and as much again, has room there.
+// A matmul and a launch that activates its result, forward (u, y) or backward (u, du twice), in `parts` of rows. The launch
+// finds the result in the card's cache where twice its size fits there.
 void add_separate_activation(const Graph& graph, const Call& call, double product_rate, std::uint32_t parts,
                              const Card& card, CallPrediction& prediction, double& compute, double& around) {
   const auto bytes = [&](std::size_t argument) {

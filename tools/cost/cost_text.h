@@ -40,7 +40,7 @@ struct CostLine {
   std::string shapes;
 };
 
-// Of the rates in a table: billions a second for processors, thousands of billions for GPUs.
+// Of the rates in a table: billions a second for CPUs, thousands of billions for GPUs.
 struct RateUnit {
   double amount;
   const char* flops;

@@ -38,7 +38,7 @@ struct PredictedPhase {
   std::vector<PredictedRow> categories;  // sums of the rows, longest first; only category and figures
   std::int64_t calls = 0, launches = 0;  // of kernels
   std::int64_t memsets = 0, copies = 0, uploads = 0;
-  std::int64_t measurements = 0;  // of products' algorithms, once, before the first step
+  std::int64_t measurements = 0;  // of matmul algorithms, once, before the first step
   double flops = 0, bytes_read = 0, bytes_written = 0;
   double seconds = 0;  // sum of the rows: one after the other, without communication
 };

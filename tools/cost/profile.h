@@ -24,7 +24,7 @@ struct ProfileRow {
   std::string shapes;  // "[2048, 512] [2048, 512] [2048, 2048]", empty unless by_shape
   std::int64_t calls = 0;
   double seconds = 0;
-  double flops = 0;  // of matrix products and attention (tools/cost/cost.h)
+  double flops = 0;  // of matmuls and attention (cost.h)
   double bytes = 0;  // every argument once
 };
 

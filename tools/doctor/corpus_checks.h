@@ -13,11 +13,7 @@
 
 namespace mulligan::doctor {
 
-// D24: whether a tokenizer keeps text.
-
-// Text of five classes (ASCII, Latin-1, Chinese, emoji, mathematics) there and back, and whether the
-// vocabulary is of the kind that the tokenizer takes it for: byte pieces are all there, and no pieces
-// are spelled in GPT-2's letters for bytes.
+// D24: text of five classes (ASCII, Latin-1, Chinese, emoji, mathematics) there and back, and the kind of vocabulary.
 Finding check_tokenizer(const Tokenizer& tokenizer);
 
 // One side of the data, as the checks see it.
@@ -26,8 +22,7 @@ struct Corpus {
   TokenStatistics statistics;
 };
 
-// D20: ids within the vocabulary. D21: unknown tokens. D22: entropy of the ids. D23: the commonest id,
-// and how many there are. `tokenizer` may be null: then there is no D21. `vocabulary` is the model's.
+// D20 to D23; D21 only with a tokenizer, which may be null. `vocabulary` is the model's.
 std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const Tokenizer* tokenizer);
 
 // D25: validation text that stands in the training data, changed or not.

@@ -75,8 +75,6 @@ std::map<std::uint32_t, std::size_t> last_writers(const Graph& graph, const Call
   return last;
 }
 
-}  // namespace
-
 Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   const Tolerance allowed =
       compute.activations == MLG_F32 ? Tolerance{2e-5, 2e-5} : Tolerance{2e-2, 1.0 / 128};
@@ -231,6 +229,8 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
                   unused, head, own, others),
       look_at_forward_kernel);
 }
+
+}  // namespace
 
 std::vector<Finding> check_forward(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   return {check_formulas(backend, config, compute), check_causality(backend, config, compute),

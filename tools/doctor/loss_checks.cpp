@@ -219,7 +219,7 @@ std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int v
   const Finding uniform = judge_uniform_loss(values.equal, vocabulary, compute);
   Finding sharp = judge_loss_gradient(values.certain - values.softcap_leaves, values.largest_row_sum, compute,
                                       values.furthest);
-  // A further term, of which D01 has told, has values and gradients of its own.
+  // A further term, which D01 names, has values and gradients of its own.
   if (uniform.verdict == CheckOutcome::warn && sharp.verdict == CheckOutcome::fail) {
     sharp.verdict = CheckOutcome::warn;
     sharp.hint = uniform.hint;

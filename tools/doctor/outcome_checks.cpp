@@ -5,7 +5,6 @@
 #include <cmath>
 
 namespace mulligan::doctor {
-namespace {}  // namespace
 
 Finding judge_learning(const Outcome& o) {
   constexpr double not_learned = 0.98, guessing = 1.02;

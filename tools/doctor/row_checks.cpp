@@ -85,7 +85,7 @@ namespace {
 
 // Of a loader after its last row.
 Finding check_end_of_stream(Loader& loader, Finding f) {
-  f.threshold = "fails where there is a row behind the last";
+  f.threshold = "fails where there is a row after the last";
   f.measured = fmt::format("{} rows, read once", loader.spans_per_epoch());
   Batch row;
   try {
@@ -93,7 +93,7 @@ Finding check_end_of_stream(Loader& loader, Finding f) {
   } catch (const Error&) {
     return f;
   }
-  return failed(std::move(f), "a stream, which is read once, goes on behind the end of the data",
+  return failed(std::move(f), "a stream, which is read once, goes on after the end of the data",
                 "what is not text of the shards must not be learned from; look at the loader");
 }
 
@@ -101,7 +101,7 @@ Finding check_end_of_stream(Loader& loader, Finding f) {
 
 Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans) {
   Finding f = begin_finding("D31", "end of the training data",
-                            "fails where the row behind the last is not the first again");
+                            "fails where the row after the last is not the first again");
   LoaderOptions options = shown;
   options.masking.reset();  // of the text itself: what is hidden of a row differs each time it is read
   Loader loader(options);
@@ -115,7 +115,7 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   for (std::int64_t i = 0; i < group / loader.options().world_size; ++i) loader.next(row);
   if (options.order == DataOrder::stream) return check_end_of_stream(loader, std::move(f));
   const bool shuffled = options.order == DataOrder::shuffled;  // each pass begins with a row of its own
-  if (shuffled) f.threshold = "fails where the row behind the last is not counted";
+  if (shuffled) f.threshold = "fails where the row after the last is not counted";
   loader.next(row);
   f.measured = fmt::format("{} rows in one pass{}", spans,
                            planned_spans > 0
@@ -126,8 +126,8 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   const bool counted = loader.position().consumed_spans >= spans;
   if (same && counted) return f;
   return failed(std::move(f),
-                same ? "the row behind the end of the data is not counted as read"
-                     : "the row behind the end of the data is not the first row again",
+                same ? "the row after the end of the data is not counted as read"
+                     : "the row after the end of the data is not the first row again",
                 "what is not text of the shards must not be learned from; look at the loader");
 }
 

@@ -41,7 +41,7 @@ std::vector<std::string> cells_of(std::string_view line) {
     cells.emplace_back(trimmed(cell));
     cell.clear();
   };
-  bool open = false;  // the last cell has had no pipe behind it
+  bool open = false;  // the last cell has no pipe after it
   for (std::size_t i = 0; i < line.size(); ++i) {
     const bool escape = line[i] == '\\' && i + 1 < line.size() && (line[i + 1] == '|' || line[i + 1] == '\\');
     open = escape || line[i] != '|';
