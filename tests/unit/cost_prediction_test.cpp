@@ -50,14 +50,14 @@ Value product(Graph& graph, Value a, Value b, std::initializer_list<std::int64_t
   return c;
 }
 
-CallPrediction predict_last(const Graph& graph, const mlg_work& work, std::int64_t segment = 1) {
+CostRow predict_last(const Graph& graph, const mlg_work& work, std::int64_t segment = 1) {
   return predict_call(graph, graph.calls().back(), access(), work, segment, card());
 }
 
 constexpr mlg_work one_launch{1, 0, 0}, one_library_call{0, 1, 0};
 
 // 35 instructions for each of 4 million logits, one a lane and fused multiply-add; 16 MB are moved in the same time.
-TEST(CallPrediction, CrossEntropyTakesTheLongerOfBytesAndInstructions) {
+TEST(CostRow, CrossEntropyTakesTheLongerOfBytesAndInstructions) {
   Graph graph;
   const Value logits = graph.external("logits", bf16({1000, 4000})),
               dlogits = graph.external("dlogits", bf16({1000, 4000}));
@@ -100,7 +100,7 @@ TEST(PredictCall, AProductIsBoundByItsFlopsOrItsBytes) {
   Graph graph;
   const Value x = graph.external("x", bf16({4096, 512})), w = graph.external("w", bf16({512, 1024}));
   product(graph, x, w, {4096, 1024});
-  CallPrediction seen = predict_last(graph, one_library_call);
+  CostRow seen = predict_last(graph, one_library_call);
   EXPECT_EQ(seen.flops, 2.0 * 4096 * 512 * 1024);
   EXPECT_EQ(seen.bytes_read, 2.0 * (4096 * 512 + 512 * 1024));
   EXPECT_EQ(seen.bytes_written, 2.0 * 4096 * 1024);
@@ -174,7 +174,7 @@ TEST(PredictCall, ElementWiseWorkIsItsBytesAndLaunches) {
   Graph graph;
   const Value u = graph.external("u", bf16({1000})), dy = graph.external("dy", bf16({1000}));
   graph.call("leaky_relu_squared_bwd", {u, dy, u}, {{"slope", 0.5}, {"accumulate_du", 0}});
-  const CallPrediction seen = predict_last(graph, {3, 0, 0});
+  const CostRow seen = predict_last(graph, {3, 0, 0});
   EXPECT_EQ(seen.flops, 0);
   EXPECT_EQ(seen.bytes_read, 4000);
   EXPECT_EQ(seen.bytes_written, 2000);
@@ -194,7 +194,7 @@ TEST(PredictCall, AProductWithActivationCostsWhatComputesIt) {
   const mlg_work both{1, 1, 0};
 
   graph.call("linear_leaky_relu_squared_fwd", {x, up, u, y}, {{"slope", 0.5}});
-  CallPrediction seen = predict_last(graph, one_launch);
+  CostRow seen = predict_last(graph, one_launch);
   EXPECT_EQ(seen.flops, flops);
   EXPECT_EQ(seen.launches, 1);
   EXPECT_EQ(seen.bytes_read + seen.bytes_written, operands + 2 * large);
@@ -235,14 +235,14 @@ TEST(PredictCall, AttentionBackwardOfALibraryHasWorkAroundIt) {
              {{"softmax_scale", 1}, {"accumulate_dq", 0}, {"accumulate_dk", 0}, {"accumulate_dv", 0}});
   const double pairs = tokens * (100 + 1) / 2.0, flops = 10.0 * width * heads * pairs;
   const double of_q = 2.0 * tokens * heads * width, of_k = of_q / 2;
-  const CallPrediction own = predict_last(graph, one_launch, 100);
+  const CostRow own = predict_last(graph, one_launch, 100);
   EXPECT_EQ(own.flops, flops);
   EXPECT_DOUBLE_EQ(own.seconds, 1e-6 + flops / 5e12);
   // q, k, v, o, do, lse and the boundaries are read, dq, dk and dv are written.
   EXPECT_EQ(own.bytes_read, 3 * of_q + 2 * of_k + 4.0 * heads * tokens + 20);
   EXPECT_EQ(own.bytes_written, of_q + 2 * of_k);
 
-  const CallPrediction library = predict_last(graph, {2, 1, 0}, 100);
+  const CostRow library = predict_last(graph, {2, 1, 0}, 100);
   EXPECT_EQ(library.launches, 2 + 3);
   const double cleared = 2 * of_q, read_before = 2 * of_q, summed = 3 * 2 * of_q, written = of_q + 2 * of_k;
   EXPECT_DOUBLE_EQ(library.seconds, 5e-6 + flops / 25e12 + (cleared + read_before + summed + written) / 1e12);

@@ -7,7 +7,7 @@
 #include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 #include "tools/cost/card.h"
-#include "tools/cost/prediction.h"
+#include "tools/cost/cost_text.h"
 #include "tools/cost/step_rehearsal.h"
 
 namespace mulligan {
@@ -20,39 +20,20 @@ enum class ProductClass {
 };
 ProductClass product_class(const Graph& graph, const Call& call);
 
-struct CallPrediction {
-  double flops = 0;  // of matmuls and attention (cost.h)
-  double bytes_read = 0, bytes_written = 0;
-  std::int64_t launches = 0;  // with the kernels that a library launches
-  double seconds = 0;
-};
-
 // seconds = launches * launch_seconds + max(flops / rate, bytes / sustained_bytes_per_second), and for the cross entropy at
 // least its instructions by their rate. `work` is what the cuda backend launches for the call. A library call counts as one
 // kernel, cuDNN's backward attention as three; its f32 sums of gradients are added. A matmul with activation costs the
 // library's matmul and the launch after it. Bytes are those of the arguments that the signature declares as read and
 // written, except what a kernel's code does not read. `segment_tokens` is as in graph_cost.
-CallPrediction predict_call(const Graph& graph, const Call& call, const CallAccess& access,
-                            const mlg_work& work, std::int64_t segment_tokens, const Card& card);
+CostRow predict_call(const Graph& graph, const Call& call, const CallAccess& access, const mlg_work& work,
+                     std::int64_t segment_tokens, const Card& card);
 
 // A row of the table of sums: "layer products", "attention, backward", ... `in_micro_step` is false for clip, update and
 // averages.
 std::string cost_category(const Graph& graph, const Call& call, bool in_micro_step);
 
-// What the events of a rehearsed step cost on a card.
-class EventCost {
- public:
-  // `rehearsal` must outlive it, and its last step be that of the events.
-  EventCost(const StepRehearsal& rehearsal, std::int64_t segment_tokens, const Card& card)
-      : rehearsal_(rehearsal), segment_tokens_(segment_tokens), card_(card) {}
-
-  // Of one event that is not a transfer; shapes are left out.
-  PredictedRow row(const StepEvent& event) const;
-
- private:
-  const StepRehearsal& rehearsal_;
-  std::int64_t segment_tokens_;
-  Card card_;
-};
+// The cost of an event of the rehearsal's last step that is not a transfer; shapes are left out.
+CostRow event_cost(const StepRehearsal& rehearsal, const StepEvent& event, std::int64_t segment_tokens,
+                   const Card& card);
 
 }  // namespace mulligan

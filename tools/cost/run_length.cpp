@@ -45,8 +45,8 @@ std::string format_run_length(const RunConfig& config, const Prediction& predict
   double seconds = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const PredictedPhase& phase = prediction.phases[i];
-    seconds += static_cast<double>(steps[i]) * phase.seconds;
-    text.line("  phase {}: {} steps of {:.1f} ms", phase.name, grouped(steps[i]), 1e3 * phase.seconds);
+    seconds += static_cast<double>(steps[i]) * phase.total.seconds;
+    text.line("  phase {}: {} steps of {:.1f} ms", phase.name, grouped(steps[i]), 1e3 * phase.total.seconds);
   }
   const std::int64_t total = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
   text.line(
