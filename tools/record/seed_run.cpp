@@ -30,11 +30,11 @@ const EvalResult* score_of(const RunLedger& ledger, const char* name) {
   return nullptr;
 }
 
-// Digests of what was scored, and of what a run was trained on where the file says so.
+// Digests of the data that a result file names; "" where it does not.
 Digests digests_in(const report::ResultValue& data) {
-  Digests found{{"validation", data.text("validation/sha256")}, {"tokenizer", data.text("tokenizer_sha256")}};
-  if (data["train"]) found["train"] = data.text("train/sha256");
-  return found;
+  return {{"train", data.text("train/sha256")},
+          {"validation", data.text("validation/sha256")},
+          {"tokenizer", data.text("tokenizer_sha256")}};
 }
 
 // Against one limit; the largest where several uses count against it.
@@ -134,7 +134,9 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
 }
 
 Digests scored_data(const RunFiles& files) {
-  return digests_in(report::ResultValue(files.ttt_result())["data"]);
+  Digests found = digests_in(report::ResultValue(files.ttt_result())["data"]);
+  found.erase("train");
+  return found;
 }
 
 std::string scoring_environment(const RunFiles& files) {

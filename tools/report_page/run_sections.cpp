@@ -28,8 +28,8 @@ Cell number_cell(const std::optional<double>& value, int digits) {
   return {value ? fixed(*value, digits) : "-", true};
 }
 // An empty cell for a value that is not finite.
-Cell score_cell(double value, bool there = true) {
-  return {there && std::isfinite(value) ? bpb_text(value) : "", true};
+Cell score_cell(double value) {
+  return {std::isfinite(value) ? bpb_text(value) : "", true};
 }
 Cell count_cell(double value) {
   return {count_text(value), true};
