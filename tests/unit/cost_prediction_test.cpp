@@ -57,7 +57,7 @@ CostRow predict_last(const Graph& graph, const mlg_work& work, std::int64_t segm
 constexpr mlg_work one_launch{1, 0, 0}, one_library_call{0, 1, 0};
 
 // 35 instructions for each of 4 million logits, one a lane and fused multiply-add; 16 MB are moved in the same time.
-TEST(CostRow, CrossEntropyTakesTheLongerOfBytesAndInstructions) {
+TEST(PredictCall, CrossEntropyTakesTheLongerOfBytesAndInstructions) {
   Graph graph;
   const Value logits = graph.external("logits", bf16({1000, 4000})),
               dlogits = graph.external("dlogits", bf16({1000, 4000}));
