@@ -82,7 +82,7 @@ Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes c
       "operations of the forward pass against their formulas",
       fmt::format("fails above {:.0e} of the rms and {:.0e} of the value", allowed.of_rms, allowed.of_value));
   // Attention over 1 to 130 keys: more than a tile of any kernel.
-  constexpr std::int64_t keys = 130, short_segment = 5;
+  constexpr std::int64_t keys = 130, short_segment = 13;
   EvaluationProbe probe(backend, config, keys + 1 + short_segment, compute);
   probe.set(vivid_weights(config.model));
   probe.set(drawn_row({keys, 1, short_segment}, config.model.vocabulary, 1));
