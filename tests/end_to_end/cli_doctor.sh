@@ -97,7 +97,7 @@ check_equal "and nothing is held against it" "" "$(grep -oE '\b(WARN|FAIL) D(01|
 sick "a focal loss that does not say what it is" D01 "cross_entropy = false" $(loss undeclared_loss)
 
 seen=$("$mulligan" doctor small.toml --stage data)
-check_contains "one stage alone" "14 passed" "$seen"
+check_contains "one stage alone" "15 passed" "$seen"
 "$mulligan" doctor small.toml --set backend.plugin=null >skipped.out 2>&1
 check_equal "a check that cannot be made is no success" 2 $?
 check_contains "and says why" "SKIP D01" "$(cat skipped.out)"
