@@ -78,7 +78,7 @@ const Schema<InitialValuesRow>& initial_values_schema() {
          {"uniform", InitialLaw::uniform},
          {"uniform_by_inputs", InitialLaw::uniform_by_inputs},
          {"signs", InitialLaw::signs}},
-        "constant = `scale`; normal = deviation `scale`; uniform = between -`scale` and `scale`; "
+        "constant = `scale`; normal = standard deviation `scale`; uniform = between -`scale` and `scale`; "
         "..._by_inputs = the same with scale / sqrt(inputs of the matrix, or of a bias's "
         "matrix); signs = 1 +- `scale`, the same signs in all parameters of a layer");
     s.key("scale", &InitialValuesRow::scale, "what the law is scaled with; in `signs` it may be negative")
