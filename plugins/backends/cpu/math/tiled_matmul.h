@@ -19,8 +19,8 @@ struct TiledMatmulShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   mlg_dtype input = MLG_F32, output = MLG_F32;
-  // bf16 or f16 with `input` and `output` f32: b lies in it, and each tile of b is widened into memory of its
-  // thread just before the matmul that reads it, the very matmul that f32 would take.
+  // bf16 or f16 with `input` and `output` f32: the dtype of b. Each tile of b is widened into memory of its thread just before the
+  // f32 matmul that reads it.
   std::optional<mlg_dtype> stored_b = std::nullopt;
   float alpha = 1.0f, beta = 0.0f;
 };
