@@ -1,4 +1,4 @@
-// What source the program was built from.
+// The source that the program was built from.
 #pragma once
 
 #include <string>

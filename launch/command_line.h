@@ -12,8 +12,8 @@ class App;
 
 namespace mulligan {
 
-// Parses the arguments and runs the subcommand they name. Errors are printed to stderr as one sentence,
-// "mulligan: ..."; nothing is thrown. Returns the exit code that exit_code_texts() explains.
+// Parses the arguments and runs the subcommand that they name. Prints errors to stderr as one sentence, "mulligan: ...", and
+// throws nothing. Returns the exit code that exit_code_texts() explains.
 ExitCode run_command_line(int argc, char** argv);
 
 // "0 ok", "1 the run failed", ...: each exit code with its meaning.

@@ -1,5 +1,5 @@
-// The commands and options that the program declares, as plain data: completions and the manual page are made
-// of it, so that they cannot say anything else than `--help`.
+// The commands and options that the program declares, as plain data. Completions and the manual page are made of it, so that
+// they agree with `--help`.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ struct OptionOutline {
 struct CommandOutline {
   std::vector<std::string> words;  // {"config", "print"}; {} is the program
   std::string help;
-  std::string group;  // the heading that the help of the command it belongs to has it under
+  std::string group;  // its heading in the help of the parent command
   std::vector<OptionOutline> options;
   std::vector<std::string> commands;  // names of its subcommands
 };
@@ -36,8 +36,8 @@ struct CommandOutline {
 // The program first, then its commands in the order of their declaration, each followed by its own.
 std::vector<CommandOutline> outline(const CLI::App& app);
 
-// mulligan(1) in the man macros. `version` stands at the foot of its pages; `about` is the program's
-// description and `codes` its exit codes, each "NUMBER WHAT".
+// mulligan(1) in the man macros. `version` is in the footer of its pages; `about` is the program's description; `codes` are its
+// exit codes, each "NUMBER WHAT".
 std::string manual_page(const std::vector<CommandOutline>& commands, const std::string& version,
                         const std::vector<std::string>& codes);
 

@@ -1,5 +1,5 @@
-// All commands of mulligan by their names: in which group and order the help has them, and which part of the program
-// brings them. A build without the tools, the studies or the lab still knows what it lacks.
+// All commands of mulligan by name: their group and order in the help, and the part of the program that has them. So a build
+// without the tools, the studies or the lab knows the commands that it lacks.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@ namespace mulligan {
 
 enum class CommandGroup { run, look, lab };
 
-// All but the core may be left out of a build. `studies`: what tools/ has for many runs.
+// A build may exclude all parts but the core. `studies`: the tools for many runs.
 enum class ProgramPart { core, tools, studies, lab };  // in the order in which they are added
 
 struct CommandEntry {
@@ -24,8 +24,8 @@ std::span<const CommandEntry> command_table();
 // The heading above the commands of a group.
 const char* group_heading(CommandGroup group);
 
-// For a word that is not a command of this build, why: "; it is `mulligan report RUN RUN`." for another name of a command,
-// or the part that was left out. Empty where nothing is known of the word.
+// The reason why a word is no command of this build: "; it is `mulligan report RUN RUN`." for another name of a command, or the
+// excluded part. Empty for an unknown word.
 std::string why_no_command(const std::string& word);
 
 }  // namespace mulligan

@@ -1,10 +1,9 @@
 // Compiled without contraction to fused multiply-adds (CMakeLists.txt): initial weights must be the same to
 // the bit on every machine, whatever it is compiled for.
 //
-// Each pair of rows takes a dot product and a subtraction of one from the other. What binds is memory: the
-// rows do not fit the inner caches, and the second sweep of a row can only begin when the row before is
-// done. So the subtraction of one row goes in the same pass as the dot product with the next, and the first
-// sweep, as far as the rows before a block are concerned, takes the rows of the block together.
+// Each pair of rows takes a dot product and a subtraction of one from the other. Memory is the limit: the rows do not fit the
+// inner caches, and the second sweep of a row can only begin when the row before is done. So one pass subtracts a row and
+// computes the dot product with the next. The first sweep over the rows before a block takes the rows of the block together.
 #include "framework/model/orthogonal.h"
 
 #include <algorithm>

@@ -73,8 +73,8 @@ std::string readable(const std::string& symbol) {
   return status == 0 && name ? name.get() : symbol;
 }
 
-// Loads a library for good: objects, kernels and strings of a plugin may be in use until the process ends,
-// and static objects of a refused one may have registered handlers that run at exit.
+// Loads a library and never unloads it. Objects, kernels and strings of a plugin may be in use until the process ends. Static objects
+// of a refused library may have registered handlers that run at exit.
 void* load_library(const fs::path& path) {
   const PluginCallNote note(path.c_str(), "static initialisation");
   if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {

@@ -1,5 +1,5 @@
-// The format of messages between ranks: a message is cut into frames. A frame has the length of its payload (4 bytes), the kind of
-// message (1), a byte that is 1 if the message continues in the next frame and 0 in its last, and the payload.
+// The format of messages between ranks: a message is cut into frames. A frame has four parts: the length of its payload (4 bytes),
+// the kind of message (1), a byte that is 1 if the message continues in the next frame, and the payload.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ struct RunFiles {
   std::filesystem::path calibration() const { return directory / "calibration.json"; }
   std::filesystem::path ensemble() const { return directory / "ensemble.json"; }
   std::filesystem::path samples() const { return directory / "samples.jsonl"; }  // text that generate kept
-  // A folder with scores of the weights under other settings than the run's (trials.h).
+  // A folder with scores of the weights under other settings than the run's (`trials.h`).
   std::filesystem::path trials() const { return directory / "trials"; }
   // Made from all of these; can be made again at any time.
   std::filesystem::path report() const { return directory / "report.html"; }

@@ -1,5 +1,5 @@
-// A look at how a model's attention rounds (docs/numerics/attention_bias.md): forward and backward of a short
-// row on a run's backend, each call of attention held against its exact result.
+// Measures how a model's attention rounds (docs/numerics/attention_bias.md). It runs forward and backward of a short row on a
+// run's backend, and compares each call of attention with its exact result.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,8 @@ class AttentionLook {
  public:
   static constexpr std::int64_t most_tokens = 256, most_rows = 512;  // of the row; of a call
 
-  // On plugins of its own, so that a run's memory stays what its plan says: the backend of `phase` of the
-  // configuration, in its compute dtype. `loaded` has its plugins resolved and must outlive this object.
-  // Throws Error.
+  // Uses plugins of its own, so that a run's memory stays as planned: the backend of `phase` of the configuration, in its
+  // compute dtype. `loaded` has its plugins resolved and must outlive this object. Throws Error.
   AttentionLook(const LoadedConfig& loaded, PluginHost& host, const std::string& section, const Phase& phase);
 
   // With these weights, on the first tokens of a row of training data.
@@ -35,7 +34,7 @@ class AttentionLook {
 std::vector<std::pair<std::string, double>> attention_spectral_norms(const ModelConfig& model,
                                                                      const Weights& weights);
 
-// AttentionObserver: looks at how attention rounds, every metrics.attention_every steps (attention_look.h).
+// AttentionObserver: measures the rounding of attention every metrics.attention_every steps (attention_look.h).
 class AttentionObserver : public TrainingObserver {
  public:
   bool looks_after(const RunConfig& config, std::int64_t step) const override;

@@ -1,5 +1,5 @@
-// Attention's rounding on a made-up problem, where each query's largest logit occurs several times: how far
-// the results lie to one side of the exact ones (docs/numerics/attention_bias.md).
+// Attention's rounding on an artificial problem, where each query's largest logit occurs several times. It measures the bias of
+// the results relative to the exact ones (docs/numerics/attention_bias.md).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace mulligan::doctor {
 
-// Segments of 64 tokens, one head of width 16, bf16. The first `repeats` keys of a segment have the same
-// logit in [1, 6] for a query, the others one that is 9 to 12 lower.
+// Segments of 64 tokens, one head of width 16, bf16. For a query, the first `repeats` keys of a segment have the same logit in
+// [1, 6]; the logits of the others are 9 to 12 lower.
 struct AttentionProblem {
   std::int64_t segments = 300, repeats = 2;
   bool small_rest = false;  // the other keys' values lie in (-2, 0]; otherwise all values lie in (-4, -2]
@@ -25,8 +25,8 @@ struct AttentionRule {
   bool round_normalizer = false, round_sums = false;
 };
 
-// The mean signed error over the queries with at least 16 keys before them. A single maximum is replaced,
-// too, where problem.repeats is 1. Throws Error as a Program does.
+// The mean signed error over the queries with at least 16 keys before them. If problem.repeats is 1, a single maximum is replaced,
+// too. Throws Error as a Program does.
 AttentionRowsSeen measure_bias(Backend& backend, const AttentionProblem& problem, const AttentionRule& rule);
 
 // Mean, standard deviation and number of the seeds' biases.

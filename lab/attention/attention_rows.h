@@ -1,4 +1,4 @@
-// What attention's result is worth: rows (a query of one head) of a call, against the exact ones.
+// The error of attention's result: rows (a query of one head) of a call, compared with exact ones.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,17 @@ struct AttentionCallValues {
   std::int64_t least_keys = 0;     // rows with fewer keys before them in their segment are left out
 };
 
-// Looks at `most_rows` rows or fewer, spread evenly, in double precision. The error of an element is that of
-// the stored result, in units in the last place of the dtype at sum_j p_j |v_j|: of what is added up, which
-// is the result's own size where the values are of one sign. `slot` is the caller's.
+// Measures at most `most_rows` rows, spread evenly, in double precision. The error of an element is that of the stored result. Its
+// unit is the unit in the last place of the dtype at sum_j p_j |v_j|. This sum is the result's own size if the values have one
+// sign. `slot` is the caller's.
 struct AttentionRowsSeen {
   AttentionLayerRecord record;
   std::int64_t rows = 0;
 };
 AttentionRowsSeen look_at_rows(const AttentionCallValues& call, std::int64_t most_rows);
 
-// The largest singular value of a matrix [rows, columns], by power iteration on its square: at most 100
-// rounds, until one changes it by less than 1e-5 of itself. 0 for a matrix of zeros; not a number where an
-// element is none.
+// The largest singular value of a matrix [rows, columns], by power iteration on its square. It takes at most 100 rounds, until one
+// changes the value by less than 1e-5 of itself. 0 for a matrix of zeros; NaN if an element is NaN.
 double spectral_norm(const float* matrix, std::int64_t rows, std::int64_t columns);
 
 }  // namespace mulligan::doctor

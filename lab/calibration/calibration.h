@@ -1,4 +1,4 @@
-// How far a model's confidence can be taken at its word: calibration of predictions that were right or wrong.
+// Calibration: how well a model's confidence predicts whether its answers are right.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 namespace mulligan::calibration {
 
-// One answer: the probability of the choice that was made, whether it was right, and -ln of the probability
-// of the right answer, in nats.
+// One answer: the probability of the model's choice, whether it was right, and -ln of the probability of the right answer, in
+// nats.
 struct Prediction {
   double confidence = 0;  // 0 to 1
   bool right = false;
   double loss_nats = 0;
 };
 
-// Predictions whose confidence lies in (low, high]; the first bin holds 0, too.
+// Predictions with a confidence in (low, high]; the first bin also holds 0.
 struct Bin {
   double low = 0, high = 0;
   std::size_t count = 0;
-  double confidence = 0, accuracy = 0;  // means; 0 where the bin is empty
+  double confidence = 0, accuracy = 0;  // means; 0 if the bin is empty
 };
 
 // Guo et al. (2017), "On Calibration of Modern Neural Networks": ECE = sum over bins of n_b / N |accuracy_b -
@@ -32,8 +32,8 @@ struct Calibration {
   double adaptive_ece = 0;              // bins of equal mass
   double brier = 0;                     // mean of (confidence - right)^2, of the choice that was made
   double loss_nats = 0;                 // mean
-  // Mean confidence of wrong answers, absent where there are none; and what it is above that of right ones,
-  // absent where there are none of either.
+  // Mean confidence of wrong answers, absent if there are none; and its excess over that of right answers, absent if there are none
+  // of either.
   std::optional<double> swagger, swagger_gap;
   std::vector<Bin> bins, adaptive_bins;
 };
@@ -43,9 +43,8 @@ inline constexpr int default_bins = 15;
 // Throws std::invalid_argument for no predictions, fewer than one bin, or a confidence outside of 0 to 1.
 Calibration measure_calibration(std::span<const Prediction> predictions, int bins = default_bins);
 
-// The choice with the largest logit (the first of equal ones) and its softmax, and the loss of `answer`; in
-// fp64. Precondition: logits are not empty and hold `answer`. Throws std::invalid_argument for logits that
-// are not finite.
+// The choice with the largest logit (the first of equal ones), its softmax, and the loss of `answer`, in fp64. Precondition: logits
+// are not empty and hold `answer`. Throws std::invalid_argument for logits that are not finite.
 struct Choice {
   std::size_t choice = 0;
   Prediction prediction;
@@ -53,8 +52,7 @@ struct Choice {
 Choice choose(std::span<const float> logits, std::size_t answer);
 Choice choose(std::span<const double> logits, std::size_t answer);
 
-// Whether runs that differ in seed, precision or batch size give the same answers, and where they are wrong
-// and sure of it.
+// Whether runs that differ in seed, precision or batch size give the same answers, and which confident answers are wrong.
 
 // Of several runs on the same items.
 struct Consistency {
@@ -62,8 +60,8 @@ struct Consistency {
   std::vector<double> most_common;
   double mean_most_common = 0;
   double pairwise = 0;  // share of equal answers, mean over all pairs of runs
-  // The first item that two runs answer differently, counted from 0: of tokens in a row the place where they
-  // part. Absent: they never do.
+  // The first item that two runs answer differently, counted from 0; for tokens in a row, the place where the runs diverge. Absent:
+  // they never do.
   std::optional<std::size_t> first_divergence;
 };
 
@@ -71,7 +69,7 @@ struct Consistency {
 // other shapes.
 Consistency consistency_of(std::span<const std::vector<int>> answers);
 
-// An item is suspicious where runs agree and are sure, and their domain is known to be badly calibrated.
+// An item is suspicious if runs agree and are confident, and their domain is known to be badly calibrated.
 struct RiskLimits {
   double consistency = 0.8, confidence = 0.8, domain_ece = 0.10;
 };

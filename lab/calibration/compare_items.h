@@ -1,4 +1,4 @@
-// Several runs on the same items: do they agree, is one better, where are they sure and wrong.
+// Several runs on the same items: whether they agree, whether one is better, and where they are confident and wrong.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace mulligan::calibration {
 
-// One run against the first, on one subject ("all" for the whole set).
+// Comparison of one run with the first, on one subject ("all" for the whole set).
 struct SubjectComparison {
   std::string subject;
   std::size_t run = 0;                                    // index, from 1 on
@@ -27,9 +27,8 @@ struct SetComparison {
   std::vector<std::string> risky_ids;
 };
 
-// `runs` by run: the same sets with the same items in the same order. The ECE of an item's domain is that of
-// its subject over all runs. Throws data_error naming set and item where they differ, and where there are
-// fewer than two runs.
+// `runs` by run: the same sets with the same items in the same order. The ECE of an item's domain is that of its subject over all
+// runs. Throws data_error that names set and item if they differ, and if there are fewer than two runs.
 std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs,
                                          const RiskLimits& limits = {});
 
@@ -39,7 +38,7 @@ std::string comparison_json(const std::vector<SetComparison>& sets, const std::v
 
 // For each set its figures and bins, then its subjects with their counts.
 std::string calibration_text(const std::vector<ItemSet>& sets, int bins = default_bins);
-// `weights`: what answered.
+// `weights`: the weights that answered.
 std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights,
                              int bins = default_bins);
 

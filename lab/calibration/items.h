@@ -1,4 +1,4 @@
-// Answered items: what is calibrated, and what two runs are compared by.
+// Answered items, for calibration and for comparisons of two runs.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct ItemSet {
   std::vector<Item> items;
 };
 
-// The calibration of all items, and of each subject, in the order of first occurrence; one subject alone, or
-// none: no more than the whole.
+// The calibration of all items, and of each subject in the order of first occurrence. If there are fewer than two subjects,
+// only the whole is given.
 Calibration calibrate_items(const std::vector<Item>& items, int bins = default_bins);
 std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::vector<Item>& items,
                                                                     int bins = default_bins);
 
-// Items as JSON lines, and back. Reading throws data_error naming file and line.
+// Writes items as JSON lines, and reads them. Reading throws data_error that names file and line.
 std::string items_text(const std::vector<ItemSet>& sets);
 std::vector<ItemSet> read_items(const std::filesystem::path& path);
 

@@ -1,4 +1,4 @@
-// Weights out of a file of task vectors: FILE@TASK in place of a weights file.
+// Weights from a file of task vectors: FILE@TASK in place of a weights file.
 #pragma once
 
 #include <filesystem>
@@ -14,13 +14,12 @@ struct PackedName {
   std::string task;  // "" where none was named
 };
 
-// What a user means by FILE@TASK, or by FILE alone where it holds one task; nothing where `name` is not a file of
-// task vectors. A file whose own name has an @ is taken as it is.
+// Resolves FILE@TASK, or FILE alone if it holds one task. Nothing if `name` is not a file of task vectors. If a file's own name
+// has an @, that file is taken.
 std::optional<PackedName> packed_name(const std::string& name);
 
-// The device unpacks the weights (task_vectors::load_task). The base is looked for where it lay when the file
-// was packed, relative to it. The configuration is that of --config, or config.toml next to the file. Throws
-// data_error or config_error.
+// The device unpacks the weights (task_vectors::load_task). The base is searched at its path at the time of packing, relative
+// to the file. The configuration is that of --config, or config.toml next to the file. Throws data_error or config_error.
 WeightSource from_task_vectors(const PackedName& name, const RunOptions& options);
 
 }  // namespace mulligan

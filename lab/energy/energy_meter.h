@@ -1,4 +1,4 @@
-// EnergyMeter: the energy of a stretch of a run that is interrupted, as a stopwatch is to time.
+// EnergyMeter measures the energy of the stretches of a run, like a stopwatch that can be paused.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace mulligan::energy {
 
-// Counters of energy that a machine keeps: of its CPUs, by powercap, and of its GPUs, by their driver. Where
-// there is none it is said why; nothing is ever estimated.
+// Energy counters of a machine: of its CPUs, by powercap, and of its GPUs, by their driver. A missing counter is reported with the
+// reason; nothing is ever estimated.
 
 enum class Part { cpu, gpu };
 
@@ -22,12 +22,12 @@ class Counter {
   virtual ~Counter() = default;
   virtual std::string name() const = 0;  // "powercap package-0", "GPU 0000:1B:00.0"
   virtual Part part() const = 0;
-  // Joules since any origin, never less than before. A counter that wraps must be read before it wraps twice.
-  // Throws run_error where it cannot be read.
+  // Joules since any origin, never less than before. A counter that wraps must be read before it wraps twice. Throws run_error
+  // if it cannot be read.
   virtual double read_joules() = 0;
 };
 
-// Counters that there are, and a sentence without full stop about each kind that is not.
+// The available counters, and a sentence without full stop about each missing kind.
 struct Counters {
   std::vector<std::unique_ptr<Counter>> counters;
   std::vector<std::string> absent;
@@ -38,14 +38,14 @@ struct Counters {
 // processes. If one zone may not be read, all are absent, because a part is not a total.
 Counters cpu_counters(const std::filesystem::path& root = "/sys/class/powercap");
 
-// The GPU of this thread's CUDA context, by the driver's counter of its total energy (NVML, Volta and later).
-// Absent where this process has no CUDA driver open, as on the emulated device.
+// The GPU of this thread's CUDA context, by the driver's counter of its total energy (NVML, Volta and later). Absent if this
+// process has no CUDA driver open, as on the emulated device.
 Counters gpu_counters();
 
-// The microjoules between two readings of a counter that goes from 0 to `range` and begins anew.
+// The microjoules between two readings of a counter that counts from 0 to `range` and then wraps.
 std::uint64_t wrapped_difference(std::uint64_t before, std::uint64_t now, std::uint64_t range);
 
-// What was measured; of several ranks, what all of them measured. Sums of counters.
+// Sums of counters; for several ranks, those that all ranks have.
 struct Reading {
   std::vector<std::string> counters;  // by name
   std::vector<std::string> absent;    // why others are not there, sentences without full stop
@@ -60,11 +60,11 @@ class Meter {
   Meter() = default;
   explicit Meter(std::vector<Counters> counters);
 
-  // Between these energy counts. Neither throws: a counter that fails is absent from then on, with its
-  // reason, and what it had counted is dropped.
+  // Between these two calls energy counts. Neither throws: a counter that fails is absent from then on, with its reason, and
+  // its count is dropped.
   void resume();
   void pause();
-  // While it runs: reads the counters, before any of them can wrap.
+  // Call it while the meter runs: it reads the counters before any of them can wrap.
   void poll();
   Reading reading() const;
 
@@ -79,8 +79,8 @@ class Meter {
   bool running_ = false;
 };
 
-// One reading of all ranks' readings: GPUs are each rank's own; CPUs belong to the machine, so one rank
-// of each machine counts them (`counts_cpus`), whose readings are added. What one rank lacks is absent.
+// Combines the readings of all ranks. Each rank has its own GPUs. CPUs belong to the machine, so one rank of each machine
+// counts them (`counts_cpus`), and these readings are added. If one rank lacks a counter, it is absent.
 struct RankReading {
   Reading reading;
   bool counts_cpus = true;
@@ -91,10 +91,10 @@ Reading total(const std::vector<RankReading>& ranks);
 std::string to_text(const RankReading& reading);
 RankReading rank_reading_of(const std::string& text);
 
-// EnergyObserver: the energy that training takes next to its seconds (metrics.energy), as "energy" in result.json.
+// EnergyObserver: the energy of training (metrics.energy), as "energy" in result.json.
 
-// Counts while the training clock runs, on all ranks; validations and checkpoints at the end are not part of it. Of a
-// run that was resumed, since then.
+// It counts while the training clock runs, on all ranks. Validations and checkpoints at the end are not included. For a resumed
+// run it counts from the resume on.
 class EnergyObserver : public TrainingObserver {
  public:
   void clock_starts(ObservedRun& run) override;

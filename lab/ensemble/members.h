@@ -1,4 +1,4 @@
-// The members of an ensemble, made one after the other in the place of one model.
+// The members of an ensemble, made one after the other in place of one model.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace mulligan::ensemble {
 
-// What the members of an ensemble would take, stored.
+// The size of the members of an ensemble, if they were stored.
 struct MemberBytes {
   std::int64_t changed_weights = 0;  // elements that differ between members
   std::int64_t kept_weights = 0;     // all others: embedding, norms, gains
@@ -25,23 +25,23 @@ struct MemberBytes {
   }
 };
 
-// The weights that members change: those of two dimensions or more that enter matmuls, but not the
-// token embedding, which is the head too where the head is tied. Norms, gains and mixes stay.
+// The weights that members change: those of two dimensions or more that enter matmuls, except the token embedding (which is
+// also the head if the head is tied). Norms, gains and mixes stay.
 bool changes(const ParameterSpec& spec, const ModelConfig& model);
 
-// Of shapes alone. Throws run_error where the plugin gives no number of bytes.
+// Computed from shapes alone. Throws run_error if the plugin gives no number of bytes.
 MemberBytes member_bytes(const Ensemble& plugin, const std::vector<ParameterLayout>& layouts,
                          const ModelConfig& model);
 
 class Members {
  public:
-  // Keeps a copy of the changed weights of `model`, which is loaded and stands for the centre, on the host, in
-  // f32. References must outlive this object. Throws run_error where a weight is not finite.
+  // Keeps a copy of the changed weights of `model` on the host, in f32. `model` is loaded and is the centre. References must
+  // outlive this object. Throws run_error if a weight is not finite.
   Members(LoadedModel& model, const ModelConfig& config, const Ensemble& plugin, std::uint64_t seed,
           int threads);
 
-  // Each turns the model into what it says, with its copies in the compute dtype. Throws run_error where the
-  // plugin writes what is not finite.
+  // Each turns the model into the named one, including copies in the compute dtype. Throws run_error if the plugin writes a
+  // value that is not finite.
   void make_centre();
   void make_reference() { make(MLG_ENSEMBLE_REFERENCE); }
   void make(std::int64_t member);
@@ -59,7 +59,7 @@ class Members {
   std::vector<float> made_;
 };
 
-// The average of several models' probabilities, and what averaging them is worth.
+// The average of several models' probabilities, and the gain of averaging.
 
 // Sums over tokens. With p_k the probability of the right token by member k of M: a member's loss is
 // -ln p_k, the ensemble's -ln (1/M sum p_k).
@@ -72,10 +72,10 @@ struct AverageSums {
   std::vector<calibration::Prediction> predictions;  // of the ensemble, by token
   double loss_nats = 0;                              // of the ensemble
   double mean_loss_nats = 0;                         // mean over members
-  // mean_loss_nats - loss_nats, added up token by token: never negative, and 0 only where all members agree
-  // about the right token's probability (Jensen's inequality).
+  // mean_loss_nats - loss_nats, summed token by token. It is never negative, and 0 only if all members agree about the right
+  // token's probability (Jensen's inequality).
   double ambiguity_nats = 0;
-  // Pairs of a token and a member that predicts another token than the ensemble.
+  // Number of pairs of a token and a member that predicts another token than the ensemble.
   std::size_t disagreements = 0;
 };
 
@@ -85,14 +85,14 @@ class ProbabilityAverage {
   // Precondition: all above 0.
   ProbabilityAverage(std::size_t tokens, std::size_t vocabulary, std::size_t members);
 
-  // Adds what `member` makes of `token` (both from 0, each pair once): the softmax of its logits [vocabulary],
-  // in fp64. Threads may add different tokens. Throws std::invalid_argument for logits that are not finite.
+  // Adds the prediction of `member` for `token` (both from 0, each pair once): the softmax of its logits [vocabulary], in fp64.
+  // Threads may add different tokens. Throws std::invalid_argument for logits that are not finite.
   void add(std::size_t member, std::size_t token, std::span<const float> logits, std::size_t answer);
 
-  // Adds the first `tokens` tokens, which all members have scored, to `sums`, and forgets them all.
+  // Adds the first `tokens` tokens, which all members have scored, to `sums`, and clears all tokens.
   void take(std::size_t tokens, AverageSums& sums);
 
-  // Bytes of memory a token takes.
+  // Bytes of memory per token.
   static std::size_t bytes_per_token(std::size_t vocabulary, std::size_t members);
 
  private:
@@ -103,7 +103,7 @@ class ProbabilityAverage {
   std::vector<int> answers_;          // [tokens]
 };
 
-// -ln of the mean of exp(-losses), and how much it lies below their mean; exact where all are equal.
+// -ln of the mean of exp(-losses), and its distance below the mean of the losses; exact if all are equal.
 struct AveragedLoss {
   double loss_nats = 0, mean_nats = 0, ambiguity_nats = 0;
 };

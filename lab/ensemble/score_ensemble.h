@@ -1,4 +1,4 @@
-// Scores an ensemble: members one after the other over the same tokens, their probabilities averaged.
+// Scores an ensemble: its members run one after the other over the same tokens, and their probabilities are averaged.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ScoreOptions : ConsoleOptions {
   std::int64_t tokens = std::int64_t{1} << 20;  // of the validation set, from its front
 };
 
-// Never a run's val_bpb: it is the score of several models.
+// Never a run's val_bpb, because it is the score of several models.
 struct EnsembleScore {
   std::string plugin;    // "stochastic_rounding 1.0"
   std::string settings;  // the plugin's keys: "bits = 5, scales = \"row\""
@@ -35,24 +35,24 @@ struct EnsembleScore {
   MemberBytes stored;
   double seconds = 0;
 
-  // Of a loss in nats per token; NaN without a tokenizer.
+  // From a loss in nats per token; NaN without a tokenizer.
   double bpb(double loss_nats) const;
 };
 
-// Precondition: loaded.config.ensemble. Throws Error: config_error under ledger.rules = "strict", unless
-// ensemble.count_members makes the members' bytes count and they keep ledger.artifact_bytes; data_error when
-// the weights belong to another tokenizer.
+// Precondition: loaded.config.ensemble. Throws Error. Under ledger.rules = "strict" it throws config_error, unless
+// ensemble.count_members counts the members' bytes and they fit into ledger.artifact_bytes. Throws data_error if the weights
+// belong to another tokenizer.
 EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                              const WeightLoader& load, const ScoreOptions& options = {});
 
-// Throws config_error as score_ensemble does under strict rules.
+// Throws config_error under strict rules, like score_ensemble.
 void require_counted(const RunConfig& config, const MemberBytes& stored);
 
-// The model, the reference, the members' mean with its standard deviation and the ensemble: nats per token,
-// bits per byte, accuracy, ECE and stored bytes; then ambiguity, disagreement and memory.
+// Lists the model, the reference, the members' mean with its standard deviation, and the ensemble: nats per token, bits per
+// byte, accuracy, ECE and stored bytes. Then ambiguity, disagreement and memory follow.
 std::string ensemble_text(const EnsembleScore& score);
 
-// `weights`: what the members were made of. No member is called val_bpb.
+// `weights`: the source of the members. No member is called val_bpb.
 std::string ensemble_json(const EnsembleScore& score, const std::string& weights);
 
 }  // namespace mulligan::ensemble

@@ -1,5 +1,5 @@
-// BatchProgram: the one forward pass over several sequences of equal length at once, and the logits of some
-// of their rows. The size of the batch changes logits only where head and matmuls see the whole batch.
+// BatchProgram: the one forward pass over several sequences of equal length at once, and the logits of some of their rows. The
+// size of the batch changes logits only where head and matmuls process the whole batch.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct BatchShape {
   std::int64_t length = 0;  // tokens of a sequence, and rotary positions of it
   enum class Wanted {
     last_sequence,  // logits of every token of the last sequence; the head multiplies all of the batch
-    one_each,       // of one token of each sequence, the head's only rows, as where texts are continued
+    one_each,       // logits of one token of each sequence, the head's only rows, as in generation
   };
   Wanted wanted = Wanted::last_sequence;
 
@@ -37,9 +37,9 @@ class BatchProgram {
   Program& program() { return *program_; }
   const BatchShape& shape() const { return shape_; }
 
-  // `texts`: shape().sequences of at most shape().length tokens each, not empty. The logits after the softcap,
-  // [shape().rows(), vocabulary] f32: of one_each after the last token of each text. Valid until the next
-  // run of any program of this vocabulary's store.
+  // `texts`: shape().sequences of at most shape().length tokens each, not empty. Returns the logits after the softcap,
+  // [shape().rows(), vocabulary] f32; for one_each those after the last token of each text. Valid until the next run of any
+  // program of this vocabulary's store.
   std::span<const float> logits(std::span<const std::span<const std::int32_t>> texts);
 
  private:

@@ -1,4 +1,4 @@
-// How far two computations of the same thing lie apart: logits, and texts that were continued greedily.
+// Differences between two computations of the same thing: logits, and greedy continuations of texts.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 namespace mulligan::probe {
 
 struct LogitDifference {
-  // The largest |difference| of two logits over the root of the mean square of the reference's logits.
+  // The largest |difference| of two logits divided by the root of the mean square of the reference's logits.
   double largest_over_rms = 0;
-  std::int64_t flips = 0;  // rows whose largest logit is another one
+  std::int64_t flips = 0;  // rows with another largest logit
   std::int64_t rows = 0;
 };
 
-// Both [rows, vocabulary]; of equal logits the lower token counts as the largest. A logit that is not finite on
-// one side alone is an infinite difference. Throws std::logic_error where the sizes differ or are not whole rows.
+// Both are [rows, vocabulary]. For equal logits the lower token counts as the largest. If a logit is not finite on one side
+// only, the difference is infinite. Throws std::logic_error if the sizes differ or are not whole rows.
 LogitDifference compare_logits(std::span<const float> reference, std::span<const float> other,
                                std::int64_t vocabulary);
 
-// The first place where two continuations of equal length differ; absent where they do not.
+// The first place where two continuations of equal length differ; absent if they do not.
 std::optional<std::int64_t> divergence_index(std::span<const std::int32_t> reference,
                                              std::span<const std::int32_t> other);
 
@@ -36,7 +36,7 @@ struct Divergence {
 Divergence compare_texts(const std::vector<std::vector<std::int32_t>>& reference,
                          const std::vector<std::vector<std::int32_t>>& other);
 
-// Which computations of a probe are held against each other.
+// The computations of a probe that are compared.
 struct Comparison {
   std::size_t measurement = 0;  // its index
   enum class Kind { batch, setting, precision } kind = Kind::batch;
@@ -51,11 +51,11 @@ struct Comparison {
 // precision has one without.
 std::vector<Comparison> comparisons(const std::vector<Measurement>& measurements);
 
-// A row for each comparison (difference.h), and one for each precision with the bytes of its weights, and with
-// its score where it was asked for. Ends with a newline.
+// A row for each comparison (difference.h). A row for each precision has the bytes of its weights and, if requested, its score.
+// Ends with a newline.
 std::string probe_text(const std::vector<Measurement>& measurements, const ProbeOptions& options);
-// The same of several runs, each with the same measurements: a Markdown table with mean, standard deviation and
-// n. Flips count per thousand tokens, a text that does not diverge with its length.
+// The same for several runs with the same measurements: a Markdown table with mean, standard deviation and n. Flips count per
+// thousand tokens; a text that does not diverge counts with its length.
 std::string probe_markdown(const std::vector<std::vector<Measurement>>& runs, const ProbeOptions& options);
 // Of one run, named `weights`.
 std::string probe_json(const std::vector<Measurement>& measurements, const ProbeOptions& options,

@@ -1,5 +1,4 @@
-// A model's logits and greedy continuations in batches of several sizes: what a probe of batch invariance and of
-// precisions compares.
+// A model's logits and greedy continuations in batches of several sizes. Probes of batch invariance and of precisions compare them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@
 namespace mulligan::probe {
 
 struct ProbeOptions : ConsoleOptions {
-  std::vector<std::int64_t> batches = {1, 3, 8, 32};  // the first is what others are held against
+  std::vector<std::int64_t> batches = {1, 3, 8, 32};  // the others are compared with the first
   std::int64_t sequences = 4;                         // of the validation set, at equal distances
   std::int64_t length = 128;                          // tokens of a sequence
   std::int64_t prompt = 32;                           // of them before a continuation
@@ -25,14 +24,14 @@ struct ProbeOptions : ConsoleOptions {
   bool first_batch_alone = false;                     // of the batch sizes, with the same sequences
 };
 
-// How the weights are stored and computed with: "fp32", "bf16", "fp16", "layercast-bf16", "layercast-fp16".
+// The storage of the weights and the compute dtype: "fp32", "bf16", "fp16", "layercast-bf16", "layercast-fp16".
 struct ProbePrecision {
   std::string name;
   Precision compute = Precision::fp32;
   LayerCast layercast = LayerCast::off;
 };
 const std::vector<ProbePrecision>& probe_precisions();
-// Throws config_error for another word, listing these.
+// Throws config_error for another word; the message lists these.
 const ProbePrecision& find_precision(const std::string& name);
 
 // Of one batch size.
@@ -56,10 +55,9 @@ struct Measurement {
   std::vector<BatchMeasurement> batches;
 };
 
-// Each of the sequences is the last of a batch of the others, for its logits; for continuations sequences
-// next to each other are continued together. `loaded` is scored in `precision`, whatever its last phase says.
-// Throws config_error, data_error (a validation set that is too short), run_error (logits
-// that are not finite).
+// For logits, each sequence is the last of a batch of the others. For continuations, neighbouring sequences are continued
+// together. `loaded` is scored in `precision`, not in that of its last phase. Throws config_error, data_error (a validation set
+// that is too short), run_error (logits that are not finite).
 Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                     const WeightLoader& load, const ProbePrecision& precision, const ProbeOptions& options);
 

@@ -22,15 +22,15 @@ std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits)
 // The first `count` codes of `packed`, which must have packed_bytes(count, bits) bytes (std::logic_error).
 std::vector<std::uint8_t> unpack_codes(std::span<const std::byte> packed, std::size_t count, int bits);
 
-// Whether the bits after the last code are zero, as pack_codes leaves them.
+// Whether the bits after the last code are zero, as after pack_codes.
 bool clean_padding(std::span<const std::byte> packed, std::size_t count, int bits);
 
 // Asymmetric quantisation of one tensor (TVQ, arXiv 2503.06921):
 //   step = (max - min) / (2^bits - 1),  zero = round(-min / step),
 //   code = clip(round(x / step) + zero, 0, 2^bits - 1),  x^ = step (code - zero),  |x - x^| <= step / 2.
-// In f64 throughout. A tensor of one value v has no range: its grid is step = |v|, zero = -sign(v), and its
-// codes are 0, so that it comes back exactly. A range below about 2^-40 of the values counts as none: no code
-// could tell them apart, and what is lost is far below the last bit of an f32.
+// In f64 throughout. A tensor of one value v has no range: its grid is step = |v|, zero = -sign(v), and its codes are 0, so it
+// is restored exactly. A range below about 2^-40 of the values counts as none. No code could tell such values apart, and the
+// error is far below the last bit of an f32.
 
 // Of every tensor; in files two f64.
 struct Grid {
@@ -40,7 +40,7 @@ struct Grid {
 };
 inline constexpr std::size_t grid_bytes = 2 * sizeof(double);
 
-// Whether a grid is one that fit_grid makes: what a file says is checked with this.
+// Whether fit_grid can make this grid; checks the grids of files.
 bool sound(const Grid& grid);
 
 // The grid of `values` for codes of `bits` bits. Values must be finite (std::logic_error).

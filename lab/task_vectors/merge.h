@@ -25,10 +25,9 @@ struct MergeOptions {
   double keep = 0.2;  // of ties, above 0 to 1
 };
 
-// The merged weights, parameter by parameter in the base's order. Throws config_error for options outside of
-// their range or no models; data_error where a model has other parameters than the base, or the result is not
-// finite. Reads each model once, `ties` three times; memory is one parameter of all models, for `ties` also
-// the magnitudes of one model.
+// The merged weights, parameter by parameter in the base's order. Throws config_error for options outside of their range or no
+// models. Throws data_error if a model has other parameters than the base, or the result is not finite. Reads each model once,
+// `ties` three times. Memory is one parameter of all models; `ties` also needs the magnitudes of one model.
 void merge(const Model& base, const std::vector<Model>& models, const MergeOptions& options,
            const std::function<void(std::size_t index, std::vector<float> values)>& take);
 

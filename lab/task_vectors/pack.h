@@ -1,4 +1,4 @@
-// Makes task vectors of fine-tuned models and their base.
+// Makes task vectors from fine-tuned models and their base.
 #pragma once
 
 #include <vector>
@@ -13,17 +13,16 @@ struct PackOptions {
   int base_bits = 0;  // of the mean of all tasks, 2 to 8; 0: none (TVQ)
 };
 
-// Quantises models[t] - base. Works a parameter at a time: memory is that of the codes and of one parameter of
-// all models. Throws config_error for bits outside of their range, no model, or two of one name; data_error
-// where a model is not of the base's parameters, a value is not finite, or the weights could not be unpacked
-// as finite numbers.
+// Quantises models[t] - base, one parameter at a time. Memory is that of the codes and of one parameter of all models. Throws
+// config_error for bits outside of their range, no model, or two of one name. Throws data_error if a model has other parameters
+// than the base, if a value is not finite, or if the weights could not be unpacked as finite numbers.
 TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options);
 
 // The weights of a sweep's runs as one file of task vectors.
 
-// Packs the weights of `runs` (directories of finished runs) as differences from `initial_weights` into
-// vectors.safetensors next to them. Nothing of the runs is changed or removed: the file is lossy, and their
-// scores are those of their exact weights. Throws data_error or run_error.
+// Packs the weights of `runs` (directories of finished runs) as differences from `initial_weights` into vectors.safetensors
+// next to them. The runs do not change, because the file is lossy and their scores are those of their exact weights. Throws
+// data_error or run_error.
 StoredVectors store_runs(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& runs,
                          const std::string& initial_weights, const SweepVectorsConfig& config);
 

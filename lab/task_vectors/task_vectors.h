@@ -1,10 +1,9 @@
-// Task vectors: fine-tuned models as quantised differences from the base that they all began with.
+// Task vectors: fine-tuned models as quantised differences from their common base.
 //
-// TVQ (arXiv 2503.06921): each task's difference tau_t = theta_t - theta_base is quantised tensor by tensor
-// (bit_packing.h) to `bits` bits. RTVQ: the mean of the differences is quantised once to `base_bits` bits, and each
-// task keeps what is left after that in `bits` bits: the offset is taken from the quantised mean, so its
-// error does not stay (error correction). With T tasks that is bits + base_bits / T bits a weight, and two
-// f64 for each tensor of each task and of the mean.
+// TVQ (arXiv 2503.06921): each task's difference tau_t = theta_t - theta_base is quantised tensor by tensor (bit_packing.h) to
+// `bits` bits. RTVQ: the mean of the differences is quantised once to `base_bits` bits, and each task keeps the rest in `bits`
+// bits. The rest is relative to the quantised mean, so the mean's error does not remain (error correction). With T tasks this
+// takes bits + base_bits / T bits per weight, and two f64 for each tensor of each task and of the mean.
 #pragma once
 
 #include <cstdint>
@@ -47,16 +46,16 @@ struct TaskVectors {
   // ceil(n bits / 8) + 16, and in RTVQ once more with base_bits. The file adds its header.
   std::size_t tensor_bytes() const;
   std::size_t elements() const;  // of one model
-  // Index of the task of that name. Throws config_error listing the names.
+  // Index of the task of that name. Throws config_error that lists the names.
   std::size_t index_of(const std::string& task) const;
 };
 
-// Fails unless `base` is the model that `vectors` were made with: data_error naming both digests.
+// Throws data_error that names both digests, unless `base` is the model that `vectors` were made with.
 void require_base(const TaskVectors& vectors, const std::string& source, const Model& base);
 
-// The weights of a task, parameter by parameter: theta_base, plus the mean where there is one, plus the task's
-// own part, each sum rounded to f32 (add_codes). The same bits as load_task puts on a device. `vectors` must
-// outlive the model. Throws data_error for another base, or where a sum is not finite.
+// The weights of a task, parameter by parameter: theta_base, plus the mean if there is one, plus the task's own part. Each sum
+// is rounded to f32 (add_codes). The bits are those of load_task on a device. `vectors` must outlive the model. Throws
+// data_error for another base, or if a sum is not finite.
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task);
 
 }  // namespace mulligan::task_vectors

@@ -124,15 +124,15 @@ class Reader {
     return value.get<int>();
   }
 
-  // The matmul of the extents must be countable: lengths of codes are compared with it.
+  // The number of elements must not overflow, because lengths of codes are compared with it.
   std::vector<std::int64_t> shape_of(const Json& value) const {
     std::vector<std::int64_t> shape;
-    std::int64_t product = 1;
+    std::int64_t elements = 1;
     require(value.is_array(), "a shape is not a list");
     for (const Json& extent : value) {
       require(extent.is_number_unsigned() && extent <= std::uint64_t{INT64_MAX}, "a shape is not of sizes");
       shape.push_back(extent.get<std::int64_t>());
-      require(!__builtin_mul_overflow(product, shape.back(), &product), "a shape is beyond 2^63 elements");
+      require(!__builtin_mul_overflow(elements, shape.back(), &elements), "a shape is beyond 2^63 elements");
     }
     return shape;
   }

@@ -1,5 +1,5 @@
-// The subcommands (command_list.inc). Each function declares one subcommand's options on `app` and what runs
-// when it is named; errors leave as mulligan::Error.
+// The subcommands (command_list.inc). Each function declares one subcommand's options on `app` and the work of the subcommand.
+// Errors are thrown as mulligan::Error.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,15 @@ namespace mulligan {
 
 struct RunOptions;
 
-// Throws config_error, listing the subcommands of `parent`, when none of them was named.
+// Throws config_error that lists the subcommands of `parent` if none of them was named.
 void require_command(const CLI::App& parent);
 
 #define MULLIGAN_COMMAND(name, group, part) void add_##name##_command(CLI::App& app);
 #include "launch/command_list.inc"
 #undef MULLIGAN_COMMAND
 
-// Of `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf";
-// "weights": a weights file of this program, as `checkpoint import` makes it.
+// For `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf". "weights":
+// a weights file of this program, as from `checkpoint import`.
 void export_model(const std::string& path, const std::string& form, const std::string& output,
                   std::optional<StoredType> dtype, const RunOptions& run);
 // Of `plugins`.

@@ -7,8 +7,8 @@
 
 namespace mulligan {
 
-// Writes the run's report.html anew; nothing where `run` is empty or holds no run. That it cannot is a
-// warning on stderr: what the report is about was done.
+// Rewrites the run's report.html; does nothing if `run` is empty or holds no run. A failure is a warning on stderr, because the
+// work that the report describes is done.
 void refresh_report(const std::filesystem::path& run, const ConsoleOptions& console);
 
 }  // namespace mulligan

@@ -25,7 +25,7 @@ struct RunOptions {
   std::vector<std::string> overrides;     // --set
   std::vector<std::string> plugin_paths;  // --plugin-path
 
-  // Declares --set and --plugin-path; the command declares its own positional for `config`, or one of these.
+  // Declares --set and --plugin-path. The command declares its own positional for `config`, or one of these.
   void declare(CLI::App& command);
   void declare_config(CLI::App& command);  // --config, for weights that bring a configuration
   void declare_weights(CLI::App& command,
@@ -36,25 +36,22 @@ struct RunOptions {
 // Declares --launcher for a command that several ranks can share (find_launch).
 void declare_launcher(CLI::App& command, std::string& launcher);
 
-// Does `work` as one of the ranks that the environment or `launcher` says, with stop
-// signals obeyed (RunRanks::run).
+// Does `work` as one of the ranks of the environment or `launcher`, and obeys stop signals (RunRanks::run).
 void share_among_ranks(const std::string& launcher, const std::function<void(RunRanks&)>& work);
-// Nothing is shown by other ranks than the first.
+// Ranks other than the first show nothing.
 ConsoleOptions console_of(RunRanks& ranks, ConsoleOptions console);
 
-// Throws config_error where a launcher has started this process as one of several ranks, for a command that
-// is the work of one.
+// For a command of one process: throws config_error if a launcher has started this process as one of several ranks.
 void require_one_process(const char* command);
 
-// Reads a configuration (load_run_config) and says on stderr which of its paths were not followed.
+// Reads a configuration (load_run_config) and names on stderr those of its paths that were not followed.
 LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
 void tell_notes(const LoadedConfig& loaded);
 
-// The same with so many micro-batches a step.
+// The same with this number of micro-batches per step.
 LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t micro_batches);
 
-// Reads a configuration and resolves every plugin's keys with the plugins that `host`
-// finds. Throws config_error.
+// Reads a configuration and resolves every plugin's keys with the plugins of `host`. Throws config_error.
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,
                                   PluginHost& host);
 

@@ -1,4 +1,4 @@
-// What commands leave in the run directory whose weights they worked on.
+// Results that commands write into the run directory of the weights.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace mulligan {
 
-// The file of weights that `path` means: in a run directory the run's.
+// The file of weights for `path`: if it is a run directory, the run's.
 std::filesystem::path weights_of(const std::filesystem::path& path);
 
-// The run directory that `path` is, or that holds it as one of its files; empty: neither.
+// The run directory for `path`: `path` itself or the one that holds this file; empty: neither.
 std::filesystem::path run_directory_of(const std::filesystem::path& path);
 
 // Adds a score to the run's evaluations.jsonl. With `changes` from the run's settings, it writes the score to `trials/`

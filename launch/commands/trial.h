@@ -14,17 +14,16 @@
 
 namespace mulligan {
 
-// What was scored differently from what the configuration of the run at `run` says: every setting that can
-// move the score of this command, and weights that are neither the run's nor its artifact; and validation
-// shards that are not those of the weights' run although they lie in the same place (`origin` says which).
-// Empty: the score is the run's own. Other settings than that (where data for training lie, the number of
-// threads) do not count.
+// The differences between this scoring and the run at `run`. They are every setting that can change the score of this command;
+// weights that are neither the run's nor its artifact; and validation shards that differ from those of the weights' run
+// although they lie in the same place (`origin` says which). Empty: the score is the run's own. Other settings (the folder of
+// training data, the number of threads) do not count.
 std::vector<TrialRecord::Change> changes_from_run(const std::filesystem::path& run,
                                                   const std::filesystem::path& weights,
                                                   const LoadedConfig& used, const WeightOrigin& origin,
                                                   ScoreCommand command);
 
-// Weights that are opened to be scored, and what of them differs from the run at `run` (empty: they are of none).
+// Weights that are opened for scoring, and their differences from the run at `run` (empty: they belong to none).
 struct OpenedScore {
   std::filesystem::path run;
   std::optional<DirectoryLock> lock;  // no process may replace the run meanwhile; others may score it, too
@@ -35,12 +34,12 @@ struct OpenedScore {
 OpenedScore open_for_score(const std::filesystem::path& run, const std::string& weights,
                            const RunOptions& options, std::string_view command);
 
-// Keeps `text` as `file` of the run and makes its report anew where it is of the run as it was trained; says on the screen
-// why not, unless that is quiet. Not so without a run.
+// Keeps `text` as `file` of the run. If the score is of the run as it was trained, it rewrites the run's report. Unless quiet,
+// it tells the reason for a failure. Does nothing without a run.
 void keep_in_run(const OpenedScore& score, const std::filesystem::path& file, const std::string& text,
                  const ConsoleOptions& console);
 
-// Digests of the validation data and the tokenizer that `data` names.
+// Digests of the validation data and the tokenizer of `data`.
 std::vector<std::pair<std::string, std::string>> files_digests(const DataConfig& data);
 
 // The folder for files of a score under other settings: `RUN/trials/NAME`.

@@ -1,5 +1,4 @@
-// Where a command that scores gets its weights and configuration: an artifact, a run directory or
-// a weights file.
+// The source of the weights and the configuration for a command that scores: an artifact, a run directory or a weights file.
 #pragma once
 
 #include <filesystem>
@@ -17,14 +16,13 @@ struct WeightSource {
   WeightLoader load;
 };
 
-// The file of --config, else the config.toml in `folder`, where the weights `name` lie. Throws config_error
-// where there is neither.
+// The file of --config, else the config.toml in `folder`, the folder of the weights `name`. Throws config_error if there is
+// neither.
 std::string configuration_of(const RunOptions& options, const std::filesystem::path& folder,
                              const std::string& name);
 
-// A run directory brings both weights and configuration; next to a weights file lies the configuration of its
-// run, unless --config names another; an artifact brings its own; other names
-// are for ProgramParts::other_weights. Throws data_error or config_error.
+// A run directory and an artifact have both weights and configuration. For a weights file, --config names the configuration,
+// else the one next to it. Other names are for ProgramParts::other_weights. Throws data_error or config_error.
 WeightSource open_weights(const std::string& path, const RunOptions& options);
 
 }  // namespace mulligan

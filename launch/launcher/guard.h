@@ -1,7 +1,7 @@
 // The two processes of `mulligan launch`.
 //
-// The one that the user started, the guard, only waits; the other, the supervisor, starts the ranks and
-// watches them. Each ends all ranks when the other is no more, so that not even SIGKILL leaves an orphan.
+// The guard is the process that the user started; it only waits. The supervisor starts the ranks and watches them. Each ends
+// all ranks if the other is gone, so not even SIGKILL leaves an orphan.
 #pragma once
 
 #include <functional>
@@ -10,33 +10,32 @@
 
 namespace mulligan {
 
-// Ending every process that comes from this one.
+// Ends every process that descends from this one.
 
-// From now on processes whose parent ends become children of this one, so that kill_descendants() finds them.
-// Throws run_error when the system refuses.
+// From now on processes with an ended parent become children of this one, so that kill_descendants() finds them. Throws
+// run_error if the system refuses.
 void adopt_orphans();
 
-// Kills all processes that this one has started and that those have started, also in groups and sessions of
-// their own, and waits for their end, at most 10 seconds. Needs adopt_orphans(). True when none is left: the
-// system cannot end one that waits for a device or a network file system.
+// Kills all descendants of this process, also in groups and sessions of their own, and waits at most 10 seconds for their end.
+// Needs adopt_orphans(). Returns true if none is left. The system cannot end a process that waits for a device or a network
+// file system.
 bool kill_descendants();
 
-// The supervisor's line to the guard.
+// The supervisor's connection to the guard.
 class GuardLine {
  public:
   explicit GuardLine(int descriptor) : descriptor_(descriptor) {}
   int descriptor() const { return descriptor_; }  // for poll()
-  // The next signal that asked for an end, 0 for none so far. Kills all ranks and ends the process when the
-  // guard is no more.
+  // The next signal that asked for an end, 0 for none so far. If the guard is gone, kills all ranks and ends the process.
   int next_signal() const;
 
  private:
   int descriptor_;
 };
 
-// Runs `supervise` in a process of its own, in which every signal is blocked, and returns its outcome;
-// an Error it throws is one, too. When this returns, no process is left that `supervise` started. Takes over
-// signals (StopSignals); signals to the supervisor itself have no effect.
+// Runs `supervise` in a process of its own, with every signal blocked, and returns its outcome; a thrown Error is an outcome,
+// too. When this returns, no process that `supervise` started is left. Takes over signals (StopSignals); signals to the
+// supervisor itself have no effect.
 LaunchOutcome run_guarded(const std::function<LaunchOutcome(const GuardLine&)>& supervise);
 
 }  // namespace mulligan

@@ -26,7 +26,7 @@ std::vector<std::vector<int>> core_shares(const std::vector<PhysicalCore>& cores
 // "0-3,8"
 std::string cpu_list(std::vector<int> cpus);
 
-// As the user gives it; names and defaults are torchrun's.
+// The user's options; names and defaults are torchrun's.
 struct LaunchOptions {
   int nodes = 1;
   std::string ranks_per_node = "1";  // a number, or "auto": one per visible GPU, one where there is none
@@ -61,7 +61,7 @@ struct LaunchPlan {
   std::vector<RankPlan> ranks;  // of this node
 };
 
-// The port of the launcher of node 0 unless the endpoint names one; ranks meet at those that follow.
+// The default port of the launcher of node 0; ranks meet at the ports that follow.
 inline constexpr int kLauncherPort = 29400;
 
 // Throws config_error if options do not fit together. Reads this machine's CPUs and GPUs and the environment
@@ -72,11 +72,11 @@ LaunchPlan plan_launch(const LaunchOptions& options);
 int free_port();
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
-// What a rank finds in its environment besides the launcher's own: RANK, WORLD_SIZE, ... `port`: MASTER_PORT.
+// A rank's environment variables besides the launcher's own: RANK, WORLD_SIZE, ... `port`: MASTER_PORT.
 Variables rank_variables(const LaunchPlan& plan, const RankPlan& rank, int restart_count, int port);
 
-// This process's environment with `variables` in place, less what other launchers left in it: a rank takes
-// the first launcher for its own whose variables it finds. "NAME=VALUE" each.
+// This process's environment with `variables` added and other launchers' variables removed, because a rank takes the first
+// launcher whose variables it finds. "NAME=VALUE" each.
 std::vector<std::string> rank_environment(const Variables& variables);
 
 // What --dry-run prints: the CPUs, variables and command of each rank. The secret is not shown.

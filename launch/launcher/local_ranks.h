@@ -21,19 +21,18 @@ struct RankCommand {
   std::vector<int> cpus;  // to which it is bound; empty: to none
 };
 
-// Starts a process in a group of its own with the usual signals and /dev/null as its standard input, and
-// gives `output` what it writes to. It is killed when the calling thread ends. With `terminals` a stream that
-// is a terminal here is one there, too. Throws run_error when the system refuses, config_error when there is
-// no such program.
+// Starts a process in a group of its own, with the usual signals and /dev/null as its standard input. Its output goes to
+// `output`. It is killed when the calling thread ends. With `terminals`, a stream that is a terminal here is one for the
+// process, too. Throws run_error if the system refuses, config_error if there is no such program.
 pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool terminals,
                  RankOutput& output);
 
-// A terminal of a rank gets the size of this process's. `descriptor`: its side of it.
+// Gives a rank's terminal the size of this process's. `descriptor`: this process's side of it.
 void copy_terminal_size(int descriptor);
 
-// So long after a rank's failure the others may notice it themselves and report it.
+// After a rank's failure, the time for the others to notice and report it themselves.
 inline constexpr std::chrono::seconds kOwnVerdict{2};
-// So long after being asked to end a rank may save what it has; then it is killed.
+// After a request to end, the time for a rank to save its state; then it is killed.
 inline constexpr std::chrono::seconds kSaving{30};
 
 class LocalRanks {
@@ -42,18 +41,18 @@ class LocalRanks {
 
   // Starts all ranks, each with the log plan.logs/attempt_K/rank_NNNN.log. Throws run_error or config_error.
   void start(int attempt, int port);
-  // Passes a signal that asked the launcher for an end on to all ranks, which then have kSaving.
+  // Passes a signal that asked the launcher for an end to all ranks, which then have kSaving.
   void forward(int signal);
-  // A rank has failed, here or on another node: the others have kOwnVerdict, then SIGTERM, then kSaving.
+  // A rank has failed on this or another node: the others have kOwnVerdict, then get SIGTERM, then have kSaving.
   void stop();
   void kill_all();
 
-  // What poll() should wait for; reads it. Nothing is read while the console is full.
+  // The descriptors for poll(), and reads them. Nothing is read while the console is full.
   void watch(std::vector<pollfd>& descriptors) const;
   void read();
-  // Takes notice of ranks that have ended; what they left running is killed.
+  // Registers the ranks that have ended, and kills processes that they left.
   void reap();
-  // Does what is due. Returns the milliseconds until something is, -1 for never.
+  // Does all due work. Returns the milliseconds until the next, -1 for never.
   int act_when_due();
 
   bool running() const;

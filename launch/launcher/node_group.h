@@ -14,10 +14,9 @@
 
 namespace mulligan {
 
-// They meet as ranks do (framework/ranks/control_channel.h; a "rank" there is the launcher of a node), at
-// plan.address and plan.port. Each learns at once of a failure or a signal on another node, and all judge the
-// same ends of the same attempt, so that they decide alike without a word more. A launcher that is lost ends
-// the run on all nodes.
+// They meet as ranks do (framework/ranks/control_channel.h; a "rank" there is the launcher of a node), at plan.address and
+// plan.port. Each learns at once of a failure or a signal on another node. All judge the same ends of the same attempt, so they
+// decide alike without further messages. If a launcher is lost, the run ends on all nodes.
 //
 // No call but finish() waits: threads do the work, and descriptor() is readable when there is something to
 // take. They may be waiting for other machines at the end of the process; so an object is never destroyed.

@@ -1,5 +1,5 @@
-// The orthogonalisation of newton_schulz.h for several banks of matrices at once: they consecutive in memory,
-// and so do their Gram matrices, so that copies, and matmuls of Gram matrices of one size, take one call.
+// The orthogonalisation of newton_schulz.h for several banks of matrices at once. The banks are consecutive in memory, and so are their
+// Gram matrices. So one call does all copies, or all matmuls of Gram matrices of one size.
 #pragma once
 
 #include <mulligan/recorder.hpp>

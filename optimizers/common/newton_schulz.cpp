@@ -13,8 +13,8 @@ void launch_matmul(sdk::Recorder& recorder, const char* kernel, sdk::Value a, bo
       {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", alpha}, {"beta", beta}});
 }
 
-// A copy of `term`. Matmuls accumulate into a copy of the term that beta scales: one rounding instead of one
-// per term, which is what a bf16 iteration lives on, for a copy that costs little next to the matmul.
+// A copy of `term`. Matmuls accumulate into a copy of the term that beta scales. This rounds once and not once per term, which the bf16
+// iteration needs. The copy costs little compared with the matmul.
 sdk::Value copy_of(sdk::Recorder& recorder, sdk::Value term) {
   const sdk::Value copy = recorder.scratch(recorder.describe(term));
   recorder.launch("cast", {term, copy});

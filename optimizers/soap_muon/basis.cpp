@@ -183,7 +183,7 @@ namespace {
 struct Sorted {
   sdk::Value rows, order;
 };
-// gram basis, sorted. gram is symmetric: rows of the basis times gram are its matmuls with the basis.
+// gram times the basis, sorted. gram is symmetric, so the rows of basis gram are gram times the vectors of the basis.
 Sorted record_sorted(sdk::Recorder& recorder, sdk::Value gram, sdk::Value basis) {
   const mlg_tensor shape = recorder.describe(gram);
   const sdk::Value projected = recorder.scratch(shape);

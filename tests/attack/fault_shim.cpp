@@ -1,5 +1,5 @@
-// Preloaded by tests/attack/kills and tests/attack/system_errors: counts the program's calls into the C
-// library that touch files and threads, and at a chosen one ends the process or lets the call fail.
+// Preloaded by tests/attack/kills and tests/attack/system_errors. It counts the program's calls of the C library for files and
+// threads. At a chosen call it ends the process or lets the call fail.
 //
 //   ATTACK_COUNTS=FILE   the counts are written there, one "NAME COUNT" a line, when the process ends by
 //   exit() ATTACK_CALL=NAME     the call that is struck, such as rename ATTACK_AT=NUMBER     its how-manieth,

@@ -1,7 +1,7 @@
-// Seconds per all_reduce between ranks that are threads of this process, manually:
+// Measures seconds per all_reduce between ranks that are threads of this process. A person starts it:
 //   communicator_bench [RANKS] [PLUGIN]
-// One tensor of several sizes; then a hundred small ones in one batch and in a hundred, which says what packing
-// is worth.
+// It sends one tensor of several sizes. Then it sends a hundred small ones in one batch and in a hundred, which shows the gain of
+// packing.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -37,7 +37,7 @@ def tune():
     did, for a table's heading."""
     import torch
     if "GenuineIntel" in pathlib.Path("/proc/cpuinfo").read_text():
-        return "MKL as it is (an Intel processor)"
+        return "MKL as it is (an Intel CPU)"
     if not torch.backends.mkl.is_available():
         return "PyTorch without MKL"
     library = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / "lib/libtorch_cpu.so"))
@@ -54,7 +54,7 @@ def tune():
             return f"MKL with its slow path: its code cannot be changed (errno {ctypes.get_errno()})"
         ctypes.memmove(address, yes, len(yes))
         libc.mprotect(page, length, mmap.PROT_READ | mmap.PROT_EXEC)
-    return "MKL's fast path (its test for an Intel processor is switched off)"
+    return "MKL's fast path (its test for an Intel CPU is switched off)"
 
 
 def busy_share(seconds=2.0):

@@ -128,9 +128,9 @@ const std::vector<std::vector<std::string>> kVariants = {
     {"model.skip_weights=false", "model.skip_gates=false"},  // both lanes begin as one tensor
     {"model.width=24", "model.kv_heads=4", "model.head_width=6", "model.rope.dims=6"}};
 
-// Fused and plain differ by up to 2e-5 in the gradients of q_gain, whose terms cancel. That this is rounding: sixteen
-// plain runs with weights rounded once more lie as far around their mean, which in double stands for the exact
-// result, and both lie among them.
+// Fused and plain differ by up to 2e-5 in the gradients of q_gain, whose terms cancel. This is rounding: sixteen plain runs
+// with weights rounded once more differ as much from their mean. Their mean in double stands for the exact result, and both
+// results lie among them.
 TEST(FusedModel, DiffersByNoMoreThanARoundingOfTheWeights) {
   const auto host = make_cpu_backend(2);
   constexpr int draws = 16;

@@ -337,8 +337,8 @@ std::int64_t held_bytes(const TensorStore& store, const std::vector<std::string>
   return bytes;
 }
 
-// What a rank holds once it has made a step, been saved, scored and probed: of states and averages of cut banks its
-// share, of gradients and masters no more than the whole, and of anything else no more than a buffer.
+// The memory of a rank after a step, a save, a scoring and a probe. It holds its share of states and averages of cut banks, at
+// most the whole of gradients and masters, and at most a buffer of anything else.
 TEST(EngineRanks, ARankHoldsItsShareOfTheState) {
   const Overrides muon = with(base, {"ema.decay=0.9"});
   std::int64_t banks = 0, of_all[3] = {};  // states and averages; masters and gradients; all

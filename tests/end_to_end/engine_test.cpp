@@ -227,8 +227,8 @@ std::size_t calls_behind_micro_steps(const TrainingEngine& engine) {
   return calls;
 }
 
-// Joined tensors, the clip's factor, averages and copies in the update, and the loss's two passes in one
-// change roundings alone, and nothing that a checkpoint or a forward pass reads by name.
+// Three options change roundings alone: joined tensors; the clip's factor, averages and copies in the update; and the loss's two
+// passes in one. They change nothing that a checkpoint or a forward pass reads by name.
 void expect_fused_and_plain_agree(std::vector<std::string> settings, double tolerance) {
   const auto shard = tiny().folder() / "fused.bin";
   write_shard(shard, rows_of_documents(1, 64, 200));

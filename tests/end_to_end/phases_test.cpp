@@ -212,8 +212,8 @@ TEST(TrainingPhases, AnotherPhaseThanTheSavedOneIsRefused) {
   }
 }
 
-// The cuda backend takes over in mid-run: the state arrives as it left, the loss of one row agrees, and the
-// steps after are those of a run on the cpu backend alone, but for the order of sums.
+// The cuda backend takes over in the middle of a run. The state arrives unchanged and the loss of one row agrees. The steps after
+// that are those of a run on the cpu backend alone, except for the order of sums.
 TEST(TrainingPhases, AnotherBackendTakesOver) {
   const Overrides steps = {"train.steps=8", "train.log_every=1", "train.tokens_per_step=128",
                            "checkpoint.every_steps=6", "train.validate_every=4"};

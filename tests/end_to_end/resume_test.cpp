@@ -33,8 +33,8 @@ TinyRun& tiny() {
   return run;
 }
 
-// Every part of the state at once: averages, bf16 masters, two micro-batches, clipping, depth recurrence that
-// starts half way, a schedule with warm restarts, a warm-up, losses that are reported every third step.
+// Every part of the state at once: averages, bf16 masters, two micro-batches and clipping; depth recurrence that starts half way; a
+// schedule with warm restarts and a warm-up; losses that are reported every third step.
 Overrides everything() {
   return {"train.steps=24",       "train.micro_batches=2", "train.log_every=3",
           "train.warmup.steps=1", "ema.decay=0.9",         "parameters.1.master_dtype=bf16",

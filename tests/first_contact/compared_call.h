@@ -30,9 +30,9 @@ class ComparedCall {
   ComparedCall(Backend& device, Backend& reference, Program& program, std::size_t index,
                const ProgramMemory& memory);
 
-  // Runs the call (take_over: in its place the reference) and says how it went. What it writes and does not read is
-  // NaN before, so that an element that was left out is seen. Where the results are wrong or missing and the reference
-  // has whole ones, the device's memory gets those, so that later calls are judged by their own work.
+  // Runs the call (take_over: in its place the reference) and reports the outcome. Outputs that it does not read are NaN
+  // before, so that a missing element shows. If results are wrong or missing and the reference has whole ones, the device's
+  // memory gets those. So later calls are judged by their own work.
   CallReport run(Treatment treatment);
 
  private:

@@ -1,9 +1,9 @@
 // mulligan_first_contact CONFIG --events FILE [--set KEY=VALUE]... [--seconds N] [--taken-over 3,17]
 //
-// Every distinct call of the configuration's training step once on [backend], each against a reference, then packed
-// attention whose batch has empty rows. One line of JSON per event in FILE, written before and after each call, so that
-// the last line of a process that died names the call. Exit code 0: all agree; 1: some do not; 2: nothing could be set
-// up; 3: the device stopped at a call. tests/gpu/run starts it (docs/gpu_runs.md).
+// Runs every distinct call of the configuration's training step once on [backend], each against a reference, and then packed
+// attention with empty rows in the batch. FILE gets one line of JSON per event, before and after each call, so the last line of
+// a process that died names the call. Exit code 0: all agree; 1: some do not; 2: nothing could be set up; 3: the device stopped
+// at a call. tests/gpu/run starts it (docs/gpu_runs.md).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -108,7 +108,7 @@ TEST(ArenaWrapperBySteps, FactorOfTheLookahead) {
   const std::vector<double> factors = fixture.doubles("sota.lookahead");
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i] == 0) {
-      EXPECT_EQ(factors[i], 0.0);  // no update is after the first pass
+      EXPECT_EQ(factors[i], 0.0);  // no update precedes the first pass
       continue;
     }
     const std::int64_t before = steps[i] - 1;

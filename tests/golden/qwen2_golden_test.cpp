@@ -103,10 +103,10 @@ TEST_P(Qwen2Golden, GradientsOfEveryParameter) {
     const double found = mean_distance(model->gradient(name), expected);
     const double element = distance(model->gradient(name), expected);
     EXPECT_LE(found, tolerance) << name;
-    // One of thousands, sums of fp32 that cancel. Attention's backward pass computes probabilities again from
-    // lse and takes delta from o, as FlashAttention does, which q's and k's gradients feel: on qwen2_untied one
-    // element of layer 1's q_proj.weight is 2.1e-5 off here (AVX2), 1.9e-5 with PyTorch's own CPU kernel of that
-    // algorithm in fp32, and 1.0e-5 with its plain attention, which keeps the probabilities.
+    // One of thousands, sums of fp32 that cancel. Attention's backward pass computes probabilities again from lse and takes delta
+    // from o, like FlashAttention, and this affects the gradients of q and k. On qwen2_untied one element of layer 1's
+    // q_proj.weight is 2.1e-5 off here (AVX2). It is 1.9e-5 off with PyTorch's own CPU kernel of that algorithm in fp32, and 1.0e-5
+    // with its plain attention, which keeps the probabilities.
     const bool of_queries_or_keys = name.find("q_proj") != name.npos || name.find("k_proj") != name.npos;
     EXPECT_LE(element, (of_queries_or_keys ? 3 : 2) * tolerance) << name;
     worst = std::max(worst, found);

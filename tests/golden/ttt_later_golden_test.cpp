@@ -1,6 +1,6 @@
-// Test-time training of two later records against their public scripts (fixtures ttt-2014 and ttt-2135,
-// weights of model-2014): chunks by document length, adapters on some of the linear layers, side-table bytes,
-// the smear gate with and without its mask, and the token n-gram tilt with our transform's hints.
+// Test-time training of two later records against their public scripts (fixtures ttt-2014 and ttt-2135, weights of model-2014). They
+// use chunks by document length, adapters on some of the linear layers, side-table bytes, the smear gate with and without its mask,
+// and the token n-gram tilt with our transform's hints.
 #include "framework/data/side_table.h"
 #include "framework/model/elements/smear_gate/config.h"
 #include "tests/golden/golden_model.h"

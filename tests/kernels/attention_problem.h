@@ -138,9 +138,9 @@ enum class RepeatedValues {
   small_rest  // those of the repeated keys; the others in (-2, 0]
 };
 
-// The first `repeats` keys of each segment give every query its largest score, the same for each of them, the
-// others one that is 9 to 12 lower: the problem of arXiv 2510.04212. The largest score is `largest`, or in
-// [1, 6] where that is 0. width >= 4.
+// The problem of arXiv 2510.04212: the first `repeats` keys of each segment give every query its largest score, the same for
+// each of them. The scores of the others are 9 to 12 lower. The largest score is `largest`, or in [1, 6] if that is 0. width >=
+// 4.
 inline AttentionProblem repeated_maxima(std::int64_t segments, std::int64_t length, std::int64_t width,
                                         std::int64_t repeats, RepeatedValues values, unsigned seed,
                                         double largest = 0) {

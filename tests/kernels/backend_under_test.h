@@ -15,8 +15,8 @@ struct BackendUnderTest {
   std::string kernel_plugins;               // names of plugins that bring kernels, separated by ':'
   std::map<std::string, std::string> keys;  // TOML text of the keys that are not at their default
   bool stops_on_bad_values;                 // true: run() fails; false: NaN where the result would be
-  // A slow backend: tests of operators leave out long shapes and all but two others, choices of optional arguments between
-  // all and none, f16, bf16 but with all arguments, and the third variant.
+  // A slow backend. Tests of operators then skip long shapes, f16, bf16 except with all arguments, and the third variant. Between all
+  // optional arguments and none they test only two other choices.
   bool is_slow = false;
 };
 

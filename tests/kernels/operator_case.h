@@ -1,8 +1,8 @@
 // What a test states about one operator: its formula, written once and naively, and the shapes to try.
 //
-// From that, operator_tests.h checks the forward kernel, the backward kernel (exact gradients through tape.h,
-// themselves checked against finite differences), every combination of optional arguments and accumulate
-// flags, f32, bf16 and f16, one to three threads, guard bytes, and the refusal of wrong arguments.
+// From that, operator_tests.h checks the forward kernel and the backward kernel (exact gradients through tape.h, which finite
+// differences check in turn). It covers every combination of optional arguments and accumulate flags, f32, bf16 and f16, and one
+// to three threads. It also checks guard bytes and the refusal of wrong arguments.
 #pragma once
 
 #include <functional>

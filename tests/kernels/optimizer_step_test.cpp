@@ -248,9 +248,8 @@ Operator schedule_free_average() {
 }
 const RegisterOperator registered_schedule_free_average(schedule_free_average());
 
-// The kernel `name` that does what `op` does, of a gradient times gradient_scale where it has one, and makes
-// an average and a copy of the master (fused_update.hpp). A state that it can do without has the gradient in
-// its place.
+// The kernel `name` does the work of `op` and makes an average and a copy of the master (fused_update.hpp). If it has
+// gradient_scale, it multiplies the gradient by it. A state that it can do without has the gradient in its place.
 Operator with_extras(Operator op, const std::string& name, bool scales) {
   op.forward = name;
   std::vector<Case> cases;

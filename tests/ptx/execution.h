@@ -1,9 +1,9 @@
 // Runs the blocks of one launch of a PTX function, one after another.
 //
-// The threads of a warp that are at the same instruction run it together; of several such groups the one that is
-// furthest after runs first, so that groups meet where the branches' ways do. An operation of a warp waits until all
-// lanes that its mask names are at it, and a barrier until all threads of the block are; what waits for threads that
-// cannot come is reported.
+// The threads of a warp that are at the same instruction run it together. If there are several such groups, the one with the
+// earliest instruction runs first, so that groups meet where branches join. An operation of a warp waits until all lanes of its
+// mask are at it, and a barrier until all threads of the block are. If they wait for threads that cannot come, that is
+// reported.
 #pragma once
 
 #include <cstdint>

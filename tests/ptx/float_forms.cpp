@@ -1,5 +1,5 @@
-// Floating point, in the rounding that each form states. What is approximate on a GPU is computed in double and rounded
-// to nearest, so that it lies within the bound that the PTX manual gives for it (stated at each).
+// Floating point, in the rounding that each form states. Operations that a GPU approximates are computed in double and rounded to
+// nearest. So they are within the bound that the PTX manual gives for each.
 //
 // A result that is not a number has the bits 0x7FFFFFFF, as f32 instructions of a GPU make it.
 #include <bit>

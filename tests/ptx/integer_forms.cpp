@@ -162,8 +162,8 @@ void add_integer_forms(Forms& forms) {
   add(forms, "not.pred", [](bool a) { return !a; });
   add(forms, "mov.pred", [](bool a) { return a; });
 
-  // The windows of global and shared memory are known by the instructions that use them, so that an address is
-  // the same in its window and in the generic one.
+  // The instructions that use the windows of global and shared memory know them, so an address is the same in its window and in the
+  // generic one.
   for (const char* name : {"cvta.to.global.u64", "cvta.global.u64", "cvta.to.shared.u64"})
     add(forms, name, [](u64 a) { return a; });
 

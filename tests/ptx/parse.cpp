@@ -95,8 +95,8 @@ Declaration parse_declaration(TokenReader& reader) {
   return declaration;
 }
 
-// Room is left before each variable, so that an index one past the end of one is not the next one's. That of a length
-// which the launch says lies after all others.
+// There is room before each variable, so that an index one past the end of a variable is not in the next one. The variable whose length
+// the launch sets comes last.
 std::uint64_t place_shared(Program& program, const Declaration& declaration) {
   constexpr std::uint32_t kRoom = 256, kDynamic = 1 << 20;
   const bool dynamic = declaration.bytes == 0;

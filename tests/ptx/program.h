@@ -1,9 +1,9 @@
 // A PTX function in the form that the executor runs: one Instruction per line of text, its operands resolved to
 // places in a warp's register file.
 //
-// The register file of a warp is one array of bytes. A register of 16, 32 or 64 bits is 32 values of that width,
-// one per lane, one after another; a predicate is one word, a bit per lane. Immediates and special registers lie in
-// the file like registers, filled in before the function begins, so that every operand is read in the same way.
+// The register file of a warp is one array of bytes. A register of 16, 32 or 64 bits is 32 values of that width, one per lane,
+// one after another; a predicate is one word with a bit per lane. Immediates and special registers are in the file like
+// registers, filled in before the function begins. So every operand is read in the same way.
 #pragma once
 
 #include <cstddef>

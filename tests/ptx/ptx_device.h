@@ -1,5 +1,5 @@
-// A third device after the seam (device.h), for tests: it runs the PTX that NVRTC makes of the kernels. Memory, copies,
-// matmuls, attention and captures are the emulated device's.
+// A third implementation of Device (device.h), for tests: it runs the PTX that NVRTC makes of the kernels. Memory, copies, matmuls,
+// attention and captures are the emulated device's.
 #pragma once
 
 #include <fstream>

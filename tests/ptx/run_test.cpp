@@ -1,5 +1,5 @@
-// Training steps and test-time training of a tiny model whose kernels run as NVRTC's PTX, against the same runs on the cpu
-// backend, in the tolerances that hold for the emulated device (tests/end_to_end/cuda_train_test.cpp).
+// Training steps and test-time training of a tiny model. Its kernels run as NVRTC's PTX. The results are compared with the cpu
+// backend's, in the tolerances of the emulated device (tests/end_to_end/cuda_train_test.cpp).
 #include <gtest/gtest.h>
 
 #include <filesystem>

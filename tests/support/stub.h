@@ -26,7 +26,7 @@ class StubSharedCard {
 // process are the stubs.
 std::unique_ptr<Backend> make_stub_backend();
 
-// Keeps the work of a backend on the stub driver from going on, from where it stands now until this is gone.
+// Holds the work of a backend on the stub driver at its present place for as long as this lives.
 class StubGate {
  public:
   explicit StubGate(Backend& backend);

@@ -6,9 +6,8 @@
 
 namespace mulligan {
 
-// The first fault of `text` as a sentence, with the text around it; "" for none. Checks that every tag is
-// closed in order, attributes are quoted and named once, < and & stand for markup alone, and that there is
-// one outermost element.
+// The first fault of `text` as a sentence, with the text around it; "" for none. Checks that tags are closed in order, that
+// attributes are quoted and named once, that < and & stand for markup alone, and that there is one outermost element.
 std::string xml_fault(std::string_view text);
 
 }  // namespace mulligan

@@ -12,8 +12,8 @@ namespace {
 namespace fs = std::filesystem;
 using Ints = std::vector<std::int32_t>;
 
-// Shards of the given sizes; each starts with `junk` tokens before its first BOS, a BOS every 7 tokens after
-// it, and tokens that are all different between, so that a wrong cursor shows.
+// Shards of the given sizes. Each starts with `junk` tokens before its first BOS and has a BOS every 7 tokens after it. All
+// other tokens differ, so that a wrong cursor shows.
 std::vector<fs::path> make_shards(const std::string& name, const std::vector<std::size_t>& sizes,
                                   std::size_t junk = 3) {
   const fs::path folder = fresh_folder(name);

@@ -1,5 +1,4 @@
-// A tokenizer that made the shards is told from one that did not, whatever its size, and from one whose pieces
-// were made longer or renamed.
+// The tokenizer that made the shards is told from others: those of any other size, and those with longer or renamed pieces.
 #include "framework/data/tokenizer_fit.h"
 
 #include <gtest/gtest.h>

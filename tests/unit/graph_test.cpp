@@ -79,8 +79,7 @@ TEST(Graph, ExternalsAreOnePerNameAndKeepTheirType) {
   EXPECT_THROW(graph.external("x", TensorType(MLG_F32, {65})), std::logic_error);
 }
 
-// Random graphs: no two values that live at the same time may share a byte, and the arena must not be larger
-// than all values side by side.
+// Random graphs: no two values that live at the same time share a byte, and the arena is at most as large as the sum of all values.
 TEST(MemoryPlan, ValuesAliveTogetherNeverOverlap) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {

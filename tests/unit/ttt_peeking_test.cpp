@@ -1,5 +1,5 @@
-// A plugin that wants to see more than it may is stopped by the recorder, which knows one tap's values only
-// and keeps their rows apart. The plugin is tests/unit/ttt_plugins/peeking.cpp.
+// The recorder stops a plugin that tries to see more than it may, because it knows one tap's values only and keeps their rows
+// apart. The plugin is tests/unit/ttt_plugins/peeking.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/support/built.h"

@@ -67,9 +67,8 @@ TEST(TttScorer, TheSameRunTwiceGivesTheSameBits) {
   EXPECT_EQ(run(tiny_options(), tiny_config()).losses, run(tiny_options(), tiny_config()).losses);
 }
 
-// The adapters of a batch do not depend on which documents share it, so a document scores the same in a batch
-// of another size as long as its adapters start the same: here in the first batch, where they are drawn
-// element by element.
+// The adapters of a batch do not depend on the documents that share it. So a document scores the same in a batch of another size if
+// its adapters start the same. Here that is the first batch, where they are drawn element by element.
 TEST(TttScorer, DrawsDoNotDependOnTheBatchSize) {
   const PhiloxDraws draws(9);
   AdapterTensor tensor;

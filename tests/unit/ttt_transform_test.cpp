@@ -1,5 +1,5 @@
-// Score transforms in test-time training: in which order they learn, what they change and what not, that a
-// peeking one is refused, and that an interrupted run goes on to the bit.
+// Score transforms in test-time training: the order in which they learn, and what they change. A peeking one is refused, and an
+// interrupted run continues with the same bits.
 #include <gtest/gtest.h>
 
 #include <cmath>

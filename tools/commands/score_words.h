@@ -13,9 +13,9 @@ struct NamedScores {
   std::vector<report::RunRecord> runs;  // those that were run directories
 };
 
-// Each word is a number (bits per byte), a run directory whose `metric` counts (empty: the last that all
-// have), or the folder of a submission, whose seeds all count. Throws Error where one is none of these, where
-// two runs were not scored on the same tokens, have the same seed, or other settings that differ.
+// Each word is a number (bits per byte), a run directory or the folder of a submission. A run directory counts with its
+// `metric` (empty: the last that all have); of a submission all seeds count. Throws Error if a word is none of these, or if two
+// runs were not scored on the same tokens, have the same seed, or differ in other settings.
 NamedScores read_scores(const std::vector<std::string>& words, const std::string& metric);
 
 }  // namespace mulligan

@@ -42,7 +42,7 @@ bool only_decayed(const Sampled& before, const std::vector<double>& steps, const
   return rest < 1e-3 * whole;
 }
 
-// Parts of a matrix (rows, or stretches of columns) that stayed after the others.
+// Parts of a matrix (rows, or stretches of columns) that moved less than the others.
 struct Parts {
   std::size_t frozen = 0, judged = 0, first = 0, last = 0;
   double share() const { return judged == 0 ? 0 : double(frozen) / double(judged); }

@@ -17,9 +17,8 @@ class OutputFolder {
   // Throws unless an existing, non-empty target may be replaced by the new folder.
   using MayReplace = std::function<void(const std::filesystem::path&)>;
 
-  // Throws config_error when the target is not a folder, must not be replaced, is a mount point (which
-  // cannot be renamed) or is being prepared by another process, and run_error when the system refuses to
-  // make the folder.
+  // Throws config_error if the target is not a folder, must not be replaced, is a mount point (which cannot be renamed), or is being
+  // prepared by another process. Throws run_error if the system refuses to make the folder.
   OutputFolder(const std::filesystem::path& target, MayReplace may_replace);
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;

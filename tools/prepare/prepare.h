@@ -64,21 +64,20 @@ struct PrepareSummary {
   double encode_seconds = 0;
 };
 
-// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt,
-// changes.jsonl (when a document was left out or changed) and manifest.json into a folder next to `output`
-// that takes its place at the end (OutputFolder), so `output` never holds a part. Equal documents are kept
-// once. A document is cut by a shard's end only when it is longer than a shard. The same inputs and options
-// give the same bytes.
+// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt, changes.jsonl (if a
+// document was left out or changed) and manifest.json into a folder next to `output`. At the end that folder takes the place of
+// `output` (OutputFolder), so `output` is never incomplete. Equal documents are kept once. A shard's end cuts a document only
+// if it is longer than a shard. The same inputs and options give the same bytes.
 //
 // Where the tokens may spell another text than the documents as they were given (cleaning, a tokenizer that normalises,
 // an ablation of validation text, a text transform), fineweb_val_bytes_%06d.bin holds the original bytes of each
 // validation token (side_table.h). With a text transform the tokens are those of the transformed documents, and
 // validation.jsonl has the original documents in place of validation.txt.
 //
-// Throws config_error for options out of range and an output that must not be replaced, run_error for one
-// that cannot be written, and data_error for: no documents, an empty side of the split, a document in both
-// inputs, a vocabulary the texts cannot fill or that 16 bits cannot hold, a tokenizer that maps text to
-// unknown tokens, and bytes of the validation documents that differ between the two counting routes.
+// Throws config_error for options out of range and an output that must not be replaced, and run_error for one that cannot be
+// written. Throws data_error in these cases: no documents; an empty side of the split; a document in both inputs; a vocabulary that
+// the texts cannot fill or that 16 bits cannot hold; a tokenizer that maps text to unknown tokens; bytes of the validation
+// documents that differ between the two counting routes.
 PrepareSummary prepare(const PrepareOptions& options);
 
 }  // namespace mulligan

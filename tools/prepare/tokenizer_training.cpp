@@ -14,8 +14,8 @@
 namespace mulligan {
 namespace {
 
-// SentencePiece skips texts longer than its limit, so documents are handed over in pieces below this size,
-// cut at white space, which hardly any piece of the vocabulary crosses.
+// SentencePiece skips texts longer than its limit. So documents are passed in pieces below this size, cut at white space;
+// hardly any piece of the vocabulary crosses white space.
 constexpr std::size_t kSentenceBytes = 8192;
 
 // SentencePiece leaves every sentence out that holds its mark for rare characters, "▅".

@@ -132,8 +132,8 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
 // of A; collapses are marked.
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 
-// The mean training losses of the rows over one window, all steps, next to what a trainer that forgets its
-// sums at the start of a phase would report, which looks like a gain. Empty where no row has several phases.
+// The mean training losses of the rows over one window, all steps. A second column has the figure of a trainer that loses its sums at
+// the start of a phase; it looks like a gain. Empty if no row has several phases.
 std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
 
 // Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with

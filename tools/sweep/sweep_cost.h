@@ -24,9 +24,8 @@ struct RowCost {
   bool pareto = false;
 };
 
-// Precondition: Sweep::costs. A row is on the Pareto front where no other row is as good in seconds (to the
-// target, or per token without one), device memory, energy (where all rows have it) and metric, and better in
-// one; means count.
+// Precondition: Sweep::costs. A row is on the Pareto front if no other row is as good in all of these and better in one:
+// seconds (to the target, or per token without one), device memory, energy (if all rows have it), and metric. Means count.
 std::vector<RowCost> row_costs(const Sweep& sweep, const SweepResult& result);
 
 // Mean +- standard deviation of every figure by row, n, the front, and why energy is absent where it is.

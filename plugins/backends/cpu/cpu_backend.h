@@ -1,5 +1,5 @@
-// The cpu backend: calls are checked and prepared once, then run one after another in the calling thread,
-// each kernel spreading its own work over the pool of worker_pool.h.
+// The cpu backend checks and prepares calls once. Then it runs them one after another in the calling thread; each kernel
+// spreads its work over the pool of worker_pool.h.
 //
 // Numbers: denormals are kept (no flush-to-zero), so that arithmetic is IEEE and the same in every thread;
 // the kernels avoid making them where they would be slow (attention

@@ -14,11 +14,10 @@ struct ThreadFacts {
   bool torchrun = false;
 };
 
-// OMP_NUM_THREADS where it is set; but not torchrun's, which says 1 where several ranks share a machine and
-// the user has said nothing. Otherwise one per physical core, at most the control groups' quota, all divided
-// by the ranks of the machine unless each was bound to its share already. (Matmuls gain nothing from
-// a core's second hardware thread, and threads beyond the quota are stopped in the middle of parallel loops.)
-// At least 1.
+// OMP_NUM_THREADS if it is set. Exception: torchrun's default of 1 for several ranks on a machine is ignored. Otherwise one per
+// physical core, at most the control groups' quota, divided by the ranks of the machine unless each was bound to its share. At
+// least 1. (Matmuls gain nothing from a core's second hardware thread. Threads beyond the quota are stopped in the middle of
+// parallel loops.)
 int thread_count(const ThreadFacts& facts);
 
 // The facts of this process. `system`: a folder that takes the place of / where control groups are read, for tests.

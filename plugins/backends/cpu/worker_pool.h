@@ -1,8 +1,8 @@
 // The threads that run parallel loops of kernels: one pool for the process, woken per loop.
 //
-// Not OpenMP's pool: its threads wait for each other by spinning, and on a machine whose cores are also used
-// by others two of them were seen ten times slower than one. Here a worker that gets no CPU time is
-// simply not waited for: the pieces it did not take are run by the threads that do run.
+// This is not OpenMP's pool. Its threads wait for each other by spinning; if other programs also use the machine's cores, two
+// of them were ten times slower than one. Here a worker that gets no CPU time is not waited for: the running threads take its
+// pieces.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // What one rank sends, receives and adds for a batch of collectives. Of gloo nothing is needed here but that
 // messages between two ranks keep their order.
 //
-// Reductions go by direct exchange: each rank adds one share of the elements, which all others send to it,
-// and (all_reduce) sends the sums to all: two messages deep whatever the number of ranks, each byte moved as
-// often as in a ring, and added in rank order. What is small travels together with all that goes to the same
-// rank, so a batch of a hundred small gradients costs as much as one.
+// Reductions use direct exchange. All other ranks send one share of the elements to a rank, and it adds them up. For all_reduce
+// it sends the sums to all. So there are two messages in sequence for any number of ranks; each byte moves as often as in a
+// ring; and sums are in rank order. Small transfers to the same rank travel together, so a batch of a hundred small gradients
+// costs as much as one.
 #pragma once
 
 #include <mulligan/communicator.hpp>

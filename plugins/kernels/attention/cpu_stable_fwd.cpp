@@ -4,9 +4,8 @@
 //   r + shift,  shift = (beta - 1) r where r > 0, -r otherwise, halved until it is at most cap
 // so that no weight exp(s - m) is exactly 1. The result is the same but for rounding. min_repeats = 0: never.
 //
-// The cap keeps the weights far from where f32 ends. A shift is halved rather than cut to the cap because all
-// rows that are cut would have one weight, exp(-cap), whose rounding to bf16 is then an error of the same
-// sign in each.
+// The cap keeps the weights far from where f32 ends. A shift is halved and not cut to the cap. Otherwise all rows that are cut
+// would have one weight, exp(-cap), and its rounding to bf16 would be an error of the same sign in each.
 //
 // Weights are rounded to A for the matmul with the values. round_normalizer: the sums are divided by the sum
 // of the rounded weights; round_sums: they are rounded to A before. lse is of the weights before rounding.

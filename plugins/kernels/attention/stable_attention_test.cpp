@@ -80,9 +80,9 @@ TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
   }
 }
 
-// The backends' own arithmetic, sums in f32 that are rounded once: the same ties are broken to one side where
-// the other values are smaller than the maxima's, and the rule ends that, too, but not with the rounded
-// normalizer: that makes the quotient exact again, and with it the ties.
+// The backends' own arithmetic, sums in f32 that are rounded once. The same ties are broken to one side if the other values are
+// smaller than the maxima's. The rule ends that, too, but not with the rounded normalizer: it makes the quotient exact again,
+// and with it the ties.
 TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
   const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 2);

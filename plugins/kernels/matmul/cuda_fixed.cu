@@ -2,11 +2,10 @@
 // (backend.batch_invariant). widened_matmul: a f32, b of 16 bits. Of both:
 //   c = alpha op(a) op(b) + beta term, pair by pair; op(a) [m, k], op(b) [k, n], c and term [m, n], row-major
 //
-// A block takes 64 x 64 elements of c and goes over the inner dimension in pieces of 16, which it brings to
-// shared memory as floats, so that a and b may be stored differently; a thread keeps 4 x 4 sums in registers.
-// Plain f32 multiply-adds, no tensor cores: no TF32, and nothing is rounded before it is multiplied.
-// Determinism: one thread adds up an element, in the order of the inner dimension, which is never split. So a
-// row's bits depend neither on how many rows there are nor on where it stands.
+// A block computes 64 x 64 elements of c. It goes over the inner dimension in pieces of 16 and brings them to shared memory as
+// floats, so a and b may have different dtypes. A thread keeps 4 x 4 sums in registers. It uses plain f32 multiply-adds and no
+// tensor cores, so there is no TF32, and nothing is rounded before it is multiplied. Determinism: one thread sums an element in
+// the order of the inner dimension, which is never split. So a row's bits depend neither on the number of rows nor on its place.
 #include <mulligan/cuda/device.cuh>
 
 MLG_CONST_INT(transpose_a)

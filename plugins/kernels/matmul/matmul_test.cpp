@@ -38,7 +38,7 @@ Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::opti
            {"beta", p.beta}}};
 }
 
-Operator matmul(const char* kernel, const char* term) {
+Operator matmul_operator(const char* kernel, const char* term) {
   Operator op{.forward = kernel, .backward = "", .cases = {}};
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
@@ -61,8 +61,8 @@ Operator matmul(const char* kernel, const char* term) {
   return op.computes([term](auto& call) { matmul_formula(call, term); });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(matmul("matmul", "c")),
-                                  RegisterOperator(matmul("matmul_add", "term"))};
+const RegisterOperator tests[] = {RegisterOperator(matmul_operator("matmul", "c")),
+                                  RegisterOperator(matmul_operator("matmul_add", "term"))};
 
 const RegisterRows registered_rows{{"matmul", "a:Tk b:nk c:Tn", "transpose_b=1 alpha=1"},
                                    {"matmul", "a:Tk b:nk c:Tn/f", "transpose_b=1 alpha=0.5 beta=1"},

@@ -1,6 +1,6 @@
-// The score transform `ngram_tilt`: a token that has followed the last order - 1 tokens before, in at least
-// the share `threshold` of their occurrences, gets `boost` nats on its logit. Counts grow with every token
-// that was scored; one earlier occurrence already makes the share 1.
+// The score transform `ngram_tilt` gives a token `boost` nats on its logit if it has often followed the last order - 1 tokens:
+// in at least the share `threshold` of their occurrences. Counts grow with every scored token; one earlier occurrence already
+// makes the share 1.
 //
 // A text that is never begun (places of one running text) takes its own first token as the oldest of its
 // first context, as the record does.

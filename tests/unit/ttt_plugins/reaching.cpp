@@ -1,5 +1,5 @@
-// An optimiser for adapters that reaches for values of the program which it was not handed, such as the
-// tokens of the window, the targets or the boundaries of the documents.
+// An optimiser for adapters that uses values of the program which it was not given, such as the tokens of the window, the targets or
+// the boundaries of the documents.
 #include <mulligan/optimizer.hpp>
 
 #include <string>

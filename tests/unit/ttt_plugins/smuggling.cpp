@@ -20,9 +20,9 @@ struct Targets {
 };
 Targets targets_of[longest_window + 1];
 
-// y[t] += x[t + 1], under a condition `when`: 0 always, 1 in windows below `number` tokens, 2 for t = number, 3
-// if the adapter is zero, which it is in a run and in no probe, in all windows or those of `number` tokens,
-// 4 never. `what` 1: instead x[t] of the next document; 2: the target of t.
+// y[t] += x[t + 1], under a condition `when`. 0: always. 1: in windows below `number` tokens. 2: for t = number. 3: if the
+// adapter is zero, which it is in a run and in no probe; in all windows or those of `number` tokens. 4: never. `what` 1:
+// instead x[t] of the next document; 2: the target of t.
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
   static constexpr const char* signature = "in x, in adapter, inout y; window when number what";

@@ -26,10 +26,10 @@ inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t width) {
   return static_cast<std::size_t>(Pieces(rows).count * width) * sizeof(float);
 }
 
-// Cuts the rows into Pieces. body(partial, begin, end) adds the rows [begin, end), in order, to
-// partial[width], which starts at zero and is row number begin / Pieces(rows).length of `workspace`
-// (row_sums_bytes(rows, width), 64-byte aligned). While it has a piece the body may also compute what belongs
-// to its rows alone. Where no sum is `wanted` the body gets a null partial and only does its rows' own work.
+// Cuts the rows into Pieces. body(partial, begin, end) adds the rows [begin, end), in order, to partial[width]. partial starts
+// at zero and is row number begin / Pieces(rows).length of `workspace` (row_sums_bytes(rows, width), 64-byte aligned). The body
+// may also compute values that belong to its rows alone. If no sum is `wanted`, partial is null, and the body does only that
+// work.
 template <typename Body>
 void sum_pieces(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, bool wanted,
                 Body&& body) {

@@ -2,9 +2,9 @@
 // by the number of threads when the output is small, and its bits then change with it (seen in 2.6 at 512 x 8
 // x 4096 with 2 threads and at 8192 x 512 x 4096 with 64).
 //
-// Where the inner dimension is cut, the pieces' partial matmuls [count_k, batch, m, n] f32 are added in
-// order (a plan of fixed rows does not cut it). Tiles of a 16-bit b with f32 a are widened one by one (stored_b).
-// Where bf16 matmuls do not pay (Gemm::fast), and of f16, a and b are widened to f32 first.
+// If the inner dimension is cut, the pieces' partial sums [count_k, batch, m, n] f32 are added in order (a plan of fixed rows does not
+// cut it). Tiles of a 16-bit b with f32 a are widened one by one (stored_b). For f16, and if bf16 matmuls do not pay (Gemm::fast), a
+// and b are widened to f32 first.
 #include "plugins/backends/cpu/math/tiled_matmul.h"
 
 #include <atomic>

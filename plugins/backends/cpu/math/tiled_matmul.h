@@ -19,8 +19,8 @@ struct TiledMatmulShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   mlg_dtype input = MLG_F32, output = MLG_F32;
-  // bf16 or f16 with `input` and `output` f32: b lies in it, and each tile of b is widened into memory of its
-  // thread just before the matmul that reads it, the very matmul that f32 would take.
+  // bf16 or f16 with `input` and `output` f32: the dtype of b. Each tile of b is widened into memory of its thread just before the
+  // f32 matmul that reads it.
   std::optional<mlg_dtype> stored_b = std::nullopt;
   float alpha = 1.0f, beta = 0.0f;
 };
@@ -49,16 +49,15 @@ class TiledMatmul {
   // Of the elements [rows, columns] at `from`, rows `stride` apart, in f32, rows tile_stride() apart.
   void widen_tile(const std::byte* from, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                   float* to) const;
-  // Elements between the rows of b that consecutive in memory, where a tile was widened.
+  // Distance in elements between rows of a widened tile of b.
   std::int64_t tile_stride() const { return shape_.transpose_b ? plan_.tile_k : plan_.tile_n; }
   void add_pieces(const Launch& launch, void* c, const void* term, const Finish& finish) const;
 
   TiledMatmulShape shape_;
   bool fixed_rows_;
   MatmulPlan plan_;
-  bool widen_ = false;  // inputs are converted to f32 in the workspace
-  bool partial_ =
-      false;  // the tiles write f32 partial matmuls to the workspace, add_pieces() makes c of them
+  bool widen_ = false;    // inputs are converted to f32 in the workspace
+  bool partial_ = false;  // the tiles write partial sums in f32 to the workspace; add_pieces() adds them to c
   int slots_;
   // One per combination of a full (0) or last, shorter tile (1) in m, n and k.
   std::array<std::unique_ptr<Gemm>, 8> tiles_;

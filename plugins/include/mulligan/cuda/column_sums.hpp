@@ -11,8 +11,8 @@
 
 namespace mulligan::sdk {
 
-// A sum over rows that goes to the argument `sum` of a call: a kernel writes a row of partial sums for each
-// of `parts` parts of the rows, add() launches what adds them up, nothing without the argument.
+// A sum over rows for the argument `sum` of a call. A kernel writes a row of partial sums for each of `parts` parts of the
+// rows. add() launches the kernel that adds them up; without the argument it launches nothing.
 class ColumnSums {
  public:
   ColumnSums(CudaCall& call, std::uint32_t sum, std::int64_t parts)

@@ -1,5 +1,5 @@
-// Sums over rows: out[j] += sum over parts of partial[part][j]. Deterministic: each group of threads wrote
-// its rows' sums to a row of `partial` of its own, and how rows fall to groups depends on the shape alone.
+// Sums over rows: out[j] += sum over parts of partial[part][j]. Deterministic: each group of threads wrote its rows' sums to
+// its own row of `partial`, and the shape alone decides which rows a group takes.
 #pragma once
 
 #include <mulligan/cuda/device.cuh>

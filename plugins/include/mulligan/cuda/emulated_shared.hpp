@@ -1,6 +1,6 @@
-// Shared memory of the emulated device. Each element remembers who wrote and who read it last, and when: two
-// threads that touch it, one of them writing, without a barrier in between are reported, as is a read of what
-// this block has not written. Part of emulation.hpp.
+// Shared memory of the emulated device. Each element remembers its last writer and reader, and the time. Two accesses by different
+// threads are reported if one is a write and no barrier lies between. So is a read of an element that this block has not
+// written. Part of emulation.hpp.
 //
 // Two threads are ordered when a __syncthreads() lies between their accesses, or, within a warp, an
 // operation of the whole warp (a shuffle or __syncwarp with all 32 lanes in the mask). Operations of parts

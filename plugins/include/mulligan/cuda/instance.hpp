@@ -1,6 +1,6 @@
-// A __global__ function stated once: MLG_INSTANCE(f, T, N) is f<T, N> of a source that declares MLG_KERNEL(f,
-// ...). What the emulated device runs, the text that NVRTC compiles, the arguments that a launch must give
-// and the constants that the call must give all follow from it. Part of cuda_kernel.hpp.
+// A __global__ function stated once: MLG_INSTANCE(f, T, N) is f<T, N> of a source that declares MLG_KERNEL(f, ...). From it
+// follow the function that the emulated device runs, the text that NVRTC compiles, the arguments of a launch, and the constants
+// of the call. Part of cuda_kernel.hpp.
 #pragma once
 
 #include <mulligan/cuda/device.cuh>
