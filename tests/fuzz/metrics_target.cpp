@@ -24,9 +24,10 @@ void metrics(std::string_view input) {
   report::RunRecord run;
   if (auto history = unless_refused([&] { return parse_metrics(input.substr(1), "metrics.jsonl"); })) {
     run.metrics = std::move(*history);
-    for (const std::string& section :
-         {report::training_section(run), report::memory_section(run)})  // or nothing
-      require(section.empty() || section.ends_with("</section>\n"), "a section without an end");
+    for (const report::RunSection& section : report::run_sections()) {
+      const std::string html = section.body(run);  // or nothing
+      require(html.empty() || html.ends_with(">\n"), "a section without an end");
+    }
   }
   if (!kept) return;
   require(once_more.starts_with(*kept) && once_more.ends_with("\n"), "a second resume changes what was kept");

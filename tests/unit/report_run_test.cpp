@@ -132,7 +132,7 @@ TEST_F(MadeUpRuns, AreRead) {
   EXPECT_EQ(run.number("train.steps"), 5);
   EXPECT_EQ(run.number("train.nothing"), 0);
   EXPECT_EQ(run.settings[1].origin, "--set");
-  EXPECT_EQ(run.result->val_bpb, 1.25);
+  EXPECT_EQ(run.result.number("val_bpb"), 1.25);
   EXPECT_FALSE(run.quantize || run.ttt);
 }
 
@@ -222,7 +222,7 @@ TEST_F(MadeUpRuns, DamagedFilesAreNamed) {
     fs::rename(path, kept, ignored);
     write(path, text);
     try {
-      read_run(directory);
+      run_page(read_run(directory));
       ADD_FAILURE() << file << " " << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_data);

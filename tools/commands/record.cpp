@@ -29,7 +29,7 @@
 #include "tools/commands/score_words.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/verify.h"
-#include "tools/report_page/result_files.h"
+#include "tools/report_page/run_record.h"
 
 namespace mulligan {
 namespace {
@@ -158,10 +158,9 @@ class Record {
 
   void finish() {
     Submission& about = options_.about;
-    const report::TrainingResult first =
-        report::read_training_result(RunFiles{runs_.front().directory}.result());
+    const report::ResultValue first(RunFiles{runs_.front().directory}.result());
     if (about.hardware.empty())
-      about.hardware = fmt::format("{} x {} ({})", arguments_.ranks, first.device, first.cpu);
+      about.hardware = fmt::format("{} x {} ({})", arguments_.ranks, first.text("device"), first.text("cpu"));
     about.software = "mulligan " + version_text();
     options_.source_sha256 = built_from();
     about.command = process_command();

@@ -13,7 +13,7 @@
 #include "tools/commands/record_stages.h"
 #include "tools/record/seed_run.h"
 #include "tools/record/submission.h"
-#include "tools/report_page/result_files.h"
+#include "tools/report_page/run_record.h"
 
 namespace mulligan {
 namespace {
@@ -54,26 +54,26 @@ void score_model(const RerunOptions& options, const SeedResult& result, const Se
 void compare(const Submission& submission, const SeedResult& result, const SeedRun& run,
              RerunComparison& all) {
   const RunFiles files{run.directory};
-  const report::TttRecord again = report::read_ttt_result(files.ttt_result());
+  const report::ResultValue scored(files.ttt_result());
+  const auto again = scored.number("with_ttt/val_bpb"), tokens = scored.number("with_ttt/tokens"),
+             bytes = scored.number("with_ttt/bytes");
   const std::string whose = fmt::format("seed {}", *result.seed);
   const record::Digests data = record::scored_data(files);
   for (const char* what : {"validation", "tokenizer"}) {
     if (data.at(what) == stated(result, what)) continue;
     all.wrong.push_back(fmt::format("{} was scored on another {} than submission.json states", whose, what));
   }
-  if (!again.with_bpb || !std::isfinite(*again.with_bpb) || again.tokens != result.tokens ||
-      again.bytes != result.bytes) {
+  if (!again || !std::isfinite(*again) || tokens != result.tokens || bytes != result.bytes) {
     all.wrong.push_back(fmt::format("{} was not scored on the {} tokens and {} bytes of submission.json",
                                     whose, *result.tokens, *result.bytes));
     return;
   }
-  const double difference = *again.with_bpb - *result.val_bpb;
-  const std::string text =
-      fmt::format("{}: {:.8f} again, difference {:.1e}", whose, *again.with_bpb, difference);
+  const double difference = *again - *result.val_bpb;
+  const std::string text = fmt::format("{}: {:.8f} again, difference {:.1e}", whose, *again, difference);
   all.measured.push_back(text);
   if (!(std::abs(difference) <= most_difference)) {
     all.wrong.push_back(fmt::format("{} has {:.8f} bits per byte, not the {:.8f} of submission.json", whose,
-                                    *again.with_bpb, *result.val_bpb));
+                                    *again, *result.val_bpb));
   } else if (difference != 0 && record::scoring_environment(files) == submission.environment) {
     all.doubtful.push_back(
         fmt::format("{} differs by {:.1e} bits per byte on the same backend, where versions "

@@ -62,7 +62,7 @@ std::vector<std::string> run_directories(const std::vector<std::string>& argumen
 std::string short_runs(const std::vector<report::RunRecord>& runs, std::int64_t target) {
   std::int64_t steps = 0, horizon = 0;
   for (const report::RunRecord& run : runs) {
-    if (run.result) steps = std::max(steps, static_cast<std::int64_t>(run.result->steps.value_or(0)));
+    steps = std::max(steps, static_cast<std::int64_t>(run.result.number("steps", 0)));
     horizon = std::max(horizon, static_cast<std::int64_t>(run.number("schedule.horizon_steps")));
   }
   return steps == 0 ? "" : short_runs_text(steps, target > 0 ? target : horizon);

@@ -12,7 +12,7 @@
 #include "framework/core/json_file.h"
 #include "framework/data/text_overlap.h"
 #include "framework/run/run_ledger.h"
-#include "tools/report_page/result_files.h"
+#include "tools/report_page/run_record.h"
 
 namespace mulligan::record {
 namespace {
@@ -30,26 +30,11 @@ const EvalResult* score_of(const RunLedger& ledger, const char* name) {
   return nullptr;
 }
 
-// read(json) of a result file.
-template <typename Read>
-auto read_result(const fs::path& path, Read&& read) {
-  return read_json_object<nlohmann::ordered_json>(path, read, anew);
-}
-
-// Digests of what the run was trained on and scored on; test-time training must have had the same.
-Digests data_of(const RunFiles& files) {
-  Digests data = read_result(files.result(), [](const auto& json) {
-    const auto& read = json.at("data");
-    return Digests{{"train", read.at("train").value("sha256", "")},
-                   {"validation", read.at("validation").value("sha256", "")},
-                   {"tokenizer", read.value("tokenizer_sha256", "")}};
-  });
-  for (const auto& [what, sum] : scored_data(files)) {
-    if (data.at(what) != sum)
-      throw data_error("'{}' was scored by test-time training on another {} than by training; {}.",
-                       files.directory.string(), what, anew);
-  }
-  return data;
+// Digests of the data that a result file names; "" where it does not.
+Digests digests_in(const report::ResultValue& data) {
+  return {{"train", data.text("train/sha256")},
+          {"validation", data.text("validation/sha256")},
+          {"tokenizer", data.text("tokenizer_sha256")}};
 }
 
 // Against one limit; the largest where several uses count against it.
@@ -63,8 +48,7 @@ double spent(const std::vector<BudgetUse>& uses, const char* key) {
 
 // Digest of the settings that a run was trained with.
 std::string trained_settings(const RunFiles& files) {
-  return read_result(files.result(),
-                     [](const auto& json) { return json.at("config_sha256").template get<std::string>(); });
+  return report::ResultValue(files.result()).text("config_sha256");
 }
 
 }  // namespace
@@ -112,10 +96,9 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
   const EvalResult* score = score_of(ledger, "after test-time training");
   if (score == nullptr || score->bytes == 0 || !std::isfinite(score->val_bpb))
     throw refuse("has no score in bits per byte after test-time training");
-  const report::TrainingResult training = report::read_training_result(files.result());
-  const report::TttRecord adapted = report::read_ttt_result(files.ttt_result());
-  if (!adapted.invalid_reason.empty() || !adapted.with_bpb ||
-      std::abs(*adapted.with_bpb - score->val_bpb) > 1e-12)
+  const report::ResultValue training(files.result()), adapted(files.ttt_result());
+  const auto scored = adapted.number("with_ttt/val_bpb"), steps = training.number("steps");
+  if (adapted.flag("void") || !scored || std::abs(*scored - score->val_bpb) > 1e-12)
     throw refuse("has another score in ttt_result.json than in its ledger");
   SeedResult result;
   result.seed = run.seed;
@@ -126,8 +109,8 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
   result.model_bytes = ledger.bytes("artifact");
   result.code_bytes = ledger.bytes("code_source");
   result.artifact_bytes = *result.model_bytes + *result.code_bytes;
-  if (!training.steps || *training.steps < 1) throw refuse("made no step of training");
-  result.steps = static_cast<std::uint64_t>(*training.steps);
+  if (!steps || *steps < 1) throw refuse("made no step of training");
+  result.steps = static_cast<std::uint64_t>(*steps);
   const std::vector<BudgetUse> uses = budget_uses(limits, ledger);
   result.train_seconds = spent(uses, "ledger.train_seconds");
   result.eval_seconds = spent(uses, "ledger.eval_seconds");
@@ -136,7 +119,12 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
     result.val_bpb_before = before->val_bpb;
   if (const EvalResult* plain = score_of(ledger, "after quantisation"))
     result.val_bpb_quantised = plain->val_bpb;
-  result.digests = data_of(files);
+  result.digests = digests_in(training["data"]);
+  // Test-time training must have had the same.
+  for (const auto& [what, sum] : scored_data(files)) {
+    if (result.digests.at(what) != sum)
+      throw refuse("was scored by test-time training on another " + what + " than by training");
+  }
   result.digests["artifact"] = sha256_hex_of_file(files.artifact());
   result.digests["config"] = trained_settings(files);
   if (settings_digest(read_file(files.config())) != result.digests["config"])
@@ -146,26 +134,23 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
 }
 
 Digests scored_data(const RunFiles& files) {
-  return read_result(files.ttt_result(), [](const auto& json) {
-    const auto& data = json.at("data");
-    return Digests{{"validation", data.at("validation").value("sha256", "")},
-                   {"tokenizer", data.value("tokenizer_sha256", "")}};
-  });
+  Digests found = digests_in(report::ResultValue(files.ttt_result())["data"]);
+  found.erase("train");
+  return found;
 }
 
 std::string scoring_environment(const RunFiles& files) {
-  return read_result(files.ttt_result(), [](const auto& json) {
-    return fmt::format("{}, {}, {} ranks of {} lanes", json.at("device").template get<std::string>(),
-                       json.at("instructions").template get<std::string>(),
-                       json.at("ranks").template get<int>(), json.at("lanes").template get<int>());
-  });
+  const report::ResultValue result(files.ttt_result());
+  return fmt::format("{}, {}, {} ranks of {} lanes", result.text("device"), result.text("instructions"),
+                     result.required("ranks"), result.required("lanes"));
 }
 
 std::string stated_overlap(const RunFiles& files) {
-  return read_result(files.result(), [](const auto& json) {
+  const auto text = [](const nlohmann::ordered_json& json) {
     const auto& data = json.at("data");
     return data.contains("overlap") ? text_overlap_from_json(data.at("overlap")).text() : std::string();
-  });
+  };
+  return read_json_object<nlohmann::ordered_json>(files.result(), text, anew);
 }
 
 }  // namespace mulligan::record

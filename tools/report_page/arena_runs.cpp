@@ -17,17 +17,18 @@ namespace fs = std::filesystem;
 
 stats::ArenaRun arena_run(const RunRecord& run) {
   const std::string directory = run.files.directory.string();
-  if (!run.result || !run.result->val_loss_nats || !run.result->steps)
+  const auto loss = run.result.number("val_loss_nats"), steps = run.result.number("steps");
+  if (!loss || !steps)
     throw data_error("'{}' has no result with a validation loss; finish it, or name another run.", directory);
   stats::ArenaRun found{directory, {}};
   for (const ValidationRecord& validation : run.metrics.validations)
     found.losses[validation.step] = validation.val_loss_nats;
   // The last one stands in a file with a digest, too.
-  const auto last = static_cast<std::int64_t>(*run.result->steps);
-  const auto [at, is_new] = found.losses.emplace(last, *run.result->val_loss_nats);
-  if (!is_new && std::abs(at->second - *run.result->val_loss_nats) > 1e-6) {
+  const auto last = static_cast<std::int64_t>(*steps);
+  const auto [at, is_new] = found.losses.emplace(last, *loss);
+  if (!is_new && std::abs(at->second - *loss) > 1e-6) {
     throw data_error("'{}' has the loss {:.6f} after step {}, its result {:.6f}; make the run again.",
-                     run.files.metrics().string(), at->second, last, *run.result->val_loss_nats);
+                     run.files.metrics().string(), at->second, last, *loss);
   }
   return found;
 }
@@ -67,10 +68,11 @@ std::vector<stats::ArenaRun> arena_runs(const std::vector<RunRecord>& runs, std:
   std::vector<stats::ArenaRun> found;
   for (const RunRecord& run : runs) {
     found.push_back(arena_run(run));
-    if (run.result->val_tokens != runs.front().result->val_tokens)
+    const double ours = run.result.number("val_tokens", 0),
+                 first = runs.front().result.number("val_tokens", 0);
+    if (ours != first)
       throw data_error("'{}' was scored on {} targets and '{}' on {}; score both on the same.",
-                       runs.front().files.directory.string(), runs.front().result->val_tokens.value_or(0),
-                       run.files.directory.string(), run.result->val_tokens.value_or(0));
+                       runs.front().files.directory.string(), first, run.files.directory.string(), ours);
   }
   require_no_sibling_left_out(runs);
   if (!runs.empty() && runs.front().setting("arena.track") != "modded3")

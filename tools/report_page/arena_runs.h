@@ -8,10 +8,10 @@
 
 namespace mulligan::report {
 
-// The validation losses of `runs`, which are those of one result. Throws Error for runs that are not finished, have
-// doubts (run_observations.h), differ in more than the seed or were scored on other targets, and where a finished run of the
-// same settings lies beside one of them and is left out; `notes` gets a sentence, without full stop, where the
-// settings are not those of the benchmark.
+// The validation losses of `runs`, the runs of one result. Throws Error for runs that are not finished, have doubts
+// (run_observations.h), differ in more than the seed or were scored on other targets, and where a finished run of the same
+// settings in the same folder is left out. `notes` gets a sentence, without full stop, where the settings are not those of
+// the benchmark.
 std::vector<stats::ArenaRun> arena_runs(const std::vector<RunRecord>& runs, std::vector<std::string>& notes);
 
 }  // namespace mulligan::report

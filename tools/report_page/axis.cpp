@@ -1,4 +1,4 @@
-#include "tools/report_page/axis.h"
+#include "tools/report_page/chart.h"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -8,8 +8,11 @@
 #include <map>
 
 #include "framework/core/printable.h"
+#include "tools/report_page/chart.h"
 #include "tools/report_page/html.h"
+#include "tools/report_page/run_curves.h"
 #include "tools/report_page/run_observations.h"
+#include "tools/report_page/run_sections.h"
 
 namespace mulligan::report {
 namespace {
@@ -29,64 +32,46 @@ std::vector<std::string> distinct_labels(const std::vector<RunRecord>& runs) {
   return labels;
 }
 
-std::optional<double> last_evaluation(const RunRecord& run) {
-  const EvaluationRecord* evaluation = run.quantized();
-  if (!evaluation || evaluation->val_bytes == 0) return {};
-  return evaluation->val_bpb;
-}
-
 std::vector<ComparedFigure> figures_of(const std::vector<RunRecord>& runs) {
   using Pick = std::function<std::optional<double>(const RunRecord&)>;
-  const auto result = [](std::optional<double> TrainingResult::*member) -> Pick {
-    return [member](const RunRecord& run) { return run.result ? (*run.result).*member : std::nullopt; };
-  };
-  const auto seconds = [](const char* phase) -> Pick {
-    return [phase](const RunRecord& run) -> std::optional<double> {
-      if (!run.result) return {};
-      for (const auto& [name, value] : run.result->phase_seconds) {
-        if (name == phase) return value;
-      }
-      return {};
-    };
+  const auto result = [](const char* path) -> Pick {
+    return [path](const RunRecord& run) { return run.result.number(path); };
   };
   std::vector<ComparedFigure> figures;
   const auto add = [&](const char* name, int digits, bool statistics, const Pick& pick) {
     ComparedFigure figure{name, digits, statistics, {}};
     for (const RunRecord& run : runs) figure.values.push_back(pick(run));
-    if (std::ranges::any_of(figure.values, [](const auto& value) { return value.has_value(); })) {
+    if (std::ranges::any_of(figure.values, [](const auto& value) { return value.has_value(); }))
       figures.push_back(std::move(figure));
-    }
   };
-  add("val_bpb", 5, true, result(&TrainingResult::val_bpb));
-  add("val_bpb, quantised", 5, true, last_evaluation);
-  add("val_bpb, test-time training", 5, true, [](const RunRecord& run) -> std::optional<double> {
-    return run.ttt && run.ttt->bits ? run.ttt->with_bpb : std::nullopt;
+  add("val_bpb", 5, true, result("val_bpb"));
+  add("val_bpb, quantised", 5, true, [](const RunRecord& run) -> std::optional<double> {
+    const EvaluationRecord* score = run.quantized();
+    return score && score->val_bytes > 0 ? std::optional(score->val_bpb) : std::nullopt;
   });
+  add("val_bpb, test-time training", 5, true,
+      [](const RunRecord& run) { return scores_bits(run.ttt) ? ttt_score(run.ttt) : std::nullopt; });
   // Losses of masked tokens cannot be compared with those of the next token: rows of their own.
-  const auto losses = [&](const char* loss, const char* masked, bool statistics,
-                          std::optional<double> TrainingResult::*member) {
+  const auto losses = [&](const char* loss, const char* masked, bool statistics, const char* path) {
     for (const bool fills_in : {false, true}) {
-      add(fills_in ? masked : loss, 5, statistics,
-          [&, pick = result(member)](const RunRecord& run) -> std::optional<double> {
-            return run.fills_in_masked() == fills_in ? pick(run) : std::nullopt;
-          });
+      add(fills_in ? masked : loss, 5, statistics, [&](const RunRecord& run) {
+        return run.fills_in_masked() == fills_in ? run.result.number(path) : std::nullopt;
+      });
     }
   };
-  losses("val_loss, nats", "val_loss of masked tokens, nats", true, &TrainingResult::val_loss_nats);
+  losses("val_loss, nats", "val_loss of masked tokens, nats", true, "val_loss_nats");
   losses("training loss, mean, nats", "training loss of masked tokens, mean, nats", true,
-         &TrainingResult::run_loss_nats);
+         "train_loss/train_loss_run_nats");
   losses("training loss, last step, nats", "training loss of masked tokens, last step, nats", false,
-         &TrainingResult::final_loss_nats);
-  add("artifact, bytes", 0, true, [](const RunRecord& run) -> std::optional<double> {
-    return run.quantize ? std::optional(run.quantize->artifact_bytes) : std::nullopt;
-  });
-  add("steps", 0, true, result(&TrainingResult::steps));
-  add("tokens", 0, false, result(&TrainingResult::tokens));
-  add("tokens per second", 0, true, result(&TrainingResult::tokens_per_second));
-  add("training, seconds", 2, true, seconds("train"));
-  add("evaluation, seconds", 2, false, seconds("evaluate"));
-  add("peak memory, bytes", 0, false, result(&TrainingResult::peak_memory_bytes));
-  add("parameters", 0, false, result(&TrainingResult::parameters));
+         "final_loss_nats");
+  add("artifact, bytes", 0, true, [](const RunRecord& run) { return run.quantize.number("artifact_bytes"); });
+  add("steps", 0, true, result("steps"));
+  add("tokens", 0, false, result("tokens"));
+  add("tokens per second", 0, true, result("tokens_per_second"));
+  add("training, seconds", 2, true, result("seconds/train"));
+  add("evaluation, seconds", 2, false, result("seconds/evaluate"));
+  add("peak memory, bytes", 0, false, result("peak_memory_bytes"));
+  add("parameters", 0, false, result("parameters"));
   return figures;
 }
 
@@ -160,16 +145,8 @@ std::vector<std::string> head_of(const Comparison& comparison, const char* first
   return head;
 }
 
-// What people see as wide: characters, not bytes.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
-}  // namespace
-
-TextTable figures_table(const Comparison& comparison) {
-  TextTable table{head_of(comparison, "figure"), {}};
+Table figures_table(const Comparison& comparison) {
+  Table table{head_of(comparison, "figure"), {}};
   for (const ComparedFigure& figure : comparison.figures) {
     std::vector<Cell> row{{figure.name}};
     for (const auto& value : figure.values) row.push_back({figure_text(value, figure.digits), true});
@@ -178,8 +155,8 @@ TextTable figures_table(const Comparison& comparison) {
   return table;
 }
 
-TextTable keys_table(const Comparison& comparison) {
-  TextTable table{head_of(comparison, "key"), {}};
+Table keys_table(const Comparison& comparison) {
+  Table table{head_of(comparison, "key"), {}};
   for (const ComparedKey& key : comparison.keys) {
     std::vector<Cell> row{{key.key}};
     for (const std::string& value : key.values) row.push_back({value.empty() ? "-" : value});
@@ -188,8 +165,8 @@ TextTable keys_table(const Comparison& comparison) {
   return table;
 }
 
-TextTable seeds_table(const Comparison& comparison) {
-  TextTable table{{"runs", "figure", "mean", "standard deviation", "n", "seeds"}, {}};
+Table seeds_table(const Comparison& comparison) {
+  Table table{{"runs", "figure", "mean", "standard deviation", "n", "seeds"}, {}};
   for (const SeedGroup& group : comparison.groups) {
     if (group.runs.size() < 2) continue;
     const std::string name =
@@ -210,41 +187,98 @@ TextTable seeds_table(const Comparison& comparison) {
   return table;
 }
 
-std::string plain_text(const TextTable& table) {
-  std::vector<std::size_t> widths;
-  for (const std::string& head : table.head) widths.push_back(width_of(head));
-  for (const auto& row : table.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i].text));
+// One curve per run; empty where no run has a point.
+std::string overlay(const Comparison& comparison, LineChart chart,
+                    const std::function<std::vector<Point>(const RunRecord&)>& points_of, bool dots = false) {
+  bool any = false;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const Stroke line = i / palette_size % 2 == 0 ? Stroke::solid : Stroke::dashed;
+    chart.curves.push_back(
+        {comparison.labels[i], points_of(comparison.runs[i]), i, dots ? Stroke::dots : line});
+    any = any || !chart.curves.back().points.empty();
   }
-  std::string text;
-  const auto add = [&](std::size_t column, const std::string& cell, bool number) {
-    const std::string blanks(widths[column] - width_of(cell), ' ');
-    if (column > 0) text += "  ";
-    text += number ? blanks + cell : cell + blanks;
-  };
-  const auto end_line = [&] {
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
-  };
-  for (std::size_t i = 0; i < table.head.size(); ++i) {
-    add(i, table.head[i], !table.rows.empty() && table.rows[0][i].number);
-  }
-  end_line();
-  for (const auto& row : table.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) add(i, row[i].text, row[i].number);
-    end_line();
-  }
-  return text;
+  return any ? draw(chart) : "";
 }
+
+std::string curves(const Comparison& comparison) {
+  std::string html;
+  const auto of_steps = [&](const LineChart& chart, double StepRecord::*value) {
+    html += overlay(comparison, chart, [value](const RunRecord& run) { return curve_of(run, value); });
+  };
+  // Losses of masked tokens in charts of their own.
+  const auto losses = [&](const std::string& id, const std::string& by, const char* axis, bool by_seconds) {
+    for (const bool masked : {false, true}) {
+      html += overlay(comparison,
+                      {id + (masked ? "-masked" : ""),
+                       (masked ? "Training loss of masked tokens by " : "Training loss by ") + by,
+                       "Window means.", axis, masked ? "nats per masked token" : "nats per token"},
+                      [&](const RunRecord& run) {
+                        return run.fills_in_masked() == masked
+                                   ? curve_of(run, &StepRecord::window_loss_nats, by_seconds)
+                                   : std::vector<Point>{};
+                      });
+    }
+  };
+  losses("compare-loss-curve", "step", "step", false);
+  losses("compare-loss-seconds-curve", "time", "seconds of training", true);
+  html += overlay(comparison, {"compare-bpb-curve", "Validation", "", "step", "bits per byte"},
+                  validation_bpb, true);
+  html += overlay(
+      comparison, {"compare-lr-curve", "Learning rate", "Of each run's first optimiser.", "step", ""},
+      [](const RunRecord& run) {
+        std::vector<Point> points;
+        for (const StepRecord& step : run.metrics.steps)
+          points.push_back({static_cast<double>(step.step), step.lr.empty() ? NAN : step.lr[0].second});
+        return points;
+      });
+  of_steps({"compare-gradient-curve", "Gradient norm", "Of all parameters, before clipping.", "step",
+            "logarithmic", true},
+           &StepRecord::gradient_norm);
+  of_steps({"compare-speed-curve", "Speed", "", "step", "tokens per second"}, &StepRecord::tokens_per_second);
+  html += overlay(
+      comparison,
+      {"compare-ttt-curve", "Test-time training, running score", "", "batch of documents", "bits per byte"},
+      [](const RunRecord& run) {
+        return scores_bits(run.ttt) ? running_ttt_score(run.ttt, true) : std::vector<Point>();
+      });
+  return html.empty() ? note("No run has reported a step.") : charts(html);
+}
+
+}  // namespace
 
 std::string comparison_text(const Comparison& comparison) {
   std::string text = doubts_text(comparison.runs) + plain_text(figures_table(comparison));
-  const TextTable keys = keys_table(comparison), seeds = seeds_table(comparison);
+  const Table keys = keys_table(comparison), seeds = seeds_table(comparison);
   text += "\n";
   text += keys.rows.empty() ? "no key differs\n" : plain_text(keys);
   if (!seeds.rows.empty()) text += "\n" + plain_text(seeds);
   if (const std::string study = study_of_runs(comparison.runs); !study.empty()) text += "\n" + study;
   return text;
+}
+
+std::string comparison_sections(const Comparison& comparison) {
+  const Table keys = keys_table(comparison), seeds = seeds_table(comparison);
+  std::string doubts;
+  for (const RunRecord& run : comparison.runs) doubts += doubts_html(run);
+  std::string html =
+      section("compare-figures", "Final figures", doubts + html_of(figures_table(comparison), "figures"));
+  if (!seeds.rows.empty()) {
+    html += section(
+        "compare-seeds", "Over seeds",
+        note("Runs whose configurations are the same but for run.seed; the standard deviation is that of "
+             "the sample (n - 1).") +
+            html_of(seeds));
+  }
+  if (const std::string study = study_of_runs(comparison.runs); !study.empty()) {
+    html +=
+        section("compare-statistics", "Intervals and tests",
+                note("Of the last score that all runs have; docs/statistics.md says what each column is.") +
+                    "<pre>" + escape(study) + "</pre>\n");
+  }
+  html += section("compare-curves", "Curves", curves(comparison));
+  return html + section("compare-keys", "Keys that differ",
+                        keys.rows.empty() ? note("No key differs, but for names and places of the runs.")
+                                          : html_of(keys, "settings"));
 }
 
 }  // namespace mulligan::report

@@ -1,5 +1,4 @@
-// Several runs side by side: their final figures, the keys in which they differ, and statistics over runs
-// that differ in their seed alone.
+// Several runs side by side: final figures, keys that differ, and statistics over runs that differ only in their seed.
 #pragma once
 
 #include <optional>
@@ -7,7 +6,6 @@
 #include <vector>
 
 #include "framework/core/statistic.h"
-#include "tools/report_page/html.h"
 #include "tools/report_page/run_record.h"
 
 namespace mulligan::report {
@@ -15,7 +13,7 @@ namespace mulligan::report {
 // A figure of every run, in their order; absent where a run has none.
 struct ComparedFigure {
   std::string name;         // with its unit
-  int digits = 0;           // behind the point
+  int digits = 0;           // after the point
   bool statistics = false;  // worth a mean over seeds
   std::vector<std::optional<double>> values;
 };
@@ -31,9 +29,6 @@ struct SeedGroup {
   std::vector<std::string> seeds;
 };
 
-// Over the runs of a group that have the figure; absent where none has it.
-std::optional<Statistic> statistic_of(const ComparedFigure& figure, const SeedGroup& group);
-
 struct Comparison {
   std::vector<RunRecord> runs;
   std::vector<std::string> labels;  // distinct: the run's name, or its directory where two have one name
@@ -44,23 +39,12 @@ struct Comparison {
 
 Comparison compare(std::vector<RunRecord> runs);
 
-// As tables for people; ends with a newline.
+// Over the runs of a group that have the figure; absent where none has it.
+std::optional<Statistic> statistic_of(const ComparedFigure& figure, const SeedGroup& group);
+
+// Tables as plain text; ends with a newline.
 std::string comparison_text(const Comparison& comparison);
 // The same and the curves laid over one another, as sections of HTML.
 std::string comparison_sections(const Comparison& comparison);
-
-// A comparison as tables of text cells, the same for the terminal and for a page.
-struct TextTable {
-  std::vector<std::string> head;
-  std::vector<std::vector<Cell>> rows;
-};
-
-TextTable figures_table(const Comparison& comparison);  // a row per figure, a column per run
-TextTable keys_table(const Comparison& comparison);     // a row per key, a column per run
-// A row per group and figure: mean, standard deviation, n, seeds.
-TextTable seeds_table(const Comparison& comparison);
-
-// Columns padded to their widest cell, two blanks between them; ends with a newline.
-std::string plain_text(const TextTable& table);
 
 }  // namespace mulligan::report

@@ -59,8 +59,8 @@ std::string escape(std::string_view text) {
   return escaped;
 }
 
-std::string table(const std::vector<std::string>& head, const std::vector<std::vector<Cell>>& rows,
-                  std::string_view css_class) {
+std::string html_of(const Table& table, std::string_view css_class) {
+  const auto& [head, rows] = table;
   std::string html = fmt::format("<div class=\"scroll\"><table class=\"{}\">", escape(css_class));
   if (!head.empty()) {
     html += "<thead><tr>";
@@ -94,6 +94,36 @@ std::string charts(const std::string& figures) {
 
 std::string note(std::string_view text) {
   return fmt::format("<p class=\"note\">{}</p>\n", escape(text));
+}
+
+std::string details(std::string_view summary, std::string_view body) {
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", escape(summary), body);
+}
+
+std::string plain_text(const Table& table) {
+  // Characters, not bytes.
+  const auto width_of = [](const std::string& text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  };
+  std::vector<std::vector<Cell>> rows(1);
+  for (std::size_t i = 0; i < table.head.size(); ++i)
+    rows[0].push_back({table.head[i], !table.rows.empty() && table.rows[0][i].number});
+  rows.insert(rows.end(), table.rows.begin(), table.rows.end());
+  std::vector<std::size_t> widths(table.head.size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i].text));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string blanks(widths[i] - width_of(row[i].text), ' ');
+      text += (i > 0 ? "  " : "") + (row[i].number ? blanks + row[i].text : row[i].text + blanks);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
 }
 
 constexpr const char* not_finite = "not finite";

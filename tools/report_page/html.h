@@ -18,9 +18,15 @@ struct Cell {
   bool centre = false;
 };
 
-// <table> with a head and rows, inside of a box that scrolls sideways where the page is narrower.
-std::string table(const std::vector<std::string>& head, const std::vector<std::vector<Cell>>& rows,
-                  std::string_view css_class = "");
+struct Table {
+  std::vector<std::string> head;
+  std::vector<std::vector<Cell>> rows;
+};
+
+// <table> in a box that scrolls sideways on a narrow page.
+std::string html_of(const Table& table, std::string_view css_class = "");
+// Columns padded to their widest cell, two blanks between them; ends with a newline.
+std::string plain_text(const Table& table);
 
 // <section id="id"> with a heading; `body` is HTML.
 std::string section(std::string_view id, std::string_view title, std::string_view body);
@@ -28,18 +34,18 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
 std::string charts(const std::string& figures);
 // <p class="note">, escaped.
 std::string note(std::string_view text);
-
-// Numbers as people read them.
+// HTML that is folded away below `summary`.
+std::string details(std::string_view summary, std::string_view body);
 
 std::string bytes_text(double bytes);      // "1.25 MB"; decimal prefixes, three digits
 std::string seconds_text(double seconds);  // "2.31 s", "12 min 5 s"
-// `digits` behind the point; "not finite" for NaN and infinities.
+// `digits` after the point; "not finite" for NaN and infinities.
 std::string fixed(double value, int digits);
 // Four significant digits without trailing zeros; "not finite" as above.
 std::string short_number(double value);
 
-// A whole HTML file, which is well-formed XML, too. It asks for no other file and stays complete without
-// JavaScript, which only shows values under the pointer. `title` is text, `subtitle` and `body` are HTML.
+// A whole HTML file, which is well-formed XML, too. It refers to no other file and is complete without JavaScript.
+// `title` is text, `subtitle` and `body` are HTML.
 std::string page(std::string_view title, std::string_view subtitle, std::string_view body);
 
 }  // namespace mulligan::report

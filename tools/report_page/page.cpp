@@ -60,16 +60,13 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .dashed { stroke-linecap: butt; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }
 .c4 { stroke: var(--c4); } .c5 { stroke: var(--c5); } .c6 { stroke: var(--c6); }
-.bar.f0 { fill: var(--c0); } .bar.f1 { fill: var(--c1); } .bar.f2 { fill: var(--c2); } .bar.f3 { fill: var(--c3); }
-.bar.f4 { fill: var(--c4); } .bar.f5 { fill: var(--c5); } .bar.f6 { fill: var(--c6); } .bar.beyond { fill: var(--alarm); }
+.bar.f0 { fill: var(--c0); } .bar.f1 { fill: var(--c1); } .bar.beyond { fill: var(--alarm); }
 .mark { stroke-width: 1.3px; stroke: var(--muted); }
 .m0 { stroke-dasharray: 2 3; } .m1 { stroke-dasharray: 8 3; } .m2 { stroke-dasharray: 1 5; }
 .limit { stroke: var(--ink); stroke-width: 2.5px; }
 .bars { display: grid; grid-template-columns: fit-content(40%) 1fr max-content; gap: 4px 10px; align-items: center; margin-top: 8px; font-size: 13px; }
 .bars .value { font-variant-numeric: tabular-nums; text-align: right; }
 .row { width: 100%; height: 16px; display: block; }
-.stacked, .bars .legend { grid-column: 1 / -1; }
-.stacked .row { height: 28px; }
 .controls { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 8px 0 12px; font-size: 14px; align-items: center; }
 .controls[hidden] { display: none; }
 .controls label { display: inline-flex; align-items: center; gap: 8px; }

@@ -17,17 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Doubts {
- public:
-  explicit Doubts(std::vector<std::string>& found) : found_(found) {}
-  void add(const fs::path& file, const std::string& what) {
-    found_.push_back(fmt::format("'{}' {}", file.string(), what));
-  }
-
- private:
-  std::vector<std::string>& found_;
-};
-
 // Whether both are known and differ.
 bool differ(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && a != b;
@@ -37,18 +26,20 @@ bool differ(const std::string& a, const std::string& b) {
 
 std::vector<std::string> find_doubts(RunRecord& run, std::string_view config) {
   std::vector<std::string> found;
-  Doubts doubts(found);
+  const auto doubt = [&](const fs::path& file, const char* what) {
+    found.push_back(fmt::format("'{}' {}", file.string(), what));
+  };
   const RunFiles& files = run.files;
-  if (run.result && !config.empty() && differ(run.result->config_sha256, settings_digest(config)))
-    doubts.add(files.config(), "holds other settings than those that the run was made with");
-  const std::string weights = run.result ? run.result->weights_sha256 : "";
-  const std::string artifact = run.quantize ? run.quantize->artifact_sha256 : "";
-  if (run.quantize && differ(run.quantize->weights_sha256, weights))
-    doubts.add(files.quantize_result(), "is of other weights than the run's");
-  if (run.ttt && !weights.empty() && !run.ttt->weights_sha256.empty() && run.ttt->weights_sha256 != weights &&
-      run.ttt->weights_sha256 != artifact) {
-    doubts.add(files.ttt_result(), "is of weights that are neither the run's nor its artifact");
-    run.ttt.reset();
+  if (!config.empty() && differ(run.result.text("config_sha256"), settings_digest(config)))
+    doubt(files.config(), "holds other settings than those that the run was made with");
+  const std::string weights = run.result.text("weights_sha256");
+  const std::string artifact = run.quantize.text("artifact_sha256");
+  if (differ(run.quantize.text("weights_sha256"), weights))
+    doubt(files.quantize_result(), "is of other weights than the run's");
+  if (const std::string scored = run.ttt.text("weights_sha256");
+      differ(scored, weights) && scored != artifact) {
+    doubt(files.ttt_result(), "is of weights that are neither the run's nor its artifact");
+    run.ttt = {};
   }
   // A score of an earlier artifact stays a line of the file, and is not this run's.
   std::erase_if(run.evaluations, [&](const EvaluationRecord& score) {
@@ -107,9 +98,13 @@ std::optional<Figure> scored(std::optional<double> value, std::optional<double> 
       *value, fmt::format("{:.0f} validation tokens of {:.0f} bytes", tokens.value_or(0), bytes.value_or(0))};
 }
 
+// A score of result.json.
+std::optional<Figure> of_result(const RunRecord& run, const char* score) {
+  return scored(run.result.number(score), run.result.number("val_tokens"), run.result.number("val_bytes"));
+}
+
 std::optional<Figure> val_bpb(const RunRecord& run) {
-  if (!run.result) return {};
-  return scored(run.result->val_bpb, run.result->val_tokens, run.result->val_bytes);
+  return of_result(run, "val_bpb");
 }
 
 std::optional<Figure> quantised_bpb(const RunRecord& run) {
@@ -120,8 +115,8 @@ std::optional<Figure> quantised_bpb(const RunRecord& run) {
 }
 
 std::optional<Figure> ttt_bpb(const RunRecord& run) {
-  if (!run.ttt || !run.ttt->bits) return {};
-  return scored(run.ttt->with_bpb, run.ttt->tokens, run.ttt->bytes);
+  if (!scores_bits(run.ttt)) return {};
+  return scored(ttt_score(run.ttt), run.ttt.number("with_ttt/tokens"), run.ttt.number("with_ttt/bytes"));
 }
 
 // Losses under different maskings are not comparable: they are of other tokens, or of tokens with other context.
@@ -132,8 +127,7 @@ std::string hidden_window(const RunRecord& run, std::initializer_list<const char
 }
 
 std::optional<Figure> val_loss(const RunRecord& run) {
-  if (!run.result) return {};
-  auto figure = scored(run.result->val_loss_nats, run.result->val_tokens, run.result->val_bytes);
+  auto figure = of_result(run, "val_loss_nats");
   if (figure)
     figure->window +=
         hidden_window(run, {"model.masking.share", "model.masking.mask_share", "model.masking.random_share",
@@ -143,11 +137,11 @@ std::optional<Figure> val_loss(const RunRecord& run) {
 
 // A mean over other steps is another figure: over the first ones, which are the worst, or over a later part.
 std::optional<Figure> train_loss(const RunRecord& run) {
-  if (!run.result || !run.result->run_loss_nats) return {};
-  return Figure{*run.result->run_loss_nats,
-                fmt::format("steps 0 to {:.0f}", run.result->steps.value_or(0)) +
-                    hidden_window(run, {"model.masking.share", "model.masking.mask_share",
-                                        "model.masking.random_share"})};
+  const auto mean = run.result.number("train_loss/train_loss_run_nats");
+  if (!mean) return {};
+  return Figure{*mean, fmt::format("steps 0 to {:.0f}", run.result.number("steps", 0)) +
+                           hidden_window(run, {"model.masking.share", "model.masking.mask_share",
+                                               "model.masking.random_share"})};
 }
 
 struct Metric : RunMetric {
@@ -251,12 +245,13 @@ std::string study_of_runs(const std::vector<RunRecord>& runs) {
 double bytes_per_token(const std::vector<RunRecord>& runs) {
   std::optional<double> found;
   for (const RunRecord& run : runs) {
-    if (!run.result || run.result->val_tokens.value_or(0) == 0 || run.result->val_bytes.value_or(0) == 0) {
+    const double tokens = run.result.number("val_tokens", 0), bytes = run.result.number("val_bytes", 0);
+    if (tokens == 0 || bytes == 0) {
       throw data_error(
           "'{}' does not say how many bytes and tokens it was scored on; give --bytes-per-token.",
           run.files.directory.string());
     }
-    const double ratio = *run.result->val_bytes / *run.result->val_tokens;
+    const double ratio = bytes / tokens;
     if (found && std::abs(ratio - *found) > 1e-9 * *found) {
       throw data_error("'{}' was scored on other text than '{}'.", run.files.directory.string(),
                        runs.front().files.directory.string());

@@ -13,10 +13,9 @@ namespace mulligan::report {
 
 // What speaks against the figures of a run directory.
 
-// Files that were changed after they were written, or that are about other weights than the run's; one sentence
-// without full stop each. `config` is the text of config.toml. Takes a score of test-time training and scores of
-// artifacts that belong to other weights out of `run`. A digest is not a signature: whoever forges a result with its
-// digest is not found here.
+// Files that were changed after they were written, or that are about other weights than the run's; one sentence without full
+// stop each. `config` is the text of config.toml. Removes scores of other weights from `run`. A digest is no signature: a
+// forged result with a forged digest is not found.
 std::vector<std::string> find_doubts(RunRecord& run, std::string_view config);
 
 // The doubts about all of `runs`, one line each; "" where there are none.

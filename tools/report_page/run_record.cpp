@@ -1,105 +1,91 @@
 #include "tools/report_page/run_record.h"
 
 #include <charconv>
+#include <limits>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "tools/report_page/result_files.h"
+#include "framework/report/json_lines.h"
 #include "tools/report_page/run_observations.h"
 
 namespace mulligan::report {
-namespace {
 
 using Json = nlohmann::ordered_json;
-
-CalibrationResult::Figures calibration_figures(const Json& json) {
-  return {json.at("name"),
-          json.at("items"),
-          json.at("accuracy"),
-          json.at("confidence"),
-          json.at("ece"),
-          json.at("adaptive_ece"),
-          json.at("mce"),
-          json.at("brier"),
-          json.at("loss_nats"),
-          number_or_null(json.at("swagger")),
-          number_or_null(json.at("swagger_gap"))};
-}
-
-CalibrationResult::Set set_of(const Json& json) {
-  CalibrationResult::Set set{calibration_figures(json), {}, {}};
-  for (const Json& bin : json.at("bins")) {
-    set.bins.push_back(
-        {bin.at("low"), bin.at("high"), bin.at("count"), bin.at("confidence"), bin.at("accuracy")});
-  }
-  for (const Json& subject : json.at("subjects")) set.subjects.push_back(calibration_figures(subject));
-  return set;
-}
-
-}  // namespace
-
-CalibrationResult read_calibration_result(const std::filesystem::path& path) {
-  return read_json_object<Json>(
-      path,
-      [](const Json& json) {
-        CalibrationResult result{json.at("weights"), {}};
-        for (const Json& set : json.at("sets")) result.sets.push_back(set_of(set));
-        return result;
-      },
-      "make it again with mulligan probe calibration, or remove it");
-}
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-EnsembleResult::Figures figures_of(const Json& json) {
-  return {json.at("loss_nats"), json.at("accuracy"), number_or_null(json.at("bpb")),
-          number_or_null(json.at("ece"))};
-}
-
-}  // namespace
-
-EnsembleResult read_ensemble_result(const std::filesystem::path& path) {
-  return read_json_object<Json>(
-      path,
-      [](const Json& json) {
-        EnsembleResult result;
-        result.weights = json.at("weights");
-        result.plugin = json.at("plugin");
-        result.settings = json.at("settings");
-        result.members = json.at("members");
-        result.seed = json.at("seed");
-        result.tokens = json.at("tokens");
-        result.model = figures_of(json.at("model"));
-        result.reference = figures_of(json.at("reference"));
-        result.ensemble = figures_of(json.at("ensemble"));
-        for (const Json& loss : json.at("member_loss_nats"))
-          result.member_loss_nats.push_back(loss.get<double>());
-        for (const Json& share : json.at("member_accuracy"))
-          result.member_accuracy.push_back(share.get<double>());
-        result.mean_loss_nats = json.at("member_mean_loss_nats");
-        result.ambiguity_nats = json.at("ambiguity_nats");
-        result.disagreement = json.at("disagreement");
-        result.member_bytes = json.at("member_bytes");
-        result.kept_bytes = json.at("kept_bytes");
-        result.all_bytes = json.at("all_bytes");
-        return result;
-      },
-      "make it again with mulligan probe ensemble, or remove it");
-}
-
-namespace {
-
 namespace fs = std::filesystem;
 
-std::string folder_name(const fs::path& directory) {
-  const fs::path whole = fs::absolute(directory).lexically_normal();
-  return (whole.filename().empty() ? whole.parent_path() : whole).filename().string();
+struct ResultValue::File {
+  fs::path path;
+  Json json;
+};
+
+ResultValue::ResultValue(const fs::path& path) {
+  if (!fs::exists(path)) return;
+  file_ =
+      std::make_shared<File>(File{path, read_json_object<Json>(path, [](const Json& json) { return json; })});
+  json_ = &file_->json;
 }
 
-}  // namespace
+ResultValue::ResultValue(std::shared_ptr<const File> file, const Json* json)
+    : file_(std::move(file)), json_(json->is_null() ? nullptr : json) {}
+
+void ResultValue::refuse(const std::string& why) const {
+  throw data_error("'{}' is not as mulligan writes it ({}); make it anew or remove it.", file_->path.string(),
+                   why);
+}
+
+template <typename T>
+std::optional<T> ResultValue::as() const {
+  if (json_ == nullptr) return {};
+  try {
+    return json_->get<T>();
+  } catch (const nlohmann::json::exception& error) {
+    refuse(error.what());
+  }
+}
+
+ResultValue ResultValue::operator[](std::string_view path) const {
+  const std::string_view key = path.substr(0, path.find('/'));
+  if (json_ == nullptr || !json_->is_object()) return {};
+  const auto found = json_->find(key);
+  if (found == json_->end()) return {};
+  const ResultValue member(file_, &*found);
+  return key.size() == path.size() ? member : member[path.substr(key.size() + 1)];
+}
+
+double ResultValue::required(std::string_view path) const {
+  if (const std::optional<double> value = number(path)) return *value;
+  refuse(std::string(path) + " is missing");
+}
+
+std::vector<std::pair<std::string, ResultValue>> ResultValue::items(std::string_view path) const {
+  const ResultValue all = (*this)[path];
+  std::vector<std::pair<std::string, ResultValue>> found;
+  if (!all) return found;
+  if (!all.json_->is_structured()) refuse(std::string(path) + " is no list");
+  for (const auto& [key, value] : all.json_->items()) found.emplace_back(key, ResultValue(file_, &value));
+  return found;
+}
+
+std::vector<ResultValue> ResultValue::list(std::string_view path) const {
+  std::vector<ResultValue> found;
+  for (const auto& [key, value] : items(path)) found.push_back(value);
+  return found;
+}
+
+std::vector<std::string> ResultValue::texts(std::string_view path) const {
+  std::vector<std::string> found;
+  for (const ResultValue& value : list(path)) found.push_back(value.text());
+  return found;
+}
+
+bool scores_bits(const ResultValue& ttt) {
+  return ttt.number("with_ttt/bytes", 0) > 0;
+}
+
+std::optional<double> ttt_score(const ResultValue& ttt) {
+  return ttt.number(scores_bits(ttt) ? "with_ttt/val_bpb" : "with_ttt/val_loss_nats");
+}
 
 std::string RunRecord::setting(std::string_view key) const {
   for (const ResolvedSetting& setting : settings) {
@@ -118,7 +104,7 @@ double RunRecord::number(std::string_view key) const {
 }
 
 bool RunRecord::fills_in_masked() const {
-  return (result && result->val_masked) || number("model.masking.share") > 0;
+  return result.flag("val_masked") || number("model.masking.share") > 0;
 }
 
 const EvaluationRecord* RunRecord::quantized() const {
@@ -128,6 +114,34 @@ const EvaluationRecord* RunRecord::quantized() const {
   return nullptr;
 }
 
+namespace {
+
+// An unfinished last line is left out.
+std::vector<EvaluationRecord> read_evaluations(const fs::path& path) {
+  std::vector<EvaluationRecord> evaluations;
+  if (!fs::exists(path)) return evaluations;
+  const auto number = [](const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found == json.end() || found->is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                                   : found->get<double>();
+  };
+  read_json_lines(read_file(path), path.string(), [&](const Json& json) {
+    evaluations.push_back({json.at("weights").get<std::string>(), json.at("artifact").get<bool>(),
+                           json.value("mode", ""), number(json, "val_loss_nats"), number(json, "val_bpb"),
+                           json.at("val_tokens").get<std::uint64_t>(),
+                           json.at("val_bytes").get<std::uint64_t>(), number(json, "seconds"),
+                           json.value("weights_sha256", "")});
+  });
+  return evaluations;
+}
+
+std::string folder_name(const fs::path& directory) {
+  const fs::path whole = fs::absolute(directory).lexically_normal();
+  return (whole.filename().empty() ? whole.parent_path() : whole).filename().string();
+}
+
+}  // namespace
+
 RunRecord read_run(const fs::path& directory) {
   RunRecord run;
   run.files.directory = directory;
@@ -136,25 +150,24 @@ RunRecord read_run(const fs::path& directory) {
     throw data_error("'{}' is not a run directory: it holds neither metrics.jsonl nor result.json.",
                      directory.string());
   }
-  std::string config;
-  if (fs::exists(files.config())) config = read_file(files.config());
+  const std::string config = fs::exists(files.config()) ? read_file(files.config()) : "";
   run.settings = resolved_settings(config);
   run.name = run.setting("run.name");
   if (run.name.empty()) run.name = folder_name(directory);
   run.metrics = read_metrics(files.metrics());
-  if (fs::exists(files.result())) run.result = read_training_result(files.result());
-  if (fs::exists(files.evaluations())) run.evaluations = read_evaluations(files.evaluations());
+  run.result = ResultValue(files.result());
+  run.ledger = ResultValue(files.ledger());
+  run.quantize = ResultValue(files.quantize_result());
+  run.calibration = ResultValue(files.calibration());
+  run.ensemble = ResultValue(files.ensemble());
+  run.ttt = ResultValue(files.ttt_result());
+  if (run.ttt.flag("void")) {
+    run.ttt_invalid = run.ttt.text("reason");
+    run.ttt = {};
+  }
+  run.evaluations = read_evaluations(files.evaluations());
   run.trials = read_trials(files);
   run.samples = read_samples(files.samples());
-  if (fs::exists(files.ledger())) run.ledger = read_ledger_result(files.ledger());
-  if (fs::exists(files.quantize_result())) run.quantize = read_quantize_result(files.quantize_result());
-  if (fs::exists(files.calibration())) run.calibration = read_calibration_result(files.calibration());
-  if (fs::exists(files.ensemble())) run.ensemble = read_ensemble_result(files.ensemble());
-  if (fs::exists(files.ttt_result())) {
-    run.ttt = read_ttt_result(files.ttt_result());
-    run.ttt_invalid = run.ttt->invalid_reason;
-    if (!run.ttt_invalid.empty()) run.ttt.reset();
-  }
   run.doubts = find_doubts(run, config);
   return run;
 }

@@ -7,19 +7,12 @@
 #include <cmath>
 
 #include "framework/core/printable.h"
-#include "tools/report_page/bar_chart.h"
+#include "tools/report_page/chart.h"
 #include "tools/report_page/html.h"
 #include "tools/report_page/run_curves.h"
 
 namespace mulligan::report {
 namespace {
-
-std::string tile(std::string_view what, const std::string& value) {
-  return fmt::format("<div class=\"tile\"><span>{}</span><b>{}</b></div>\n", escape(what), escape(value));
-}
-void add_tile(std::string& tiles, std::string_view what, std::optional<double> value, auto&& text) {
-  if (value) tiles += tile(what, text(*value));
-}
 
 std::string count_text(double value) {
   return std::isfinite(value) && std::abs(value) < 9e15 ? grouped(std::llround(value)) : short_number(value);
@@ -27,158 +20,194 @@ std::string count_text(double value) {
 std::string bpb_text(double value) {
   return fixed(value, 5);
 }
+std::string warning(std::string_view text) {
+  return fmt::format("<p class=\"warning\">{}</p>\n", escape(text));
+}
+// "-" where there is no value.
+Cell number_cell(const std::optional<double>& value, int digits) {
+  return {value ? fixed(*value, digits) : "-", true};
+}
+// An empty cell for a value that is not finite.
+Cell score_cell(double value) {
+  return {std::isfinite(value) ? bpb_text(value) : "", true};
+}
+Cell count_cell(double value) {
+  return {count_text(value), true};
+}
+
+// "attention plans 22 + 0 + 1, ...": made before the clock, on it and after it. "" where nothing is counted.
+std::string made_text(const ResultValue& result) {
+  std::vector<std::string> all;
+  for (auto [name, count] : result.items("made_on_device")) {
+    std::ranges::replace(name, '_', ' ');
+    all.push_back(fmt::format("{} {} + {} + {}", name, count.number("before_clock", 0),
+                              count.number("on_clock", 0), count.number("after_clock", 0)));
+  }
+  return fmt::format("{}", fmt::join(all, ", "));
+}
 
 // "" of a run of one process.
-std::string ranks_text(const TrainingResult& result) {
+std::string ranks_text(const ResultValue& result) {
   const auto counted = [](double number, const char* what) {
     return fmt::format("{} {}{}", count_text(number), what, number == 1 ? "" : "s");
   };
-  const double restarts = result.restarts.value_or(0);
-  if (result.ranks.value_or(1) <= 1 && restarts == 0) return {};
-  std::string text = fmt::format("{} on {}, started by {}", counted(result.ranks.value_or(1), "rank"),
-                                 counted(result.nodes.value_or(1), "node"), result.launcher);
+  const double ranks = result.number("ranks", 1), restarts = result.number("restarts", 0);
+  if (ranks <= 1 && restarts == 0) return {};
+  std::string text = fmt::format("{} on {}, started by {}", counted(ranks, "rank"),
+                                 counted(result.number("nodes", 1), "node"), result.text("launcher"));
   if (restarts > 0) text += fmt::format(", {} after a failure", counted(restarts, "restart"));
   return text;
 }
 
 // "" where it was not asked for.
-std::string energy_text(const TrainingResult& result) {
-  if (!result.energy_asked) return {};
+std::string energy_text(const ResultValue& energy) {
+  if (!energy) return {};
   std::string text = "not measured";
-  if (result.joules) {
-    text = fmt::format("{} J by {}", short_number(*result.joules), fmt::join(result.energy_counters, ", "));
-    if (result.joules_per_token)
-      text += fmt::format(", {} mJ per token", short_number(1e3 * *result.joules_per_token));
+  if (const auto joules = energy.number("joules")) {
+    text = fmt::format("{} J by {}", short_number(*joules), fmt::join(energy.texts("counters"), ", "));
+    if (const auto each = energy.number("joules_per_token"))
+      text += fmt::format(", {} mJ per token", short_number(1e3 * *each));
   }
-  for (const std::string& why : result.energy_absent) text += "; " + why;
+  for (const std::string& why : energy.texts("absent")) text += "; " + why;
   return text;
 }
 
-}  // namespace
-
-std::string doubts_html(const std::vector<std::string>& doubts) {
-  std::string html;
-  for (const std::string& doubt : doubts)
-    html += fmt::format("<p class=\"warning\">{}: its figures are not to be trusted.</p>\n", escape(doubt));
-  return html;
+std::string determinism_text(const ResultValue& determinism) {
+  if (determinism.text("level").empty()) return {};
+  return fmt::format("\"{}\" was asked for; the backend keeps \"{}\"", determinism.text("level"),
+                     determinism.text("backend"));
 }
 
-std::string summary_section(const RunRecord& run) {
-  std::string tiles, html;
-  if (const auto& result = run.result) {
-    if (result->val_bpb) {
-      tiles += tile("val_bpb", bpb_text(*result->val_bpb));
-    } else {
-      add_tile(tiles, result->val_masked ? "val_loss of masked tokens, nats" : "val_loss, nats",
-               result->val_loss_nats, bpb_text);
-    }
+std::string plugins_text(const ResultValue& result) {
+  std::vector<std::string> names;
+  for (const ResultValue& plugin : result.list("plugins"))
+    names.push_back(
+        fmt::format("{} {} {}", plugin.text("kind"), plugin.text("name"), plugin.text("version")));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string tiles(const RunRecord& run) {
+  std::string html;
+  const auto tile = [&](std::string_view what, std::optional<double> value, std::string (*text)(double)) {
+    if (value)
+      html += fmt::format("<div class=\"tile\"><span>{}</span><b>{}</b></div>\n", escape(what),
+                          escape(text(*value)));
+  };
+  const ResultValue& result = run.result;
+  if (const auto bpb = result.number("val_bpb")) {
+    tile("val_bpb", bpb, bpb_text);
+  } else {
+    tile(result.flag("val_masked") ? "val_loss of masked tokens, nats" : "val_loss, nats",
+         result.number("val_loss_nats"), bpb_text);
   }
   if (const EvaluationRecord* quantized = run.quantized())
-    tiles += tile("val_bpb, quantised", bpb_text(quantized->val_bpb));
-  if (run.ttt)
-    add_tile(tiles, run.ttt->bits ? "val_bpb, test-time training" : "nats, test-time training",
-             run.ttt->with_bpb, bpb_text);
-  if (run.quantize) tiles += tile("artifact", bytes_text(run.quantize->artifact_bytes));
-  if (const auto& result = run.result) {
-    add_tile(tiles, "training steps", result->steps, count_text);
-    add_tile(tiles, "tokens trained on", result->tokens, count_text);
-    add_tile(tiles, "tokens per second", result->tokens_per_second, count_text);
-    add_tile(tiles, "parameters", result->parameters, count_text);
-    add_tile(tiles, "peak memory", result->peak_memory_bytes, bytes_text);
-  }
-  if (!run.result) {
-    const std::int64_t steps = run.metrics.steps.empty() ? 0 : run.metrics.steps.back().step;
-    html += fmt::format(
-        "<p class=\"warning\">There is no result yet: this run was stopped, or is still going on. Its "
-        "last report is of step {}.</p>\n",
-        grouped(steps));
-  } else {
-    for (const std::string& limit : run.ledger ? run.ledger->broken : run.result->broken_limits) {
-      html += fmt::format("<p class=\"warning\">{}</p>\n", escape(limit));
-    }
-  }
-  html += doubts_html(run.doubts);
-  for (const std::string& finding : run.result ? run.result->doctor : std::vector<std::string>())
-    html += fmt::format("<p class=\"warning\">{}</p>\n", escape(finding));
-  if (run.result && run.result->restarts.value_or(0) > 0) {
-    html +=
-        "<p class=\"warning\">The ranks were restarted after a failure. Seconds after the last checkpoint before it are not booked.</p>\n";
-  }
-  if (run.metrics.torn) {
-    html +=
-        note("The last line of metrics.jsonl is unfinished, since its writer was killed; it is left out.");
-  }
-  html += "<div class=\"tiles\">\n" + tiles + "</div>\n";
-  if (const auto& result = run.result) {
-    std::vector<std::vector<Cell>> rows;
-    const auto row = [&](const char* what, const std::string& text) {
-      if (!text.empty()) rows.push_back({{what}, {text}});
-    };
-    row("started", result->started);
-    if (result->duration_seconds) row("duration of train", seconds_text(*result->duration_seconds));
-    row("host", result->host);
-    row("command", result->command);
-    row("ranks", ranks_text(*result));
-    row("energy of training", energy_text(*result));
-    row("device", result->device);
-    row("made on it before the training clock + on it + after it, all ranks", result->made);
-    if (!result->determinism.empty()) {
-      row("determinism", fmt::format("\"{}\" was asked for; the backend keeps \"{}\"", result->determinism,
-                                     result->backend_promise));
-    }
-    row("processor", result->cpu);
-    row("plugins", fmt::format("{}", fmt::join(result->plugins, ", ")));
-    row("built from commit", result->commit);
-    row("seed", run.setting("run.seed"));
-    if (result->run_loss_nats)
-      row("mean training loss", fixed(*result->run_loss_nats, 5) + " nats over all steps");
-    row("weights", result->weights);
-    html += table({}, rows, "facts");
-  }
-  return section("summary", "Result", html);
+    tile("val_bpb, quantised", quantized->val_bpb, bpb_text);
+  tile(scores_bits(run.ttt) ? "val_bpb, test-time training" : "nats, test-time training", ttt_score(run.ttt),
+       bpb_text);
+  tile("artifact", run.quantize.number("artifact_bytes"), bytes_text);
+  tile("training steps", result.number("steps"), count_text);
+  tile("tokens trained on", result.number("tokens"), count_text);
+  tile("tokens per second", result.number("tokens_per_second"), count_text);
+  tile("parameters", result.number("parameters"), count_text);
+  tile("peak memory", result.number("peak_memory_bytes"), bytes_text);
+  return "<div class=\"tiles\">\n" + html + "</div>\n";
 }
 
-namespace {
+std::string facts(const RunRecord& run) {
+  const ResultValue& result = run.result;
+  const auto duration = result.number("duration_seconds"),
+             mean = result.number("train_loss/train_loss_run_nats");
+  const std::pair<const char*, std::string> all[] = {
+      {"started", result.text("started")},
+      {"duration of train", duration ? seconds_text(*duration) : ""},
+      {"host", result.text("host")},
+      {"command", result.text("command")},
+      {"ranks", ranks_text(result)},
+      {"energy of training", energy_text(result["energy"])},
+      {"device", result.text("device")},
+      {"made on it before the training clock + on it + after it, all ranks", made_text(result)},
+      {"determinism", determinism_text(result["determinism"])},
+      {"processor", result.text("cpu")},
+      {"plugins", plugins_text(result)},
+      {"built from commit", result.text("commit")},
+      {"seed", run.setting("run.seed")},
+      {"mean training loss", mean ? bpb_text(*mean) + " nats over all steps" : ""},
+      {"weights", result.text("weights")},
+  };
+  Table table;
+  for (const auto& [what, text] : all) {
+    if (!text.empty()) table.rows.push_back({{what}, {text}});
+  }
+  return html_of(table, "facts");
+}
 
-// One row per phase; nothing where the run has one.
+std::string summary(const RunRecord& run) {
+  const ResultValue& result = run.result;
+  std::string html;
+  if (!result) {
+    const std::int64_t steps = run.metrics.steps.empty() ? 0 : run.metrics.steps.back().step;
+    html += warning(fmt::format(
+        "There is no result yet: this run was stopped, or is still going on. Its last report is of step {}.",
+        grouped(steps)));
+  }
+  for (const std::string& limit : run.ledger ? run.ledger.texts("broken") : result.texts("broken_limits"))
+    html += warning(limit);
+  html += doubts_html(run);
+  for (const ResultValue& finding : result["doctor"].list("findings")) {
+    const std::string verdict = finding.text("verdict");
+    if (verdict != "FAIL" && verdict != "WARN") continue;
+    html += warning(fmt::format("Doctor, {} ({}): {}; {}.", finding.text("id"), finding.text("title"),
+                                finding.text("message"), finding.text("hint")));
+  }
+  if (result.number("restarts", 0) > 0) {
+    html += warning(
+        "The ranks were restarted after a failure. Seconds after the last checkpoint before it are not booked.");
+  }
+  if (run.metrics.torn)
+    html +=
+        note("The last line of metrics.jsonl is unfinished, since its writer was killed; it is left out.");
+  return html + tiles(run) + (result ? facts(run) : "");
+}
+
+// One row per phase.
 std::string phase_table(const RunRecord& run) {
-  std::vector<std::vector<Cell>> rows;
+  Table table{{"phase", "steps are made", "first step", "budget spent", "loss at its end, nats", "tokens/s"},
+              {}};
   const std::vector<PhaseRecord>& starts = run.metrics.phase_starts;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const StepRecord* last = nullptr;  // the last reported step of the phase
     for (const StepRecord& step : run.metrics.steps) {
-      const bool here =
-          step.step > starts[i].step && (i + 1 == starts.size() || step.step <= starts[i + 1].step);
-      if (here) last = &step;
+      if (step.step > starts[i].step && (i + 1 == starts.size() || step.step <= starts[i + 1].step))
+        last = &step;
     }
-    rows.push_back({{starts[i].phase},
-                    {starts[i].way},
-                    {fmt::format("{}", starts[i].step + 1), true},
-                    {fmt::format("{:.1f} %", 100 * starts[i].budget_fraction), true},
-                    {last ? fmt::format("{:.4f}", last->window_loss_nats) : "-", true},
-                    {last ? count_text(last->tokens_per_second) : "-", true}});
+    table.rows.push_back({{starts[i].phase},
+                          {starts[i].way},
+                          {fmt::format("{}", starts[i].step + 1), true},
+                          {fmt::format("{:.1f} %", 100 * starts[i].budget_fraction), true},
+                          {last ? fmt::format("{:.4f}", last->window_loss_nats) : "-", true},
+                          {last ? count_text(last->tokens_per_second) : "-", true}});
   }
-  if (rows.empty()) return {};
-  return table({"phase", "steps are made", "first step", "budget spent", "loss at its end, nats", "tokens/s"},
-               rows);
+  return table.rows.empty() ? "" : html_of(table);
 }
 
 // "adamw 0.001 -> 0.0005": by optimiser.
 std::string rates_text(const PhaseSwitchRecord& taken) {
-  std::string text;
+  std::vector<std::string> rates;
   for (const auto& [name, after] : taken.lr_after) {
     const auto before = std::ranges::find(taken.lr_before, name, [](const auto& pair) { return pair.first; });
-    text += fmt::format("{}{} {:.4g} -> {:.4g}", text.empty() ? "" : ", ", name,
-                        before == taken.lr_before.end() ? std::nan("") : before->second, after);
+    rates.push_back(fmt::format("{} {:.4g} -> {:.4g}", name,
+                                before == taken.lr_before.end() ? std::nan("") : before->second, after));
   }
-  return text;
+  return fmt::format("{}", fmt::join(rates, ", "));
 }
 
 // One row per phase that took over from another and was verified.
 std::string switch_table(const RunRecord& run) {
-  std::vector<std::vector<Cell>> rows;
+  Table table{{"switch of phases", "after step", "learning rate", "loss of one row before, nats", "change",
+               "at most", "optimiser states", "state, sha256"},
+              {}};
   for (const PhaseSwitchRecord& taken : run.metrics.phase_switches) {
-    rows.push_back(
+    table.rows.push_back(
         {{fmt::format("{} to {}", taken.from, taken.to)},
          {fmt::format("{}", taken.step), true},
          {rates_text(taken)},
@@ -188,301 +217,415 @@ std::string switch_table(const RunRecord& run) {
          {taken.optimizer_reset ? "emptied" : "kept"},
          {taken.state_sha256.substr(0, 12)}});
   }
-  if (rows.empty()) return {};
-  return table({"switch of phases", "after step", "learning rate", "loss of one row before, nats", "change",
-                "at most", "optimiser states", "state, sha256"},
-               rows);
+  return table.rows.empty() ? "" : html_of(table);
 }
 
-}  // namespace
-
-namespace {
-
-// What a reader chooses about the curves, and what the page's script needs for it: tokens and seconds of some
-// reported steps. Without the script it is not shown.
+// What a reader chooses about the curves, with tokens and seconds of some reported steps for the page's script.
+// Without the script it is not shown.
 std::string curve_controls(const RunRecord& run) {
   constexpr std::size_t most = 400;
-  std::string steps, tokens, seconds;
+  std::vector<std::string> steps, tokens, seconds;
   const std::vector<StepRecord>& all = run.metrics.steps;
-  const std::size_t stride = all.size() / most + 1;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i % stride != 0 && i + 1 != all.size()) continue;
-    const char* gap = steps.empty() ? "" : " ";
-    steps += fmt::format("{}{}", gap, all[i].step);
-    tokens += fmt::format("{}{}", gap, all[i].tokens);
-    seconds += fmt::format("{}{:.2f}", gap, all[i].elapsed_seconds);
+    if (i % (all.size() / most + 1) != 0 && i + 1 != all.size()) continue;
+    steps.push_back(fmt::format("{}", all[i].step));
+    tokens.push_back(fmt::format("{}", all[i].tokens));
+    seconds.push_back(fmt::format("{:.2f}", all[i].elapsed_seconds));
   }
   return fmt::format(
       "<div class=\"controls\" id=\"curve-controls\" hidden=\"hidden\" data-steps=\"{}\" data-tokens=\"{}\" "
       "data-seconds=\"{}\"><label>across <select id=\"curve-axis\"><option value=\"step\">steps</option>"
-      "<option value=\"tokens\">tokens</option><option value=\"seconds\">seconds of "
-      "training</option></select>"
+      "<option value=\"tokens\">tokens</option><option value=\"seconds\">seconds of training</option></select>"
       "</label> <label>smoothing <input id=\"curve-smoothing\" type=\"range\" min=\"0\" max=\"0.98\" "
       "step=\"0.01\" value=\"0\"/></label></div>\n",
-      steps, tokens, seconds);
+      fmt::join(steps, " "), fmt::join(tokens, " "), fmt::join(seconds, " "));
 }
 
-}  // namespace
-
-std::string training_section(const RunRecord& run) {
-  if (run.metrics.steps.empty())
-    return section("training", "Training", note("No step has been reported yet."));
-  return section("training", "Training",
-                 phase_table(run) + switch_table(run) + curve_controls(run) +
-                     charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
-                            draw(gradient_norm_chart(run)) + draw(step_time_chart(run))));
+std::string training(const RunRecord& run) {
+  if (run.metrics.steps.empty()) return note("No step has been reported yet.");
+  return phase_table(run) + switch_table(run) + curve_controls(run) +
+         charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
+                draw(gradient_norm_chart(run)) + draw(step_time_chart(run)));
 }
 
-std::string memory_section(const RunRecord& run) {
-  if (!run.metrics.memory) return {};
-  const MemoryRecord& memory = *run.metrics.memory;
-  StackedBar whole{"memory-bar",
-                   "Device memory",
-                   "Persistent tensors by purpose, and the arena that all programs share.",
-                   {}};
-  double total = 0;
-  const auto part = [&](const std::string& label, std::int64_t bytes) {
-    total += static_cast<double>(bytes);
-    whole.parts.push_back({label, static_cast<double>(bytes), bytes_text(static_cast<double>(bytes))});
-  };
-  for (const auto& [what, bytes] : memory.tensors_bytes) part(what, bytes);
-  part("arena and workspace", memory.arena_bytes);
-  whole.title += ", " + bytes_text(total);
-  BarChart programs{"programs-bar", "Scratch of each program", "The arena is as large as the largest.", {}};
-  for (const auto& [name, bytes] : memory.programs_bytes) {
-    programs.bars.push_back({name, static_cast<double>(bytes), bytes_text(static_cast<double>(bytes)), {}});
+// "original text: 1.23450 by 1,000 bytes; tokenizer's text: 1.12340 by 1,100 bytes", the score's own first.
+std::string byte_rule_text(const ResultValue& result) {
+  const std::string rule = result.text("byte_rule");
+  std::string own, other;
+  for (const auto& [name, figures] : result.items("by_byte_rule")) {
+    (name == rule ? own : other) +=
+        fmt::format("{}: {} by {} bytes", name == "original" ? "original text" : "tokenizer's text",
+                    bpb_text(figures.number("bpb", NAN)), count_text(figures.number("bytes", 0)));
   }
-  std::string html = charts(draw(whole) + draw(programs));
-  if (run.result && run.result->peak_memory_bytes) {
-    html += note(fmt::format("The whole process held {} at its peak, host memory and libraries included.",
-                             bytes_text(*run.result->peak_memory_bytes)));
-  }
-  return section("memory", "Memory plan", html);
+  return rule.empty() ? "" : own + (other.empty() ? "" : "; " + other);
 }
 
-std::string time_section(const RunRecord& run) {
-  NamedNumbers phases;
-  if (run.result) phases = run.result->phase_seconds;
-  if (run.ledger) phases = run.ledger->phase_seconds;
-  if (phases.empty()) return {};
-  BarChart seconds{"time-bar", "Seconds by phase", "", {}};
-  for (const auto& [phase, value] : phases) seconds.bars.push_back({phase, value, seconds_text(value), {}});
-  BarChart budgets{"budget-bar", "Budgets", "The share that was used; the line is the whole budget.", {}};
-  const auto budget = [&](const std::string& label, double used, double limit, const std::string& text) {
-    budgets.bars.push_back({label, used / limit, text, 1.0});
-  };
-  const double training = run.number("train.budget_seconds");
-  for (const auto& [phase, value] : phases) {
-    if (phase != "train" || training <= 0) continue;
-    budget("train.budget_seconds", value, training, seconds_text(value) + " of " + seconds_text(training));
+// What a score is of.
+std::string scored_notes(const RunRecord& run) {
+  std::vector<std::string> of;
+  for (const char* key : {"data.validation", "data.tokenizer"}) {
+    if (const std::string value = run.setting(key); !value.empty())
+      of.push_back(fmt::format("{}: {}", key, value));
   }
-  if (run.ledger) {
-    for (const LedgerResult::Budget& b : run.ledger->budgets) {
-      const bool bytes = b.key.find("bytes") != std::string::npos;
-      budget(fmt::format("{} ({})", b.key, b.what), b.used, b.limit,
-             bytes ? bytes_text(b.used) + " of " + bytes_text(b.limit)
-                   : seconds_text(b.used) + " of " + seconds_text(b.limit));
-    }
+  std::string text = fmt::format("{}", fmt::join(of, ", "));
+  if (const std::string rule = byte_rule_text(run.result); !rule.empty())
+    text += fmt::format("{}bits per byte of the {}", text.empty() ? "" : "; ", rule);
+  std::string html = text.empty() ? "" : note("Scored: " + text + ".");
+  const ResultValue overlap = run.result["data/overlap"];
+  const auto share = overlap.number("share"), copied = overlap.number("copied");
+  if (share && copied) {
+    html += note(fmt::format(
+        "Of the validation text {:.3g} % stands in the training data as it is, and {:.3g} % with changes.",
+        100 * *copied, 100 * *share));
   }
-  return section("time", "Time and budgets",
-                 charts(draw(seconds) + (budgets.bars.empty() ? "" : draw(budgets))));
+  return html;
 }
 
-std::string scores_section(const RunRecord& run) {
-  std::vector<std::vector<Cell>> rows;
+std::string scores(const RunRecord& run) {
+  Table own{{"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, {}};
   const auto row = [&](const std::string& what, const std::string& how, double nats, double bpb,
                        double tokens, double bytes) {
-    rows.push_back({{what},
-                    {how},
-                    {bytes > 0 ? bpb_text(bpb) : "", true},
-                    {std::isfinite(nats) ? fixed(nats, 5) : "", true},
-                    {count_text(tokens), true},
-                    {count_text(bytes), true}});
+    own.rows.push_back({{what},
+                        {how},
+                        {bytes > 0 ? bpb_text(bpb) : "", true},
+                        score_cell(nats),
+                        count_cell(tokens),
+                        count_cell(bytes)});
   };
-  if (run.result && run.result->val_loss_nats) {
-    const TrainingResult& result = *run.result;
+  const ResultValue& result = run.result;
+  if (const auto nats = result.number("val_loss_nats")) {
     row("weights.safetensors",
-        result.val_masked ? "at the end of training, masked tokens" : "at the end of training",
-        *result.val_loss_nats, result.val_bpb.value_or(NAN), result.val_tokens.value_or(0),
-        result.val_bytes.value_or(0));
+        result.flag("val_masked") ? "at the end of training, masked tokens" : "at the end of training", *nats,
+        result.number("val_bpb", NAN), result.number("val_tokens", 0), result.number("val_bytes", 0));
   }
   for (const EvaluationRecord& e : run.evaluations) {
     row(e.weights, e.mode, e.val_loss_nats, e.val_bpb, static_cast<double>(e.val_tokens),
         static_cast<double>(e.val_bytes));
   }
-  std::vector<std::vector<Cell>> trials;
+  Table trials{{"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, {}};
   for (const TrialRecord& trial : run.trials) {
-    std::string changes;
-    for (const TrialRecord::Change& change : trial.changes) {
-      changes += fmt::format("{}{} = {}", changes.empty() ? "" : ", ", change.key,
-                             change.trial.empty() ? "(none)" : change.trial);
-    }
+    std::vector<std::string> changes;
+    for (const TrialRecord::Change& change : trial.changes)
+      changes.push_back(fmt::format("{} = {}", change.key, change.trial.empty() ? "(none)" : change.trial));
     const EvaluationRecord& score = trial.score;
-    trials.push_back({{trial.name},
-                      {score.weights + ", " + score.mode},
-                      {changes},
-                      {score.val_bytes > 0 ? bpb_text(score.val_bpb) : "", true},
-                      {std::isfinite(score.val_loss_nats) ? fixed(score.val_loss_nats, 5) : "", true},
-                      {count_text(static_cast<double>(score.val_tokens)), true}});
+    trials.rows.push_back({{trial.name},
+                           {score.weights + ", " + score.mode},
+                           {fmt::format("{}", fmt::join(changes, ", "))},
+                           {score.val_bytes > 0 ? bpb_text(score.val_bpb) : "", true},
+                           score_cell(score.val_loss_nats),
+                           count_cell(static_cast<double>(score.val_tokens))});
   }
-  // What a score is of, next to it.
-  std::string of;
-  for (const char* key : {"data.validation", "data.tokenizer"}) {
-    if (const std::string value = run.setting(key); !value.empty()) {
-      of += fmt::format("{}{}: {}", of.empty() ? "" : ", ", key, value);
-    }
-  }
-  if (run.result && !run.result->byte_rule.empty())
-    of += fmt::format("{}bits per byte of the {}", of.empty() ? "" : "; ", run.result->byte_rule);
-  if (!of.empty()) of = note("Scored: " + of + ".");
-  if (run.result && run.result->overlap && run.result->overlap_copied) {
-    of += note(fmt::format(
-        "Of the validation text {:.3g} % stands in the training data as it is, and {:.3g} % with changes.",
-        100 * *run.result->overlap_copied, 100 * *run.result->overlap));
-  }
-  const std::string trial_table =
-      trials.empty()
-          ? ""
-          : note(
-                "Trials: scored with other settings than the run's. They are not scores of this "
-                "run, and no comparison reads them.") +
-                table({"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, trials);
-  if (rows.empty() && trials.empty()) return {};
-  return section(
-      "scores", "Scores",
-      of + table({"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, rows) + trial_table);
+  if (own.rows.empty() && trials.rows.empty()) return {};
+  std::string html = scored_notes(run) + html_of(own);
+  if (trials.rows.empty()) return html;
+  return html +
+         note(
+             "Trials: scored with other settings than the run's. They are not scores of this run, and no "
+             "comparison reads them.") +
+         html_of(trials);
 }
 
-std::string artifact_section(const RunRecord& run) {
-  if (!run.quantize) return {};
-  const QuantizeResult& quantize = *run.quantize;
-  const std::optional<double> limit =
-      quantize.limit_bytes > 0 ? std::optional(quantize.limit_bytes) : std::nullopt;
-  BarChart chart{"artifact-bar",
-                 "Bytes",
-                 limit ? fmt::format("The line is the limit, {} bytes.", count_text(*limit))
-                       : "No limit is set (ledger.artifact_bytes).",
-                 {}};
-  const auto bar = [&](const char* what, double bytes) {
-    chart.bars.push_back({what, bytes, count_text(bytes), limit});
-  };
-  bar("artifact", quantize.artifact_bytes);
-  if (quantize.evaluation_source_bytes)
-    bar("artifact + code of an evaluation", quantize.artifact_bytes + *quantize.evaluation_source_bytes);
-  if (quantize.source_bytes) bar("artifact + all source", quantize.artifact_bytes + *quantize.source_bytes);
-  if (quantize.binary_bytes) bar("artifact + binary", quantize.artifact_bytes + *quantize.binary_bytes);
-  std::vector<std::vector<Cell>> rows;
-  for (const QuantizeResult::Tensor& tensor : quantize.tensors) {
-    rows.push_back({{tensor.name},
-                    {tensor.shape},
-                    {tensor.format},
-                    {count_text(tensor.bytes), true},
-                    {fixed(tensor.bits_per_element, 2), true}});
-  }
-  return section("artifact", "Artifact",
-                 charts(draw(chart)) + "<details><summary>Every tensor</summary>\n" +
-                     table({"tensor", "shape", "format", "bytes", "bits/element"}, rows) + "</details>\n");
-}
-
-std::string ttt_section(const RunRecord& run) {
-  if (!run.ttt_invalid.empty()) return section("ttt", "Test-time training", note(run.ttt_invalid));
-  if (!run.ttt) return {};
-  const TttRecord& ttt = *run.ttt;
+std::string samples(const RunRecord& run) {
+  constexpr std::size_t shown = 8;
   std::string html;
-  if (ttt.with_bpb && ttt.compared_bpb && ttt.without_bpb && ttt.evaluation_bpb) {
+  const std::size_t first = run.samples.size() - std::min(shown, run.samples.size());
+  if (first > 0)
+    html += note(fmt::format("The last {} of {} that samples.jsonl holds.", shown, run.samples.size()));
+  for (std::size_t i = run.samples.size(); i-- > first;) {
+    const TextSample& sample = run.samples[i];
+    html += fmt::format("<blockquote><b>{}</b>{}</blockquote>\n", escape(sample.prompt), escape(sample.text));
+    html += note(fmt::format("{} tokens by {}, temperature {:g}, seed {}", sample.tokens, sample.weights,
+                             sample.temperature, sample.seed));
+  }
+  return html;
+}
+
+std::string artifact(const RunRecord& run) {
+  const ResultValue& quantize = run.quantize;
+  if (!quantize) return {};
+  const double limit = quantize.number("limit_bytes", 0), bytes = quantize.required("artifact_bytes");
+  BarChart chart{"artifact-bar", "Bytes",
+                 limit > 0 ? fmt::format("The line is the limit, {} bytes.", count_text(limit))
+                           : "No limit is set (ledger.artifact_bytes)."};
+  const auto bar = [&](const char* what, std::optional<double> code) {
+    if (!code) return;
+    chart.bars.push_back(
+        {what, bytes + *code, count_text(bytes + *code), limit > 0 ? std::optional(limit) : std::nullopt});
+  };
+  bar("artifact", 0);
+  bar("artifact + code of an evaluation", quantize.number("evaluation_source_bytes"));
+  bar("artifact + all source", quantize.number("source_bytes"));
+  bar("artifact + binary", quantize.number("binary_bytes"));
+  Table table{{"tensor", "shape", "format", "bytes", "bits/element"}, {}};
+  for (const ResultValue& tensor : quantize.list("tensors")) {
+    std::vector<std::string> shape;
+    for (const ResultValue& size : tensor.list("shape"))
+      shape.push_back(fmt::format("{:.0f}", size.number().value_or(NAN)));
+    table.rows.push_back({{tensor.text("name")},
+                          {fmt::format("[{}]", fmt::join(shape, ", "))},
+                          {tensor.text("format")},
+                          count_cell(tensor.number("bytes", NAN)),
+                          {fixed(tensor.number("bits_per_element", NAN), 2), true}});
+  }
+  return charts(draw(chart)) + details("Every tensor", html_of(table));
+}
+
+std::string ttt_notes(const ResultValue& ttt) {
+  const bool bits = scores_bits(ttt);
+  const char *key = bits ? "val_bpb" : "val_loss_nats", *unit = score_unit(ttt);
+  const auto with = ttt_score(ttt), without = ttt["without_ttt"].number(key),
+             evaluation = ttt["evaluation"].number(key),
+             compared = ttt["compared/with"].number(bits ? "bpb" : "loss_nats");
+  std::string html;
+  if (with && compared && without && evaluation) {
     html += fmt::format(
         "<p>{} {} with test-time training. The same windows without adaptation: {}, a gain of {}. The evaluation: "
         "{}.</p>\n",
-        bpb_text(*ttt.with_bpb), score_unit(ttt), bpb_text(*ttt.without_bpb),
-        bpb_text(*ttt.without_bpb - *ttt.compared_bpb), bpb_text(*ttt.evaluation_bpb));
+        bpb_text(*with), unit, bpb_text(*without), bpb_text(*without - *compared), bpb_text(*evaluation));
   }
-  if (!ttt.weights.empty()) html += note("Scored: " + ttt.weights);
-  if (!ttt.made.empty())
-    html += note("Made on the device before scoring + meanwhile + after it, all ranks: " + ttt.made);
-  if (!ttt.transform.empty()) {
-    html += fmt::format("<p>Scored through the transform {}, which learns in {} order{}.</p>\n",
-                        escape(ttt.transform), escape(ttt.transform_order),
-                        ttt.untransformed_bpb ? fmt::format("; without it the same model scores {} {}",
-                                                            bpb_text(*ttt.untransformed_bpb), score_unit(ttt))
-                                              : "");
-  }
-  if (ttt.contested) {
-    html +=
-        "<p class=\"warning\">Contested: the transform knew documents "
-        "that were scored later, as in the published record.</p>\n";
-  }
-  if (ttt.collapsed_at_batch) {
+  if (const std::string weights = ttt.text("weights"); !weights.empty()) html += note("Scored: " + weights);
+  if (const std::string made = made_text(ttt); !made.empty())
+    html += note("Made on the device before scoring + meanwhile + after it, all ranks: " + made);
+  if (const ResultValue transform = ttt["transform"]) {
+    const auto plain = transform["without"].number(bits ? "bpb" : "loss_nats");
     html += fmt::format(
-        "<p class=\"warning\">After batch {} the score was worse than without test-time training{}.</p>\n",
-        *ttt.collapsed_at_batch + 1, ttt.fell_back ? "; the rest was scored without adapters" : "");
+        "<p>Scored through the transform {}, which learns in {} order{}.</p>\n",
+        escape(transform.text("plugin")), escape(transform.text("text_order")),
+        plain ? fmt::format("; without it the same model scores {} {}", bpb_text(*plain), unit) : "");
+    if (transform.flag("contested")) {
+      html += warning(
+          "Contested: the transform knew documents that were scored later, as in the published record.");
+    }
   }
+  if (const auto batch = ttt.number("collapsed_at_batch")) {
+    html += warning(fmt::format("After batch {} the score was worse than without test-time training{}.",
+                                *batch + 1,
+                                ttt.flag("fell_back") ? "; the rest was scored without adapters" : ""));
+  }
+  return html;
+}
+
+std::string ttt_section(const RunRecord& run) {
+  if (!run.ttt_invalid.empty()) return note(run.ttt_invalid);
+  if (!run.ttt) return {};
+  const ResultValue& ttt = run.ttt;
+  const char* sum = scores_bits(ttt) ? "bpb" : "loss_nats";
   std::string figures;
-  if (!ttt.batches.empty()) {
+  if (!ttt.list("batches").empty()) {
     figures += draw(ttt_score_chart(ttt));
     if (const LineChart drift = ttt_drift_chart(ttt); !drift.curves.empty()) figures += draw(drift);
   }
-  BarChart gains{"ttt-gain-bar",
-                 "Gain by document length",
-                 fmt::format("In {}; right is better with test-time training.", score_unit(ttt)),
-                 {}};
-  for (const TttRecord::Bin& bin : ttt.bins) {
-    const double gain = bin.without - bin.with;
+  BarChart gains{"ttt-gain-bar", "Gain by document length",
+                 fmt::format("In {}; right is better with test-time training.", score_unit(ttt))};
+  for (const ResultValue& bin : ttt.list("length_bins")) {
+    const double gain = bin["compared/without"].number(sum, NAN) - bin["compared/with"].number(sum, NAN);
     if (!std::isfinite(gain)) continue;  // not scored without it
-    gains.bars.push_back({fmt::format("{} to {} tokens ({})", count_text(bin.shortest),
-                                      count_text(bin.longest), count_text(bin.documents)),
-                          gain,
-                          fixed(gain, 5),
-                          {}});
+    gains.bars.push_back(
+        {fmt::format("{} to {} tokens ({})", count_text(bin.number("shortest_tokens", NAN)),
+                     count_text(bin.number("longest_tokens", NAN)), count_text(bin.number("documents", NAN))),
+         gain, bpb_text(gain)});
   }
   if (!gains.bars.empty()) figures += draw(gains);
-  for (const TttRecord::Phase& phase : ttt.phases) {
+  for (const ResultValue& phase : ttt.list("phases")) {
+    const double number = phase.number("phase", NAN);
     LineChart chart{
-        fmt::format("ttt-phase-{:.0f}-curve", phase.number),
-        fmt::format("Base model, phase {:.0f}", phase.number),
-        fmt::format("Trained on {} scored documents ({} tokens), {}.", count_text(phase.documents),
-                    count_text(phase.tokens), seconds_text(phase.seconds)),
-        "step",
-        "nats per token",
-        false,
-        {},
-        {}};
-    chart.curves.push_back({"loss before the update", {}, 0, Stroke::solid});
-    for (std::size_t i = 0; i < phase.step_loss_nats.size(); ++i) {
-      chart.curves[0].points.push_back({static_cast<double>(i + 1), phase.step_loss_nats[i]});
-    }
+        fmt::format("ttt-phase-{:.0f}-curve", number), fmt::format("Base model, phase {:.0f}", number),
+        fmt::format("Trained on {} scored documents ({} tokens), {}.",
+                    count_text(phase.number("documents", 0)), count_text(phase.number("tokens", 0)),
+                    seconds_text(phase.number("seconds", 0))),
+        "step", "nats per token"};
+    Curve curve{"loss before the update", {}};
+    for (const ResultValue& step : phase.list("steps"))
+      curve.points.push_back({static_cast<double>(curve.points.size() + 1), step.number("loss_nats", NAN)});
+    chart.curves.push_back(std::move(curve));
     figures += draw(chart);
   }
-  return section("ttt", "Test-time training", html + charts(figures));
+  return ttt_notes(ttt) + charts(figures);
 }
 
-std::string configuration_section(const RunRecord& run) {
-  if (run.settings.empty()) return {};
-  std::vector<std::vector<Cell>> all, chosen;
-  for (const ResolvedSetting& setting : run.settings) {
-    all.push_back({{setting.key}, {setting.value}, {setting.origin}});
-    if (setting.origin != "default") chosen.push_back(all.back());
+// On the diagonal confidence equals accuracy; below it the model is too sure.
+LineChart reliability_chart(const ResultValue& set, std::size_t number) {
+  LineChart chart{
+      fmt::format("calibration-{}-curve", number), "Reliability, " + set.text("name"),
+      "How often answers of each bin of confidence were right. Below the diagonal the model is too sure.",
+      "confidence", "share right"};
+  Curve measured{"measured", {}, 0, Stroke::dots};
+  for (const ResultValue& bin : set.list("bins")) {
+    if (bin.required("count") > 0)
+      measured.points.push_back({bin.required("confidence"), bin.required("accuracy")});
   }
-  const std::vector<std::string> head{"key", "value", "origin"};
-  return section("configuration", "Configuration",
-                 note("Keys that were set or derived; all others have their defaults.") +
-                     table(head, chosen, "settings") +
-                     fmt::format("<details><summary>All {} keys</summary>\n", all.size()) +
-                     table(head, all, "settings") + "</details>\n");
+  chart.curves = {{"confidence equals accuracy", {{0, 0}, {1, 1}}, 6, Stroke::dashed}, std::move(measured)};
+  return chart;
+}
+
+std::string calibration(const RunRecord& run) {
+  if (!run.calibration) return {};
+  Table table{{"set", "items", "accuracy", "confidence", "ECE", "adaptive ECE", "MCE", "Brier", "nats",
+               "swagger", "gap"},
+              {}};
+  const auto add = [&](const std::string& name, const ResultValue& figures) {
+    std::vector<Cell>& row = table.rows.emplace_back();
+    row = {{name}, count_cell(figures.required("items"))};
+    for (const char* key : {"accuracy", "confidence", "ece", "adaptive_ece", "mce", "brier", "loss_nats",
+                            "swagger", "swagger_gap"}) {
+      row.push_back(number_cell(figures.number(key), 4));
+    }
+  };
+  std::string figures;
+  for (const ResultValue& set : run.calibration.list("sets")) {
+    add(set.text("name"), set);
+    for (const ResultValue& subject : set.list("subjects"))
+      add(set.text("name") + ": " + subject.text("name"), subject);
+    figures += draw(reliability_chart(set, table.rows.size()));
+  }
+  return note("Answered by: " + run.calibration.text("weights")) + html_of(table) + charts(figures);
+}
+
+std::string ensemble(const RunRecord& run) {
+  const ResultValue& all = run.ensemble;
+  if (!all) return {};
+  Table table{{"", "nats", "bits per byte", "accuracy", "ECE", "stored"}, {}};
+  const auto add = [&](const char* name, std::optional<double> nats, std::optional<double> bpb,
+                       std::optional<double> accuracy, std::optional<double> ece, double bytes) {
+    table.rows.push_back({{name},
+                          number_cell(nats, 5),
+                          number_cell(bpb, 5),
+                          number_cell(accuracy, 4),
+                          number_cell(ece, 4),
+                          {bytes > 0 ? bytes_text(bytes) : "-", true}});
+  };
+  const auto add_model = [&](const char* name, const ResultValue& figures, double bytes) {
+    add(name, figures.required("loss_nats"), figures.number("bpb"), figures.required("accuracy"),
+        figures.number("ece"), bytes);
+  };
+  const double one = all.required("kept_bytes") + all.required("member_bytes");
+  const double mean = all.required("member_mean_loss_nats");
+  const auto bpb = all.number("model/bpb");
+  double accuracy = 0;
+  const std::vector<ResultValue> accuracies = all.list("member_accuracy"),
+                                 losses = all.list("member_loss_nats");
+  for (const ResultValue& share : accuracies)
+    accuracy += share.number().value_or(NAN) / static_cast<double>(accuracies.size());
+  add_model("the model", all["model"], 0);
+  add_model("reference", all["reference"], one);
+  add("a member, mean", mean, bpb ? std::optional(mean * *bpb / all.required("model/loss_nats")) : bpb,
+      accuracy, {}, one);
+  add_model("ensemble", all["ensemble"], all.required("all_bytes"));
+  BarChart bars{"ensemble-bars", "Losses of the members", "Nats per token."};
+  const auto bar = [&](const std::string& name, double loss) {
+    bars.bars.push_back({name, loss, bpb_text(loss) + " nats"});
+  };
+  bar("the model", all.required("model/loss_nats"));
+  bar("reference", all.required("reference/loss_nats"));
+  constexpr std::size_t shown = 20;
+  for (std::size_t k = 0; k < std::min(shown, losses.size()); ++k)
+    bar(fmt::format("member {}", k), losses[k].number().value_or(NAN));
+  bar("ensemble", all.required("ensemble/loss_nats"));
+  return note(fmt::format(
+             "{} members of {} by {} ({}), seed {}, over {} tokens. The score is that of several "
+             "models, so it is not a val_bpb of this run.",
+             count_text(all.required("members")), all.text("weights"), all.text("plugin"),
+             all.text("settings"), count_text(all.required("seed")), count_text(all.required("tokens")))) +
+         html_of(table) +
+         note(fmt::format("ambiguity {} nats, disagreement {} % of predicted tokens",
+                          fixed(all.required("ambiguity_nats"), 6),
+                          fixed(100 * all.required("disagreement"), 2))) +
+         charts(draw(bars));
+}
+
+std::string time_section(const RunRecord& run) {
+  std::vector<std::pair<std::string, ResultValue>> phases;
+  if (!run.ledger) phases = run.result.items("seconds");
+  for (const ResultValue& stage : run.ledger.list("stages"))
+    std::ranges::move(stage.items("seconds"), std::back_inserter(phases));
+  if (phases.empty()) return {};
+  BarChart seconds{"time-bar", "Seconds by phase", ""};
+  BarChart budgets{"budget-bar", "Budgets", "The share that was used; the line is the whole budget."};
+  const auto budget = [&](const std::string& label, double used, double limit, std::string (*text)(double)) {
+    budgets.bars.push_back({label, used / limit, text(used) + " of " + text(limit), 1.0});
+  };
+  for (const auto& [phase, value] : phases) {
+    const double spent = value.number().value_or(NAN), limit = run.number("train.budget_seconds");
+    seconds.bars.push_back({phase, spent, seconds_text(spent)});
+    if (phase == "train" && limit > 0) budget("train.budget_seconds", spent, limit, seconds_text);
+  }
+  for (const ResultValue& b : run.ledger.list("budgets")) {
+    const std::string key = b.text("key");
+    budget(fmt::format("{} ({})", key, b.text("what")), b.number("used", NAN), b.number("limit", NAN),
+           key.find("bytes") != std::string::npos ? bytes_text : seconds_text);
+  }
+  return charts(draw(seconds) + (budgets.bars.empty() ? "" : draw(budgets)));
+}
+
+std::string memory(const RunRecord& run) {
+  if (!run.metrics.memory) return {};
+  const MemoryRecord& memory = *run.metrics.memory;
+  double total = 0;
+  const auto add = [](BarChart& chart, const std::string& label, std::int64_t bytes) {
+    chart.bars.push_back({label, static_cast<double>(bytes), bytes_text(static_cast<double>(bytes))});
+  };
+  BarChart whole{"memory-bar", "Device memory",
+                 "Persistent tensors by purpose, and the arena that all programs share."};
+  for (const auto& [what, bytes] : memory.tensors_bytes) add(whole, what, bytes);
+  add(whole, "arena and workspace", memory.arena_bytes);
+  for (const Bar& bar : whole.bars) total += bar.value;
+  whole.title += ", " + bytes_text(total);
+  BarChart programs{"programs-bar", "Scratch of each program", "The arena is as large as the largest."};
+  for (const auto& [name, bytes] : memory.programs_bytes) add(programs, name, bytes);
+  std::string html = charts(draw(whole) + draw(programs));
+  if (const auto peak = run.result.number("peak_memory_bytes")) {
+    html += note(fmt::format("The whole process held {} at its peak, host memory and libraries included.",
+                             bytes_text(*peak)));
+  }
+  return html;
+}
+
+std::string configuration(const RunRecord& run) {
+  if (run.settings.empty()) return {};
+  Table all{{"key", "value", "origin"}, {}}, chosen = all;
+  for (const ResolvedSetting& setting : run.settings) {
+    all.rows.push_back({{setting.key}, {setting.value}, {setting.origin}});
+    if (setting.origin != "default") chosen.rows.push_back(all.rows.back());
+  }
+  return note("Keys that were set or derived; all others have their defaults.") +
+         html_of(chosen, "settings") +
+         details(fmt::format("All {} keys", all.rows.size()), html_of(all, "settings"));
+}
+
+}  // namespace
+
+std::span<const RunSection> run_sections() {
+  static constexpr RunSection all[] = {{"summary", "Result", summary},
+                                       {"training", "Training", training},
+                                       {"scores", "Scores", scores},
+                                       {"samples", "Samples", samples},
+                                       {"artifact", "Artifact", artifact},
+                                       {"ttt", "Test-time training", ttt_section},
+                                       {"calibration", "Calibration", calibration},
+                                       {"ensemble", "Ensemble", ensemble},
+                                       {"time", "Time and budgets", time_section},
+                                       {"memory", "Memory plan", memory},
+                                       {"configuration", "Configuration", configuration}};
+  return all;
+}
+
+std::string doubts_html(const RunRecord& run) {
+  std::string html;
+  for (const std::string& doubt : run.doubts) html += warning(doubt + ": its figures are not to be trusted.");
+  return html;
 }
 
 std::string missing_text(const RunRecord& run) {
+  if (!run.result) return {};
   const std::string place = run.files.directory.string();
   std::vector<std::string> ways;
-  const auto way = [&](bool there, const std::string& command) {
-    if (!there) ways.push_back(command);
-  };
-  const bool weights = run.result.has_value();
-  if (!weights) return {};
-  way(run.quantize.has_value() || run.setting("quantize.plugin").empty(),
-      fmt::format("There is no artifact yet: mulligan quantize {}.", place));
-  way(run.ttt.has_value() || !run.ttt_invalid.empty() || run.setting("ttt.adapters.plugin").empty(),
-      fmt::format("No score with test-time training yet: mulligan ttt {0} --output {0}.", place));
-  way(!run.samples.empty(), fmt::format("No sample of text yet: mulligan generate {} --keep.", place));
+  if (!run.quantize && !run.setting("quantize.plugin").empty())
+    ways.push_back(fmt::format("There is no artifact yet: mulligan quantize {}.", place));
+  if (!run.ttt && run.ttt_invalid.empty() && !run.setting("ttt.adapters.plugin").empty())
+    ways.push_back(
+        fmt::format("No score with test-time training yet: mulligan ttt {0} --output {0}.", place));
+  if (run.samples.empty())
+    ways.push_back(fmt::format("No sample of text yet: mulligan generate {} --keep.", place));
   return fmt::format("{}", fmt::join(ways, " "));
 }
 

@@ -41,7 +41,7 @@ std::vector<std::string> cells_of(std::string_view line) {
     cells.emplace_back(trimmed(cell));
     cell.clear();
   };
-  bool open = false;  // the last cell has had no pipe behind it
+  bool open = false;  // the last cell has no pipe after it
   for (std::size_t i = 0; i < line.size(); ++i) {
     const bool escape = line[i] == '\\' && i + 1 < line.size() && (line[i + 1] == '|' || line[i + 1] == '\\');
     open = escape || line[i] != '|';
@@ -144,17 +144,15 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-std::string html_of(const ReadTable& markdown) {
-  const auto cell_of = [&](const std::string& text, std::size_t column) {
-    return Cell{text, markdown.columns[column] == Alignment::right,
-                markdown.columns[column] == Alignment::centre};
-  };
-  std::vector<std::vector<Cell>> rows;
+std::string markdown_html(const ReadTable& markdown) {
+  Table table{markdown.head, {}};
   for (const std::vector<std::string>& texts : markdown.rows) {
-    std::vector<Cell>& row = rows.emplace_back();
-    for (std::size_t i = 0; i < texts.size(); ++i) row.push_back(cell_of(texts[i], i));
+    std::vector<Cell>& row = table.rows.emplace_back();
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      row.push_back(
+          {texts[i], markdown.columns[i] == Alignment::right, markdown.columns[i] == Alignment::centre});
   }
-  return table(markdown.head, rows);
+  return html_of(table);
 }
 
 // The pieces of a file; it must have a table.
@@ -164,8 +162,8 @@ std::string html_of_file(const fs::path& file) {
   for (const MarkdownPiece& piece : read_markdown(read_file(file, largest_file), file.string())) {
     const auto* found = std::get_if<ReadTable>(&piece);
     any = any || found != nullptr;
-    html +=
-        found != nullptr ? html_of(*found) : fmt::format("<p>{}</p>\n", escape(std::get<std::string>(piece)));
+    html += found != nullptr ? markdown_html(*found)
+                             : fmt::format("<p>{}</p>\n", escape(std::get<std::string>(piece)));
   }
   if (!any) {
     throw data_error("'{}' holds no Markdown table; make it again, or remove it.", file.string());

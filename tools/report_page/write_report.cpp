@@ -10,33 +10,21 @@
 namespace mulligan::report {
 
 std::string run_page(const RunRecord& run, const std::vector<RunRecord>& others) {
-  struct Part {
-    const char *id, *name;
-    std::string html;
+  std::string navigation = "<nav>", body;
+  const auto link = [&](const char* id, const char* title) {
+    navigation += fmt::format("<a href=\"#{}\">{}</a>", id, title);
   };
-  std::vector<Part> parts = {{"summary", "Result", summary_section(run)},
-                             {"training", "Training", training_section(run)},
-                             {"scores", "Scores", scores_section(run)},
-                             {"samples", "Samples", samples_section(run)},
-                             {"artifact", "Artifact", artifact_section(run)},
-                             {"ttt", "Test-time training", ttt_section(run)},
-                             {"calibration", "Calibration", calibration_section(run)},
-                             {"ensemble", "Ensemble", ensemble_section(run)},
-                             {"time", "Time and budgets", time_section(run)},
-                             {"memory", "Memory", memory_section(run)},
-                             {"configuration", "Configuration", configuration_section(run)}};
+  for (const RunSection& part : run_sections()) {
+    const std::string html = part.body(run);
+    if (html.empty()) continue;
+    link(part.id, part.title);
+    body += section(part.id, part.title, html);
+  }
   if (!others.empty()) {
     std::vector<RunRecord> all{run};
     all.insert(all.end(), others.begin(), others.end());
-    parts.push_back(
-        {"comparison", "Comparison",
-         "<div id=\"comparison\">\n" + comparison_sections(compare(std::move(all))) + "</div>\n"});
-  }
-  std::string navigation = "<nav>", body;
-  for (const Part& part : parts) {
-    if (part.html.empty()) continue;
-    navigation += fmt::format("<a href=\"#{}\">{}</a>", part.id, part.name);
-    body += part.html;
+    link("comparison", "Comparison");
+    body += "<div id=\"comparison\">\n" + comparison_sections(compare(std::move(all))) + "</div>\n";
   }
   navigation += "</nav>\n";
   const std::string missing = missing_text(run);

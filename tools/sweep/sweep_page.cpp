@@ -4,9 +4,8 @@
 #include <functional>
 
 #include "framework/core/statistic.h"
-#include "tools/report_page/bar_chart.h"
+#include "tools/report_page/chart.h"
 #include "tools/report_page/html.h"
-#include "tools/report_page/line_chart.h"
 #include "tools/sweep/sweep.h"
 #include "tools/sweep/sweep_cost.h"
 

@@ -1,11 +1,10 @@
-#include "tools/report_page/line_chart.h"
+#include "tools/report_page/chart.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "tools/report_page/axis.h"
 #include "tools/report_page/html.h"
 
 namespace mulligan::report {
@@ -94,6 +93,21 @@ std::string labels(const std::vector<Tick>& x_ticks, const std::vector<Tick>& y_
   return html;
 }
 
+std::string key(const std::string& path, std::string_view name) {
+  return fmt::format("<span class=\"entry\"><svg class=\"key\" viewBox=\"0 0 20 10\">{}</svg>{}</span>", path,
+                     escape(name));
+}
+
+std::string figure(const std::string& id, const std::string& title, const std::string& unit,
+                   const std::string& about, const std::string& body) {
+  const auto span = [](const char* css_class, const std::string& text) {
+    return text.empty() ? "" : fmt::format(" <span class=\"{}\">{}</span>", css_class, escape(text));
+  };
+  return fmt::format(
+      "<figure class=\"chart\" id=\"{}\"><figcaption><b>{}</b>{}{}</figcaption>\n{}</figure>\n", escape(id),
+      escape(title), span("unit", unit), span("about", about), body);
+}
+
 struct MarkLegend {
   std::vector<std::string> names;  // in order of first appearance
   std::size_t number(const std::string& name) {
@@ -105,12 +119,6 @@ struct MarkLegend {
 };
 
 }  // namespace
-
-std::string legend_entry(std::size_t colour, Stroke stroke, std::string_view name) {
-  return fmt::format("<span class=\"entry\"><svg class=\"key\" viewBox=\"0 0 20 10\">{}</svg>{}</span>",
-                     path_element(colour, stroke, stroke == Stroke::dots ? "M10 5h0" : "M0 5H20", ""),
-                     escape(name));
-}
 
 std::string draw(const LineChart& chart) {
   std::vector<std::vector<Point>> curves;
@@ -148,26 +156,56 @@ std::string draw(const LineChart& chart) {
                              path_data(curves[i], false, x, y));
     }
     if (!data.empty()) drawing += path_element(curve.colour, stroke, data, curve.name);
-    legend += legend_entry(curve.colour, stroke, data.empty() ? curve.name + " (no values)" : curve.name);
+    legend += key(path_element(curve.colour, stroke, stroke == Stroke::dots ? "M10 5h0" : "M0 5H20", ""),
+                  data.empty() ? curve.name + " (no values)" : curve.name);
   }
   for (std::size_t i = 0; i < mark_legend.names.size(); ++i) {
-    legend += fmt::format(
-        "<span class=\"entry\"><svg class=\"key\" viewBox=\"0 0 20 10\"><path class=\"mark m{}\" d=\"M10 "
-        "0V10\"/></svg>{}</span>",
-        i % 3, escape(mark_legend.names[i]));
+    legend += key(fmt::format("<path class=\"mark m{}\" d=\"M10 0V10\"/>", i % 3), mark_legend.names[i]);
   }
-  const std::string about =
-      chart.about.empty() ? "" : fmt::format("<span class=\"about\">{}</span>", escape(chart.about));
-  return fmt::format(
-      "<figure class=\"chart\" id=\"{0}\"><figcaption><b>{1}</b> <span "
-      "class=\"unit\">{2}</span>{3}</figcaption>\n"
-      "<div class=\"plot\" data-x=\"{4:.17g} {5:.17g}\" data-y=\"{6:.17g} {7:.17g} {8}\" data-xlabel=\"{9}\">"
-      "<svg class=\"drawing\" role=\"img\" aria-label=\"{1}, {2} by {9}\" viewBox=\"0 0 1000 1000\" "
-      "preserveAspectRatio=\"none\">{10}</svg>{11}</div>\n<div class=\"x-label\">{9}</div>"
-      "<div class=\"legend\">{12}</div></figure>\n",
-      escape(chart.id), escape(chart.title), escape(chart.y_label), about, x.low(), x.high(), y.low(),
-      y.high(), y.logarithmic() ? "log" : "linear", escape(chart.x_label), drawing,
-      labels(x_ticks, y_ticks, x, y), legend);
+  return figure(
+      chart.id, chart.title, chart.y_label, chart.about,
+      fmt::format(
+          "<div class=\"plot\" data-x=\"{:.17g} {:.17g}\" data-y=\"{:.17g} {:.17g} {}\" data-xlabel=\"{}\">"
+          "<svg class=\"drawing\" role=\"img\" aria-label=\"{}, {} by {}\" viewBox=\"0 0 1000 1000\" "
+          "preserveAspectRatio=\"none\">{}</svg>{}</div>\n<div class=\"x-label\">{}</div>"
+          "<div class=\"legend\">{}</div>",
+          x.low(), x.high(), y.low(), y.high(), y.logarithmic() ? "log" : "linear", escape(chart.x_label),
+          escape(chart.title), escape(chart.y_label), escape(chart.x_label), drawing,
+          labels(x_ticks, y_ticks, x, y), escape(chart.x_label), legend));
+}
+
+std::string draw(const BarChart& chart) {
+  double low = 0, high = 0;
+  for (const Bar& bar : chart.bars) {
+    for (const double value : {bar.value, bar.limit.value_or(0)}) {
+      if (!std::isfinite(value)) continue;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  }
+  if (low == high) high = 1;
+  const auto place = [&](double value) { return (value - low) / (high - low) * extent; };
+  std::string body;
+  for (const Bar& bar : chart.bars) {
+    std::string paths;
+    if (std::isfinite(bar.value)) {
+      const char* colour = bar.limit && bar.value > *bar.limit ? "beyond" : bar.value < 0 ? "f1" : "f0";
+      const double left = place(std::min(bar.value, 0.0)), right = place(std::max(bar.value, 0.0));
+      paths = fmt::format("<path class=\"bar {}\" d=\"M{:.1f} 0H{:.1f}V10H{:.1f}Z\"/>", colour, left, right,
+                          left);
+    }
+    if (bar.limit && std::isfinite(*bar.limit)) {
+      // A line at the very end would be cut in half.
+      paths +=
+          fmt::format("<path class=\"limit\" d=\"M{:.1f} 0V10\"/>", std::min(place(*bar.limit), extent - 2));
+    }
+    body += fmt::format(
+        "<span class=\"label\">{}</span><svg class=\"row\" role=\"img\" aria-label=\"{}: {}\" viewBox=\"0 0 1000 10\" "
+        "preserveAspectRatio=\"none\"><path class=\"grid\" d=\"M0 10H1000\"/>{}</svg><span "
+        "class=\"value\">{}</span>\n",
+        escape(bar.label), escape(bar.label), escape(bar.text), paths, escape(bar.text));
+  }
+  return figure(chart.id, chart.title, "", chart.about, "<div class=\"bars\">" + body + "</div>");
 }
 
 }  // namespace mulligan::report
