@@ -138,9 +138,8 @@ PermutationTest shuffle_test(std::span<const double> first, std::span<const doub
 
 namespace {
 
-std::size_t drawn_index(const PhiloxStream& random, std::uint64_t index, std::size_t size) {
-  const auto drawn = static_cast<std::size_t>(random.uniform(index) * static_cast<double>(size));
-  return std::min(drawn, size - 1);
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // Of sorted values, interpolated between neighbours.
@@ -155,59 +154,46 @@ Interval percentiles(std::span<const double> sorted, double low, double high) {
   return {percentile(sorted, low), percentile(sorted, high)};
 }
 
-// sum d^3 / (6 (sum d^2)^1.5) of the jackknife's standard deviations; 0 where nothing varies.
-double acceleration(std::span<const double> values, const SampleStatistic& statistic) {
-  std::vector<double> left_out;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::vector<double> rest(values.begin(), values.end());
-    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-    left_out.push_back(statistic(rest));
-  }
-  const double mean = mean_of(left_out);
+// sum d^3 / (6 (sum d^2)^1.5) over the deviations of the jackknife's means; 0 where nothing varies.
+double acceleration(std::span<const double> values) {
+  const double mean = mean_of(values), others = static_cast<double>(values.size() - 1);
   double squares = 0, cubes = 0;
-  for (const double value : left_out) {
-    const double d = mean - value;
+  for (const double value : values) {
+    const double d =
+        (value - mean) / others;  // of the mean without `value`, which is as far on the other side
     squares += d * d;
     cubes += d * d * d;
   }
   return squares > 0 ? cubes / (6 * std::pow(squares, 1.5)) : 0;
 }
 
-void require_options(const BootstrapOptions& options) {
-  if (options.draws == 0 || options.confidence <= 0 || options.confidence >= 1) {
-    throw std::invalid_argument("a bootstrap needs draws and a confidence between 0 and 1");
-  }
-}
-
 }  // namespace
 
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-Bootstrap bootstrap(std::span<const double> values, const SampleStatistic& statistic,
-                    const BootstrapOptions& options) {
-  require_options(options);
+Bootstrap bootstrap(std::span<const double> values, double confidence) {
   const std::size_t n = values.size();
-  if (n < 2) throw std::invalid_argument("a bootstrap needs two values");
-  const PhiloxStream random(options.seed, "stats/bootstrap");
+  if (n < 2 || confidence <= 0 || confidence >= 1)
+    throw std::invalid_argument("a bootstrap needs two values and a confidence between 0 and 1");
+  constexpr std::uint64_t resamples = 10'000;
+  const PhiloxStream random(1, "stats/bootstrap");
   std::vector<double> drawn(n), found;
-  for (std::uint64_t draw = 0; draw < options.draws; ++draw) {
-    for (std::size_t i = 0; i < n; ++i) drawn[i] = values[drawn_index(random, draw * n + i, n)];
-    found.push_back(statistic(drawn));
+  for (std::uint64_t draw = 0; draw < resamples; ++draw) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(random.uniform(draw * n + i) * static_cast<double>(n));
+      drawn[i] = values[std::min(at, n - 1)];
+    }
+    found.push_back(mean_of(drawn));
   }
   std::ranges::sort(found);
   Bootstrap result;
-  result.estimate = statistic(values);
-  const double tail = (1 - options.confidence) / 2;
+  result.estimate = mean_of(values);
+  const double tail = (1 - confidence) / 2;
   result.bca = result.percentile = percentiles(found, tail, 1 - tail);
 
   const auto below = std::ranges::lower_bound(found, result.estimate) - found.begin();
   const double share = static_cast<double>(below) / static_cast<double>(found.size());
   if (share <= 0 || share >= 1) return result;  // nothing varies on one side: there is no bias to correct
   const boost::math::normal normal;
-  const double bias = boost::math::quantile(normal, share);
-  const double a = acceleration(values, statistic);
+  const double bias = boost::math::quantile(normal, share), a = acceleration(values);
   const auto corrected = [&](double probability) {
     const double z = bias + boost::math::quantile(normal, probability);
     return boost::math::cdf(normal, bias + z / (1 - a * z));

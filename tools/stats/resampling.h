@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,28 +30,15 @@ PermutationTest sign_flip_test(std::span<const double> first, std::span<const do
 PermutationTest shuffle_test(std::span<const double> first, std::span<const double> second,
                              std::uint64_t seed = 1);
 
-// Bootstrap intervals: the spread of a statistic over samples drawn anew from the sample.
-
-using SampleStatistic = std::function<double(std::span<const double>)>;
-double mean_of(std::span<const double> values);
-
-struct BootstrapOptions {
-  std::uint64_t draws = 10'000;
-  double confidence = 0.95;
-  std::uint64_t seed = 1;
-};
-
+// Bootstrap intervals of a mean, from 10,000 samples drawn anew from the sample.
 struct Bootstrap {
-  double estimate = 0;  // the statistic of the sample itself
+  double estimate = 0;  // the mean of the sample itself
   Interval percentile;
-  // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987): bias from the
-  // share of draws below the estimate, acceleration from the jackknife. Where nothing
-  // varies it is the percentiles'.
+  // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987), with the jackknife's
+  // acceleration. Where nothing varies it is the percentiles'.
   Interval bca;
 };
-
-// Two values or more; throws std::invalid_argument otherwise.
-Bootstrap bootstrap(std::span<const double> values, const SampleStatistic& statistic = mean_of,
-                    const BootstrapOptions& options = {});
+// Two values or more, 0 < confidence < 1; throws std::invalid_argument otherwise.
+Bootstrap bootstrap(std::span<const double> values, double confidence = 0.95);
 
 }  // namespace mulligan::stats

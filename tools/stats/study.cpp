@@ -58,11 +58,7 @@ ConditionSummary summary_of(const Observations& all, const std::string& name,
   summary.values = values_of(all, members);
   summary.statistic = statistic_of(summary.values);
   if (members.size() >= fewest_reportable) summary.interval = t_interval(summary.values, confidence);
-  if (members.size() >= fewest_bootstrapped) {
-    BootstrapOptions options;
-    options.confidence = confidence;
-    summary.bootstrap = bootstrap(summary.values, mean_of, options);
-  }
+  if (members.size() >= fewest_bootstrapped) summary.bootstrap = bootstrap(summary.values, confidence);
   for (const std::size_t i : collapsed_values(summary.values)) {
     summary.collapsed.push_back(all.values[members[i]].run);
   }

@@ -53,8 +53,8 @@ Equivalence equivalence_test(const TTest& test, double margin);
 
 // Counts of agreement, families of tests, sizes of effects, and how many runs a test needs.
 
-// McNemar's exact test of two classifiers on the same items, of which `only_first` were right for the first
-// alone and `only_second` for the second alone: two-sided p of the sign test on those; 1 for none.
+// McNemar's exact two-sided test of two classifiers on the same items. `only_first` items were right for the first alone,
+// `only_second` for the second alone. 1 where both are 0.
 double mcnemar_test(std::uint64_t only_first, std::uint64_t only_second);
 
 // p values adjusted for a family of tests, in their order, by Holm: the chance of any false alarm is kept.
