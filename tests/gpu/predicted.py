@@ -60,6 +60,4 @@ def table(measured, predicted, card):
     step, foreseen = measured["step_seconds"], predicted["predicted_step_seconds"]
     lines.append(f"| whole step | | {predicted['calls']} | {predicted['launches']} | {1e3 * step:.3f} | {1e3 * foreseen:.3f} "
                  f"| {step / foreseen:.2f} |")
-    lines.append(f"| perfect fusion | | | | | {1e3 * predicted['fusion_bound_seconds']:.3f} "
-                 f"| {step / predicted['fusion_bound_seconds']:.2f} |")
     return "\n" + "\n".join(lines)

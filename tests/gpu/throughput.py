@@ -97,7 +97,6 @@ def step_row(context, detail, looped):
     if card:
         foreseen = predicted.predict(context, context.config(RECORD), card, looped)
         figures["predicted_ms"] = 1e3 * foreseen["predicted_step_seconds"]
-        figures["perfect_fusion_ms"] = 1e3 * foreseen["fusion_bound_seconds"]
         detail.append(predicted.table(ours, foreseen, card))
     context.partial = figures
     try:

@@ -65,8 +65,7 @@ void add_profile_command(CLI::App& app) {
   command->add_flag("--json", arguments->json, "Print JSON");
   CLI::Option* predict = command
                              ->add_flag("--predict", arguments->predict,
-                                        "Predict the step on a GPU by arithmetic, besides the least that "
-                                        "perfect fusion would take; needs neither GPU nor data")
+                                        "Predict the step on a GPU by arithmetic; needs neither GPU nor data")
                              ->excludes(steps);
   command
       ->add_flag(

@@ -18,7 +18,7 @@ bool activates(const Call& call) {
   return call.kernel == "linear_leaky_relu_squared_fwd" || call.kernel == "linear_leaky_relu_squared_bwd";
 }
 
-// m, n, k of a product, the largest first.
+// m, n, k of a matmul, the largest first.
 std::array<std::int64_t, 3> product_extents(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
   const TensorType& c = graph.type(activates(call) ? call.arguments.back() : call.arguments[2]);
@@ -59,10 +59,10 @@ double bytes_around_backward(const Graph& graph, const Call& call) {
   return f32_sum + bytes(o) + bytes(d_o) + 3 * f32_sum + bytes(dq) + bytes(dk) + bytes(dv);
 }
 
-// A product whose result a launch then activates, forward (u, y) or backward (u, du twice), in `parts` of rows. The
-// launch finds what the product wrote in the card's cache where that, and as much again, has room there.
+// A matmul and a launch that activates its result, forward (u, y) or backward (u, du twice), in `parts` of rows. The launch
+// finds the result in the card's cache where twice its size fits there.
 void add_separate_activation(const Graph& graph, const Call& call, double product_rate, std::uint32_t parts,
-                             const Card& card, CallPrediction& prediction, double& compute, double& around) {
+                             const Card& card, CostRow& prediction, double& compute, double& around) {
   const auto bytes = [&](std::size_t argument) {
     return static_cast<double>(graph.type(call.arguments.at(argument)).bytes());
   };
@@ -113,9 +113,10 @@ ProductClass product_class(const Graph& graph, const Call& call) {
   return middle >= wide_extent ? ProductClass::wide : ProductClass::layer;
 }
 
-CallPrediction predict_call(const Graph& graph, const Call& call, const CallAccess& access,
-                            const mlg_work& work, std::int64_t segment_tokens, const Card& card) {
-  CallPrediction prediction;
+CostRow predict_call(const Graph& graph, const Call& call, const CallAccess& access, const mlg_work& work,
+                     std::int64_t segment_tokens, const Card& card) {
+  CostRow prediction;
+  prediction.calls = 1;
   const std::vector<Access> accesses = access.of(call);
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     if (!call.arguments[i]) continue;
@@ -164,45 +165,36 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   return "skips, lanes, embedding, sums";
 }
 
-PredictedRow EventCost::row(const StepEvent& event) const {
+CostRow event_cost(const StepRehearsal& rehearsal, const StepEvent& event, std::int64_t segment_tokens,
+                   const Card& card) {
   using Kind = StepEvent::Kind;
-  PredictedRow row;
-  row.calls = 1;
   if (event.kind == Kind::call) {
     const Graph& graph = event.program->graph();
     const Call& call = graph.calls()[event.call];
-    const CallPrediction predicted =
-        predict_call(graph, call, rehearsal_.access(), rehearsal_.work(event), segment_tokens_, card_);
-    const std::optional<StepRole> role = rehearsal_.role_of(event.program);
+    CostRow row = predict_call(graph, call, rehearsal.access(), rehearsal.work(event), segment_tokens, card);
+    const std::optional<StepRole> role = rehearsal.role_of(event.program);
     row.program = role ? role_name(*role) : event.program->name();
     row.kernel = call.kernel;
     row.category = cost_category(graph, call, role == StepRole::micro_step);
-    row.launches = predicted.launches;
-    row.flops = predicted.flops;
-    row.bytes_read = predicted.bytes_read;
-    row.bytes_written = predicted.bytes_written;
-    row.seconds = predicted.seconds;
     return row;
   }
   const auto bytes = static_cast<double>(event.bytes);
-  row.program = "between programs";
+  CostRow row{"between programs", "", "", "memsets and copies", 1};
   row.bytes_written = bytes;
   switch (event.kind) {
     case Kind::zero:
       row.kernel = "memset";
-      row.category = "memsets and copies";
-      row.seconds = card_.launch_seconds + bytes / card_.sustained_bytes_per_second;
+      row.seconds = card.launch_seconds + bytes / card.sustained_bytes_per_second;
       return row;
     case Kind::copy:
       row.kernel = "copy";
-      row.category = "memsets and copies";
       row.bytes_read = bytes;
-      row.seconds = card_.launch_seconds + 2 * bytes / card_.sustained_bytes_per_second;
+      row.seconds = card.launch_seconds + 2 * bytes / card.sustained_bytes_per_second;
       return row;
     case Kind::upload:
       row.kernel = "upload";
       row.category = "uploads";
-      row.seconds = card_.upload_seconds + bytes / card_.upload_bytes_per_second;
+      row.seconds = card.upload_seconds + bytes / card.upload_bytes_per_second;
       return row;
     default:
       throw std::logic_error("transfers are no work of one card");

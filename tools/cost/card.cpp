@@ -10,14 +10,14 @@ namespace {
 
 // Where the figures come from. None of them was measured by this project.
 //
-//   peaks      NVIDIA's data sheets: H100 SXM5, H200 SXM, A100 80GB SXM, B200 (as in a DGX B200), RTX 4090 (products
+//   peaks      NVIDIA's data sheets: H100 SXM5, H200 SXM, A100 80GB SXM, B200 (as in a DGX B200), RTX 4090 (matmuls
 //              summed in fp32). Memory: the sheet's gigabytes. Caches: NVIDIA's descriptions of the architectures.
 //   sustained  A reading of the cuda backend's kernels at the record's shape took 2.75 TB/s on an H100, 82 %
 //              of its peak, for kernels that stream; the same share is taken of the other cards' peaks.
-//   products   From the same reading for cuBLASLt on an H100 at 98,304 tokens and width 512: 545 TFLOP/s for
-//              the layers' products, 618 for the head's of 8,192 columns (rounded to 620). An H200 has the
+//   matmuls    From the same reading for cuBLASLt on an H100 at 98,304 tokens and width 512: 545 TFLOP/s for
+//              the layers' matmuls, 618 for the head's of 8,192 columns (rounded to 620). An H200 has the
 //              same units and power. An A100: the same shares of its peak (55 and 63 %); its smaller matrix
-//              units are easier to fill, so it may do better. fp32 products run on the ordinary units: 80 %
+//              units are easier to fill, so it may do better. fp32 matmuls run on the ordinary units: 80 %
 //              of their peak.
 //   attention  cuDNN, heads of 64, packed documents, on an H100: 295 TFLOP/s forward, in the middle of what a
 //              second reading found likely for these lengths, and 330 backward (of 4 and 10 operations), what
@@ -27,12 +27,8 @@ namespace {
 //   launches   A kernel in a captured graph begins about 1.3 us after the one before it ended, and takes
 //              about as long to fill and drain the card: an assumption, the same for all cards.
 //   uploads    25 GB/s (PCIe 4.0 x16) and 55 (5.0) at best, 10 us each: an assumption.
-//   fused      H100: 700 TFLOP/s and 2.9 TB/s, the best that large bf16 products and copies are commonly seen
-//              to reach. The others: the same shares of their peaks (71 and 87 %). fp32: the peak. Attention with heads of
-//              64: 370 TFLOP/s, the upper end of what published kernels reach there on an H100 (220 to 370, the
-//              lower end backward); on an A100 about 190.
-//   others     B200 and RTX 4090 have the H100's shares of their peaks in everything; nobody's reading of mulligan's kernels
-//              stands behind that. Their links: twice NVLink 4, and what PCIe 4.0 x16 moves between two cards.
+//   others     B200 and RTX 4090 have the H100's shares of their peaks, without a reading of mulligan's kernels for them.
+//              Their links: twice NVLink 4, and what PCIe 4.0 x16 moves between two cards.
 //   links      NCCL's all-reduce of large messages between the 8 cards of a node over NVLink, without
 //              in-switch sums: about 360 GB/s on NVLink 4 and 230 on NVLink 3 (its "bus bandwidth").
 std::vector<Card> make_cards() {
@@ -62,10 +58,6 @@ std::vector<Card> make_cards() {
       {&Card::launch_seconds, {2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6}},
       {&Card::upload_bytes_per_second, {55e9, 55e9, 25e9, 55e9, 25e9}},
       {&Card::upload_seconds, {10e-6, 10e-6, 10e-6, 10e-6, 10e-6}},
-      {&Card::fused_bf16_flops_per_second, {700e12, 700e12, 221e12, 1593e12, 117e12}},
-      {&Card::fused_fp32_flops_per_second, {67e12, 67e12, 19.5e12, 75e12, 82.6e12}},
-      {&Card::fused_attention_flops_per_second, {370e12, 370e12, 190e12, 842e12, 62e12}},
-      {&Card::fused_bytes_per_second, {2.9e12, 4.16e12, 1.77e12, 6.93e12, 0.873e12}},
       {&Card::node_link_bytes_per_second, {360e9, 360e9, 230e9, 720e9, 20e9}}};
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < cards.size(); ++i) cards[i].*row.figure = row.values[i];

@@ -29,12 +29,6 @@ struct Card {
   double upload_bytes_per_second = 0;         // from the host's page-locked memory
   double upload_seconds = 0;                  // what an upload costs besides its bytes
 
-  // Perfect fusion (fusion_bound.h): rates that no kernel of the estimate reaches.
-  double fused_bf16_flops_per_second = 0;
-  double fused_fp32_flops_per_second = 0;
-  double fused_attention_flops_per_second = 0;  // bf16, both directions
-  double fused_bytes_per_second = 0;
-
   // Between the cards of one node, of one card in one direction, as ring collectives reach it.
   double node_link_bytes_per_second = 0;
 };

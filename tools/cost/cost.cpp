@@ -12,7 +12,7 @@ double attribute(const Call& call, std::string_view name) {
 }
 
 // a, b, c (or what is added, of the same shape) of rank 2, or of rank 3 with the batch first. Of a symmetric
-// product the lower triangle.
+// matmul the lower triangle.
 double matmul_flops(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
   const TensorType& c = graph.type(call.arguments[2]);

@@ -1,4 +1,4 @@
-// What a graph costs: floating-point operations of its matrix products and attention, bytes of its arguments.
+// What a graph costs: floating-point operations of its matmuls and attention, bytes of its arguments.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ bool is_attention(const Call& call);
 // Of one call, as graph_cost counts it.
 Cost call_cost(const Graph& graph, const Call& call, std::int64_t segment_tokens, const Card& card);
 
-// A matrix product [m, k] x [k, n] counts 2mnk, a symmetric one [n, k] x [k, n] its lower triangle, n(n+1)k.
+// A matmul [m, k] x [k, n] counts 2mnk, a symmetric one [n, k] x [k, n] its lower triangle, n(n+1)k.
 // Causal attention counts 4h operations (forward) or 10h (backward, which recomputes the scores) per head and
 // pair of positions, with all segments `segment_tokens` long, the longest that may occur. Element-wise work
 // counts as bytes only.

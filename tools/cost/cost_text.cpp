@@ -1,5 +1,10 @@
 #include "tools/cost/cost_text.h"
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <tuple>
+
 #include "framework/core/printable.h"
 
 namespace mulligan {
@@ -24,17 +29,46 @@ std::string shape_text(const Graph& graph, const Call& call) {
   return text;
 }
 
-void add_cost_table(TextLines& text, const char* heading, const std::vector<CostLine>& lines,
+CostRow& CostRow::operator+=(const CostRow& other) {
+  calls += other.calls;
+  launches += other.launches;
+  flops += other.flops;
+  bytes_read += other.bytes_read;
+  bytes_written += other.bytes_written;
+  seconds += other.seconds;
+  return *this;
+}
+
+std::vector<CostRow> summed(const std::vector<CostRow>& rows) {
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, CostRow> sums;
+  for (const CostRow& row : rows) {
+    CostRow& sum = sums.try_emplace({row.program, row.kernel, row.shapes, row.category},
+                                    CostRow{row.program, row.kernel, row.shapes, row.category})
+                       .first->second;
+    sum += row;
+  }
+  std::vector<CostRow> longest_first;
+  for (auto& [key, sum] : sums) longest_first.push_back(std::move(sum));
+  std::ranges::stable_sort(longest_first, std::greater<>(), &CostRow::seconds);
+  return longest_first;
+}
+
+void add_cost_table(TextLines& text, const char* heading, const std::vector<CostRow>& rows,
                     double all_seconds, const RateUnit& unit) {
-  const bool launched = !lines.empty() && lines.front().launches;
-  const auto launches = [&](const std::string& word) { return launched ? fmt::format(" {:>8}", word) : ""; };
+  const auto launches = [&](const std::string& word) {
+    return unit.launches ? fmt::format(" {:>8}", word) : "";
+  };
   text.line("{:<44} {:>6}{} {:>10} {:>7} {:>9} {:>8}", heading, "calls", launches("launches"), "ms", "share",
             unit.flops, unit.bytes);
-  for (const CostLine& line : lines) {
-    text.line("{:<44} {:>6}{} {:>10.3f} {:>6.1f}% {:>9} {:>8}{}{}", line.name, line.calls,
-              launches(std::to_string(line.launches.value_or(0))), 1e3 * line.seconds,
-              100 * line.seconds / all_seconds, rate_text(line.flops, line.seconds, unit.amount),
-              rate_text(line.bytes, line.seconds, unit.amount), line.shapes.empty() ? "" : "  ", line.shapes);
+  for (const CostRow& row : rows) {
+    const std::string name = row.kernel.empty() ? row.category
+                                                : row.program + ": " + row.kernel +
+                                                      (row.category == "head products" ? " (head)" : "");
+    text.line("{:<44} {:>6}{} {:>10.3f} {:>6.1f}% {:>9} {:>8}{}{}", name, row.calls,
+              launches(std::to_string(row.launches)), 1e3 * row.seconds, 100 * row.seconds / all_seconds,
+              rate_text(row.flops, row.seconds, unit.amount),
+              rate_text(row.bytes_read + row.bytes_written, row.seconds, unit.amount),
+              row.shapes.empty() ? "" : "  ", row.shapes);
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,26 +30,35 @@ class TextLines {
 // "[2048, 512] [2048, 512] [2048, 2048]", of the arguments that are not absent.
 std::string shape_text(const Graph& graph, const Call& call);
 
-// A row of a table of costs.
-struct CostLine {
-  std::string name;
+// What calls cost: those of one kernel in one program, or a sum.
+struct CostRow {
+  std::string program;  // "micro step", "update", ...; "between programs" for memsets, copies and uploads
+  std::string kernel;
+  std::string shapes;  // "" unless rows are told apart by them
+  std::string category;
   std::int64_t calls = 0;
-  std::optional<std::int64_t> launches;  // the table has a column of them where its first row has
-  double seconds = 0, flops = 0, bytes = 0;
-  std::string shapes;
+  std::int64_t launches = 0;  // with the kernels that a library launches
+  double flops = 0;           // of matmuls and attention (cost.h)
+  double bytes_read = 0, bytes_written = 0, seconds = 0;
+  // Adds the figures.
+  CostRow& operator+=(const CostRow& other);
 };
 
-// Of the rates in a table: billions a second for processors, thousands of billions for GPUs.
+// Sums rows of the same program, kernel, shapes and category. Longest first.
+std::vector<CostRow> summed(const std::vector<CostRow>& rows);
+
+// Of the rates in a table: billions a second for CPUs, thousands of billions for GPUs.
 struct RateUnit {
   double amount;
   const char* flops;
   const char* bytes;
+  bool launches;  // the table has a column of them
 };
-constexpr RateUnit giga_rates{1e9, "GFLOP/s", "GB/s"};
-constexpr RateUnit tera_rates{1e12, "TFLOP/s", "TB/s"};
+constexpr RateUnit giga_rates{1e9, "GFLOP/s", "GB/s", false};
+constexpr RateUnit tera_rates{1e12, "TFLOP/s", "TB/s", true};
 
-// Names, calls, milliseconds with their share of `all_seconds`, and rates, under `heading` as the names' heading.
-void add_cost_table(TextLines& text, const char* heading, const std::vector<CostLine>& lines,
+// Names, calls, milliseconds with their share of `all_seconds`, and rates. A row without a kernel is named by its category.
+void add_cost_table(TextLines& text, const char* heading, const std::vector<CostRow>& rows,
                     double all_seconds, const RateUnit& unit);
 
 // "12,345": tokens a second of a step.

@@ -37,7 +37,7 @@ struct DryRun {
     std::int64_t layers = 0;  // executed
     Cost cost;
   };
-  // The weights as products read them when the model is scored: what LayerCast makes smaller.
+  // The weights as matmuls read them when the model is scored; LayerCast makes them smaller.
   struct ReadWeights {
     std::int64_t projection_elements = 0, other_elements = 0;
     std::string projection_dtype;

@@ -1,9 +1,6 @@
 #include "tools/cost/prediction.h"
 
-#include <algorithm>
-#include <map>
 #include <set>
-#include <tuple>
 
 #include "framework/model/layer_order.h"
 #include "tools/cost/call_prediction.h"
@@ -16,85 +13,37 @@ namespace {
 
 using Kind = StepEvent::Kind;
 
-void add_to(PredictedRow& sum, const PredictedRow& row) {
-  sum.calls += row.calls;
-  sum.launches += row.launches;
-  sum.flops += row.flops;
-  sum.bytes_read += row.bytes_read;
-  sum.bytes_written += row.bytes_written;
-  sum.seconds += row.seconds;
-}
-
-std::vector<PredictedRow> longest_first(auto& by_key) {
-  std::vector<PredictedRow> rows;
-  for (auto& [key, row] : by_key) rows.push_back(std::move(row));
-  std::ranges::stable_sort(rows, std::greater<>(), &PredictedRow::seconds);
-  return rows;
-}
-
-// The bound of a program once for each time that all its calls were run.
-FusionBound bound_of(const RehearsedStep& step, const StepRehearsal& rehearsal, std::int64_t segment_tokens,
-                     const Card& card) {
-  std::map<const Program*, std::size_t> calls;
-  for (const StepEvent& event : step.events) {
-    if (event.kind == Kind::call) ++calls[event.program];
-  }
-  FusionBound sum;
-  for (const auto& [program, count] : calls) {
-    const FusionBound bound = fusion_bound(program->graph(), rehearsal.access(), segment_tokens, card);
-    const auto runs = static_cast<double>(count) / static_cast<double>(program->graph().calls().size());
-    sum.groups += static_cast<std::int64_t>(runs) * bound.groups;
-    sum.flops += runs * bound.flops;
-    sum.bytes += runs * bound.bytes;
-    sum.seconds += runs * bound.seconds;
-  }
-  return sum;
-}
-
 PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const PredictOptions& options) {
   const RunConfig& config = rehearsal.config();
   const RehearsedStep step = rehearsal.step(phase);
   const LayerOrder order = layer_order(config.model, config.phases[phase].layer_order);
-  const EventCost cost(rehearsal, rehearsal.segment_tokens(phase), options.card);
   PredictedPhase predicted;
   predicted.name = config.phases[phase].name;
   predicted.layers = static_cast<std::int64_t>(order.encoder.size() + order.decoder.size());
 
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, PredictedRow> rows;
-  std::map<std::string, PredictedRow> categories;
+  std::vector<CostRow> rows, categories;
   std::set<std::uint32_t> measurements;
   for (const StepEvent& event : step.events) {
     if (event.kind == Kind::submit || event.kind == Kind::join) continue;
-    PredictedRow one = cost.row(event);
-    if (options.profile.by_shape && event.kind == Kind::call) {
-      one.shapes = shape_text(event.program->graph(), event.program->graph().calls()[event.call]);
-    }
+    CostRow one = event_cost(rehearsal, event, rehearsal.segment_tokens(phase), options.card);
     predicted.memsets += event.kind == Kind::zero;
     predicted.copies += event.kind == Kind::copy;
     predicted.uploads += event.kind == Kind::upload;
     if (event.kind == Kind::call) {
       measurements.insert(rehearsal.work(event).measurement);
       ++predicted.calls;
-      predicted.launches += one.launches;
+      const Graph& graph = event.program->graph();
+      if (options.profile.by_shape) one.shapes = shape_text(graph, graph.calls()[event.call]);
     }
-    predicted.flops += one.flops;
-    predicted.bytes_read += one.bytes_read;
-    predicted.bytes_written += one.bytes_written;
-    predicted.seconds += one.seconds;
-    PredictedRow& row = rows[{one.program, one.kernel, one.shapes, one.category}];
-    row.program = one.program;
-    row.kernel = one.kernel;
-    row.shapes = one.shapes;
-    row.category = one.category;
-    add_to(row, one);
-    categories[one.category].category = one.category;
-    add_to(categories[one.category], one);
+    predicted.total += one;
+    CostRow of_category{"", "", "", one.category};
+    categories.push_back(of_category += one);
+    rows.push_back(std::move(one));
   }
   measurements.erase(0);
   predicted.measurements = static_cast<std::int64_t>(measurements.size());
-  predicted.rows = longest_first(rows);
-  predicted.categories = longest_first(categories);
-  predicted.bound = bound_of(step, rehearsal, rehearsal.segment_tokens(phase), options.card);
+  predicted.rows = summed(rows);
+  predicted.categories = summed(categories);
   return predicted;
 }
 

@@ -8,7 +8,7 @@
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
 #include "tools/cost/card.h"
-#include "tools/cost/fusion_bound.h"
+#include "tools/cost/cost_text.h"
 #include "tools/cost/profile.h"
 
 namespace mulligan {
@@ -21,28 +21,14 @@ struct PredictOptions {
   ProfileOptions profile;  // by_shape, and which phase; where it names none: all
 };
 
-struct PredictedRow {
-  std::string program;  // "micro step", ...; "between programs" for memsets, copies and uploads
-  std::string kernel;
-  std::string shapes;  // empty unless by_shape
-  std::string category;
-  std::int64_t calls = 0;
-  std::int64_t launches = 0;  // of the cuda backend, with those of libraries (call_prediction.h)
-  double flops = 0, bytes_read = 0, bytes_written = 0;
-  double seconds = 0;
-};
-
 struct PredictedPhase {
   std::string name;
   std::int64_t layers = 0;  // executed
-  std::vector<PredictedRow> rows;
-  std::vector<PredictedRow> categories;  // sums of the rows, longest first; only category and figures
-  std::int64_t calls = 0, launches = 0;  // of kernels
+  std::vector<CostRow> rows, categories;
+  CostRow total;           // of all rows, one after the other and without communication
+  std::int64_t calls = 0;  // of kernels
   std::int64_t memsets = 0, copies = 0, uploads = 0;
-  std::int64_t measurements = 0;  // of products' algorithms, once, before the first step
-  double flops = 0, bytes_read = 0, bytes_written = 0;
-  double seconds = 0;  // sum of the rows: one after the other, without communication
-  FusionBound bound;   // of all programs of the step
+  std::int64_t measurements = 0;  // of matmul algorithms, once, before the first step
 };
 
 struct Prediction {

@@ -9,55 +9,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string label(const PredictedRow& row) {
-  return row.program + ": " + row.kernel + (row.category == "head products" ? " (head)" : "");
-}
-
-CostLine line_of(const std::string& name, const PredictedRow& row) {
-  return {name,      row.calls, row.launches, row.seconds, row.flops, row.bytes_read + row.bytes_written,
-          row.shapes};
-}
-
 void add_phase(TextLines& text, const Prediction& prediction, const PredictedPhase& phase) {
-  std::vector<CostLine> categories, kernels;
-  for (const PredictedRow& row : phase.categories) categories.push_back(line_of(row.category, row));
-  for (const PredictedRow& row : phase.rows) kernels.push_back(line_of(label(row), row));
+  const CostRow& total = phase.total;
   text.line("");
   text.line("phase {} ({} layers)", phase.name, phase.layers);
-  add_cost_table(text, "category", categories, phase.seconds, tera_rates);
+  add_cost_table(text, "category", phase.categories, total.seconds, tera_rates);
   text.line("");
-  add_cost_table(text, "program: kernel", kernels, phase.seconds, tera_rates);
+  add_cost_table(text, "program: kernel", phase.rows, total.seconds, tera_rates);
   text.line("");
   text.line("predicted step  {:>9.2f} ms, {} tokens/s of {} rank{}, communication left out",
-            1e3 * phase.seconds, token_rate(prediction.tokens_per_step, phase.seconds), prediction.ranks,
+            1e3 * total.seconds, token_rate(prediction.tokens_per_step, total.seconds), prediction.ranks,
             prediction.ranks == 1 ? "" : "s");
-  text.line(
-      "perfect fusion  {:>9.2f} ms at {:.0f} TFLOP/s (attention "
-      "{:.0f}) and {:.2f} TB/s: {:.2f} TFLOP and {:.1f} GB in {} groups",
-      1e3 * phase.bound.seconds, prediction.card.fused_bf16_flops_per_second / 1e12,
-      prediction.card.fused_attention_flops_per_second / 1e12, prediction.card.fused_bytes_per_second / 1e12,
-      phase.bound.flops / 1e12, phase.bound.bytes / 1e9, phase.bound.groups);
   text.line(
       "{} calls, {} launches, {} memsets, {} copies, {} uploads; {:.2f} TFLOP, {:.1f} GB read, {:.1f} GB "
       "written",
-      grouped(phase.calls), grouped(phase.launches), phase.memsets, phase.copies, phase.uploads,
-      phase.flops / 1e12, phase.bytes_read / 1e9, phase.bytes_written / 1e9);
+      grouped(phase.calls), grouped(total.launches), phase.memsets, phase.copies, phase.uploads,
+      total.flops / 1e12, total.bytes_read / 1e9, total.bytes_written / 1e9);
   text.line("{} measurements of products' algorithms before the first step", phase.measurements);
 }
 
-Json figures(const PredictedRow& row) {
+Json figures(const CostRow& row) {
   return {{"calls", row.calls}, {"launches", row.launches},     {"seconds", row.seconds},
           {"flops", row.flops}, {"bytes_read", row.bytes_read}, {"bytes_written", row.bytes_written}};
 }
 
 Json phase_json(const PredictedPhase& phase) {
   Json rows = Json::array(), categories = Json::array();
-  for (const PredictedRow& row : phase.categories) {
+  for (const CostRow& row : phase.categories) {
     Json json{{"category", row.category}};
     json.update(figures(row));
     categories.push_back(std::move(json));
   }
-  for (const PredictedRow& row : phase.rows) {
+  for (const CostRow& row : phase.rows) {
     Json json{{"program", row.program}, {"kernel", row.kernel}, {"category", row.category}};
     json.update(figures(row));
     if (!row.shapes.empty()) json["shapes"] = row.shapes;
@@ -65,18 +48,16 @@ Json phase_json(const PredictedPhase& phase) {
   }
   return {{"phase", phase.name},
           {"layers", phase.layers},
-          {"predicted_step_seconds", phase.seconds},
-          {"fusion_bound_seconds", phase.bound.seconds},
-          {"fusion_bound_bytes", phase.bound.bytes},
+          {"predicted_step_seconds", phase.total.seconds},
           {"calls", phase.calls},
-          {"launches", phase.launches},
+          {"launches", phase.total.launches},
           {"memsets", phase.memsets},
           {"copies", phase.copies},
           {"uploads", phase.uploads},
           {"measurements", phase.measurements},
-          {"flops", phase.flops},
-          {"bytes_read", phase.bytes_read},
-          {"bytes_written", phase.bytes_written},
+          {"flops", phase.total.flops},
+          {"bytes_read", phase.total.bytes_read},
+          {"bytes_written", phase.total.bytes_written},
           {"categories", std::move(categories)},
           {"rows", std::move(rows)}};
 }

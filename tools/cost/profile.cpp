@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
@@ -24,7 +22,7 @@ namespace {
 
 double total_flops(const Profile& profile) {
   double flops = 0;
-  for (const ProfileRow& row : profile.rows) flops += row.flops;
+  for (const CostRow& row : profile.rows) flops += row.flops;
   return flops;
 }
 
@@ -126,7 +124,7 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
   std::ranges::sort(steps);
   profile.step_seconds = steps[steps.size() / 2];
 
-  std::map<std::tuple<std::string, std::string, std::string>, ProfileRow> rows;
+  std::vector<CostRow> rows;
   for (const PlannedStep& planned : profiler.engine().plan().steps(phase)) {
     const std::int64_t runs = planned.runs_per_step;
     if (runs == 0) continue;
@@ -135,36 +133,25 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
     const Graph& graph = program->graph();
     for (std::size_t index = 0; index < seconds.size(); ++index) {
       const Call& call = graph.calls()[index];
-      const std::string shapes = options.by_shape ? shape_text(graph, call) : "";
-      ProfileRow& row = rows[{role_name(planned.role), call.kernel, shapes}];
       const Cost cost = call_cost(graph, call, config.phases[phase].sequence_length, known_cards().front());
-      row.program = role_name(planned.role);
-      row.kernel = call.kernel;
-      row.shapes = shapes;
-      row.calls += runs;
-      row.seconds += static_cast<double>(runs) * seconds[index];
-      row.flops += static_cast<double>(runs) * (cost.matmul_flops + cost.attention_flops);
-      row.bytes += static_cast<double>(runs) * cost.bytes;
+      const auto times = static_cast<double>(runs);
+      rows.push_back({role_name(planned.role), call.kernel, options.by_shape ? shape_text(graph, call) : "",
+                      "", runs, 0, times * (cost.matmul_flops + cost.attention_flops), times * cost.bytes, 0,
+                      times * seconds[index]});
       profile.call_seconds += static_cast<double>(runs) * seconds[index];
     }
   }
   profile.peak_memory_bytes = peak_memory_bytes();
   profile.peak_device_memory_bytes = static_cast<std::int64_t>(profiler.backend().peak_allocated_bytes());
-  for (auto& [key, row] : rows) profile.rows.push_back(std::move(row));
-  std::ranges::sort(profile.rows, std::greater<>(), &ProfileRow::seconds);
+  profile.rows = summed(rows);
   return profile;
 }
 
 std::string format_profile(const Profile& profile) {
   TextLines text;
-  std::vector<CostLine> lines;
-  for (const ProfileRow& row : profile.rows) {
-    lines.push_back(
-        {row.program + ": " + row.kernel, row.calls, {}, row.seconds, row.flops, row.bytes, row.shapes});
-  }
   text.line("one step of {} tokens on {}", grouped(profile.tokens), profile.backend);
   text.line("");
-  add_cost_table(text, "program: kernel", lines, profile.call_seconds, giga_rates);
+  add_cost_table(text, "program: kernel", profile.rows, profile.call_seconds, giga_rates);
   text.line("");
   text.line("sum of the calls    {:>10.3f} ms", 1e3 * profile.call_seconds);
   text.line(
@@ -179,9 +166,9 @@ std::string format_profile(const Profile& profile) {
 std::string profile_json(const Profile& profile) {
   using Json = nlohmann::ordered_json;
   Json rows = Json::array();
-  for (const ProfileRow& row : profile.rows) {
+  for (const CostRow& row : profile.rows) {
     Json json{{"program", row.program}, {"kernel", row.kernel}, {"calls", row.calls},
-              {"seconds", row.seconds}, {"flops", row.flops},   {"bytes", row.bytes}};
+              {"seconds", row.seconds}, {"flops", row.flops},   {"bytes", row.bytes_read}};
     if (!row.shapes.empty()) json["shapes"] = row.shapes;
     rows.push_back(std::move(json));
   }

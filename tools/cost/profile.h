@@ -7,6 +7,7 @@
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
+#include "tools/cost/cost_text.h"
 
 namespace mulligan {
 
@@ -17,20 +18,9 @@ struct ProfileOptions {
   std::string phase;      // a name; empty: the first one
 };
 
-// All calls of one kernel (and, by_shape, of one shape) within one program, per step.
-struct ProfileRow {
-  std::string program;  // "micro step", "update", ...
-  std::string kernel;
-  std::string shapes;  // "[2048, 512] [2048, 512] [2048, 2048]", empty unless by_shape
-  std::int64_t calls = 0;
-  double seconds = 0;
-  double flops = 0;  // of matrix products and attention (tools/cost/cost.h)
-  double bytes = 0;  // every argument once
-};
-
 struct Profile {
   std::string backend;                        // its own description
-  std::vector<ProfileRow> rows;               // longest first
+  std::vector<CostRow> rows;                  // bytes_read: of every argument, once
   double call_seconds = 0;                    // sum of the rows
   double step_seconds = 0;                    // median of whole steps, run as training runs them
   double first_step_seconds = 0;              // from the call of profile_step to the end of the first step

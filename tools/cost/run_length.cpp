@@ -42,18 +42,17 @@ std::string format_run_length(const RunConfig& config, const Prediction& predict
   const std::vector<std::int64_t> steps = planned_steps(config);
   if (steps.empty()) return {};
   TextLines text;
-  double seconds = 0, bound = 0;
+  double seconds = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const PredictedPhase& phase = prediction.phases[i];
-    seconds += static_cast<double>(steps[i]) * phase.seconds;
-    bound += static_cast<double>(steps[i]) * phase.bound.seconds;
-    text.line("  phase {}: {} steps of {:.1f} ms", phase.name, grouped(steps[i]), 1e3 * phase.seconds);
+    seconds += static_cast<double>(steps[i]) * phase.total.seconds;
+    text.line("  phase {}: {} steps of {:.1f} ms", phase.name, grouped(steps[i]), 1e3 * phase.total.seconds);
   }
   const std::int64_t total = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
   text.line(
-      "the whole run: {} steps, predicted, not measured: {:.2f} hours on {} x {} ({:.2f} by perfect fusion), without validations "
+      "the whole run: {} steps, predicted, not measured: {:.2f} hours on {} x {}, without validations "
       "and communication",
-      grouped(total), seconds / 3600, prediction.ranks, prediction.card.description, bound / 3600);
+      grouped(total), seconds / 3600, prediction.ranks, prediction.card.description);
   text.line(
       "memory: {}{}", plan.workspace_bytes ? "" : "the kernels' workspace and ",
       memory_of_card(plan.memory_bytes, prediction.card, "more micro-batches of fewer tokens need less"));

@@ -1,4 +1,4 @@
-// How many steps a run makes where its configuration alone says so, and how long they would take on a card.
+// The number of steps of a run by its configuration, and its predicted hours on a card.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,10 @@
 
 namespace mulligan {
 
-// Steps of each phase; empty where a clock ends the run. A phase whose end is in seconds that a clock counts is none of
-// a run whose length is known.
+// Steps of each phase; empty where a clock ends the run or one of its phases.
 std::vector<std::int64_t> planned_steps(const RunConfig& config);
 
-// "54.1 GB of the card's 80 GB", and what that means where it is more, or leaves less than a tenth to CUDA's libraries.
+// "54.1 GB of the card's 80 GB", with a warning where that is more than 90 % of it.
 std::string memory_of_card(std::int64_t bytes, const Card& card, const char* remedy);
 
 // Steps, hours and memory of the whole run on the card that `prediction` is of, a line each; ends with a newline.

@@ -127,19 +127,16 @@ Interconnect net_of(const ScalingOptions& options, int nodes) {
   return net;
 }
 
-std::vector<double> seconds_of(const RehearsedStep& step, const EventCost& cost) {
-  std::vector<double> seconds;
+StepTimeline timeline_of(const StepRehearsal& rehearsal, const RehearsedStep& step, std::size_t phase,
+                         const ScalingOptions& options, const Interconnect& net) {
+  std::vector<double> batches, seconds;
+  for (const auto& batch : step.batches) batches.push_back(batch_seconds(batch, net));
   for (const StepEvent& event : step.events) {
     const bool transfer = event.kind == StepEvent::Kind::submit || event.kind == StepEvent::Kind::join;
-    seconds.push_back(transfer ? 0 : cost.row(event).seconds);
+    seconds.push_back(
+        transfer ? 0 : event_cost(rehearsal, event, rehearsal.segment_tokens(phase), options.card).seconds);
   }
-  return seconds;
-}
-
-StepTimeline timeline_of(const RehearsedStep& step, const EventCost& cost, const Interconnect& net) {
-  std::vector<double> batches;
-  for (const auto& batch : step.batches) batches.push_back(batch_seconds(batch, net));
-  return step_timeline(step.events, seconds_of(step, cost), batches);
+  return step_timeline(step.events, seconds, batches);
 }
 
 std::vector<CollectiveRow> collectives_of(const RehearsedStep& step, int ranks) {
@@ -206,8 +203,7 @@ Scaling predict_scaling(const LoadWithMicroBatches& load, std::int64_t configure
     scaling.phases.resize(config.phases.size());
     for (std::size_t phase = 0; phase < config.phases.size(); ++phase) {
       const RehearsedStep step = rehearsal->step(phase);
-      const EventCost cost(*rehearsal, rehearsal->segment_tokens(phase), options.card);
-      row.time = timeline_of(step, cost, net);
+      row.time = timeline_of(*rehearsal, step, phase, options, net);
       row.tokens_per_second = static_cast<double>(scaling.tokens_per_step) / row.time.step_seconds;
       scaling.phases[phase].name = config.phases[phase].name;
       add_row(scaling.phases[phase], row);

@@ -1,5 +1,4 @@
-// How a step would scale over nodes: what its transfers move, what of them is exposed, and where a further
-// node stops paying. By arithmetic; nothing is measured.
+// The predicted time of a step on several nodes: its transfers, their exposed part, and the useful number of nodes.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,6 @@
 
 namespace mulligan {
 
-// What transfers between ranks cost: rings inside of a node over its own links, and rings between nodes over
-// the links that each node has to the others.
-
 // `nodes` nodes with `ranks_per_node` ranks each, one card per rank, and `links_per_node` equal links (network
 // cards) to the other nodes. Rates in one direction; a link carries both at once.
 struct Interconnect {
@@ -29,22 +25,18 @@ struct Interconnect {
   int ranks() const { return nodes * ranks_per_node; }
 };
 
-// Bytes that a rank sends to the next one of the ring (all_to_all: to all others) for a transfer among N
-// ranks: all_reduce 2 (N - 1) / N of the tensor, reduce_scatter and all_gather N - 1 shares, all_to_all N - 1
-// shares, broadcast and reduce the tensor.
+// Bytes that a rank sends to the next one of a ring of N ranks (all_to_all: to all others). all_reduce: 2 (N - 1) / N of the
+// tensor; reduce_scatter, all_gather and all_to_all: N - 1 shares; broadcast and reduce: the tensor.
 double sent_bytes(const RehearsedTransfer& transfer, int ranks);
 
-// Seconds of transfers that are submitted together. On one node a ring. On several a ring within each node,
-// in which every one of its R ranks comes to hold the sum over the node of its R-th part (or hands on what it
-// got of that part), and R rings side by side between ranks of equal place on each node; one after the other.
-// So a node sends each byte to the others as often as a ring of nodes does, over all of its links at once. Of an
-// all_to_all the links carry what a node's ranks send elsewhere. Bytes add up; the steps of the rings (2 (N -
-// 1) of N for all_reduce, 1 for all_to_all, N - 1 otherwise) are paid once for each kind of transfer in the batch.
-// One rank alone takes no time.
+// Seconds of transfers that are submitted together: 0 for one rank, a ring on one node. On several nodes a ring within each
+// node sums (or hands on) the R-th part of each of its R ranks. Then R rings between ranks of equal place on each node run
+// side by side over all links. all_to_all sends over the links what a node's ranks send elsewhere. Bytes add up; the steps
+// of the rings are paid once for each kind of transfer in the batch.
 double batch_seconds(const std::vector<RehearsedTransfer>& batch, const Interconnect& net);
 
-// A step on two queues, of the card and of the network, each of which does one thing at a time. A batch
-// starts when it was submitted and the one before it is done; a join makes the card wait for its batch.
+// A step on two queues, the card and the network. Each does one thing at a time. A batch starts once it is submitted and the
+// batch before it is done; a join makes the card wait for its batch.
 struct StepTimeline {
   double compute_seconds = 0, communication_seconds = 0;
   double step_seconds = 0;

@@ -11,8 +11,8 @@
 namespace mulligan {
 namespace {
 
-// A row of `tokens` tokens in documents of `document` tokens, the first of which is shorter, so that no
-// library takes them for a plain batch; or in segments of `document` tokens where `even`.
+// A sequence of `tokens` tokens in documents of `document` tokens. Unless `even`, the first document is shorter, so that no
+// library takes them for a plain batch.
 Batch row_of(std::int64_t tokens, std::int64_t document, bool even) {
   Batch row;
   row.tokens.resize(static_cast<std::size_t>(tokens));

@@ -1,6 +1,5 @@
-// StepRehearsal: a training step made by the run's own code where nothing is computed and no other rank
-// exists, so that all it asks of device and network can be counted: kernel calls with their launches,
-// memsets, uploads and transfers, in their order.
+// StepRehearsal: a training step by the run's own code on a planning device and without other ranks. It records what the step
+// asks of device and network: kernel calls with their launches, memsets, copies, uploads and transfers, in their order.
 #pragma once
 
 #include <cstdint>
@@ -76,8 +75,8 @@ class StepRehearsal {
   std::unique_ptr<Parts> parts_;
 };
 
-// A communicator of the first of several ranks that are not there: it keeps what it is given to transfer, and
-// tells when. Messages between ranks are a std::logic_error.
+// A communicator of the first of several ranks that do not exist. It records transfers and reports when they are submitted
+// and joined. Messages between ranks are a std::logic_error.
 class RehearsedCommunicator final : public Communicator {
  public:
   // `tell`: a batch, by its number in batches(), is submitted or joined.

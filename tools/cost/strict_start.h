@@ -22,19 +22,15 @@ struct StrictRule {
 };
 
 struct StrictStartOptions {
-  // The card whose memory and rates are compared. Absent: the device of the configured backend, of which no
-  // rate is known.
+  // The card whose memory and rates are compared. Absent: the device of the configured backend, without rates.
   std::optional<Card> card = {};
   int ranks = 1;
   // Source tree whose code is counted. Empty: the current folder where it is one, else code is not counted.
   std::filesystem::path source = {};
 };
 
-// Every rule that concerns the configuration, in a fixed order, whatever ledger.rules is: the start, the
-// reserve for calibration, predicted bytes, the validation set with its bytes, how test-time training scores,
-// and the memory of training, calibration and test-time training. Resolves the plugins' keys in `loaded`.
-// Needs the validation set, and neither training data nor weights. What cannot be planned is a problem of its
-// rule.
+// Every rule that concerns the configuration, in a fixed order and whatever ledger.rules is. Resolves the plugins' keys in
+// `loaded`. Reads the validation set, but neither training data nor weights. What cannot be planned is a problem of its rule.
 std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& host,
                                               const StrictStartOptions& options = {});
 
