@@ -31,9 +31,9 @@ struct ForwardOptions {
   // If set, gets the hidden state that the head multiplies, [T, D] in the compute dtype.
   Value* hidden = nullptr;
   // Called with intermediate values by name, in the order of computation. Names and slot (-1 outside of blocks) are those of
-  // docs/qwen2.md. Families may name more or fewer; for parity tests.
+  // docs/qwen2.md. Families may name more or fewer; for tests.
   std::function<void(std::string_view, std::int64_t, Value)> point;
-  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests and parity. With
+  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests. With
   // head_rows, the values of the last block have rows of the head only.
   std::function<void(std::int64_t, Value, Value)> after_block;
 };

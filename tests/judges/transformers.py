@@ -3,6 +3,7 @@ program reads folders that transformers wrote."""
 import json
 import math
 import pathlib
+import re
 
 from judges.support import ROOT, Row, quickstart_run, read_json, shard_tokens
 
@@ -124,20 +125,30 @@ def shards_of(run):
     return sorted((root / validation.parent).glob(validation.name))
 
 
-def scored(context, run, name, bound, *options):
-    """The score of the exported folder against the run's, or against the one that eval gives with `options`."""
+def text_of(run, folder):
+    """The validation tokens of a run, and the token that begins a document by the tokenizer in `folder`."""
     import numpy
     import sentencepiece
+    tokens = numpy.concatenate([shard_tokens(path) for path in shards_of(run)])
+    return tokens, sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model")).bos_id()
+
+
+def row_settings(run):
+    """Longest segment and length of the rows in which a run is scored."""
     import tomllib
+    config = tomllib.loads((run / "config.toml").read_text())["eval"]
+    return config["sequence_length"], config["sequence_length"] * config["packed_sequences"]
+
+
+def scored(context, run, name, bound, *options):
+    """The score of the exported folder against the run's, or against the one that eval gives with `options`."""
     folder = exported(context, run, name, *options)
-    model, tokenizer, keys = load(folder)
-    config, shards = tomllib.loads((run / "config.toml").read_text())["eval"], shards_of(run)
-    tokens = numpy.concatenate([shard_tokens(path) for path in shards])
-    text = shards[0].parent / "validation.txt"
-    bos = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model")).bos_id()
+    model, _, keys = load(folder)
+    tokens, bos = text_of(run, folder)
+    text = shards_of(run)[0].parent / "validation.txt"
     ours = read_json(run / "result.json")["val_bpb"]
-    theirs = bits_per_byte(model, tokens, text.stat().st_size, bos, (config["sequence_length"],
-                           config["sequence_length"] * config["packed_sequences"]), shift=2 if context.planted == "off-by-one" else 1)
+    shift = 2 if context.planted == "off-by-one" else 1
+    theirs = bits_per_byte(model, tokens, text.stat().st_size, bos, row_settings(run), shift)
     yield Row(f"{name}: keys that do not match", f"{len(keys)}{': ' + ', '.join(keys[:3]) if keys else ''}", "0", not keys)
     yield Row(f"{name}: val_bpb of {len(tokens) - 1} tokens, {ours:.6f} here", f"{abs(ours - theirs):.1e} bpb", f"{bound:g}",
               abs(ours - theirs) <= bound)
@@ -159,7 +170,7 @@ def continued(context, run, name, tokens=200):
 
 
 def read_back(context, name, run):
-    """A folder that transformers saved, in several files, and drawn anew: this program's logits against transformers' on it."""
+    """A folder that transformers saved, in several files, and drawn anew: this program's loss against transformers' on it."""
     import torch
     import safetensors.torch
     model, _, _ = load(context.scratch / f"hf-{name}")
@@ -170,22 +181,18 @@ def read_back(context, name, run):
     folder = context.scratch / "theirs"
     model.save_pretrained(folder, max_shard_size="100KB")
     files = len(list(folder.glob("*.safetensors")))
-    ids = torch.randint(3, 512, (1, 96))
-    with torch.no_grad():
-        logits = model(ids).logits[0]
-    values = context.scratch / "values.safetensors"
-    safetensors.torch.save_file({"tokens": ids[0].int(), "cu_seqlens": torch.tensor([0, 96], dtype=torch.int32), "logits": logits}, values)
     context.mulligan("checkpoint", "import", folder, "--config", run / "config.toml", "--out", "back.safetensors")
     ours = safetensors.torch.load_file(context.scratch / "back.safetensors")
     theirs = model.state_dict()
     wrong = [key for key in ours if not torch.equal(ours[key], theirs[key].float())]
     yield Row(f"{name}: a folder of theirs in {files} files, {len(ours)} tensors: bits after import", f"{len(wrong)} tensors", "0",
               not wrong and files > 1)
-    done = context.call("doctor", run / "config.toml", "--stage", "parity", "--parity", values, "--weights", "back.safetensors")
-    found = [line for line in done.stdout.splitlines() if "D12" in line]
-    said = found[-1].split("D12", 1)[1].strip() if found else done.stderr.strip()
-    said = said.replace(f"{context.scratch}/", "")
-    yield Row(f"{name}: logits of 96 tokens with the weights of that folder", said, "1e-4 of the rms", done.returncode == 0 and bool(found))
+    tokens, bos = text_of(run, context.scratch / f"hf-{name}")
+    said = context.mulligan("eval", "back.safetensors", "--config", run / "config.toml")
+    ours = float(re.findall(r"loss ([0-9.]+) nats", said)[-1])
+    theirs = bits_per_byte(model, tokens, len(tokens) - 1, bos, row_settings(run)) * math.log(2)
+    yield Row(f"{name}: loss with the weights of that folder, {ours:.5f} nats here", f"{abs(ours - theirs):.1e} nats", "1e-4 of it",
+              abs(ours - theirs) <= 1e-4 * theirs)
 
 
 def judge(context):

@@ -25,20 +25,18 @@ struct DoctorArguments {
   RunOptions run;
   std::vector<std::string> stages;
   doctor::Examination examination;
-  ParityArguments parity;
-  std::string json;
+  std::string weights, json;
   bool all_elements = false, allow_skip = false;
 
   bool asked(const char* stage) const { return std::ranges::find(stages, stage) != stages.end(); }
 };
 
-// Stages that need a reference or a source besides the configuration.
+// The stage that needs a weights file besides the configuration.
 constexpr const char* load_stage = "load";
-constexpr const char* parity_stage = "parity";
 
 std::vector<std::string> all_stages() {
   std::vector<std::string> names = doctor::stage_names();
-  names.insert(names.end(), {load_stage, parity_stage});
+  names.emplace_back(load_stage);
   return names;
 }
 
@@ -48,33 +46,31 @@ void add(std::vector<doctor::Finding>& findings, std::vector<doctor::Finding> mo
 
 std::vector<doctor::Finding> findings_of(const DoctorArguments& arguments, LoadedConfig& loaded,
                                          PluginHost& host) {
-  ParityArguments parity = arguments.parity;
-  if (parity.weights.empty()) parity.weights = loaded.config.init.from;
+  const std::string weights = arguments.weights.empty() ? loaded.config.init.from : arguments.weights;
   const bool all = arguments.stages.empty();
   std::vector<doctor::Finding> findings;
-  if (arguments.asked(load_stage) && parity.weights.empty())
+  if (arguments.asked(load_stage) && weights.empty())
     throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
-  if (arguments.asked(load_stage) || (all && !parity.weights.empty()))
-    add(findings, load_findings(loaded, host, parity.weights, arguments.all_elements));
+  if (arguments.asked(load_stage) || (all && !weights.empty()))
+    add(findings, load_findings(loaded, host, weights, arguments.all_elements));
   // What else reads weights would end with a sentence about the first that is wrong.
   const bool loads = std::ranges::none_of(
       findings, [](const doctor::Finding& f) { return f.verdict == doctor::CheckOutcome::fail; });
   doctor::Examination wanted = arguments.examination;
   for (const std::string& stage : arguments.stages) {
-    if (stage != load_stage && stage != parity_stage) wanted.stages.push_back(doctor::stage_of(stage));
+    if (stage != load_stage) wanted.stages.push_back(doctor::stage_of(stage));
   }
-  if (!parity.weights.empty()) wanted.weights = weights_file(parity.weights);
+  if (!weights.empty()) wanted.weights = weights_file(weights);
   if (loads && (all || !wanted.stages.empty())) {
     resolve_run_plugins(loaded, host);
     add(findings, doctor::examine(loaded, host, wanted));
   }
-  if (arguments.asked(parity_stage)) add(findings, parity_findings(loaded, host, parity));
   return findings;
 }
 
 // Of a run directory: what the run recorded and had.
 std::vector<doctor::Finding> findings_of_run(const DoctorArguments& arguments) {
-  if (!arguments.stages.empty() || !arguments.parity.weights.empty() || !arguments.run.overrides.empty()) {
+  if (!arguments.stages.empty() || !arguments.weights.empty() || !arguments.run.overrides.empty()) {
     throw config_error(
         "'{}' is a run directory, whose own findings are read: --stage, --weights and --set are for "
         "configurations; leave them out, or name '{}'.",
@@ -122,8 +118,8 @@ void add_doctor_command(CLI::App& app) {
   command
       ->add_option(
           "--stage", arguments->stages,
-          "Only these checks: data, loss, weights, forward, train, load (a weights file, bit by bit), "
-          "parity (op by op against a reference); without it all but parity, load where there are weights")
+          "Only these checks: data, loss, weights, forward, train, load (a weights file, bit by bit); "
+          "without it all of them, load where there are weights")
       ->check(CLI::IsMember(all_stages()));
   command
       ->add_option("--tokens", arguments->examination.tokens,
@@ -131,20 +127,12 @@ void add_doctor_command(CLI::App& app) {
       ->check(CLI::Range(std::uint64_t{65'536}, std::uint64_t{1} << 36))
       ->capture_default_str();
   command
-      ->add_option("--weights", arguments->parity.weights,
+      ->add_option("--weights", arguments->weights,
                    "Weights that are looked at in place of the initial ones: a file, or a folder with "
                    "model.safetensors; without it init.from")
       ->type_name("PATH");
   command->add_flag("--all-elements", arguments->all_elements,
                     "Stage load: compare every element with the file, not 64 of each tensor");
-  command
-      ->add_option("--parity", arguments->parity.against,
-                   "Stage parity: a backend, or a .safetensors file of another program's values")
-      ->type_name("REFERENCE")
-      ->capture_default_str();
-  command->add_flag("--inject", arguments->parity.inject,
-                    "Stage parity: values of the file take the place of the computed ones");
-  command->add_flag("--verbose", arguments->parity.verbose, "Stage parity: a line for each op");
   command->add_option("--json", arguments->json, "File that the findings are written to")->type_name("FILE");
   command->add_flag("--allow-skip", arguments->allow_skip, "End well although a check could not be made");
   command->callback([arguments] { run(*arguments); });

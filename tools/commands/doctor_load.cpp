@@ -1,19 +1,13 @@
 #include "tools/commands/doctor_load.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <optional>
 
-#include "framework/core/printable.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
 #include "tools/doctor/load_checks.h"
-#include "tools/doctor/parity.h"
 
 namespace mulligan {
 namespace {
@@ -49,17 +43,6 @@ std::vector<doctor::LoadedTensor> read_back(Backend& backend, const RunConfig& c
   return tensors;
 }
 
-doctor::ParityWeights parity_weights(const LoadedConfig& loaded, const std::string& name) {
-  const auto seed = static_cast<std::uint64_t>(loaded.config.run.seed);
-  if (name.empty())
-    return [seed](const ParameterSpec& spec) { return doctor::large_random_weights(spec, seed); };
-  const std::vector<ParameterSpec> specs = model_parameters(loaded.config.model);
-  std::vector<std::vector<float>> values = read_weights(weights_file(name), specs);
-  auto by_name = std::make_shared<std::map<std::string, std::vector<float>>>();
-  for (std::size_t i = 0; i < specs.size(); ++i) (*by_name)[specs[i].name] = std::move(values[i]);
-  return [by_name](const ParameterSpec& spec) { return by_name->at(spec.name); };
-}
-
 }  // namespace
 
 std::vector<Finding> load_findings(LoadedConfig& loaded, PluginHost& host, const std::string& name,
@@ -84,33 +67,6 @@ std::vector<Finding> load_findings(LoadedConfig& loaded, PluginHost& host, const
   findings.push_back(
       doctor::check_source_bits(file, tensors, static_cast<std::uint64_t>(config.run.seed), all));
   return findings;
-}
-
-std::vector<Finding> parity_findings(LoadedConfig& loaded, PluginHost& host,
-                                     const ParityArguments& arguments) {
-  const RunConfig& config = loaded.config;
-  resolve_run_plugins(loaded, host, PluginUse::score);
-  const RunPlugins tested = make_backend_plugin(loaded, host);
-  if (!tested.backend->info().computes) {
-    return {not_made("D12", "forward pass", "the backend computes nothing",
-                     "choose one that does, --set backend.plugin=cuda --set backend.device=emulated")};
-  }
-  const doctor::ParityWeights weights = parity_weights(loaded, arguments.weights);
-  const DType compute = to_dtype(scored_dtype(config));
-  doctor::ParityReport report;
-  if (arguments.against.ends_with(".safetensors")) {
-    report = doctor::compare_with_dump(config.model, weights, SafetensorsFile(arguments.against),
-                                       *tested.backend, compute, arguments.inject);
-  } else {
-    const RunPlugins reference = make_backend_plugin(loaded, host, arguments.against);
-    report =
-        doctor::compare_backends(config.model, weights,
-                                 doctor::random_parity_inputs(arguments.tokens, config.model.vocabulary,
-                                                              static_cast<std::uint64_t>(config.run.seed)),
-                                 *reference.backend, *tested.backend, compute);
-  }
-  if (arguments.verbose) fmt::print("{}", printable(doctor::parity_text(report), LineBreaks::kept));
-  return {doctor::judge_parity(report, arguments.against)};
 }
 
 }  // namespace mulligan

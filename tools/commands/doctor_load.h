@@ -1,4 +1,4 @@
-// Checks of `mulligan doctor` that read weights or run the forward pass.
+// The checks of `mulligan doctor` that read a weights file.
 #pragma once
 
 #include <string>
@@ -14,17 +14,5 @@ namespace mulligan {
 // does and reads them back from the run's backend. With `all` every element is compared.
 std::vector<doctor::Finding> load_findings(LoadedConfig& loaded, PluginHost& host, const std::string& name,
                                            bool all);
-
-struct ParityArguments {
-  std::string against = "cpu";  // a backend plugin, or a .safetensors file of another program's values
-  std::string weights;          // as above; empty: large random ones
-  std::int64_t tokens = 96;     // of the random row
-  bool inject = false;          // each value of the file takes the place of the computed one
-  bool verbose = false;         // prints a line for each op
-};
-
-// D12.
-std::vector<doctor::Finding> parity_findings(LoadedConfig& loaded, PluginHost& host,
-                                             const ParityArguments& arguments);
 
 }  // namespace mulligan

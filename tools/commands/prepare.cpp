@@ -161,9 +161,10 @@ void print_remarks(const std::vector<std::pair<std::filesystem::path, TextForm>>
 std::vector<doctor::Finding> audit(const std::filesystem::path& folder, const Manifest& manifest) {
   constexpr std::uint64_t budget = std::uint64_t{1} << 22;
   const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
-  std::vector<doctor::Finding> findings = doctor::check_shards_as_corpus(
-      find_shards({folder.string()}, DataSplit::train), find_shards({folder.string()}, DataSplit::validation),
-      manifest.vocabulary, &tokenizer, budget);
+  doctor::DataSides sides{find_shards({folder.string()}, DataSplit::train),
+                          find_shards({folder.string()}, DataSplit::validation), manifest.vocabulary,
+                          &tokenizer, budget};
+  std::vector<doctor::Finding> findings = doctor::see_data(sides).findings;
   if (manifest.overlap) findings.push_back(doctor::check_overlap(*manifest.overlap));
   return findings;
 }

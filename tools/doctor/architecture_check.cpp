@@ -124,10 +124,8 @@ Finding check_architecture(const SafetensorsFile& file, const ModelConfig& model
                   published ? "tensors and config.json" : "tensors (no config.json)", evidence.said.size());
   f.threshold = "any contradiction to [model] fails; a 16-bit dtype that is not config.json's warns";
   if (!evidence.said.empty()) {
-    f.verdict = CheckOutcome::fail;
-    f.message = fmt::format("{}", fmt::join(evidence.said, "; "));
-    f.hint = "make [model] that of the weights: mulligan config model FOLDER prints it";
-    return f;
+    return failed(std::move(f), fmt::format("{}", fmt::join(evidence.said, "; ")),
+                  "make [model] that of the weights: mulligan config model FOLDER prints it");
   }
   f.message = published ? other_dtype(file, published->stored_dtype) : std::string();
   if (f.message.empty()) return f;

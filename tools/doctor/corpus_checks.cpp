@@ -13,6 +13,7 @@
 #include "framework/core/printable.h"
 #include "framework/data/documents.h"
 #include "framework/data/shard.h"
+#include "tools/doctor/movement.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -41,10 +42,9 @@ std::size_t unknown_among(const Tokenizer& tokenizer, const std::vector<int>& id
 }  // namespace
 
 Finding check_tokenizer(const Tokenizer& tokenizer) {
-  Finding f;
-  f.id = "D24";
-  f.title = "text through the tokenizer and back";
-  f.threshold = "any unknown token or loss fails; warns where the tokenizer's own normalisation changes text";
+  Finding f = begin_finding(
+      "D24", "text through the tokenizer and back",
+      "any unknown token or loss fails; warns where the tokenizer's own normalisation changes text");
   std::vector<std::string> lossy, changed;
   std::size_t unknown = 0;
   for (const auto& [name, text] : classes) {
@@ -117,11 +117,10 @@ Finding ids_in_range(const Corpus& corpus, int vocabulary) {
                            corpus.statistics.tokens, vocabulary);
   f.threshold = "any fails";
   if (corpus.statistics.outside == 0) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = fmt::format("{} data hold tokens that a model of {} tokens has no embedding for", corpus.name,
-                          vocabulary);
-  f.hint = "set model.vocabulary to the tokenizer's, or name shards of this tokenizer";
-  return f;
+  return failed(std::move(f),
+                fmt::format("{} data hold tokens that a model of {} tokens has no embedding for", corpus.name,
+                            vocabulary),
+                "set model.vocabulary to the tokenizer's, or name shards of this tokenizer");
 }
 
 // D21
@@ -137,13 +136,12 @@ Finding unknown_tokens(const Corpus& corpus, const Tokenizer& tokenizer) {
   const bool spells_all = tokenizer.keeps_text();
   f.threshold = spells_all ? "fails above 0: this tokenizer can spell every byte"
                            : "fails above 1 %, warns above 0.01 %";
-  f.verdict = judge(
-      found, spells_all ? Limits{-no_limit, 0, -no_limit, 0} : Limits{-no_limit, 1e-2, -no_limit, 1e-4});
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message = fmt::format("{} of the {} tokens are token {}", percent(found), corpus.name,
-                          token_name(unknown, &tokenizer));
-  f.hint = look_at_prepare;
-  return f;
+  return judged(std::move(f),
+                judge(found, spells_all ? Limits{-no_limit, 0, -no_limit, 0}
+                                        : Limits{-no_limit, 1e-2, -no_limit, 1e-4}),
+                fmt::format("{} of the {} tokens are token {}", percent(found), corpus.name,
+                            token_name(unknown, &tokenizer)),
+                look_at_prepare);
 }
 
 // D22. Vocabularies below 1,024 are those of bytes and characters, whose entropy is lower.
@@ -157,14 +155,13 @@ Finding unigram_entropy(const Corpus& corpus, int vocabulary) {
   const double doubtful = words ? std::max(3.0, 0.4 * most) : least;
   f.threshold =
       fmt::format("fails below {:.2f} bits, warns below {:.2f}; fails above uniform", least, doubtful);
-  f.verdict = judge(bits, {least, most + 1e-9, doubtful, no_limit});
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message = fmt::format(
-      "token ids of the {} data carry {:.5f} bits: they say next to nothing, and a loss near 0 on "
-      "them is no achievement",
-      corpus.name, bits);
-  f.hint = look_at_prepare;
-  return f;
+  return judged(
+      std::move(f), judge(bits, {least, most + 1e-9, doubtful, no_limit}),
+      fmt::format(
+          "token ids of the {} data carry {:.5f} bits: they say next to nothing, and a loss near 0 on "
+          "them is no achievement",
+          corpus.name, bits),
+      look_at_prepare);
 }
 
 // D23
@@ -176,13 +173,12 @@ Finding commonest_token(const Corpus& corpus, int vocabulary, const Tokenizer* t
                            percent(s.commonest_share), s.distinct);
   f.threshold = fmt::format("fails above 30 % or below {:.0f} different tokens", std::ceil(least));
   const bool few = static_cast<double>(s.distinct) < least;
-  f.verdict = few ? CheckOutcome::fail : judge(s.commonest_share, {-no_limit, 0.30, -no_limit, no_limit});
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message = few ? fmt::format("only {} different tokens occur in the {} data", s.distinct, corpus.name)
-                  : fmt::format("{} of the {} data are token {}", percent(s.commonest_share), corpus.name,
-                                token_name(s.commonest, tokenizer));
-  f.hint = look_at_prepare;
-  return f;
+  return judged(std::move(f),
+                few ? CheckOutcome::fail : judge(s.commonest_share, {-no_limit, 0.30, -no_limit, no_limit}),
+                few ? fmt::format("only {} different tokens occur in the {} data", s.distinct, corpus.name)
+                    : fmt::format("{} of the {} data are token {}", percent(s.commonest_share), corpus.name,
+                                  token_name(s.commonest, tokenizer)),
+                look_at_prepare);
 }
 
 }  // namespace
@@ -197,34 +193,29 @@ std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const To
 
 Finding check_documents(const std::string& name, const std::vector<std::filesystem::path>& shards,
                         int bos_id) {
-  Finding f;
-  f.id = "D41";
-  f.title = fmt::format("beginnings of documents, {} data", name);
-  f.threshold = "warns where no shard holds a BOS token";
+  Finding f = begin_finding("D41", fmt::format("beginnings of documents, {} data", name),
+                            "warns where no shard holds a BOS token");
   const bool begin = documents_begin(shards, bos_id);
   f.measured = fmt::format("{} BOS token ({}) in {} shards", begin ? "a" : "no", bos_id, shards.size());
   if (begin) return f;
-  f.verdict = CheckOutcome::warn;
-  f.message = fmt::format("the {} data hold no BOS token, so their documents run into one another", name);
-  f.hint = "prepare the data anew with BOS in front of each document; test-time training refuses such data";
-  return f;
+  return judged(
+      std::move(f), CheckOutcome::warn,
+      fmt::format("the {} data hold no BOS token, so their documents run into one another", name),
+      "prepare the data anew with BOS in front of each document; test-time training refuses such data");
 }
 
 Finding check_overlap(const TextOverlap& overlap) {
-  Finding f;
-  f.id = "D25";
-  f.title = "validation text in the training data";
+  Finding f = begin_finding(
+      "D25", "validation text in the training data",
+      fmt::format(
+          "fails above {} as it is or {} with changes; warns above a fifth of these, and where the text cannot be judged",
+          percent(TextOverlap::copied_limit), percent(TextOverlap::similar_limit)));
   f.measured = overlap.text();
-  f.threshold = fmt::format(
-      "fails above {} as it is or {} with changes; warns above a fifth of these, and where the text cannot be judged",
-      percent(TextOverlap::copied_limit), percent(TextOverlap::similar_limit));
   const std::string excess = overlap.excess();
   std::string doubtful = overlap.excess(0.2);
   if (doubtful.empty() && overlap.passages == 0) {
-    f.verdict = CheckOutcome::warn;
-    f.message = overlap.text();
-    f.hint = "look at the documents: no passage of them tells whether it was learned";
-    return f;
+    return judged(std::move(f), CheckOutcome::warn, overlap.text(),
+                  "look at the documents: no passage of them tells whether it was learned");
   }
   if (doubtful.empty()) return f;
   f.verdict = excess.empty() ? CheckOutcome::warn : CheckOutcome::fail;
@@ -235,20 +226,25 @@ Finding check_overlap(const TextOverlap& overlap) {
   return f;
 }
 
-std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,
-                                            const std::vector<std::filesystem::path>& validation,
-                                            int vocabulary, const Tokenizer* tokenizer,
-                                            std::uint64_t budget) {
-  std::vector<Finding> findings;
-  std::vector<std::vector<std::uint16_t>> sides[2];
-  const char* names[2] = {"training", "validation"};
-  for (int side = 0; side < 2; ++side) {
-    sides[side] = sample_tokens(side == 0 ? training : validation, budget);
-    if (sides[side].empty()) continue;
-    const Corpus corpus{names[side], token_statistics(sides[side], vocabulary)};
-    std::ranges::move(check_corpus(corpus, vocabulary, tokenizer), std::back_inserter(findings));
+SeenData see_data(const DataSides& sides) {
+  SeenData seen;
+  std::vector<std::vector<std::uint16_t>> samples[2];
+  for (const bool trained : {true, false}) {
+    const auto& shards = trained ? sides.training : sides.validation;
+    auto& sample = samples[trained ? 0 : 1] = sample_tokens(shards, sides.budget);
+    if (sample.empty()) continue;
+    const Corpus corpus{trained ? "training" : "validation", token_statistics(sample, sides.vocabulary)};
+    std::ranges::move(check_corpus(corpus, sides.vocabulary, sides.tokenizer),
+                      std::back_inserter(seen.findings));
+    if (sides.bos_id >= 0) seen.findings.push_back(check_documents(corpus.name, shards, sides.bos_id));
+    seen.bigram_nats = corpus.statistics.bigram_nats;
+    seen.unigram_nats = corpus.statistics.unigram_nats;
+    if (!trained) continue;
+    seen.repeat_share = corpus.statistics.repeat_share;
+    seen.shares = corpus.statistics.share;
   }
-  return findings;
+  if (!samples[0].empty()) seen.findings.push_back(judge_order(pair_order(samples[0], samples[1])));
+  return seen;
 }
 
 }  // namespace mulligan::doctor

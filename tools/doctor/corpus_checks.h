@@ -13,11 +13,7 @@
 
 namespace mulligan::doctor {
 
-// D24: whether a tokenizer keeps text.
-
-// Text of five classes (ASCII, Latin-1, Chinese, emoji, mathematics) there and back, and whether the
-// vocabulary is of the kind that the tokenizer takes it for: byte pieces are all there, and no pieces
-// are spelled in GPT-2's letters for bytes.
+// D24: text of five classes (ASCII, Latin-1, Chinese, emoji, mathematics) there and back, and the kind of vocabulary.
 Finding check_tokenizer(const Tokenizer& tokenizer);
 
 // One side of the data, as the checks see it.
@@ -26,8 +22,7 @@ struct Corpus {
   TokenStatistics statistics;
 };
 
-// D20: ids within the vocabulary. D21: unknown tokens. D22: entropy of the ids. D23: the commonest id,
-// and how many there are. `tokenizer` may be null: then there is no D21. `vocabulary` is the model's.
+// D20 to D23; D21 only with a tokenizer, which may be null. `vocabulary` is the model's.
 std::vector<Finding> check_corpus(const Corpus& corpus, int vocabulary, const Tokenizer* tokenizer);
 
 // D25: validation text that stands in the training data, changed or not.
@@ -37,9 +32,21 @@ Finding check_overlap(const TextOverlap& overlap);
 Finding check_documents(const std::string& name, const std::vector<std::filesystem::path>& shards,
                         int bos_id);
 
-// D20 to D23 over at most `budget` tokens of each side (sample_tokens). Either side may be empty: it is left out.
-std::vector<Finding> check_shards_as_corpus(const std::vector<std::filesystem::path>& training,
-                                            const std::vector<std::filesystem::path>& validation,
-                                            int vocabulary, const Tokenizer* tokenizer, std::uint64_t budget);
+// Both sides of the data. Either may be empty.
+struct DataSides {
+  std::vector<std::filesystem::path> training, validation;
+  int vocabulary = 0;                    // of the model
+  const Tokenizer* tokenizer = nullptr;  // may be null
+  std::uint64_t budget = 0;              // tokens of each side that are looked at, at most
+  int bos_id = -1;                       // below 0: documents are joined, or not looked at
+};
+struct SeenData {
+  std::vector<Finding> findings;  // D20 to D23, D37, D41
+  double repeat_share = 0;        // of the training data
+  std::vector<double> shares;     // of the training data, by token
+  double bigram_nats = 0;         // of the validation data, without any of the training data
+  double unigram_nats = 0;        // likewise
+};
+SeenData see_data(const DataSides& sides);
 
 }  // namespace mulligan::doctor

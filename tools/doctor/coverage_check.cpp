@@ -47,12 +47,10 @@ Finding check_coverage(const SafetensorsFile& file, const std::vector<ParameterS
   add_list(parts, extra, "that the model has not");
   add_list(parts, shaped, "of another shape");
   add_list(parts, transposed, "transposed");
-  Finding f;
-  f.id = "D03";
-  f.title = "tensors of the weights file";
+  Finding f = begin_finding("D03", "tensors of the weights file",
+                            "any missing, extra, transposed or of another shape fails");
   f.measured = fmt::format("{} of {} parameters filled, {} tensors in the file", filled, model.size(),
                            file.tensors().size());
-  f.threshold = "any missing, extra, transposed or of another shape fails";
   f.verdict = parts.empty() ? CheckOutcome::pass : CheckOutcome::fail;
   if (parts.empty()) return f;
   f.message = fmt::format("{}/{} tensors populated: {}{}", filled, model.size(), fmt::join(parts, "; "),

@@ -59,14 +59,12 @@ Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes
   f.measured = fmt::format("{:.6f} nats; {:.1e} off with other neighbours, {:.1e} at another place", first,
                            off_near, off_moved);
   if (off_near <= near && off_moved <= moved) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message =
+  return failed(
+      std::move(f),
       fmt::format("the loss of one and the same segment is {:.6f}, {:.6f} and {:.6f} nats, by its neighbours",
-                  first, second, third);
-  f.hint =
+                  first, second, third),
       "attention must end at the segment's boundaries: look at cu_seqlens and at attention_fwd (--stage "
-      "forward)";
-  return f;
+      "forward)");
 }
 
 Finding check_memory(EvaluationProbe& probe, bool repeats) {
@@ -85,16 +83,14 @@ Finding check_memory(EvaluationProbe& probe, bool repeats) {
   f.measured = fmt::format("{} token losses, {} of them never written, mean {:.6f} nats", second.size(),
                            unwritten, mean_of(second.data(), second.size()));
   if (!different && unwritten == 0) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = unwritten > 0
-                  ? fmt::format("{} of {} token losses are what memory held before", unwritten, second.size())
-                  : fmt::format(
-                        "the evaluation depends on buffer contents: the loss of token {} is {} once and {} "
+  return failed(
+      std::move(f),
+      unwritten > 0
+          ? fmt::format("{} of {} token losses are what memory held before", unwritten, second.size())
+          : fmt::format("the evaluation depends on buffer contents: the loss of token {} is {} once and {} "
                         "another time",
-                        *different, first[*different], second[*different]);
-  f.hint =
-      "a kernel is skipped, or reads what was not written: --stage forward names the first one that is off";
-  return f;
+                        *different, first[*different], second[*different]),
+      "a kernel is skipped, or reads what was not written: --stage forward names the first one that is off");
 }
 
 Finding check_repeated_score(const std::function<double()>& score, const std::function<void()>& disturb,
@@ -107,14 +103,13 @@ Finding check_repeated_score(const std::function<double()>& score, const std::fu
   const double second = score();
   f.measured = fmt::format("{:.9g} and {:.9g} nats", first, second);
   if (std::abs(first - second) <= slack * std::abs(first)) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = fmt::format(
-      "the evaluation depends on buffer contents left by training: the same tokens and weights have {:.9g} "
-      "and then {:.9g} nats",
-      first, second);
-  f.hint =
-      "a kernel is skipped, or reads what was not written: --stage forward names the first one that is off";
-  return f;
+  return failed(
+      std::move(f),
+      fmt::format(
+          "the evaluation depends on buffer contents left by training: the same tokens and weights have {:.9g} "
+          "and then {:.9g} nats",
+          first, second),
+      "a kernel is skipped, or reads what was not written: --stage forward names the first one that is off");
 }
 
 Finding judge_modes(double training_nats, double evaluation_nats, std::optional<double> excess_nats,
@@ -164,17 +159,15 @@ Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {
   f.measured = fmt::format("{}; a product of [2, 3] and [4, 5] is {}",
                            different ? "results differ" : "the same bits", refused ? "refused" : "taken");
   if (!different && refused) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message =
+  return failed(
+      std::move(f),
       different
           ? fmt::format("the loss of token {} is another when the device is waited for after every call",
                         *different)
-          : "a product of matrices that do not fit was not refused: errors are swallowed";
-  f.hint =
+          : "a product of matrices that do not fit was not refused: errors are swallowed",
       different
           ? "calls of the backend overtake each other; run with its synchronous setting, where it has one"
-          : "the backend must report what it cannot do, or a run learns from garbage";
-  return f;
+          : "the backend must report what it cannot do, or a run learns from garbage");
 }
 
 Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses) {
@@ -187,13 +180,13 @@ Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses) {
   const bool same =
       std::abs(scored.mean_nats - mean) <= 1e-9 * std::abs(mean) && scored.tokens == losses.size();
   if (same) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = fmt::format(
-      "the score of rows of different lengths is {:.6f} nats over {} tokens, but the sum over tokens by "
-      "their number is {:.6f} over {}: a mean of means",
-      scored.mean_nats, scored.tokens, mean, losses.size());
-  f.hint = "sum losses and count tokens over all rows, and divide once";
-  return f;
+  return failed(
+      std::move(f),
+      fmt::format(
+          "the score of rows of different lengths is {:.6f} nats over {} tokens, but the sum over tokens by "
+          "their number is {:.6f} over {}: a mean of means",
+          scored.mean_nats, scored.tokens, mean, losses.size()),
+      "sum losses and count tokens over all rows, and divide once");
 }
 
 Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const Weights& weights) {

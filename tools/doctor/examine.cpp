@@ -66,27 +66,24 @@ class Examiner {
     if (!config_.data.tokenizer.empty()) tokenizer = Tokenizer::load(config_.data.tokenizer);
     const auto training = find_shards(training_patterns(config_.data), DataSplit::train);
     const auto validation = find_shards({config_.data.validation}, DataSplit::validation);
-    add(check_shards_as_corpus(training, validation, vocabulary(), tokenizer ? &*tokenizer : nullptr,
-                               wanted_.tokens));
+    const bool joined = config_.data.documents == DataDocuments::joined;
+    const int bos_id = joined ? -1 : tokenizer ? tokenizer->bos_id() : 1;
+    SeenData seen = see_data(
+        {training, validation, vocabulary(), tokenizer ? &*tokenizer : nullptr, wanted_.tokens, bos_id});
+    add(std::move(seen.findings));
     found_.push_back(
         check_overlap(measure_text_overlap(training, validation, tokenizer ? &*tokenizer : nullptr)));
-    const int bos_id = tokenizer ? tokenizer->bos_id() : 1;
-    const bool joined = config_.data.documents == DataDocuments::joined;
-    if (!training.empty() && !joined) found_.push_back(check_documents("training", training, bos_id));
-    if (!validation.empty() && !joined) found_.push_back(check_documents("validation", validation, bos_id));
     if (tokenizer) found_.push_back(check_tokenizer(*tokenizer));
     // Tokens beyond the vocabulary are D20's, and a loader refuses them.
     readable_ = std::ranges::none_of(
         found_, [](const Finding& f) { return f.id == "D20" && f.verdict == CheckOutcome::fail; });
     if (!readable_) return;
-    const TokenStatistics statistics =
-        token_statistics(sample_tokens(training, wanted_.tokens), vocabulary());
     const LoaderOptions options = loader_options(config_, unchecked_training_data(config_), 0, 1);
     Loader loader(options);
     std::vector<Batch> rows(4);
     for (Batch& row : rows) loader.next(row);
     found_.push_back(options.masking ? check_masked_targets(rows, *options.masking)
-                                     : check_targets(rows, statistics.repeat_share));
+                                     : check_targets(rows, seen.repeat_share));
     found_.push_back(check_end_of_data(options, config_.train.steps * config_.train.micro_batches));
   }
 
@@ -142,8 +139,6 @@ class Examiner {
         loss_excess(backend, *plugins_.loss, vocabulary(), config_.model.softcap, compute());
     found_.push_back(judge_modes(training.mean_loss(), evaluation.mean_loss(), excess, compute()));
     add(check_forward(backend, config_, types()));
-    found_.push_back(check_rotation(backend, config_.model, compute()));
-    found_.push_back(check_softmax(backend, config_.model, compute()));
     found_.push_back(check_neighbours(backend, config_, types()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));
     found_.push_back(check_evaluated_mean(backend, config_, weights_));

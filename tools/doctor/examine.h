@@ -12,8 +12,7 @@
 
 namespace mulligan::doctor {
 
-// data: D19 to D25, D31. loss: D01, D02. weights: D05 to D07. forward: D09 or D10, D11, D14 to D18, D28,
-// D33. train: D13, D29, D30, D32, D34, D35.
+// The stages of docs/doctor.md that need no weights file.
 enum class Stage { data, loss, weights, forward, train };
 // By its name in lower case.
 Stage stage_of(const std::string& name);
@@ -25,8 +24,8 @@ struct Examination {
   std::filesystem::path weights;                  // a weights file in the place of the initial weights
 };
 
-// `loaded` has its plugins resolved. What a backend that computes nothing cannot say is a skipped
-// finding. Throws Error where the configuration itself is wrong.
+// `loaded` has its plugins resolved. With a backend that computes nothing, findings are skipped ones. Throws Error where
+// the configuration itself is wrong.
 std::vector<Finding> examine(const LoadedConfig& loaded, PluginHost& host, const Examination& wanted);
 
 }  // namespace mulligan::doctor

@@ -29,12 +29,20 @@ const char* verdict_name(CheckOutcome verdict) {
   return "";
 }
 
-Finding begin_finding(const char* id, const char* title, std::string threshold) {
-  Finding f;
-  f.id = id;
-  f.title = title;
-  f.threshold = std::move(threshold);
+Finding begin_finding(const char* id, std::string title, std::string threshold) {
+  return {id, std::move(title), CheckOutcome::pass, "", std::move(threshold), "", ""};
+}
+
+Finding judged(Finding f, CheckOutcome verdict, std::string message, std::string hint) {
+  f.verdict = verdict;
+  if (verdict == CheckOutcome::pass) return f;
+  f.message = std::move(message);
+  f.hint = std::move(hint);
   return f;
+}
+
+Finding failed(Finding f, std::string message, std::string hint) {
+  return judged(std::move(f), CheckOutcome::fail, std::move(message), std::move(hint));
 }
 
 CheckOutcome judge(double value, const Limits& limits) {

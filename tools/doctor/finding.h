@@ -22,7 +22,10 @@ struct Finding {
 };
 
 // A finding without a verdict yet.
-Finding begin_finding(const char* id, const char* title, std::string threshold);
+Finding begin_finding(const char* id, std::string title, std::string threshold);
+// `f` with a verdict; message and hint are kept unless it passed.
+Finding judged(Finding f, CheckOutcome verdict, std::string message, std::string hint);
+Finding failed(Finding f, std::string message, std::string hint);
 
 // A number held against limits on both sides: outside of the failing ones it fails, outside of the
 // warning ones it warns. Limits that do not exist are infinite.

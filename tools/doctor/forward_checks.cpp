@@ -22,15 +22,7 @@ constexpr const char* look_at_forward_kernel =
     "compare this kernel of the backend, or of what replaces it ([[backend.kernels]]), with docs/kernels.md";
 
 Finding d14(std::string title, std::string threshold) {
-  Finding f;
-  f.id = "D14";
-  f.title = std::move(title);
-  f.threshold = std::move(threshold);
-  return f;
-}
-
-Batch three_segments(const RunConfig& config) {
-  return drawn_row({row_tokens / 2, 1, row_tokens / 2 - 1}, config.model.vocabulary, 1);
+  return begin_finding("D14", std::move(title), std::move(threshold));
 }
 
 struct Tolerance {
@@ -83,17 +75,17 @@ std::map<std::uint32_t, std::size_t> last_writers(const Graph& graph, const Call
   return last;
 }
 
-}  // namespace
-
 Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   const Tolerance allowed =
       compute.activations == MLG_F32 ? Tolerance{2e-5, 2e-5} : Tolerance{2e-2, 1.0 / 128};
   Finding f = d14(
       "operations of the forward pass against their formulas",
       fmt::format("fails above {:.0e} of the rms and {:.0e} of the value", allowed.of_rms, allowed.of_value));
-  EvaluationProbe probe(backend, config, row_tokens, compute);
+  // Attention over 1 to 130 keys: more than a tile of any kernel.
+  constexpr std::int64_t keys = 130, short_segment = 13;
+  EvaluationProbe probe(backend, config, keys + 1 + short_segment, compute);
   probe.set(vivid_weights(config.model));
-  probe.set(three_segments(config));
+  probe.set(drawn_row({keys, 1, short_segment}, config.model.vocabulary, 1));
   probe.run();
 
   const PoisonedRun& memory = probe.memory();
@@ -136,13 +128,13 @@ Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes c
                            graph.calls().size(), worst_tap, worst.of_rms);
   if (!first_off) return f;
   const Call& call = graph.calls()[*first_off];
-  f.verdict = CheckOutcome::fail;
-  f.message = fmt::format(
-      "the first operation that is off is {} ({}, call {}): position {}, {:.3g} of the rms, cos {:.5f}",
-      taps[*first_off], call.kernel, *first_off, row_of(graph.type(call.arguments[off_argument]), off.at),
-      off.of_rms, off.cosine);
-  f.hint = look_at_forward_kernel;
-  return f;
+  return failed(
+      std::move(f),
+      fmt::format(
+          "the first operation that is off is {} ({}, call {}): position {}, {:.3g} of the rms, cos {:.5f}",
+          taps[*first_off], call.kernel, *first_off, row_of(graph.type(call.arguments[off_argument]), off.at),
+          off.of_rms, off.cosine),
+      look_at_forward_kernel);
 }
 
 Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes compute) {
@@ -204,7 +196,7 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
   Finding f = d14("output head", "any other token's logit fails");
   EvaluationProbe probe(backend, config, row_tokens, compute);
   Weights weights = vivid_weights(config.model);
-  const Batch row = three_segments(config);
+  const Batch row = drawn_row({row_tokens / 2, 1, row_tokens / 2 - 1}, config.model.vocabulary, 1);
   probe.set(weights);
   probe.set(row);
   probe.run();
@@ -231,13 +223,14 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
   }
   f.measured = fmt::format("{} logits of the token moved, {} of others", own, others);
   if (own > 0 && others == 0) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message =
+  return failed(
+      std::move(f),
       fmt::format("changing the row of token {} in {} moved {} of its own logits and {} of other tokens",
-                  unused, head, own, others);
-  f.hint = look_at_forward_kernel;
-  return f;
+                  unused, head, own, others),
+      look_at_forward_kernel);
 }
+
+}  // namespace
 
 std::vector<Finding> check_forward(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   return {check_formulas(backend, config, compute), check_causality(backend, config, compute),

@@ -66,10 +66,8 @@ class Slope {
 }  // namespace
 
 Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& config) {
-  Finding f;
-  f.id = "D13";
-  f.title = "gradients against differences of losses";
-  f.threshold = fmt::format("fails beyond {:.0f} % and the noise of f32", 100 * tolerance);
+  Finding f = begin_finding("D13", "gradients against differences of losses",
+                            fmt::format("fails beyond {:.0f} % and the noise of f32", 100 * tolerance));
   MicroStepProbe probe(backend, loss, config, gradient_tokens, MLG_F32);
   const Weights weights = vivid_weights(config.model);
   probe.set(weights);
@@ -122,10 +120,7 @@ Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& con
                            gradients.size() - flat, worst_name, 100 * worst,
                            flat > 0 ? fmt::format("; {} without a gradient to speak of", flat) : "");
   if (compared > 0) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = "no parameter has a gradient";
-  f.hint = "look at the loss plugin's backward pass";
-  return f;
+  return failed(std::move(f), "no parameter has a gradient", "look at the loss plugin's backward pass");
 }
 
 namespace {
@@ -192,10 +187,8 @@ std::string kept_text(const RunConfig& config, OptimizerGroups& groups) {
 }
 
 Finding check_precision(Backend& backend, DType compute, const std::string& kept) {
-  Finding f;
-  f.id = "D33";
-  f.title = "precision of products";
-  f.threshold = "any rounding that the compute dtype does not declare fails";
+  Finding f = begin_finding("D33", "precision of products",
+                            "any rounding that the compute dtype does not declare fails");
   constexpr std::size_t inner = 4096;
   // 12 bits after the point: TF32 has 10, bf16 7. Exact in fp32.
   std::vector<float> fine(32, 0.0F), one(32, 0.0F);

@@ -14,8 +14,7 @@
 
 namespace mulligan::doctor {
 
-// D03: every parameter has its tensor, of its shape, and no tensor is left over. Fails on any that is
-// missing, extra, transposed or of another shape.
+// D03
 Finding check_coverage(const SafetensorsFile& file, const std::vector<ParameterSpec>& model);
 
 // A parameter as it was read back from the device: what kernels read, f32 or bf16.
@@ -30,16 +29,12 @@ struct LoadedTensor {
 std::vector<std::size_t> compared_elements(const std::string& name, std::size_t count, std::uint64_t seed,
                                            bool all);
 
-// D04: what was loaded has the bits of the source, decoded by the header's dtype and rounded to nearest even
-// where it is kept narrower. Where it has not, the sentence says which decoding of the source would match.
-// And the header's dtype must be believable: 16-bit matrices are decoded as BF16 and as F16, and it fails
-// where only the other one looks like weights (the spread of log2|x|, framework/checkpoint/compare.h).
-// Tensors of the source without a loaded one of as many elements are D03's.
+// D04: what was loaded has the bits of the source, decoded by the header's dtype and rounded to nearest even. The header's
+// dtype must be believable, too. Tensors of the source without a loaded one of as many elements are D03's.
 Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded,
                           std::uint64_t seed, bool all = false);
 
-// D08: names and shapes of the tensors, and config.json where there is one, say the same of the architecture
-// as [model].
+// D08
 Finding check_architecture(const SafetensorsFile& file, const ModelConfig& model,
                            const std::optional<PublishedModel>& published);
 

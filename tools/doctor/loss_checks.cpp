@@ -31,29 +31,23 @@ Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
   // A softcap keeps logits from being further apart.
   const double logits = model.softcap > 0 ? std::min(spread, model.softcap) : spread;
   const double expected = nats + logits * logits / 2, slack = std::max(0.05 * nats, 0.3);
-  Finding f;
-  f.id = "D09";
-  f.title = "loss of the initial weights";
+  Finding f = begin_finding("D09", "loss of the initial weights",
+                            fmt::format("fails further than {:.3f} nats from it", slack));
   f.measured = fmt::format("{:.4f} nats; ln V = {:.4f}, expected {:.4f}", loss_nats, nats, expected);
-  f.threshold = fmt::format("fails further than {:.3f} nats from it", slack);
-  f.verdict = judge(loss_nats, {expected - slack, expected + slack, -no_limit, no_limit});
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message = fmt::format(
-      "before any step the loss is {:.4f} nats, where {:.4f} is what weights that know nothing have",
-      loss_nats, expected);
-  f.hint = loss_nats < expected
-               ? "look at the targets (D19) and the corpus (D21 to D23)"
-               : "look at the loss (D01) and the scale of the logits (model.embedding_init_std)";
-  return f;
+  return judged(
+      std::move(f), judge(loss_nats, {expected - slack, expected + slack, -no_limit, no_limit}),
+      fmt::format(
+          "before any step the loss is {:.4f} nats, where {:.4f} is what weights that know nothing have",
+          loss_nats, expected),
+      loss_nats < expected ? "look at the targets (D19) and the corpus (D21 to D23)"
+                           : "look at the loss (D01) and the scale of the logits (model.embedding_init_std)");
 }
 
 Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats) {
   const double nats = std::log(static_cast<double>(vocabulary));
-  Finding f;
-  f.id = "D10";
-  f.title = "loss of the weights that training begins with";
+  Finding f = begin_finding("D10", "loss of the weights that training begins with",
+                            fmt::format("fails above 0.7 ln V = {:.4f} or below the floor", 0.7 * nats));
   f.measured = fmt::format("{:.4f} nats; ln V = {:.4f}, floor {:.4f}", loss_nats, nats, floor_nats);
-  f.threshold = fmt::format("fails above 0.7 ln V = {:.4f} or below the floor", 0.7 * nats);
   f.verdict = judge(loss_nats, {floor_nats, 0.7 * nats, -no_limit, no_limit});
   if (f.verdict == CheckOutcome::pass) return f;
   if (loss_nats < floor_nats) {
@@ -84,16 +78,10 @@ bool begins_with_zero_logits(const ModelConfig& model) {
 
 Finding judge_zero_logits(const std::vector<double>& logits) {
   const auto others = std::ranges::count_if(logits, [](double value) { return value != 0; });
-  Finding f;
-  f.id = "D11";
-  f.title = "logits of an output head of zeros";
+  Finding f = begin_finding("D11", "logits of an output head of zeros", "fails: one that is not 0");
   f.measured = fmt::format("{} of {} are not 0", others, logits.size());
-  f.threshold = "fails: one that is not 0";
   if (others == 0) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = f.measured;
-  f.hint = "look at the forward pass (--stage forward)";
-  return f;
+  return failed(std::move(f), f.measured, "look at the forward pass (--stage forward)");
 }
 
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model) {
@@ -158,12 +146,10 @@ namespace {}  // namespace
 
 Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
   const double nats = std::log(vocabulary), slack = uniform_slack(vocabulary, compute);
-  Finding f;
-  f.id = "D01";
-  f.title = "loss of equal logits";
+  Finding f = begin_finding("D01", "loss of equal logits",
+                            fmt::format("fails more than {:.5f} below ln V, warns as much above", slack));
   f.measured = fmt::format("{:.5f}; ln {} = {:.5f} nats, log2 {} = {:.5f} bits", loss, vocabulary, nats,
                            vocabulary, nats / std::numbers::ln2);
-  f.threshold = fmt::format("fails more than {:.5f} below ln V, warns as much above", slack);
   f.verdict = judge(loss, {nats - slack, no_limit, -no_limit, nats + slack});
   const bool bits = is_in_bits(loss, vocabulary);
   if (bits) f.verdict = CheckOutcome::fail;
@@ -179,13 +165,12 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
 
 Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute, double furthest) {
   const double slack = compute == MLG_F32 ? 1e-4 : 4e-3;
-  Finding f;
-  f.id = "D02";
-  f.title = "loss of certain logits, gradient of equal ones";
+  Finding f =
+      begin_finding("D02", "loss of certain logits, gradient of equal ones",
+                    fmt::format("the first two above {0:.0e} fail, the third above {0:.0e} warns", slack));
   f.measured = fmt::format(
       "loss {:.2e}, largest sum of a gradient's row {:.2e}, furthest from softmax minus target {:.2e}",
       certain_loss, largest_row_sum, furthest);
-  f.threshold = fmt::format("the first two above {0:.0e} fail, the third above {0:.0e} warns", slack);
   f.verdict = std::max(judge(std::abs(certain_loss), {-no_limit, slack, -no_limit, no_limit}),
                        judge(std::abs(largest_row_sum), {-no_limit, slack, -no_limit, no_limit}));
   if (f.verdict == CheckOutcome::pass && !(furthest <= slack)) {
@@ -234,7 +219,7 @@ std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int v
   const Finding uniform = judge_uniform_loss(values.equal, vocabulary, compute);
   Finding sharp = judge_loss_gradient(values.certain - values.softcap_leaves, values.largest_row_sum, compute,
                                       values.furthest);
-  // A further term, of which D01 has told, has values and gradients of its own.
+  // A further term, which D01 names, has values and gradients of its own.
   if (uniform.verdict == CheckOutcome::warn && sharp.verdict == CheckOutcome::fail) {
     sharp.verdict = CheckOutcome::warn;
     sharp.hint = uniform.hint;

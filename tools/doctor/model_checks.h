@@ -1,4 +1,5 @@
 // Checks of a model on the run's backend: its weights, its forward pass, its gradients, and how it is scored.
+// docs/doctor.md says what each check fails and warns of.
 #pragma once
 
 #include <functional>
@@ -17,113 +18,65 @@
 
 namespace mulligan::doctor {
 
-// Checks of a model's weights as numbers: D05 to D07.
-
 // drawn: the initial weights of a run; trained: anything else.
 enum class WeightOrigins { drawn, trained };
 
-// Of the elements that are not zero (of large tensors some at even distances): the standard deviation of
-// log2|x| and the median of |x|. About 1.6 for any normal distribution whatever its scale; 0.2 for bf16
-// numbers that were read as f16, 12.7 the other way round.
+// Of the elements that are neither zero nor infinite, in large tensors of a sample: the standard deviation of log2|x|
+// and the median of |x|. Normal numbers of any scale have about 1.6.
 struct MagnitudeSpread {
-  std::size_t count = 0;  // elements that were looked at
+  std::size_t count = 0;  // elements in the sample
   double log2_std = 0, median = 0;
 };
 MagnitudeSpread magnitude_spread(const std::vector<float>& values);
 
-// D05, of matrices of 4,096 elements or more. D06: not finite, constant, all zero. D07: mean and spread
-// of embedding and norms. `parameters` says how each begins.
+// D05 to D07. `parameters` says how each begins.
 Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Weights& weights);
 Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                      WeightOrigins origin);
 Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                     WeightOrigins origin);
-
 std::vector<Finding> check_weights(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                                    WeightOrigins origin);
 
-// Properties that single kernels of a forward pass must have whatever the model, on the run's backend: D14.
-
-// The rotary embedding: position 0 stays as it is, lengths are kept, every head is turned, pairs are (j,
-// j + dims/2), and the dot product of a query and a key depends on their distance alone.
-Finding check_rotation(Backend& backend, const ModelConfig& model, DType compute);
-
-// Attention over values that are all 1 gives 1 at every width from 1 to 130 keys: the softmax of a row
-// sums to 1.
-Finding check_softmax(Backend& backend, const ModelConfig& model, DType compute);
-
-// Checks of the forward pass on the run's backend, with weights of which none is zero: D14.
-
-// Every call of a forward pass against its formula (formulas.h), given what the backend's own calls
-// before it left: the first call that is off is named by its tap. A number may be off by 2e-5 of the
-// result's rms and of itself in f32, by 2e-2 and 2^-7 in bf16.
-Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes compute);
-
-// Positions do not see those after them, nor other segments: the tokens of the second half are changed,
-// and no logit of the first may change a bit; where one does, the first tap whose rows moved is named.
-Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes compute);
-
-// The row of the output head that belongs to a token moves that token's logit alone.
-Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compute);
-
-// All of these.
+// D14: each call of a forward pass against its formula (formulas.h), causality, and the output head. Each call is given
+// what the backend's own earlier calls left.
 std::vector<Finding> check_forward(Backend& backend, const RunConfig& config, ComputeTypes compute);
 
-// D13: gradients against differences of losses.
-
-// In f32, on a short row and weights of which none is zero: along the gradient of each parameter, and
-// along that of half of its elements, the loss must change as the gradient says, within 1 %. `backend`
-// knows the loss's kernels.
+// D13. `backend` knows the loss's kernels.
 Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& config);
 
-// D33: the precision that a backend computes in, measured, and what a run keeps in which dtype.
-
-// Products of numbers that fp32 holds exactly and TF32 or bf16 do not, and a sum that a bf16 or fp16
-// accumulator loses. With a 16-bit compute dtype the inputs are rounded to it, and the sum must still be one
-// in fp32. `kept` (kept_text) goes into what was measured.
+// D33. `kept` (kept_text) is part of what was measured.
 Finding check_precision(Backend& backend, DType compute, const std::string& kept);
 
-// In which dtypes a run keeps masters and optimiser states, and sends gradients between ranks:
-// "masters: 9 in f32; optimizer matrices: momentum_buffer 9 in bf16; ...". `groups` are the run's, of which
-// an update is recorded.
+// The dtypes of masters, optimiser states and gradients between ranks: "masters: 9 in f32; optimizer matrices:
+// momentum_buffer 9 in bf16; ...". Records an update of `groups`.
 std::string kept_text(const RunConfig& config, OptimizerGroups& groups);
 
-// Checks of how a model is scored: D15 to D18, and the mean of D28.
-
-// D15: the losses of a segment do not depend on what stands next to it in the row, nor on where it stands.
+// D15
 Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute);
 
-// D16: token losses do not depend on what memory held before: it is filled with numbers that are none,
-// then with others, and every bit must be the same, or, where the backend does not promise repeated bits
-// (`repeats`), within 1e-6.
+// D16: memory is filled with numbers that are NaN, then with others. `repeats`: the backend promises repeated bits.
 Finding check_memory(EvaluationProbe& probe, bool repeats);
-
-// D16, of a run's own evaluation: `score` gives the summed loss of the same tokens, `disturb` lets
-// training use the memory that both share.
+// D16 of a run's own evaluation. `score` gives the summed loss of the same tokens; `disturb` lets training use the memory
+// that both share.
 Finding check_repeated_score(const std::function<double()>& score, const std::function<void()>& disturb,
                              bool repeats);
 
-// D17: training and evaluation give the same row the same loss. `excess_nats`: what the training loss of
-// equal logits lies above ln V (a regulariser, D01); then the two are not the same number, and this is a
-// warning. Nothing: the training loss is not a cross entropy, and the two are not compared.
+// D17. `excess_nats`: the training loss of equal logits less ln V (D01); absent where the training loss is no cross
+// entropy.
 Finding judge_modes(double training_nats, double evaluation_nats, std::optional<double> excess_nats,
                     DType compute);
 
-// D18: waiting after every call changes no bit, and a call that cannot be is refused.
+// D18
 Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats);
 
-// D28, of an evaluation: the mean is that over tokens. `scored` is what an evaluation of rows of
-// different lengths says, `losses` the losses of all its tokens.
+// D28 of an evaluation: its mean over rows of different lengths against `losses`, the losses of all tokens.
 struct ScoredMean {
   double mean_nats = 0;
   std::uint64_t tokens = 0;
 };
 Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses);
-
-// What a run's own evaluation says of rows of different lengths: D28.
-
-// Scores some drawn tokens, of which the last row is short, by evaluate(), and holds its mean against
-// the losses of all tokens. Takes memory on `backend` for the model and two short rows.
+// The same of tokens that evaluate() scores here. Takes memory on `backend` for the model and two short rows.
 Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const Weights& weights);
 
 }  // namespace mulligan::doctor

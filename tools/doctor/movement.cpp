@@ -69,32 +69,28 @@ Finding judge_average(const Movement& m, const Samples& averaged, double decay) 
   const double share = whole > 0 ? along / whole : 1;
   f.measured = fmt::format("{:.1f} % of the way in {} steps, ema.decay {}", 100 * share, m.steps, decay);
   if (m.steps < least_steps) return f;
-  f.verdict = judge(share, {0.1, 1e300, 0.5, 1e300});
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message = fmt::format(
-      "the averages of [ema], which are scored and saved, have come {:.1f} "
-      "% of the way from the weights of the start to those after {} steps",
-      100 * share, m.steps);
-  f.hint =
+  return judged(
+      std::move(f), judge(share, {0.1, 1e300, 0.5, 1e300}),
+      fmt::format("the averages of [ema], which are scored and saved, have come {:.1f} "
+                  "% of the way from the weights of the start to those after {} steps",
+                  100 * share, m.steps),
       decay >= 1
           ? "ema.decay = 1 never takes a step in: set it below 1, about 1 - 10 / steps, or 0 for no averages"
           : fmt::format(
                 "ema.decay = {} remembers {:.0f} steps: set it to about {:.4f} for a run of {} steps, "
                 "or eval.use_ema = false",
-                decay, 1 / (1 - decay), std::max(0.0, 1 - 10 / static_cast<double>(m.steps)), m.steps);
-  return f;
+                decay, 1 / (1 - decay), std::max(0.0, 1 - 10 / static_cast<double>(m.steps)), m.steps));
 }
 
 Finding judge_proportion(const Movement& m) {
   constexpr std::int64_t least_steps = 20;
   constexpr double growth = 10, large = 1, far = 50, away = 30;
-  Finding f;
-  f.id = "D39";
-  f.title = "updates in proportion";
-  f.threshold = fmt::format(
-      "warns of a matrix that grew {} times and above an rms of {}, of a vector that moved by more "
-      "than {}, and of matrices that moved {} times more or less than the median of their optimizer",
-      growth, large, away, far);
+  Finding f = begin_finding(
+      "D39", "updates in proportion",
+      fmt::format(
+          "warns of a matrix that grew {} times and above an rms of {}, of a vector that moved by more "
+          "than {}, and of matrices that moved {} times more or less than the median of their optimizer",
+          growth, large, away, far));
   std::map<std::size_t, std::vector<std::pair<double, std::string>>> groups;
   std::vector<std::string> said;
   double most = 0;
@@ -125,11 +121,10 @@ Finding judge_proportion(const Movement& m) {
     }
   }
   if (said.empty()) return f;
-  f.verdict = CheckOutcome::warn;
-  f.message =
-      said.front() + (said.size() > 1 ? fmt::format(" ({} more such parameters)", said.size() - 1) : "");
-  f.hint = "look at the learning rate of its optimizer and at lr_multiplier in [[parameters]]";
-  return f;
+  return judged(
+      std::move(f), CheckOutcome::warn,
+      said.front() + (said.size() > 1 ? fmt::format(" ({} more such parameters)", said.size() - 1) : ""),
+      "look at the learning rate of its optimizer and at lr_multiplier in [[parameters]]");
 }
 
 namespace {
@@ -215,13 +210,11 @@ PairOrder pair_order(Pieces pieces, Pieces others) {
 Finding judge_order(const PairOrder& seen) {
   constexpr double least_repeated = 1.15, turned_round = 1.5;
   constexpr std::uint64_t enough_pairs = 4096;
-  Finding f;
-  f.id = "D37";
-  f.title = "order of the training tokens";
-  f.threshold = fmt::format(
-      "warns where equal pairs of neighbours are below {} of what chance "
-      "gives, or agree {} times better with the validation data read backwards",
-      least_repeated, turned_round);
+  Finding f =
+      begin_finding("D37", "order of the training tokens",
+                    fmt::format("warns where equal pairs of neighbours are below {} of what chance "
+                                "gives, or agree {} times better with the validation data read backwards",
+                                least_repeated, turned_round));
   const double turned = seen.forward > 0 ? seen.backward / seen.forward : 0;
   f.measured = fmt::format(
       "equal pairs {:.2f} times as often as by chance; pairs read backwards agree {:.2f} times as "

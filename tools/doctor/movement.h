@@ -40,26 +40,18 @@ struct Movement {
   std::vector<double> expected = {};  // how often each token was trained on; empty: not known
 };
 
-// D38: parameters, rows, columns and elements that stayed where they were, or that weight decay alone has moved.
-// Not judged: those that are configured to stay (optimizer "none", lr_multiplier 0), rows of tokens that
-// hardly occurred, and runs of fewer than 20 steps.
+// D38, D39 and D40. `averaged` are the averages of [ema], by `decay`.
 Finding find_frozen_parameters(const Movement& movement);
-// D39: weights that left their scale; matrices that moved 50 times more or less than the optimiser's rest.
 Finding judge_proportion(const Movement& movement);
-// D40: how far the averages (`averaged`, by decay) have come from the start towards the weights.
 Finding judge_average(const Movement& movement, const Samples& averaged, double decay);
 
-// Whether the order of tokens means anything: D37.
-
-// What pairs of neighbours in a sample say. Text repeats its pairs many times as often as tokens drawn by chance in
-// the same shares would, and prefers (a, b) to (b, a) as other text of its kind does.
+// Pairs of neighbours in a sample. Text repeats its pairs many times as often as tokens drawn by chance in the same shares
+// would, and prefers (a, b) to (b, a) as other text does.
 struct PairOrder {
   std::uint64_t pairs = 0;  // of the training sample
-  double repeated =
-      0;  // how often two of its pairs are equal, as a multiple of what chance gives; 0: too few
-  double forward =
-      0;  // how often a pair of it is one of the other sample, and the same read backwards: shares
-  double backward = 0;  // both 0 without another sample
+  double repeated = 0;      // equal couples of its pairs, as a multiple of what chance gives; 0: too few
+  // The shares of its pairs that are pairs of the other sample, and the same read backwards.
+  double forward = 0, backward = 0;
 };
 PairOrder pair_order(std::span<const std::vector<std::uint16_t>> pieces,
                      std::span<const std::vector<std::uint16_t>> others);

@@ -5,7 +5,6 @@
 #include <cmath>
 
 namespace mulligan::doctor {
-namespace {}  // namespace
 
 Finding judge_learning(const Outcome& o) {
   constexpr double not_learned = 0.98, guessing = 1.02;
@@ -46,18 +45,17 @@ Finding judge_validation_floor(const Outcome& o) {
   f.measured = trained ? fmt::format("{:.4f} nats, {:.3f} of the training loss of steps [{}, {})", o.val_nats,
                                      ratio, o.last_steps->first, o.last_steps->last)
                        : fmt::format("{:.4f} nats", o.val_nats);
-  f.verdict = std::max(judge(o.val_nats, {o.floor_nats, no_limit, -no_limit, no_limit}),
-                       judge(ratio, {0.5, 3, -no_limit, no_limit}));
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message =
+  return judged(
+      std::move(f),
+      std::max(judge(o.val_nats, {o.floor_nats, no_limit, -no_limit, no_limit}),
+               judge(ratio, {0.5, 3, -no_limit, no_limit})),
       o.val_nats < o.floor_nats
           ? fmt::format("the validation loss of {:.4f} nats is below the data's floor of {:.4f}", o.val_nats,
                         o.floor_nats)
           : fmt::format(
                 "the validation loss of {:.4f} nats is {:.2f} times that of training at the same steps",
-                o.val_nats, ratio);
-  f.hint = "look at the corpus (D21 to D23, D25), the targets (D19) and at what the two losses are means of";
-  return f;
+                o.val_nats, ratio),
+      "look at the corpus (D21 to D23, D25), the targets (D19) and at what the two losses are means of");
 }
 
 Finding judge_account(const LossAccount& account, std::int64_t steps) {
@@ -69,12 +67,12 @@ Finding judge_account(const LossAccount& account, std::int64_t steps) {
                            state.steps_skipped > 0 ? fmt::format(" and {} skipped", state.steps_skipped) : "",
                            steps, state.step_first, state.step_last);
   if (counted == steps && state.step_last - state.step_first == steps && state.step_first == 0) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = fmt::format(
-      "the mean training loss covers steps [{}, {}), {} of {}; do not compare it with one over [0, {})",
-      state.step_first, state.step_last, counted, steps, steps);
-  f.hint = "compare means over the same steps alone (train_loss_last_k, mulligan report RUN RUN)";
-  return f;
+  return failed(
+      std::move(f),
+      fmt::format(
+          "the mean training loss covers steps [{}, {}), {} of {}; do not compare it with one over [0, {})",
+          state.step_first, state.step_last, counted, steps, steps),
+      "compare means over the same steps alone (train_loss_last_k, mulligan report RUN RUN)");
 }
 
 double cpu_peak(int threads, bool bf16) {
@@ -108,10 +106,9 @@ Finding judge_throughput(const Throughput& seen) {
 }
 
 Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points) {
-  Finding f;
-  f.id = "D29";
-  f.title = fmt::format("learning rate of [optimizer.{}]", optimizer);
-  f.threshold = "fails where it rises by more than 10 % at once, without a declared restart or factor";
+  Finding f =
+      begin_finding("D29", fmt::format("learning rate of [optimizer.{}]", optimizer),
+                    "fails where it rises by more than 10 % at once, without a declared restart or factor");
   double highest = 0, lowest = 0, largest = 0;
   std::size_t restarts = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -21,15 +21,13 @@ struct Outcome {
   double unigram_nats = 0;   // entropy of the data's ids
   bool of_training = false;  // val_nats is the training loss of the last steps, for want of a validation
 };
-// D26: below 0.98 ln V, that of guessing, after 100 steps; from 40 steps on a warning. D27: not below the floor, and
-// between half and three times the training loss.
+// D26 and D27.
 Finding judge_learning(const Outcome& outcome);
 Finding judge_validation_floor(const Outcome& outcome);
 
-// D28: every step is counted once, and the means say of which.
+// D28 of the training loss.
 Finding judge_account(const LossAccount& account, std::int64_t steps);
 
-// D36: numbers with units, against each other and against what a machine can do.
 struct Throughput {
   std::int64_t tokens = 0, steps = 0;
   double tokens_per_second = 0, train_seconds = 0;  // of the training clock
@@ -37,12 +35,10 @@ struct Throughput {
   double matrix_parameters = 0;                     // that each token meets: 6 operations each
   double peak_operations_per_second = 0;            // a generous bound of the machine; 0: not known
 };
-Finding judge_throughput(const Throughput& seen);
+Finding judge_throughput(const Throughput& seen);  // D36
 
 // A CPU's most: 64 fp32 or 1,024 bf16 operations per core and cycle at 6 GHz are never reached.
 double cpu_peak(int threads, bool bf16);
-
-// D29: learning rates that jump where nobody said so.
 
 // The rate of one optimiser at one point of a run.
 struct RatePoint {
@@ -54,9 +50,7 @@ struct RatePoint {
   bool restarts = false;  // the phase says that its schedule begins anew or is taken up again
 };
 
-// Points in the order of training, close to each other. A rate that rises by more than a tenth from one
-// to the next, after the first twentieth of the run (warm-up), is declared where a restart's cycle
-// begins, a phase declares it, or the phases' factors explain it.
+// D29 of points in the order of training, close to each other. The first twentieth of the run is warm-up.
 Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points);
 
 }  // namespace mulligan::doctor

@@ -24,8 +24,7 @@ using Weights = std::map<std::string, std::vector<float>>;
 
 // As a run begins.
 Weights initial_weights(const ModelConfig& model, std::uint64_t seed);
-// Repeatable ones of which none is zero, so that no part of the model is idle: many parameters begin at
-// zero, and what they belong to could be wrong without a trace.
+// Repeatable weights without a zero. Many parameters begin at zero and would hide a fault in what they multiply.
 Weights vivid_weights(const ModelConfig& model);
 // A f32 or bf16 tensor of a store.
 std::vector<float> values_of(const TensorStore& store, const std::string& name);
@@ -34,8 +33,8 @@ Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>
 
 // A row cut to `tokens` tokens of a longer one.
 Batch cut_row(const Batch& row, std::int64_t tokens);
-// The same of a row whose tokens are hidden: where fewer of the cut are than usual, as many are hidden anew, for the
-// mean loss of a handful of tokens is noise, and that of none is not a number.
+// The same of a row whose tokens are hidden. Where the cut has few hidden tokens, the usual share is hidden anew, since
+// the mean loss of a handful of tokens is noise.
 Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking);
 // A row of repeatable ids below `vocabulary` in segments of these lengths; the targets are the following ids.
 Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed);

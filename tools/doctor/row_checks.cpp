@@ -30,22 +30,20 @@ Finding check_targets(const std::vector<Batch>& rows, double repeat_share) {
   const double share = all == 0 ? 0 : static_cast<double>(copies) / static_cast<double>(all);
   // Short rows scatter.
   const double most = std::min(0.5, 3 * repeat_share + 0.05);
-  Finding f;
-  f.id = "D19";
-  f.title = "targets of the training rows";
+  Finding f = begin_finding(
+      "D19", "targets of the training rows",
+      fmt::format("any other than the next token fails; fails above {:.1f} % copies", 100 * most));
   f.measured = fmt::format(
       "{} of {} targets are not the next token; {:.2f} % equal their input, {:.2f} % of the corpus repeat",
       wrong, positions, 100 * share, 100 * repeat_share);
-  f.threshold = fmt::format("any other than the next token fails; fails above {:.1f} % copies", 100 * most);
   const bool copied = share > most;
   if (wrong == 0 && !copied) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = copied ? fmt::format("targets equal inputs: {:.1f} % of them", 100 * share)
-                     : fmt::format("the target at position {} of row {} is {}, but the next token is {}",
-                                   wrong_at, wrong_row, rows[wrong_row].targets[wrong_at],
-                                   rows[wrong_row].tokens[wrong_at + 1]);
-  f.hint = "targets must be the inputs one position on; a loss on anything else says nothing";
-  return f;
+  return failed(std::move(f),
+                copied ? fmt::format("targets equal inputs: {:.1f} % of them", 100 * share)
+                       : fmt::format("the target at position {} of row {} is {}, but the next token is {}",
+                                     wrong_at, wrong_row, rows[wrong_row].targets[wrong_at],
+                                     rows[wrong_row].tokens[wrong_at + 1]),
+                "targets must be the inputs one position on; a loss on anything else says nothing");
 }
 
 Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOptions& masking) {
@@ -76,19 +74,18 @@ Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOption
                   targets, wanted, 100 * share_of_targets(masked), 100 * share_of_targets(visible));
   f.threshold = fmt::format("another number fails; fails above {:.1f} % visible", 100 * most);
   if (targets == wanted && elsewhere == 0 && share_of_targets(visible) <= most) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = targets != wanted ? fmt::format("{} tokens of the rows are targets, not {}", targets, wanted)
-              : elsewhere > 0   ? fmt::format("{} tokens are hidden and are not targets", elsewhere)
-                                : fmt::format("{} of {} targets can be read off the row", visible, targets);
-  f.hint = "a model that sees what it shall fill in learns to copy; look at the loader";
-  return f;
+  return failed(std::move(f),
+                targets != wanted ? fmt::format("{} tokens of the rows are targets, not {}", targets, wanted)
+                : elsewhere > 0   ? fmt::format("{} tokens are hidden and are not targets", elsewhere)
+                                  : fmt::format("{} of {} targets can be read off the row", visible, targets),
+                "a model that sees what it shall fill in learns to copy; look at the loader");
 }
 
 namespace {
 
 // Of a loader after its last row.
 Finding check_end_of_stream(Loader& loader, Finding f) {
-  f.threshold = "fails where there is a row behind the last";
+  f.threshold = "fails where there is a row after the last";
   f.measured = fmt::format("{} rows, read once", loader.spans_per_epoch());
   Batch row;
   try {
@@ -96,19 +93,15 @@ Finding check_end_of_stream(Loader& loader, Finding f) {
   } catch (const Error&) {
     return f;
   }
-  f.verdict = CheckOutcome::fail;
-  f.message = "a stream, which is read once, goes on behind the end of the data";
-  f.hint = "what is not text of the shards must not be learned from; look at the loader";
-  return f;
+  return failed(std::move(f), "a stream, which is read once, goes on after the end of the data",
+                "what is not text of the shards must not be learned from; look at the loader");
 }
 
 }  // namespace
 
 Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans) {
-  Finding f;
-  f.id = "D31";
-  f.title = "end of the training data";
-  f.threshold = "fails where the row behind the last is not the first again";
+  Finding f = begin_finding("D31", "end of the training data",
+                            "fails where the row after the last is not the first again");
   LoaderOptions options = shown;
   options.masking.reset();  // of the text itself: what is hidden of a row differs each time it is read
   Loader loader(options);
@@ -122,7 +115,7 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   for (std::int64_t i = 0; i < group / loader.options().world_size; ++i) loader.next(row);
   if (options.order == DataOrder::stream) return check_end_of_stream(loader, std::move(f));
   const bool shuffled = options.order == DataOrder::shuffled;  // each pass begins with a row of its own
-  if (shuffled) f.threshold = "fails where the row behind the last is not counted";
+  if (shuffled) f.threshold = "fails where the row after the last is not counted";
   loader.next(row);
   f.measured = fmt::format("{} rows in one pass{}", spans,
                            planned_spans > 0
@@ -132,11 +125,10 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   const bool same = shuffled || (row.tokens == first.tokens && row.targets == first.targets);
   const bool counted = loader.position().consumed_spans >= spans;
   if (same && counted) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message = same ? "the row behind the end of the data is not counted as read"
-                   : "the row behind the end of the data is not the first row again";
-  f.hint = "what is not text of the shards must not be learned from; look at the loader";
-  return f;
+  return failed(std::move(f),
+                same ? "the row after the end of the data is not counted as read"
+                     : "the row after the end of the data is not the first row again",
+                "what is not text of the shards must not be learned from; look at the loader");
 }
 
 }  // namespace mulligan::doctor

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t compared = 64, from_start = 6, from_end = 2;
 // Elements of a matrix that its dtype is judged by, and the fewest of all matrices that are enough.
-constexpr std::size_t judged = 4096, fewest_judged = 128;
+constexpr std::size_t judged_elements = 4096, fewest_judged = 128;
 
 std::uint32_t raw_bits(std::span<const std::byte> bytes, std::size_t size, std::size_t index) {
   std::uint32_t raw = 0;
@@ -78,7 +78,8 @@ std::string mislabelled(const SafetensorsFile& source, StoredType type) {
   Spread as_said, as_other;
   for (const StoredTensor& tensor : source.tensors()) {
     if (tensor.type != type || tensor.shape.size() < 2) continue;
-    const std::size_t count = tensor.element_count(), step = std::max<std::size_t>(1, count / judged);
+    const std::size_t count = tensor.element_count(),
+                      step = std::max<std::size_t>(1, count / judged_elements);
     for (std::size_t i = 0; i < count; i += step) {
       const std::uint32_t raw = raw_bits(tensor.bytes, 2, i);
       as_said.add(decode(raw, type));
@@ -146,10 +147,8 @@ std::vector<std::size_t> compared_elements(const std::string& name, std::size_t 
 
 Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded,
                           std::uint64_t seed, bool all) {
-  Finding f;
-  f.id = "D04";
-  f.title = "bits of the source";
-  f.threshold = "any element of other bits fails, and a header's dtype that no weights have";
+  Finding f = begin_finding("D04", "bits of the source",
+                            "any element of other bits fails, and a header's dtype that no weights have");
   f.hint = "convert the file again from its source, with the right dtype in its header";
   std::size_t tensors = 0, elements_compared = 0, differing = 0;
   for (const LoadedTensor& tensor : loaded) {

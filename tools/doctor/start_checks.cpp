@@ -72,44 +72,18 @@ std::optional<Finding> own_evaluation(const RunSubject& subject, const Batch& ro
                               backend.repeats());
 }
 
-// D20 to D23 of both sides, and what else is asked of the same sample.
-struct SeenData {
-  std::vector<Finding> findings;
-  double repeat_share = 0;     // of the training data
-  double bigram_nats = 0;      // of the validation data, where there is any
-  double unigram_nats = 0;     // likewise
-  std::vector<double> shares;  // of the training data
-};
-SeenData see_data(const RunSubject& subject) {
+SeenData see_data_of(const RunSubject& subject) {
   const RunConfig& config = subject.loaded.config;
-  const auto vocabulary = static_cast<int>(config.model.vocabulary);
   std::optional<Tokenizer> tokenizer;
   if (!config.data.tokenizer.empty()) tokenizer = Tokenizer::load(config.data.tokenizer);
-  const Tokenizer* known = tokenizer ? &*tokenizer : nullptr;
-  SeenData seen;
-  const auto sample = sample_tokens(subject.data.shards, sampled_tokens);
-  const Corpus training{"training", token_statistics(sample, vocabulary)};
-  seen.findings = check_corpus(training, vocabulary, known);
-  seen.repeat_share = training.statistics.repeat_share;
-  seen.bigram_nats = training.statistics.bigram_nats;
-  seen.unigram_nats = training.statistics.unigram_nats;
-  seen.shares = training.statistics.share;
-  const bool joined = config.data.documents == DataDocuments::joined;
-  if (!joined) seen.findings.push_back(check_documents("training", subject.data.shards, subject.data.bos_id));
-  if (!subject.validation) {
-    seen.findings.push_back(judge_order(pair_order(sample, {})));
-    return seen;
-  }
-  const auto other = sample_tokens(subject.validation->files, sampled_tokens);
-  const Corpus validation{"validation", token_statistics(other, vocabulary)};
-  seen.findings.push_back(judge_order(pair_order(sample, other)));
-  add(seen.findings, check_corpus(validation, vocabulary, known));
-  if (!joined)
-    seen.findings.push_back(
-        check_documents("validation", subject.validation->files, subject.validation->bos_id));
-  seen.bigram_nats = validation.statistics.bigram_nats;
-  seen.unigram_nats = validation.statistics.unigram_nats;
-  return seen;
+  DataSides sides{subject.data.shards,
+                  {},
+                  static_cast<int>(config.model.vocabulary),
+                  tokenizer ? &*tokenizer : nullptr,
+                  sampled_tokens};
+  if (subject.validation) sides.validation = subject.validation->files;
+  if (config.data.documents != DataDocuments::joined) sides.bos_id = subject.data.bos_id;
+  return see_data(sides);
 }
 
 // On plugins of its own, so that the run's memory stays what its plan says.
@@ -181,7 +155,7 @@ StartRecord examine_start(const RunSubject& subject, bool force, const Say& say)
   record.level = subject.loaded.config.doctor.level;
   if (record.level == DoctorLevel::off) return record;
   const auto start = std::chrono::steady_clock::now();
-  SeenData data = see_data(subject);
+  SeenData data = see_data_of(subject);
   record.floor_nats = loss_floor(subject.loaded.config.model, data.bigram_nats);
   record.unigram_nats = data.unigram_nats;
   record.token_shares = std::move(data.shares);

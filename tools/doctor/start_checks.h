@@ -45,12 +45,12 @@ nlohmann::ordered_json record_json(const StartRecord& record);
 
 using Say = std::function<void(const std::string&)>;
 
-// D01, D02, D05 to D07, D09 (of weights by init.from D10), D16, D17, D19 to D23, D37, D41, and with level
-// "all" those of examine(). Says each finding that did not pass. State, data position and weights are
-// afterwards as they were. Throws run_error naming the first check that failed, unless `force`.
+// The checks with a star in docs/doctor.md, and with level "all" those of examine(). Says each finding that did not pass.
+// State, data position and weights are afterwards as they were. Throws run_error naming the first check that failed,
+// unless `force`.
 StartRecord examine_start(const RunSubject& subject, bool force, const Say& say);
 
-// D26 to D28, D36 and D38 to D40, at the end of a run; no more than said and recorded.
+// D26 to D28, D36 and D38 to D40: said and recorded, never fatal.
 struct RunEnd {
   std::optional<Outcome> validated;  // without its floor
   const LossAccount* account = nullptr;
@@ -65,7 +65,7 @@ void examine_end(StartRecord& record, const RunEnd& end, const Say& say);
 // Whether the check was made and found nothing.
 bool passed(const StartRecord& record, std::string_view id);
 
-// Says once more what failed at the end: the last lines of a run are those that are read.
+// Repeats what failed, as the last lines of a run.
 void say_failures(const StartRecord& record, const Say& say);
 
 }  // namespace mulligan::doctor

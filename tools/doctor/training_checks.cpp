@@ -86,14 +86,12 @@ Finding repeated(Rehearsal& first, const std::vector<double>& first_losses, Rehe
   f.measured = fmt::format("losses {}, state {}; repeated bits are {}", same_losses ? "the same" : "differ",
                            same_state ? "the same" : "differs", promised ? "promised" : "not promised");
   if ((same_losses && same_state) || !promised) return f;
-  f.verdict = CheckOutcome::fail;
-  f.message =
+  return failed(
+      std::move(f),
       fmt::format("two runs of the same steps differ in {}, though the backend promises the same bits",
-                  same_losses ? "the state of training" : "their losses");
-  f.hint =
+                  same_losses ? "the state of training" : "their losses"),
       "a kernel reads what was not written, or adds up in another order each time: --stage forward, mulligan "
-      "plugins check";
-  return f;
+      "plugins check");
 }
 
 bool damaged_is_refused(const std::filesystem::path& checkpoint) {
@@ -167,12 +165,11 @@ Finding judge_overfit(double first_nats, double last_nats, int steps) {
   Finding f =
       begin_finding("D32", "one row learned by heart", "fails above a tenth of the first loss, and below 0");
   f.measured = fmt::format("{:.4f} nats, after {} steps {:.4f}", first_nats, steps, last_nats);
-  f.verdict = judge(last_nats, {-1e-6, 0.1 * first_nats, -no_limit, no_limit});
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message = fmt::format("{} steps on one and the same row left its loss at {:.4f} of {:.4f} nats", steps,
-                          last_nats, first_nats);
-  f.hint = "look at gradients (D13) and learning rates; a model that cannot learn one row learns no corpus";
-  return f;
+  return judged(
+      std::move(f), judge(last_nats, {-1e-6, 0.1 * first_nats, -no_limit, no_limit}),
+      fmt::format("{} steps on one and the same row left its loss at {:.4f} of {:.4f} nats", steps, last_nats,
+                  first_nats),
+      "look at gradients (D13) and learning rates; a model that cannot learn one row learns no corpus");
 }
 
 std::vector<Finding> check_training(const LoadedConfig& loaded, PluginHost& host, const Batch& row) {

@@ -16,21 +16,15 @@
 
 namespace mulligan::doctor {
 
-// Checks of the rows that a run learns from: D19 and D31.
-
-// D19: the target of each position is the token that follows it, as far as the row holds both, and the
-// targets are not the inputs. `repeat_share`: how often a token of the corpus equals the one before it.
+// D19. `repeat_share`: how often a token of the corpus equals the one before it.
 Finding check_targets(const std::vector<Batch>& rows, double repeat_share);
-// The same of rows whose tokens are hidden: as many as [model.masking] says, and hidden.
+// D19 of rows whose tokens are hidden.
 Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOptions& masking);
 
-// D31: after the last row of the data comes the first again: the loader makes up none. `planned_spans`:
-// rows that the run will read; 0 where a time budget ends it.
+// D31. `planned_spans`: rows that the run will read; 0 where a time budget ends it.
 Finding check_end_of_data(const LoaderOptions& options, std::int64_t planned_spans);
 
-// Checks that train: D30, D32, D34 and D35.
-
-// A few steps of a run's own training on short rows, next to the run: nothing of them lasts.
+// A few steps of a run's own training on short rows. Nothing of them lasts.
 
 // The configuration with steps of one row of `tokens` tokens, all in its last phase, on [backend].
 RunConfig shortened(RunConfig config, std::int64_t tokens);
@@ -63,12 +57,10 @@ class Rehearsal {
   SharedArena arena_;
 };
 
-// D32: a hundred steps on one row bring its loss below a tenth, and not below 0.
+// D32
 Finding judge_overfit(double first_nats, double last_nats, int steps);
 
-// D34: two runs of three steps are the same to the bit, where the backend promises that. D30: the state
-// of training is the same after a checkpoint was written and read, and on another instance of the
-// backend. D35: so is the loss, and a checkpoint with a changed byte is refused. `row`: 16 tokens or more.
+// D30, D32, D34 and D35. `row`: 16 tokens or more.
 std::vector<Finding> check_training(const LoadedConfig& loaded, PluginHost& host, const Batch& row);
 
 }  // namespace mulligan::doctor

@@ -115,10 +115,9 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
 
 Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                      WeightOrigins origin) {
-  Finding f;
-  f.id = "D06";
-  f.title = "values of the weights";
-  f.threshold = "fails where one is not finite, or a tensor that begins with random numbers is constant";
+  Finding f =
+      begin_finding("D06", "values of the weights",
+                    "fails where one is not finite, or a tensor that begins with random numbers is constant");
   std::size_t bad = 0, constant = 0;
   for (const ParameterSpec& spec : parameters) {
     const auto found = weights.find(spec.name);
@@ -151,13 +150,12 @@ Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights
 
 Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                     WeightOrigins origin) {
-  Finding f;
-  f.id = "D07";
-  f.title = "mean and deviation of embedding and norms";
-  f.threshold = origin == WeightOrigins::drawn ? "fails where they are not those that were drawn, by 10 %"
-                                               : "embedding: fails beyond a mean of 0.05 or a deviation of "
-                                                 "0.005 (or half the initial one) to 0.5; "
-                                                 "norms: mean of 0.01 to 100";
+  Finding f = begin_finding("D07", "mean and deviation of embedding and norms",
+                            origin == WeightOrigins::drawn
+                                ? "fails where they are not those that were drawn, by 10 %"
+                                : "embedding: fails beyond a mean of 0.05 or a deviation of "
+                                  "0.005 (or half the initial one) to 0.5; "
+                                  "norms: mean of 0.01 to 100");
   std::string measured;
   for (const ParameterSpec& spec : parameters) {
     const auto found = weights.find(spec.name);
