@@ -93,7 +93,7 @@ sed -i 's/self_attn.q_proj.bias/self_attn.q_norm.bias/' bare/model.safetensors
 doctor "a bias under another name" 1 "FAIL D03" run.toml --stage load --weights bare
 rm -r bare
 
-doctor "every op against its formula" 0 "0 failed" run.toml --stage forward --weights published --set backend.plugin=cuda \
+doctor "every op against its formula" 0 "0 failed" run.toml --stage forward --set backend.plugin=cuda \
   --set backend.device=emulated
 
 seen=$("$mulligan" eval published/model.safetensors --config run.toml --set data.tokenizer= 2>&1)
