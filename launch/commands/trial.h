@@ -18,7 +18,7 @@ namespace mulligan {
 // move the score of this command, and weights that are neither the run's nor its artifact; and validation
 // shards that are not those of the weights' run although they lie in the same place (`origin` says which).
 // Empty: the score is the run's own. Other settings than that (where data for training lie, the number of
-// threads) do not count.
+// threads) do not count. Under strict rules throws data_error for other weights.
 std::vector<TrialRecord::Change> changes_from_run(const std::filesystem::path& run,
                                                   const std::filesystem::path& weights,
                                                   const LoadedConfig& used, const WeightOrigin& origin,
