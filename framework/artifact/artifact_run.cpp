@@ -335,7 +335,8 @@ PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::p
   return predicted;
 }
 
-OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides) {
+OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides,
+                             const std::vector<SettingsFrom>& more) {
   OpenedArtifact opened;
   // Before the weights are unpacked: what is declared must be the model of the configuration.
   opened.artifact = read_artifact(path, [&](const Artifact& declared) {
@@ -345,7 +346,7 @@ OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string
       throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
                        path.string(), error.what());
     }
-    opened.loaded = parse_stored_config(declared.configuration, path.string(), overrides);
+    opened.loaded = parse_stored_config(declared.configuration, path.string(), overrides, more);
     require_model(declared, opened.loaded.config.model, path.string());
   });
   opened.origin = path.string();

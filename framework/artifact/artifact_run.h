@@ -10,6 +10,7 @@
 
 #include "framework/artifact/make_artifact.h"
 #include "framework/artifact/size_report.h"
+#include "framework/config/other_settings.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/run/weight_origin.h"
@@ -69,6 +70,7 @@ struct OpenedArtifact {
   LoadedConfig loaded;
   WeightOrigin origin;
 };
-OpenedArtifact open_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides);
+OpenedArtifact open_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                             const std::vector<SettingsFrom>& more = {});
 
 }  // namespace mulligan

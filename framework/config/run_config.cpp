@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
-#include "framework/config/rank_config.h"
+#include "framework/config/other_settings.h"
 #include "framework/config/run_config_rules.h"
 #include "framework/config/start_folder.h"
 #include "framework/config/stored_paths.h"
@@ -189,20 +189,12 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   loaded.config.quantize = std::move(quantize);
 }
 
-// So many a step, whatever is written.
-void put_micro_batches(ConfigNode& tree, std::int64_t count) {
-  const Origin origin{Origin::Kind::derived, "the number of ranks", 0};
-  ConfigNode* train = tree.find("train");
-  if (train == nullptr) train = &tree.put("train", ConfigNode::make_table(origin));
-  if (train->is_table()) train->put("micro_batches", ConfigNode::make_leaf(ConfigValue(count), origin));
-}
-
 LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides,
-                       std::optional<std::int64_t> micro_batches = {}) {
+                       std::span<const SettingsFrom> more = {}) {
   LoadedConfig loaded;
   loaded.notes = take_from_start_folder(tree);
   apply_overrides(tree, overrides);
-  if (micro_batches) put_micro_batches(tree, *micro_batches);
+  for (const SettingsFrom& others : more) apply_overrides(tree, others.settings, others.origin);
   std::ranges::move(drop_stored_paths(tree), std::back_inserter(loaded.notes));
   loaded.file = file;
   loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
@@ -238,12 +230,17 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
 }  // namespace
 
 LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides) {
-  return load_tree(read_toml(path), path, overrides);
+  return load_run_config(path, overrides, {});
 }
 
-LoadedConfig load_for_ranks(const std::string& path, std::span<const std::string> overrides,
-                            std::int64_t micro_batches) {
-  return load_tree(read_toml(path), path, overrides, micro_batches);
+LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides,
+                             std::span<const SettingsFrom> more) {
+  return load_tree(read_toml(path), path, overrides, more);
+}
+
+SettingsFrom for_ranks(std::int64_t micro_batches) {
+  return {{Origin::Kind::derived, "the number of ranks", 0},
+          {fmt::format("train.micro_batches={}", micro_batches)}};
 }
 
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
@@ -258,9 +255,14 @@ LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
 
 LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
                                  std::span<const std::string> overrides) {
+  return parse_stored_config(text, name, overrides, {});
+}
+
+LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
+                                 std::span<const std::string> overrides, std::span<const SettingsFrom> more) {
   ConfigNode tree = parse_stored_toml(text, name);
   refuse_stored_libraries(tree);
-  return load_tree(std::move(tree), name, overrides);
+  return load_tree(std::move(tree), name, overrides, more);
 }
 
 int64_t longest_segment(const RunConfig& config) {

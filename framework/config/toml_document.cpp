@@ -284,8 +284,8 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
   return base;
 }
 
-ConfigNode override_leaf(const std::string& text) {
-  ConfigNode node = ConfigNode::make_leaf(ConfigValue(text), Origin::command_line(), text);
+ConfigNode override_leaf(const std::string& text, const Origin& origin) {
+  ConfigNode node = ConfigNode::make_leaf(ConfigValue(text), origin, text);
   try {
     const ConfigNode parsed = TreeBuilder("--set").table(parse_text("value = " + text, "--set"));
     const ConfigNode* value = parsed.find("value");
@@ -314,11 +314,11 @@ ConfigNode parse_stored_toml(std::string_view text, const std::string& name) {
   return tree;
 }
 
-void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides) {
-  ConfigNode all = ConfigNode::make_table(Origin::command_line());
+void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides, const Origin& origin) {
+  ConfigNode all = ConfigNode::make_table(origin);
   for (const std::string& text : overrides) {
     if (!is_utf8(text)) {
-      throw config_error("--set {}: this is not valid UTF-8; a configuration is text in UTF-8.",
+      throw config_error("{} {}: this is not valid UTF-8; a configuration is text in UTF-8.", origin.text(),
                          printable(text));
     }
     const size_t equals = text.find('=');
@@ -326,11 +326,11 @@ void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides) {
     const bool empty_part =
         key.empty() || key.front() == '.' || key.back() == '.' || key.find("..") != key.npos;
     if (equals == std::string::npos || empty_part) {
-      throw config_error("--set {}: an override has the form section.key=value.", text);
+      throw config_error("{} {}: an override has the form section.key=value.", origin.text(), text);
     }
     if (std::ranges::count(key, '.') >= deepest_key) {
-      throw config_error("--set {}...: the key has more parts than any; name one of docs/configuration.md.",
-                         key.substr(0, 40));
+      throw config_error("{} {}...: the key has more parts than any; name one of docs/configuration.md.",
+                         origin.text(), key.substr(0, 40));
     }
     ConfigNode* table = &all;
     size_t start = 0;
@@ -338,12 +338,12 @@ void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides) {
       const std::string name = key.substr(start, dot - start);
       ConfigNode* next = table->find(name);
       if (next == nullptr || !next->is_table()) {
-        next = &table->put(name, ConfigNode::make_table(Origin::command_line()));
+        next = &table->put(name, ConfigNode::make_table(origin));
       }
       table = next;
       start = dot + 1;
     }
-    table->put(key.substr(start), override_leaf(text.substr(equals + 1)));
+    table->put(key.substr(start), override_leaf(text.substr(equals + 1), origin));
   }
   merge(tree, std::move(all));
 }

@@ -29,6 +29,7 @@ ConfigNode parse_stored_toml(std::string_view text, const std::string& name);
 // Lays overrides `a.b=value` over `tree`, later ones winning. A value is read as TOML (3, 0.5, true, "x", [1,
 // 2]); text that is not valid TOML counts as a string. Whether the key exists and the type fits is the
 // schema's to say. Throws config_error for an override without '=' or with an empty part in its key.
-void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides);
+void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides,
+                     const Origin& origin = Origin::command_line());
 
 }  // namespace mulligan

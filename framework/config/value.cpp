@@ -124,7 +124,7 @@ std::string Origin::text() const {
     case Kind::derived:
       return file.empty() ? "derived" : fmt::format("derived from {}", file);
     case Kind::command_line:
-      return "--set";
+      return file.empty() ? "--set" : file;
     case Kind::file:
     case Kind::stored:
       return line > 0 ? fmt::format("{}:{}", file, line) : file;

@@ -32,10 +32,10 @@ std::string reason_of(std::string message) {
   const std::size_t part = message.find(" - ");
   if (part != std::string::npos) message.erase(0, part + 3);
   const std::size_t read = message.find("; last read: ");
-  const std::size_t expected = message.find("; expected ", read == std::string::npos ? 0 : read);
+  if (read == std::string::npos) return printable(message);
+  const std::size_t expected = message.find("; expected ", read);
   const std::string rest = expected == std::string::npos ? "" : message.substr(expected);
-  if (read != std::string::npos) message.erase(read);
-  return printable(message + rest);
+  return printable(message.substr(0, read) + rest);
 }
 
 // What stands around a place.
@@ -136,8 +136,9 @@ TextFileLook look_at_text_file(const std::filesystem::path& file, const std::str
   const auto bytes = mapped.bytes();
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   TextFileLook look;
-  look.wide = wide_encoding(text);
-  if (look.wide.name.empty()) look.form = named_lines(file) ? TextForm::json_lines : form_of(file, text, key);
+  look.other = other_contents(text);
+  if (look.other.shown.empty())
+    look.form = named_lines(file) ? TextForm::json_lines : form_of(file, text, key);
   return look;
 }
 

@@ -133,35 +133,4 @@ TextFiles find_text_files(const std::vector<fs::path>& inputs) {
   return found;
 }
 
-WideEncoding wide_encoding(std::string_view head) {
-  using namespace std::string_view_literals;
-  struct Mark {
-    std::string_view bytes;
-    const char *name, *shown;
-  };
-  // UTF-32LE begins like UTF-16LE.
-  constexpr Mark marks[] = {{"\xFF\xFE\0\0"sv, "UTF-32", "UTF-32 (little-endian, by its byte order mark)"},
-                            {"\0\0\xFE\xFF"sv, "UTF-32", "UTF-32 (big-endian, by its byte order mark)"},
-                            {"\xFF\xFE"sv, "UTF-16", "UTF-16 (little-endian, by its byte order mark)"},
-                            {"\xFE\xFF"sv, "UTF-16", "UTF-16 (big-endian, by its byte order mark)"}};
-  for (const Mark& mark : marks) {
-    if (head.starts_with(mark.bytes)) return {mark.name, mark.shown};
-  }
-  // Without a mark: letters of most alphabets have zero bytes at the same places of each unit, and only there.
-  constexpr std::size_t fewest = 8, most = 4096;
-  head = head.substr(0, std::min(most, head.size()) / 4 * 4);
-  if (head.size() < fewest) return {};
-  std::size_t zeros[4] = {}, units = head.size() / 4;
-  for (std::size_t i = 0; i < head.size(); ++i) zeros[i % 4] += head[i] == '\0' ? 1 : 0;
-  const auto many = [&](std::size_t place) { return zeros[place] * 4 >= units * 3; };
-  const auto few = [&](std::size_t place) { return zeros[place] * 20 <= units; };
-  if (few(0) && many(2) && many(3)) return {"UTF-32LE", "UTF-32 (little-endian, without a byte order mark)"};
-  if (many(0) && many(1) && few(3)) return {"UTF-32BE", "UTF-32 (big-endian, without a byte order mark)"};
-  if (few(0) && few(2) && many(1) && many(3))
-    return {"UTF-16LE", "UTF-16 (little-endian, without a byte order mark)"};
-  if (few(1) && few(3) && many(0) && many(2))
-    return {"UTF-16BE", "UTF-16 (big-endian, without a byte order mark)"};
-  return {};
-}
-
 }  // namespace mulligan

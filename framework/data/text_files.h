@@ -23,13 +23,15 @@ struct TextFiles {
 // for a folder that cannot be read.
 TextFiles find_text_files(const std::vector<std::filesystem::path>& inputs);
 
-// An encoding in which every character takes at least two bytes.
-struct WideEncoding {
-  std::string name;   // "UTF-16LE", as iconv calls it; "": none
-  std::string shown;  // "UTF-16 (little-endian, by its byte order mark)"
+// What a file holds in place of text in UTF-8: text in which every character takes at least two bytes, or a format
+// that is compressed or none of text.
+struct OtherContents {
+  std::string shown;    // "UTF-16 (little-endian, by its byte order mark)"; "": none
+  std::string command;  // that makes text of it: {0} is the file, {1} another that is written
 };
-// That of the text that begins with `head`.
-WideEncoding wide_encoding(std::string_view head);
+OtherContents other_contents(std::string_view file);
+// A format alone, which its first bytes say.
+OtherContents signed_contents(std::string_view file);
 
 enum class TextForm {
   plain,            // one document
@@ -37,11 +39,12 @@ enum class TextForm {
   found_lines,      // the same by its contents alone
   foreign_lines,    // objects per line without the text's key: one document
   json_collection,  // one JSON value that holds several: one document
+  other_bytes,      // one document of bytes that are no UTF-8
 };
 // What the name and the beginning of a file say of its contents.
 struct TextFileLook {
   TextForm form = TextForm::plain;
-  WideEncoding wide;
+  OtherContents other;
 };
 // `key`: of the text in a line's object. Throws data_error for a file that cannot be read.
 TextFileLook look_at_text_file(const std::filesystem::path& file, const std::string& key);

@@ -15,15 +15,16 @@ namespace {
 // Of a JSONL file. A line is looked at only so far, so that a file without line ends is refused at once.
 constexpr std::size_t kLongestLine = std::size_t{1} << 30;
 
-Error wide_error(const std::filesystem::path& file, const WideEncoding& encoding, std::size_t others) {
+Error contents_error(const std::filesystem::path& file, const OtherContents& other, std::size_t others) {
   std::filesystem::path converted = file;
   converted.replace_extension(".utf8" + file.extension().string());
   return data_error(
-      "'{}' is {}{}, but text is read as UTF-8; convert it with `iconv -f {} -t UTF-8 {} > {}`, or leave such files out "
-      "with --skip-binary",
-      file.string(), encoding.shown,
-      others == 0 ? "" : fmt::format(", and {} other file{} like it", others, others == 1 ? " is" : "s are"),
-      encoding.name, shell_quoted(file.string()), shell_quoted(converted.string()));
+      "'{}' is {}{}, but text is read as UTF-8; convert it with `{}`, or leave such files out with --skip-binary",
+      file.string(), other.shown,
+      others == 0 ? ""
+                  : fmt::format(", and {} other file{} no such text", others, others == 1 ? " is" : "s are"),
+      fmt::format(fmt::runtime(other.command), shell_quoted(file.string()),
+                  shell_quoted(converted.string())));
 }
 
 }  // namespace
@@ -34,12 +35,12 @@ struct TextSource::JsonlFile {
 
 TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules)
     : rules_(std::move(rules)), found_(find_text_files(inputs)) {
-  std::vector<std::pair<std::size_t, WideEncoding>> wide;
+  std::vector<std::pair<std::size_t, OtherContents>> others;
   for (std::size_t i = 0; i < found_.files.size(); ++i) {
     TextFileLook look = look_at_text_file(found_.files[i], rules_.json_key);
     jsonl_.push_back(nullptr);
-    if (!look.wide.name.empty()) {
-      wide.emplace_back(i, std::move(look.wide));
+    if (!look.other.shown.empty()) {
+      others.emplace_back(i, std::move(look.other));
       continue;
     }
     const auto file = static_cast<std::uint32_t>(i);
@@ -52,11 +53,11 @@ TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRul
     ++read_as_.plain_files;
     entries_.push_back({file, 0, 0, 0});
   }
-  if (wide.empty()) return;
+  if (others.empty()) return;
   if (!rules_.skip_binary && !rules_.clean)
-    throw wide_error(found_.files[wide.front().first], wide.front().second, wide.size() - 1);
-  for (const auto& [file, encoding] : wide)
-    found_.left_out.emplace_back(found_.files[file], "it is " + encoding.shown);
+    throw contents_error(found_.files[others.front().first], others.front().second, others.size() - 1);
+  for (const auto& [file, other] : others)
+    found_.left_out.emplace_back(found_.files[file], "it is " + other.shown);
 }
 TextSource::~TextSource() = default;
 TextSource::TextSource(TextSource&&) noexcept = default;

@@ -15,7 +15,7 @@ namespace mulligan {
 // What is done to documents while they are read. By default nothing.
 struct TextRules {
   bool clean = false;             // clean_text() on each, and documents with a NUL byte are left out
-  bool skip_binary = false;       // documents with a NUL byte, and files in UTF-16 or UTF-32, are left out
+  bool skip_binary = false;       // documents with a NUL byte, and files of other_contents(), are left out
   bool skip_bad_lines = false;    // lines of JSONL files without a text are left out
   std::string json_key = "text";  // of the text in a JSONL line's object
 };
@@ -25,7 +25,7 @@ struct TextRules {
 class TextSource {
  public:
   // inputs: folders (all files below, one document each; files of JSON Lines, by name or contents, hold one per line),
-  // or files. Throws data_error as find_text_files, and for a file in UTF-16 or UTF-32 that the rules do not leave
+  // or files. Throws data_error as find_text_files, and for a file of other_contents() that the rules do not leave
   // out.
   explicit TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules = {});
   ~TextSource();

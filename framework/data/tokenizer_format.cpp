@@ -5,7 +5,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/parse_json.h"
+#include "framework/core/utf8.h"
 #include "framework/data/shard.h"
+#include "framework/data/text_files.h"
 
 namespace mulligan {
 namespace {
@@ -41,9 +43,24 @@ std::size_t ranked_lines(std::string_view bytes) {
   return lines < 2 ? 0 : lines + static_cast<std::size_t>(std::ranges::count(rest, '\n'));
 }
 
+// A text, which a model in binary is not.
+std::string text_format(std::string_view bytes) {
+  const auto is_control = [](char c) { return c >= 0 && c < 0x20 && c != '\t' && c != '\n' && c != '\r'; };
+  if (bytes.empty() || std::ranges::any_of(bytes, is_control) || !is_utf8(bytes)) return {};
+  const std::string_view line = bytes.substr(0, bytes.find('\n'));
+  const std::size_t tab = line.find('\t');
+  if (tab != std::string_view::npos && line.find('\t', tab + 1) == std::string_view::npos)
+    return "the list of pieces that SentencePiece writes next to its model; name the model itself";
+  return fmt::format("a text of {} lines, such as the vocab.txt of WordPiece; {}",
+                     std::ranges::count(bytes, '\n'), kOtherModel);
+}
+
 std::string json_format(std::string_view bytes) {
   const nlohmann::json json = parse_json(bytes);
+  if (json.is_array()) return fmt::format("a JSON file; {}", kOtherModel);
   if (!json.is_object()) return {};
+  if (const auto pieces = json.find("vocab"); pieces != json.end() && pieces->is_array())
+    return fmt::format("a tekken.json ({}); {}", pieces_text(pieces->size()), kOtherModel);
   if (const auto model = json.find("model"); model != json.end() && model->is_object()) {
     const auto type = model->find("type");
     const auto vocabulary = model->find("vocab");
@@ -68,9 +85,10 @@ std::string foreign_tokenizer_format(std::string_view bytes) {
     return "a pointer of Git LFS and not the file; fetch that with 'git lfs pull'";
   if (bytes.starts_with("<!DOCTYPE") || bytes.starts_with("<!doctype") || bytes.starts_with("<html"))
     return fmt::format("a web page; {}", download);
-  if (bytes.starts_with("\x1F\x8B")) return "compressed with gzip; unpack it with gunzip";
-  if (bytes.starts_with("\x28\xB5\x2F\xFD")) return "compressed with zstd; unpack it with unzstd";
-  if (bytes.starts_with("PK\x03\x04")) return "a zip archive; unpack it, and name the model in it";
+  if (const OtherContents packed = signed_contents(bytes); !packed.shown.empty()) {
+    return fmt::format("{}; unpack it with `{}`, and name the model in it", packed.shown,
+                       fmt::format(fmt::runtime(packed.command), "FILE", "OUTPUT"));
+  }
   if (bytes.starts_with("GGUF")) return fmt::format("a GGUF file; {}", kOtherModel);
   if (bytes.starts_with("#version"))
     return fmt::format("a merges.txt of byte pair encoding; {}", kOtherModel);
@@ -79,8 +97,14 @@ std::string foreign_tokenizer_format(std::string_view bytes) {
                        pieces_text(pieces), kOtherModel);
   }
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && bytes[first] == '{') return json_format(bytes);
-  return {};
+  if (first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[')) {
+    if (std::string format = json_format(bytes); !format.empty()) return format;
+  }
+  if (bytes.starts_with("\x80\x02") || bytes.starts_with("\x80\x04"))
+    return fmt::format("a file of Python's pickle; {}", kOtherModel);
+  if (bytes.size() > 8 && bytes[8] == '{' && bytes.substr(4, 4) == "\0\0\0\0"sv)
+    return fmt::format("a file of tensors (safetensors); {}", kOtherModel);
+  return text_format(bytes);
 }
 
 }  // namespace mulligan

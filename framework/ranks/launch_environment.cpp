@@ -174,12 +174,39 @@ void refuse_incomplete(const LaunchVariables& variables) {
   }
 }
 
+// Launchers whose variables say who this process is, and are not read.
+struct OtherLauncher {
+  const char *name, *rank, *size;  // size may be null
+};
+constexpr OtherLauncher other_launchers[] = {{"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                             {"PALS", "PALS_RANKID", "PALS_SIZE"},
+                                             {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+                                             {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+                                             {"PMIx", "PMIX_RANK", nullptr}};
+
+void refuse_other_launchers(const LaunchVariables& variables) {
+  for (const OtherLauncher& other : other_launchers) {
+    for (const auto& [variable, alone] : {std::pair{other.rank, "0"}, std::pair{other.size, "1"}}) {
+      const std::string value = variable == nullptr ? "" : variables.text(variable).value_or("");
+      if (value.empty() || value == alone) continue;
+      throw config_error(
+          "{}={} in the environment says that {} started this process as one of several, and mulligan does not read its "
+          "variables; set RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and MASTER_ADDR from them, or unset {} for a process "
+          "alone.",
+          variable, printable(value), other.name, variable);
+    }
+  }
+}
+
 const Launcher& choose(const EnvironmentLookup& lookup, const std::string& name) {
   const LaunchVariables variables(lookup, name);
   for (const Launcher& launcher : launchers) {
     const auto is_there = [&](const char* sign) { return variables.has(sign); };
     if (name.empty() ? std::ranges::all_of(launcher.signs, is_there) : name == launcher.name) {
-      if (name.empty() && launcher.signs.empty()) refuse_incomplete(variables);
+      if (name.empty() && launcher.signs.empty()) {
+        refuse_incomplete(variables);
+        refuse_other_launchers(variables);
+      }
       return launcher;
     }
   }

@@ -15,7 +15,7 @@ nlohmann::ordered_json evaluation_json(const EvaluationRecord& record) {
           {"artifact", record.artifact},     {"mode", record.mode},
           {"val_bpb", record.val_bpb},       {"val_loss_nats", record.val_loss_nats},
           {"val_tokens", record.val_tokens}, {"val_bytes", record.val_bytes},
-          {"seconds", record.seconds}};
+          {"byte_rule", record.byte_rule},   {"seconds", record.seconds}};
 }
 
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record) {

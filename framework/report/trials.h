@@ -24,6 +24,7 @@ struct EvaluationRecord {
   std::uint64_t val_bytes = 0;
   double seconds = 0;
   std::string weights_sha256 = {};  // of the tensors, or of the artifact
+  std::string byte_rule = {};       // data.byte_rule, by which val_bytes are counted; "": they are not
 };
 
 // The record as JSON. Numbers that are not finite become null.

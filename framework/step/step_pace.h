@@ -27,6 +27,11 @@ class StepPace {
     backend_->await(slot(made_ - 1 - most_under_way));
     return ended(made_ - most_under_way);
   }
+  // The same until none is left: while it is not known how long a step takes.
+  std::int64_t wait_for_all() {
+    if (under_way() > 0) backend_->await(slot(made_ - 1));
+    return all_ended();
+  }
   // Somebody has waited for the device: all have ended. As wait().
   std::int64_t all_ended() { return ended(made_); }
 

@@ -122,9 +122,25 @@ void require_steps_left(const Checkpoint& checkpoint, const TrainConfig& train) 
       train.steps, checkpoint.manifest.step, checkpoint.path.string());
 }
 
+namespace {
+
+// A run that keeps its budget goes on, also where its last step has passed it.
+void require_seconds_left(const Checkpoint& checkpoint, const TrainConfig& saved, const TrainConfig& now) {
+  const double spent = checkpoint.manifest.progress.elapsed_seconds;
+  if (now.budget_seconds == 0 || now.budget_seconds == saved.budget_seconds || spent <= now.budget_seconds)
+    return;
+  throw config_error(
+      "train.budget_seconds = {}, but the run has trained for {:.1f} s by its checkpoint '{}'; set train.budget_seconds "
+      "to at least that, or start anew in another run.directory.",
+      now.budget_seconds, spent, checkpoint.path.string());
+}
+
+}  // namespace
+
 void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, PluginHost& host,
                      std::vector<std::string>& notes) {
   const LoadedConfig saved = saved_config(checkpoint, loaded, host);
+  require_seconds_left(checkpoint, saved.config.train, loaded.config.train);
   const bool strict = loaded.config.ledger.rules == LedgerRules::strict;
   require_steps_left(checkpoint, loaded.config.train);
   if (const std::string borrowed = borrowed_start(saved.config); strict && !borrowed.empty()) {

@@ -40,8 +40,8 @@ class TrainingClock {
 
   // All of a step was given to the device.
   void step_made(Backend& backend) { pace_.made(backend); }
-  // Waits until the device has ended all steps but the last (StepPace).
-  void await_pace() { book(pace_.wait()); }
+  // Waits until the device has ended all steps but the last (StepPace); and for the first, which says how long one takes.
+  void await_pace() { book(budget_.step_seconds() > 0 ? pace_.wait() : pace_.wait_for_all()); }
   // Somebody has waited for the device.
   void all_ended() { book(pace_.all_ended()); }
 

@@ -52,8 +52,8 @@ WeightSource from_task_vectors(const PackedName& name, const RunOptions& options
   packed->task = name.task.empty() ? 0 : packed->vectors.index_of(name.task);
   packed->base = open_base(packed->vectors, name.file);
   require_base(packed->vectors, name.file.string(), packed->base);
-  LoadedConfig loaded =
-      load_config(configuration_of(options, name.file.parent_path(), name.file.string()), options.overrides);
+  LoadedConfig loaded = load_config(configuration_of(options, name.file.parent_path(), name.file.string()),
+                                    options.overrides, options.more);
   const std::string source = name.file.string();
   const auto load = [packed, source](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_task(packed->vectors, source, packed->base, packed->task, store, layouts);

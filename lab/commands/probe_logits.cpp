@@ -32,8 +32,9 @@ std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const s
   std::vector<probe::Measurement> measurements;
   const auto with = [&](const std::string& setting, const probe::ProbeOptions& options) {
     RunOptions run = arguments.run;
+    SettingsFrom& vary = run.more.emplace_back(of_option("--vary"), std::vector<std::string>());
     std::istringstream keys(setting);
-    for (std::string key; keys >> key;) run.overrides.push_back(key);
+    for (std::string key; keys >> key;) vary.settings.push_back(key);
     for (const std::string& name : arguments.precisions) {
       WeightSource source =
           open_weights(path, run);  // a configuration that a measurement resolves for itself

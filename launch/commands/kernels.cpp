@@ -35,13 +35,14 @@ std::vector<int> ranks_of(const KernelArguments& arguments, const RunConfig& con
 // Adds the kernels of the configuration at `path` to `file`.
 void compile(const KernelArguments& arguments, const std::string& path, const std::string& file,
              PluginHost& host) {
-  std::vector<std::string> overrides = arguments.run.overrides;
-  for (const auto& [key, value] :
-       {std::pair<const char*, const std::string&>{"architecture", arguments.architecture},
-        {"kernel_file", file}})
-    overrides.push_back(fmt::format("backend.{}={}", key, toml_quoted(value)));
-  overrides.insert(overrides.end(), {"backend.plugin=cuda", "backend.device=compile"});
-  const LoadedConfig described = load_config(path, overrides);
+  const auto setting = [](const char* key, const std::string& value) {
+    return fmt::format("backend.{}={}", key, toml_quoted(value));
+  };
+  const std::vector<SettingsFrom> more{
+      {of_option("--architecture"), {setting("architecture", arguments.architecture)}},
+      {of_option("--out"),
+       {setting("kernel_file", file), "backend.plugin=cuda", "backend.device=compile"}}};
+  const LoadedConfig described = load_config(path, arguments.run.overrides, more);
   const std::int64_t micro_batches = described.config.train.micro_batches;
   const std::vector<int> all_ranks = ranks_of(arguments, described.config);
   for (const int ranks : all_ranks) {
@@ -50,7 +51,7 @@ void compile(const KernelArguments& arguments, const std::string& path, const st
                        micro_batches, ranks);
   }
   const auto stage = [&](const auto& make) {
-    LoadedConfig loaded = load_run_config(path, overrides);
+    LoadedConfig loaded = load_run_config(path, arguments.run.overrides, more);
     make(loaded);
   };
   for (const int ranks : all_ranks)

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "framework/config/rank_config.h"
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/ranks/launch_environment.h"
@@ -83,14 +82,9 @@ void tell_notes(const LoadedConfig& loaded) {
   for (const std::string& note : loaded.notes) fmt::print(stderr, "note: {}\n", note);
 }
 
-LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
-  LoadedConfig loaded = load_run_config(path, overrides);
-  tell_notes(loaded);
-  return loaded;
-}
-
-LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t micro_batches) {
-  LoadedConfig loaded = load_for_ranks(options.config, options.overrides, micro_batches);
+LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides,
+                         const std::vector<SettingsFrom>& more) {
+  LoadedConfig loaded = load_run_config(path, overrides, more);
   tell_notes(loaded);
   return loaded;
 }

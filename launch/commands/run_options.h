@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/run_config.h"
+#include "framework/config/other_settings.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 
@@ -23,6 +23,7 @@ void declare_quiet(CLI::App& command, ConsoleOptions& options);
 struct RunOptions {
   std::string config;                     // TOML file
   std::vector<std::string> overrides;     // --set
+  std::vector<SettingsFrom> more;         // of other options, after them
   std::vector<std::string> plugin_paths;  // --plugin-path
 
   // Declares --set and --plugin-path. The command declares its own positional for `config`, or one of these.
@@ -45,11 +46,9 @@ ConsoleOptions console_of(RunRanks& ranks, ConsoleOptions console);
 void require_one_process(const char* command);
 
 // Reads a configuration (load_run_config) and names on stderr those of its paths that were not followed.
-LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
+LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides,
+                         const std::vector<SettingsFrom>& more = {});
 void tell_notes(const LoadedConfig& loaded);
-
-// The same with this number of micro-batches per step.
-LoadedConfig load_with_micro_batches(const RunOptions& options, std::int64_t micro_batches);
 
 // Reads a configuration and resolves every plugin's keys with the plugins of `host`. Throws config_error.
 LoadedConfig load_complete_config(const std::string& path, const std::vector<std::string>& overrides,

@@ -36,7 +36,8 @@ EvaluationRecord evaluation_record(const fs::path& path, const WeightSource& sou
           score.tokens,
           score.bytes,
           score.seconds,
-          source.origin.sha256};
+          source.origin.sha256,
+          score.byte_rule};
 }
 
 void note_trial(const char* command, const fs::path& run, const fs::path& path, const WeightSource& source,

@@ -30,7 +30,7 @@ LoadedConfig load_for(RunRanks& ranks, const RunOptions& options) {
   LoadedConfig loaded = load_config(options.config, options.overrides);
   const bool said = loaded.core.at("train.micro_batches").origin.kind != Origin::Kind::defaulted;
   if (ranks.alone() || said) return loaded;
-  return load_with_micro_batches(options, ranks.group().world_size());
+  return load_config(options.config, options.overrides, {for_ranks(ranks.group().world_size())});
 }
 
 void run(const TrainArguments& arguments) {

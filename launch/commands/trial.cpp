@@ -41,6 +41,19 @@ void add_other_weights(const RunFiles& run, const WeightOrigin& origin,
                      toml_quoted(short_digest(recorded)), toml_quoted(short_digest(origin.sha256))});
 }
 
+// Under strict rules a run's folder has no scores of others. Its own configuration counts, too: an artifact brings one.
+void refuse_other_weights(const LoadedConfig& used, const LoadedConfig* run, const fs::path& weights,
+                          const std::vector<TrialRecord::Change>& changes) {
+  const bool asked = used.core.at("ledger.rules").origin.kind == Origin::Kind::command_line;
+  const bool strict = used.config.ledger.rules == LedgerRules::strict ||
+                      (!asked && run != nullptr && run->config.ledger.rules == LedgerRules::strict);
+  if (!strict) return;
+  throw data_error(
+      "'{}' is not what its run has made and booked ({}), and ledger.rules = \"strict\" scores nothing else there; bring "
+      "back the run's own file, or score this one as a trial with --set ledger.rules=open",
+      weights.string(), changed_keys(changes));
+}
+
 }  // namespace
 
 OpenedScore open_for_score(const fs::path& run, const std::string& weights, const RunOptions& options,
@@ -78,11 +91,14 @@ std::vector<TrialRecord::Change> changes_from_run(const fs::path& run, const fs:
                    same_file(weights, files.artifact());
   if (!own) changes.push_back({"weights", "", toml_quoted(weights.filename().string())});
   if (own) add_other_weights(files, origin, changes);
-  if (!fs::exists(files.config())) {
+  std::optional<LoadedConfig> trained;
+  if (fs::exists(files.config())) trained = load_run_config(files.config().string());
+  if (!changes.empty()) refuse_other_weights(used, trained ? &*trained : nullptr, weights, changes);
+  if (!trained) {
     changes.push_back({"configuration", "", toml_quoted(used.file)});
     return changes;
   }
-  for (const ConfigDifference& d : diff_configs(load_run_config(files.config().string()), used)) {
+  for (const ConfigDifference& d : diff_configs(*trained, used)) {
     if (moves_score(d.key, command)) changes.push_back({d.key, d.left, d.right});
   }
   add_changed_contents(used.config, origin, changes);

@@ -17,7 +17,7 @@ namespace mulligan {
 // The differences between this scoring and the run at `run`. They are every setting that can change the score of this command;
 // weights that are neither the run's nor its artifact; and validation shards that differ from those of the weights' run
 // although they lie in the same place (`origin` says which). Empty: the score is the run's own. Other settings (the folder of
-// training data, the number of threads) do not count.
+// training data, the number of threads) do not count. Throws data_error for other weights under strict rules.
 std::vector<TrialRecord::Change> changes_from_run(const std::filesystem::path& run,
                                                   const std::filesystem::path& weights,
                                                   const LoadedConfig& used, const WeightOrigin& origin,

@@ -54,11 +54,10 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
   if (ranks.first()) options.directory = arguments.output;
   const bool in_run = ranks.first() && belongs_to_run(arguments, run);
   std::vector<TrialRecord::Change> changes;
-  if (in_run) {
-    options.directory = run;
-    if (!run.empty())
-      changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::ttt);
-  }
+  if (in_run) options.directory = run;
+  if (!run.empty())
+    changes = changes_from_run(run, arguments.path, source.loaded, source.origin, ScoreCommand::ttt);
+  if (!in_run) changes.clear();  // the result is no run's
   std::optional<DirectoryLock> lock;
   if (!changes.empty()) {
     const std::string weights = weights_of(arguments.path).filename().string();

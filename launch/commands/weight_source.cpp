@@ -26,7 +26,7 @@ WeightSource from_artifact(const fs::path& path, const RunOptions& options) {
     throw config_error(
         "an artifact brings its own configuration; change keys with --set instead of --config.");
   }
-  const auto opened = std::make_shared<OpenedArtifact>(open_artifact(path, options.overrides));
+  const auto opened = std::make_shared<OpenedArtifact>(open_artifact(path, options.overrides, options.more));
   tell_notes(opened->loaded);
   const ModelConfig model = opened->loaded.config.model;
   const auto load = [opened, model](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
@@ -67,8 +67,8 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const auto load = [weights](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   };
-  LoadedConfig loaded =
-      load_config(configuration_of(options, directory ? path : path.parent_path(), name), options.overrides);
+  LoadedConfig loaded = load_config(configuration_of(options, directory ? path : path.parent_path(), name),
+                                    options.overrides, options.more);
   require_weights(weights, loaded.config.model);
   return {origin_of_weights(weights), std::move(loaded), load};
 }

@@ -64,10 +64,12 @@ END
   )"
 done
 check "eval" "$mulligan" eval $run
+check_equal "evaluations.jsonl" "original $original" "$(figures $run/evaluations.jsonl byte_rule val_bytes)"
 "$mulligan" eval $run --set 'data.byte_rule="tokenizer"' >tokenizer.out 2>&1
 check_equal "eval by the tokenizer's text" 0 $?
 check_contains "is divided by its bytes" "$spelled bytes)" "$(cat tokenizer.out)"
 check_contains "and says the original's" "$original bytes of the original text" "$(cat tokenizer.out)"
+check_equal "which is a trial that states its rule" "tokenizer $spelled" "$(figures $run/trials/eval-*.json score.byte_rule score.val_bytes)"
 check "a contest's rule is accepted by strict rules, too" "$mulligan" train small.toml "${strict[@]}" --set 'data.byte_rule="tokenizer"' \
   --set run.directory=runs/contest
 check_equal "and stated" "tokenizer $spelled" "$(figures runs/contest/result.json byte_rule val_bytes)"

@@ -53,6 +53,8 @@ else
 fi
 check_contains "README states the mean" "$(printf 'Mean %.8f' "$(json submission/submission.json val_bpb)")" "$(cat submission/README.md)"
 check_contains "and the overlap" "Overlap: of the validation text" "$(cat submission/README.md)"
+check_contains "and the rule of bytes" 'data.byte_rule = "original"' "$(cat submission/README.md)"
+check_equal "as submission.json does" original "$(json submission/submission.json byte_rule)"
 check "it is found sound" "$mulligan" record --verify submission
 seen=$("$mulligan" record --verify submission --json findings.json)
 check_contains "by all checks" "12 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
@@ -62,6 +64,16 @@ check_equal "its models scored again" 0 $?
 check_contains "have the same scores to the last bit" "PASS R13" "$seen"
 check_contains "for each seed" "difference 0.0e+00; seed 314" "$seen"
 check "a submission is a reference" "$mulligan" stats accept --new 1.0 1.01 0.99 --reference submission --bytes-per-token 3
+
+# A plugin of one's own counts as code: its file, as an archive.
+mkdir own
+cp "$build/lib/mulligan/plugins/mulligan_doc_lora.so" own/
+check "a record with a plugin of one's own" "$mulligan" record small.toml --seeds 7 --out with_own "${facts[@]}" --plugin-path "$work/own" \
+  --runs runs/with_own
+check_true "which counts" "$(json with_own/submission.json bytes_code) > $(json submission/submission.json bytes_code) + 10000"
+check_equal "with the bytes that are shipped" "$(json with_own/submission.json bytes_code)" \
+  "$(($(stat -c %s with_own/evaluation_source.br) + $(stat -c %s with_own/own_code.tar.br)))"
+check "it is found sound" "$mulligan" record --verify with_own
 
 # Every rule before the start, in one list.
 seen=$("$mulligan" record small.toml --seeds 1 --source "$root" --dry-run --runs runs/dry 2>&1)
@@ -80,7 +92,7 @@ seen=$("$mulligan" record "$root/configs/records/pr1886_strict.toml" --seeds 42 
 check_true "the record's configuration without its data is refused" "$? > 0"
 check_contains "with its predicted bytes" "of ledger.artifact_bytes = 16000000" "$seen"
 check_contains "and memory" "GB of" "$(grep '^memory of test-time training' <<<"$seen")"
-check_equal "and nothing is begun" "small_record" "$(ls runs)"
+check_equal "and nothing is begun" "small_record with_own" "$(ls runs | xargs)"
 
 # Refused before anything is trained.
 check_refused "a folder that exists" 2 "'submission' exists" "${record[@]}"
@@ -110,7 +122,7 @@ rm overlap/manifest.json
 check_refused "validation text in the training data" 3 "the validation text" record small.toml --seeds 1 --out x \
   "${facts[@]}" --runs runs/overlap --set "data.train=$work/overlap/fineweb_train_*.bin"
 rm -rf runs/overlap
-check_equal "and nothing is begun" "small_record" "$(ls runs)"
+check_equal "and nothing is begun" "small_record with_own" "$(ls runs | xargs)"
 
 # Refused by a run: budgets of seconds and bytes. No folder, and the same sentence when it is tried again.
 broken() { # broken WHAT TEXT SETTING

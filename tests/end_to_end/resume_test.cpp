@@ -282,6 +282,15 @@ TEST_F(Resume, AShorterRunThanTheOneThatWasMadeIsRefused) {
   EXPECT_EQ(code, ExitCode::bad_configuration);
 }
 
+// By its clock, too. A run that keeps its budget goes on.
+TEST_F(Resume, LessTimeThanWasTrainedIsRefused) {
+  const Overrides all = with(everything(), {"train.budget_seconds=1e-9"});
+  const auto [sentence, code] = refusal(tiny().next_directory(), all, checkpoint(24));
+  EXPECT_NE(sentence.find("train.budget_seconds = 1e-09, but the run has trained for "), std::string::npos)
+      << sentence;
+  EXPECT_EQ(code, ExitCode::bad_configuration);
+}
+
 // A cosine over ten steps whose end moves: both rates are told, and the key that keeps the old one.
 TEST_F(Resume, AScheduleThatChangesIsToldWithBothRates) {
   const Overrides cosine = {"train.steps=10", "schedule.plugin=cosine", "schedule.by=step",

@@ -64,14 +64,22 @@ check "the artifact" "$mulligan" quantize honest
 check "test-time training" "$mulligan" ttt honest/artifact.mulligan --output honest
 cp -r honest copy
 cp outside/weights.safetensors copy/
-"$mulligan" eval copy >copy.out 2>&1
-check_contains "weights of another run give no score of the run" "not a score of the run, because of contents of the weights" "$(cat copy.out)"
+check_refused "weights of another run" 3 "contents of the weights" eval copy
+"$mulligan" eval copy --set ledger.rules=open >copy.out 2>&1
+check_contains "open rules score them with other settings" "not a score of the run, because of contents of the weights" "$(cat copy.out)"
 check_equal "and no score of the run" "" "$(cat copy/evaluations.jsonl 2>none)"
 check_refused "nor is their artifact its own" 3 "other weights" quantize copy
 "$mulligan" eval honest >own.out 2>&1
 check_equal "the run's own are its score" 1 "$(wc -l <honest/evaluations.jsonl)"
 "$mulligan" quantize outside --output copy/artifact.mulligan >other.out 2>&1
 ours=$(sha256sum copy/ttt_result.json)
+check_refused "another artifact" 3 "contents of the artifact" ttt copy/artifact.mulligan
+check_refused "wherever its score goes" 3 "contents of the artifact" ttt copy/artifact.mulligan --output elsewhere_scored
+cp honest/artifact.mulligan copy/second.mulligan
+check_refused "an artifact of another name" 3 "second.mulligan' is not what its run has made" ttt copy/second.mulligan
+"$mulligan" quantize outside --output copy/open.mulligan --set ledger.rules=open >other.out 2>&1
+cp copy/open.mulligan copy/artifact.mulligan
+check_refused "one whose own configuration has open rules" 3 "contents of the artifact" ttt copy/artifact.mulligan
 "$mulligan" ttt copy/artifact.mulligan --output copy --set ledger.rules=open >copy.out 2>&1
 check_contains "another artifact is a trial" "contents of the artifact" "$(cat copy.out)"
 check_equal "and the run's result stays" "$ours" "$(sha256sum copy/ttt_result.json)"

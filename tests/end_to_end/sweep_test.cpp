@@ -131,6 +131,27 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
   }
 }
 
+// Nothing of it is the user's --set.
+TEST_F(SweepRun, ABadValueIsBlamedOnTheRowThatHasIt) {
+  const std::string file =
+      write("[[rows]]\nname = \"a\"\n[[rows]]\nname = \"b\"\nset = [\"train.micro_batches=7\"]\n");
+  const std::string text = read_file(file);
+  const auto line = 1 + std::ranges::count(text.substr(0, text.find("set = [\"train")), '\n');
+  const auto sentence = [&](const std::vector<std::string>& overrides) -> std::string {
+    try {
+      run_sweep(read_sweep(file), overrides, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(sentence({}).find(fmt::format("'train.micro_batches' ({}:{})", file, line)), std::string::npos)
+      << sentence({});
+  EXPECT_EQ(sentence({}).find("--set"), std::string::npos) << sentence({});
+  EXPECT_NE(sentence({"model.heads=0"}).find("'model.heads' (--set)"), std::string::npos)
+      << sentence({"model.heads=0"});
+}
+
 // A cell without test-time training, or with.
 SweepCell cell(double without, std::optional<double> with = {}) {
   SweepCell cell;

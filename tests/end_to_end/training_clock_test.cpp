@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "framework/artifact/make_artifact.h"
 #include "framework/config/config_report.h"
 #include "framework/plugin/quantizer.h"
@@ -31,7 +34,9 @@ struct Trained {
 };
 
 // A run of the record's length and step times.
-Trained train(std::int64_t log_every, const std::vector<std::string>& more = {}) {
+Trained train(
+    std::int64_t log_every, const std::vector<std::string>& more = {},
+    const std::function<void(const nlohmann::json&)>& each_step = [](const auto&) {}) {
   TinyRun tiny(3);
   std::vector<std::string> keys = {"run.directory=" + tiny.next_directory(),
                                    "backend.plugin=paced_device",
@@ -53,6 +58,7 @@ Trained train(std::int64_t log_every, const std::vector<std::string>& more = {})
   Trained trained;
   trained.steps = result.steps;
   for (const nlohmann::json& step : events_of(result.directory, "step")) {
+    each_step(step);
     trained.seconds = step.at("elapsed_seconds");
     trained.largest_share = std::max(trained.largest_share, step.at("budget_fraction").get<double>());
   }
@@ -78,6 +84,23 @@ TEST_P(TrainingClock, EndsTrainingWithinAStepOfItsLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(LogEvery, TrainingClock, testing::Values(1, 10, 50, 500));
+
+// The rates of a warm-up by the clock. The second step's share of it is known: the host has waited for the first.
+TEST(TrainingClockWarmup, RisesInALineFromTheSecondStep) {
+  constexpr double budget = 20, share = 0.5;
+  std::vector<double> rates;
+  train(1,
+        {fmt::format("train.budget_seconds={}", budget), "schedule.plugin=cosine",
+         fmt::format("schedule.warmup_fraction={}", share)},
+        [&](const nlohmann::json& step) { rates.push_back(step.at("lr").begin()->get<double>()); });
+  const double full = *std::ranges::max_element(rates);
+  ASSERT_GT(rates.size(), 100u);
+  EXPECT_GT(rates[0], 0);
+  for (std::size_t step = 1; step < 100; ++step) {
+    const double line = static_cast<double>(step + 1) * kPlain / (budget * share);
+    EXPECT_NEAR(rates[step] / full, line, 0.02 * line + 1e-4) << "step " << step + 1;
+  }
+}
 
 // What a device makes for its first kernels is made before calibration's seconds are counted.
 TEST(CalibrationClock, BeginsWithTheFirstBatch) {

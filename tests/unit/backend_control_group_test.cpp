@@ -98,6 +98,39 @@ TEST(ControlGroup, TheSmallestLimitOnTheWayUpCounts) {
   EXPECT_EQ(one.limits().memory_bytes, 5000U);
 }
 
+// Settings of machines that mix versions, mount twice, or name groups oddly.
+TEST(ControlGroup, OddMachines) {
+  const std::string both = version_1 + "50 31 0:50 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  const System hybrid(both, "5:memory:/job\n4:cpu,cpuacct:/job\n0::/job\n");
+  hybrid.put("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "150000\n");
+  hybrid.put("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  hybrid.put("sys/fs/cgroup/unified/job/memory.max", "6000\n");
+  EXPECT_EQ(hybrid.limits().cores, 1.5);
+  EXPECT_EQ(hybrid.limits().memory_bytes, 6000U);
+
+  const System twice(version_2 + "60 23 0:26 / /mnt/groups rw - cgroup2 cgroup2 rw\n", "0::/a\n");
+  twice.put("mnt/groups/a/cpu.max", "100000 100000\n");
+  EXPECT_EQ(twice.quota(), 1);
+
+  const System colon(version_2, "0::/user:1000/app.slice/a b\n");
+  colon.put("sys/fs/cgroup/user:1000/app.slice/a b/cpu.max", "20000 10000\n");
+  colon.put("sys/fs/cgroup/user:1000/memory.high", "8000\n");
+  colon.put("sys/fs/cgroup/user:1000/memory.max", "9000\n");
+  colon.put("sys/fs/cgroup/user:1000/memory.current", "3000\n");
+  EXPECT_EQ(colon.limits().cores, 2);
+  EXPECT_EQ(colon.limits().memory_bytes, 8000U);
+  EXPECT_EQ(colon.limits().free_memory_bytes, 5000U);
+
+  // A namespace of its own: the group is called "/", and its limits stand in the mounted folder.
+  const System own("30 23 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/\n");
+  own.put("sys/fs/cgroup/cpu.max", "max 100000\n");
+  own.put("sys/fs/cgroup/memory.max", "7000\n");
+  own.put("sys/fs/cgroup/memory.current", "9999\n");
+  EXPECT_GT(own.quota(), 4096);
+  EXPECT_EQ(own.limits().memory_bytes, 7000U);
+  EXPECT_EQ(own.limits().free_memory_bytes, 0U) << "more than the limit is used";
+}
+
 TEST(ControlGroup, InAContainerTheMountedGroupCounts) {
   // The process's group is named as the host names it, and the container's own group is mounted.
   const System docker(

@@ -4,8 +4,7 @@
 #include <filesystem>
 
 #include "framework/config/config_report.h"
-#include "framework/config/rank_config.h"
-#include "framework/config/run_config.h"
+#include "framework/config/other_settings.h"
 #include "framework/config/start_folder.h"
 #include "tests/unit/config_testing.h"
 
@@ -126,10 +125,10 @@ TEST(StartFolder, ItIsNotedInTheRunDirectory) {
 TEST(RankConfig, MicroBatchesOfRanksAreNotBlamedOnTheUser) {
   const TemporaryFolder place;
   const std::string file = place.write("run.toml", kSmallConfig);
-  const std::string sentence = error_of([&] { load_for_ranks(file, {}, 7); });
+  const std::string sentence = error_of([&] { load_run_config(file, {}, std::vector{for_ranks(7)}); });
   EXPECT_NE(sentence.find("'train.micro_batches' (derived from the number of ranks)"), std::string::npos)
       << sentence;
-  const LoadedConfig loaded = load_for_ranks(file, {}, 1);
+  const LoadedConfig loaded = load_run_config(file, {}, std::vector{for_ranks(1)});
   EXPECT_EQ(loaded.config.train.micro_batches, 1);
   EXPECT_EQ(config_summary(loaded).find("number of ranks"), std::string::npos) << config_summary(loaded);
 }

@@ -474,6 +474,18 @@ TEST(Prepare, RefusesADocumentOnBothSides) {
   EXPECT_NE(message.find("twin.txt"), std::string::npos) << message;
   EXPECT_NE(message.find("4.txt"), std::string::npos) << message;
   EXPECT_FALSE(fs::exists(options.output / "manifest.json"));
+  EXPECT_NE(message.find("--drop-overlap"), std::string::npos) << message;
+
+  options.drop_overlap = true;
+  const PrepareSummary dropped = prepare(options);
+  EXPECT_EQ(dropped.manifest.validation.documents, 2u);
+  ASSERT_FALSE(dropped.changes.empty());
+  EXPECT_NE(dropped.changes[0].document.find("4.txt"), std::string::npos) << dropped.changes[0].document;
+  EXPECT_EQ(dropped.changes[0].change, "left out: it is a validation document");
+  EXPECT_EQ(dropped.manifest.overlap->duplicates, 0);
+  options.inputs = options.validation_inputs;
+  options.output = fresh_folder("prepare_overlap_all");
+  EXPECT_THROW(prepare(options), Error) << "nothing is left to train on";
 }
 
 TEST(Prepare, RefusesWhatCannotBePrepared) {

@@ -120,7 +120,7 @@ TEST(TextFiles, ABadLineIsNamedWithItsReasonAndColumn) {
   expect("{\"text\": \"a\tb\"}", {"not valid JSON", "control character"});
   expect("{\"text\": \"\xFF\"}", {"not valid JSON", "UTF-8"});
   expect(R"({'text': 'a'})", {"column 2"});
-  expect(R"({"text": "a"} {"text": "b"})", {"column 15"});
+  expect(R"({"text": "a"} {"text": "b"})", {"column 15", "(unexpected '{'; expected end of input), near"});
   expect(R"({"text": null})", {"is null"});
   expect(R"({"text": 3})", {"is a number"});
   expect(R"({"text": ["a"]})", {"is an array"});
@@ -170,8 +170,8 @@ TEST(TextFiles, WideEncodingsAreNamed) {
     for (const bool little : {true, false}) {
       for (const bool marked : {true, false}) {
         const std::string name = "UTF-" + std::to_string(8 * unit);
-        const WideEncoding found = wide_encoding(wide(text, unit, little, marked));
-        EXPECT_TRUE(found.name.starts_with(name)) << found.name;
+        const OtherContents found = other_contents(wide(text, unit, little, marked));
+        EXPECT_TRUE(found.command.starts_with("iconv -f " + name)) << found.command;
         EXPECT_NE(found.shown.find(little ? "little" : "big"), std::string::npos);
         EXPECT_NE(found.shown.find(marked ? "by its" : "without"), std::string::npos);
       }
@@ -180,7 +180,7 @@ TEST(TextFiles, WideEncodingsAreNamed) {
   for (const std::string& other :
        {text, std::string(1000, '\0'), std::string("a\0b\0", 4), std::string(), text + std::string(1, '\0'),
         std::string("ELF\0\1\0\0\0\2\0\3\0\0\0\0\0", 16)})
-    EXPECT_EQ(wide_encoding(other).name, "");
+    EXPECT_EQ(other_contents(other).shown, "");
 
   const fs::path folder = fresh_folder("wide");
   for (int i = 0; i < 20; ++i)
@@ -189,12 +189,73 @@ TEST(TextFiles, WideEncodingsAreNamed) {
   for (int i = 50; i < 70; ++i) write_file_atomically(folder / fmt::format("{}.txt", i), sentence(i));
   PrepareOptions options = options_for("wide", {folder});
   const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
-  for (const char* part : {"UTF-16", "20 other files", "iconv -f UTF-16 -t UTF-8 '", "--skip-binary"})
+  for (const char* part :
+       {"UTF-16", "20 other files are no such text", "iconv -f UTF-16 -t UTF-8 '", "--skip-binary"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
   options.text.skip_binary = true;
   const PrepareSummary summary = prepare(options);
   EXPECT_EQ(summary.manifest.text->paths_left_out, 21u);
   EXPECT_EQ(summary.manifest.text->plain_files, 20u);
+}
+
+// Without a byte order mark, in any script.
+TEST(TextFiles, Utf16IsFoundInEveryScript) {
+  const std::u16string texts[] = {
+      u"\u041F\u0440\u0438\u0432\u0435\u0442, \u043C\u0438\u0440. \u042D\u0442\u043E \u0442\u0435\u043A\u0441\u0442.\n",
+      u"\u8FD9\u662F\u4E00\u4E2A\u6CA1\u6709\u6807\u8BB0\u7684\u4E2D\u6587\u6587\u672C\uFF0C\u5B83\u5F88\u957F\u3002",
+      u"caf\u00E9 \U0001F600 and more\r\n"};
+  for (const std::u16string& text : texts) {
+    for (const bool little : {true, false}) {
+      std::string bytes;
+      for (int times = 0; times < 20; ++times) {
+        for (const char16_t unit : text) {
+          const char low = static_cast<char>(unit & 0xFF), high = static_cast<char>(unit >> 8);
+          bytes += little ? low : high;
+          bytes += little ? high : low;
+        }
+      }
+      EXPECT_NE(other_contents(bytes).command.find(little ? "UTF-16LE" : "UTF-16BE"), std::string::npos)
+          << other_contents(bytes).shown;
+    }
+  }
+  // Single bytes and East Asia's encodings, escapes of a terminal, and noise.
+  std::string latin, gbk, terminal, noise;
+  std::uint32_t state = 1;
+  for (int i = 0; i < 400; ++i) {
+    latin += "d\xE9j\xE0 vu, gar\xE7on\n";
+    gbk += "\xD5\xE2\xCA\xC7\xD2\xBB\xB8\xF6\xA1\xA3";
+    terminal += "\x1B[31mred\x1B[0m \x08\n";
+    for (int j = 0; j < 16; ++j) noise += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  }
+  for (const std::string& other : {latin, gbk, terminal, noise}) EXPECT_EQ(other_contents(other).shown, "");
+}
+
+TEST(TextFiles, CompressedFilesAreNamedWithTheirCommand) {
+  const std::string gzip("\x1F\x8B\x08\0\0\0\0\0\0\x03stream", 16);
+  EXPECT_EQ(other_contents(gzip).command, "gunzip {0}");
+  EXPECT_EQ(other_contents("BZh91AY&SY").command, "bunzip2 {0}");
+  EXPECT_EQ(other_contents("PAR1\x15").shown, "a Parquet table");
+  EXPECT_EQ(other_contents("BZh is a word\n").shown, "");
+  const fs::path folder = fresh_folder("compressed");
+  for (int i = 0; i < 20; ++i) write_file_atomically(folder / fmt::format("{}.txt", i), sentence(i));
+  write_file_atomically(folder / "more.jsonl.gz", gzip);
+  PrepareOptions options = options_for("compressed", {folder});
+  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_NE(message.find("more.jsonl.gz' is compressed with gzip"), std::string::npos) << message;
+  EXPECT_NE(message.find("`gunzip '"), std::string::npos) << message;
+  options.text.skip_binary = true;
+  EXPECT_EQ(prepare(options).manifest.text->paths_left_out, 1u);
+}
+
+TEST(TextFiles, OtherEightBitTextIsKeptAndNamed) {
+  const fs::path folder = fresh_folder("latin1");
+  for (int i = 0; i < 20; ++i) write_file_atomically(folder / fmt::format("{}.txt", i), sentence(i));
+  write_file_atomically(folder / "old.txt", sentence(30) + "d\xE9j\xE0 vu");
+  const PrepareSummary summary = prepare(options_for("latin1", {folder}));
+  ASSERT_EQ(summary.remarks.size(), 1u);
+  EXPECT_EQ(summary.remarks[0].second, TextForm::other_bytes);
+  EXPECT_EQ(summary.remarks[0].first.filename(), "old.txt");
+  EXPECT_TRUE(summary.manifest.text->kept);
 }
 
 TEST(TextFiles, TwoDocumentsAreDividedWhateverTheirDigests) {
@@ -225,6 +286,9 @@ TEST(TextFiles, ManifestAndRemarksSayHowFilesWereRead) {
   EXPECT_EQ(text.json_by_contents, 1u);
   EXPECT_EQ(text.plain_files, 2u);
   EXPECT_EQ(summary.remarks.size(), 2u);
+  const std::string alone =
+      message_of(ExitCode::bad_data, [&] { prepare(options_for("read_as_one", {folder / "array.json"})); });
+  EXPECT_NE(alone.find("array.json' is a JSON array"), std::string::npos) << alone;
 }
 
 TEST(TokenizerFormat, OtherFormatsAreNamed) {
@@ -246,7 +310,13 @@ TEST(TokenizerFormat, OtherFormatsAreNamed) {
   expect("version https://git-lfs.github.com\noid sha256:00\nsize 3\n", {"git lfs pull"});
   expect("<!DOCTYPE html><html>", {"web page"});
   expect("\x1F\x8B\x08", {"gunzip"});
-  expect("a word\n", {});
+  expect("a word\n", {"a text of 1 lines", "vocab.txt"});
+  expect("<unk>\t0\n<s>\t0\n\xE2\x96\x81t\t-1\n", {"list of pieces", "next to its model"});
+  expect(R"({"config": {}, "vocab": [{"rank": 0}], "special_tokens": []})", {"tekken.json", "1 pieces"});
+  expect("[\"a\", \"b\"]", {"a JSON file"});
+  expect("\x80\x04\x95", {"pickle"});
+  expect(std::string("\x02\0\0\0\0\0\0\0{}", 10), {"safetensors"});
+  expect(std::string("\xFD\x37zXZ\0", 7), {"xz", "unxz"});
   expect("", {"empty"});
 }
 

@@ -209,6 +209,24 @@ TEST(LaunchEnvironment, AChosenLauncherNamesWhatIsMissing) {
   }
 }
 
+// One of several processes of a launcher whose variables are not read would take itself for a whole run.
+TEST(LaunchEnvironment, OtherLaunchersAreRefused) {
+  const std::vector<Variables> several = {{{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "2"}},
+                                          {{"MV2_COMM_WORLD_RANK", "0"}, {"MV2_COMM_WORLD_SIZE", "2"}},
+                                          {{"PALS_RANKID", "3"}},
+                                          {{"JSM_NAMESPACE_RANK", "0"}, {"JSM_NAMESPACE_SIZE", "6"}},
+                                          {{"FLUX_TASK_RANK", "1"}},
+                                          {{"PMIX_RANK", "1"}}};
+  for (const Variables& variables : several) {
+    const std::string sentence = sentence_of([&] { find(variables); });
+    EXPECT_NE(sentence.find(" in the environment says that "), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("LOCAL_WORLD_SIZE"), std::string::npos) << sentence;
+    EXPECT_EQ(find(with(variables, torchrun)).world_size, 8);
+  }
+  EXPECT_EQ(find({{"MV2_COMM_WORLD_RANK", "0"}, {"MV2_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}).world_size,
+            1);
+}
+
 // Some of a launcher's variables: which are missing, by name. All of another launcher's come first.
 TEST(LaunchEnvironment, AnIncompleteSetIsRefused) {
   EXPECT_EQ(sentence_of([] {

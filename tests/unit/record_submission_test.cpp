@@ -37,6 +37,9 @@ TEST(Submission, IsReadAsItWasWritten) {
   EXPECT_EQ(submission_json(read).dump(), submission_json(stated).dump());
   EXPECT_EQ(read.results.size(), 3U);
   EXPECT_EQ(read.results[1].eval_seconds, written.results[1].eval_seconds);
+  EXPECT_EQ(read.results[1].byte_rule, "original");
+  EXPECT_NE(read_file(scratch / readme_file).find("Bits per byte are of the original text"),
+            std::string::npos);
 }
 
 TEST(Submission, OfOthersIsReadAsFarAsItGoes) {

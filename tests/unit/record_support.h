@@ -51,6 +51,7 @@ inline SeedResult sample_result(std::int64_t seed, double val_loss) {
       {"source", source_digest(sample_tree())},       {"train", sha256_hex("training")},
       {"validation", sha256_hex("validation")},       {"tokenizer", sha256_hex("tokenizer")}};
   result.log = "train_seed" + std::to_string(seed) + ".log";
+  result.byte_rule = "original";
   return result;
 }
 

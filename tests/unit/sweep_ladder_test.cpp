@@ -78,10 +78,11 @@ TEST(SweepLadder, MultipliesStepsAndHorizon) {
   const std::string rows = "[[rows]]\nname = \"a\"\n";
   const auto three = lengths("ladder = [1, 2, 4]\n" + rows);
   ASSERT_EQ(three.size(), 3u);
-  EXPECT_EQ(three[2].rung.steps, 40);
-  EXPECT_EQ(three[2].rung.sweep.directory, "runs/s/x4");
-  EXPECT_EQ(three[2].overrides, (std::vector<std::string>{"train.steps=40", "schedule.horizon_steps=48"}));
-  EXPECT_EQ(lengths(rows).front().rung.sweep.directory, "runs/s");
+  EXPECT_EQ(three[2].steps, 40);
+  EXPECT_EQ(three[2].sweep.directory, "runs/s/x4");
+  EXPECT_EQ(three[2].sweep.own.settings,
+            (std::vector<std::string>{"train.steps=40", "schedule.horizon_steps=48"}));
+  EXPECT_EQ(lengths(rows).front().sweep.directory, "runs/s");
   EXPECT_NE(error_of([&] { lengths("ladder = [2, 1]\n" + rows); }).find("rising whole numbers"),
             std::string::npos);
   EXPECT_NE(error_of([&] {

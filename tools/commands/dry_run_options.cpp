@@ -26,7 +26,9 @@ struct DryRunArguments {
 // How the step scales over nodes; printed after the plan of one rank.
 void print_scaling(const DryRunArguments& arguments, const RunOptions& run, PluginHost& host,
                    std::int64_t micro_batches) {
-  const auto load = [&](std::int64_t wanted) { return load_with_micro_batches(run, wanted); };
+  const auto load = [&](std::int64_t wanted) {
+    return load_config(run.config, run.overrides, {for_ranks(wanted)});
+  };
   const ScalingOptions options{find_card(arguments.card), arguments.nodes, arguments.gpus_per_node,
                                arguments.link_gbps * 1e9 / 8, arguments.links_per_node};
   fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options)));
@@ -56,13 +58,15 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
   LoadedConfig loaded = load_config(run.config, run.overrides);
   const std::int64_t configured = loaded.config.train.micro_batches;
   const int ranks = arguments.nodes > 0 ? arguments.nodes * arguments.gpus_per_node : arguments.ranks;
-  if (arguments.nodes > 0) loaded = load_with_micro_batches(run, micro_batches_for(configured, ranks));
+  std::vector<SettingsFrom> of_nodes;
+  if (arguments.nodes > 0) {
+    of_nodes = {for_ranks(micro_batches_for(configured, ranks))};
+    loaded = load_config(run.config, run.overrides, of_nodes);
+  }
   const DryRun plan = dry_run(loaded, host, {find_card(arguments.card), ranks});
   fmt::print("{}", format_dry_run(plan));
   // Anew, for the plan has resolved the keys of its plugins.
-  print_length(arguments.nodes > 0 ? load_with_micro_batches(run, micro_batches_for(configured, ranks))
-                                   : load_config(run.config, run.overrides),
-               host, plan);
+  print_length(load_config(run.config, run.overrides, of_nodes), host, plan);
   if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
   if (!loaded.config.ttt) return;
   const TttMemory memory = plan_ttt_memory(loaded, host);

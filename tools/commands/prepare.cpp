@@ -155,6 +155,10 @@ void print_remarks(const std::vector<std::pair<std::filesystem::path, TextForm>>
       TextForm::json_collection,
       "warning: each of these files is a JSON array, and was read as one document (one line for each element is made "
       "with: jq -c '.[]' FILE > FILE.jsonl): {}\n");
+  print(
+      TextForm::other_bytes,
+      "warning: these files are not UTF-8, and their bytes are kept as they are (to read them as Latin-1: iconv -f LATIN1 "
+      "-t UTF-8 FILE > FILE.utf8): {}\n");
 }
 
 // What mulligan doctor would say of these shards.
@@ -239,7 +243,7 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
       "--clean", o.text.clean,
       "Clean texts (white space, control characters, invalid UTF-8); otherwise every byte is kept");
   command.add_flag("--skip-binary", o.text.skip_binary,
-                   "Leave out files that hold a NUL byte, and files in UTF-16 or UTF-32");
+                   "Leave out files that hold a NUL byte, are compressed, or are in UTF-16 or UTF-32");
   command.add_flag("--skip-bad-lines", o.text.skip_bad_lines,
                    "Leave out lines of JSON Lines that hold no text, and count them");
   command.add_option("--validation", o.validation_inputs,

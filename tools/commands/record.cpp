@@ -119,7 +119,7 @@ class Record {
 
  private:
   LoadedConfig load(const SeedRun& run) {
-    LoadedConfig loaded = load_run_config(arguments_.run.config, stages_.overrides(run));
+    LoadedConfig loaded = stages_.load(run);
     resolve_run_plugins(loaded, host_);
     return loaded;
   }

@@ -21,7 +21,7 @@ void make_arena_record(ArenaRecordOptions options) {
     DirectoryLock lock(folder, "record");
     require_one_program(folder);
     for (const record::SeedRun& run : seed_runs(folder, options.seeds)) {
-      LoadedConfig loaded = load_run_config(options.run.config, stages.overrides(run));
+      LoadedConfig loaded = stages.load(run);
       resolve_run_plugins(loaded, host);
       if (record::next_stage(run, config_digest(loaded), loaded.config.ledger) == record::SeedStage::train)
         stages.make(record::SeedStage::train, run);

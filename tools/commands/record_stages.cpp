@@ -76,8 +76,11 @@ std::vector<std::string> stage_command(const RecordStages& stages, SeedStage sta
   std::vector<std::string> command;
   if (stage == SeedStage::train) {
     command = {"train", stages.run.config, "--resume"};
-    for (const std::string& override : stages.overrides(run))
-      command.insert(command.end(), {"--set", override});
+    std::vector<SettingsFrom> settings = stages.settings(run);
+    settings.insert(settings.begin(), {Origin::command_line(), stages.run.overrides});
+    for (const SettingsFrom& some : settings) {
+      for (const std::string& setting : some.settings) command.insert(command.end(), {"--set", setting});
+    }
   } else if (stage == SeedStage::quantize) {
     command = {"quantize", run.directory.string(), "--source", stages.source};
   } else {
@@ -113,7 +116,7 @@ void set_micro_batches(RunOptions& run, int ranks) {
   if (ranks == 1) return;
   const LoadedConfig loaded = load_run_config(run.config, run.overrides);
   if (loaded.core.at("train.micro_batches").origin.kind == Origin::Kind::defaulted)
-    run.overrides.push_back(fmt::format("train.micro_batches={}", ranks));
+    run.more.push_back(for_ranks(ranks));
 }
 
 fs::path folder_of_runs(const RunOptions& run, const std::string& named) {
@@ -148,12 +151,17 @@ void require_one_program(const fs::path& folder) {
   }
 }
 
-std::vector<std::string> RecordStages::overrides(const SeedRun& seed) const {
-  std::vector<std::string> all = run.overrides;
-  if (strict) all.push_back("ledger.rules=strict");
-  all.push_back(fmt::format("run.seed={}", seed.seed));
-  all.push_back("run.directory=" + seed.directory.string());
+std::vector<SettingsFrom> RecordStages::settings(const SeedRun& seed) const {
+  std::vector<SettingsFrom> all = run.more;
+  SettingsFrom& own = all.emplace_back(of_option("mulligan record"), std::vector<std::string>());
+  if (strict) own.settings.emplace_back("ledger.rules=strict");
+  own.settings.push_back(fmt::format("run.seed={}", seed.seed));
+  own.settings.push_back("run.directory=" + seed.directory.string());
   return all;
+}
+
+LoadedConfig RecordStages::load(const SeedRun& seed) const {
+  return load_run_config(run.config, run.overrides, settings(seed));
 }
 
 void RecordStages::make(SeedStage stage, const SeedRun& run) const {

@@ -36,8 +36,9 @@ struct RecordStages {
   std::vector<std::string> score_overrides =
       {};  // settings of test-time training that the artifact has otherwise
 
-  // The settings of this seed's run: run.overrides, then strict rules, its seed and its folder.
-  std::vector<std::string> overrides(const record::SeedRun& run) const;
+  // The configuration of this seed's run: after the user's overrides strict rules, its seed and its folder.
+  LoadedConfig load(const record::SeedRun& run) const;
+  std::vector<SettingsFrom> settings(const record::SeedRun& run) const;
   // Does a stage from where it was left; what it says goes to the end of the seed's log. Throws what the
   // command ended with, naming seed and stage; where a signal was noted (StopSignals), an Error of
   // ExitCode::interrupted once the stage has saved what it has.

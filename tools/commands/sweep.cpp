@@ -35,9 +35,10 @@ void run(const SweepArguments& arguments) {
   const SweepParts parts{program_parts().training_observers(false), vector_store(),
                          arguments.run.plugin_paths};
   std::vector<LadderRung> rungs;
-  for (LadderLength& length : ladder_lengths(sweep, arguments.run.overrides)) {
-    LadderRung& rung = rungs.emplace_back(std::move(length.rung));
-    rung.result = run_sweep(rung.sweep, length.overrides, host, sweep_steps(host, parts), arguments.console);
+  for (LadderRung& length : ladder_lengths(sweep, arguments.run.overrides)) {
+    LadderRung& rung = rungs.emplace_back(std::move(length));
+    rung.result =
+        run_sweep(rung.sweep, arguments.run.overrides, host, sweep_steps(host, parts), arguments.console);
     if (!sweep.ladder.empty()) fmt::print("\n{} steps:\n", rung.steps);
     print_tables(rung.sweep, rung.result);
   }

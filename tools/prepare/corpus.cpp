@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
+#include "framework/core/utf8.h"
 
 namespace mulligan {
 namespace {
@@ -52,7 +54,7 @@ Corpus::Corpus(const PrepareOptions& options)
   if (options.validation_inputs.empty()) {
     split_by_digest(std::move(documents), options);
   } else {
-    take_separate_inputs(std::move(documents), catalogue(validation_inputs_, options));
+    take_separate_inputs(std::move(documents), catalogue(validation_inputs_, options), options.drop_overlap);
   }
   if (options.shuffle) {
     std::sort(train_.begin(), train_.end(), by_digest);
@@ -66,6 +68,7 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
   std::vector<CorpusDocument> all(source.size());
   std::vector<std::uint8_t> binary(source.size(), 0);
   std::vector<std::uint8_t> cleaned(source.size(), 0);
+  std::vector<std::uint8_t> odd(source.size(), 0);
   std::vector<std::string> problems(source.size());
   if (options.phase) options.phase("reading", "documents", static_cast<double>(all.size()));
   parallel_for(all.size(), options.threads, [&](std::size_t i) {
@@ -77,6 +80,7 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
     const std::string text = rules.clean ? clean_text(raw) : std::string();
     const std::string& used = rules.clean ? text : raw;
     cleaned[i] = used != raw;
+    odd[i] = binary[i] == 0 && !is_utf8(used);
     all[i] = {&source, i, digest_of(used), used.size(), raw.size()};
   });
   if (options.phase) options.phase("", "", 0);
@@ -105,6 +109,7 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
         note(fmt::format("cleaned: {} bytes became {}", document.source_bytes, document.bytes));
       }
       if (binary[i] != 0) ++record_.documents_with_nul;
+      if (odd[i] != 0) remarks_.emplace_back(source.name(i), TextForm::other_bytes);
       kept.push_back(document);
     }
   }
@@ -132,6 +137,12 @@ void Corpus::note_files(const TextSource& source) {
 void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {
   Digest limit;  // validation: digest < limit
   const char* text_used = options.text.clean ? "cleaned text" : "text";
+  if (documents.size() == 1 && !remarks_.empty() && remarks_.front().second == TextForm::json_collection) {
+    throw data_error(
+        "'{}' is a JSON array and would be one document; make one line of each element with: jq -c '.[]' FILE > "
+        "FILE.jsonl",
+        documents[0].source->name(documents[0].index));
+  }
   if (documents.size() == 1) {
     throw data_error(
         "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
@@ -182,7 +193,8 @@ void Corpus::hold_one_back(const std::vector<CorpusDocument>& documents, Digest&
                          text_used);
 }
 
-void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation) {
+void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation,
+                                  bool drop_shared) {
   if (validation.empty())
     throw data_error("the validation inputs hold no text document; give some or divide the inputs");
   std::map<Digest, const CorpusDocument*> known;
@@ -197,11 +209,21 @@ void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector
                             twin->second->source->name(twin->second->index));
     }
   }
-  if (shared > 0) {
+  if (shared > 0 && !drop_shared) {
     throw data_error(
-        "{} validation documents are also training documents (for example {}); remove them from one side",
+        "{} validation documents are also training documents (for example {}); remove them from one side, or leave "
+        "them out of training with --drop-overlap",
         shared, example);
   }
+  std::set<Digest> held;
+  for (const CorpusDocument& document : validation) held.insert(document.digest);
+  std::erase_if(train, [&](const CorpusDocument& document) {
+    if (!held.contains(document.digest)) return false;
+    ++duplicates_dropped_;
+    changes_.push_back({document.source->name(document.index), "left out: it is a validation document"});
+    return true;
+  });
+  if (train.empty()) throw data_error("all training documents are validation documents; give others");
   train_ = std::move(train);
   validation_ = std::move(validation);
   split_rule_ = "validation: inputs of its own, checked to share no document with training";

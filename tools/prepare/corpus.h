@@ -44,7 +44,8 @@ class Corpus {
   const TextRecord& record() const { return record_; }
   // The same by name, in the order of the inputs.
   const std::vector<DocumentChange>& changes() const { return changes_; }
-  // Files that hold JSON Lines and are not named so, and those that look like JSON and were read whole.
+  // Files that hold JSON Lines and are not named so, those that look like JSON and were read whole, and those that are
+  // no UTF-8.
   const std::vector<std::pair<std::filesystem::path, TextForm>>& remarks() const { return remarks_; }
 
  private:
@@ -52,7 +53,9 @@ class Corpus {
   void note_files(const TextSource& source);
   void hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit, const char* text_used);
   void split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options);
-  void take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation);
+  // With `drop_shared` validation documents are left out of training, otherwise they are refused there.
+  void take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation,
+                            bool drop_shared);
 
   TextSource inputs_;
   TextSource validation_inputs_;

@@ -53,6 +53,7 @@ void require_alike(const Submission& submission) {
                          first.seed.value(), other.seed.value(), what);
     };
     require(first.tokens == other.tokens && first.bytes == other.bytes, "scored tokens or bytes");
+    require(first.byte_rule == other.byte_rule, "rules of bytes (data.byte_rule)");
     require(first.code_bytes == other.code_bytes, "bytes of code");
     for (const char* data : {"train", "validation", "tokenizer"})
       require(first.digests.at(data) == other.digests.at(data), data);

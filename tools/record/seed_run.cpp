@@ -106,6 +106,7 @@ SeedResult seed_result(const SeedRun& run, const LedgerConfig& limits) {
   result.val_bpb = score->val_bpb;
   result.tokens = score->tokens;
   result.bytes = score->bytes;
+  result.byte_rule = score->byte_rule;
   result.model_bytes = ledger.bytes("artifact");
   result.code_bytes = ledger.bytes("code_source");
   result.artifact_bytes = *result.model_bytes + *result.code_bytes;

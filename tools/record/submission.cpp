@@ -60,6 +60,7 @@ Json seed_json(const SeedResult& result) {
   Json json = Json::object();
   for (const auto& figure : measured_figures) put(json, figure.names[0], result.*figure.member);
   for (const auto& figure : counted_figures) put(json, figure.names[0], result.*figure.member);
+  put(json, "byte_rule", result.byte_rule);
   json["sha256"] = result.digests;
   put(json, "log", result.log);
   return json;
@@ -161,6 +162,7 @@ SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const s
     }
   });
   result.log = fields.text("log");
+  result.byte_rule = fields.text("byte_rule");
   if (const Json* sums = fields.find("sha256"); sums != nullptr && sums->is_object())
     for (const auto& [what, sum] : sums->items())
       if (sum.is_string()) result.digests[what] = sum.get<std::string>();

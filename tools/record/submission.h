@@ -32,7 +32,8 @@ struct SeedResult {
   std::optional<double> step_avg_ms, train_seconds, eval_seconds;
   std::optional<double> val_bpb_before, val_bpb_quantised;  // before quantisation, after it without adapters
   Digests digests;
-  std::string log;  // name of the file; empty: not stated
+  std::string log;        // name of the file; empty: not stated
+  std::string byte_rule;  // data.byte_rule, by which `bytes` are counted; empty: not stated
 };
 
 // The limits of a record. Seconds of training include calibration. The defaults are the challenge's.

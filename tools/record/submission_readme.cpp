@@ -19,6 +19,10 @@ std::string rules_text(const Submission& s) {
   }
   text += fmt::format("- The code counts with {} bytes: those of `{}` in this folder.\n",
                       s.bytes_code.value_or(0), source_file);
+  if (const std::string& rule = s.results.front().byte_rule; !rule.empty()) {
+    text += fmt::format("- Bits per byte are of {} (`data.byte_rule = \"{}\"`).\n",
+                        rule == "original" ? "the original text" : "the text that the tokens spell", rule);
+  }
   if (!s.overlap.empty()) text += fmt::format("- Overlap: {}.\n", s.overlap);
   for (const auto& [what, name] :
        {std::pair{"training shards", "train"}, std::pair{"validation shards", "validation"},

@@ -49,9 +49,9 @@ std::string trend_words(const stats::Interval& doubling, double first, double la
 
 }  // namespace
 
-std::vector<LadderLength> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides) {
+std::vector<LadderRung> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides) {
   const RunConfig config = load_run_config(sweep.config, overrides).config;
-  if (sweep.ladder.empty()) return {{{1, config.train.steps, sweep, {}}, overrides}};
+  if (sweep.ladder.empty()) return {{1, config.train.steps, sweep, {}}};
   if (config.train.steps == 0)
     throw config_error("'{}': a ladder multiplies train.steps, which is 0; set it.", sweep.config);
   for (const SweepRow& row : sweep.rows) {
@@ -62,15 +62,15 @@ std::vector<LadderLength> ladder_lengths(const Sweep& sweep, const std::vector<s
           row.name);
     }
   }
-  std::vector<LadderLength> lengths;
+  std::vector<LadderRung> lengths;
   for (const double factor : sweep.ladder) {
     const auto times = static_cast<std::int64_t>(factor);
-    LadderLength length{{factor, config.train.steps * times, sweep, {}}, overrides};
-    length.rung.sweep.directory =
-        (std::filesystem::path(sweep.directory) / fmt::format("x{}", times)).string();
-    length.overrides.push_back(fmt::format("train.steps={}", length.rung.steps));
+    LadderRung length{factor, config.train.steps * times, sweep, {}};
+    length.sweep.directory = (std::filesystem::path(sweep.directory) / fmt::format("x{}", times)).string();
+    std::vector<std::string>& own = length.sweep.own.settings;
+    own.push_back(fmt::format("train.steps={}", length.steps));
     if (const std::int64_t horizon = horizon_steps(config); horizon != config.train.steps)
-      length.overrides.push_back(fmt::format("schedule.horizon_steps={}", horizon * times));
+      own.push_back(fmt::format("schedule.horizon_steps={}", horizon * times));
     lengths.push_back(std::move(length));
   }
   return lengths;

@@ -16,13 +16,9 @@ struct LadderRung {
   SweepResult result;
 };
 
-// The lengths of `sweep` and their settings (as of --set), `overrides` among them; one of factor 1 without a ladder. Throws
-// config_error where a ladder has no train.steps to multiply, or a row sets its own.
-struct LadderLength {
-  LadderRung rung;
-  std::vector<std::string> overrides;
-};
-std::vector<LadderLength> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides);
+// The lengths of `sweep`, without results; one of factor 1 without a ladder. `overrides` are of --set. Throws config_error
+// where a ladder has no train.steps to multiply, or a row sets its own.
+std::vector<LadderRung> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides);
 
 // Of each row but the baseline: the gain over it (Sweep::metric, lower is better) by length: mean, standard deviation over
 // seeds, and what a doubling adds, with its interval of 95 % over seeds (two or more; a line through each seed's gains by

@@ -95,7 +95,8 @@ class Cell {
        PluginHost& host, const SweepSteps& steps, const ConsoleOptions& options)
       : sweep_(sweep), row_(row), overrides_(overrides), host_(host), steps_(steps), options_(options) {
     seed_ = fmt::format("seed_{}", seed);
-    overrides_.push_back(fmt::format("run.seed={}", seed));
+    own_ = sweep.own;
+    own_.settings.push_back(fmt::format("run.seed={}", seed));
   }
 
   SweepCell run(RunLog& log) {
@@ -137,15 +138,12 @@ class Cell {
     std::ranges::copy_if(row_.set, std::back_inserter(set), [](const auto& key) { return !is_ttt_key(key); });
     return set;
   }
-  std::vector<std::string> all_overrides(const std::vector<std::string>& set,
-                                         const fs::path& directory) const {
-    std::vector<std::string> all = overrides_;
-    all.insert(all.end(), set.begin(), set.end());
-    all.push_back("run.directory=" + directory.string());
-    return all;
+  // After the user's own overrides.
+  std::vector<SettingsFrom> settings(const std::vector<std::string>& set, const fs::path& directory) const {
+    return {own_, {row_.origin, set}, {sweep_.own.origin, {"run.directory=" + directory.string()}}};
   }
   LoadedConfig load(const std::vector<std::string>& set, const fs::path& directory) const {
-    return load_run_config(config_file(), all_overrides(set, directory));
+    return load_run_config(config_file(), overrides_, settings(set, directory));
   }
 
   // Returns directory().
@@ -162,8 +160,10 @@ class Cell {
     if (row_.ranks == 1) {
       steps_.train(loaded, options_);
     } else {
-      steps_.train_ranks({config_file(), all_overrides(training_set(), directory), directory, row_.ranks},
-                         options_);
+      std::vector<std::string> all = overrides_;
+      for (const SettingsFrom& some : settings(training_set(), directory))
+        all.insert(all.end(), some.settings.begin(), some.settings.end());
+      steps_.train_ranks({config_file(), std::move(all), directory, row_.ranks}, options_);
       write_file_atomically(rank_note(directory), note_text(RunFiles{directory}.result(), digest));
     }
     return directory;
@@ -235,7 +235,8 @@ class Cell {
 
   const Sweep& sweep_;
   const SweepRow& row_;
-  std::vector<std::string> overrides_;
+  const std::vector<std::string>& overrides_;
+  SettingsFrom own_;
   PluginHost& host_;
   const SweepSteps& steps_;
   ConsoleOptions options_;
@@ -322,6 +323,7 @@ Sweep read_sweep(const std::string& path) {
   static const std::vector<std::string> rows_elsewhere = {"rows"};
   const ConfigNode tree = read_toml(path);
   Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
+  sweep.own.origin = {Origin::Kind::file, path, 0};
   const auto next_to_this_file = [&](std::string& file) {
     if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
   };
@@ -342,6 +344,8 @@ Sweep read_sweep(const std::string& path) {
   }
   for (const ConfigNode& row : rows->rows) {
     sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
+    const ConfigNode* set = row.find("set");
+    sweep.rows.back().origin = set == nullptr ? row.origin : set->origin;
     next_to_this_file(sweep.rows.back().config);
     const std::string folder = folder_name(sweep.rows.back().name);
     const auto same = std::ranges::count_if(

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/run_config.h"
+#include "framework/config/other_settings.h"
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
@@ -22,6 +22,7 @@ struct SweepRow {
   std::string config;  // "" = the sweep's
   std::vector<std::string> set;
   std::int64_t ranks = 1;  // processes of its trainings
+  Origin origin;           // of `set`
 };
 
 // A sweep's TOML file:
@@ -57,6 +58,7 @@ struct Sweep {
   std::int64_t target_steps = 0;
   SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
+  SettingsFrom own;                  // settings of all rows: this file, and what a ladder sets
   std::size_t baseline_row() const;  // its index
 };
 // Throws config_error.

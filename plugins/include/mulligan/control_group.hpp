@@ -116,6 +116,8 @@ inline void add_memory(ControlGroupLimits& limits, const std::string& folder, bo
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   const std::string stat = folder + "/memory.stat", prefix = version_2 ? "" : "total_";
   std::uint64_t limit = number_in(folder + (version_2 ? "/memory.max" : "/memory.limit_in_bytes"), none);
+  // Above memory.high the system slows the group down and reclaims memory.
+  if (version_2) limit = std::min(limit, number_in(folder + "/memory.high", none));
   // Includes the limits of parents, which a container may not show.
   if (!version_2) limit = std::min(limit, statistic(stat, "hierarchical_memory_limit", none));
   if (limit == none) return;
