@@ -116,13 +116,12 @@ Finding check_architecture(const SafetensorsFile& file, const ModelConfig& model
   Evidence evidence(file, model);
   evidence.collect();
   if (published) evidence.compare(published->model);
-  Finding f;
-  f.id = "D08";
-  f.title = "architecture";
+  Finding f =
+      begin_finding("D08", "architecture",
+                    "any contradiction to [model] fails; a 16-bit dtype that is not config.json's warns");
   f.measured =
       fmt::format("{} facts of {}, {} contradictions", evidence.facts,
                   published ? "tensors and config.json" : "tensors (no config.json)", evidence.said.size());
-  f.threshold = "any contradiction to [model] fails; a 16-bit dtype that is not config.json's warns";
   if (!evidence.said.empty()) {
     return failed(std::move(f), fmt::format("{}", fmt::join(evidence.said, "; ")),
                   "make [model] that of the weights: mulligan config model FOLDER prints it");

@@ -156,7 +156,7 @@ Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {
   } catch (const Error&) {
     refused = true;
   }
-  f.measured = fmt::format("{}; a product of [2, 3] and [4, 5] is {}",
+  f.measured = fmt::format("{}; a matmul of [2, 3] and [4, 5] is {}",
                            different ? "results differ" : "the same bits", refused ? "refused" : "taken");
   if (!different && refused) return f;
   return failed(
@@ -164,7 +164,7 @@ Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {
       different
           ? fmt::format("the loss of token {} is another when the device is waited for after every call",
                         *different)
-          : "a product of matrices that do not fit was not refused: errors are swallowed",
+          : "a matmul of matrices that do not fit was not refused: errors are swallowed",
       different
           ? "calls of the backend overtake each other; run with its synchronous setting, where it has one"
           : "the backend must report what it cannot do, or a run learns from garbage");

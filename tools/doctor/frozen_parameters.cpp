@@ -134,12 +134,10 @@ Told look_at(const PlannedParameter& p, const Movement& m) {
 }  // namespace
 
 Finding find_frozen_parameters(const Movement& m) {
-  Finding f;
-  f.id = "D38";
-  f.title = "parameters that did not move";
-  f.threshold =
+  Finding f = begin_finding(
+      "D38", "parameters that did not move",
       fmt::format("warns of any and of {} % of a matrix's rows, columns or elements, fails from {} % on",
-                  100 * noticed, 100 * large);
+                  100 * noticed, 100 * large));
   std::vector<Told> told;
   std::size_t looked_at = 0;
   for (std::size_t group = 0; group < m.rates.size(); ++group) {

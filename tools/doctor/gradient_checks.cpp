@@ -187,7 +187,7 @@ std::string kept_text(const RunConfig& config, OptimizerGroups& groups) {
 }
 
 Finding check_precision(Backend& backend, DType compute, const std::string& kept) {
-  Finding f = begin_finding("D33", "precision of products",
+  Finding f = begin_finding("D33", "precision of matmuls",
                             "any rounding that the compute dtype does not declare fails");
   constexpr std::size_t inner = 4096;
   // 12 bits after the point: TF32 has 10, bf16 7. Exact in fp32.
@@ -203,13 +203,13 @@ Finding check_precision(Backend& backend, DType compute, const std::string& kept
   f.measured = fmt::format("compute {}: 1 + 2^-12 stays {:.8g}, a sum of {} is {:.8g}; {}",
                            dtype_name(compute), product_kept, expected_sum, sum, kept);
   if (product_kept != 1 + 1.0 / 4096) {
-    f.message = fmt::format("a product in fp32 rounds 1 + 2^-12 to {:.8g}: it is computed in TF32 or less",
+    f.message = fmt::format("a matmul in fp32 rounds 1 + 2^-12 to {:.8g}: it is computed in TF32 or less",
                             product_kept);
-    f.hint = "declare it (train.compute_dtype), or turn the reduced precision of the backend's products off";
+    f.hint = "declare it (train.compute_dtype), or turn the reduced precision of the backend's matmuls off";
   } else if (sum != expected_sum) {
     f.message = fmt::format("a sum of {} products is {:.8g} instead of {:.8g}: it is not added up in fp32",
                             inner, sum, expected_sum);
-    f.hint = "products must accumulate in fp32 (docs/kernels.md, matmul)";
+    f.hint = "matmuls must accumulate in fp32 (docs/kernels.md)";
   }
   if (!f.message.empty()) f.verdict = CheckOutcome::fail;
   return f;

@@ -85,12 +85,10 @@ Finding judge_zero_logits(const std::vector<double>& logits) {
 }
 
 Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model) {
-  Finding f;
-  f.id = "D11";
-  f.title = "logits";
-  f.threshold =
-      "fails: not finite, deviation below 0.01, peak below 1.5 deviations, one token everywhere, above 5 % "
-      "at the softcap";
+  Finding f = begin_finding(
+      "D11", "logits",
+      "fails: not finite, standard deviation below 0.01, peak below 1.5 of them, one token everywhere, above 5 % "
+      "at the softcap");
   const auto v = static_cast<std::size_t>(model.vocabulary);
   const std::size_t rows = logits.size() / v;
   std::set<std::ptrdiff_t> likeliest;
@@ -125,13 +123,14 @@ Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model
   const double deviation = std::sqrt(std::max(0.0, squares / count - std::pow(sum / count, 2)));
   const double peak = peaks / static_cast<double>(rows), share = static_cast<double>(capped) / count;
   f.measured = fmt::format(
-      "deviation {:.3g}, peak {:.2f} deviations, {} likeliest tokens at {} positions, {:.2g} % at the "
+      "standard deviation {:.3g}, peak {:.2f} of them, {} likeliest tokens at {} positions, {:.2g} % at the "
       "softcap",
       deviation, peak, likeliest.size(), rows, 100 * share);
   if (deviation < 0.01)
-    f.message = fmt::format("the logits have a deviation of {:.3g}: the model says the same of all tokens",
-                            deviation);
-  if (peak < 1.5) f.message = fmt::format("the largest logit is {:.2f} deviations above the mean", peak);
+    f.message = fmt::format(
+        "the logits have a standard deviation of {:.3g}: the model says the same of all tokens", deviation);
+  if (peak < 1.5)
+    f.message = fmt::format("the largest logit is {:.2f} standard deviations above the mean", peak);
   if (likeliest.size() == 1 && rows > 1)
     f.message =
         fmt::format("token {} is the likeliest at every one of {} positions", *likeliest.begin(), rows);
@@ -191,13 +190,11 @@ Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType c
 }
 
 Finding judge_other_loss(const LossValues& values) {
-  Finding f;
-  f.id = "D01";
-  f.title = "loss of equal logits";
+  Finding f = begin_finding("D01", "loss of equal logits",
+                            "fails where it does not fall as the target becomes more likely");
   f.measured =
       fmt::format("{:.5f}, of certain ones {:.5f}; its plugin says that it is not a cross entropy in nats",
                   values.equal, values.certain);
-  f.threshold = "fails where it does not fall as the target becomes more likely";
   f.message = loss_value_problem(values, false, 0, MLG_F32);
   if (f.message.empty()) return f;
   f.verdict = CheckOutcome::fail;

@@ -61,11 +61,9 @@ Finding judge_average(const Movement& m, const Samples& averaged, double decay) 
       whole += step * step;
     }
   }
-  Finding f;
-  f.id = "D40";
-  f.title = "averages against the weights";
-  f.threshold =
-      "fails where they have come less than 10 % of the way from the start to the weights, warns below 50 %";
+  Finding f = begin_finding(
+      "D40", "averages against the weights",
+      "fails where they have come less than 10 % of the way from the start to the weights, warns below 50 %");
   const double share = whole > 0 ? along / whole : 1;
   f.measured = fmt::format("{:.1f} % of the way in {} steps, ema.decay {}", 100 * share, m.steps, decay);
   if (m.steps < least_steps) return f;

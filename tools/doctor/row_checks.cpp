@@ -66,13 +66,11 @@ Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOption
   };
   const double shown = 1 - masking.mask_share - masking.random_share,
                most = shown + 0.05 + 3 / std::sqrt(static_cast<double>(std::max<std::int64_t>(targets, 1)));
-  Finding f;
-  f.id = "D19";
-  f.title = "targets of the training rows";
+  Finding f = begin_finding("D19", "targets of the training rows",
+                            fmt::format("another number fails; fails above {:.1f} % visible", 100 * most));
   f.measured =
       fmt::format("{} targets, {} wanted; {:.1f} % of them are the mask token, {:.1f} % stay visible",
                   targets, wanted, 100 * share_of_targets(masked), 100 * share_of_targets(visible));
-  f.threshold = fmt::format("another number fails; fails above {:.1f} % visible", 100 * most);
   if (targets == wanted && elsewhere == 0 && share_of_targets(visible) <= most) return f;
   return failed(std::move(f),
                 targets != wanted ? fmt::format("{} tokens of the rows are targets, not {}", targets, wanted)

@@ -81,12 +81,9 @@ CheckOutcome judge_spread(const MagnitudeSpread& spread) {
 }  // namespace
 
 Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Weights& weights) {
-  Finding f;
-  f.id = "D05";
-  f.title = "spread of the weights' magnitudes";
-  f.threshold =
-      "deviation of log2|x|: fails above 6 and, with a median magnitude from "
-      "1/4 to 2, below 0.5; warns above 3 and, with such a median, below 0.9";
+  Finding f = begin_finding("D05", "spread of the weights' magnitudes",
+                            "standard deviation of log2|x|: fails above 6 and, with a median magnitude from "
+                            "1/4 to 2, below 0.5; warns above 3 and, with such a median, below 0.9");
   std::size_t looked_at = 0;
   double least = 1e30, most = 0;
   for (const ParameterSpec& spec : parameters) {
@@ -103,9 +100,10 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
                                 ? ": this looks like f16 bytes decoded as bf16, or like the wrong byte order"
                                 : "";
     note(f, verdict,
-         fmt::format("log2 of the magnitudes of {} has a deviation of {:.3f} (median magnitude {:.3g}), "
-                     "where weights have about 1.6{}",
-                     spec.name, spread.log2_std, spread.median, mechanism),
+         fmt::format(
+             "log2 of the magnitudes of {} has a standard deviation of {:.3f} (median magnitude {:.3g}), "
+             "where weights have about 1.6{}",
+             spec.name, spread.log2_std, spread.median, mechanism),
          look_at_file);
   }
   f.measured = looked_at == 0 ? "no matrix of 4,096 elements or more"
@@ -150,10 +148,10 @@ Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights
 
 Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                     WeightOrigins origin) {
-  Finding f = begin_finding("D07", "mean and deviation of embedding and norms",
+  Finding f = begin_finding("D07", "mean and standard deviation of embedding and norms",
                             origin == WeightOrigins::drawn
                                 ? "fails where they are not those that were drawn, by 10 %"
-                                : "embedding: fails beyond a mean of 0.05 or a deviation of "
+                                : "embedding: fails beyond a mean of 0.05 or a standard deviation of "
                                   "0.005 (or half the initial one) to 0.5; "
                                   "norms: mean of 0.01 to 100");
   std::string measured;
@@ -179,9 +177,11 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
       verdict = std::max(judge(std::abs(m.mean), {-no_limit, 0.05, -no_limit, no_limit}),
                          judge(m.deviation, {least, 0.5, -no_limit, no_limit}));
     }
-    if (embedding) measured = fmt::format("embedding: mean {:.2g}, deviation {:.4g}", m.mean, m.deviation);
+    if (embedding)
+      measured = fmt::format("embedding: mean {:.2g}, standard deviation {:.4g}", m.mean, m.deviation);
     note(f, verdict,
-         fmt::format("{} has a mean of {:.4g} and a deviation of {:.4g}", spec.name, m.mean, m.deviation),
+         fmt::format("{} has a mean of {:.4g} and a standard deviation of {:.4g}", spec.name, m.mean,
+                     m.deviation),
          look_at_file);
   }
   f.measured = measured.empty() ? "no embedding" : measured;

@@ -320,7 +320,7 @@ std::string scores(const RunRecord& run) {
   if (trials.rows.empty()) return html;
   return html +
          note(
-             "Trials: scored with other settings than the run's. They are not scores of this run, and no "
+             "Scored with other settings than the run's. They are not scores of this run, and no "
              "comparison reads them.") +
          html_of(trials);
 }

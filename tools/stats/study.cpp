@@ -128,7 +128,7 @@ void add_notes(Study& study) {
     if (!counts_a_run_twice(condition.values)) continue;
     study.notes.push_back(
         fmt::format("values of '{}' are equal to the last digit, so a run was counted more than once: its "
-                    "deviation, interval and tests say nothing",
+                    "standard deviation, interval and tests say nothing",
                     condition.name));
   }
   for (const ConditionSummary& condition : study.conditions) {
