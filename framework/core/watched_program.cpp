@@ -46,7 +46,7 @@ class Pipe {
 [[noreturn]] void become(char* const* arguments, const Pipe& output, const Pipe& errors, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(127);  // it ended before prctl could on_output of it
+  if (::getppid() != parent) ::_exit(127);  // it ended before prctl took effect
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -59,7 +59,7 @@ class Pipe {
   ::_exit(127);
 }
 
-// What has come, to `on_output`; closes the pipe at its end.
+// Passes the available output to `on_output`; closes the pipe at its end.
 void read_some(Pipe& pipe, const std::function<void(std::string_view)>& on_output) {
   std::array<char, 1 << 14> buffer{};
   const ssize_t count = ::read(pipe.reader(), buffer.data(), buffer.size());

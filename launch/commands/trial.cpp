@@ -50,7 +50,7 @@ void refuse_other_weights(const LoadedConfig& used, const LoadedConfig* run, con
   if (!strict) return;
   throw data_error(
       "'{}' is not what its run has made and booked ({}), and ledger.rules = \"strict\" scores nothing else there; bring "
-      "back the run's own file, or score this one as a trial with --set ledger.rules=open",
+      "back the run's own file, or score this one under other settings with --set ledger.rules=open",
       weights.string(), changed_keys(changes));
 }
 

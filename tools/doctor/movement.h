@@ -41,7 +41,7 @@ struct Movement {
 };
 
 // D38, D39 and D40. `averaged` are the averages of [ema], by `decay`.
-Finding judge_stillness(const Movement& movement);
+Finding find_frozen_parameters(const Movement& movement);
 Finding judge_proportion(const Movement& movement);
 Finding judge_average(const Movement& movement, const Samples& averaged, double decay);
 
