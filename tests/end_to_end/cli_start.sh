@@ -25,10 +25,10 @@ done
 check_refused "a shipped configuration that does not exist" 2 "wrong.toml:1: there is no shipped configuration 'mulligan:quickstar'" config check wrong.toml
 check "prepare, as it said" bash -c "PATH=$(dirname "$mulligan"):\$PATH; $(sed -n 's/^  \(mulligan prepare.*\)/\1/p' <<<"$seen")"
 # Names that a shell or a pattern would read otherwise: what is printed can be pasted, and what is written finds the shards.
-for name in 'my texts [v1]' 'back\slash' "a 'quote' * ?" 'tab	and #hash'; do
-  mkdir "$name"
-  cp texts/* "$name/"
-  said=$("$mulligan" config init odd.toml --data "$name" --seconds 4 --overwrite)
+for name in 'my texts [v1]' 'back\slash' "a 'quote' * ?" 'tab	and #hash' -texts; do
+  mkdir "./$name"
+  cp texts/* "./$name/"
+  said=$("$mulligan" config init odd.toml --data="$name" --seconds 4 --overwrite)
   check "config init, '$name': prepare, as it said" \
     bash -c "PATH=$(dirname "$mulligan"):\$PATH; $(sed -n 's/^  \(mulligan prepare.*\)/\1/p' <<<"$said") && $(sed -n 's/^  \(mulligan train.*\)/\1/p' <<<"$said") --set train.steps=1"
   rm -r runs/odd

@@ -153,10 +153,10 @@ void init(const InitArguments& arguments) {
   const std::string place = shell_quoted(run);
   fmt::print("{} is written; continue with\n", printable(file.string()));
   if (!data.text.empty()) {
-    fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", shell_quoted(data.text.string()),
+    fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", shell_path(data.text.string()),
                shell_quoted(data.prepared.string()), data.vocabulary);
   }
-  fmt::print("  mulligan train {}\n", shell_quoted(file.string()));
+  fmt::print("  mulligan train {}\n", shell_path(file.string()));
   if (arguments.family == "record") {
     fmt::print("  mulligan quantize {}\n  mulligan ttt {} --output {}\n", place,
                shell_quoted(run + "/artifact.mulligan"), place);
