@@ -29,12 +29,6 @@ find_library(BROTLI_ENCODER_LIBRARY brotlienc)
 find_library(BROTLI_DECODER_LIBRARY brotlidec)
 find_path(BROTLI_INCLUDE brotli/encode.h)
 mulligan_require(BROTLI_INCLUDE libbrotli-dev)
-find_library(LZMA_LIBRARY lzma)
-find_path(LZMA_INCLUDE lzma.h)
-mulligan_require(LZMA_INCLUDE liblzma-dev)
-find_library(ZSTD_LIBRARY zstd)
-find_path(ZSTD_INCLUDE zstd.h)
-mulligan_require(ZSTD_INCLUDE libzstd-dev)
 find_package(ZLIB QUIET)
 mulligan_require(ZLIB_FOUND zlib1g-dev)
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h)
@@ -75,7 +69,7 @@ target_link_libraries(mulligan_sentencepiece INTERFACE "${SENTENCEPIECE_LIBRARY}
 target_include_directories(mulligan_sentencepiece SYSTEM INTERFACE "${SENTENCEPIECE_INCLUDE}")
 add_library(mulligan_compressors INTERFACE)
 target_link_libraries(mulligan_compressors INTERFACE
-  "${BROTLI_ENCODER_LIBRARY}" "${BROTLI_DECODER_LIBRARY}" "${LZMA_LIBRARY}" "${ZSTD_LIBRARY}"
+  "${BROTLI_ENCODER_LIBRARY}" "${BROTLI_DECODER_LIBRARY}"
   ZLIB::ZLIB)
 target_include_directories(mulligan_compressors SYSTEM INTERFACE
-  "${BROTLI_INCLUDE}" "${LZMA_INCLUDE}" "${ZSTD_INCLUDE}")
+  "${BROTLI_INCLUDE}")

@@ -93,7 +93,7 @@ void require_built_from(const LedgerConfig& ledger, const fs::path& tree, const 
 // Of an evaluation's code: what the tree holds of it, and files of the user's own.
 std::uint64_t evaluation_bytes(const fs::path& tree, const EvaluationSource& source,
                                const ScoringCode& scoring) {
-  return packed_evaluation(tree, source).size() + packed_own_files(scoring).size();
+  return packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size();
 }
 
 void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,

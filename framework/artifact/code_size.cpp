@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "framework/artifact/compression.h"
@@ -22,19 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kept_streams = 64;
 
-// What `file` holds, where it is a compressed form of `contents`.
-std::optional<std::string> kept_stream(const fs::path& file, Compression compression,
-                                       std::string_view contents) {
-  std::error_code unknown;
-  if (!fs::is_regular_file(file, unknown)) return {};
-  try {
-    std::string packed = read_file(file, kLargestDescription);
-    if (decompress(compression, packed, contents.size()) == contents) return packed;
-  } catch (const std::runtime_error&) {  // as good as none
-  }
-  return {};
-}
-
 // Makes room for one more: the oldest goes.
 void remove_oldest(const fs::path& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
@@ -49,19 +35,33 @@ fs::path packed_code_folder() {
   return cache_folder("packed_code");
 }
 
-std::string compress_once(Compression compression, std::string_view contents, const fs::path& folder) {
-  if (folder.empty()) return compress(compression, contents);
-  const fs::path file =
-      folder / sha256_hex(fmt::format("{} {}", compressor_version(compression), sha256_hex(contents)));
-  if (std::optional<std::string> kept = kept_stream(file, compression, contents)) return *std::move(kept);
-  std::string packed = compress(compression, contents);
+std::string kept_bytes(const std::string& key, const fs::path& folder,
+                       const std::function<bool(const std::string&)>& is_right,
+                       const std::function<std::string()>& make) {
+  const fs::path file = folder / key;
+  try {
+    if (std::error_code unknown; !folder.empty() && fs::is_regular_file(file, unknown)) {
+      std::string kept = read_file(file, kLargestDescription);
+      if (is_right(kept)) return kept;
+    }
+  } catch (const std::runtime_error&) {  // as good as none
+  }
+  std::string made = make();
+  if (folder.empty()) return made;
   try {
     fs::create_directories(folder);
     remove_oldest(folder);
-    write_file_atomically(file, packed);
+    write_file_atomically(file, made);
   } catch (const std::runtime_error&) {  // nothing depends on it but the time of the next command
   }
-  return packed;
+  return made;
+}
+
+std::string compress_once(Compression compression, std::string_view contents, const fs::path& folder) {
+  return kept_bytes(
+      sha256_hex(fmt::format("{} {}", compressor_version(compression), sha256_hex(contents))), folder,
+      [&](const std::string& kept) { return decompress(compression, kept, contents.size()) == contents; },
+      [&] { return compress(compression, contents); });
 }
 
 namespace {
@@ -202,7 +202,8 @@ std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
     stripped.push_back(folder.path() / binary.filename());
     strip(binary, stripped.back());
   }
-  return compress_once(Compression::xz, tar_archive(folder.path(), stripped), packed_code_folder()).size();
+  return compress_once(Compression::brotli, tar_archive(folder.path(), stripped), packed_code_folder())
+      .size();
 }
 
 }  // namespace mulligan

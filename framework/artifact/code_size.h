@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,9 +20,14 @@ namespace mulligan {
 // empty without either.
 std::filesystem::path packed_code_folder();
 
-// `contents` as compress() makes them, or as they were kept in `folder`: what lies there under the sha256 of the contents and the
-// compressor's version is unpacked and taken only if it is the contents, so its size is true whoever wrote it. Of the kept ones the
-// newest 64 stay. With an empty `folder`, or one that cannot be written, always compressed. Throws as compress() does.
+// What `folder` keeps under `key`, if `is_right` says so, else what `make` returns, which is then kept. The newest 64 are
+// kept. With an empty `folder`, or one that cannot be written, nothing is kept.
+std::string kept_bytes(const std::string& key, const std::filesystem::path& folder,
+                       const std::function<bool(const std::string&)>& is_right,
+                       const std::function<std::string()>& make);
+
+// `contents` as compress() makes them. A kept result counts only if it unpacks to the contents, so its size is true.
+// Throws as compress() does.
 std::string compress_once(Compression compression, std::string_view contents,
                           const std::filesystem::path& folder);
 
@@ -48,7 +54,7 @@ std::string source_digest(const std::filesystem::path& root);
 std::string source_digest(const std::vector<std::pair<std::string, std::string>>& contents);
 
 // The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
-// tar_archive, compressed with xz. Throws run_error when strip is needed and missing, or fails.
+// tar_archive, compressed with Brotli. Throws run_error when strip is needed and missing, or fails.
 std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries);
 
 }  // namespace mulligan

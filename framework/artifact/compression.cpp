@@ -3,9 +3,7 @@
 #include <brotli/decode.h>
 #include <brotli/encode.h>
 #include <fmt/format.h>
-#include <lzma.h>
 #include <zlib.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <memory>
@@ -41,26 +39,6 @@ std::string compress_brotli(std::string_view bytes) {
                              unsigned_bytes(bytes), &size, unsigned_bytes(out))) {
     throw compression_failed("Brotli", bytes.size());
   }
-  out.resize(size);
-  return out;
-}
-
-std::string compress_xz(std::string_view bytes) {
-  std::string out(lzma_stream_buffer_bound(bytes.size()), '\0');
-  std::size_t size = 0;
-  if (lzma_easy_buffer_encode(9 | LZMA_PRESET_EXTREME, LZMA_CHECK_NONE, nullptr, unsigned_bytes(bytes),
-                              bytes.size(), unsigned_bytes(out), &size, out.size()) != LZMA_OK) {
-    throw compression_failed("xz", bytes.size());
-  }
-  out.resize(size);
-  return out;
-}
-
-std::string compress_zstd(std::string_view bytes) {
-  std::string out(ZSTD_compressBound(bytes.size()), '\0');
-  const std::size_t size =
-      ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), ZSTD_maxCLevel());
-  if (ZSTD_isError(size)) throw compression_failed("zstd", bytes.size());
   out.resize(size);
   return out;
 }
@@ -125,40 +103,6 @@ std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_byt
   return decode(compressed, raw_bytes, step, exactly);
 }
 
-std::string decompress_xz(std::string_view compressed, std::uint64_t raw_bytes) {
-  constexpr std::uint64_t memory_limit = std::uint64_t{1} << 28;  // preset 9 needs 65 MiB
-  lzma_stream stream = LZMA_STREAM_INIT;
-  const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> guard(&stream, lzma_end);
-  if (lzma_stream_decoder(&stream, memory_limit, 0) != LZMA_OK) throw std::bad_alloc();
-  return decode(compressed, raw_bytes, [&](auto& in, std::size_t& in_left, auto& out, std::size_t& room) {
-    stream.next_in = in;
-    stream.avail_in = in_left;
-    stream.next_out = out;
-    stream.avail_out = room;
-    const lzma_ret result = lzma_code(&stream, LZMA_FINISH);
-    in = stream.next_in;
-    in_left = stream.avail_in;
-    room = stream.avail_out;
-    if (result == LZMA_STREAM_END) return Decoded::end;
-    return result == LZMA_OK || result == LZMA_BUF_ERROR ? Decoded::on : Decoded::corrupt;
-  });
-}
-
-std::string decompress_zstd(std::string_view compressed, std::uint64_t raw_bytes) {
-  const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
-  if (!context) throw std::bad_alloc();
-  return decode(compressed, raw_bytes, [&](auto& in, std::size_t& in_left, auto& out, std::size_t& room) {
-    ZSTD_inBuffer input{in, in_left, 0};
-    ZSTD_outBuffer output{out, room, 0};
-    const std::size_t result = ZSTD_decompressStream(context.get(), &output, &input);
-    in += input.pos;
-    in_left -= input.pos;
-    room -= output.pos;
-    if (ZSTD_isError(result)) return Decoded::corrupt;
-    return result == 0 ? Decoded::end : Decoded::on;
-  });
-}
-
 std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
@@ -198,9 +142,6 @@ std::span<const Compressor> all_compressors() {
   };
   static const Compressor compressors[] = {
       {"brotli", compress_brotli, brotli, brotli_version()},
-      {"xz", compress_xz, decompress_xz, fmt::format("xz {} preset 9 extreme", lzma_version_string())},
-      {"zstd", compress_zstd, decompress_zstd,
-       fmt::format("zstd {} level {}", ZSTD_versionString(), ZSTD_maxCLevel())},
       {"zlib", compress_zlib, decompress_zlib,
        fmt::format("zlib {} level {}", zlibVersion(), Z_BEST_COMPRESSION)},
       {"adaptive", compress_brotli, brotli, "adaptive, " + brotli_version()}};

@@ -1,4 +1,4 @@
-// Lossless compression of byte strings: Brotli, xz, zstd, zlib.
+// Lossless compression of byte strings: Brotli and zlib.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace mulligan {
 std::string_view compression_word(Compression compression);
 std::optional<Compression> compression_of(std::string_view word);
 
-// At the strongest setting: Brotli quality 11 with a window of 16 MiB, xz preset 9 extreme, zstd level 22, zlib level 9.
+// At the strongest setting: Brotli quality 11 with a window of 16 MiB, zlib level 9.
 // Depends on the bytes and the library's version only. Throws run_error when the library fails.
 std::string compress(Compression compression, std::string_view bytes);
 

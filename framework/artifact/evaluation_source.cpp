@@ -1,6 +1,7 @@
 #include "framework/artifact/evaluation_source.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +14,8 @@
 #include <string_view>
 
 #include "framework/artifact/code_size.h"
+#include "framework/artifact/compression.h"
+#include "framework/artifact/text_packer.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -115,6 +118,19 @@ std::size_t literal_end(std::string_view text, std::size_t begin) {
   std::size_t at = begin + 1;
   while (at < text.size() && text[at] != text[begin] && text[at] != '\n') at += text[at] == '\\' ? 2 : 1;
   return std::min(text.size(), at + 1);
+}
+
+// A gzip file without name and time, which every machine unpacks.
+std::string gzip(const std::string& text) {
+  std::string stream = compress(Compression::zlib, text), end(8, '\0');
+  const auto sum = static_cast<std::uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+  for (int i = 0; i < 4; ++i) {
+    end[i] = static_cast<char>(sum >> 8 * i);
+    end[i + 4] = static_cast<char>(text.size() >> 8 * i);
+  }
+  // Between zlib's header and its checksum is what gzip has between its own.
+  return std::string("\x1f\x8b\x08\0\0\0\0\0\x02\x03", 10) + stream.substr(2, stream.size() - 6) + end;
 }
 
 }  // namespace
@@ -227,17 +243,28 @@ std::vector<std::pair<std::string, std::string>> archived_files(std::string_view
   return files;
 }
 
-void write_evaluation(const fs::path& root, const std::vector<std::string>& parts, const fs::path& folder) {
-  if (fs::exists(folder))
-    throw data_error("'{}' exists already; name a folder that does not", folder.string());
-  for (const fs::path& file : evaluation_source(root, parts)) {
-    fs::create_directories((folder / file).parent_path());
-    write_file_atomically(folder / file, packed_as(file, read_file(root / file)));
+EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource& source) {
+  const std::string archive = evaluation_archive(root, source);
+  EvaluationPackage package;
+  package.files = kept_bytes(
+      "text 1 " + sha256_hex(archive), packed_code_folder(), [](const auto&) { return true; },
+      [&] { return pack_text(archive); });
+  std::string program = without_comments(read_file(root / "framework/artifact/text_coder.h"));
+  program.erase(0, program.find('\n') + 1);  // #pragma once
+  std::istringstream lines(without_comments(read_file(root / "launch/evaluator/unpack.cpp")));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("text_coder.h") == line.npos) program += line + "\n";
   }
+  package.unpacker = gzip(program);
+  return package;
 }
 
-std::string packed_evaluation(const fs::path& root, const EvaluationSource& source) {
-  return compress_once(Compression::brotli, evaluation_archive(root, source), packed_code_folder());
+void write_evaluation(const EvaluationPackage& package, const fs::path& folder) {
+  if (fs::exists(folder))
+    throw data_error("'{}' exists already; name a folder that does not", folder.string());
+  fs::create_directories(folder);
+  write_file_atomically(folder / package.files_name, package.files);
+  write_file_atomically(folder / package.unpacker_name, package.unpacker);
 }
 
 }  // namespace mulligan

@@ -1,6 +1,7 @@
 // The source that an evaluation needs: what a budget of bytes counts as code.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -34,11 +35,20 @@ std::string evaluation_archive(const std::filesystem::path& root, const Evaluati
 // name.
 std::vector<std::pair<std::string, std::string>> archived_files(std::string_view archive);
 
-// Writes the files, each packed_as(), below `folder`, which must not exist: data_error.
-void write_evaluation(const std::filesystem::path& root, const std::vector<std::string>& parts,
-                      const std::filesystem::path& folder);
+// What counts as code: the files, and a program that unpacks them.
+struct EvaluationPackage {
+  static constexpr const char* files_name = "evaluation.pack";
+  static constexpr const char* unpacker_name = "unpack.cpp.gz";
+  std::string files;     // pack_text() of evaluation_archive()
+  std::string unpacker;  // launch/evaluator/unpack.cpp with what it includes, by gzip
+  std::uint64_t bytes() const { return files.size() + unpacker.size(); }
+};
 
-// Compressed with Brotli 11, by compress_once().
-std::string packed_evaluation(const std::filesystem::path& root, const EvaluationSource& source);
+// Packing takes many seconds, so the last packages are kept in packed_code_folder(); `mulligan record --verify` unpacks
+// what is submitted.
+EvaluationPackage packed_evaluation(const std::filesystem::path& root, const EvaluationSource& source);
+
+// Writes both files of a package to `folder`, which must not exist: data_error.
+void write_evaluation(const EvaluationPackage& package, const std::filesystem::path& folder);
 
 }  // namespace mulligan

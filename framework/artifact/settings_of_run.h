@@ -12,7 +12,7 @@ namespace mulligan {
 std::string missing_scoring_plugin(const LoadedConfig& loaded);
 
 // As write_evaluation_settings() has them, from resolved keys (resolve_run_plugins for PluginUse::quantize); empty
-// where only `mulligan ttt` can score: with ttt.on_collapse = "fallback" or without a plugin that scores.
+// without a plugin that scores, where only `mulligan ttt` can score. Throws config_error for ttt.on_collapse = "fallback".
 std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& host);
 
 }  // namespace mulligan

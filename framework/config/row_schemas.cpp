@@ -213,14 +213,11 @@ const Schema<QuantizeOptions>& quantize_host_schema() {
     s.key("calibration_shard_stride", &QuantizeOptions::calibration_shard_stride,
           "rows come from every n-th training shard in the order of names, beginning with the first")
         .range(1, 1 << 20);
-    s.choice<Compression>("compression", &QuantizeOptions::compression,
-                          {{"brotli", Compression::brotli},
-                           {"xz", Compression::xz},
-                           {"zstd", Compression::zstd},
-                           {"zlib", Compression::zlib},
-                           {"adaptive", Compression::adaptive}},
-                          "compression of the artifact, each at its strongest setting; adaptive = codes by "
-                          "mulligan's own coder, the rest by Brotli");
+    s.choice<Compression>(
+        "compression", &QuantizeOptions::compression,
+        {{"brotli", Compression::brotli}, {"zlib", Compression::zlib}, {"adaptive", Compression::adaptive}},
+        "compression of the artifact, each at its strongest setting; adaptive = codes by "
+        "mulligan's own coder, the rest by Brotli");
     s.choice<CodeStreams>("streams", &QuantizeOptions::streams,
                           {{"width", CodeStreams::width},
                            {"role", CodeStreams::role},

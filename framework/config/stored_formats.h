@@ -9,7 +9,7 @@ enum class TensorFormat { integer, int8_row, fp16, bf16, fp32 };
 
 // How the streams of an artifact are compressed. adaptive: codes by the coder of artifact/code_coder, all else
 // by Brotli.
-enum class Compression { brotli, xz, zstd, zlib, adaptive };
+enum class Compression { brotli, zlib, adaptive };
 
 // Which codes are compressed together: those of one width, or those of one role (embedding, q, k, v,
 // attention output, MLP up, MLP down), each matrix transposed; then also with the rows of some or all roles

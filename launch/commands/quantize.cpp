@@ -49,8 +49,9 @@ void run(const QuantizeArguments& arguments) {
   options.built_from = built_from();
   if (!arguments.code.empty()) {
     const ScoringCode scoring = scoring_code(loaded, host);
-    write_evaluation(arguments.source.empty() ? "." : arguments.source,
-                     {scoring.plugins.begin(), scoring.plugins.end()}, arguments.code);
+    const fs::path tree = arguments.source.empty() ? "." : arguments.source;
+    const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
+    write_evaluation(packed_evaluation(tree, source), arguments.code);
   }
   if (arguments.dry_run) {
     fmt::print("{}", predict_artifact(loaded, host, options));
@@ -95,8 +96,9 @@ void add_quantize_command(CLI::App& app) {
                    "Source tree whose code is counted; without it the current folder")
       ->type_name("DIR");
   command
-      ->add_option("--code", arguments->code,
-                   "Folder for the counted files of an evaluation, as they are counted; it must not exist")
+      ->add_option(
+          "--code", arguments->code,
+          "Folder for what is counted as code: the files of an evaluation, packed, and what unpacks them; it must not exist")
       ->type_name("FOLDER");
   command->add_flag("--dry-run", arguments->dry_run,
                     "Predict the sizes from shapes and formats; needs no weights");

@@ -95,7 +95,7 @@ TEST_F(ArtifactRun, GptqScoresBetterThanRoundingAtFewBits) {
 
 TEST_F(ArtifactRun, EveryCompressionGivesTheSameWeights) {
   const MadeArtifact brotli = quantize(tiny_->folder() / "brotli");
-  for (const char* compression : {"xz", "zstd"}) {
+  for (const char* compression : {"zlib", "adaptive"}) {
     const fs::path file = tiny_->folder() / compression;
     const MadeArtifact other = quantize(file, {std::string("quantize.compression=") + compression});
     EXPECT_TRUE(other.artifact.tensors == brotli.artifact.tensors);
@@ -122,7 +122,7 @@ TEST_F(ArtifactRun, ItsConfigurationCanNeitherNameLibrariesNorReadFiles) {
   const std::string own = artifact.configuration;
   const auto refused = [&](const std::string& configuration) {
     artifact.configuration = configuration;
-    write_file_atomically(file, serialize_artifact(artifact, Compression::zstd));
+    write_file_atomically(file, serialize_artifact(artifact, Compression::zlib));
     return sentence_of([&] { score(file); });
   };
   EXPECT_NE(refused("extends = \"/etc/passwd\"\n" + own).find("may not extend"), std::string::npos);

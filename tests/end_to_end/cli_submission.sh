@@ -33,7 +33,7 @@ check_equal "without training the first seed again" 1 "$(grep -c '^== seed 42, t
 check_equal "nor scoring it" 1 "$(grep -c '^== seed 42, test-time training' runs/small_record/train_seed42.log)"
 check_contains "the decision against the reference" "against a worse one: ACCEPT" "$seen"
 check_equal "nothing temporary is left" "" "$(ls -d submission.* .submission* 2>/dev/null)"
-check_equal "the folder" "README.md artifact_seed1337.mulligan artifact_seed314.mulligan artifact_seed42.mulligan config.toml evaluation_source.br source.tar.br submission.json train_seed1337.log train_seed314.log train_seed42.log" \
+check_equal "the folder" "README.md artifact_seed1337.mulligan artifact_seed314.mulligan artifact_seed42.mulligan config.toml evaluation.pack source.tar.br submission.json train_seed1337.log train_seed314.log train_seed42.log unpack.cpp.gz" \
   "$(find submission -type f -printf '%f\n' | LC_ALL=C sort | xargs)"
 
 score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT
@@ -43,11 +43,11 @@ for seed in 42 314 1337; do
     check_contains "its log has the $stage" "== seed $seed, $stage" "$(cat submission/train_seed$seed.log)"
   done
 done
-check_equal "the packed source has the bytes that were counted" "$(json submission/submission.json bytes_code)" "$(stat -c %s submission/evaluation_source.br)"
+check_equal "the packed source has the bytes that were counted" "$(json submission/submission.json bytes_code)" "$(($(stat -c %s submission/evaluation.pack) + $(stat -c %s submission/unpack.cpp.gz)))"
 check_equal "which are the ledger's" "$(json runs/small_record/seed_42/ledger.json code_source)" "$(json submission/submission.json bytes_code)"
+check "its README unpacks the counted source" bash -c "cd submission && zcat unpack.cpp.gz | g++ -std=c++20 -O2 -x c++ - -o ../unpack && ../unpack evaluation.pack ../evaluation && test -s ../evaluation/launch/evaluator/main.cpp"
 if command -v brotli >/dev/null; then
   check "the packed source is whole" bash -c "brotli -d -c submission/source.tar.br | tar t | grep -q '^tools/record/verify.cpp$'"
-  check "the counted source has the evaluation" bash -c "brotli -d -c submission/evaluation_source.br | grep -q '^launch/evaluator/main.cpp [0-9]*$'"
 else
   echo "skipped - the packed source is whole (brotli is not installed)"
 fi
@@ -155,7 +155,7 @@ spoilt "other bytes" 3 "artifact_bytes of seed 42" python3 -c "
 import json; s = json.load(open('submission.json')); s['seed_results']['42']['artifact_bytes'] -= 10; json.dump(s, open('submission.json', 'w'))"
 spoilt "a better score" 3 "R03" python3 -c "
 import json; s = json.load(open('submission.json')); s['seed_results']['42']['val_bpb'] -= .01; json.dump(s, open('submission.json', 'w'))"
-spoilt "other code" 3 "R09" bash -c "echo >>evaluation_source.br"
+spoilt "other code" 3 "R09" bash -c "echo >>evaluation.pack"
 spoilt "other source of training" 3 "R09" bash -c "echo >>source.tar.br"
 spoilt "figures of README" 3 "R11" sed -i 's/Mean [0-9]/Mean 0/' README.md
 spoilt "no JSON" 3 "is not a JSON object" bash -c ": >submission.json"

@@ -23,6 +23,11 @@ TOML
 "$mulligan" train small.toml >/dev/null
 check "the artifact" "$mulligan" quantize runs/small --source "$root" --code code
 check "an artifact with everything" "$mulligan" quantize runs/small --config more.toml --output more.mulligan --source "$root" --code more_code
+for folder in code more_code; do
+  check_equal "$folder: the counted files" "evaluation.pack unpack.cpp.gz" "$(find $folder -type f -printf '%f\n' | LC_ALL=C sort | xargs)"
+  check "$folder: the documented command unpacks them" bash -c "zcat $folder/unpack.cpp.gz | g++ -std=c++20 -O2 -x c++ - -o unpack &&
+    ./unpack $folder/evaluation.pack $folder"
+done
 check_refused "a folder that is there" 3 "exists already" quantize runs/small --dry-run --config small.toml --source "$root" --code code
 check_equal "every counted file of the smaller evaluation is in the larger one, but for the program's list of plugins" "" \
   "$(comm -23 <(cd code && find . -type f | LC_ALL=C sort) <(cd more_code && find . -type f | LC_ALL=C sort))"

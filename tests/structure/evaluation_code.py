@@ -1,12 +1,14 @@
-"""Bytes of the code of an evaluation, counted without the program: files, comments, frames, Brotli 11.
+"""Bytes of the code of an evaluation, counted without the program: files, comments, frames, the unpacker. The text coder
+alone is the program's; tests/end_to_end/evaluator.sh unpacks what it packed.
 
     tests/structure/evaluation_code.py [ROOT] PART...     such as cuda record doc_lora adamw global_sgd sgd
 """
-import ctypes
-import ctypes.util
 import os
 import re
+import subprocess
 import sys
+import tempfile
+import zlib
 
 RECORD_1886 = ("cuda", "record", "doc_lora", "adamw", "global_sgd", "sgd")
 PLUGIN_FOLDERS = ("plugins/backends", "plugins/losses", "plugins/schedules", "plugins/transforms", "optimizers", "ttt")
@@ -81,26 +83,38 @@ def files(parts):
     return sorted(found, key=lambda name: name.split("/"))
 
 
-def brotli(data):
-    """The length of `data` in Brotli 11, or None without the library."""
-    library = ctypes.util.find_library("brotlienc")
-    if not library:
-        return None
-    size = ctypes.c_size_t(len(data) + (1 << 16))
-    out = ctypes.create_string_buffer(size.value)
-    done = ctypes.CDLL(library).BrotliEncoderCompress(
-        11, 24, 0, ctypes.c_size_t(len(data)), data, ctypes.byref(size), out)
-    return size.value if done else None
+PACKER = """#include <iostream>
+#include <iterator>
+#include <string>
+#include "framework/artifact/text_packer.h"
+int main() { std::cout << mulligan::pack_text(std::string(std::istreambuf_iterator<char>(std::cin), {})).size(); }"""
 
 
-def packed_bytes(parts):
+def text_packed(data):
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["g++", "-std=c++20", "-O2", "-I.", "-x", "c++", "-", "-o", f"{folder}/pack"],
+                       input=PACKER.encode(), check=True)
+        return int(subprocess.run([f"{folder}/pack"], input=data, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def unpacker():
+    coder = stripped(text_of("framework/artifact/text_coder.h")).replace("#pragma once\n", "")
+    program = stripped(text_of("launch/evaluator/unpack.cpp"))
+    return (coder + re.sub(r'#include ".*text_coder.h"\n', "", program)).encode()
+
+
+def archive_of(parts):
     archive = b""
     for name in files(parts):
         text = text_of(name)
         if os.path.splitext(name)[1] in (".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"):
             text = stripped(text)
         archive += f"{name} {len(text)}\n{text}".encode("latin-1")
-    return brotli(archive)
+    return archive
+
+
+def packed_bytes(parts):
+    return text_packed(archive_of(parts)) + len(zlib.compress(unpacker(), 9)) + 12
 
 
 if __name__ == "__main__":

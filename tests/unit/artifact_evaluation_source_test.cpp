@@ -7,6 +7,8 @@
 #include <regex>
 #include <set>
 
+#include "framework/artifact/compression.h"
+#include "framework/artifact/text_packer.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -70,6 +72,36 @@ TEST(EvaluationSource, AnArchiveIsNamesLengthsAndContents) {
   for (const std::string& damaged :
        {archive.substr(0, archive.size() - 1), archive + "x", "a -1\n" + archive, std::string("a 9")})
     EXPECT_THROW(archived_files(damaged), std::runtime_error);
+}
+
+std::string reason_of(const std::string& packed) {
+  try {
+    unpack_text(packed, 1000);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(EvaluationSource, TheTextCoderGivesItsTextBack) {
+  const std::string source = read_file(tree / "framework/artifact/text_coder.h");
+  std::string all_bytes;
+  for (int i = 0; i < 2048; ++i) all_bytes += static_cast<char>(i * i / 7);
+  for (const std::string& text :
+       {std::string(), std::string("a"), std::string(5000, 'x'), all_bytes, source}) {
+    const std::string packed = pack_text(text);
+    EXPECT_TRUE(unpack_text(packed, text.size()) == text);
+  }
+  EXPECT_LT(pack_text(source).size(), compress(Compression::brotli, source).size());
+}
+
+TEST(EvaluationSource, ADamagedPackageIsRefused) {
+  const std::string packed = pack_text("int main() { return 0; }\n");
+  EXPECT_EQ(reason_of(packed), "");
+  EXPECT_EQ(reason_of(packed.substr(0, packed.size() - 1)), "is truncated");
+  EXPECT_EQ(reason_of("ab"), "is truncated");
+  EXPECT_EQ(reason_of(packed + "x"), "has bytes too many");
+  EXPECT_EQ(reason_of(std::string(8, '\xff')), "declares more bytes than a source may have");
 }
 
 TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {

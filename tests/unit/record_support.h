@@ -10,6 +10,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
+#include "framework/artifact/text_packer.h"
 #include "framework/config/resolved_settings.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -28,9 +29,11 @@ inline std::vector<std::pair<std::string, std::string>> sample_tree() {
 }
 inline std::string sample_source() {
   const std::string code = packed_as("a.cpp", sample_tree()[0].second);
-  return compress(Compression::brotli, "cmake/Build.cmake 12\n# the build\n" +
-                                           fmt::format("framework/a.cpp {}\n", code.size()) + code);
+  return pack_text("cmake/Build.cmake 12\n# the build\n" + fmt::format("framework/a.cpp {}\n", code.size()) +
+                   code);
 }
+
+inline constexpr std::string_view sample_unpacker = "int main() {}";
 
 inline SeedResult sample_result(std::int64_t seed, double val_loss) {
   SeedResult result;
@@ -40,7 +43,7 @@ inline SeedResult sample_result(std::int64_t seed, double val_loss) {
   result.val_loss = val_loss;
   result.val_bpb = val_loss * 1000 / std::numbers::ln2 / 3700;
   result.model_bytes = 5000;
-  result.code_bytes = sample_source().size();
+  result.code_bytes = sample_source().size() + sample_unpacker.size();
   result.artifact_bytes = 5000 + *result.code_bytes;
   result.steps = 20;
   result.step_avg_ms = 100;
@@ -87,7 +90,7 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.val_loss = mean_loss;
   s.val_bpb_std = std::sqrt(squares / 2);
   s.val_loss_std = std::sqrt(loss_squares / 2);
-  s.bytes_code = sample_source().size();
+  s.bytes_code = sample_source().size() + sample_unpacker.size();
   s.bytes_total = 5000 + *s.bytes_code;
   Comparison reference;
   reference.name = "an earlier record";
@@ -98,6 +101,7 @@ inline Submission write_sample(const std::filesystem::path& folder) {
     s.files.push_back({name, bytes.size(), sha256_hex(bytes)});
   };
   ship(source_file, sample_source());
+  ship(unpacker_file, std::string(sample_unpacker));
   ship(whole_source_file, compress(Compression::brotli, tar_archive(sample_tree())));
   ship(config_file, sample_config);
   for (const SeedResult& result : s.results) ship(result.log, sample_log(result));

@@ -131,6 +131,12 @@ TEST_F(VerifyRecord, OtherCodeThanWasCounted) {
   EXPECT_EQ(failed(folder()), "R09");
 }
 
+TEST_F(VerifyRecord, TheUnpackerCounts) {
+  write_file_atomically(file(unpacker_file), "int main() { return 0; }");
+  sum_again();
+  EXPECT_EQ(failed(folder()), "R09");
+}
+
 // Bytes with the right length and sum are not yet the source.
 TEST_F(VerifyRecord, SourceThatIsNone) {
   write_file_atomically(file(whole_source_file), std::string(100, 'x'));

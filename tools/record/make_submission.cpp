@@ -82,16 +82,17 @@ class Folder {
 void ship_source(Folder& folder, const SubmissionOptions& options, const Submission& submission) {
   const std::set<std::string>& plugins = options.scoring.plugins;
   const EvaluationSource source = evaluation_source(options.source, {plugins.begin(), plugins.end()});
-  const std::string packed = packed_evaluation(options.source, source),
-                    own = packed_own_files(options.scoring);
+  const EvaluationPackage packed = packed_evaluation(options.source, source);
+  const std::string own = packed_own_files(options.scoring);
   const std::uint64_t counted = submission.results.front().code_bytes.value();
-  if (packed.size() + own.size() != counted) {
+  if (packed.bytes() + own.size() != counted) {
     throw run_error(
         "the source in '{}' packs, with own plugins, to {} bytes, but the runs counted {}: it "
         "has changed since; put it back as it was, or make the runs again.",
-        options.source.string(), packed.size() + own.size(), counted);
+        options.source.string(), packed.bytes() + own.size(), counted);
   }
-  folder.ship(source_file, packed);
+  folder.ship(source_file, packed.files);
+  folder.ship(unpacker_file, packed.unpacker);
   if (!own.empty()) folder.ship(own_code_file, own);
   folder.ship(whole_source_file,
               compress_once(Compression::brotli, source_archive(options.source), packed_code_folder()));

@@ -9,14 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "framework/artifact/evaluation_source.h"
+
 namespace mulligan::record {
 
 inline constexpr const char* submission_file = "submission.json";
 inline constexpr const char* readme_file = "README.md";
-inline constexpr const char* source_file = "evaluation_source.br";  // evaluation_archive(), Brotli
-inline constexpr const char* own_code_file = "own_code.tar.br";     // packed_own_files(); absent: none
-inline constexpr const char* whole_source_file = "source.tar.br";   // source_archive(), Brotli
-inline constexpr const char* config_file = "config.toml";           // every setting of the first run
+inline constexpr const char* source_file = EvaluationPackage::files_name;  // what an evaluation needs
+inline constexpr const char* unpacker_file = EvaluationPackage::unpacker_name;
+inline constexpr const char* own_code_file = "own_code.tar.br";    // packed_own_files(); absent: none
+inline constexpr const char* whole_source_file = "source.tar.br";  // source_archive(), Brotli
+inline constexpr const char* config_file = "config.toml";          // every setting of the first run
 
 // sha256 by subject: "artifact", "config" (settings_digest), "source" (source_digest), and the data: "train" and
 // "validation" (ShardSetIdentity), "tokenizer" (its file).

@@ -17,8 +17,8 @@ std::string rules_text(const Submission& s) {
         "from the loaded weights to the score within {:g} s, model and packed source within {} bytes.\n",
         s.budgets->train_seconds, s.budgets->eval_seconds, s.budgets->artifact_bytes);
   }
-  text += fmt::format("- The code counts with {} bytes: those of `{}` in this folder.\n",
-                      s.bytes_code.value_or(0), source_file);
+  text += fmt::format("- The code counts with {} bytes: those of `{}` and `{}` in this folder.\n",
+                      s.bytes_code.value_or(0), source_file, unpacker_file);
   if (const std::string& rule = s.results.front().byte_rule; !rule.empty()) {
     text += fmt::format("- Bits per byte are of {} (`data.byte_rule = \"{}\"`).\n",
                         rule == "original" ? "the original text" : "the text that the tokens spell", rule);
@@ -71,13 +71,13 @@ std::string readme_text(const Submission& s) {
       "adapters. Every validation token is scored once, left to right, from a full softmax.\n\n";
   return text +
          fmt::format(
-             "## Files\n\n- `{}`: the source that an evaluation needs, which counts: lines \"NAME LENGTH\", each before its file (`brotli -d -c {}`)\n"
+             "## Files\n\n- `{}`, `{}`: the source that an evaluation needs, and the program that unpacks it (`zcat {} | g++ -std=c++20 -O2 -x c++ - -o unpack && ./unpack {} evaluation`); both count\n"
              "- `{}`: the source of program, plugins and configurations, training included\n"
              "- `{}`: every setting of the first seed; the others differ in `run.seed` and "
              "`run.directory` alone\n\n"
              "`mulligan record --verify FOLDER` checks that the files agree with one another; with `--rerun` "
              "it scores models of the folder again.\n",
-             source_file, source_file, whole_source_file, config_file);
+             source_file, unpacker_file, unpacker_file, source_file, whole_source_file, config_file);
 }
 
 }  // namespace mulligan::record

@@ -4,6 +4,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
+#include "framework/artifact/text_coder.h"
 #include "framework/config/resolved_settings.h"
 #include "framework/core/file.h"
 #include "tools/record/claim_check.h"
@@ -55,13 +56,17 @@ void check_script(ClaimCheck& check, const SubmissionFolder& folder) {
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-// The digest of a packed source tree, which `unpack` takes apart; empty, with a word to `check`, if it cannot be unpacked.
-std::string packed_source_digest(ClaimCheck& check, const fs::path& path, Files (*unpack)(std::string_view)) {
+using Unpack = std::string (*)(std::string_view, std::uint64_t most);
+
+// The digest of a packed source tree, which `unpack` and `take_apart` read; empty, with a sentence to `check`, if they cannot.
+std::string packed_source_digest(ClaimCheck& check, const fs::path& path,
+                                 Files (*take_apart)(std::string_view) = tar_contents,
+                                 Unpack unpack = decompress_brotli_within) {
   check.looked();
   const std::string name = path.filename().string();
   if (!is_file(path)) return check.wrong(fmt::format("there is no {}", name)), std::string();
   try {
-    return source_digest(unpack(decompress_brotli_within(read_file(path, largest_source), largest_source)));
+    return source_digest(take_apart(unpack(read_file(path, largest_source), largest_source)));
   } catch (const std::runtime_error& error) {
     return check.wrong(fmt::format("{} {}", name, error.what())), std::string();
   }
@@ -69,18 +74,20 @@ std::string packed_source_digest(ClaimCheck& check, const fs::path& path, Files 
 
 void check_own_source(ClaimCheck& check, const SubmissionFolder& folder) {
   const Submission& s = folder.submission;
-  packed_source_digest(check, folder.path / source_file, archived_files);
-  if (is_file(folder.path / source_file)) {
-    std::optional<std::uint64_t> shipped = fs::file_size(folder.path / source_file);
+  packed_source_digest(check, folder.path / source_file, archived_files, unpack_text);
+  const fs::path unpacker = folder.path / unpacker_file;
+  if (!is_file(unpacker)) check.wrong(fmt::format("there is no {}", unpacker_file));
+  if (is_file(folder.path / source_file) && is_file(unpacker)) {
+    std::optional<std::uint64_t> shipped = fs::file_size(folder.path / source_file) + fs::file_size(unpacker);
     if (const fs::path own = folder.path / own_code_file; is_file(own)) {
-      packed_source_digest(check, own, tar_contents);
+      packed_source_digest(check, own);
       *shipped += fs::file_size(own);
     }
     check.compare("bytes_code", s.bytes_code, shipped, 0, source_file);
     for (const SeedResult& result : s.results)
       check.compare("code_bytes of " + seed_text(result), result.code_bytes, shipped, 0, source_file);
   }
-  const std::string digest = packed_source_digest(check, folder.path / whole_source_file, tar_contents);
+  const std::string digest = packed_source_digest(check, folder.path / whole_source_file);
   for (const SeedResult& result : s.results) {
     const auto stated = result.digests.find("source");
     if (!digest.empty() && (stated == result.digests.end() || stated->second != digest))

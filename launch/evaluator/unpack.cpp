@@ -1,0 +1,20 @@
+// Unpacks the source of an evaluation:  unpack PACKAGE FOLDER  (docs/artifact.md). The package is what pack_text() made of
+// evaluation_archive().
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "framework/artifact/text_coder.h"
+
+int main(int, char** words) {
+  std::ifstream package(words[1], std::ios::binary);
+  std::string text = mulligan::unpack_text({std::istreambuf_iterator<char>(package), {}}, 1 << 24);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = text.find(' ', at), begin = text.find('\n', at) + 1;
+    const std::size_t length = std::stoul(text.substr(space));
+    const std::filesystem::path file = words[2] / std::filesystem::path(text.substr(at, space - at));
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary).write(&text[begin], static_cast<std::streamsize>(length));
+    at = begin + length;
+  }
+}
