@@ -22,13 +22,13 @@ class Wrapper : public PluginInstance<mlg_wrapper_table> {
   // are none.
   void record(const mlg_recorder& recorder, std::span<const mlg_wrapped_parameter> parameters,
               mlg_value scalars) const {
-    call("record", table().record, &recorder, parameters.data(),
-         static_cast<std::uint32_t>(parameters.size()), scalars);
+    call(table().record, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
+         scalars);
   }
 
   // Fills `values` (scalar_count numbers) for the coming step. Neither allocates nor synchronises.
   void scalars(const mlg_wrapper_step& coming, std::span<float> values) const {
-    call("scalars", table().scalars, &coming, values.data());
+    call(table().scalars, &coming, values.data());
   }
 
  private:

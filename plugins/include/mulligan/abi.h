@@ -1,9 +1,9 @@
 /* What every plugin library exports, whatever its kind. C types only cross this boundary: no exception, STL
  * or RTTI.
  *
- * A plugin library exports two symbols:
- *   mlg_plugin                     function: const mlg_plugin_header* mlg_plugin(void)
- *   mlg_abi_<major>_<kind>_<name>  a marker; its *name* is read from the file before any of its code runs
+ * A plugin library is a file mulligan_NAME.so that exports one symbol, the function
+ *   const mlg_plugin_header* mlg_plugin(void)
+ *
  * The returned table starts with mlg_plugin_header and is followed by the members of its kind (optimizer.h,
  * loss.h, ...). Within one ABI major, tables and the structs that only the host makes grow at their end alone,
  * which raises the minor. The host refuses another major and a newer minor than its own; of an older minor it
