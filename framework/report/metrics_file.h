@@ -11,23 +11,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mulligan {
-
-// MetricsMark: how much of metrics.jsonl a checkpoint vouches for.
-
-// The records of steps, skipped updates, looks at attention and validations on the way, in order: no later
-// process writes one of them again, so a run that goes on finds them as they were.
-struct MetricsMark {
-  std::int64_t records = 0;
-  std::string sha256;  // of the digest before and the line, record by record; "" of none
-  bool operator==(const MetricsMark&) const = default;
-
-  void add(std::string_view line);
-};
 
 struct StepRecord {
   std::int64_t step = 0;          // updates done, counting this one
@@ -113,15 +100,9 @@ class MetricsFile {
   // Keeps nothing: of a rank whose metrics are another's.
   MetricsFile() = default;
   // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on:
-  // what a killed process reported beyond its last checkpoint is reported again. `known` is what that
-  // checkpoint says of the file. Throws run_error when it cannot be made.
-  explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {},
-                       const MetricsMark& known = {});
-
-  // What a checkpoint says of the records so far.
-  const MetricsMark& mark() const { return mark_; }
-  // A sentence where the file that is continued does not begin with the records of `known`; else "".
-  const std::string& gap() const { return gap_; }
+  // what a killed process reported beyond its last checkpoint is reported again. Throws run_error when it
+  // cannot be made.
+  explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {});
 
   // From now on steps and validations also go into an event file in `folder` (tensorboard.h), which begins
   // with what this file holds.
@@ -146,11 +127,7 @@ class MetricsFile {
   };
   void write(const std::string& line);
 
-  void write_marked(const std::string& line);
-
   std::filesystem::path path_;
-  MetricsMark mark_;
-  std::string gap_;
   std::unique_ptr<std::FILE, Close> file_;
   std::shared_ptr<TensorboardFile> events_;  // may be null
 };
