@@ -6,7 +6,6 @@
 #include "framework/core/exhaustion.h"
 #include "framework/core/standard_streams.h"
 #include "framework/core/stop_request.h"
-#include "framework/plugin/crash_report.h"
 
 namespace mulligan {
 
@@ -20,10 +19,7 @@ int run_process(const std::function<ExitCode()>& work) {
   }
   report_exhaustion();
   install_alternate_stack();
-  report_crashes();
-  const ExitCode code = work();
-  note_process_end();
-  return static_cast<int>(code);
+  return static_cast<int>(work());
 }
 
 }  // namespace mulligan

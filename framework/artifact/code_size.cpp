@@ -1,7 +1,9 @@
 #include "framework/artifact/code_size.h"
 
+#include <elf.h>
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <string>
@@ -9,7 +11,6 @@
 #include "framework/artifact/compression.h"
 #include "framework/core/cache_folder.h"
 #include "framework/core/child_process.h"
-#include "framework/core/elf_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/temporary_path.h"
@@ -101,12 +102,22 @@ std::string tar_header(const std::string& name, std::size_t size) {
   return header;
 }
 
+// Whether there is a symbol table besides the dynamic one, which `strip` takes away.
 bool has_symbols(const fs::path& binary) {
-  try {
-    return ElfFile(binary).has_symbols();
-  } catch (const std::runtime_error& error) {
-    throw run_error("'{}' {}; it cannot be counted as code", binary.string(), error.what());
+  const std::string file = read_file(binary);
+  Elf64_Ehdr header{};
+  std::memcpy(&header, file.data(), std::min(sizeof header, file.size()));
+  const bool whole =
+      header.e_shoff <= file.size() && (file.size() - header.e_shoff) / sizeof(Elf64_Shdr) >= header.e_shnum;
+  if (!file.starts_with(std::string_view(ELFMAG, SELFMAG)) || !whole)
+    throw run_error("'{}' is not a program or library, or is cut short; it cannot be counted as code",
+                    binary.string());
+  for (std::size_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section;
+    std::memcpy(&section, file.data() + header.e_shoff + i * sizeof section, sizeof section);
+    if (section.sh_type == SHT_SYMTAB) return true;
   }
+  return false;
 }
 
 // `from` without its symbols as `to`. A file that has none, such as those of the portable bundle, is copied:

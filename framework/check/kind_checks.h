@@ -11,7 +11,6 @@
 #include "framework/check/allocation_count.h"
 #include "framework/core/error.h"
 #include "framework/plugin/backend.h"
-#include "framework/plugin/plugin_call.h"
 
 namespace mulligan {
 

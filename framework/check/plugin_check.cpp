@@ -71,28 +71,9 @@ CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<c
 }
 
 std::vector<PluginHandle> plugins_to_check(PluginHost& host, const std::string& name) {
-  if (name.find('/') != name.npos || name.ends_with(".so")) {
-    const PluginFile file = inspect_plugin_file(name);
-    if (!file.problem.empty()) throw config_error("the plugin file '{}' {}.", name, file.problem);
-    return {host.load(file.marker->kind, "", name)};
-  }
+  if (name.find('/') != name.npos || name.ends_with(".so")) return {host.load_file(name)};
   std::vector<PluginHandle> plugins;
-  std::vector<std::string> names;
-  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
-    for (const PluginFile& file : searched.files) {
-      if (!file.marker) continue;
-      names.push_back(file.marker->name);
-      if (file.marker->name != name) continue;
-      if (!file.problem.empty())
-        throw config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
-      plugins.push_back(host.load(file.marker->kind, name, file.path));
-    }
-  }
-  if (plugins.empty()) {
-    const std::string nearest = nearest_name(name, names);
-    throw config_error("there is no plugin '{}'{}; 'mulligan plugins' lists those that were found.", name,
-                       nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
-  }
+  for (const std::filesystem::path& file : host.find(name)) plugins.push_back(host.load_file(file));
   return plugins;
 }
 

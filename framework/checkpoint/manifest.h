@@ -14,7 +14,7 @@
 namespace mulligan {
 
 // Version of the folder's layout and of the manifest's keys. Another one is refused.
-inline constexpr std::int64_t checkpoint_format_version = 1;
+inline constexpr std::int64_t checkpoint_format_version = 2;
 
 struct CheckpointFile {
   std::string name;  // within the checkpoint's folder
@@ -71,9 +71,6 @@ struct CheckpointProgress {
   double loss_scale = 0;
   std::int64_t clean_updates = 0, skipped_updates = 0;
   std::int64_t shares_validated = 0;  // of train.validations
-  // MetricsMark of metrics.jsonl.
-  std::int64_t metrics_records = 0;
-  std::string metrics_sha256 = {};
   bool operator==(const CheckpointProgress&) const = default;
 };
 

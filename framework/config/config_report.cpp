@@ -67,30 +67,18 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
     if (!ref.table->section.starts_with("phase.")) tables.push_back(plugin_table(loaded, *ref.table));
   }
-  for (size_t i = 0; i < loaded.mix_rows.size(); ++i) {
-    tables.push_back({"[[data.mix]]", fmt::format("data.mix.{}", i), loaded.mix_rows[i].all()});
-  }
-  for (size_t i = 0; i < loaded.init_rows.size(); ++i) {
-    tables.push_back({"[[init.values]]", fmt::format("init.values.{}", i), loaded.init_rows[i].all()});
-  }
-  for (size_t i = 0; i < loaded.phase_rows.size(); ++i) {
-    tables.push_back({"[[phase]]", fmt::format("phase.{}", i), loaded.phase_rows[i].all()});
-    const std::optional<PluginTable>& backend = loaded.config.phases[i].backend;
-    if (!backend) continue;
-    tables.push_back(plugin_table(loaded, *backend));  // [phase.backend] belongs to the row before it
-    tables.back().header = "[phase.backend]";
-    tables.back().table = fmt::format("phase.{}.backend", i);
-  }
-  for (size_t i = 0; i < loaded.kernel_rows.size(); ++i) {
-    tables.push_back(
-        {"[[backend.kernels]]", fmt::format("backend.kernels.{}", i), loaded.kernel_rows[i].all()});
-  }
-  for (size_t i = 0; i < loaded.parameter_rows.size(); ++i) {
-    tables.push_back({"[[parameters]]", fmt::format("parameters.{}", i), loaded.parameter_rows[i].all()});
-  }
-  for (size_t i = 0; i < loaded.quantize_rows.size(); ++i) {
-    tables.push_back(
-        {"[[quantize.tensors]]", fmt::format("quantize.tensors.{}", i), loaded.quantize_rows[i].all()});
+  for (const char* list :
+       {"data.mix", "init.values", "phase", "backend.kernels", "parameters", "quantize.tensors"}) {
+    const auto rows = loaded.rows.find(list);
+    for (size_t i = 0; rows != loaded.rows.end() && i < rows->second.size(); ++i) {
+      const std::string table = fmt::format("{}.{}", list, i);
+      tables.push_back({fmt::format("[[{}]]", list), table, rows->second[i].all()});
+      if (rows->first != "phase" || !loaded.config.phases[i].backend) continue;
+      tables.push_back(
+          plugin_table(loaded, *loaded.config.phases[i].backend));  // belongs to the row before it
+      tables.back().header = "[phase.backend]";
+      tables.back().table = table + ".backend";
+    }
   }
   return tables;
 }

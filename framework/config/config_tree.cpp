@@ -90,6 +90,13 @@ void ConfigNode::remove(std::string_view name) {
   std::erase_if(members, [&](const ConfigMember& member) { return member.name == name; });
 }
 
+const ConfigNode* find_rows(const ConfigNode& tree, const std::string& path) {
+  const ConfigNode* list = tree.find_path(path);
+  if (list != nullptr && (list->kind != ConfigNode::Kind::table_list || list->rows.empty()))
+    throw config_error("{}: '{}' must be written as rows [[{}]].", list->origin.text(), path, path);
+  return list;
+}
+
 void merge(ConfigNode& base, ConfigNode over, const std::string& path) {
   if (base.kind == ConfigNode::Kind::table_list && over.is_table()) {
     merge_rows(base, std::move(over), path);

@@ -46,6 +46,9 @@ struct ConfigMember {
   ConfigNode node;
 };
 
+// The list of rows [[path]] in `tree`; null where there is none. Throws config_error where it is not such a list.
+const ConfigNode* find_rows(const ConfigNode& tree, const std::string& path);
+
 // Lays `over` on top of `base`: tables merge member by member, anything else (also lists) is replaced. A
 // table that names another plugin (`plugin` or `path` differs from base's) replaces the base's table whole,
 // since the old plugin's keys mean nothing to the new one; lists of tables in it, which are the host's, stay.

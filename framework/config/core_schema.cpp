@@ -524,7 +524,7 @@ std::vector<KeySection> core_sections() {
       {"[[phase]]",
        "Optional: stretches of training, each with its own way to make a step; without them a "
        "model with depth recurrence has two, `plain` until model.loop.start_fraction and `looped`.",
-       phase_row_schema().keys()},
+       phase_schema().keys()},
       {"[phase.backend]",
        "Plugin table, optional, below its [[phase]] row: where that phase runs; the state of training is "
        "handed over.",

@@ -27,7 +27,7 @@ const std::vector<std::pair<std::string, LayerCast>>& layercast_words();
 // The words of noise.mode, in the order of NoiseMode.
 const std::vector<std::pair<std::string, NoiseMode>>& noise_words();
 // The keys of one [[phase]] row.
-const Schema<PhaseRow>& phase_row_schema();
+const Schema<Phase>& phase_schema();
 // The keys of one [[quantize.tensors]] row.
 const Schema<QuantizeTensorRow>& quantize_row_schema();
 // What the host reads in [quantize] besides plugin and path, and its way from the table into the struct.

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/config/value.h"
+
 namespace mulligan {
 
 // One row of [[data.mix]]: a part of the training text, of which so much is read.
@@ -12,6 +14,7 @@ struct DataMixRow {
   std::string name;
   std::string train;    // its shards, as data.train names them
   double weight = 1.0;  // its share of the rows read is weight / the sum of all weights
+  Origin origin;        // of the row
 };
 
 // How a training stream is cut into rows of T tokens (framework/data/loader.h).

@@ -21,11 +21,6 @@ const std::string& word(Precision dtype) {
 const std::string& word(LayerCast storage) {
   return layercast_words()[static_cast<std::size_t>(storage)].first;
 }
-template <typename E>
-E meaning(const std::vector<std::pair<std::string, E>>& words, const std::string& word) {
-  return std::ranges::find(words, word, [](const auto& w) { return w.first; })->second;
-}
-
 void check_layercast(const Phase& phase, const std::string& where) {
   if (phase.layercast == LayerCast::off || phase.compute_dtype == Precision::fp32) return;
   throw config_error(
@@ -64,37 +59,13 @@ std::vector<Phase> phases_of_model(const RunConfig& config) {
 
 Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loaded) {
   static const std::vector<std::string> own_tables = {"backend"};
-  const RunConfig& config = loaded.config;
-  loaded.phase_rows.push_back(
-      resolve_keys(phase_row_schema().keys(), &node, "phase", node.origin.text(), own_tables));
-  PhaseRow row;
-  phase_row_schema().store(loaded.phase_rows.back(), row);
-  if (row.name.empty()) row.name = fmt::format("phase_{}", number);
-  if (row.layer_order.empty()) row.layer_order = word(scored_order(config.model));
-  if (row.compute_dtype.empty()) row.compute_dtype = word(config.train.compute_dtype);
-  if (row.layercast.empty()) row.layercast = word(config.train.layercast);
-  if (row.sequence_length == 0) row.sequence_length = config.train.sequence_length;
-  if (row.micro_batches == 0) row.micro_batches = config.train.micro_batches;
-  if (row.noise.empty()) row.noise = noise_words()[static_cast<std::size_t>(config.noise.mode)].first;
-  phase_row_schema().refresh(row, loaded.phase_rows.back());
-  Phase phase = default_phase(
-      config, row.name,
-      row.layer_order == word(LayerOrderKind::looped) ? LayerOrderKind::looped : LayerOrderKind::plain);
-  phase.until = {row.until_steps, row.until_fraction, row.until_seconds, row.through_fraction};
-  phase.compute_dtype = meaning(compute_dtype_words(), row.compute_dtype);
-  phase.layercast = meaning(layercast_words(), row.layercast);
-  check_layercast(phase, fmt::format("{}: the phase '{}'", node.origin.text(), row.name));
-  phase.sequence_length = row.sequence_length;
-  phase.micro_batches = row.micro_batches;
-  phase.lr_multiplier = row.lr_multiplier;
-  phase.lr_policy = row.lr_policy;
-  phase.reset_optimizer = row.reset_optimizer;
-  phase.rewarm_steps = row.rewarm_steps;
-  phase.skip_batches = row.skip_batches;
-  phase.step_seconds = row.step_seconds;
-  phase.noise = meaning(noise_words(), row.noise);
-  phase.noise_factor = row.noise_factor;
-  if (!row.mix_weights.empty()) phase.mix_weights = row.mix_weights;
+  Settings& settings = loaded.rows["phase"].emplace_back(
+      resolve_keys(phase_schema().keys(), &node, "phase", node.origin.text(), own_tables));
+  Phase phase = default_phase(loaded.config, {}, scored_order(loaded.config.model));
+  phase_schema().store_written(settings, phase);
+  if (phase.name.empty()) phase.name = fmt::format("phase_{}", number);
+  phase_schema().refresh(phase, settings);
+  check_layercast(phase, fmt::format("{}: the phase '{}'", node.origin.text(), phase.name));
   phase.declared = true;
   if (const ConfigNode* backend = node.find("backend")) {
     phase.backend = read_plugin_table(backend, fmt::format("phase.{}.backend", number), loaded.file, "");
@@ -245,15 +216,13 @@ void check_step_seconds(const RunConfig& config, const std::vector<ConfigNode>& 
 
 }  // namespace
 
-void read_phases(const ConfigNode* list, LoadedConfig& loaded) {
+void read_phases(const ConfigNode& tree, LoadedConfig& loaded) {
   RunConfig& config = loaded.config;
+  const ConfigNode* list = find_rows(tree, "phase");
   if (list == nullptr) {
     config.phases = phases_of_model(config);
     check_layercast(config.phases.front(), loaded.core.where("train.layercast"));
     return;
-  }
-  if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
-    throw config_error("{}: 'phase' must be written as rows [[phase]].", list->origin.text());
   }
   if (config.model.loop.start_fraction > 0) {
     throw config_error(

@@ -61,31 +61,8 @@ struct Phase {
   std::optional<PluginTable> backend;  // section "phase.N.backend", N from 1; absent: [backend]
 };
 
-// One [[phase]] row; 0 and "" where it says nothing become the settings of [train] and [model].
-struct PhaseRow {
-  std::string name;
-  std::int64_t until_steps = 0;
-  double until_fraction = 0.0;
-  double until_seconds = 0.0;
-  double through_fraction = 0.0;
-  std::string layer_order;
-  std::string compute_dtype;
-  std::string layercast;
-  std::int64_t sequence_length = 0;
-  std::int64_t micro_batches = 0;
-  double lr_multiplier = 1.0;
-  LrPolicy lr_policy = LrPolicy::continued;
-  bool reset_optimizer = false;
-  std::int64_t rewarm_steps = 0;
-  std::int64_t skip_batches = 0;
-  double step_seconds = 0.0;
-  std::string noise;
-  double noise_factor = 1.0;
-  std::vector<double> mix_weights;
-};
-
 // Reads the [[phase]] rows of a file into `loaded`, or gives it the phases of its model. Throws config_error.
-void read_phases(const ConfigNode* list, LoadedConfig& loaded);
+void read_phases(const ConfigNode& tree, LoadedConfig& loaded);
 
 // The phase that follows `phase` after `steps_done` updates and so many seconds of training, or itself.
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,

@@ -4,11 +4,25 @@
 namespace mulligan {
 namespace {
 
-template <typename E>
-std::vector<std::string> words_of(const std::vector<std::pair<std::string, E>>& meanings) {
-  std::vector<std::string> words;
-  for (const auto& [word, meaning] : meanings) words.push_back(word);
-  return words;
+const Schema<PhaseEnd>& phase_end_schema() {
+  static const Schema<PhaseEnd> schema = [] {
+    Schema<PhaseEnd> s;
+    s.key("until_steps", &PhaseEnd::steps,
+          "number of updates since the start of training after which the phase ends; 0 = not by steps")
+        .at_least(0);
+    s.key("until_fraction", &PhaseEnd::fraction,
+          "the phase ends when this share of the budget is spent; 0 = not by budget")
+        .range(0, 1);
+    s.key("until_seconds", &PhaseEnd::seconds,
+          "seconds of the training clock after which the phase ends; 0 = not by time")
+        .range(0, 1e9);
+    s.key("through_fraction", &PhaseEnd::through_fraction,
+          "the phase ends when more than this share of the budget is "
+          "spent, and still holds where it is exactly that; 0 = not by it")
+        .range(0, 1);
+    return s;
+  }();
+  return schema;
 }
 
 }  // namespace
@@ -93,73 +107,60 @@ const Schema<InitialValuesRow>& initial_values_schema() {
   return schema;
 }
 
-const Schema<PhaseRow>& phase_row_schema() {
-  static const Schema<PhaseRow> schema = [] {
-    Schema<PhaseRow> s;
-    s.key("name", &PhaseRow::name, "name in log, metrics and report").derived("`phase_N`");
-    s.key("until_steps", &PhaseRow::until_steps,
-          "number of updates since the start of training after which the phase ends; 0 = not by steps")
-        .at_least(0);
-    s.key("until_fraction", &PhaseRow::until_fraction,
-          "the phase ends when this share of the budget is spent; 0 = not by budget")
-        .range(0, 1);
-    s.key("until_seconds", &PhaseRow::until_seconds,
-          "seconds of the training clock after which the phase ends; 0 = not by time")
-        .range(0, 1e9);
-    s.key("through_fraction", &PhaseRow::through_fraction,
-          "the phase ends when more than this share of the budget is "
-          "spent, and still holds where it is exactly that; 0 = not by it")
-        .range(0, 1);
-    s.key("layer_order", &PhaseRow::layer_order,
-          "plain = each layer once, looped = with the repeats of [model.loop]")
-        .one_of({"plain", "looped"})
+const Schema<Phase>& phase_schema() {
+  static const Schema<Phase> schema = [] {
+    Schema<Phase> s;
+    s.key("name", &Phase::name, "name in log, metrics and report").derived("`phase_N`");
+    s.section("", &Phase::until, phase_end_schema());
+    s.choice<LayerOrderKind>("layer_order", &Phase::layer_order,
+                             {{"plain", LayerOrderKind::plain}, {"looped", LayerOrderKind::looped}},
+                             "plain = each layer once, looped = with the repeats of [model.loop]")
         .derived("`looped` with model.loop.extra_passes, else `plain`");
-    s.key("compute_dtype", &PhaseRow::compute_dtype,
-          "dtype of activations and of the weights they meet; scores are made in that of the last phase")
-        .one_of(words_of(compute_dtype_words()))
+    s.choice<Precision>(
+         "compute_dtype", &Phase::compute_dtype, compute_dtype_words(),
+         "dtype of activations and of the weights they meet; scores are made in that of the last phase")
         .derived("train.compute_dtype");
-    s.key("layercast", &PhaseRow::layercast,
-          "how the projections' weights are stored, with compute_dtype fp32, as train.layercast")
-        .one_of(words_of(layercast_words()))
+    s.choice<LayerCast>(
+         "layercast", &Phase::layercast, layercast_words(),
+         "how the projections' weights are stored, with compute_dtype fp32, as train.layercast")
         .derived("train.layercast");
-    s.key("sequence_length", &PhaseRow::sequence_length, "longest attention segment in tokens")
-        .range(0, 1 << 24)
+    s.key("sequence_length", &Phase::sequence_length, "longest attention segment in tokens")
+        .range(1, 1 << 24)
         .derived("train.sequence_length");
-    s.key("micro_batches", &PhaseRow::micro_batches,
+    s.key("micro_batches", &Phase::micro_batches,
           "micro-batches per step over all ranks, each of as many tokens as one of train.micro_batches has: "
           "another number is another batch size")
-        .range(0, 1 << 20)
+        .range(1, 1 << 20)
         .derived("train.micro_batches");
-    s.key("lr_multiplier", &PhaseRow::lr_multiplier, "factor on every optimiser's learning rate")
-        .range(0, 1e6);
+    s.key("lr_multiplier", &Phase::lr_multiplier, "factor on every optimiser's learning rate").range(0, 1e6);
     s.choice<LrPolicy>(
-        "lr_policy", &PhaseRow::lr_policy,
+        "lr_policy", &Phase::lr_policy,
         {{"continue", LrPolicy::continued},
          {"independent", LrPolicy::independent},
          {"rejoin", LrPolicy::rejoin}},
         "continue = the run's one schedule goes on; independent = the schedule from its start to "
         "its end over this phase; rejoin = the run's schedule at the run's step after an "
         "independent phase, which is a warm restart where the rate jumps");
-    s.key("reset_optimizer", &PhaseRow::reset_optimizer,
+    s.key("reset_optimizer", &Phase::reset_optimizer,
           "the phase begins with empty optimiser states, which then count their updates from 1");
     s.key(
-         "rewarm_steps", &PhaseRow::rewarm_steps,
+         "rewarm_steps", &Phase::rewarm_steps,
          "number of steps at the start of the phase over which all rates grow linearly, from 1/rewarm_steps of their value; without effect in the phase that training begins with; 0 = none")
         .range(0, 1e6);
-    s.key("skip_batches", &PhaseRow::skip_batches,
+    s.key("skip_batches", &Phase::skip_batches,
           "batches of a step that are passed over when the phase begins, as the later "
           "records' loader loses the two it has prepared when the segments' length changes")
         .range(0, 1 << 20);
     s.key(
-         "step_seconds", &PhaseRow::step_seconds,
+         "step_seconds", &Phase::step_seconds,
          "seconds of train.budget_seconds that a step counts as, whatever it takes, so that lengths, schedules and phases "
          "follow from the number of steps (docs/one_card.md); in all phases or in none; 0 = what it takes")
         .range(0, 1e6);
-    s.key("noise", &PhaseRow::noise, "noise in the gradients of this phase, as noise.mode")
-        .one_of(words_of(noise_words()))
+    s.choice<NoiseMode>("noise", &Phase::noise, noise_words(),
+                        "noise in the gradients of this phase, as noise.mode")
         .derived("noise.mode");
-    s.key("noise_factor", &PhaseRow::noise_factor, "factor on noise.sigma in this phase").range(0, 1e6);
-    s.key("mix_weights", &PhaseRow::mix_weights,
+    s.key("noise_factor", &Phase::noise_factor, "factor on noise.sigma in this phase").range(0, 1e6);
+    s.key("mix_weights", &Phase::mix_weights,
           "weights of the rows [[data.mix]] in this phase, in their order")
         .range(0, 1e6)
         .derived("the rows' own");

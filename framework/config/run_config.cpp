@@ -61,98 +61,71 @@ void read_optimizers(const ConfigNode& tree, LoadedConfig& loaded) {
   }
 }
 
+constexpr auto take_all = [](const auto&, const auto&) {};
+
+// Reads the rows [[path]] into `rows`. `take(settings, row)` is called for each before it joins the others.
+template <typename Row, typename Take>
+void read_rows(const ConfigNode& tree, const std::string& path, const Schema<Row>& schema,
+               LoadedConfig& loaded, std::vector<Row>& rows, Take&& take) {
+  const ConfigNode* list = find_rows(tree, path);
+  if (list == nullptr) return;
+  for (const ConfigNode& node : list->rows) {
+    Settings settings = resolve_keys(schema.keys(), &node, path, node.origin.text());
+    Row row;
+    schema.store(settings, row);
+    row.origin = node.origin;
+    take(settings, row);
+    loaded.rows[path].push_back(std::move(settings));
+    rows.push_back(std::move(row));
+  }
+}
+
 void read_backend(const ConfigNode& tree, LoadedConfig& loaded) {
   static const std::vector<std::string> own_tables = {"kernels"};
-  const ConfigNode* table = tree.find("backend");
-  loaded.config.backend = read_plugin_table(table, "backend", loaded.file, "cpu", {}, own_tables);
-  const ConfigNode* list = table == nullptr ? nullptr : table->find("kernels");
-  if (list == nullptr) return;
-  if (list->kind != ConfigNode::Kind::table_list) {
-    throw config_error("{}: 'backend.kernels' must be written as rows [[backend.kernels]].",
-                       list->origin.text());
-  }
-  for (const ConfigNode& node : list->rows) {
-    Settings settings =
-        resolve_keys(kernel_row_schema().keys(), &node, "backend.kernels", node.origin.text());
+  loaded.config.backend =
+      read_plugin_table(tree.find("backend"), "backend", loaded.file, "cpu", {}, own_tables);
+  std::vector<KernelRow>& kernels = loaded.config.kernels;
+  const auto take = [&](Settings& settings, KernelRow& row) {
+    row.path = absolute_file(settings.at("path"));
     for (Setting& setting : settings.all()) {
-      if (setting.name == "path") setting.value = ConfigValue(absolute_file(setting));
+      if (setting.name == "path") setting.value = ConfigValue(row.path);
     }
-    KernelRow row;
-    kernel_row_schema().store(settings, row);
-    row.origin = node.origin;
-    for (const KernelRow& other : loaded.config.kernels) {
+    for (const KernelRow& other : kernels) {
       if (other.match != row.match) continue;
       throw config_error("{}: the kernel '{}' is already replaced by the row of {}; remove one of the two.",
                          row.origin.text(), row.match, other.origin.text());
     }
-    loaded.kernel_rows.push_back(std::move(settings));
-    loaded.config.kernels.push_back(std::move(row));
-  }
-}
-
-void read_parameters(const ConfigNode& tree, LoadedConfig& loaded) {
-  const ConfigNode* list = tree.find("parameters");
-  if (list == nullptr) return;
-  if (list->kind != ConfigNode::Kind::table_list) {
-    throw config_error("{}: 'parameters' must be written as rows [[parameters]].", list->origin.text());
-  }
-  for (const ConfigNode& node : list->rows) {
-    loaded.parameter_rows.push_back(
-        resolve_keys(parameter_row_schema().keys(), &node, "parameters", node.origin.text()));
-    ParameterRow row;
-    parameter_row_schema().store(loaded.parameter_rows.back(), row);
-    row.origin = node.origin;
-    loaded.config.parameters.push_back(std::move(row));
-  }
+  };
+  read_rows(tree, "backend.kernels", kernel_row_schema(), loaded, kernels, take);
 }
 
 void read_mix(const ConfigNode& tree, LoadedConfig& loaded) {
-  const ConfigNode* list = tree.find_path("data.mix");
-  if (list == nullptr) return;
-  if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
-    throw config_error("{}: 'data.mix' must be written as rows [[data.mix]].", list->origin.text());
-  }
   std::vector<DataMixRow>& mix = loaded.config.data.mix;
   double sum = 0;
-  for (const ConfigNode& node : list->rows) {
-    loaded.mix_rows.push_back(resolve_keys(data_mix_schema().keys(), &node, "data.mix", node.origin.text()));
-    DataMixRow row;
-    data_mix_schema().store(loaded.mix_rows.back(), row);
+  read_rows(tree, "data.mix", data_mix_schema(), loaded, mix, [&](const Settings&, const DataMixRow& row) {
     for (const DataMixRow& other : mix) {
       if (other.name != row.name) continue;
       throw config_error(
           "{}: a row of [[data.mix]] before this one is named '{}', too; name each its own way.",
-          node.origin.text(), row.name);
+          row.origin.text(), row.name);
     }
     sum += row.weight;
-    mix.push_back(std::move(row));
-  }
-  if (sum <= 0) {
+  });
+  if (!mix.empty() && sum <= 0) {
     throw config_error("{}: all weights of [[data.mix]] are 0, so nothing would be read; raise one.",
-                       list->rows.front().origin.text());
+                       mix.front().origin.text());
   }
 }
 
 void read_initial_values(const ConfigNode& tree, LoadedConfig& loaded) {
-  const ConfigNode* list = tree.find_path("init.values");
-  if (list == nullptr) return;
-  if (list->kind != ConfigNode::Kind::table_list || list->rows.empty()) {
-    throw config_error("{}: 'init.values' must be written as rows [[init.values]].", list->origin.text());
-  }
-  for (const ConfigNode& node : list->rows) {
-    loaded.init_rows.push_back(
-        resolve_keys(initial_values_schema().keys(), &node, "init.values", node.origin.text()));
-    InitialValuesRow row;
-    initial_values_schema().store(loaded.init_rows.back(), row);
-    row.origin = node.origin;
-    if (row.scale < 0 && row.law != InitialLaw::constant && row.law != InitialLaw::signs) {
-      throw config_error(
-          "{}: scale is {}, but a standard deviation or a bound is not negative; leave out the sign.",
-          row.origin.text(), row.scale);
-    }
-    loaded.config.init.values.push_back(std::move(row));
-  }
-  if (loaded.config.init.from.empty()) return;
+  std::vector<InitialValuesRow>& values = loaded.config.init.values;
+  const auto take = [](const Settings&, const InitialValuesRow& row) {
+    if (row.scale >= 0 || row.law == InitialLaw::constant || row.law == InitialLaw::signs) return;
+    throw config_error("{}: scale is {}, but a deviation or a bound is not negative; leave out the sign.",
+                       row.origin.text(), row.scale);
+  };
+  read_rows(tree, "init.values", initial_values_schema(), loaded, values, take);
+  if (values.empty() || loaded.config.init.from.empty()) return;
   throw config_error("{} and rows [[init.values]] both say where the weights begin; leave one of them out.",
                      loaded.core.where("init.from"));
 }
@@ -172,19 +145,11 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
         "= \"adaptive\", which knows rows and roles by itself, leave it \"width\".",
         table->origin.text());
   }
-  const ConfigNode* list = table->find("tensors");
-  if (list == nullptr || list->kind != ConfigNode::Kind::table_list) {
+  read_rows(tree, "quantize.tensors", quantize_row_schema(), loaded, quantize.tensors, take_all);
+  if (quantize.tensors.empty()) {
     throw config_error(
         "{}: [quantize] has no rows [[quantize.tensors]]; add one with match = \"*\" and a format.",
         table->origin.text());
-  }
-  for (const ConfigNode& node : list->rows) {
-    loaded.quantize_rows.push_back(
-        resolve_keys(quantize_row_schema().keys(), &node, "quantize.tensors", node.origin.text()));
-    QuantizeTensorRow row;
-    quantize_row_schema().store(loaded.quantize_rows.back(), row);
-    row.origin = node.origin;
-    quantize.tensors.push_back(std::move(row));
   }
   loaded.config.quantize = std::move(quantize);
 }
@@ -206,7 +171,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   read_backend(tree, loaded);
   read_mix(tree, loaded);
   read_initial_values(tree, loaded);
-  read_phases(tree.find("phase"), loaded);
+  read_phases(tree, loaded);
   loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
   loaded.config.schedule =
       read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown", schedule_host_keys());
@@ -217,7 +182,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   if (const ConfigNode* table = tree.find("wrapper")) {
     loaded.config.wrapper = read_plugin_table(table, "wrapper", file, "");
   }
-  read_parameters(tree, loaded);
+  read_rows(tree, "parameters", parameter_row_schema(), loaded, loaded.config.parameters, take_all);
   read_quantize(tree, loaded);
   loaded.config.ttt = read_ttt(tree.find("ttt"), file);
   if (const ConfigNode* table = tree.find("ensemble")) loaded.config.ensemble = read_ensemble(table, file);

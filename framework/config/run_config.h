@@ -121,15 +121,10 @@ int64_t horizon_steps(const RunConfig& config);
 struct LoadedConfig {
   std::string file;
   RunConfig config;
-  Settings core;                                // all bound keys, full names
-  std::vector<Settings> kernel_rows;            // one per row of [[backend.kernels]]
-  std::vector<Settings> phase_rows;             // one per row of [[phase]]
-  std::vector<Settings> mix_rows;               // one per row of [[data.mix]]
-  std::vector<Settings> init_rows;              // one per row of [[init.values]]
-  std::vector<Settings> parameter_rows;         // one per row of [[parameters]]
-  std::vector<Settings> quantize_rows;          // one per row of [[quantize.tensors]]
-  std::map<std::string, PluginConfig> plugins;  // by section; filled by resolve_plugins
-  std::vector<std::string> notes;               // a sentence for each stored path that was not followed
+  Settings core;                                      // all bound keys, full names
+  std::map<std::string, std::vector<Settings>> rows;  // of each list of tables, by its name: "parameters"
+  std::map<std::string, PluginConfig> plugins;        // by section; filled by resolve_plugins
+  std::vector<std::string> notes;                     // a sentence for each stored path that was not followed
 
   // The resolved keys of a plugin table such as "loss" or "optimizer.matrices". Throws std::logic_error
   // before resolve_plugins has run or for an unknown section.

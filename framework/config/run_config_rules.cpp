@@ -280,7 +280,7 @@ void check_parameters(const LoadedConfig& loaded) {
     throw config_error(
         "{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}; \"none\" leaves parameters "
         "as they are.",
-        loaded.parameter_rows[i].at("optimizer").origin.text(), row.optimizer, fmt::join(names, ", "));
+        loaded.rows.at("parameters")[i].at("optimizer").origin.text(), row.optimizer, fmt::join(names, ", "));
   }
 }
 

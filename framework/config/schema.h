@@ -113,12 +113,12 @@ class Schema {
     return declaration;
   }
 
-  // Includes the keys of a member struct under the table `name`.
+  // Includes the keys of a member struct under the table `name`, or beside the others where it is empty.
   template <typename S>
   void section(const std::string& name, S T::*member, const Schema<S>& inner) {
     for (size_t i = 0; i < inner.keys().size(); ++i) {
       keys_.push_back(inner.keys()[i]);
-      keys_.back().name = name + "." + keys_.back().name;
+      if (!name.empty()) keys_.back().name = name + "." + keys_.back().name;
       const auto& binding = inner.bindings()[i];
       bindings_.push_back(
           {[member, get = binding.get](const T& object) { return get(object.*member); },
@@ -137,6 +137,14 @@ class Schema {
   // Writes resolved settings (of exactly these keys) into `object`.
   void store(const Settings& settings, T& object) const {
     for (size_t i = 0; i < keys_.size(); ++i) bindings_[i].set(object, settings.at(keys_[i].name).value);
+  }
+
+  // The same without what nobody has written: there `object` keeps what it has.
+  void store_written(const Settings& settings, T& object) const {
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      const Setting& setting = settings.at(keys_[i].name);
+      if (setting.origin.kind != Origin::Kind::defaulted) bindings_[i].set(object, setting.value);
+    }
   }
 
   // Takes values that were derived after store() back into `settings`, with the origin "derived".

@@ -1,10 +1,10 @@
 #include "framework/data/manifest.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_fields.h"
 #include "framework/core/parse_json.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
@@ -12,157 +12,102 @@
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
+using Json = nlohmann::ordered_json;
+
+template <typename Fields>
+void describe(Fields& f, ShardRecord& shard) {
+  f("file", shard.file)("tokens", shard.tokens)("sha256", shard.sha256);
+  f.maybe("bytes_file", shard.bytes_file).maybe("bytes_sha256", shard.bytes_sha256);
+}
+
+template <typename Fields>
+void describe(Fields& f, SplitRecord& split) {
+  f("documents", split.documents)("bytes", split.bytes).maybe("source_bytes", split.source_bytes);
+  f("shards", split.shards)("tokens", split.tokens);
+}
+
+template <typename Fields>
+void describe(Fields& f, FileDigest& file) {
+  f("file", file.file)("sha256", file.sha256);
+}
+
+template <typename Fields>
+void describe(Fields& f, TextRecord& text) {
+  f("cleaned", text.cleaned)("normalization", text.normalization)("kept", text.kept);
+  f("documents_cleaned", text.documents_cleaned);
+  f("documents_changed_by_tokenizer", text.documents_changed_by_tokenizer);
+  f("documents_with_nul", text.documents_with_nul)("binary_dropped", text.binary_dropped);
+  f("hidden_left_out", text.hidden_left_out)("paths_left_out", text.paths_left_out);
+  f("links_followed", text.links_followed)("bad_lines_dropped", text.bad_lines_dropped);
+  f("unread_left_out", text.unread_left_out);
+  f.object("read_as", [&](auto& read_as) {
+    read_as("plain_files", text.plain_files)("json_lines_files", text.json_files);
+    read_as("json_lines", text.json_lines)("json_lines_by_contents", text.json_by_contents);
+  });
+  f.maybe("overlap_left_out", text.overlap_left_out).maybe("transform", text.transform);
+  f.maybe("changes", text.changes);
+}
+
+template <typename Fields>
+void describe(Fields& f, AblatedSplit& split) {
+  f("documents", split.documents)("bytes_before", split.bytes_before)("bytes_after", split.bytes_after);
+  f("tokens_before", split.tokens_before)("tokens_after", split.tokens_after);
+}
+
+template <typename Fields>
+void describe(Fields& f, AblationRecord& ablation) {
+  f("classes", ablation.classes)("mode", ablation.mode)("mask", ablation.mask);
+  f("probability", ablation.probability)("seed", ablation.seed)("taken", ablation.taken);
+  f("train", ablation.train)("comparable", ablation.comparable);
+  f.maybe("domains", ablation.domains).maybe("validation", ablation.validation);
+}
+
+template <typename Fields>
+void describe(Fields& f, SymbolRecord& symbols) {
+  f("per_1000_tokens", symbols.per_1000_tokens)("lines", symbols.lines)("templates", symbols.templates);
+}
+
+// Without its overlap, which is left out where its measure is another.
+template <typename Fields>
+void describe(Fields& f, Manifest& m) {
+  f("source", m.source)("split_rule", m.split_rule);
+  f.object("tokenizer", [&](auto& tokenizer) {
+    tokenizer("file", m.tokenizer_file)("sha256", m.tokenizer_sha256)("vocabulary", m.vocabulary);
+    tokenizer("bos_id", m.bos_id)("trained_here", m.tokenizer_trained);
+  });
+  f("duplicates_dropped", m.duplicates_dropped)("empty_dropped", m.empty_dropped);
+  f("train", m.train)("validation", m.validation);
+  f.object("validation_text",
+           [&](auto& text) { text("file", m.validation_text_file)("sha256", m.validation_text_sha256); });
+  f.maybe("text", m.text).maybe("ablation", m.ablation).maybe("symbols", m.symbols);
+}
+
 namespace {
 
 constexpr const char* kFormat = "mulligan-data-1";
 constexpr const char* kFormatFamily = "\"mulligan-data-";  // as JSON
 constexpr const char* kManifestName = "manifest.json";
 
-nlohmann::json to_json(const SplitRecord& split) {
-  nlohmann::json shards = nlohmann::json::array();
-  for (const ShardRecord& shard : split.shards) {
-    nlohmann::json record{{"file", shard.file}, {"tokens", shard.tokens}, {"sha256", shard.sha256}};
-    if (!shard.bytes_file.empty()) {
-      record["bytes_file"] = shard.bytes_file;
-      record["bytes_sha256"] = shard.bytes_sha256;
-    }
-    shards.push_back(std::move(record));
-  }
-  nlohmann::json value{
-      {"documents", split.documents}, {"tokens", split.tokens}, {"bytes", split.bytes}, {"shards", shards}};
-  if (split.source_bytes > 0) value["source_bytes"] = split.source_bytes;
-  return value;
-}
-
-nlohmann::json to_json(const TextRecord& text) {
-  nlohmann::json value{{"cleaned", text.cleaned},
-                       {"normalization", text.normalization},
-                       {"kept", text.kept},
-                       {"documents_cleaned", text.documents_cleaned},
-                       {"documents_changed_by_tokenizer", text.documents_changed_by_tokenizer},
-                       {"documents_with_nul", text.documents_with_nul},
-                       {"binary_dropped", text.binary_dropped},
-                       {"hidden_left_out", text.hidden_left_out},
-                       {"paths_left_out", text.paths_left_out},
-                       {"links_followed", text.links_followed},
-                       {"bad_lines_dropped", text.bad_lines_dropped},
-                       {"unread_left_out", text.unread_left_out},
-                       {"read_as",
-                        {{"plain_files", text.plain_files},
-                         {"json_lines_files", text.json_files},
-                         {"json_lines", text.json_lines},
-                         {"json_lines_by_contents", text.json_by_contents}}}};
-  if (text.overlap_left_out > 0) value["overlap_left_out"] = text.overlap_left_out;
-  if (!text.transform.empty()) value["transform"] = text.transform;
-  if (!text.changes_file.empty()) {
-    value["changes"] = {{"file", text.changes_file}, {"sha256", text.changes_sha256}};
-  }
-  return value;
-}
-
-nlohmann::json to_json(const AblatedSplit& split) {
-  return {{"documents", split.documents},
-          {"bytes_before", split.bytes_before},
-          {"bytes_after", split.bytes_after},
-          {"tokens_before", split.tokens_before},
-          {"tokens_after", split.tokens_after}};
-}
-
-nlohmann::json to_json(const AblationRecord& ablation) {
-  nlohmann::json value{{"classes", ablation.classes},
-                       {"mode", ablation.mode},
-                       {"mask", ablation.mask},
-                       {"probability", ablation.probability},
-                       {"seed", ablation.seed},
-                       {"taken", ablation.taken},
-                       {"train", to_json(ablation.train)},
-                       {"comparable", ablation.comparable}};
-  if (!ablation.domains.empty()) value["domains"] = ablation.domains;
-  if (ablation.validation) value["validation"] = to_json(*ablation.validation);
-  return value;
-}
-
 // A file name in the manifest's own folder; anything else could point a reader at foreign files.
-std::string local_name(const nlohmann::json& value) {
-  const auto name = value.get<std::string>();
-  if (name.empty() || std::filesystem::path(name).filename() != name || name == "..") {
+void require_local(const std::string& name) {
+  if (name.empty() || std::filesystem::path(name).filename() != name || name == "..")
     throw data_error("it names the file '{}', which is not in its folder", name);
-  }
-  return name;
 }
 
-// A whole number from 0 to `largest`.
-template <typename T = std::uint64_t>
-T count_of(const nlohmann::json& object, const char* key, T largest = std::numeric_limits<T>::max()) {
-  const nlohmann::json& value = object.at(key);
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(largest)) {
-    throw data_error("its '{}' is {}, not a whole number from 0 to {}", key, value.dump(), largest);
-  }
-  return value.get<T>();
-}
-
-SplitRecord split_from(const nlohmann::json& value) {
-  SplitRecord split{count_of(value, "documents"), count_of(value, "tokens"), count_of(value, "bytes"), {}, 0};
-  for (const auto& shard : value.at("shards")) {
-    ShardRecord record{local_name(shard.at("file")), count_of(shard, "tokens"), shard.at("sha256")};
-    if (shard.contains("bytes_file")) {
-      record.bytes_file = local_name(shard.at("bytes_file"));
-      record.bytes_sha256 = shard.at("bytes_sha256");
+void require_sound(const Manifest& manifest) {
+  require_local(manifest.tokenizer_file);
+  require_local(manifest.validation_text_file);
+  if (manifest.text && !manifest.text->changes.file.empty()) require_local(manifest.text->changes.file);
+  for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
+    for (const ShardRecord& shard : split->shards) {
+      require_local(shard.file);
+      if (!shard.bytes_file.empty()) require_local(shard.bytes_file);
     }
-    split.shards.push_back(std::move(record));
   }
-  if (value.contains("source_bytes")) split.source_bytes = count_of(value, "source_bytes");
-  return split;
-}
-
-TextRecord text_from(const nlohmann::json& value) {
-  TextRecord text;
-  text.cleaned = value.at("cleaned");
-  text.normalization = value.at("normalization");
-  text.kept = value.at("kept");
-  text.documents_cleaned = count_of(value, "documents_cleaned");
-  text.documents_changed_by_tokenizer = count_of(value, "documents_changed_by_tokenizer");
-  text.documents_with_nul = count_of(value, "documents_with_nul");
-  text.binary_dropped = count_of(value, "binary_dropped");
-  text.hidden_left_out = count_of(value, "hidden_left_out");
-  text.paths_left_out = count_of(value, "paths_left_out");
-  text.links_followed = count_of(value, "links_followed");
-  text.bad_lines_dropped = count_of(value, "bad_lines_dropped");
-  text.unread_left_out = count_of(value, "unread_left_out");
-  const nlohmann::json& read_as = value.at("read_as");
-  text.plain_files = count_of(read_as, "plain_files");
-  text.json_files = count_of(read_as, "json_lines_files");
-  text.json_lines = count_of(read_as, "json_lines");
-  text.json_by_contents = count_of(read_as, "json_lines_by_contents");
-  if (value.contains("overlap_left_out")) text.overlap_left_out = count_of(value, "overlap_left_out");
-  if (value.contains("transform")) text.transform = value.at("transform");
-  if (value.contains("changes")) {
-    text.changes_file = local_name(value.at("changes").at("file"));
-    text.changes_sha256 = value.at("changes").at("sha256");
+  if (manifest.vocabulary > kMaxVocabulary || manifest.bos_id >= kMaxVocabulary) {
+    throw data_error("it has {} pieces and the BOS id {}, but a vocabulary has at most {} pieces",
+                     manifest.vocabulary, manifest.bos_id, kMaxVocabulary);
   }
-  return text;
-}
-
-AblatedSplit ablated_from(const nlohmann::json& value) {
-  return {count_of(value, "documents"), count_of(value, "bytes_before"), count_of(value, "bytes_after"),
-          count_of(value, "tokens_before"), count_of(value, "tokens_after")};
-}
-
-AblationRecord ablation_from(const nlohmann::json& value) {
-  AblationRecord ablation;
-  ablation.classes = value.at("classes").get<std::vector<std::string>>();
-  ablation.mode = value.at("mode");
-  ablation.mask = value.at("mask");
-  ablation.probability = value.at("probability");
-  ablation.seed = count_of(value, "seed");
-  for (const auto& [name, count] : value.at("taken").items()) {
-    ablation.taken[name] = count_of(value.at("taken"), name.c_str());
-  }
-  ablation.train = ablated_from(value.at("train"));
-  if (value.contains("domains")) ablation.domains = value.at("domains").get<std::vector<std::string>>();
-  if (value.contains("validation")) ablation.validation = ablated_from(value.at("validation"));
-  ablation.comparable = value.at("comparable");
-  return ablation;
 }
 
 std::filesystem::path manifest_file(const std::filesystem::path& path) {
@@ -266,66 +211,24 @@ void check_digest(const std::filesystem::path& file, const std::string& expected
 }  // namespace
 
 void save_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
-  nlohmann::json value{
-      {"format", kFormat},
-      {"source", manifest.source},
-      {"split_rule", manifest.split_rule},
-      {"tokenizer",
-       {{"file", manifest.tokenizer_file},
-        {"sha256", manifest.tokenizer_sha256},
-        {"vocabulary", manifest.vocabulary},
-        {"bos_id", manifest.bos_id},
-        {"trained_here", manifest.tokenizer_trained}}},
-      {"duplicates_dropped", manifest.duplicates_dropped},
-      {"empty_dropped", manifest.empty_dropped},
-      {"train", to_json(manifest.train)},
-      {"validation", to_json(manifest.validation)},
-      {"validation_text",
-       {{"file", manifest.validation_text_file}, {"sha256", manifest.validation_text_sha256}}}};
-  if (manifest.text) value["text"] = to_json(*manifest.text);
-  if (manifest.ablation) value["ablation"] = to_json(*manifest.ablation);
-  if (manifest.overlap) value["overlap"] = to_json(*manifest.overlap);
-  if (manifest.symbols) {
-    value["symbols"] = {{"per_1000_tokens", manifest.symbols->per_1000_tokens},
-                        {"lines", manifest.symbols->lines},
-                        {"templates", manifest.symbols->templates}};
-  }
-  write_file_atomically(folder / kManifestName, value.dump(2) + "\n");
+  Json json = {{"format", kFormat}};
+  json.update(fields_to_json(manifest));
+  if (manifest.overlap) json["overlap"] = to_json(*manifest.overlap);
+  write_file_atomically(folder / kManifestName, json.dump(2) + "\n");
 }
 
 Manifest load_manifest(const std::filesystem::path& path) {
   const std::filesystem::path file = manifest_file(path);
   const std::string text = read_file(file, kLargestDescription);
   try {
-    const nlohmann::json value = parse_json(text);
-    if (!value.is_object()) throw data_error("it is not a JSON object");
-    if (value.at("format") != kFormat) {
-      throw data_error("its format is {}, not \"{}\"", value.at("format").dump(), kFormat);
-    }
-    Manifest manifest;
-    manifest.source = value.at("source");
-    manifest.split_rule = value.at("split_rule");
-    const auto& tokenizer = value.at("tokenizer");
-    manifest.tokenizer_file = local_name(tokenizer.at("file"));
-    manifest.tokenizer_sha256 = tokenizer.at("sha256");
-    manifest.vocabulary = count_of(tokenizer, "vocabulary", kMaxVocabulary);
-    manifest.bos_id = count_of(tokenizer, "bos_id", kMaxVocabulary - 1);
-    manifest.tokenizer_trained = tokenizer.at("trained_here");
-    manifest.duplicates_dropped = count_of(value, "duplicates_dropped");
-    manifest.empty_dropped = count_of(value, "empty_dropped");
-    manifest.train = split_from(value.at("train"));
-    manifest.validation = split_from(value.at("validation"));
-    manifest.validation_text_file = local_name(value.at("validation_text").at("file"));
-    manifest.validation_text_sha256 = value.at("validation_text").at("sha256");
-    if (value.contains("text")) manifest.text = text_from(value.at("text"));
-    if (value.contains("ablation")) manifest.ablation = ablation_from(value.at("ablation"));
-    if (value.contains("overlap") && value.at("overlap").at("measure") == TextOverlap::measure)
-      manifest.overlap = text_overlap_from_json(value.at("overlap"));
-    if (value.contains("symbols")) {
-      const auto& symbols = value.at("symbols");
-      manifest.symbols = SymbolRecord{symbols.at("per_1000_tokens").get<std::map<std::string, double>>(),
-                                      count_of(symbols, "lines"), count_of(symbols, "templates")};
-    }
+    const Json json = parse_json<Json>(text);
+    if (!json.is_object()) throw data_error("it is not a JSON object");
+    if (json.at("format") != kFormat)
+      throw data_error("its format is {}, not \"{}\"", json.at("format").dump(), kFormat);
+    Manifest manifest = fields_from_json<Manifest>(json);
+    require_sound(manifest);
+    if (json.contains("overlap") && json.at("overlap").at("measure") == TextOverlap::measure)
+      manifest.overlap = text_overlap_from_json(json.at("overlap"));
     return manifest;
   } catch (const std::exception& error) {
     throw data_error("'{}' is not a usable data manifest: {}; prepare the data again", file.string(),
@@ -337,10 +240,10 @@ std::optional<Manifest> find_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kManifestName;
   std::error_code failed;
   if (!std::filesystem::exists(file, failed)) return std::nullopt;
-  const nlohmann::json value = parse_json(read_file(file));
+  const Json value = parse_json<Json>(read_file(file));
   // A damaged one of ours must not pass for a foreign one, hence the second mark.
   const bool ours = !value.is_object() || value.contains("split_rule") ||
-                    value.value("format", nlohmann::json()).dump().starts_with(kFormatFamily);
+                    value.value("format", Json()).dump().starts_with(kFormatFamily);
   if (!ours) return std::nullopt;
   return load_manifest(file);
 }
@@ -361,8 +264,8 @@ Manifest verify_manifest(const std::filesystem::path& path, bool digests) {
   if (digests) {
     check_digest(folder / manifest.tokenizer_file, manifest.tokenizer_sha256);
     check_digest(folder / manifest.validation_text_file, manifest.validation_text_sha256);
-    if (manifest.text && !manifest.text->changes_file.empty()) {
-      check_digest(folder / manifest.text->changes_file, manifest.text->changes_sha256);
+    if (manifest.text && !manifest.text->changes.file.empty()) {
+      check_digest(folder / manifest.text->changes.file, manifest.text->changes.sha256);
     }
     check_totals(manifest_file(path), manifest);
   }

@@ -29,6 +29,12 @@ struct SplitRecord {
   std::uint64_t source_bytes = 0;  // of the same documents as they were given; 0: not recorded
 };
 
+struct FileDigest {
+  std::string file;  // relative to the manifest
+  std::string sha256;
+  bool operator==(const FileDigest&) const = default;
+};
+
 // What happened to the documents' text on its way to the tokens.
 struct TextRecord {
   bool cleaned = false;                 // by clean_text(), because --clean was given
@@ -48,10 +54,9 @@ struct TextRecord {
   // How the files were read: whole, or as JSON Lines; of these the ones whose names do not say it.
   std::uint64_t plain_files = 0, json_files = 0, json_lines = 0, json_by_contents = 0;
   std::uint64_t overlap_left_out = 0;  // of training, for a passage of a validation document
-  // a line {"document": ..., "change": ...} for each of these and each duplicate and empty document; empty:
-  // there was none
-  std::string changes_file;
-  std::string changes_sha256;
+  // A line {"document": ..., "change": ...} for each of these and each duplicate and empty document; no name: there
+  // was none.
+  FileDigest changes;
 };
 
 // One document, or hidden file or folder, that is not in the tokens as it was given.

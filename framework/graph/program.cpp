@@ -141,7 +141,6 @@ void Program::require_bound() const {
 }
 
 void Program::run_calls(std::size_t begin, std::size_t count) {
-  const ProgramNote note(name_.c_str(), begin);
   try {
     backend_->run(std::span(handles_).subspan(begin, count));
   } catch (const KernelFailure& failure) {

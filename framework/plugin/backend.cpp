@@ -1,8 +1,22 @@
 #include "framework/plugin/backend.h"
 
 #include <algorithm>
+#include <map>
 
 namespace mulligan {
+namespace {
+
+std::map<std::string, std::string, std::less<>>& kernel_owners() {
+  static std::map<std::string, std::string, std::less<>> owners;
+  return owners;
+}
+
+}  // namespace
+
+const char* kernel_owner(std::string_view kernel) {
+  const auto owner = kernel_owners().find(kernel);
+  return owner == kernel_owners().end() ? nullptr : owner->second.c_str();
+}
 
 DeviceBuffer::~DeviceBuffer() {
   if (!address_) return;
@@ -15,25 +29,25 @@ PreparedCall::~PreparedCall() {
 }
 
 void PreparedCall::bind(void* const* addresses, void* workspace) {
-  backend_->call("bind", backend_->table().bind, handle_, addresses, workspace);
+  backend_->call(backend_->table().bind, handle_, addresses, workspace);
 }
 
 Backend::Info Backend::info() const {
   mlg_device_info info{};
-  call("info", table().info, &info);
+  call(table().info, &info);
   return {info.description ? info.description : "", info.memory_bytes, info.threads, info.computes != 0};
 }
 
 mlg_queue Backend::queue() const {
   mlg_queue queue{MLG_QUEUE_NONE, nullptr, nullptr};
-  if (table().queue) call("queue", table().queue, &queue);
+  if (table().queue) call(table().queue, &queue);
   return queue;
 }
 
 mlg_work Backend::work(void* handle) const {
   if (!table().work) throw run_error("{} does not say what its calls launch.", description());
   mlg_work work{};
-  call("work", table().work, handle, &work);
+  call(table().work, handle, &work);
   return work;
 }
 
@@ -49,7 +63,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
 DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   void* address = nullptr;
-  call("allocate", table().allocate, bytes, &address);
+  call(table().allocate, bytes, &address);
   allocated_bytes_ += bytes;
   peak_allocated_bytes_ = std::max(peak_allocated_bytes_, allocated_bytes_);
   return {*this, address, bytes};
@@ -58,7 +72,7 @@ DeviceBuffer Backend::allocate(std::size_t bytes) {
 void Backend::add_kernels(const Plugin& plugin, bool replace) {
   const std::span<const mlg_kernel> kernels = plugin.kernels();
   if (kernels.empty()) return;
-  for (const mlg_kernel& kernel : kernels) note_kernel_owner(kernel.name, plugin.description());
+  for (const mlg_kernel& kernel : kernels) kernel_owners()[kernel.name] = plugin.description();
   if (mlg_error error = table().add_kernels(instance(), kernels.data(),
                                             static_cast<std::uint32_t>(kernels.size()), replace)) {
     throw config_error("{} refuses the kernels of {}: {}", this->plugin().description(), plugin.description(),
@@ -99,8 +113,6 @@ void Backend::replace_known_kernels() {
 PreparedCall Backend::prepare(const mlg_call& call) {
   void* handle = nullptr;
   std::size_t workspace_bytes = 0;
-  const char* owner = kernel_owner(call.kernel);
-  const PluginCallNote note(owner ? owner : description(), call.kernel);
   if (mlg_error error = table().prepare(instance(), &call, &handle, &workspace_bytes)) {
     const auto replaced = std::ranges::find(replacements_, call.kernel, &Replacement::name);
     if (replaced != replacements_.end()) throw config_error("{}: {}", replaced->where, error);
@@ -111,7 +123,6 @@ PreparedCall Backend::prepare(const mlg_call& call) {
 
 void Backend::run(std::span<void* const> handles) {
   if (watch_) watch_->runs(handles);
-  const PluginCallNote note(description(), "run");
   const mlg_error error = table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size()));
   if (!error) return;
   const mlg_running failed = std::exchange(*plugin_running(), {});

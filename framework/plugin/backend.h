@@ -16,6 +16,9 @@ namespace mulligan {
 
 class Backend;
 
+// The plugin that brings the kernel, in words ("loss 'x' (/path)"); null: the kernel is the backend's own.
+const char* kernel_owner(std::string_view kernel);
+
 // A kernel reported an error while it ran.
 class KernelFailure : public Error {
  public:
@@ -121,18 +124,18 @@ class Backend : public PluginInstance<mlg_backend_table> {
   DeviceBuffer allocate(std::size_t bytes);
   void upload(void* device, const void* host, std::size_t bytes) {
     if (watch_) watch_->uploads(bytes);
-    call("upload", table().upload, device, host, bytes);
+    call(table().upload, device, host, bytes);
   }
   void download(void* host, const void* device, std::size_t bytes) {
-    call("download", table().download, host, device, bytes);
+    call(table().download, host, device, bytes);
   }
   void copy(void* to, const void* from, std::size_t bytes) {
     if (watch_) watch_->copies(bytes);
-    call("copy", table().copy, to, from, bytes);
+    call(table().copy, to, from, bytes);
   }
   void zero(void* device, std::size_t bytes) {
     if (watch_) watch_->zeroes(bytes);
-    call("zero", table().zero, device, bytes);
+    call(table().zero, device, bytes);
   }
 
   // Makes the kernels of another plugin callable (those for other backends are ignored). If a name exists already, it is
@@ -159,15 +162,15 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // Enqueues prepared and bound calls, given by their handles, in order. No allocation.
   // Throws KernelFailure if the backend reports which kernel failed.
   void run(std::span<void* const> handles);
-  void synchronize() { call("synchronize", table().synchronize); }
-  // mark() stores the present place in the order of the work under `slot`, below MLG_MARKS. await() waits until the work up
-  // to that place has ended. A backend without marks waits for all work.
+  void synchronize() { call(table().synchronize); }
+  // Notes the present place in the order of the work under `slot`, below MLG_MARKS; await() waits until the
+  // work up to there has ended. A backend without marks waits for all of it.
   void mark(std::uint32_t slot) {
-    if (table().mark && table().await) call("mark", table().mark, slot);
+    if (table().mark && table().await) call(table().mark, slot);
   }
   void await(std::uint32_t slot) {
     if (!table().mark || !table().await) return synchronize();
-    call("await", table().await, slot);
+    call(table().await, slot);
   }
   // The work that the next run of a prepared and bound call would enqueue, by its handle. Throws run_error if the backend does
   // not know it.

@@ -40,20 +40,20 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
 
   // Connects with the other ranks. `group` lives as long as this object. Fails after `seconds`.
   void open(const mlg_group& group, const mlg_queue& queue, double seconds) {
-    call("open", table().open, &group, &queue, seconds);
+    call(table().open, &group, &queue, seconds);
   }
   PreparedCollectives prepare(std::span<const mlg_collective> list) {
     void* handle = nullptr;
-    call("prepare", table().prepare, list.data(), static_cast<std::uint32_t>(list.size()), &handle);
+    call(table().prepare, list.data(), static_cast<std::uint32_t>(list.size()), &handle);
     return {*this, handle};
   }
   // Returns the ticket, which join() waits for: 1 for the first.
   std::uint64_t submit(const PreparedCollectives& prepared) {
     std::uint64_t ticket = 0;
-    call("submit", table().submit, prepared.handle(), &ticket);
+    call(table().submit, prepared.handle(), &ticket);
     return ticket;
   }
-  void join(std::uint64_t ticket) { call("join", table().join, ticket); }
+  void join(std::uint64_t ticket) { call(table().join, ticket); }
 
   // Any thread. The number of finished tickets. Throws if the communicator has failed.
   std::uint64_t completed() const {

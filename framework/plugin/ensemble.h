@@ -12,12 +12,12 @@ class Ensemble : public PluginInstance<mlg_ensemble_table> {
   using PluginInstance::PluginInstance;
 
   // Writes all of out [rows, columns].
-  void make(const mlg_ensemble_weight& weight, float* out) const { call("make", table().make, &weight, out); }
+  void make(const mlg_ensemble_weight& weight, float* out) const { call(table().make, &weight, out); }
 
   // Bytes that one member's weight would need.
   double stored_bytes(std::int64_t rows, std::int64_t columns) const {
     double bytes = 0;
-    call("stored_bytes", table().stored_bytes, rows, columns, &bytes);
+    call(table().stored_bytes, rows, columns, &bytes);
     return bytes;
   }
 };

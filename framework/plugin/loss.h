@@ -19,27 +19,27 @@ class Loss : public PluginInstance<mlg_loss_table> {
 
   // Fills forward.saved.
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward) const {
-    call("record_forward", table().record_forward, &recorder, &forward, nullptr);
+    call(table().record_forward, &recorder, &forward, nullptr);
   }
   void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward) const {
-    call("record_backward", table().record_backward, &recorder, &backward, nullptr);
+    call(table().record_backward, &recorder, &backward, nullptr);
   }
 
   // Whether forward and backward can be recorded together: record_forward_backward(), with `both` as for backward.
   bool has_forward_backward() const { return table().record_forward_backward && !reads_hidden(); }
   void record_forward_backward(const mlg_recorder& recorder, const mlg_loss_backward& both) const {
-    call("record_forward_backward", table().record_forward_backward, &recorder, &both);
+    call(table().record_forward_backward, &recorder, &both);
   }
 
   // Whether the loss reads the model's final hidden state. Then the two functions below replace those above.
   bool reads_hidden() const { return table().reads_hidden != 0; }
   void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,
                       const mlg_loss_hidden& hidden) const {
-    call("record_forward", table().record_forward, &recorder, &forward, &hidden);
+    call(table().record_forward, &recorder, &forward, &hidden);
   }
   void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward,
                        const mlg_loss_hidden& hidden) const {
-    call("record_backward", table().record_backward, &recorder, &backward, &hidden);
+    call(table().record_backward, &recorder, &backward, &hidden);
   }
 };
 

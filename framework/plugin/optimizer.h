@@ -26,23 +26,23 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
   // Records one update of all parameters; `scalars` is an f32 [scalar_count] value, 0 when scalar_count is 0.
   void record(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
               mlg_value scalars) const {
-    call("record", table().record, &recorder, parameters.data(),
-         static_cast<std::uint32_t>(parameters.size()), scalars);
+    call(table().record, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
+         scalars);
   }
 
   // Whether an update can scale gradients and keep averages and copies in its own pass: record_update().
   bool has_fused_update() const { return table().record_update != nullptr; }
   void record_update(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
                      mlg_value scalars, const mlg_update& update) const {
-    call("record_update", table().record_update, &recorder, parameters.data(),
-         static_cast<std::uint32_t>(parameters.size()), scalars, &update);
+    call(table().record_update, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
+         scalars, &update);
   }
   // Whether parameters of equal treatment may be passed as one flat tensor.
   bool is_elementwise() const { return table().elementwise == 1; }
 
   // Fills `values` (scalar_count numbers) for the next step. Neither allocates nor synchronises.
   void scalars(const mlg_step& coming, std::span<float> values) const {
-    call("scalars", table().scalars, &coming, values.data());
+    call(table().scalars, &coming, values.data());
   }
 
   // Whether other weights than the masters are scored and saved: those that record_evaluation() writes.
@@ -51,7 +51,7 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
   // Precondition: has_evaluation_weights().
   void record_evaluation(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
                          std::span<const mlg_value> evaluation) const {
-    call("record_evaluation", table().record_evaluation, &recorder, parameters.data(),
+    call(table().record_evaluation, &recorder, parameters.data(),
          static_cast<std::uint32_t>(parameters.size()), evaluation.data());
   }
 

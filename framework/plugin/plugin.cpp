@@ -30,13 +30,6 @@ std::string_view kind_word(PluginKind kind) {
   return "unknown";
 }
 
-std::optional<PluginKind> kind_of_word(std::string_view word) {
-  for (const auto& [value, text] : kWords) {
-    if (text == word) return value;
-  }
-  return std::nullopt;
-}
-
 Plugin::Plugin(const mlg_plugin_header* header, std::filesystem::path path, std::string sha256)
     : header_(header), path_(std::move(path)), sha256_(std::move(sha256)) {}
 

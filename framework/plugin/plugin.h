@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,9 +29,8 @@ enum class PluginKind : std::uint32_t {
   wrapper = MLG_WRAPPER,
 };
 
-// "optimizer", ...: the kind's name in messages, listings and the ABI marker.
+// "optimizer", ...: the kind's name in messages and listings.
 std::string_view kind_word(PluginKind kind);
-std::optional<PluginKind> kind_of_word(std::string_view word);
 
 // Immutable. The library stays loaded until the process ends, so its pointers stay valid.
 class Plugin {

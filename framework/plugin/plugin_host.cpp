@@ -11,14 +11,14 @@
 
 #include "framework/config/schema.h"
 #include "framework/core/file.h"
-#include "framework/plugin/crash_report.h"
-#include "framework/plugin/plugin_call.h"
 #include "framework/plugin/plugin_table_check.h"
 
 namespace mulligan {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view file_prefix = "mulligan_", file_suffix = ".so";
 
 // "an optimizer", "a loss".
 std::string with_article(PluginKind kind) {
@@ -39,10 +39,6 @@ void add_places(std::string_view list, const std::string& origin, std::vector<Pl
   }
 }
 
-Error unusable(const PluginFile& file) {
-  return config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
-}
-
 PluginHost::SearchedPlace look_into(const PluginPlace& place) {
   PluginHost::SearchedPlace searched{place, {}, {}};
   std::error_code failed;
@@ -50,17 +46,14 @@ PluginHost::SearchedPlace look_into(const PluginPlace& place) {
   if (!fs::exists(status)) {
     searched.problem = "does not exist";
   } else if (!fs::is_directory(status)) {
-    searched.files.push_back(inspect_plugin_file(place.path));
+    searched.files.push_back(place.path);
   } else {
-    std::vector<fs::path> paths;
     fs::directory_iterator entries(place.path, failed);
     if (failed) searched.problem = "cannot be read";
     for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
-      const std::string name = entries->path().filename().string();
-      if (name.starts_with("mulligan_") && name.ends_with(".so")) paths.push_back(entries->path());
+      if (!plugin_name_of(entries->path()).empty()) searched.files.push_back(entries->path());
     }
-    std::ranges::sort(paths);
-    for (const fs::path& path : paths) searched.files.push_back(inspect_plugin_file(path));
+    std::ranges::sort(searched.files);
   }
   return searched;
 }
@@ -76,11 +69,7 @@ std::string readable(const std::string& symbol) {
 // Loads a library and never unloads it. Objects, kernels and strings of a plugin may be in use until the process ends. Static objects
 // of a refused library may have registered handlers that run at exit.
 void* load_library(const fs::path& path) {
-  const PluginCallNote note(path.c_str(), "static initialisation");
-  if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    note_loaded_library(path.string());
-    return library;
-  }
+  if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   const char* text = dlerror();
   std::string reason = text ? text : "the dynamic linker gives no reason";
   if (const std::string place = path.string() + ": "; reason.starts_with(place))
@@ -97,11 +86,29 @@ void* load_library(const fs::path& path) {
   throw config_error("the plugin file '{}' cannot be loaded: {}.", path.string(), reason);
 }
 
-// The table that mlg_plugin() of the library returns; null where it returns none.
-const mlg_plugin_header* table_of(void* library, const fs::path& path) {
-  const PluginCallNote note(path.c_str(), "mlg_plugin");
+// The table that mlg_plugin() of the library returns, checked.
+const mlg_plugin_header* load_table(const fs::path& path) {
+  void* library = load_library(path);
   const auto function = reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"));
-  return function ? function() : nullptr;
+  if (!function) {
+    throw config_error(
+        "the plugin file '{}' is a shared library but not a mulligan plugin: it exports no function mlg_plugin; "
+        "end its source with one of the SDK's MULLIGAN_EXPORT_ macros.",
+        path.string());
+  }
+  const mlg_plugin_header* table = function();
+  if (const std::string problem = table_problem(table); !problem.empty())
+    throw config_error("the plugin file '{}' {}.", path.string(), problem);
+  return table;
+}
+
+// For a plugin of this project that this build leaves out: that, and how to get it, without full stop; "" for others.
+std::string why_no_plugin([[maybe_unused]] std::string_view name) {
+#ifdef MULLIGAN_WITHOUT_CUDA_BACKEND
+  if (name == "cuda")
+    return "since this build was made without it: configure it with `cmake --preset release` and build again";
+#endif
+  return "";
 }
 
 }  // namespace
@@ -124,121 +131,94 @@ bool is_own_plugin(const fs::path& library) {
   return resolved(library).parent_path() != resolved(program_plugin_folder());
 }
 
-const std::vector<PluginHost::SearchedPlace>& PluginHost::searched_places() {
-  if (!searched_) {
-    for (const PluginPlace& place : places_) looked_into_.push_back(look_into(place));
-    searched_ = true;
-  }
-  return looked_into_;
+std::string plugin_name_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (!name.starts_with(file_prefix) || !name.ends_with(file_suffix)) return {};
+  return name.substr(file_prefix.size(), name.size() - file_prefix.size() - file_suffix.size());
 }
 
-PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
-  if (path.empty()) {
-    for (const PluginHandle& plugin : loaded_) {
-      if (plugin->kind() == kind && plugin->name() == name) return plugin;
+std::vector<PluginHost::SearchedPlace> PluginHost::search() const {
+  std::vector<SearchedPlace> searched;
+  for (const PluginPlace& place : places_) searched.push_back(look_into(place));
+  return searched;
+}
+
+std::vector<fs::path> PluginHost::find(const std::string& name, std::string_view what) const {
+  std::vector<fs::path> found;
+  std::vector<std::string> names;
+  std::string places;
+  for (const SearchedPlace& searched : search()) {
+    for (const fs::path& file : searched.files) {
+      names.push_back(plugin_name_of(file));
+      if (names.back() == name) found.push_back(file);
     }
-    return open(find(kind, name));
+    places += fmt::format("{} '{}' (from {}{}{})", places.empty() ? "" : ",", searched.place.path.string(),
+                          searched.place.origin, searched.problem.empty() ? "" : ": ", searched.problem);
   }
-  const PluginFile file = inspect_plugin_file(path);
-  if (!file.problem.empty()) throw unusable(file);
-  if (file.marker->kind != kind) {
-    throw config_error("the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
-                       path.string(), with_article(file.marker->kind), file.marker->name, with_article(kind));
-  }
-  if (!name.empty() && file.marker->name != name) {
-    throw config_error(
-        "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
-        path.string(), kind_word(kind), file.marker->name, name);
-  }
-  return open(file);
+  if (!found.empty()) return found;
+  if (const std::string why = why_no_plugin(name); !why.empty())
+    throw config_error("there is no {} '{}', {}.", what, name, why);
+  const std::string nearest = nearest_name(name, names);
+  throw config_error(
+      "there is no {} '{}'{}; looked in{} for mulligan_{}.so; add its folder with --plugin-path.", what, name,
+      nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+      places.empty() ? " no place at all" : places, name);
 }
 
-fs::path PluginHost::locate(PluginKind kind, const std::string& name) {
+fs::path PluginHost::find_one(PluginKind kind, const std::string& name) const {
   for (const PluginHandle& plugin : loaded_) {
     if (plugin->kind() == kind && plugin->name() == name) return plugin->path();
   }
+  const std::vector<fs::path> found = find(name, fmt::format("{} plugin", kind_word(kind)));
+  for (const fs::path& other : found) {
+    if (resolved(other) == resolved(found.front()) ||
+        sha256_hex_of_file(other) == sha256_hex_of_file(found.front()))
+      continue;
+    throw config_error(
+        "two different libraries offer the {} '{}', '{}' and '{}'; remove one or say which with path = \"...\".",
+        kind_word(kind), name, found.front().string(), other.string());
+  }
+  return resolved(found.front());
+}
+
+fs::path PluginHost::locate(PluginKind kind, const std::string& name) const {
   try {
-    return resolved(find(kind, name).path);
+    return find_one(kind, name);
   } catch (const Error&) {
     return {};
   }
 }
 
-PluginFile PluginHost::find(PluginKind kind, const std::string& name) {
-  const PluginFile* found = nullptr;
-  const PluginFile* broken = nullptr;
-  for (const SearchedPlace& searched : searched_places()) {
-    for (const PluginFile& file : searched.files) {
-      const bool named = file.marker ? file.marker->kind == kind && file.marker->name == name
-                                     : file.path.filename() == "mulligan_" + name + ".so";
-      if (!named) continue;
-      if (!file.problem.empty()) {
-        if (!broken) broken = &file;
-      } else if (!found) {
-        found = &file;
-      } else if (resolved(file.path) != resolved(found->path) &&
-                 sha256_hex_of_file(file.path) != sha256_hex_of_file(found->path)) {
-        throw config_error(
-            "two different libraries offer the {} '{}', '{}' and '{}'; remove one or say which with "
-            "path = \"...\".",
-            kind_word(kind), name, found->path.string(), file.path.string());
-      }
-    }
+PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
+  const fs::path file = path.empty() ? find_one(kind, name) : path;
+  const PluginHandle plugin = load_file(file);
+  if (plugin->kind() != kind) {
+    throw config_error("the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
+                       file.string(), with_article(plugin->kind()), plugin->name(), with_article(kind));
   }
-  if (found) return *found;
-  if (broken) throw unusable(*broken);
-  throw not_found(kind, name);
+  if (!name.empty() && plugin->name() != name) {
+    throw config_error(
+        "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
+        file.string(), kind_word(kind), plugin->name(), name);
+  }
+  return plugin;
 }
 
-Error PluginHost::not_found(PluginKind kind, const std::string& name) {
-  std::vector<std::string> names;
-  std::string places;
-  for (const SearchedPlace& searched : searched_places()) {
-    std::string rejected;
-    std::size_t usable = 0;
-    for (const PluginFile& file : searched.files) {
-      if (!file.problem.empty()) {
-        rejected += fmt::format(", {} {}", file.path.filename().string(), file.problem);
-      } else {
-        ++usable;
-        if (file.marker->kind == kind) names.push_back(file.marker->name);
-      }
-    }
-    places += fmt::format("{} '{}' ({}{})", places.empty() ? "" : ",", searched.place.path.string(),
-                          searched.problem.empty()
-                              ? fmt::format("from {}: {} plugin{}, none of them this", searched.place.origin,
-                                            usable, usable == 1 ? "" : "s")
-                              : fmt::format("from {}: {}", searched.place.origin, searched.problem),
-                          rejected);
-  }
-  if (const std::string why = why_no_plugin(name); !why.empty())
-    return config_error("there is no {} plugin '{}', {}.", kind_word(kind), name, why);
-  const std::string nearest = nearest_name(name, names);
-  return config_error("there is no {} plugin '{}'{}; looked in{}; add its folder with --plugin-path.",
-                      kind_word(kind), name,
-                      nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-                      places.empty() ? " no place at all" : places);
-}
-
-PluginHandle PluginHost::open(const PluginFile& file) {
-  const fs::path path = resolved(file.path);
-  std::string sha256 = sha256_hex_of_file(path);
+PluginHandle PluginHost::load_file(const fs::path& file) {
+  const fs::path path = resolved(file);
   for (const PluginHandle& plugin : loaded_) {
-    if (plugin->kind() != file.marker->kind || plugin->name() != file.marker->name) continue;
-    if (plugin->path() == path || plugin->sha256() == sha256) return plugin;
+    if (plugin->path() == path) return plugin;
+  }
+  const mlg_plugin_header* table = load_table(path);
+  auto loading = std::make_shared<const Plugin>(table, path, sha256_hex_of_file(path));
+  for (const PluginHandle& plugin : loaded_) {
+    if (plugin->kind() != loading->kind() || plugin->name() != loading->name()) continue;
+    if (plugin->sha256() == loading->sha256()) return plugin;
     throw config_error(
         "the {} '{}' of '{}' is in use already, and '{}' has the same name; rename one of the two.",
         kind_word(plugin->kind()), plugin->name(), plugin->path().string(), path.string());
   }
-
-  const PluginCallNote note(path.c_str(),
-                            "mlg_plugin, whose table is read");  // damaged, it may lead anywhere
-  void* library = load_library(path);
-  const mlg_plugin_header* table = table_of(library, path);
-  if (const std::string problem = table_problem(table, *file.marker); !problem.empty()) {
-    throw config_error("the plugin file '{}' {}.", path.string(), problem);
-  }
-  loaded_.push_back(std::make_shared<const Plugin>(table, path, std::move(sha256)));
+  loaded_.push_back(std::move(loading));
   return loaded_.back();
 }
 

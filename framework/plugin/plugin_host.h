@@ -1,21 +1,20 @@
-// PluginHost finds plugin libraries, checks them before and after loading, and keeps them loaded.
+// PluginHost finds plugin libraries by the names of their files, loads them and checks their tables.
 //
-// Every failure is a config_error with its own sentence that names the file and the reason. Nothing of a refused library stays
-// in use. Not thread-safe: plugins are loaded while a run is set up.
+// Every failure is a config_error that names the file and the reason. Not thread-safe: plugins are loaded while a run is set up.
 #pragma once
 
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/error.h"
 #include "framework/plugin/plugin.h"
-#include "framework/plugin/plugin_file.h"
 
 namespace mulligan {
 
-// One place to search for plugins: a folder (its files mulligan_*.so) or a library file.
+// One place to search for plugins: a folder of files mulligan_NAME.so, or one such file.
 struct PluginPlace {
   // its origin, for messages: "--plugin-path", "MULLIGAN_PLUGIN_PATH", "the installation"
   std::string origin;
@@ -32,38 +31,41 @@ std::filesystem::path program_plugin_folder();
 // Whether a library is outside of that folder. Then it is the user's own, and its file counts as code.
 bool is_own_plugin(const std::filesystem::path& library);
 
+// NAME of a file mulligan_NAME.so; "" for other names.
+std::string plugin_name_of(const std::filesystem::path& file);
+
 class PluginHost {
  public:
   explicit PluginHost(std::vector<PluginPlace> places) : places_(std::move(places)) {}
 
   // The plugin of that kind and name, loaded at the first call. With `path` (a library file) nothing is searched; `name` may
-  // then be empty, otherwise it must be the library's. Without `path` all places are searched. Two different libraries for one
-  // name are refused; equal copies do not count as different. If there is none, the message lists every place with its
-  // contents.
+  // then be empty, otherwise it must be the library's. Without `path` all places are searched for mulligan_NAME.so. Two
+  // different files of that name are refused; equal copies do not count as different.
   PluginHandle load(PluginKind kind, const std::string& name, const std::filesystem::path& path = {});
+  // The plugin of a library file, of whatever kind.
+  PluginHandle load_file(const std::filesystem::path& path);
 
   // The library that load(kind, name) would load, with links resolved; empty: none is found. Loads nothing.
-  std::filesystem::path locate(PluginKind kind, const std::string& name);
+  std::filesystem::path locate(PluginKind kind, const std::string& name) const;
+  // The files of that name in all places, in order. If there is none, throws config_error with the nearest name; `what` is
+  // its kind in the message ("loss plugin").
+  std::vector<std::filesystem::path> find(const std::string& name, std::string_view what = "plugin") const;
 
   // All plugins loaded so far, in order of loading. Their name, version, path and sha256 go into result.json and checkpoints.
   const std::vector<PluginHandle>& loaded() const { return loaded_; }
 
-  // The contents of each place. No plugin's code runs.
+  // The files mulligan_NAME.so of each place, by name.
   struct SearchedPlace {
     PluginPlace place;
-    std::string problem;            // why the place was not searched ("does not exist"), or empty
-    std::vector<PluginFile> files;  // sorted by file name
+    std::string problem;  // why the place was not searched ("does not exist"), or empty
+    std::vector<std::filesystem::path> files;
   };
-  const std::vector<SearchedPlace>& searched_places();
+  std::vector<SearchedPlace> search() const;
 
  private:
-  PluginFile find(PluginKind kind, const std::string& name);
-  Error not_found(PluginKind kind, const std::string& name);
-  PluginHandle open(const PluginFile& file);
+  std::filesystem::path find_one(PluginKind kind, const std::string& name) const;
 
   std::vector<PluginPlace> places_;
-  std::vector<SearchedPlace> looked_into_;
-  bool searched_ = false;
   std::vector<PluginHandle> loaded_;
 };
 

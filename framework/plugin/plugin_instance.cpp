@@ -25,6 +25,11 @@ void log_line(std::int32_t level, const char* message) {
 
 }  // namespace
 
+mlg_running* plugin_running() {
+  static mlg_running running{};
+  return &running;
+}
+
 const mlg_host* plugin_host_services() {
   static const mlg_host services{log_line, plugin_running()};
   return &services;

@@ -8,14 +8,15 @@
 #include "framework/config/plugin_keys.h"
 #include "framework/core/error.h"
 #include "framework/plugin/plugin.h"
-#include "framework/plugin/plugin_call.h"
 
 namespace mulligan {
 
 // The host's services for plugins (abi.h), valid for the life of the process.
 const mlg_host* plugin_host_services();
-// Sets the sink for plugins' log lines, on any thread: level 0 debug, 1 info, 2 warning. Without a sink, warnings go to stderr.
-// Returns the former sink, which is called no more.
+// What a backend of this process is running (abi.h); backends write it.
+mlg_running* plugin_running();
+// Where plugins' log lines go, on whatever thread: level 0 debug, 1 info, 2 warning. Without a sink, warnings go to
+// stderr. Returns the sink before, which is called no more.
 using PluginLogSink = std::function<void(int level, std::string_view message)>;
 PluginLogSink set_plugin_log_sink(PluginLogSink sink);
 
@@ -30,15 +31,11 @@ class PluginInstance {
         table_(plugin_->table<Table>()),
         description_(plugin_->description()),
         section_(config.section()) {
-    const PluginCallNote note(description_.c_str(), "create");
     if (mlg_error error = table_.create(plugin_host_services(), config.view(), &instance_)) {
       throw config_error("[{}]: {} could not be set up: {}", section_, description_, error);
     }
   }
-  ~PluginInstance() {
-    const PluginCallNote note(description_.c_str(), "destroy");
-    table_.destroy(instance_);
-  }
+  ~PluginInstance() { table_.destroy(instance_); }
   PluginInstance(const PluginInstance&) = delete;
   PluginInstance& operator=(const PluginInstance&) = delete;
 
@@ -47,11 +44,10 @@ class PluginInstance {
   const std::string& section() const { return section_; }
 
  protected:
-  // Calls `function`, a member of the table, with the instance before `arguments`. If the call reports an error, throws
-  // run_error that names the plugin.
+  // Calls a member of the table with the instance in front of `arguments`; throws run_error naming the plugin
+  // when it reports an error.
   template <typename... Parameters, typename... Arguments>
-  void call(const char* function, mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
-    const PluginCallNote note(description_.c_str(), function);
+  void call(mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
     check(member(instance_, arguments...));
   }
   void check(mlg_error error) const {

@@ -8,13 +8,9 @@
 #include "framework/config/plugin_config.h"
 #include "framework/config/schema.h"
 #include "framework/core/printable.h"
-#include "framework/plugin/plugin_call.h"
 
 namespace mulligan {
 namespace {
-
-// What a damaged library's table leads to is reported with the file's name, should it crash.
-constexpr const char* table_read = "mlg_plugin, whose table is read";
 
 using Json = nlohmann::ordered_json;
 
@@ -70,11 +66,9 @@ Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
 }
 
 // The plugin of a usable file, or null with the reason in `problem`.
-PluginHandle try_load(PluginHost& host, const PluginFile& file, std::string& problem) {
-  problem = file.problem;
-  if (!problem.empty()) return nullptr;
+PluginHandle try_load(PluginHost& host, const std::filesystem::path& file, std::string& problem) {
   try {
-    PluginHandle plugin = host.load(file.marker->kind, file.marker->name, file.path);
+    PluginHandle plugin = host.load_file(file);
     specs_of(*plugin);
     return plugin;
   } catch (const Error& error) {
@@ -122,29 +116,29 @@ std::string output(const Json& json, const std::string& text, bool as_json) {
 
 std::string list_plugins(PluginHost& host, bool json) {
   std::size_t names = 16, files = 28;
-  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
-    for (const PluginFile& file : searched.files) {
-      if (file.marker) names = std::max(names, file.marker->name.size());
-      files = std::max(files, file.path.filename().string().size());
+  const std::vector<PluginHost::SearchedPlace> all = host.search();
+  for (const PluginHost::SearchedPlace& searched : all) {
+    for (const std::filesystem::path& file : searched.files) {
+      names = std::max(names, plugin_name_of(file).size());
+      files = std::max(files, file.filename().string().size());
     }
   }
   Json places = Json::array();
   std::string text;
-  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
+  for (const PluginHost::SearchedPlace& searched : all) {
     Json plugins = Json::array(), rejected = Json::array();
     text += fmt::format("{} (from {}){}\n", searched.place.path.string(), searched.place.origin,
                         searched.problem.empty() ? "" : ": " + searched.problem);
-    for (const PluginFile& file : searched.files) {
-      const PluginCallNote note(file.path.c_str(), table_read);
+    for (const std::filesystem::path& file : searched.files) {
       std::string problem;
       if (const PluginHandle plugin = try_load(host, file, problem)) {
         plugins.push_back(plugin_json(*plugin, searched.place));
         text += fmt::format("  {:<12} {:<{}} {:<8} ABI {:<5} {:<{}} {}\n", kind_word(plugin->kind()),
-                            plugin->name(), names, plugin->version(), plugin->abi(),
-                            file.path.filename().string(), files, plugin->summary());
+                            plugin->name(), names, plugin->version(), plugin->abi(), file.filename().string(),
+                            files, plugin->summary());
       } else {
-        rejected.push_back({{"path", file.path.string()}, {"problem", problem}});
-        text += fmt::format("  unusable     {}: {}\n", file.path.filename().string(), problem);
+        rejected.push_back({{"path", file.string()}, {"problem", problem}});
+        text += fmt::format("  unusable     {}: {}\n", file.filename().string(), problem);
       }
     }
     places.push_back({{"origin", searched.place.origin},
@@ -159,26 +153,14 @@ std::string list_plugins(PluginHost& host, bool json) {
 std::string describe_plugin(PluginHost& host, const std::string& name, bool json) {
   Json plugins = Json::array();
   std::string text;
-  std::vector<std::string> names;
-  for (const PluginHost::SearchedPlace& searched : host.searched_places()) {
-    for (const PluginFile& file : searched.files) {
-      const PluginCallNote note(file.path.c_str(), table_read);
-      if (!file.marker) continue;
-      names.push_back(file.marker->name);
-      if (file.marker->name != name) continue;
-      if (!file.problem.empty())
-        throw config_error("the plugin file '{}' {}.", file.path.string(), file.problem);
-      const PluginHandle plugin = host.load(file.marker->kind, name, file.path);
+  host.find(name);  // refuses a name that no file has
+  for (const PluginHost::SearchedPlace& searched : host.search()) {
+    for (const std::filesystem::path& file : searched.files) {
+      if (plugin_name_of(file) != name) continue;
+      const PluginHandle plugin = host.load_file(file);
       plugins.push_back(plugin_json(*plugin, searched.place));
       text += describe_text(*plugin, searched.place);
     }
-  }
-  if (plugins.empty()) {
-    if (const std::string why = why_no_plugin(name); !why.empty())
-      throw config_error("there is no plugin '{}', {}.", name, why);
-    const std::string nearest = nearest_name(name, names);
-    throw config_error("there is no plugin '{}'{}; 'mulligan plugins' lists those that were found.", name,
-                       nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
   }
   return output({{"plugins", plugins}}, text, json);
 }

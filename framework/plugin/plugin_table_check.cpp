@@ -13,7 +13,10 @@
 #include <mulligan/wrapper.h>
 
 #include <cstddef>
+#include <cstring>
 #include <span>
+
+#include "framework/plugin/plugin.h"
 
 namespace mulligan {
 namespace {
@@ -103,7 +106,7 @@ using AnyFunction = void (*)();
 
 }  // namespace
 
-std::string table_problem(const mlg_plugin_header* table, const PluginMarker& marker) {
+std::string table_problem(const mlg_plugin_header* table) {
   if (!table) return "returned no table from mlg_plugin";
   if (table->magic != MLG_ABI_MAGIC) {
     return fmt::format(
@@ -116,24 +119,19 @@ std::string table_problem(const mlg_plugin_header* table, const PluginMarker& ma
         "was built for plugin ABI {}.{}, but this program has ABI {}.{}; rebuild it with this program's SDK",
         table->abi_major, table->abi_minor, MLG_ABI_MAJOR, MLG_ABI_MINOR);
   }
-  const TableShape shape = shape_of(marker.kind);
+  if (kind_word(static_cast<PluginKind>(table->kind)) == "unknown") {
+    return fmt::format("says kind {} in its table, which is none; export it with the macro of its kind",
+                       table->kind);
+  }
+  const TableShape shape = shape_of(static_cast<PluginKind>(table->kind));
   if (table->struct_size < shape.bytes) {
     return fmt::format(
         "has a table of {} bytes, shorter than the {} of ABI {}.{}; set struct_size to the size of the whole "
         "table",
         table->struct_size, shape.bytes, MLG_ABI_MAJOR, MLG_ABI_MINOR);
   }
-  if (table->kind != static_cast<std::uint32_t>(marker.kind)) {
-    return fmt::format(
-        "says kind {} in its table but '{}' in its ABI marker; export it with the macro of its kind",
-        table->kind, kind_word(marker.kind));
-  }
   if (!table->name || !table->version || !table->summary) {
     return "leaves name, version or summary of its table null; give all three";
-  }
-  if (table->name != marker.name) {
-    return fmt::format("is named '{}' in its table but '{}' in its ABI marker; give one name", table->name,
-                       marker.name);
   }
   if ((table->key_count > 0 && !table->keys) || (table->kernel_count > 0 && !table->kernels)) {
     return "counts keys or kernels in its table but gives no list of them";

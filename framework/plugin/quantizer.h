@@ -18,23 +18,22 @@ class Quantizer : public PluginInstance<mlg_quantizer_table> {
 
   // Fills result.codes, result.scales (memory of the caller) and result.squared_error.
   void quantize(const mlg_quantize_request& request, mlg_quantize_result& result) const {
-    call("quantize", table().quantize, &request, &result);
+    call(table().quantize, &request, &result);
   }
 
   // Whether it has stages over the whole model, which the calls below need.
   bool chooses() const { return table().protect && table().correct && table().extra_bytes; }
   void protect(std::span<const mlg_quantize_tensor> tensors, mlg_quantize_choices& choices) const {
-    call("protect", table().protect, tensors.data(), static_cast<std::int64_t>(tensors.size()), &choices);
+    call(table().protect, tensors.data(), static_cast<std::int64_t>(tensors.size()), &choices);
   }
   void correct(std::span<const mlg_quantize_tensor> tensors, mlg_quantize_choices& choices) const {
-    call("correct", table().correct, tensors.data(), static_cast<std::int64_t>(tensors.size()), &choices);
+    call(table().correct, tensors.data(), static_cast<std::int64_t>(tensors.size()), &choices);
   }
   // An upper bound, from shapes alone, of the bytes that both add to the artifact; 0 without stages.
   double extra_bytes(std::span<const mlg_quantize_tensor> tensors) const {
     double bytes = 0;
     if (chooses())
-      call("extra_bytes", table().extra_bytes, tensors.data(), static_cast<std::int64_t>(tensors.size()),
-           &bytes);
+      call(table().extra_bytes, tensors.data(), static_cast<std::int64_t>(tensors.size()), &bytes);
     return bytes;
   }
 };

@@ -19,7 +19,7 @@ class Schedule : public PluginInstance<mlg_schedule_table> {
   // not finite, or the batch factor is 0.
   mlg_rate rate(const mlg_progress& progress, double base_lr) const {
     mlg_rate result = neutral_rate;
-    call("rate", table().rate, &progress, base_lr, &result);
+    call(table().rate, &progress, base_lr, &result);
     require_sound(progress, result);
     return result;
   }

@@ -24,27 +24,24 @@ class Transform : public PluginInstance<mlg_transform_table> {
   class Stream {
    public:
     Stream(const Transform& transform, const mlg_transform_text& text) : transform_(transform), text_(text) {
-      transform_.call("open", transform_.table().open, &text_, &stream_);
+      transform_.call(transform_.table().open, &text_, &stream_);
     }
-    ~Stream() {
-      const PluginCallNote note(transform_.description(), "close");
-      transform_.table().close(transform_.instance(), stream_);
-    }
+    ~Stream() { transform_.table().close(transform_.instance(), stream_); }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
     void begin(std::int64_t place, std::int32_t token) {
-      transform_.call("begin", transform_.table().begin, stream_, place, token);
+      transform_.call(transform_.table().begin, stream_, place, token);
     }
     // Valid until the next call.
     std::span<const mlg_bias> propose(std::int64_t place) {
       std::uint32_t count = 0;
-      transform_.call("propose", transform_.table().propose, stream_, place, proposal_, &count);
+      transform_.call(transform_.table().propose, stream_, place, proposal_, &count);
       transform_.require_sound({proposal_, count}, text_);
       return {proposal_, count};
     }
     void observe(std::int64_t place, std::int32_t token) {
-      transform_.call("observe", transform_.table().observe, stream_, place, token);
+      transform_.call(transform_.table().observe, stream_, place, token);
     }
 
    private:

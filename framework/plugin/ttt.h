@@ -21,7 +21,7 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
   std::vector<mlg_adapter> declare(const mlg_tap& tap) const {
     std::vector<mlg_adapter> adapters(MLG_TAP_ADAPTERS);
     std::uint32_t count = 0;
-    call("declare", table().declare, &tap, adapters.data(), &count);
+    call(table().declare, &tap, adapters.data(), &count);
     if (count > MLG_TAP_ADAPTERS) {
       throw run_error("{}: it declares {} adapters at one tap, at most {} are possible",
                       plugin().description(), count, MLG_TAP_ADAPTERS);
@@ -31,17 +31,17 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
   }
   // Fills forward.saved.
   void record_forward(const mlg_recorder& recorder, const mlg_tap& tap, mlg_tap_forward& forward) const {
-    call("record_forward", table().record_forward, &recorder, &tap, &forward);
+    call(table().record_forward, &recorder, &tap, &forward);
   }
   void record_backward(const mlg_recorder& recorder, const mlg_tap& tap,
                        const mlg_tap_backward& backward) const {
-    call("record_backward", table().record_backward, &recorder, &tap, &backward);
+    call(table().record_backward, &recorder, &tap, &backward);
   }
 
   // The rule's choice; the caller presets `step` (mlg_ttt_step). Throws config_error for an impossible answer.
   void plan(const mlg_ttt_chunk& booked, mlg_ttt_step& step) const {
     if (!table().plan) return;
-    call("plan", table().plan, &booked, &step);
+    call(table().plan, &booked, &step);
     const auto require = [&](bool possible, const char* what, double value, const char* range) {
       if (possible) return;
       const std::string when =
@@ -67,12 +67,12 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
 
   mlg_base_update base_update() const {
     mlg_base_update numbers{};
-    call("base_update", table().base_update, &numbers);
+    call(table().base_update, &numbers);
     return numbers;
   }
   double base_rate(std::int64_t index, std::int64_t count) const {
     double lr = 0;
-    call("base_rate", table().base_rate, index, count, &lr);
+    call(table().base_rate, index, count, &lr);
     if (!std::isfinite(lr) || lr < 0) {
       throw config_error(
           "[{}]: {} gives the learning rate {} for chunk {} of {}, but it must be finite and not negative; "

@@ -20,13 +20,13 @@ class Wrapper : public PluginInstance<mlg_wrapper_table> {
   // Records the work that follows an update of all parameters. `scalars` is an f32 [scalar_count] value, 0 if there are none.
   void record(const mlg_recorder& recorder, std::span<const mlg_wrapped_parameter> parameters,
               mlg_value scalars) const {
-    call("record", table().record, &recorder, parameters.data(),
-         static_cast<std::uint32_t>(parameters.size()), scalars);
+    call(table().record, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
+         scalars);
   }
 
   // Fills `values` (scalar_count numbers) for the next step. Neither allocates nor synchronises.
   void scalars(const mlg_wrapper_step& coming, std::span<float> values) const {
-    call("scalars", table().scalars, &coming, values.data());
+    call(table().scalars, &coming, values.data());
   }
 
  private:

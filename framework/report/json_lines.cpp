@@ -50,13 +50,12 @@ bool read_json_lines(std::string_view text, const std::string& origin,
   return for_each_line(text, origin, [&](std::string_view, const Json& object) { record(object); });
 }
 
-void keep_json_lines(const std::filesystem::path& path,
-                     const std::function<bool(const Json&, std::string_view)>& keep) {
+void keep_json_lines(const std::filesystem::path& path, const std::function<bool(const Json&)>& keep) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
   std::string kept;
   for_each_line(read_file(path), path.string(), [&](std::string_view line, const Json& object) {
-    if (keep(object, line)) (kept += line) += '\n';
+    if (keep(object)) (kept += line) += '\n';
   });
   write_file_atomically(path, kept);
 }

@@ -17,11 +17,11 @@ namespace mulligan {
 bool read_json_lines(std::string_view text, const std::string& origin,
                      const std::function<void(const nlohmann::ordered_json&)>& record);
 
-// Rewrites the file, if there is one, with the lines whose object `keep` accepts; it gets the line's text, too. An unfinished last
-// line of a killed process is removed. Any other line that is not an object is a data_error that names file and line, and the file
-// does not change.
+// Rewrites the file, if there is one, with the lines whose object `keep` wants. The end of a line that a
+// killed process did not finish goes too; any other line that is not an object is a data_error naming file
+// and line, and the file stays as it is.
 void keep_json_lines(const std::filesystem::path& path,
-                     const std::function<bool(const nlohmann::ordered_json&, std::string_view)>& keep);
+                     const std::function<bool(const nlohmann::ordered_json&)>& keep);
 
 // The member "event" of an object; "" if it is absent or no string.
 std::string event_name(const nlohmann::ordered_json& object);

@@ -6,7 +6,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/sha256.h"
 #include "framework/report/attention_record.h"
 #include "framework/report/json_lines.h"
 #include "framework/report/metrics_reader.h"
@@ -14,30 +13,13 @@
 
 namespace mulligan {
 
-void MetricsMark::add(std::string_view line) {
-  Sha256 hash;
-  hash.update(std::string_view(sha256));
-  hash.update(line);
-  sha256 = hash.hex();
-  ++records;
-}
-
 using Json = nlohmann::ordered_json;  // nlohmann writes numbers that are not finite as null
 
 namespace {
 
-// Of what a checkpoint vouches for: what a run that goes on would not write again.
-bool is_marked(const std::string& event) {
-  return event == "step" || event == "validation" || event == "skipped_update" || event == "attention";
-}
-
-// Keeps whole lines of events up to `step` and returns their mark, with how many of the first of them
-// are those of `known`.
-MetricsMark keep_events_until(const std::filesystem::path& path, std::int64_t step, const MetricsMark& known,
-                              bool& begins_with_known) {
-  MetricsMark kept;
-  begins_with_known = known.records == 0;
-  keep_json_lines(path, [&](const Json& event, std::string_view line) {
+// Keeps whole lines of events up to `step`.
+void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
+  keep_json_lines(path, [&](const Json& event) {
     const std::string name = event_name(event);
     // Every process reports its own memory plan; test-time training was of other weights.
     if (name == "memory" || name.starts_with("ttt_")) return false;
@@ -47,12 +29,8 @@ MetricsMark keep_events_until(const std::filesystem::path& path, std::int64_t st
     const bool before_step = name == "restart" || name == "phase_start" || name == "phase_switch";
     const std::int64_t last = before_step ? step - 1 : step;
     const auto at = event.find("step");
-    if (at != event.end() && !(at->is_number_integer() && at->get<std::int64_t>() <= last)) return false;
-    if (is_marked(name)) kept.add(line);
-    if (kept == known) begins_with_known = true;
-    return true;
+    return at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last);
   });
-  return kept;
 }
 
 template <typename T>
@@ -64,29 +42,14 @@ Json object_of(const std::vector<std::pair<std::string, T>>& pairs) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after,
-                         const MetricsMark& known)
+MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after)
     : path_(path) {
-  if (continue_after) {
-    bool whole = true;
-    mark_ = keep_events_until(path, *continue_after, known, whole);
-    if (!whole) {
-      gap_ = fmt::format(
-          "'{}' no longer holds what the run had written up to the checkpoint of step {} ({} "
-          "records, now {}): curves and reports will have a gap; restore the file if you can",
-          path.string(), *continue_after, known.records, mark_.records);
-    }
-  }
+  if (continue_after) keep_events_until(path, *continue_after);
   file_.reset(open_own_file(path, continue_after ? FileStart::append : FileStart::anew));
 }
 
 void MetricsFile::mirror_to(const std::filesystem::path& folder) {
   events_ = std::make_shared<TensorboardFile>(folder, read_metrics(path_));
-}
-
-void MetricsFile::write_marked(const std::string& line) {
-  write(line);
-  if (file_) mark_.add(line);
 }
 
 void MetricsFile::write(const std::string& line) {
@@ -124,7 +87,7 @@ void MetricsFile::step(const StepRecord& record) {
   if (record.noise_ratio) json["noise_ratio"] = *record.noise_ratio;
   if (record.loss_scale) json["loss_scale"] = *record.loss_scale;
   if (record.steps_skipped > 0 || record.loss_scale) json["steps_skipped"] = record.steps_skipped;
-  write_marked(json.dump());
+  write(json.dump());
   if (events_) events_->add(record);
 }
 
@@ -135,9 +98,7 @@ void MetricsFile::validation(const ValidationRecord& record) {
             {"val_bytes", record.val_bytes}, {"seconds", record.seconds}};
   if (record.masked) json["masked"] = true;
   if (events_) events_->add(record);
-  // The one at the end is made again by a run that goes on from a checkpoint.
-  if (record.phase == "evaluate") return write(json.dump());
-  write_marked(json.dump());
+  write(json.dump());
 }
 
 void MetricsFile::memory(const MemoryRecord& record) {
@@ -149,7 +110,7 @@ void MetricsFile::memory(const MemoryRecord& record) {
 }
 
 void MetricsFile::skipped_update(std::int64_t step, double loss_scale) {
-  write_marked(Json{{"event", "skipped_update"}, {"step", step}, {"loss_scale", loss_scale}}.dump());
+  write(Json{{"event", "skipped_update"}, {"step", step}, {"loss_scale", loss_scale}}.dump());
 }
 
 void MetricsFile::restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr) {
@@ -216,7 +177,7 @@ std::string attention_json(const AttentionRecord& record) {
 }
 
 void MetricsFile::attention(const AttentionRecord& record) {
-  write_marked(attention_json(record));
+  write(attention_json(record));
 }
 
 void MetricsFile::initial_loss(double loss_nats, double ln_vocabulary) {

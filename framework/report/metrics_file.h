@@ -11,23 +11,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mulligan {
-
-// MetricsMark: the part of metrics.jsonl that a checkpoint vouches for.
-
-// The records of steps, skipped updates, attention and validations, in order. No later process writes one of them again, so a
-// continued run finds them unchanged.
-struct MetricsMark {
-  std::int64_t records = 0;
-  std::string sha256;  // of the digest before and the line, record by record; "" of none
-  bool operator==(const MetricsMark&) const = default;
-
-  void add(std::string_view line);
-};
 
 struct StepRecord {
   std::int64_t step = 0;          // updates done, including this one
@@ -112,16 +99,10 @@ class MetricsFile {
  public:
   // Writes nothing: for a rank whose metrics another rank writes.
   MetricsFile() = default;
-  // Starts a new file. With `continue_after` it keeps the events up to that many steps and goes on; events that a killed process
-  // wrote after its last checkpoint are written again. `known` is that checkpoint's mark of the file. Throws run_error if the file
+  // Starts the file anew, or with `continue_after` keeps the events up to that many steps and goes on:
+  // what a killed process reported beyond its last checkpoint is reported again. Throws run_error when it
   // cannot be made.
-  explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {},
-                       const MetricsMark& known = {});
-
-  // The mark of the records so far, for a checkpoint.
-  const MetricsMark& mark() const { return mark_; }
-  // A sentence if the continued file does not begin with the records of `known`; else "".
-  const std::string& gap() const { return gap_; }
+  explicit MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after = {});
 
   // From now on steps and validations also go into an event file in `folder` (tensorboard.h). It begins with the contents of this
   // file.
@@ -146,11 +127,7 @@ class MetricsFile {
   };
   void write(const std::string& line);
 
-  void write_marked(const std::string& line);
-
   std::filesystem::path path_;
-  MetricsMark mark_;
-  std::string gap_;
   std::unique_ptr<std::FILE, Close> file_;
   std::shared_ptr<TensorboardFile> events_;  // may be null
 };

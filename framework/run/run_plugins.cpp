@@ -8,7 +8,6 @@
 #include "framework/core/printable.h"
 #include "framework/graph/row_rules.h"
 #include "framework/model/elements/masking/config.h"
-#include "framework/plugin/plugin_call.h"
 #include "framework/run/determinism.h"
 #include "framework/run/plugin_lines.h"
 
@@ -38,7 +37,6 @@ bool may_be_missing(const RunConfig& config, const PluginTable& table) {
 }
 
 std::vector<KeySpec> keys_of(const Plugin& plugin) {
-  const PluginCallNote note(plugin.path().c_str(), "mlg_plugin, whose keys are read");
   const auto keys = plugin.keys();
   return key_specs(plugin.name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
 }

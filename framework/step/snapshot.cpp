@@ -28,18 +28,6 @@ void StateSnapshot::restore_to(TensorStore& store) const {
   }
 }
 
-std::optional<std::string> StateSnapshot::first_difference() const {
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    std::vector<std::byte> now(static_cast<std::size_t>(store_.type(names_[i]).bytes()));
-    store_.download(names_[i], now);
-    const bool same = contents_[i].empty()
-                          ? std::ranges::all_of(now, [](std::byte b) { return b == std::byte{0}; })
-                          : now == contents_[i];
-    if (!same) return names_[i];
-  }
-  return {};
-}
-
 StateDigest state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
                          std::string_view counters) {
   StateDigest digest;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +21,6 @@ class StateSnapshot {
   void restore() const { restore_to(store_); }
   // Into another store, also of another backend, that has tensors of the same names and types.
   void restore_to(TensorStore& store) const;
-  // The first tensor that no longer is, bit for bit, what was kept. Waits for the device.
-  std::optional<std::string> first_difference() const;
 
  private:
   TensorStore& store_;

@@ -7,17 +7,6 @@
 #include "framework/run/run_files.h"
 
 namespace mulligan {
-namespace {
-
-// The file anew, or that of the run that goes on, of which its checkpoint knows what it must hold.
-MetricsFile open_metrics(const std::filesystem::path& path, const ResumePoint& resume) {
-  if (!resume.in_place) return MetricsFile(path);
-  const CheckpointManifest& m = resume.checkpoint->manifest;
-  return MetricsFile(path, m.step, {m.progress.metrics_records, m.progress.metrics_sha256});
-}
-
-}  // namespace
-
 RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)
     : config_(config), files_{config.run.directory}, log_(console, {}), plugin_lines_(log_) {
   log_.keep_lines();
@@ -56,9 +45,12 @@ void RunOutputs::begin(const ResumePoint& resume, const std::string& resolved_co
   note_start_folder(files_.directory);
   write_file_atomically(files_.config(), resolved_config);
   log_.open_file(files_.log(), resume.in_place);
-  metrics_.emplace(open_metrics(files_.metrics(), resume));
+  if (resume.in_place) {
+    metrics_.emplace(files_.metrics(), resume.checkpoint->manifest.step);
+  } else {
+    metrics_.emplace(files_.metrics());
+  }
   if (config_.metrics.tensorboard) metrics_->mirror_to(files_.tensorboard());
-  if (!metrics_->gap().empty()) log_.print("warning: {}", metrics_->gap());
 }
 
 void RunOutputs::begin_on_rank(int rank, bool goes_on) {

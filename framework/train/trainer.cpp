@@ -44,7 +44,6 @@ void Trainer::warm_up() {
 }
 
 void Trainer::train_until_budget_is_spent() {
-  warm_up_.require_undone();
   clock_.ledger().enter("train");
   run_clock();
   Progress live(&outputs_.log(), {.what = "training", .total = 1, .plain_lines = false},

@@ -35,8 +35,6 @@ CheckpointManifest Trainer::manifest() const {
   m.data = rows_.saved(step_start_ ? *step_start_ : rows_.stream().position());
   m.progress.restarts = result_.start.restarts;
   m.progress.shares_validated = validations_.shares_done();
-  m.progress.metrics_records = outputs_.metrics().mark().records;
-  m.progress.metrics_sha256 = outputs_.metrics().mark().sha256;
   clock_.save_to(m.progress);
   reports_.save_to(m.progress);
   phases_.save_to(m.progress);

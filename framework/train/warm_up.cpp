@@ -1,6 +1,5 @@
 #include "framework/train/warm_up.h"
 
-#include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/step/phase_progress.h"
 
@@ -22,8 +21,7 @@ void WarmUp::run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& ro
       for (const std::string& state : group.surviving) std::erase(tensors, state);
     }
   }
-  const StateSnapshot& initial =
-      *before_.emplace_back(std::make_unique<StateSnapshot>(engine.store(), tensors));
+  const StateSnapshot initial(engine.store(), tensors);
   device.groups.set_rates(run_progress(config_, 0, 0, rows.epochs()));
   for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
     if (!engine.plan().has(phase)) continue;
@@ -34,18 +32,6 @@ void WarmUp::run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& ro
     }
   }
   initial.restore();
-}
-
-void WarmUp::require_undone() {
-  for (const auto& before : before_) {
-    if (const auto changed = before->first_difference()) {
-      throw run_error(
-          "after the warm-up '{}' is not what it was before, although it was restored: something writes to "
-          "it between steps; find the plugin that does, or set train.warmup.steps = 0.",
-          *changed);
-    }
-  }
-  before_.clear();
 }
 
 }  // namespace mulligan

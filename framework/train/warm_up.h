@@ -2,9 +2,6 @@
 // budget. Everything that they changed returns to the bit, so a run with and without warm-up is the same run.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "framework/config/run_config.h"
 #include "framework/run/run_ranks.h"
 #include "framework/step/phase_devices.h"
@@ -21,14 +18,11 @@ class WarmUp {
   std::int64_t steps() const { return config_.train.warmup.steps; }
   // Leaves devices and rows in any phase, and the rows anywhere. By all ranks alike.
   void run(PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks);
-  // Just before the clock starts. Throws run_error naming a tensor that is not what it was before the warm-up.
-  void require_undone();
 
  private:
   void run(TrainingDevice& device, PhaseDevices& devices, TrainingRows& rows, RunRanks& ranks);
 
   const RunConfig& config_;
-  std::vector<std::unique_ptr<StateSnapshot>> before_;  // by device, until the clock starts
 };
 
 }  // namespace mulligan

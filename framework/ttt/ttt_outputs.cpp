@@ -112,7 +112,7 @@ std::int64_t keep_lines(const std::filesystem::path& path, const std::vector<std
   std::int64_t kept = 0;
   if (done.empty()) return kept;
   const std::set<std::int64_t> known(done.begin(), done.end());
-  keep_json_lines(path, [&](const nlohmann::ordered_json& line, std::string_view) {
+  keep_json_lines(path, [&](const nlohmann::ordered_json& line) {
     const bool keep = known.contains(line.value("queue", std::int64_t{-1}));
     kept += keep ? 1 : 0;
     return keep;
@@ -212,7 +212,7 @@ namespace {
 // Leaves out what an earlier test-time training reported, except what this one continues.
 const std::filesystem::path& prepared(const std::filesystem::path& path,
                                       const std::optional<TttStanding>& continued) {
-  keep_json_lines(path, [&](const Json& event, std::string_view) {
+  keep_json_lines(path, [&](const Json& event) {
     const std::string name = event_name(event);
     if (!name.starts_with("ttt_")) return true;
     if (!continued) return false;

@@ -11,7 +11,7 @@
 #   mulligan_cpu_kernel_options(TARGET)
 #     What CPU_KERNELS compiles with, for a library that several plugins are made of.
 #   mulligan_check_exports(TARGET NAME)
-#     After each link: the library exports mlg_plugin and the marker of this SDK's ABI for NAME, and nothing else.
+#     After each link: the library exports mlg_plugin and nothing else.
 #
 # Set before, where wanted: MULLIGAN_PLUGIN_DIRECTORY (where the libraries go), MULLIGAN_PLUGIN_DEPENDS (targets with the
 # project's own flags that every plugin links), MULLIGAN_CPU_ARCH (native, x86-64-v3, ...).
@@ -28,28 +28,16 @@ if(CMAKE_SCRIPT_MODE_FILE AND TASK STREQUAL "literal")
 endif()
 
 if(CMAKE_SCRIPT_MODE_FILE AND TASK STREQUAL "exports")
-  foreach(include "" "/../../../include")  # in the source tree; installed
-    if(EXISTS "${CMAKE_CURRENT_LIST_DIR}${include}/mulligan/abi.h")
-      file(STRINGS "${CMAKE_CURRENT_LIST_DIR}${include}/mulligan/abi.h" major REGEX "^#define MLG_ABI_MAJOR ")
-    endif()
-  endforeach()
-  string(REGEX REPLACE "[^0-9]" "" major "${major}")
   execute_process(COMMAND "${NM}" -D --defined-only -P "${LIBRARY}" OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" lines "${table}")
   list(TRANSFORM lines REPLACE "[ @].*" "")
-  set(markers ${lines})
-  list(FILTER markers INCLUDE REGEX "^mlg_abi_")
   set(others ${lines})
-  list(FILTER others EXCLUDE REGEX "^mlg_(abi_.*|plugin)$")
-  if(NOT markers OR NOT "mlg_plugin" IN_LIST lines)
+  list(REMOVE_ITEM others mlg_plugin)
+  if(NOT "mlg_plugin" IN_LIST lines)
     message(FATAL_ERROR "${LIBRARY} exports no plugin; end the file of its class with the macro of its kind, for example "
                         "MULLIGAN_EXPORT_LOSS(Class, ${NAME});")
-  elseif(NOT markers MATCHES "^mlg_abi_${major}_[a-z]+_${NAME}$")
-    message(FATAL_ERROR "${LIBRARY} exports ${markers}, but a plugin of the name ${NAME}, built with this SDK, exports "
-                        "mlg_abi_${major}_KIND_${NAME}; give plugin and target one name, and include this SDK's headers only.")
   elseif(others)
-    message(FATAL_ERROR "${LIBRARY} exports ${others} besides mlg_plugin and its marker; hide them, or they are merged with "
-                        "those of other plugins.")
+    message(FATAL_ERROR "${LIBRARY} exports ${others} besides mlg_plugin; hide them, or they are merged with those of other plugins.")
   endif()
   return()
 endif()
@@ -121,7 +109,7 @@ endfunction()
 function(mulligan_check_exports target name)
   # Templates of the standard library stay visible whatever the compiler's flags say; two plugins must not share them.
   set(map "${CMAKE_CURRENT_BINARY_DIR}/${target}.map")
-  file(CONFIGURE OUTPUT "${map}" CONTENT "{ global: mlg_plugin; mlg_abi_*; local: *; };\n" @ONLY)
+  file(CONFIGURE OUTPUT "${map}" CONTENT "{ global: mlg_plugin; local: *; };\n" @ONLY)
   target_link_options(${target} PRIVATE "-Wl,--version-script=${map}")
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
   add_custom_command(TARGET ${target} POST_BUILD

@@ -30,7 +30,7 @@ class Kind:
     prepare: object = lambda folder: None  # before the damage
     after: object = lambda folder: None  # after it
     refused: object = lambda folder: False  # whether this damage must be refused
-    plugin: str = ""  # a pattern for a crash's sentence, for files that are code
+    code: bool = False  # files that are code: they may end the process
 
 
 def named(*names):
@@ -166,7 +166,7 @@ def all_kinds(subject):
         Kind("plugin library", found("libraries/*.so"), binary,
              [Reader("plugins", ["plugins", "--plugin-path", "libraries"], nothing), Reader("config check", loaded, nothing),
               Reader("train with it", ["train", *loaded[2:], "--set", "run.directory=attacked", "--set", "train.steps=2"],
-                     nothing)], 8, prepare=only_library, plugin=r"mulligan: .*(mulligan_\w+\.so|warmdown|softcap_ce)"),
+                     nothing)], 8, prepare=only_library, code=True),
     ]
 
 

@@ -27,12 +27,13 @@ RunResult train(const std::string& match, std::vector<std::string> overrides) {
   row.match = match;
   row.optimizer = no_optimizer;
   loaded.config.parameters.insert(loaded.config.parameters.begin(), row);
-  Settings written = loaded.parameter_rows.front();
+  std::vector<Settings>& rows = loaded.rows["parameters"];
+  Settings written = rows.front();
   for (Setting& setting : written.all()) {
     if (setting.name == "match") setting.value = ConfigValue(match);
     if (setting.name == "optimizer") setting.value = ConfigValue(no_optimizer);
   }
-  loaded.parameter_rows.insert(loaded.parameter_rows.begin(), written);
+  rows.insert(rows.begin(), written);
   TrainOptions options;
   options.console = nullptr;
   return mulligan::train(loaded, test_plugin_host(), options);

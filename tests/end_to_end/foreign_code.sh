@@ -29,7 +29,7 @@ kinds='[backend] backend
 [ttt.optimizer] optimizer'
 
 # poison FOLDER HOW: a copy of the honest run whose saved configurations name the marking libraries. HOW: path (instead
-# of the plugin's name), both (the name stays), name (a plugin "marking" in the run's folder), dots, slash.
+# of the plugin's name), both (the name stays), name (a plugin "KIND_marking" in the run's folder), dots, slash.
 poison() {
   rm -rf "$1"
   cp -r honest "$1"
@@ -49,7 +49,7 @@ def poisoned(text):
             library = f"mulligan_{kind}_marking.so"
             absolute = f"{os.environ['MARKING']}/{library}"
             line = {"path": f'path = "{absolute}"', "both": f'{line}\npath = "{absolute}"',
-                    "relative": f'path = "{library}"', "name": 'plugin = "marking"',
+                    "relative": f'path = "{library}"', "name": f'plugin = "{kind}_marking"',
                     "dots": f'path = "../{os.path.basename(work)}/{library}"',
                     "slash": f'plugin = "../{library}"'}[how]
         out.append(line)
@@ -92,7 +92,7 @@ check "one's own --set loads a library" rm mark
 printf 'extends = "own.toml"\n[loss]\npath = "%s"\n' "$marking/mulligan_loss_marking.so" >mine.toml
 "$mulligan" config check mine.toml >/dev/null 2>&1
 check "one's own file loads a library" rm mark
-"$mulligan" config check own.toml --set loss.plugin=marking --plugin-path "$marking" >/dev/null 2>&1
+"$mulligan" config check own.toml --set loss.plugin=loss_marking --plugin-path "$marking" >/dev/null 2>&1
 check "one's own --plugin-path loads a library" rm mark
 
 for how in path both relative name dots slash; do

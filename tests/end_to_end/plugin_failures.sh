@@ -40,32 +40,6 @@ check_refused "a kernel that throws" 1 "kernel 'flawed_loss_fwd' of loss 'flawed
 check_contains "its own sentence is there" "failed: the kernel's own sentence" "$(cat refused.err)"
 check_contains "the program is named" "program '" "$(cat refused.err)"
 
-# Crashes: a sentence, and the exit status that the signal gives.
-crash() {
-  local what=$1 text=$2 seen
-  shift 2
-  "$mulligan" train small.toml "$@" >crash.out 2>crash.err
-  seen=$?
-  check_equal "$what: exit status 139" 139 "$seen"
-  check_contains "$what: the sentence" "$text" "$(cat crash.err)"
-}
-ulimit -c 0
-mapfile -t arguments < <(loss crashes)
-crash "a kernel that crashes" "mulligan: crashed by SIGSEGV" "${arguments[@]}"
-check_contains "it names kernel and plugin" "kernel 'flawed_loss_fwd' of loss 'flawed_loss' (" "$(cat crash.err)"
-mapfile -t arguments < <(schedule crashes --set schedule.from_step=3)
-crash "a schedule that crashes" "schedule 'flawed_schedule' (" "${arguments[@]}"
-check_contains "it names the function" "was running its function 'rate'" "$(cat crash.err)"
-
-"$mulligan" plugins --plugin-path "$flawed/mulligan_crashing_library.so" >crash.out 2>crash.err
-check_equal "a library that crashes while it is loaded: exit status 139" 139 "$?"
-check_contains "it is named" "mulligan_crashing_library.so was running its function 'static initialisation'" "$(cat crash.err)"
-
-"$mulligan" plugins --plugin-path "$flawed/mulligan_crashing_at_exit.so" >crash.out 2>crash.err
-check_equal "a library that crashes when the process ends: exit status 139" 139 "$?"
-check_contains "it is named, and not taken for mulligan's own error" \
-  "what plugins run at the end of the process was running ('$flawed/mulligan_crashing_at_exit.so" "$(cat crash.err)"
-
 # mulligan plugins check.
 check "plugins check: a shipped plugin" "$mulligan" plugins check adamw
 check "plugins check: with a key" "$mulligan" plugins check sgdr --set period=20

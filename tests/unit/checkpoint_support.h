@@ -29,8 +29,6 @@ inline CheckpointManifest sample_manifest(std::int64_t step) {
       123, 4, 5, 2048, {{"train_000.bin", 100000}, {"train_001.bin", 99999}}, {{4, 5, 60, 7}, {0, 0, 0, 0}}};
   m.progress = {12.25, 0.1,      step - 1,          12.0,
                 9.01,  "looped", {{"matrices", 2}}, {{"setup", 0.3}, {"train", 12.5}}};
-  m.progress.metrics_records = 7;
-  m.progress.metrics_sha256 = "5e";
   m.progress.phase_start_step = 3;
   m.progress.phase_start_fraction = 0.25;
   m.progress.phase_start_seconds = 1.5;

@@ -191,7 +191,7 @@ TEST(Prepare, KeepsEveryByteAndNamesWhatItLeavesOut) {
     EXPECT_NE(changes.find(name), std::string::npos) << name << " is not in " << changes;
   }
   EXPECT_EQ(std::count(changes.begin(), changes.end(), '\n'), 4);
-  EXPECT_EQ(verify_manifest(output).text->changes_sha256, sha256_hex(changes));
+  EXPECT_EQ(verify_manifest(output).text->changes.sha256, sha256_hex(changes));
 }
 
 TEST(Prepare, CleansOnlyWhenAskedAndCountsWhatThatChanged) {

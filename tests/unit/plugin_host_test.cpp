@@ -2,17 +2,13 @@
 // are built from tests/unit/bad_plugins.
 #include "framework/plugin/plugin_host.h"
 
-#include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
-#include "framework/core/elf_file.h"
 #include "framework/core/file.h"
 #include "framework/plugin/plugin_listing.h"
 #include "framework/plugin/schedule.h"
@@ -77,11 +73,8 @@ class PluginFolders : public testing::Test {
 TEST(PluginRefused, WrongMagic) {
   EXPECT_SAYS(refusal("wrong_magic"), "magic number 0xdeadbeef instead of 0x4e474c4d");
 }
-TEST(PluginRefused, WrongAbiMajorBeforeAnyCodeRuns) {  // its code would abort this test
-  EXPECT_SAYS(refusal("wrong_major"), "was built for plugin ABI 9, but this program has ABI 1; rebuild it");
-}
-TEST(PluginRefused, WrongAbiMajorInTheTable) {
-  EXPECT_SAYS(refusal("wrong_major_in_table"),
+TEST(PluginRefused, WrongAbiMajor) {
+  EXPECT_SAYS(refusal("wrong_major"),
               "was built for plugin ABI 9.0, but this program has ABI 1.0; rebuild it");
 }
 TEST(PluginRefused, NewerAbiMinor) {
@@ -98,8 +91,7 @@ TEST(PluginRefused, MissingVersion) {
   EXPECT_SAYS(refusal("missing_version"), "leaves name, version or summary");
 }
 TEST(PluginRefused, MissingSymbolMlgPlugin) {
-  EXPECT_SAYS(refusal("no_function"),
-              "exports the marker mlg_abi_1_schedule_no_function but not the function mlg_plugin");
+  EXPECT_SAYS(refusal("no_function"), "is a shared library but not a mulligan plugin");
 }
 TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
   const std::string text = refusal("unresolved_symbol");
@@ -109,22 +101,9 @@ TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
       "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines");
   EXPECT_EQ(text.find("Bad file descriptor"), text.npos) << text;
 }
-TEST(PluginRefused, NoMarker) {
-  EXPECT_SAYS(refusal("no_marker"), "is a shared library but not a mulligan plugin");
-}
-TEST(PluginRefused, TwoMarkers) {
-  EXPECT_SAYS(refusal("two_markers"), "carries two ABI markers");
-}
 TEST(PluginRefused, NullTable) {
   EXPECT_SAYS(refusal("null_table"), "returned no table from mlg_plugin");
 }
-TEST(PluginRefused, OtherKindInTheTable) {
-  EXPECT_SAYS(refusal("wrong_kind"), "says kind 2 in its table but 'schedule' in its ABI marker");
-}
-TEST(PluginRefused, OtherNameInTheTable) {
-  EXPECT_SAYS(refusal("wrong_name"), "is named 'another' in its table but 'wrong_name' in its ABI marker");
-}
-
 TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
   PluginHost host({});
   const PluginHandle plugin = host.load(PluginKind::schedule, "", bad_file("throwing_constructor"));
@@ -157,57 +136,18 @@ TEST_F(PluginFolders, FilesThatAreNoLibraries) {
   const auto text = [&](const fs::path& path) {
     return sentence([&] { host.load(PluginKind::schedule, "", path); });
   };
-  EXPECT_SAYS(text(root_ / "absent.so"), "does not exist");
-  EXPECT_SAYS(text(root_), "is not a file");
+  EXPECT_SAYS(text(root_ / "absent.so"), "cannot be loaded: cannot open shared object file");
   std::ofstream(root_ / "text.so") << "int main() {}\n";
-  EXPECT_SAYS(text(root_ / "text.so"), "is not a shared library");
-  std::ofstream(root_ / "empty.so");
-  EXPECT_SAYS(text(root_ / "empty.so"), "is not a shared library");
-  const std::string whole = read_file(bad_file("plain_c"));
-  // Cut anywhere: a refusal, never a crash. The section table is at the end, so every cut loses part of it.
-  for (std::size_t size = 5; size < whole.size(); size += 97) {
-    std::ofstream(root_ / "cut.so", std::ios::binary) << whole.substr(0, size);
-    EXPECT_SAYS(text(root_ / "cut.so"), "is cut short or corrupt");
-  }
+  EXPECT_SAYS(text(root_ / "text.so"), "cannot be loaded: ");
 }
 
-// The dynamic linker asserts these, and would end this process.
-TEST_F(PluginFolders, WhatTheDynamicLinkerTakesForGrantedIsChecked) {
-  const ElfFile elf(bad_file("plain_c"));
-  const std::string whole = read_file(bad_file("plain_c"));
-  const auto section = [&](Elf64_Word type) {
-    return *std::ranges::find(elf.sections(), type, &Elf64_Shdr::sh_type);
-  };
-  const auto refused = [&](std::size_t at, std::uint64_t value, const char* what) {
-    std::string damaged = whole;
-    std::memcpy(damaged.data() + at, &value, sizeof value);
-    std::ofstream(root_ / "damaged.so", std::ios::binary) << damaged;
-    PluginHost host({});
-    SCOPED_TRACE(what);
-    EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "", root_ / "damaged.so"); }),
-                "is cut short or corrupt");
-  };
-  refused(section(SHT_RELA).sh_offset + offsetof(Elf64_Rela, r_info), 0, "the first relocation");
-  const Elf64_Shdr dynamic = section(SHT_DYNAMIC);
-  int seen = 0;
-  for (std::size_t at = dynamic.sh_offset; at < dynamic.sh_offset + dynamic.sh_size;
-       at += sizeof(Elf64_Dyn)) {
-    Elf64_Dyn entry;
-    std::memcpy(&entry, whole.data() + at, sizeof entry);
-    if (entry.d_tag != DT_RELAENT && entry.d_tag != DT_SYMENT && entry.d_tag != DT_RELACOUNT) continue;
-    refused(at + offsetof(Elf64_Dyn, d_un), 1000, "an entry of the dynamic section");
-    ++seen;
-  }
-  EXPECT_EQ(seen, 3);
-}
-
-TEST_F(PluginFolders, AStrippedPlainCPluginWorksUnderAnyFileName) {
-  PluginHost host({{"--plugin-path", folder("a", {{"plain_c", "mulligan_anything.so"}})}});
+TEST_F(PluginFolders, AStrippedPlainCPluginWorks) {
+  PluginHost host({{"--plugin-path", folder("a", {{"plain_c", "mulligan_plain_c.so"}})}});
   const PluginHandle plugin = host.load(PluginKind::schedule, "plain_c");
   EXPECT_EQ(plugin->version(), "1.0");
   EXPECT_EQ(plugin->abi(), "1.0");
   EXPECT_EQ(plugin->sha256(), sha256_hex_of_file(bad_file("plain_c")));
-  EXPECT_EQ(plugin->path(), fs::canonical(root_ / "a" / "mulligan_anything.so"));
+  EXPECT_EQ(plugin->path(), fs::canonical(root_ / "a" / "mulligan_plain_c.so"));
   const Schedule schedule(plugin, test_plugin_config(plugin));
   EXPECT_EQ(schedule.rate({5, 10, 0.5, 0.0}, 0.25).lr, 0.25);
   EXPECT_EQ(host.load(PluginKind::schedule, "plain_c"), plugin) << "the second call gives the same plugin";
@@ -230,34 +170,29 @@ TEST_F(PluginFolders, ASecondLibraryUnderANameInUseIsRefused) {
       "is in use already, and '" + fs::canonical(bad_file("twin_b")).string() + "' has the same name");
 }
 TEST_F(PluginFolders, EqualCopiesAreNotDuplicatesAndThePathDecides) {
-  PluginHost copies(
-      {{"--plugin-path", folder("a", {{"twin_a", "mulligan_x.so"}, {"twin_a", "mulligan_y.so"}})}});
-  EXPECT_EQ(copies.load(PluginKind::schedule, "twin")->path().filename(), "mulligan_x.so");
+  const fs::path a = folder("a", {{"twin_a", "mulligan_twin.so"}}),
+                 b = folder("b", {{"twin_a", "mulligan_twin.so"}});
+  PluginHost copies({{"--plugin-path", a}, {"--plugin-path", b}});
+  EXPECT_EQ(copies.load(PluginKind::schedule, "twin")->path(), fs::canonical(a / "mulligan_twin.so"));
   PluginHost host(
-      {{"--plugin-path", folder("b", {{"twin_a", "mulligan_x.so"}, {"twin_b", "mulligan_y.so"}})}});
-  EXPECT_EQ(host.load(PluginKind::schedule, "twin", root_ / "b" / "mulligan_y.so")->version(), "2.0");
+      {{"--plugin-path", folder("c", {{"twin_a", "mulligan_twin.so"}, {"twin_b", "mulligan_y.so"}})}});
+  EXPECT_EQ(host.load(PluginKind::schedule, "twin", root_ / "c" / "mulligan_y.so")->version(), "2.0");
 }
 
 TEST_F(PluginFolders, NotFoundListsEveryPlaceAndWhy) {
-  const fs::path a = folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"no_marker", "mulligan_broken.so"}});
+  const fs::path a = folder("a", {{"plain_c", "mulligan_plain_c.so"}});
   PluginHost host({{"--plugin-path", a}, {"MULLIGAN_PLUGIN_PATH", root_ / "gone"}});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "plain_d"); });
   EXPECT_SAYS(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)");
-  EXPECT_SAYS(
-      text, "'" + a.string() + "' (from --plugin-path: 1 plugin, none of them this, mulligan_broken.so is a");
+  EXPECT_SAYS(text, "'" + a.string() + "' (from --plugin-path)");
   EXPECT_SAYS(text, "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)");
 }
-TEST_F(PluginFolders, ABrokenFileOfThatNameIsSaidPlainly) {
-  PluginHost host({{"--plugin-path", folder("a", {{"wrong_major", "mulligan_wrong_major.so"}})}});
+TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
+  const fs::path a =
+      folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_major", "mulligan_wrong_major.so"}});
+  PluginHost host({{"--plugin-path", a}});
   EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "wrong_major"); }),
               "was built for plugin ABI 9");
-  std::ofstream(root_ / "a" / "mulligan_cut.so") << "nothing";
-  PluginHost again({{"--plugin-path", root_ / "a"}});
-  EXPECT_SAYS(sentence([&] { again.load(PluginKind::loss, "cut"); }), "is not a shared library");
-}
-TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
-  PluginHost host(
-      {{"--plugin-path", folder("a", {{"plain_c", "mulligan_p.so"}, {"wrong_major", "mulligan_w.so"}})}});
   EXPECT_EQ(host.load(PluginKind::schedule, "plain_c")->name(), "plain_c");
 }
 TEST_F(PluginFolders, PathOfAnotherKindOrName) {
@@ -291,8 +226,8 @@ TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
 }
 
 TEST_F(PluginFolders, ListingShowsWhatIsUsableAndWhatIsNot) {
-  PluginHost host(
-      {{"--plugin-path", folder("a", {{"plain_c", "mulligan_p.so"}, {"wrong_magic", "mulligan_w.so"}})}});
+  PluginHost host({{"--plugin-path",
+                    folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_magic", "mulligan_w.so"}})}});
   const std::string text = list_plugins(host, false);
   EXPECT_SAYS(text, "schedule     plain_c");
   EXPECT_SAYS(text, "unusable     mulligan_w.so: ");

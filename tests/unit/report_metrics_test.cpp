@@ -3,6 +3,7 @@
 
 #include "framework/core/file.h"
 #include "framework/report/metrics_file.h"
+#include "framework/report/metrics_reader.h"
 #include "framework/report/run_log.h"
 #include "framework/report/tensorboard.h"
 #include "framework/report/trials.h"
@@ -21,62 +22,26 @@ StepRecord step(std::int64_t number) {
   return record;
 }
 
-// A run of eight steps, with all that does not belong to the steps; the mark is that after step 6.
-MetricsMark write_run(const std::filesystem::path& path) {
-  MetricsFile file(path);
-  file.memory({});
-  MetricsMark mark;
-  for (std::int64_t i = 1; i <= 8; ++i) {
-    file.step(step(i));
-    if (i % 3 == 0) file.validation({i, 3.0, 1.0, 10, 20, 0.1, "validate", false});
-    if (i == 6) mark = file.mark();
-    file.restart(i, "all", 1, 0.1);
-  }
-  file.validation({8, 3.0, 1.0, 10, 20, 0.1, "evaluate", false});
-  return mark;
-}
-
-TEST(MetricsFile, ARunThatGoesOnFindsItsRecords) {
+TEST(MetricsFile, ARunThatGoesOnKeepsTheRecordsUpToItsCheckpoint) {
   const ScratchFolder folder;
   const std::filesystem::path path = folder / "metrics.jsonl";
-  const MetricsMark mark = write_run(path);
-  EXPECT_EQ(mark.records, 8);
-  MetricsMark later;
   {
-    MetricsFile file(path, 6, mark);
-    EXPECT_EQ(file.gap(), "");
-    EXPECT_EQ(file.mark(), mark);
+    MetricsFile file(path);
     file.memory({});
-    file.resume(6, "here");
-    file.step(step(7));
-    later = file.mark();
+    for (std::int64_t i = 1; i <= 8; ++i) {
+      file.step(step(i));
+      if (i % 3 == 0) file.validation({i, 3.0, 1.0, 10, 20, 0.1, "validate", false});
+      file.restart(i, "all", 1, 0.1);
+    }
+    file.validation({8, 3.0, 1.0, 10, 20, 0.1, "evaluate", false});
   }
-  // Once more from the same checkpoint, and from a later one.
-  EXPECT_EQ(MetricsFile(path, 7, later).gap(), "");
-  EXPECT_EQ(MetricsFile(path, 6, mark).gap(), "");
-  // Of a program that did not know the mark yet.
-  EXPECT_EQ(MetricsFile(path, 6).gap(), "");
-}
-
-TEST(MetricsFile, RecordsThatAreGoneOrOthersAreTold) {
-  const ScratchFolder folder;
-  const std::filesystem::path path = folder / "metrics.jsonl";
-  const MetricsMark mark = write_run(path);
-  const std::string whole = read_file(path);
-  const auto gap_of = [&](const std::string& text) {
-    write_file_atomically(path, text);
-    return MetricsFile(path, 6, mark).gap();
-  };
-  EXPECT_NE(gap_of("").find("no longer holds what the run had written up to the checkpoint of step 6"),
-            std::string::npos);
-  EXPECT_NE(gap_of(whole.substr(0, whole.find("\"step\":5"))), "");
-  std::string changed = whole;
-  changed.replace(changed.find("3.5"), 3, "2.5");
-  EXPECT_NE(gap_of(changed), "");
-  const std::size_t line = whole.find("{\"event\":\"step\"");
-  EXPECT_NE(gap_of(whole.substr(0, line) + whole.substr(whole.find('\n', line) + 1)), "");
-  std::filesystem::remove(path);
-  EXPECT_NE(MetricsFile(path, 6, mark).gap(), "");
+  MetricsFile(path, 6).resume(6, "here");
+  const MetricsHistory kept = read_metrics(path);
+  EXPECT_EQ(kept.steps.size(), 6u);
+  EXPECT_EQ(kept.validations.size(), 2u) << "not the one at the end";
+  EXPECT_EQ(kept.restarts.size(), 5u) << "the one after step 6 is told again";
+  EXPECT_EQ(kept.resumes, std::vector<std::int64_t>{6});
+  EXPECT_FALSE(kept.memory) << "every process reports its own";
 }
 
 TEST(MetricsFile, TheEventFileGrowsWithTheRunAndBeginsAnewWithItsResume) {

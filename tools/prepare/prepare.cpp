@@ -62,7 +62,7 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   }
   const Manifest old = load_manifest(folder);
   std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
-  if (old.text) own.insert(old.text->changes_file);
+  if (old.text) own.insert(old.text->changes.file);
   for (const SplitRecord* split : {&old.train, &old.validation}) {
     for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
   }
@@ -274,8 +274,8 @@ class Preparation {
       lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     }
     write_file_atomically(folder_ / kChangesFile, lines);
-    summary_.manifest.text->changes_file = kChangesFile;
-    summary_.manifest.text->changes_sha256 = sha256_hex(lines);
+    summary_.manifest.text->changes.file = kChangesFile;
+    summary_.manifest.text->changes.sha256 = sha256_hex(lines);
   }
 
   void report(const std::string& line) const {

@@ -1,8 +1,7 @@
 /* The exports of a plugin library of any kind. Only C types cross this boundary: no exceptions, no STL, no RTTI.
  *
- * A plugin library exports two symbols:
- *   mlg_plugin                     function: const mlg_plugin_header* mlg_plugin(void)
- *   mlg_abi_<major>_<kind>_<name>  a marker; its *name* is read from the file before any of its code runs
+ * A plugin library is a file mulligan_NAME.so that exports one symbol, the function
+ *   const mlg_plugin_header* mlg_plugin(void)
  * The returned table starts with mlg_plugin_header. The members of the plugin's kind follow (optimizer.h, loss.h, ...).
  *
  * Within one ABI major, tables and structs that only the host makes grow at their end, and each growth raises the minor.

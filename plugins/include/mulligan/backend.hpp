@@ -146,4 +146,4 @@ mlg_backend_table make_backend_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_BACKEND(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(backend, name, mulligan::sdk::make_backend_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_backend_table<Class>(#name))

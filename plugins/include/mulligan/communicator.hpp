@@ -100,4 +100,4 @@ mlg_communicator_table make_communicator_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_COMMUNICATOR(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(communicator, name, mulligan::sdk::make_communicator_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_communicator_table<Class>(#name))

@@ -53,4 +53,4 @@ mlg_ensemble_table make_ensemble_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_ENSEMBLE(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(ensemble, name, mulligan::sdk::make_ensemble_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_ensemble_table<Class>(#name))

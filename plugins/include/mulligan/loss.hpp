@@ -99,5 +99,4 @@ mlg_loss_table make_loss_table(const char* name) {
 
 #pragma GCC visibility pop
 
-#define MULLIGAN_EXPORT_LOSS(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(loss, name, mulligan::sdk::make_loss_table<Class>(#name))
+#define MULLIGAN_EXPORT_LOSS(Class, name) MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_loss_table<Class>(#name))

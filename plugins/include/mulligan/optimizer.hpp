@@ -113,4 +113,4 @@ mlg_optimizer_table make_optimizer_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_OPTIMIZER(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(optimizer, name, mulligan::sdk::make_optimizer_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_optimizer_table<Class>(#name))

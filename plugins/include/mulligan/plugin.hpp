@@ -123,17 +123,12 @@ void destroy_instance(void* instance) noexcept {
 
 #pragma GCC visibility pop
 
-// Exports the two symbols of abi.h: the marker, whose name the host reads from the file before it runs any
-// code, and mlg_plugin(). `name` is a bare identifier, [a-z0-9_]+; the macros of each kind call this.
-#define MULLIGAN_EXPORT_PLUGIN(kind_word, name, table_expression)                    \
-  extern "C" {                                                                       \
-  MULLIGAN_EXPORT extern const char MULLIGAN_MARKER(MLG_ABI_MAJOR, kind_word, name); \
-  const char MULLIGAN_MARKER(MLG_ABI_MAJOR, kind_word, name) = 1;                    \
-  MULLIGAN_EXPORT const mlg_plugin_header* mlg_plugin() {                            \
-    static const auto table = table_expression;                                      \
-    return &table.header;                                                            \
-  }                                                                                  \
-  }                                                                                  \
+// Exports mlg_plugin() (abi.h). The macros of each kind call this; their `name` is a bare identifier, [a-z0-9_]+.
+#define MULLIGAN_EXPORT_PLUGIN(table_expression)          \
+  extern "C" {                                            \
+  MULLIGAN_EXPORT const mlg_plugin_header* mlg_plugin() { \
+    static const auto table = table_expression;           \
+    return &table.header;                                 \
+  }                                                       \
+  }                                                       \
   static_assert(true, "a semicolon follows the macro")
-#define MULLIGAN_MARKER(major, kind_word, name) MULLIGAN_MARKER_PASTE(major, kind_word, name)
-#define MULLIGAN_MARKER_PASTE(major, kind_word, name) mlg_abi_##major##_##kind_word##_##name

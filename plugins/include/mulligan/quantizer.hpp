@@ -94,4 +94,4 @@ mlg_quantizer_table make_quantizer_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_QUANTIZER(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(quantizer, name, mulligan::sdk::make_quantizer_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_quantizer_table<Class>(#name))

@@ -46,4 +46,4 @@ mlg_schedule_table make_schedule_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_SCHEDULE(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(schedule, name, mulligan::sdk::make_schedule_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_schedule_table<Class>(#name))

@@ -64,4 +64,4 @@ mlg_transform_table make_transform_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_TRANSFORM(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(transform, name, mulligan::sdk::make_transform_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_transform_table<Class>(#name))

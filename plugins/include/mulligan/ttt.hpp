@@ -101,5 +101,4 @@ mlg_ttt_table make_ttt_table(const char* name) {
 
 #pragma GCC visibility pop
 
-#define MULLIGAN_EXPORT_TTT(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(ttt, name, mulligan::sdk::make_ttt_table<Class>(#name))
+#define MULLIGAN_EXPORT_TTT(Class, name) MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_ttt_table<Class>(#name))

@@ -66,4 +66,4 @@ mlg_wrapper_table make_wrapper_table(const char* name) {
 #pragma GCC visibility pop
 
 #define MULLIGAN_EXPORT_WRAPPER(Class, name) \
-  MULLIGAN_EXPORT_PLUGIN(wrapper, name, mulligan::sdk::make_wrapper_table<Class>(#name))
+  MULLIGAN_EXPORT_PLUGIN(mulligan::sdk::make_wrapper_table<Class>(#name))

@@ -1,14 +1,10 @@
-/* A library of any kind that leaves a mark when it is loaded: a line in the file that MULLIGAN_MARK names. It is no
+/* A library that leaves a mark when it is loaded: a line in the file that MULLIGAN_MARK names. It is no
  * usable plugin; whether its code runs is all that is asked (foreign_code.sh). */
 #include <mulligan/abi.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NAME_OF(kind) mlg_abi_1_##kind##_marking
-#define MARKER(kind) NAME_OF(kind)
-
-__attribute__((visibility("default"))) const char MARKER(KIND) = 1;
 __attribute__((visibility("default"))) const mlg_plugin_header* mlg_plugin(void) {
   return NULL;
 }

@@ -51,4 +51,4 @@ mlg_backend_table table_of_required_members() {
 
 }  // namespace
 
-MULLIGAN_EXPORT_PLUGIN(backend, minimal_backend, table_of_required_members());
+MULLIGAN_EXPORT_PLUGIN(table_of_required_members());

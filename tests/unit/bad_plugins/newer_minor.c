@@ -1,4 +1,3 @@
 #define PLUGIN_NAME "newer_minor"
 #define TABLE_MINOR (MLG_ABI_MINOR + 1)
 #include "schedule_table.h"
-MARKER(mlg_abi_1_schedule_newer_minor);

@@ -1,1 +1,1 @@
-__attribute__((visibility("default"))) const char mlg_abi_1_schedule_no_function = 1;
+__attribute__((visibility("default"))) const char no_plugin = 1;

@@ -1,4 +1,3 @@
 /* A sound plugin in plain C; built stripped, as distributions do. */
 #define PLUGIN_NAME "plain_c"
 #include "schedule_table.h"
-MARKER(mlg_abi_1_schedule_plain_c);

@@ -28,7 +28,6 @@
 #endif
 
 #define EXPORTED __attribute__((visibility("default")))
-#define MARKER(symbol) EXPORTED const char symbol = 1
 
 static mlg_error create(const mlg_host* host, const mlg_config* config, void** instance) {
   (void)host;

@@ -1,4 +1,3 @@
 #define PLUGIN_NAME "short_table"
 #define TABLE_SIZE sizeof(mlg_plugin_header)
 #include "schedule_table.h"
-MARKER(mlg_abi_1_schedule_short_table);

@@ -1,4 +1,3 @@
 #define PLUGIN_NAME "twin"
 #define TABLE_VERSION "2.0"
 #include "schedule_table.h"
-MARKER(mlg_abi_1_schedule_twin);

@@ -10,4 +10,3 @@ static mlg_error calling_rate(void* instance, const mlg_progress* progress, doub
   return 0;
 }
 #include "schedule_table.h"
-MARKER(mlg_abi_1_schedule_unresolved_symbol);

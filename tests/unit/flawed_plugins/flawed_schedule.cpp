@@ -3,7 +3,6 @@
 #include <mulligan/schedule.hpp>
 
 #include <cmath>
-#include <csignal>
 #include <string>
 #include <vector>
 
@@ -24,7 +23,7 @@ class Flawed : public sdk::Schedule {
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")
           .choices(
-              "not_at_all|negative|nan|infinite|negative_factor|impure|allocates|crashes|momentum|weight_decay|batch"),
+              "not_at_all|negative|nan|infinite|negative_factor|impure|allocates|momentum|weight_decay|batch"),
       sdk::key("from_step", &Config::from_step, "first step with it").at_least(1),
       sdk::key("factor", &Config::factor, "of the momentum, the weight decay or the batch")};
 
@@ -39,7 +38,6 @@ class Flawed : public sdk::Schedule {
     if (config_.how == "negative_factor") rate.weight_decay_factor = -1;
     if (config_.how == "impure") rate.lr = base_lr / static_cast<double>(calls_ = calls_ + 1);
     if (config_.how == "allocates") memory_ = std::vector<int>(memory_.size() + 1);
-    if (config_.how == "crashes") std::raise(SIGSEGV);
     if (config_.how == "momentum") rate.momentum_factor = config_.factor;
     if (config_.how == "weight_decay") rate.weight_decay_factor = config_.factor;
     if (config_.how == "batch") rate.batch_factor = config_.factor;

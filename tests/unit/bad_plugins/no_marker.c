@@ -1,2 +1,0 @@
-#define PLUGIN_NAME "no_marker"
-#include "schedule_table.h"
