@@ -10,13 +10,14 @@
 
 namespace mulligan::report {
 
-enum class Stroke { solid, dashed, faint, dots };
+enum class Stroke { solid, dashed, faint, dots, band };  // band: the area inside of the points
 
 struct Curve {
   std::string name;
   std::vector<Point> points;  // any order; those without a finite x are left out
   std::size_t colour = 0;     // number of the palette, which begins anew after its end
   Stroke stroke = Stroke::solid;
+  std::vector<std::string> hover = {};  // of dots: what the pointer over each shows
 };
 
 // A vertical line.

@@ -57,6 +57,7 @@ struct Sweep {
   std::int64_t target_steps = 0;
   SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
+  bool without_ttt = false;          // scores the trained weights alone; no key of the file
   std::size_t baseline_row() const;  // its index
 };
 // Throws config_error.
