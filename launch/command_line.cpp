@@ -37,7 +37,7 @@ std::string sentence_of(const std::filesystem::filesystem_error& error) {
 }
 
 ExitCode report(const std::string& sentence, ExitCode code) {
-  print_error(printable(sentence));
+  if (!sentence.empty()) print_error(printable(sentence));  // an end that says all by its code
   return code;
 }
 
@@ -84,7 +84,9 @@ std::vector<std::string> exit_code_texts() {
           "3 bad data",
           "4 stopped by a signal (train wrote a checkpoint, eval and ttt of a run the "
           "state of their score: --resume goes on; other commands left nothing half-done)",
-          "5 another rank of the run failed"};
+          "5 another rank of the run failed",
+          "10 try: discard",
+          "11 try: undecided"};
 }
 
 std::string version_text() {

@@ -18,7 +18,7 @@ complete_words() {
 }
 check_equal "a command" "train " "$(complete_words tra)"
 check_equal "a command of a command" "diff docs " "$(complete_words config d)"
-check_contains "every command" " quantize record report stats sweep " "$(complete_words '')"
+check_contains "every command" " quantize record report stats sweep train try " "$(complete_words '')"
 check_equal "an option" "--overwrite " "$(complete_words train run.toml --ov)"
 check_equal "of the command that was named" "--dtype " "$(complete_words checkpoint export --dt)"
 check_equal "a value among several" "bf16 f16 f32 " "$(complete_words checkpoint export --dtype '')"

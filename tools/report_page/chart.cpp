@@ -57,6 +57,8 @@ const char* stroke_class(Stroke stroke) {
       return "faint";
     case Stroke::dots:
       return "dots";
+    case Stroke::band:
+      return "band";
     case Stroke::solid:
       break;
   }
@@ -64,8 +66,20 @@ const char* stroke_class(Stroke stroke) {
 }
 
 std::string path_element(std::size_t colour, Stroke stroke, std::string_view data, std::string_view name) {
-  return fmt::format("<path class=\"curve {} c{}\" d=\"{}\"{}/>", stroke_class(stroke), colour % palette_size,
-                     data, name.empty() ? "" : fmt::format(" data-name=\"{}\"", escape(name)));
+  return fmt::format("<path class=\"{}{} c{}\" d=\"{}\"{}/>", stroke == Stroke::band ? "" : "curve ",
+                     stroke_class(stroke), colour % palette_size, data,
+                     name.empty() ? "" : fmt::format(" data-name=\"{}\"", escape(name)));
+}
+
+// A dot for each point, with its text under the pointer.
+std::string told_dots(const Curve& curve, const Axis& x, const Axis& y) {
+  std::string html;
+  for (std::size_t i = 0; i < curve.hover.size(); ++i) {
+    html += fmt::format("<path class=\"told dots c{}\" d=\"{}\"><title>{}</title></path>",
+                        curve.colour % palette_size, path_data({curve.points[i]}, true, x, y),
+                        escape(curve.hover[i]));
+  }
+  return html;
 }
 
 std::string grid(const std::vector<Tick>& x_ticks, const std::vector<Tick>& y_ticks, const Axis& x,
@@ -150,6 +164,11 @@ std::string draw(const LineChart& chart) {
         std::ranges::count_if(curves[i], [](const Point& p) { return std::isfinite(p.y); }) == 1;
     const Stroke stroke = single ? Stroke::dots : curve.stroke;
     const std::string data = path_data(curves[i], stroke == Stroke::dots, x, y);
+    if (!curve.hover.empty()) {
+      drawing += told_dots(curve, x, y);
+      legend += legend_entry(curve.colour, Stroke::dots, curve.name);
+      continue;
+    }
     // Dots are joined, so that a validation every thousand steps reads as a curve too.
     if (stroke == Stroke::dots && !single) {
       drawing += fmt::format("<path class=\"joint c{}\" d=\"{}\"/>", curve.colour % palette_size,

@@ -50,13 +50,14 @@ inline constexpr std::size_t curve_points = 1000;
 // point and a gap, so spikes stay visible. Precondition: x ascending and finite.
 std::vector<Point> thin(const std::vector<Point>& points, std::size_t limit = curve_points);
 
-enum class Stroke { solid, dashed, faint, dots };
+enum class Stroke { solid, dashed, faint, dots, band };  // band: the area inside of the points
 
 struct Curve {
   std::string name;
   std::vector<Point> points;  // in any order; points without a finite x are left out
   std::size_t colour = 0;     // number in the palette, which repeats
   Stroke stroke = Stroke::solid;
+  std::vector<std::string> hover = {};  // of dots: the text of each point under the pointer
 };
 
 // A vertical line. Marks of one name share an entry of the legend.

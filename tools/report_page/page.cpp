@@ -56,7 +56,8 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .dashed { stroke-dasharray: 6 4; }
 .dots { stroke-width: 7px; }
 .joint { stroke-width: 1.3px; opacity: 0.7; }
-.curve { stroke-linecap: round; }
+.curve, .told { stroke-linecap: round; }
+.band { fill: var(--c6); opacity: 0.2; }
 .dashed { stroke-linecap: butt; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }
 .c4 { stroke: var(--c4); } .c5 { stroke: var(--c5); } .c6 { stroke: var(--c6); }

@@ -178,4 +178,18 @@ std::uint64_t runs_for_power(double effect, double alpha, double power) {
   return low;
 }
 
+double smallest_difference(std::uint64_t pairs, double alpha, double power) {
+  require(pairs >= 2, "a paired test needs two pairs");
+  require(alpha > 0 && alpha < 1 && power > alpha && power < 1, "a power lies between alpha and 1");
+  const auto n = static_cast<double>(pairs);
+  const double critical = t_quantile(1 - alpha, n - 1);
+  double low = 0, high = critical + 10;
+  for (int halving = 0; halving < 50; ++halving) {
+    const double middle = (low + high) / 2;
+    const boost::math::non_central_t found(n - 1, middle * std::sqrt(n));
+    (boost::math::cdf(boost::math::complement(found, critical)) < power ? low : high) = middle;
+  }
+  return high;
+}
+
 }  // namespace mulligan::stats

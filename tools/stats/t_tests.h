@@ -69,4 +69,8 @@ double hedges_g(std::span<const double> first, std::span<const double> second);
 // 100,000; 0: more than that.
 std::uint64_t runs_for_power(double effect, double alpha = 0.05, double power = 0.8);
 
+// The smallest mean difference that a one-sided paired t test of `pairs` (two or more) finds with probability `power`
+// at `alpha`, in standard deviations of the pairs' differences.
+double smallest_difference(std::uint64_t pairs, double alpha, double power = 0.8);
+
 }  // namespace mulligan::stats

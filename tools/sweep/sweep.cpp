@@ -103,7 +103,7 @@ class Cell {
     const fs::path trained = train_once(log);
     LoadedConfig loaded = load(row_.set, trained);
     SweepCell cell;
-    if (!loaded.config.ttt) {
+    if (!loaded.config.ttt || sweep_.without_ttt) {
       cell.without = validation(trained);
       if (sweep_.metric == "val_bpb" && cell.without.bytes == 0) {
         throw config_error(

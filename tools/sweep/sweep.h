@@ -59,6 +59,7 @@ struct Sweep {
   SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
   SettingsFrom own;                  // settings of all rows: this file, and what a ladder sets
+  bool without_ttt = false;          // scores the trained weights alone; no key of the file
   std::size_t baseline_row() const;  // its index
 };
 // Throws config_error.
