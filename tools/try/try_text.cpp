@@ -6,7 +6,7 @@
 
 #include "framework/core/printable.h"
 #include "tools/report_page/html.h"
-#include "tools/report_page/line_chart.h"
+#include "tools/report_page/chart.h"
 #include "tools/stats/markdown_table.h"
 #include "tools/try/try.h"
 
