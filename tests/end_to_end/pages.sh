@@ -8,7 +8,7 @@
 #   tests/end_to_end/pages.sh [PAGE...]      these pages alone
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
-pages=(README.md docs/own_text.md)
+pages=(README.md docs/own_text.md docs/write_a_ttt_rule.md)
 (($#)) && pages=("$@")
 seconds=3
 
@@ -16,6 +16,7 @@ seconds=3
 # so much that `config init` chooses the vocabulary that own_text.md names.
 mkdir -p clone/build/release/bin clone/my_texts && cd clone || exit 1
 for entry in configs docs launch optimizers plugins tests; do ln -s "$root/$entry" $entry; done
+ln -s "$build/cmake_install.cmake" build/release/
 tiny_corpus my_texts
 for file in my_texts/*.txt; do tr 'A-Za-z' 'N-ZA-Mn-za-m' <"$file" >"${file%.txt}_rot13.txt"; done
 if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then
