@@ -8,7 +8,7 @@
 #   tests/end_to_end/pages.sh [PAGE...]      these pages alone
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
-pages=(README.md docs/own_text.md docs/write_an_optimiser.md)
+pages=(README.md docs/own_text.md docs/write_an_optimiser.md docs/write_a_ttt_rule.md)
 (($#)) && pages=("$@")
 seconds=3
 

@@ -34,10 +34,15 @@ check "plugins check: z_loss on the cpu backend" "$mulligan" "${z_loss[@]}" --pl
 check_contains "plugins check: z_loss on the emulated device" "ok    the gradient of the logits equals finite differences" \
   "$("$mulligan" "${z_loss[@]}" --plugin-path example/build "${emulated[@]}" 2>&1)"
 
+check "plugins check: doc_matrix, a rule of test-time training" "$mulligan" plugins check doc_matrix --plugin-path example/build
+
 # The same with a factor of the gradient's CUDA kernel wrong: the check finds it, and on that backend only.
 cp -r "$root/plugins/example" wrong
 sed -i 's/1.0f + 2.0f \* weight/1.0f + weight/' wrong/z_loss.cu
+sed -i 's/false, true, 1.0);/false, true, 2.0);/' wrong/doc_matrix.cpp
 check "a wrong CUDA kernel builds" build_plugins wrong
+check_contains "plugins check: a rule that doubles the layer's output" "FAIL  gradients equal finite differences" \
+  "$("$mulligan" plugins check doc_matrix --plugin-path wrong/build 2>&1)"
 check "plugins check: it is right on the cpu backend" "$mulligan" "${z_loss[@]}" --plugin-path wrong/build
 check_contains "plugins check: and wrong on the emulated device" "FAIL  the gradient of the logits equals finite differences" \
   "$("$mulligan" "${z_loss[@]}" --plugin-path wrong/build "${emulated[@]}" 2>&1)"

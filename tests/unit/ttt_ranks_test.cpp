@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_scorer.h"
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
@@ -19,6 +20,7 @@ class Events : public TttListener {
   void on_event(const TttEvent& event) override {
     std::string line =
         fmt::format("{} {} {} {}:", event_name(event.kind), event.queue, event.batch_index, event.chunk);
+    line += event.chosen;
     for (const int document : event.documents) line += fmt::format(" {}", document);
     lines.push_back(line);
   }
@@ -123,6 +125,20 @@ TEST(TttRanks, FourLanesScoreTheSameOnOneTwoThreeAndFourRanks) {
     EXPECT_EQ(shared[0].batches, alone.batches);
     EXPECT_EQ(shared[0].report.checks.text(), alone.report.checks.text());
     EXPECT_TRUE(shared[1].events.empty());
+  }
+}
+
+// A rule that follows the booked losses chooses the same on every rank.
+TEST(TttRanks, AnAdaptiveRuleChoosesTheSameOnEveryRank) {
+  Options options = with_lanes(4);
+  const std::vector<float> record = run(options, 1)[0].losses;
+  options.runner = tiny_options("rank = 3\nalpha = 6.0\nlr_decay = 0.7\npatience = 1");
+  const Outcome alone = run(options, 1)[0];
+  EXPECT_NE(alone.losses, record);
+  for (const int ranks : {2, 4}) {
+    const std::vector<Outcome> shared = run(options, ranks);
+    for (const Outcome& outcome : shared) expect_the_same(alone, outcome);
+    EXPECT_EQ(shared[0].events, alone.events);
   }
 }
 

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <cmath>
+#include <numeric>
 
 #include "framework/core/error.h"
+#include "framework/core/philox.h"
 #include "tests/support/built.h"
 #include "tests/unit/ttt_world.h"
 
@@ -20,6 +23,10 @@ TttRunner::Options planning(const std::string& keys) {
   options.optimizer_keys = "beta1 = 0.0\nbeta2 = 0.999\neps = 1e-10";  // no gradient, no step
   options.base = "none";
   return options;
+}
+
+TttRunner::Options doc_lora(const std::string& keys) {
+  return tiny_options("rank = 3\nalpha = 6.0\n" + keys);
 }
 
 struct Outcome {
@@ -108,12 +115,15 @@ TEST(TttRule, SeesBookedLosses) {
 }
 
 TEST(TttRule, AnInterruptedRunGoesOnToTheBit) {
+  const TttRunner::Options rules[] = {planning(""), planning("keep = 0.5\nby_loss = true"),
+                                      planning("keep = 1.0\nkeep_state = true\nsteps = 2"),
+                                      doc_lora("lr_decay = 0.7\npatience = 1\nsteps = 2")};
   for (const std::int64_t lanes : {1, 2}) {
-    for (const char* keys : {"", "keep = 0.5\nby_loss = true", "keep = 1.0\nkeep_state = true\nsteps = 2"}) {
-      const Outcome whole = run(planning(keys), nullptr, lanes);
+    for (const TttRunner::Options& rule : rules) {
+      const Outcome whole = run(rule, nullptr, lanes);
       ASSERT_EQ(whole.standings.size(), 2u);
       for (const TttStanding& standing : whole.standings)
-        EXPECT_EQ(run(planning(keys), &standing, lanes).losses, whole.losses) << keys << " lanes " << lanes;
+        EXPECT_EQ(run(rule, &standing, lanes).losses, whole.losses) << rule.adapters << " lanes " << lanes;
     }
   }
 }
@@ -126,6 +136,69 @@ TEST(TttRule, AnotherAnswerOnResumeIsRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::bad_data);
     EXPECT_NE(std::string(error.what()).find("now chooses otherwise"), std::string::npos) << error.what();
+  }
+}
+
+// The rule of doc_lora as its keys' help reads.
+bool stalls(const std::vector<double>& losses, std::int64_t patience) {
+  bool all = patience > 0 && static_cast<std::int64_t>(losses.size()) > patience;
+  for (std::int64_t back = 1; all && back <= patience; ++back) {
+    const auto chunk = losses.end() - back;
+    const double earlier = std::accumulate(losses.begin(), chunk, 0.0);
+    all = *chunk >= earlier / static_cast<double>(chunk - losses.begin());
+  }
+  return all;
+}
+
+TEST(TttRule, DocLoraChoosesAsItsKeysSay) {
+  const PhiloxStream random(5, "losses");
+  std::uint64_t drawn = 0;
+  int stalled = 0, stopped = 0;
+  for (const std::int64_t patience : {0, 1, 2, 3}) {
+    const TttRunner runner(doc_lora(fmt::format("steps = 3\nlr_decay = 0.75\npatience = {}", patience)));
+    for (std::int64_t chunk = 0; chunk < 8; ++chunk) {
+      std::vector<std::vector<double>> losses(3);
+      std::vector<mlg_ttt_document> documents;
+      for (std::size_t i = 0; i < losses.size(); ++i) {
+        const std::int64_t chunks = std::max<std::int64_t>(1, i == 0 ? chunk / 2 : chunk + 1);
+        for (std::int64_t k = 0; k < chunks; ++k) losses[i].push_back(2 + random.uniform(drawn++));
+        documents.push_back({losses[i].data(), chunks, i > 0});
+      }
+      double weights[3] = {1, 1, 1};
+      mlg_ttt_step step{1, 1.0, weights, nullptr, 0};
+      runner.adapters().plan({0, chunk, 9, 3 * chunk, 3, documents.data(), nullptr, 0}, step);
+      std::int64_t learning = 0;
+      for (std::size_t i = 0; i < losses.size(); ++i) {
+        EXPECT_EQ(weights[i], stalls(losses[i], patience) ? 0 : 1)
+            << "patience " << patience << " chunk " << chunk;
+        stalled += weights[i] == 0 ? 1 : 0;
+        learning += i > 0 && weights[i] > 0 ? 1 : 0;
+      }
+      EXPECT_EQ(step.gradient_steps, learning > 0 ? 3 : 0);
+      stopped += learning == 0 ? 1 : 0;
+      EXPECT_NEAR(step.lr_factor, std::pow(0.75, static_cast<double>(chunk)), 1e-12);
+    }
+  }
+  EXPECT_GT(stalled, 5);
+  EXPECT_GT(stopped, 0);
+}
+
+TEST(TttRule, DocLoraIsTheRecordsRuleByDefault) {
+  const std::vector<float> plain = run(doc_lora("")).losses;
+  EXPECT_EQ(plain, run(doc_lora("steps = 1\nlr_decay = 1.0\npatience = 0")).losses);
+  EXPECT_EQ(plain, run(doc_lora("patience = 1000")).losses);
+  EXPECT_NE(plain, run(doc_lora("lr_decay = 0.7")).losses);
+  EXPECT_NE(plain, run(doc_lora("patience = 1")).losses);
+  for (const char* keys :
+       {"lr_decay = 1.01", "lr_decay = -0.1", "lr_decay = nan", "patience = -1", "steps = 0"}) {
+    const std::string key = std::string(keys).substr(0, std::string(keys).find(' '));
+    try {
+      TttRunner refused(doc_lora(keys));
+      ADD_FAILURE() << keys << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
+      EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
+    }
   }
 }
 

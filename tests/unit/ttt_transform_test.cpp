@@ -6,6 +6,8 @@
 #include <map>
 
 #include "framework/check/transform_probe.h"
+#include "framework/config/ttt_config.h"
+#include "framework/run/parameter_store.h"
 #include "tests/support/built.h"
 #include "tests/unit/ttt_world.h"
 

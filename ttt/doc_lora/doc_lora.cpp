@@ -4,6 +4,9 @@
 //
 // x is the block's normed input, also for the attention output and the MLP's down projection: their adapters
 // run parallel to the whole attention or MLP, not after it. (docs/record_run.md#adapters)
+//
+// The rule takes `steps` gradient steps on each chunk. With lr_decay < 1 the learning rate falls over a document's
+// chunks; with patience > 0 a document stops learning while its booked losses do not fall.
 #include <mulligan/ttt.hpp>
 
 #include <cmath>
@@ -22,6 +25,8 @@ struct DocLoraConfig {
   bool mlp = true;
   bool head = true;
   std::int64_t steps = 1;
+  double lr_decay = 1.0;
+  std::int64_t patience = 0;
   bool warm_start_a = true;
   bool warm_start_b = false;
   bool keep_moments = false;
@@ -45,6 +50,13 @@ class DocLora : public sdk::Adapters {
       sdk::key("mlp", &DocLoraConfig::mlp, "adapt the MLP's result, reading the MLP's normed input"),
       sdk::key("head", &DocLoraConfig::head, "adapt the logits, reading the final norm"),
       sdk::key("steps", &DocLoraConfig::steps, "gradient steps on each chunk").range(1, 1000),
+      sdk::key("lr_decay", &DocLoraConfig::lr_decay, "factor of the learning rate from a chunk to the next")
+          .range(0, 1),
+      sdk::key(
+          "patience", &DocLoraConfig::patience,
+          "a document learns nothing after so many chunks in a row that are not below the mean loss of the "
+          "chunks before them; 0: it always learns")
+          .range(0, 65536),
       sdk::key("warm_start_a", &DocLoraConfig::warm_start_a,
                "A is carried over from one batch of documents to the next; false: A is redrawn"),
       sdk::key("warm_start_b", &DocLoraConfig::warm_start_b,
@@ -65,10 +77,10 @@ class DocLora : public sdk::Adapters {
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {
     const auto dtype = static_cast<mlg_dtype>(recorder.describe(forward.output).dtype);
     const sdk::Value hidden = recorder.scratch(sdk::shape(dtype, {tap.documents, tap.tokens, config_.rank}));
-    product(recorder, rows(recorder, forward.block_input, tap, tap.inputs), forward.adapters[kA], hidden,
-            false, true, 1.0, 0.0);
-    product(recorder, hidden, forward.adapters[kB], rows(recorder, forward.output, tap, tap.outputs), false,
-            true, scale(), 1.0);
+    multiply(recorder, rows(recorder, forward.block_input, tap, tap.inputs), forward.adapters[kA], hidden,
+             false, true, 1.0, 0.0);
+    multiply(recorder, hidden, forward.adapters[kB], rows(recorder, forward.output, tap, tap.outputs), false,
+             true, scale(), 1.0);
     forward.saved[kHidden] = hidden;
   }
 
@@ -78,25 +90,42 @@ class DocLora : public sdk::Adapters {
     const sdk::Value hidden = forward.saved[kHidden];
     const sdk::Value d_out = rows(recorder, backward.output_gradient, tap, tap.outputs);
     const sdk::Value d_hidden = recorder.scratch(recorder.describe(hidden));
-    product(recorder, d_out, hidden, backward.gradients[kB], true, false, scale(), 0.0);
-    product(recorder, d_out, forward.adapters[kB], d_hidden, false, false, scale(), 0.0);
-    product(recorder, d_hidden, rows(recorder, forward.block_input, tap, tap.inputs), backward.gradients[kA],
-            true, false, 1.0, 0.0);
+    multiply(recorder, d_out, hidden, backward.gradients[kB], true, false, scale(), 0.0);
+    multiply(recorder, d_out, forward.adapters[kB], d_hidden, false, false, scale(), 0.0);
+    multiply(recorder, d_hidden, rows(recorder, forward.block_input, tap, tap.inputs), backward.gradients[kA],
+             true, false, 1.0, 0.0);
     if (backward.input_gradient == sdk::absent) return;
-    product(recorder, d_hidden, forward.adapters[kA],
-            rows(recorder, backward.input_gradient, tap, tap.inputs), false, false, 1.0, backward.accumulate);
+    multiply(recorder, d_hidden, forward.adapters[kA],
+             rows(recorder, backward.input_gradient, tap, tap.inputs), false, false, 1.0,
+             backward.accumulate);
   }
 
   void plan(const sdk::Chunk& booked, sdk::Step& step) const override {
-    step.gradient_steps = config_.steps;
     step.keep_state = config_.keep_moments;
     for (std::int64_t i = 0; i < booked.tensor_count; ++i) {
       const bool is_a = std::string_view(booked.tensors[i].name) == "A";
       step.keep[i] = (is_a ? config_.warm_start_a : config_.warm_start_b) ? 1.0 : 0.0;
     }
+    // A factor for each chunk, not std::pow: all machines must get the same bits.
+    for (std::int64_t i = 0; i < booked.chunk; ++i) step.lr_factor *= config_.lr_decay;
+    step.gradient_steps = config_.patience == 0 ? config_.steps : 0;
+    for (std::int64_t i = 0; config_.patience > 0 && i < booked.documents; ++i) {
+      step.weights[i] = stalled(booked.document[i]) ? 0.0 : 1.0;
+      if (booked.document[i].more && step.weights[i] > 0) step.gradient_steps = config_.steps;
+    }
   }
 
  private:
+  bool stalled(const mlg_ttt_document& document) const {
+    double sum = 0;
+    std::int64_t in_a_row = 0;  // chunks whose loss is not below the mean of all earlier ones
+    for (std::int64_t i = 0; i < document.chunks; ++i) {
+      in_a_row = i > 0 && document.losses[i] >= sum / static_cast<double>(i) ? in_a_row + 1 : 0;
+      sum += document.losses[i];
+    }
+    return in_a_row >= config_.patience;
+  }
+
   double scale() const { return config_.alpha / static_cast<double>(config_.rank); }
 
   bool wanted(std::string_view kind) const {
@@ -116,8 +145,8 @@ class DocLora : public sdk::Adapters {
   }
 
   // c = alpha * op(a) op(b) + beta * c, one matmul per document.
-  static void product(sdk::Recorder& recorder, sdk::Value a, sdk::Value b, sdk::Value c, bool transpose_a,
-                      bool transpose_b, double alpha, double beta) {
+  static void multiply(sdk::Recorder& recorder, sdk::Value a, sdk::Value b, sdk::Value c, bool transpose_a,
+                       bool transpose_b, double alpha, double beta) {
     recorder.launch(
         "matmul", {a, b, c},
         {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", alpha}, {"beta", beta}});
