@@ -1,5 +1,5 @@
 # Compiler settings and helper functions of the project's CMakeLists.txt files. How plugins are built
-# is the SDK's: plugins/include/MulliganPlugin.cmake.
+# is the SDK's: include/MulliganPlugin.cmake.
 option(MULLIGAN_BUILD_TESTS "Build the test programs" ON)
 include(CMakeDependentOption)
 option(MULLIGAN_TOOLS "Build tools/: prepare, doctor, report, cost" ON)
@@ -99,9 +99,9 @@ function(mulligan_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MULLIGAN_JOINED_FILES})
 endfunction()
 
-# mulligan_kernel_files(OUT PATTERN): the files of that name in the folders of plugins/kernels. The name says who compiles it:
+# mulligan_kernel_files(OUT PATTERN): the files of that name in the folders of kernels. The name says who compiles it:
 # op*.cpp the module graph, formula.h the doctor, cpu*.cpp and cuda*.c* the backends, *_test.cpp the kernel tests.
-set(MULLIGAN_KERNELS "${PROJECT_SOURCE_DIR}/plugins/kernels")
+set(MULLIGAN_KERNELS "${PROJECT_SOURCE_DIR}/kernels")
 function(mulligan_kernel_files out pattern)
   file(GLOB files CONFIGURE_DEPENDS "${MULLIGAN_KERNELS}/*/${pattern}")
   set(${out} ${files} PARENT_SCOPE)

@@ -1,5 +1,5 @@
 # Installs the program and the plugins: component runtime (bin/mulligan, lib/mulligan/plugins), and documents. The component
-# sdk is plugins/include's.
+# sdk is include's.
 install(TARGETS mulligan mulligan_plugin_check RUNTIME DESTINATION bin COMPONENT runtime)
 # The program looks for its plugins in <its folder>/../lib/mulligan/plugins, whatever the distribution calls lib.
 get_property(plugins GLOBAL PROPERTY MULLIGAN_PLUGIN_TARGETS)

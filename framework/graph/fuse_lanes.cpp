@@ -12,7 +12,7 @@
 
 #include "framework/graph/graph_rewrite.h"
 #include "framework/graph/passes.h"
-#include "plugins/kernels/lane_merge/op_chain.h"
+#include "kernels/lane_merge/op_chain.h"
 
 namespace mulligan {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "framework/graph/graph_rewrite.h"
 #include "framework/graph/passes.h"
-#include "plugins/kernels/matmul/op.h"
-#include "plugins/kernels/scale_rows/op.h"
-#include "plugins/kernels/scaled_add_norm/op.h"
+#include "kernels/matmul/op.h"
+#include "kernels/scale_rows/op.h"
+#include "kernels/scaled_add_norm/op.h"
 
 namespace mulligan {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "plugins/kernels/concat_rows/op.h"
-#include "plugins/kernels/matmul/op.h"
+#include "kernels/concat_rows/op.h"
+#include "kernels/matmul/op.h"
 
 namespace mulligan {
 namespace {

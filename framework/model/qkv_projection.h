@@ -9,7 +9,7 @@
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/parameter_values.h"
-#include "plugins/kernels/qk_norm_rope/op_qkv.h"
+#include "kernels/qk_norm_rope/op_qkv.h"
 
 namespace mulligan {
 

@@ -10,7 +10,7 @@
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
-#include "plugins/kernels/softcap/op.h"
+#include "kernels/softcap/op.h"
 
 namespace mulligan {
 namespace {

@@ -10,7 +10,7 @@
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/run/parameter_store.h"
-#include "plugins/kernels/cross_entropy/op.h"
+#include "kernels/cross_entropy/op.h"
 
 namespace mulligan {
 namespace {

@@ -7,7 +7,7 @@
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/rope.h"
-#include "plugins/kernels/cross_entropy/op.h"
+#include "kernels/cross_entropy/op.h"
 
 namespace mulligan {
 namespace {

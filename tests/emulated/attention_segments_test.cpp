@@ -17,7 +17,7 @@ namespace {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"  // its other kernels
-#include "plugins/kernels/attention/cuda_rows.cu"
+#include "kernels/attention/cuda_rows.cu"
 #pragma GCC diagnostic pop
 
 using Boundaries = std::vector<std::int32_t>;

@@ -3,7 +3,7 @@
 # what its CMakeLists.txt names, each names only modules above it in the lists of framework/, tools/ and lab/CMakeLists.txt,
 # read in this order, and train, artifact and ttt do not know each other. So nothing in framework/ knows tools/ or lab/,
 # and no tool knows lab/. Commands are the program's: those of tools/ know no lab, and none is known to a module.
-# Framework and plugins do not know each other's insides. Of a kernel's folder (plugins/kernels/NAME) each file belongs to the
+# Framework and plugins do not know each other's insides. Of a kernel's folder (kernels/NAME) each file belongs to the
 # library that its name says: op* to the module graph, formula.h to the doctor, cpu* and cuda* to these backends. signature*
 # includes none of them, and all may include it.
 set -uo pipefail
@@ -76,14 +76,14 @@ def included_of(folders, pattern):
 
 check("the core's program includes no tool and nothing of the lab", included_of(["launch"], r'^#include "(tools|lab)/.*'))
 check("commands of tools/ include nothing of the lab", included_of(["tools/commands"], r'^#include "lab/.*'))
-KERNELS = "plugins/kernels"
+KERNELS = "kernels"
 PARTS = {  # of a kernel: what they may include of the project
-    "op": r"framework/graph/|plugins/kernels/\w+/op",
-    "signature": r"plugins/kernels/\w+/signature",
-    "cpu": r"plugins/kernels/\w+/(cpu|signature)|plugins/backends/(cpu|common)/",
-    "cuda": r"plugins/kernels/\w+/(cuda|signature)|plugins/backends/(cuda|common)/",
-    "formula": r"plugins/kernels/\w+/signature|tools/doctor/formula",
-    "test": r"plugins/kernels/\w+/signature|tests/|framework/core/",
+    "op": r"framework/graph/|kernels/\w+/op",
+    "signature": r"kernels/\w+/signature",
+    "cpu": r"kernels/\w+/(cpu|signature)|plugins/backends/(cpu|common)/",
+    "cuda": r"kernels/\w+/(cuda|signature)|plugins/backends/(cuda|common)/",
+    "formula": r"kernels/\w+/signature|tools/doctor/formula",
+    "test": r"kernels/\w+/signature|tests/|framework/core/",
 }
 part_of = re.compile(r"/(?:(op|signature|cpu|cuda)(?:_\w+)?|(formula)|\w+_(test))\.\w+$")
 plugins = [path for path in files_below("plugins") if not path.startswith(KERNELS)]
@@ -101,5 +101,5 @@ check("framework, tools and lab include of plugins only ops of kernels",
       included_of(LAYERS, r'^#include "(plugins/(?!kernels/\w+/op)|optimizers|ttt).*'))
 check("a plugin includes nothing of the framework, and no op",
       [f"{path}: {found[0]}" for path in [*plugins, *files_below("optimizers"), *files_below("ttt")]
-       for found in re.finditer(r'^#include "(framework|tools|lab|launch|plugins/kernels/\w+/(?:op|formula)).*', text_of(path), re.M)])
+       for found in re.finditer(r'^#include "(framework|tools|lab|launch|kernels/\w+/(?:op|formula)).*', text_of(path), re.M)])
 PYTHON

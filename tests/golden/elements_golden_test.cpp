@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plugins/kernels/asymmetric_softcap/op.h"
-#include "plugins/kernels/cross_entropy/op.h"
-#include "plugins/kernels/embedding/op.h"
-#include "plugins/kernels/rms_norm/op.h"
-#include "plugins/kernels/smear_gate/op.h"
+#include "kernels/asymmetric_softcap/op.h"
+#include "kernels/cross_entropy/op.h"
+#include "kernels/embedding/op.h"
+#include "kernels/rms_norm/op.h"
+#include "kernels/smear_gate/op.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/value_runner.h"
 

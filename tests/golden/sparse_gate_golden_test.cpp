@@ -8,9 +8,9 @@
 #include "framework/model/elements/sparse_gate/config.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/qkv_projection.h"
-#include "plugins/kernels/attention/op.h"
-#include "plugins/kernels/concat_rows/op.h"
-#include "plugins/kernels/matmul/op.h"
+#include "kernels/attention/op.h"
+#include "kernels/concat_rows/op.h"
+#include "kernels/matmul/op.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/value_runner.h"
 

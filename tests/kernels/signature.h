@@ -1,4 +1,4 @@
-// The signature of a kernel (plugins/include/mulligan/kernel.h), read by the tests with a parser
+// The signature of a kernel (include/mulligan/kernel.h), read by the tests with a parser
 // of their own.
 #pragma once
 

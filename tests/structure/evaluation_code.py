@@ -49,7 +49,7 @@ def stripped(source):
 
 
 def included(name, include):
-    for folder in (os.path.dirname(name), "", "plugins/include", "plugins/kernels"):
+    for folder in (os.path.dirname(name), "", "include", "kernels"):
         for candidate in (include, re.sub(r"\.inc$", "", include)):
             path = os.path.normpath(os.path.join(folder, candidate))
             if os.path.isfile(path):

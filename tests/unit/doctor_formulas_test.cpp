@@ -21,7 +21,7 @@ TEST(DoctorFormulas, EveryCoreKernelOfAForwardPassHasOne) {
   for (std::uint32_t i = 0; const mlg_kernel* kernel = backend->kernel_at(i); ++i) {
     const std::string_view name = kernel->name;
     if (name.ends_with("_bwd") || others.contains(name)) continue;
-    EXPECT_NE(formula_of(name), nullptr) << name << ": write its formula, plugins/kernels/NAME/formula.h";
+    EXPECT_NE(formula_of(name), nullptr) << name << ": write its formula, kernels/NAME/formula.h";
     ++formulas;
   }
   EXPECT_GT(formulas, 25u);

@@ -6,8 +6,8 @@
 
 #include "framework/graph/program.h"
 #include "framework/graph/tape.h"
-#include "plugins/kernels/matmul/op.h"
-#include "plugins/kernels/round_fp8/op.h"
+#include "kernels/matmul/op.h"
+#include "kernels/round_fp8/op.h"
 #include "tests/support/plugins.h"
 #include "tests/unit/config_testing.h"
 

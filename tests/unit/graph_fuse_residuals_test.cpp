@@ -9,12 +9,12 @@
 #include <map>
 
 #include "framework/graph/graph_recorder.h"
-#include "plugins/kernels/axpby/op.h"
-#include "plugins/kernels/lane_merge/op.h"
-#include "plugins/kernels/residual_mix_norm/op.h"
-#include "plugins/kernels/rms_norm/op.h"
-#include "plugins/kernels/scaled_add_norm/op.h"
-#include "plugins/kernels/skip_merge/op.h"
+#include "kernels/axpby/op.h"
+#include "kernels/lane_merge/op.h"
+#include "kernels/residual_mix_norm/op.h"
+#include "kernels/rms_norm/op.h"
+#include "kernels/scaled_add_norm/op.h"
+#include "kernels/skip_merge/op.h"
 #include "tests/support/built_graph.h"
 #include "tests/support/fused_model.h"
 #include "tests/support/model_runner.h"

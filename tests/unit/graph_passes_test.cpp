@@ -8,14 +8,14 @@
 #include <cmath>
 
 #include "framework/graph/row_rules.h"
-#include "plugins/kernels/axpby/op.h"
-#include "plugins/kernels/lane_merge/op.h"
-#include "plugins/kernels/leaky_relu_squared/op.h"
-#include "plugins/kernels/matmul/op.h"
-#include "plugins/kernels/residual_mix_norm/op.h"
-#include "plugins/kernels/rms_norm/op.h"
-#include "plugins/kernels/scaled_add_norm/op.h"
-#include "plugins/kernels/skip_merge/op.h"
+#include "kernels/axpby/op.h"
+#include "kernels/lane_merge/op.h"
+#include "kernels/leaky_relu_squared/op.h"
+#include "kernels/matmul/op.h"
+#include "kernels/residual_mix_norm/op.h"
+#include "kernels/rms_norm/op.h"
+#include "kernels/scaled_add_norm/op.h"
+#include "kernels/skip_merge/op.h"
 #include "tests/support/built_graph.h"
 
 namespace mulligan::graph_passes_test {

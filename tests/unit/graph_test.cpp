@@ -10,10 +10,10 @@
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/program.h"
 #include "framework/graph/tape.h"
-#include "plugins/kernels/concat_rows/op.h"
-#include "plugins/kernels/matmul/op.h"
-#include "plugins/kernels/rms_norm/op.h"
-#include "plugins/kernels/scaled_add_norm/op.h"
+#include "kernels/concat_rows/op.h"
+#include "kernels/matmul/op.h"
+#include "kernels/rms_norm/op.h"
+#include "kernels/scaled_add_norm/op.h"
 
 namespace mulligan::graph_test {
 namespace {

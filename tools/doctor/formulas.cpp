@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernel_formulas.inc"  // made by CMake: includes every formula.h of plugins/kernels
+#include "kernel_formulas.inc"  // made by CMake: includes every formula.h of kernels
 #include "tools/doctor/formula_parts.h"
 
 namespace mulligan::doctor {

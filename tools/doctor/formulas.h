@@ -1,5 +1,5 @@
 // The kernels of a forward pass as plain formulas in double precision, written from docs/kernels.md
-// alone: a reference for what a backend computed. They lie with their kernels (plugins/kernels/NAME/formula.h).
+// alone: a reference for what a backend computed. They lie with their kernels (kernels/NAME/formula.h).
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@
 #include "framework/config/model_config.h"
 #include "framework/graph/tape.h"
 #include "framework/model/parameter_values.h"
-#include "plugins/kernels/head_gate_xsa/op.h"
+#include "kernels/head_gate_xsa/op.h"
 
 namespace mulligan {
 

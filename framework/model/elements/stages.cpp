@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "plugins/kernels/attention/op.h"
+#include "kernels/attention/op.h"
 
 namespace mulligan {
 

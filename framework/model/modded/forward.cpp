@@ -4,12 +4,12 @@
 
 #include "framework/model/elements/stages.h"
 #include "framework/model/modded/parameters.h"
-#include "plugins/kernels/axpby/op.h"
-#include "plugins/kernels/embedding/op.h"
-#include "plugins/kernels/leaky_relu_squared/op.h"
-#include "plugins/kernels/matmul/op.h"
-#include "plugins/kernels/qk_norm_rope/op.h"
-#include "plugins/kernels/weighted_rms_norm/op.h"
+#include "kernels/axpby/op.h"
+#include "kernels/embedding/op.h"
+#include "kernels/leaky_relu_squared/op.h"
+#include "kernels/matmul/op.h"
+#include "kernels/qk_norm_rope/op.h"
+#include "kernels/weighted_rms_norm/op.h"
 
 namespace mulligan::modded {
 namespace {

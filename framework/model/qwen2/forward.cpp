@@ -4,13 +4,13 @@
 
 #include "framework/model/elements/stages.h"
 #include "framework/model/qwen2/parameters.h"
-#include "plugins/kernels/axpby/op.h"
-#include "plugins/kernels/embedding/op.h"
-#include "plugins/kernels/matmul/op.h"
-#include "plugins/kernels/qk_norm_rope/op.h"
-#include "plugins/kernels/row_bias/op.h"
-#include "plugins/kernels/silu_gate/op.h"
-#include "plugins/kernels/weighted_rms_norm/op.h"
+#include "kernels/axpby/op.h"
+#include "kernels/embedding/op.h"
+#include "kernels/matmul/op.h"
+#include "kernels/qk_norm_rope/op.h"
+#include "kernels/row_bias/op.h"
+#include "kernels/silu_gate/op.h"
+#include "kernels/weighted_rms_norm/op.h"
 
 namespace mulligan::qwen2 {
 namespace {

@@ -1,5 +1,5 @@
 // What every kernel of the cpu backend includes. A kernel is a struct as cpu_kernel.hpp describes it, derived
-// from its signature (plugins/kernels/NAME/signature.h), in cpu.cpp of the same folder:
+// from its signature (kernels/NAME/signature.h), in cpu.cpp of the same folder:
 //
 //   struct Forward : shapes::RmsNormForward {           // name, signature, arguments, attributes, check()
 //     static void run(const Launch& launch);            // launch.data<float>(Forward::x) ...

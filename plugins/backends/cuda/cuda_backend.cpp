@@ -9,7 +9,7 @@
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/invariant_kernels.h"
 #include "plugins/backends/cuda/make_device.h"
-#include "plugins/kernels/matmul/cuda.h"
+#include "kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "plugins/kernels/leaky_relu_squared/signature_linear.h"
+#include "kernels/leaky_relu_squared/signature_linear.h"
 
 namespace mulligan::cuda {
 

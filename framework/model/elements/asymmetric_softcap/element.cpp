@@ -4,7 +4,7 @@
 // else sets them (docs/architecture.md).
 #include "framework/model/elements/element.h"
 #include "framework/model/elements/asymmetric_softcap/config.h"
-#include "plugins/kernels/asymmetric_softcap/op.h"
+#include "kernels/asymmetric_softcap/op.h"
 
 namespace mulligan::elements::asymmetric_softcap {
 namespace {

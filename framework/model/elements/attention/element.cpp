@@ -1,7 +1,7 @@
 // Attention with a stated rounding, where [model.attention] asks for anything but plain attention.
 #include "framework/model/elements/element.h"
 #include "framework/model/elements/attention/config.h"
-#include "plugins/kernels/attention/op.h"
+#include "kernels/attention/op.h"
 
 namespace mulligan::elements::attention {
 namespace {

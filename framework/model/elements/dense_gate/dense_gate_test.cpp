@@ -1,5 +1,5 @@
 // The dense gate as an element: its key, parameters and calls. Its numbers:
-// plugins/kernels/head_gate_xsa and tests/golden/model_golden_test.cpp.
+// kernels/head_gate_xsa and tests/golden/model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -2,7 +2,7 @@
 #include "framework/model/elements/element.h"
 #include "framework/core/error.h"
 #include "framework/model/elements/masking/config.h"
-#include "plugins/kernels/attention/op.h"
+#include "kernels/attention/op.h"
 
 namespace mulligan::elements::masking {
 namespace {

@@ -1,7 +1,7 @@
 // Rational softcap: logits z become c z / sqrt(z^2 + c^2) in f32, whatever they are for.
 #include "framework/model/elements/element.h"
 #include "framework/model/elements/rational_softcap/config.h"
-#include "plugins/kernels/rational_softcap/op.h"
+#include "kernels/rational_softcap/op.h"
 
 namespace mulligan::elements::rational_softcap {
 

@@ -1,5 +1,5 @@
 // The rational softcap as an element: off by default, and where it is recorded. Its numbers:
-// plugins/kernels/rational_softcap and tests/golden/arena_model_golden_test.cpp.
+// kernels/rational_softcap and tests/golden/arena_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/support/element_testing.h"

@@ -3,7 +3,7 @@
 #include "framework/model/elements/element.h"
 #include "framework/core/error.h"
 #include "framework/model/elements/smear_gate/config.h"
-#include "plugins/kernels/smear_gate/op.h"
+#include "kernels/smear_gate/op.h"
 
 namespace mulligan::elements::smear_gate {
 namespace {

@@ -1,5 +1,5 @@
 // The smear gate as an element: its keys, parameters and place. Its numbers:
-// plugins/kernels/smear_gate and tests/golden/elements_golden_test.cpp.
+// kernels/smear_gate and tests/golden/elements_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "framework/model/elements/smear_gate/config.h"

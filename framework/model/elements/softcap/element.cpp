@@ -1,6 +1,6 @@
 // Softcap: logits z become c tanh(z / c), c = model.softcap.
 #include "framework/model/elements/element.h"
-#include "plugins/kernels/softcap/op.h"
+#include "kernels/softcap/op.h"
 
 namespace mulligan::elements::softcap {
 

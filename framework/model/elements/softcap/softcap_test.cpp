@@ -1,4 +1,4 @@
-// The softcap as an element: where it is recorded. Its numbers: plugins/kernels/softcap.
+// The softcap as an element: where it is recorded. Its numbers: kernels/softcap.
 #include <gtest/gtest.h>
 
 #include "tests/support/element_testing.h"

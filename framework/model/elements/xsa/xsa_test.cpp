@@ -1,5 +1,5 @@
 // XSA as an element: its key and the layers it acts in. Its numbers:
-// plugins/kernels/head_gate_xsa and tests/golden/model_golden_test.cpp.
+// kernels/head_gate_xsa and tests/golden/model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/support/element_testing.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/kernels/attention/signature.h"
+#include "kernels/attention/signature.h"
 
 namespace mulligan::cuda {
 

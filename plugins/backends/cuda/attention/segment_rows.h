@@ -10,7 +10,7 @@
 
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/launch_steps.h"
-#include "plugins/kernels/attention/cuda_rows.h"
+#include "kernels/attention/cuda_rows.h"
 
 namespace mulligan::cuda {
 

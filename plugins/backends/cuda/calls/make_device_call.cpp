@@ -9,8 +9,8 @@
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/calls/launch_call.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
-#include "plugins/kernels/leaky_relu_squared/cuda_linear.h"
-#include "plugins/kernels/matmul/cuda.h"
+#include "kernels/leaky_relu_squared/cuda_linear.h"
+#include "kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 namespace {

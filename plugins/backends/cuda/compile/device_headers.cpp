@@ -3,7 +3,7 @@
 namespace mulligan::cuda {
 namespace {
 
-// One entry per header of plugins/include/mulligan/cuda that device code sees; the build makes
+// One entry per header of include/mulligan/cuda that device code sees; the build makes
 // the .inc files.
 constexpr DeviceHeader kHeaders[] = {
     {

@@ -1,0 +1,29 @@
+#include <mulligan/cuda/element_plan.hpp>
+
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "kernels/add_codes/signature.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "kernels/add_codes/cuda.cu"
+
+constexpr char kSource[] =
+#include "add_codes/cuda.cu.inc"
+    ;
+
+struct Kernel : shapes::AddCodes {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.constant("bits", static_cast<int>(call.attribute(Attribute::bits)));
+    const sdk::ElementPlan plan{call.size(values), 1};
+    call.launch(MLG_INSTANCE(add_codes), plan.grid(), plan.block(), call.tensor(codes), call.tensor(grid),
+                call.tensor(values), plan.count);
+  }
+};
+
+const Register registered(sdk::cuda_kernel<Kernel>());
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,58 @@
+#include <mulligan/cuda/element_plan.hpp>
+#include <mulligan/cuda/row_plan.hpp>
+
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "kernels/asymmetric_softcap/signature.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "kernels/asymmetric_softcap/cuda.cu"
+
+constexpr char kSource[] =
+#include "asymmetric_softcap/cuda.cu.inc"
+    ;
+
+struct Forward : shapes::AsymmetricSoftcapForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
+      sdk::dispatch_elements<T>(call, {z, y}, [&]<int N>(const sdk::ElementPlan& elements) {
+        call.launch(MLG_INSTANCE(asymmetric_softcap_fwd, T, N), elements.grid(), elements.block(),
+                    call.tensor(z), call.tensor(positive), call.tensor(negative), call.tensor(y),
+                    elements.count);
+      });
+    });
+  }
+};
+
+struct Backward : shapes::AsymmetricSoftcapBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.flags({accumulate_dz});
+    const std::int64_t width = call.dim(z, 1);
+    sdk::dispatch_rows(call, z, width, {z, dy, dz}, [&]<typename T, int N>() {
+      const sdk::RowPlan rows(call, call.dim(z, 0), width, N, {.values = 3, .most_blocks = sdk::kPieces});
+      const auto partial = [&](std::uint32_t sum) {
+        return call.has(sum) ? call.floats(2 * rows.groups) : call.null();
+      };
+      const sdk::CudaArgument of_positive = partial(dpositive), of_negative = partial(dnegative);
+      call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows.grid(), rows.block(), call.tensor(z),
+                  call.tensor(positive), call.tensor(negative), call.tensor(dy), call.tensor(dz), of_positive,
+                  of_negative, rows.rows, static_cast<int>(rows.rows_per_group));
+      for (const auto& [sum, parts] :
+           {std::pair{dpositive, of_positive}, std::pair{dnegative, of_negative}}) {
+        if (!call.has(sum)) continue;
+        call.launch(MLG_INSTANCE(asymmetric_softcap_add), {1, 1, 1}, {32, 1, 1}, parts, call.tensor(sum),
+                    static_cast<int>(rows.groups));
+      }
+    });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,48 @@
+#include <mulligan/cuda/element_plan.hpp>
+
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "kernels/cast/signature.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "kernels/cast/cuda.cu"
+
+constexpr char kSource[] =
+#include "cast/cuda.cu.inc"
+    ;
+
+// body.template operator()<T>()
+template <typename Body>
+void dispatch_float(mlg_dtype dtype, Body&& body) {
+  switch (dtype) {
+    case MLG_BF16:
+      return body.template operator()<bf16>();
+    case MLG_F16:
+      return body.template operator()<f16>();
+    case MLG_F64:
+      return body.template operator()<double>();
+    default:
+      return body.template operator()<float>();
+  }
+}
+
+struct Kernel : shapes::Cast {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    dispatch_float(call.dtype(x), [&]<typename From>() {
+      dispatch_float(call.dtype(y), [&]<typename To>() {
+        sdk::dispatch_elements<From, To>(call, {x, y}, [&]<int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(cast, From, To, N), elements.grid(), elements.block(), call.tensor(x),
+                      call.tensor(y), elements.count);
+        });
+      });
+    });
+  }
+};
+
+const Register registered(sdk::cuda_kernel<Kernel>());
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,133 @@
+#include <mulligan/cuda/column_sums.hpp>
+#include <mulligan/cuda/row_plan.hpp>
+
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "kernels/lane_merge/signature_chain.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "kernels/lane_merge/cuda_chain.cu"
+
+constexpr char kSource[] =
+#include "lane_merge/cuda_chain.cu.inc"
+    ;
+
+struct ChainForward : shapes::LaneChainForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({scale, eps});
+    call.constant("mixes", true);
+    call.constant("merges", call.has(weight) || call.has(gate));
+    const std::int64_t width = call.dim(lane0, 1);
+    sdk::dispatch_rows(
+        call, lane0, width,
+        {lane0, lane1, a, m, attn_scale, mlp_scale, skip, weight, gate, x0, mix, merged, out1, n0, n1},
+        [&]<typename T, int N>() {
+          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
+          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
+                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
+                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.tensor(skip),
+                      call.tensor(weight), call.tensor(gate), call.tensor(x0), call.tensor(mix),
+                      call.tensor(merged), call.tensor(out1), call.tensor(n0), call.tensor(n1), rows.rows);
+        });
+  }
+};
+
+struct MeanForward : shapes::LaneMeanNormForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({scale, eps});
+    call.constant("mixes", false);
+    call.constant("merges", false);
+    const std::int64_t width = call.dim(lane0, 1);
+    sdk::dispatch_rows(
+        call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, n}, [&]<typename T, int N>() {
+          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
+          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
+                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
+                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.null(), call.null(),
+                      call.null(), call.null(), call.null(), call.null(), call.null(), call.tensor(n),
+                      call.null(), rows.rows);
+        });
+  }
+};
+
+// A thread keeps sums of six columns' gradients next to the row as it is stored: two warps take a row of the
+// record's width.
+sdk::RowPlan backward_rows(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, bool wide) {
+  return sdk::RowPlan(call, rows, width, pack, {.values = wide ? 26 : 16, .most_blocks = sdk::kPieces});
+}
+
+struct ChainBackward : shapes::LaneChainBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({scale, eps});
+    call.constant("mixes", true);
+    call.constant("merges", call.has(weight) || call.has(gate));
+    call.flags({accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm, accumulate_dskip,
+                accumulate_dx0});
+    const std::int64_t width = call.dim(lane0, 1);
+    sdk::dispatch_rows(
+        call, lane0, width, {lane0,   lane1, a,   m,   attn_scale, mlp_scale, skip, weight, gate,  x0, mix,
+                             dmerged, dout1, dn0, dn1, dlane0,     dlane1,    da,   dm,     dskip, dx0},
+        [&]<typename T, int N>() {
+          const sdk::RowPlan rows = backward_rows(call, call.dim(lane0, 0), width, N, sizeof(T) == 4);
+          const sdk::ColumnSums sums[] = {{call, dattn_scale, rows.blocks}, {call, dmlp_scale, rows.blocks},
+                                          {call, drho, rows.groups},        {call, dpost, rows.groups},
+                                          {call, dmix, rows.blocks},        {call, dweight, rows.blocks},
+                                          {call, dgate, rows.blocks}};
+          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
+                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
+                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.tensor(skip),
+                      call.tensor(weight), call.tensor(gate), call.tensor(x0), call.tensor(mix),
+                      call.tensor(dmerged), call.tensor(dout1), call.tensor(dn0), call.tensor(dn1),
+                      call.tensor(dlane0), call.tensor(dlane1), call.tensor(da), call.tensor(dm),
+                      call.tensor(dskip), call.tensor(dx0), sums[0].partial(), sums[1].partial(),
+                      sums[2].partial(), sums[3].partial(), sums[4].partial(), sums[5].partial(),
+                      sums[6].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+          sdk::ColumnSums::add(call, MLG_INSTANCE(add_seven_column_sums), sums);
+        });
+  }
+};
+
+struct MeanBackward : shapes::LaneMeanNormBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    call.numbers({scale, eps});
+    call.constant("mixes", false);
+    call.constant("merges", false);
+    call.flags({accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm});
+    call.constant("accumulate_dskip", false);
+    call.constant("accumulate_dx0", false);
+    const std::int64_t width = call.dim(lane0, 1);
+    sdk::dispatch_rows(
+        call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, dn, dlane0, dlane1, da, dm},
+        [&]<typename T, int N>() {
+          const sdk::RowPlan rows = backward_rows(call, call.dim(lane0, 0), width, N, sizeof(T) == 4);
+          const sdk::ColumnSums sums[] = {{call, dattn_scale, rows.blocks},
+                                          {call, dmlp_scale, rows.blocks},
+                                          {call, drho, rows.groups},
+                                          {call, dpost, rows.groups}};
+          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
+                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
+                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.null(), call.null(),
+                      call.null(), call.null(), call.null(), call.null(), call.null(), call.tensor(dn),
+                      call.null(), call.tensor(dlane0), call.tensor(dlane1), call.tensor(da), call.tensor(dm),
+                      call.null(), call.null(), sums[0].partial(), sums[1].partial(), sums[2].partial(),
+                      sums[3].partial(), call.null(), call.null(), call.null(), rows.rows,
+                      static_cast<int>(rows.rows_per_group));
+          sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
+        });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<ChainForward>(), sdk::cuda_kernel<MeanForward>(),
+                               sdk::cuda_kernel<ChainBackward>(), sdk::cuda_kernel<MeanBackward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda

@@ -1,0 +1,28 @@
+#include "kernels/leaky_relu_squared/op.h"
+
+#include "framework/graph/row_rules.h"
+
+namespace mulligan::ops {
+namespace {
+
+const KernelRules leaky_relu_squared_rules{
+    {"leaky_relu_squared_fwd", RowRule::elementwise, "io", "act", "MLP activation"},
+    {"leaky_relu_squared_bwd", RowRule::elementwise, "iia", "", "MLP activation"},
+    {"linear_leaky_relu_squared_fwd", RowRule::row_wise, "ipoo", "up and act", "", true},
+    {"linear_leaky_relu_squared_bwd", RowRule::row_wise, "ipio", "", "", true}};
+
+}  // namespace
+
+Value leaky_relu_squared(Tape& tape, Value u, double slope) {
+  Graph& graph = tape.graph();
+  const Value y = graph.scratch(graph.type(u), "activation");
+  graph.call("leaky_relu_squared_fwd", {u, y}, {{"slope", slope}});
+  tape.record({y}, {u}, [=](Backward& b) {
+    const auto du = b.into(u);
+    b.graph().call("leaky_relu_squared_bwd", {u, b.of(y), du.value},
+                   {{"slope", slope}, {"accumulate_du", du.accumulate}});
+  });
+  return y;
+}
+
+}  // namespace mulligan::ops

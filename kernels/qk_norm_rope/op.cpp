@@ -1,0 +1,36 @@
+#include "kernels/qk_norm_rope/op.h"
+
+#include "framework/graph/row_rules.h"
+
+namespace mulligan::ops {
+namespace {
+
+const KernelRules qk_norm_rope_rules{
+    {"qk_norm_rope_fwd", RowRule::row_wise, "ipppo", "", "q-k norm, rotary, XSA, gate"},
+    {"qk_norm_rope_bwd", RowRule::mixing, "", "", "q-k norm, rotary, XSA, gate"}};
+
+}  // namespace
+
+std::vector<Attribute> qk_norm_rope_attributes(const QkNormRope& options) {
+  return {{"rope_dims", static_cast<double>(options.rope_dims)},
+          {"row_length", static_cast<double>(options.row_length)},
+          {"norm", options.norm ? 1.0 : 0.0},
+          {"eps", options.eps}};
+}
+
+Value qk_norm_rope(Tape& tape, Value x, Value cos, Value sin, Value gain, const QkNormRope& options) {
+  Graph& graph = tape.graph();
+  const Value y = graph.scratch(graph.type(x), "rotated");
+  const std::vector<Attribute> attributes = qk_norm_rope_attributes(options);
+  graph.call("qk_norm_rope_fwd", {x, cos, sin, gain, y}, attributes);
+  tape.record({y}, {x, gain}, [=](Backward& b) {
+    const auto dx = b.into(x);
+    const Value dgain = gain ? b.into(gain).value : Value{};
+    std::vector<Attribute> backward_attributes = attributes;
+    backward_attributes.push_back({"accumulate_dx", dx.accumulate});
+    b.graph().call("qk_norm_rope_bwd", {x, cos, sin, gain, b.of(y), dx.value, dgain}, backward_attributes);
+  });
+  return y;
+}
+
+}  // namespace mulligan::ops

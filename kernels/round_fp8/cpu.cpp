@@ -1,0 +1,45 @@
+// round_fp8, element by element:  y = scale E(x / scale), E the nearest number of E4M3 or E5M2, ties to even; what
+// is too large becomes the largest one, NaN stays NaN.
+//
+// Determinism: elements are independent.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "plugins/backends/cpu/math/row_math.h"
+#include "kernels/round_fp8/signature.h"
+
+namespace mulligan::cpu::round_fp8 {
+namespace {
+
+struct RoundFp8 : shapes::RoundFp8 {
+  static void run(const Launch& launch);
+};
+
+// f32 has 23 fraction bits: a sum with 1.5 * 2^(23 + e - bits) has none below 2^(e - bits).
+float nearest(float value, const shapes::Fp8Format& format) {
+  float size = std::fabs(value);
+  size = size > format.largest ? format.largest : size;
+  const int exponent = int(std::bit_cast<std::uint32_t>(size) >> 23) - 127;
+  const int kept = std::clamp(exponent, format.least_exponent, 16) - format.mantissa_bits;
+  const float large = std::bit_cast<float>((std::uint32_t(kept + 23 + 127) << 23) | 0x400000u);
+  return std::copysign((size + large) - large, value);
+}
+
+void RoundFp8::run(const Launch& launch) {
+  const shapes::Fp8Format format = shapes::fp8_format(int(launch.attribute(exponent_bits)));
+  const auto scale = static_cast<float>(launch.attribute(RoundFp8::scale));
+  const float inverse = 1.0f / scale;
+  dispatch_compute(launch.dtype(x), [&]<typename T>() {
+    for_elements(launch, launch.size(x), [&](std::int64_t begin, std::int64_t end) {
+      const T* from = launch.data<const T>(x) + begin;
+      fill_row(launch.data<T>(y) + begin, end - begin,
+               [=](std::int64_t i) { return scale * nearest(inverse * float(from[i]), format); });
+    });
+  });
+}
+
+const Register registered = sdk::cpu_kernel<RoundFp8>();
+
+}  // namespace
+}  // namespace mulligan::cpu::round_fp8

@@ -1,0 +1,62 @@
+#include <mulligan/cuda/column_sums.hpp>
+#include <mulligan/cuda/row_plan.hpp>
+
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "kernels/smear_gate/signature.h"
+
+namespace mulligan::cuda {
+namespace {
+
+#include "kernels/smear_gate/cuda.cu"
+
+constexpr char kSource[] =
+#include "smear_gate/cuda.cu.inc"
+    ;
+
+void give_constants(CudaCall& call) {
+  using Shape = shapes::SmearGate;
+  call.constant("window", call.dim(Shape::weight, 1));
+  call.constant("row_length", static_cast<std::int64_t>(call.attribute(Shape::row_length)));
+  call.constant("document_start", static_cast<std::int64_t>(call.attribute(Shape::document_start)));
+}
+
+struct Forward : shapes::SmearGateForward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    give_constants(call);
+    const std::int64_t width = call.dim(x, 1);
+    sdk::dispatch_rows(call, x, width, {x, y}, [&]<typename T, int N>() {
+      const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
+                              {.values = 3, .most_groups = 16 * sdk::kPieces});
+      call.launch(MLG_INSTANCE(smear_gate_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
+                  call.tensor(tokens), call.tensor(weight), call.tensor(lambda), call.tensor(y), rows.rows,
+                  static_cast<int>(rows.rows_per_group));
+    });
+  }
+};
+
+struct Backward : shapes::SmearGateBackward {
+  static constexpr const char* source = kSource;
+  static void plan(CudaCall& call) {
+    check(call);
+    give_constants(call);
+    call.flags({accumulate_dx});
+    const std::int64_t width = call.dim(x, 1);
+    sdk::dispatch_rows(call, x, width, {x, dy, dx}, [&]<typename T, int N>() {
+      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
+      const sdk::ColumnSums of_weight(call, dweight, rows.groups), of_lambda(call, dlambda, rows.groups);
+      call.launch(MLG_INSTANCE(smear_gate_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
+                  call.tensor(tokens), call.tensor(weight), call.tensor(lambda), call.tensor(dy),
+                  call.tensor(dx), of_weight.partial(), of_lambda.partial(), rows.rows,
+                  static_cast<int>(rows.rows_per_group));
+      of_weight.add(call, MLG_INSTANCE(add_column_sums));
+      of_lambda.add(call, MLG_INSTANCE(add_column_sums));
+    });
+  }
+};
+
+const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cuda

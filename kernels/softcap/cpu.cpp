@@ -1,0 +1,49 @@
+// softcap, element by element:  y = cap tanh(z / cap)
+//   dz (+)= dy (1 - tanh(z / cap)^2)
+//
+// Determinism: elements are independent.
+#include <mulligan/vector_math.hpp>
+
+#include "plugins/backends/cpu/math/row_math.h"
+#include "kernels/softcap/signature.h"
+
+namespace mulligan::cpu::softcap {
+namespace {
+
+struct Forward : shapes::SoftcapForward {
+  static void run(const Launch& launch);
+};
+struct Backward : shapes::SoftcapBackward {
+  static void run(const Launch& launch);
+};
+
+void Forward::run(const Launch& launch) {
+  const auto cap = static_cast<float>(launch.attribute(Forward::cap));
+  const float inverse = 1.0f / cap;
+  dispatch_compute(launch.dtype(Forward::z), [&]<typename T>() {
+    for_elements(launch, launch.size(Forward::z), [&](std::int64_t begin, std::int64_t end) {
+      const T* z = launch.data<const T>(Forward::z) + begin;
+      write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
+                [=](std::int64_t i) { return cap * sdk::fast_tanh(float(z[i]) * inverse); });
+    });
+  });
+}
+
+void Backward::run(const Launch& launch) {
+  const float inverse = 1.0f / static_cast<float>(launch.attribute(Backward::cap));
+  dispatch_compute(launch.dtype(Backward::z), [&]<typename T>() {
+    for_elements(launch, launch.size(Backward::z), [&](std::int64_t begin, std::int64_t end) {
+      const T* z = launch.data<const T>(Backward::z) + begin;
+      const T* dy = launch.data<const T>(Backward::dy) + begin;
+      write_row(launch.data<T>(Backward::dz) + begin, end - begin,
+                launch.attribute(Backward::accumulate_dz) != 0, [=](std::int64_t i) {
+                  return float(dy[i]) * sdk::fast_tanh_and_slope(float(z[i]) * inverse).slope;
+                });
+    });
+  });
+}
+
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
+
+}  // namespace
+}  // namespace mulligan::cpu::softcap

@@ -1,0 +1,26 @@
+#include "kernels/weighted_rms_norm/op.h"
+
+#include "framework/graph/row_rules.h"
+
+namespace mulligan::ops {
+namespace {
+
+const KernelRules weighted_rms_norm_rules{{"weighted_rms_norm_fwd", RowRule::row_wise, "ipo", "norm"},
+                                          {"weighted_rms_norm_bwd", RowRule::mixing, ""}};
+
+}  // namespace
+
+Value weighted_rms_norm(Tape& tape, Value x, Value weight, double eps) {
+  Graph& graph = tape.graph();
+  const Value y = graph.scratch(graph.type(x), "weighted norm");
+  graph.call("weighted_rms_norm_fwd", {x, weight, y}, {{"eps", eps}});
+  tape.record({y}, {x, weight}, [=](Backward& b) {
+    const auto dx = b.into(x);
+    const auto dweight = b.into(weight);
+    b.graph().call("weighted_rms_norm_bwd", {x, weight, b.of(y), dx.value, dweight.value},
+                   {{"eps", eps}, {"accumulate_dx", dx.accumulate}});
+  });
+  return y;
+}
+
+}  // namespace mulligan::ops
