@@ -2,7 +2,7 @@
 # "SHA256  PATH" of every source file, by path (framework/artifact/code_size.h, source_digest).
 set(lines "")
 set(all "")
-foreach(folder framework plugins optimizers ttt launch tools lab)
+foreach(folder framework include kernels plugins optimizers ttt launch tools lab)
   foreach(kind h hpp inc c cpp cu cuh)
     file(GLOB_RECURSE files RELATIVE "${SOURCE}" "${SOURCE}/${folder}/*.${kind}")
     list(APPEND all ${files})

@@ -132,8 +132,8 @@ void strip(const fs::path& from, const fs::path& to) {
   }
 }
 
-constexpr std::string_view digested_folders[] = {"framework", "plugins", "optimizers", "ttt",
-                                                 "launch",    "tools",   "lab"};
+constexpr std::string_view digested_folders[] = {"framework", "include", "kernels", "plugins", "optimizers",
+                                                 "ttt",       "launch",  "tools",   "lab"};
 
 std::string digest_of(const std::map<std::string, std::string>& sums) {
   std::string lines;
@@ -169,8 +169,8 @@ std::string source_archive(const fs::path& root) {
         root.string());
   }
   std::vector<fs::path> files;
-  for (const char* folder :
-       {"framework", "plugins", "optimizers", "ttt", "launch", "tools", "lab", "configs"}) {
+  for (const char* folder : {"framework", "include", "kernels", "plugins", "optimizers", "ttt", "launch",
+                             "tools", "lab", "configs"}) {
     if (!fs::is_directory(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.is_regular_file()) files.push_back(entry.path());

@@ -39,14 +39,14 @@ std::string tar_archive(const std::filesystem::path& root, const std::vector<std
 // The same of contents by name.
 std::string tar_archive(std::vector<std::pair<std::string, std::string>> contents);
 
-// Source of training and evaluation: all files below framework, plugins, optimizers, ttt, launch, tools, lab and
+// Source of training and evaluation: all files below framework, include, kernels, plugins, optimizers, ttt, launch, tools, lab and
 // configs of `root`, as tar_archive. Throws data_error when `root` holds no framework folder.
 std::string source_archive(const std::filesystem::path& root);
 
 // Whether a file's name is that of C++ or CUDA code: .h .hpp .inc .c .cpp .cu .cuh.
 bool is_code(const std::filesystem::path& file);
 
-// sha256 of lines "SHA256  PATH" of every file of code below framework, plugins, optimizers, ttt, tools, lab and launch of
+// sha256 of lines "SHA256  PATH" of every file of code below framework, include, kernels, plugins, optimizers, ttt, tools, lab and launch of
 // `root`, by path: equal for the tree that a program was built from (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 

@@ -23,8 +23,7 @@ Error contents_error(const std::filesystem::path& file, const OtherContents& oth
       file.string(), other.shown,
       others == 0 ? ""
                   : fmt::format(", and {} other file{} no such text", others, others == 1 ? " is" : "s are"),
-      fmt::format(fmt::runtime(other.command), shell_path(file.string()),
-                  shell_path(converted.string())));
+      fmt::format(fmt::runtime(other.command), shell_path(file.string()), shell_path(converted.string())));
 }
 
 }  // namespace

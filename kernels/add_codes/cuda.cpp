@@ -1,7 +1,7 @@
 #include <mulligan/cuda/element_plan.hpp>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/add_codes/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -5,9 +5,9 @@
 // Determinism: elements are independent; the two sums go through partial sums over fixed pieces of rows.
 #include <mulligan/vector_math.hpp>
 
+#include "kernels/asymmetric_softcap/signature.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/row_sums.h"
-#include "kernels/asymmetric_softcap/signature.h"
 
 namespace mulligan::cpu::asymmetric_softcap {
 namespace {

@@ -1,8 +1,8 @@
 #include <mulligan/cuda/element_plan.hpp>
 #include <mulligan/cuda/row_plan.hpp>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/asymmetric_softcap/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "plugins/backends/cpu/math/tile_softmax.h"
 #include "kernels/attention/cpu_shape.h"
+#include "plugins/backends/cpu/math/tile_softmax.h"
 
 namespace mulligan::cpu {
 

@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/attention/signature.h"
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/math/tile_amx.h"
 #include "plugins/backends/cpu/math/tile_pack.h"
 #include "plugins/backends/cpu/worker_pool.h"
-#include "kernels/attention/signature.h"
 
 namespace mulligan::cpu {
 

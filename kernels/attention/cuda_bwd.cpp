@@ -1,6 +1,6 @@
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/attention/cuda_plan.h"
 #include "kernels/attention/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -1,7 +1,7 @@
-#include "plugins/backends/cuda/cuda_kernel.h"
-#include "plugins/backends/cuda/invariant_kernels.h"
 #include "kernels/attention/cuda_plan.h"
 #include "kernels/attention/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "plugins/backends/cuda/invariant_kernels.h"
 
 namespace mulligan::cuda {
 namespace {

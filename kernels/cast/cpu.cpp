@@ -4,8 +4,8 @@
 // Determinism: elements are independent.
 #include <bit>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/cast/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::cast {
 namespace {

@@ -5,8 +5,8 @@
 // Determinism: elements are independent.
 #include <algorithm>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/concat_rows/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::concat_rows {
 namespace {

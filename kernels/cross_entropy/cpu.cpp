@@ -11,8 +11,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/cross_entropy/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::cross_entropy {
 namespace {

@@ -1,8 +1,8 @@
 #include <mulligan/cuda/cross_entropy.cuh>
 #include <mulligan/cuda/cross_entropy_plan.hpp>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/cross_entropy/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

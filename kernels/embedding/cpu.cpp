@@ -8,8 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/embedding/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::embedding {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/embedding/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

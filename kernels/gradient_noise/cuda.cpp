@@ -1,8 +1,8 @@
 #include <mulligan/cuda/element_plan.hpp>
 #include <mulligan/cuda/philox.cuh>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/gradient_noise/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -9,8 +9,8 @@
 // Determinism: tokens are independent; a dot product is summed in fixed lanes.
 #include <mulligan/vector_math.hpp>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/head_gate_xsa/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::head_gate_xsa {
 namespace {

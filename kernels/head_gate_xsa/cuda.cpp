@@ -1,7 +1,7 @@
 #include <mulligan/cuda/head_plan.hpp>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/head_gate_xsa/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

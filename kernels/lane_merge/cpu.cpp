@@ -7,9 +7,9 @@
 //   drho_i += sum g_i lane_i,  dpost[0,i] += sum g_i A,  dpost[1,i] += sum g_i M  (over tokens and columns)
 //
 // Determinism: rows are independent; all sums go through partial sums over fixed pieces of tokens.
+#include "kernels/lane_merge/signature.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/row_sums.h"
-#include "kernels/lane_merge/signature.h"
 
 namespace mulligan::cpu::lane_merge {
 namespace {

@@ -15,8 +15,8 @@
 // What does not cross memory is not rounded: in bf16 the results are a little nearer to the formula than
 // those of the kernels that these stand for (lane_merge, skip_merge, residual_mix_norm, rms_norm, axpby).
 // Determinism: rows are independent; sums go through partial sums over fixed pieces of tokens.
-#include "plugins/backends/cpu/math/row_sums.h"
 #include "kernels/lane_merge/cpu_chain_row.h"
+#include "plugins/backends/cpu/math/row_sums.h"
 
 namespace mulligan::cpu::lane_chain {
 namespace {

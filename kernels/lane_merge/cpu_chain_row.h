@@ -1,8 +1,8 @@
 // What both passes of lane_chain and lane_mean_norm compute of a row (formulas: lane_chain.cpp).
 #pragma once
 
-#include "plugins/backends/cpu/math/merge_columns.h"
 #include "kernels/lane_merge/signature_chain.h"
+#include "plugins/backends/cpu/math/merge_columns.h"
 
 namespace mulligan::cpu {
 

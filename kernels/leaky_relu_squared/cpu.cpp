@@ -2,9 +2,9 @@
 //   du (+)= dy (u > 0 ? 2 u : 2 slope^2 u)
 //
 // Determinism: elements are independent.
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/leaky_relu_squared/cpu_math.h"
 #include "kernels/leaky_relu_squared/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::leaky_relu_squared_kernels {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "kernels/leaky_relu_squared/signature_linear.h"
 
+#include "kernels/leaky_relu_squared/cpu_math.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/tiled_matmul.h"
-#include "kernels/leaky_relu_squared/cpu_math.h"
 
 namespace mulligan::cpu::linear_leaky_relu_squared {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <mulligan/cuda/element_plan.hpp>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/leaky_relu_squared/signature_linear.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // of c.
 //
 // Determinism: tiles and the order of their sums follow from the shape.
-#include "plugins/backends/cpu/math/tiled_matmul.h"
 #include "kernels/matmul/signature_add.h"
+#include "plugins/backends/cpu/math/tiled_matmul.h"
 
 namespace mulligan::cpu::matmul {
 namespace {

@@ -15,12 +15,12 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/matmul/cpu_mirror.h"
+#include "kernels/matmul/signature_symmetric.h"
 #include "plugins/backends/cpu/cpu_kernel.h"
 #include "plugins/backends/cpu/math/onednn_gemm.h"
 #include "plugins/backends/cpu/math/tiled_matmul.h"
 #include "plugins/backends/cpu/worker_pool.h"
-#include "kernels/matmul/cpu_mirror.h"
-#include "kernels/matmul/signature_symmetric.h"
 
 namespace mulligan::cpu::symmetric_matmul {
 namespace {

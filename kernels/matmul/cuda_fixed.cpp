@@ -1,7 +1,7 @@
-#include "plugins/backends/cuda/cuda_kernel.h"
-#include "plugins/backends/cuda/invariant_kernels.h"
 #include "kernels/matmul/signature_add.h"
 #include "kernels/matmul/signature_widened.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
+#include "plugins/backends/cuda/invariant_kernels.h"
 
 namespace mulligan::cuda {
 namespace {

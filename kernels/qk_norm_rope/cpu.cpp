@@ -1,9 +1,9 @@
 // qk_norm_rope on x [T,G,h]: each head as in head_rotation.h, gain and dgain [G].
 //
 // Determinism: heads are independent; dgain goes through partial sums over fixed pieces of tokens.
-#include "plugins/backends/cpu/math/row_sums.h"
 #include "kernels/qk_norm_rope/cpu_head_rotation.h"
 #include "kernels/qk_norm_rope/signature.h"
+#include "plugins/backends/cpu/math/row_sums.h"
 
 namespace mulligan::cpu::qk_norm_rope {
 namespace {

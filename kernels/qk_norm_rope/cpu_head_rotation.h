@@ -6,8 +6,8 @@
 //   dx (+)= gain r (w - x r^2 p / width)  (norm = 0: gain w),   dgain += r p
 #pragma once
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/qk_norm_rope/signature_rotary.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu {
 

@@ -5,9 +5,9 @@
 // zeros where nothing is (an absent one counts as zero);  dgain [H] as in head_rotation.h.
 //
 // Determinism: tokens are independent; dgain goes through partial sums over fixed pieces of them.
-#include "plugins/backends/cpu/math/row_sums.h"
 #include "kernels/qk_norm_rope/cpu_head_rotation.h"
 #include "kernels/qk_norm_rope/signature_qkv.h"
+#include "plugins/backends/cpu/math/row_sums.h"
 
 namespace mulligan::cpu::qkv_split_norm_rope {
 namespace {

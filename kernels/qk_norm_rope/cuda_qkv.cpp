@@ -1,8 +1,8 @@
 #include <mulligan/cuda/column_sums.hpp>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/qk_norm_rope/cuda_rotary_plan.h"
 #include "kernels/qk_norm_rope/signature_qkv.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

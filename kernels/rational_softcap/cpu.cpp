@@ -4,8 +4,8 @@
 // Determinism: elements are independent.
 #include <cmath>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/rational_softcap/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::rational_softcap {
 namespace {

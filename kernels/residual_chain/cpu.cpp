@@ -10,10 +10,10 @@
 // What does not cross memory is not rounded: in bf16 the results are a little nearer to the formula than
 // those of the kernels that this one stands for (scaled_add_norm, skip_merge, residual_mix_norm).
 // Determinism: rows are independent; sums go through partial sums over fixed pieces of tokens.
+#include "kernels/residual_chain/signature.h"
 #include "plugins/backends/cpu/math/merge_columns.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/row_sums.h"
-#include "kernels/residual_chain/signature.h"
 
 namespace mulligan::cpu::residual_chain {
 namespace {

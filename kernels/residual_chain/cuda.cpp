@@ -1,8 +1,8 @@
 #include <mulligan/cuda/column_sums.hpp>
 #include <mulligan/cuda/row_plan.hpp>
 
-#include "plugins/backends/cuda/cuda_kernel.h"
 #include "kernels/residual_chain/signature.h"
+#include "plugins/backends/cuda/cuda_kernel.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -4,9 +4,9 @@
 //
 // n comes from y before y is rounded to the compute dtype, so it is the same whether y is kept or not.
 // Determinism: rows are independent; dmix goes through partial sums over fixed pieces of tokens.
+#include "kernels/residual_mix_norm/signature.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/row_sums.h"
-#include "kernels/residual_mix_norm/signature.h"
 
 namespace mulligan::cpu::residual_mix_norm {
 namespace {

@@ -6,8 +6,8 @@
 #include <bit>
 #include <cmath>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/round_fp8/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::round_fp8 {
 namespace {

@@ -2,8 +2,8 @@
 //   dw[i] += s[i] dy[i],  ds[i] += sum over columns of dy[i] w[i]   (dy, dw f32)
 //
 // Determinism: rows are independent; a row's sum has a fixed order.
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/scale_rows/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::scale_rows {
 namespace {

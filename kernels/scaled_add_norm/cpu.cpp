@@ -4,9 +4,9 @@
 //
 // y is rounded to the compute dtype before it is normalised: the backward pass sees the same y.
 // Determinism: rows are independent; ds goes through partial sums over fixed pieces of tokens.
+#include "kernels/scaled_add_norm/signature.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/row_sums.h"
-#include "kernels/scaled_add_norm/signature.h"
 
 namespace mulligan::cpu::scaled_add_norm {
 namespace {

@@ -4,8 +4,8 @@
 // Determinism: elements are independent.
 #include <mulligan/vector_math.hpp>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/silu_gate/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::silu_gate {
 namespace {

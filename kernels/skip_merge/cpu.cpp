@@ -6,9 +6,9 @@
 // Determinism: rows are independent; sums over tokens go through partial sums over fixed pieces.
 #include <mulligan/vector_math.hpp>
 
+#include "kernels/skip_merge/signature.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/row_sums.h"
-#include "kernels/skip_merge/signature.h"
 
 namespace mulligan::cpu::skip_merge {
 namespace {

@@ -8,9 +8,9 @@
 // Determinism: rows are independent; sums over tokens go through partial sums over fixed pieces.
 #include <mulligan/vector_math.hpp>
 
+#include "kernels/smear_gate/signature.h"
 #include "plugins/backends/cpu/math/row_math.h"
 #include "plugins/backends/cpu/math/row_sums.h"
-#include "kernels/smear_gate/signature.h"
 
 namespace mulligan::cpu::smear_gate {
 namespace {

@@ -4,8 +4,8 @@
 // Determinism: elements are independent.
 #include <mulligan/vector_math.hpp>
 
-#include "plugins/backends/cpu/math/row_math.h"
 #include "kernels/softcap/signature.h"
+#include "plugins/backends/cpu/math/row_math.h"
 
 namespace mulligan::cpu::softcap {
 namespace {

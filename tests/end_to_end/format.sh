@@ -19,7 +19,7 @@ sources() { # sources FOLDER: NUL-separated
 
 not_ok=0
 if [[ -z $formatter && -f .clang-format ]]; then echo "ok - the rules of formatting are there"; fi
-for folder in framework lab launch optimizers plugins tests tools ttt; do
+for folder in framework include kernels lab launch optimizers plugins tests tools ttt; do
   if [[ -z $formatter ]]; then
     echo "skipped - the sources of $folder are formatted (clang-format 14 is not installed)"
   elif [[ "${1:-}" == --fix ]]; then

@@ -11,7 +11,7 @@ sed 's/^/    /' <<<"$seen"
 
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-cp -r framework plugins optimizers ttt launch tools lab "$copy"
+cp -r framework include kernels plugins optimizers ttt launch tools lab "$copy"
 mkdir "$copy/framework/one_more"
 seen=$(tests/structure/run "$copy")
 if grep -q "^folders of framework/ .*above its bound" <<<"$seen"; then

@@ -41,7 +41,7 @@ TEST(EvaluationSource, EveryIncludeOfItIsInItAndNothingElse) {
                              "framework/artifact/rans.h", "optimizers/adamw/adamw_step.cu"})
     EXPECT_TRUE(files.contains(wanted)) << wanted;
   const std::regex include(
-      "#include [\"<]((framework|tools|lab|launch|plugins|mulligan|optimizers|ttt)/[^\">]+)[\">]");
+      "#include [\"<]((framework|kernels|tools|lab|launch|plugins|mulligan|optimizers|ttt)/[^\">]+)[\">]");
   for (const fs::path& file : source) {
     const std::string path = file.string();
     for (const char* other :

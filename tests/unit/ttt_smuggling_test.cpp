@@ -125,8 +125,7 @@ TEST(TttRowRules, EveryCoreKernelHasARuleThatFitsItsSignature) {
   std::size_t kernels = 0;
   for (std::uint32_t i = 0; const mlg_kernel* kernel = backend->kernel_at(i); ++i, ++kernels) {
     const KernelRows* rows = rows_of_kernel(kernel->name);
-    ASSERT_NE(rows, nullptr) << kernel->name
-                             << ": declare it with KernelRules, as kernels/*/op.cpp do";
+    ASSERT_NE(rows, nullptr) << kernel->name << ": declare it with KernelRules, as kernels/*/op.cpp do";
     if (rows->rule == RowRule::mixing || rows->rule == RowRule::causal) continue;
     std::string letters(rows->arguments);
     for (char& letter : letters) letter = letter == 'p' ? 'i' : letter;

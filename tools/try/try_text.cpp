@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "framework/core/printable.h"
-#include "tools/report_page/html.h"
 #include "tools/report_page/chart.h"
+#include "tools/report_page/html.h"
 #include "tools/stats/markdown_table.h"
 #include "tools/try/try.h"
 

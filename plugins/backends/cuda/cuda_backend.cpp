@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "kernels/matmul/cuda.h"
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/invariant_kernels.h"
 #include "plugins/backends/cuda/make_device.h"
-#include "kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 

@@ -6,11 +6,11 @@
 #include <map>
 #include <memory>
 
+#include "kernels/attention/cuda_rows.h"
 #include "plugins/backends/common/call_arguments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "plugins/backends/cuda/attention/segment_rows.h"
 #include "plugins/backends/cuda/launch_steps.h"
-#include "kernels/attention/cuda_rows.h"
 
 namespace mulligan::cuda {
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/attention/cuda_rows.h"
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/launch_steps.h"
-#include "kernels/attention/cuda_rows.h"
 
 namespace mulligan::cuda {
 

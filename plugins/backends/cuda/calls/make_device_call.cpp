@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/leaky_relu_squared/cuda_linear.h"
+#include "kernels/matmul/cuda.h"
 #include "plugins/backends/cuda/attention/attention_call.h"
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/calls/launch_call.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
-#include "kernels/leaky_relu_squared/cuda_linear.h"
-#include "kernels/matmul/cuda.h"
 
 namespace mulligan::cuda {
 namespace {
