@@ -15,6 +15,7 @@
 #include "framework/data/text_source.h"
 #include "framework/data/tokenizer.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/corpus.h"
 #include "tools/prepare/prepare.h"
 
 namespace mulligan::data_prepare_test {
@@ -477,15 +478,14 @@ TEST(Prepare, RefusesADocumentOnBothSides) {
   EXPECT_NE(message.find("--drop-overlap"), std::string::npos) << message;
 
   options.drop_overlap = true;
-  const PrepareSummary dropped = prepare(options);
-  EXPECT_EQ(dropped.manifest.validation.documents, 2u);
-  ASSERT_FALSE(dropped.changes.empty());
-  EXPECT_NE(dropped.changes[0].document.find("4.txt"), std::string::npos) << dropped.changes[0].document;
-  EXPECT_EQ(dropped.changes[0].change, "left out: it is a validation document");
-  EXPECT_EQ(dropped.manifest.overlap->duplicates, 0);
+  const Corpus corpus(options);
+  EXPECT_EQ(corpus.validation().size(), 2u);
+  EXPECT_EQ(corpus.train().size(), 19u);
+  ASSERT_EQ(corpus.changes().size(), 1u);
+  EXPECT_NE(corpus.changes()[0].document.find("4.txt"), std::string::npos) << corpus.changes()[0].document;
+  EXPECT_EQ(corpus.changes()[0].change, "left out: it is a validation document");
   options.inputs = options.validation_inputs;
-  options.output = fresh_folder("prepare_overlap_all");
-  EXPECT_THROW(prepare(options), Error) << "nothing is left to train on";
+  EXPECT_THROW(Corpus{options}, Error) << "nothing is left to train on";
 }
 
 TEST(Prepare, RefusesWhatCannotBePrepared) {
