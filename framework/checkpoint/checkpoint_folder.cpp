@@ -40,12 +40,8 @@ std::string sum_line(std::string_view manifest_text) {
 }
 
 // Makes a rename or a new entry in a folder outlive a power failure.
-void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool failed = descriptor < 0 || ::fsync(descriptor) != 0;
-  const int reason = errno;
-  if (descriptor >= 0) ::close(descriptor);
-  if (failed)
+void require_synced(const fs::path& folder) {
+  if (const int reason = sync_folder(folder); reason != 0)
     throw run_error("the folder '{}' cannot be synced: {}.", folder.string(), std::strerror(reason));
 }
 
@@ -198,9 +194,9 @@ fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest
   const std::string text = to_json(manifest);
   write_file_atomically(made.path() / manifest_file, text);
   write_file_atomically(made.path() / manifest_sum_file, sum_line(text));
-  sync_folder(made.path());
+  require_synced(made.path());
   move_into_place(made.path(), directory / name);
-  sync_folder(directory);
+  require_synced(directory);
   return directory / name;
 }
 

@@ -148,6 +148,14 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
   });
 }
 
+int sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  const int reason = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  return reason;
+}
+
 std::string sha256_hex(std::string_view bytes) {
   Sha256 hash;
   hash.update(bytes);

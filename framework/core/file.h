@@ -38,6 +38,9 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
 std::string sha256_hex(std::string_view bytes);
 std::string sha256_hex_of_file(const std::filesystem::path& path);
 
+// Brings what was made, renamed or removed in the folder to the disk. Returns 0, or the system's reason (errno).
+int sync_folder(const std::filesystem::path& folder);
+
 enum class FileStart { anew, append };
 
 // Opens a file that a run writes line by line into its own directory, as fopen does. Throws run_error naming the path: for what the system

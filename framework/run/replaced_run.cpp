@@ -1,12 +1,10 @@
 #include "framework/run/replaced_run.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
 
@@ -36,13 +34,6 @@ void move(const fs::path& from, const fs::path& to) {
     throw run_error("'{}' cannot be renamed to '{}': {}; check the permissions of the run directory.",
                     from.string(), to.string(), failed.message());
   }
-}
-
-void sync(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);  // a file system that cannot is as safe as it can be
-  ::close(descriptor);
 }
 
 std::vector<fs::path> list(const fs::path& folder) {
@@ -122,7 +113,7 @@ void ReplacedRun::set_aside() const {
     }
     for (const fs::path& place : places()) {
       for (const fs::path& path : entries_of(place)) move(path, place / replacing / path.filename());
-      sync(place / replacing);
+      sync_folder(place / replacing);  // a file system that cannot is as safe as it can be
     }
   } catch (const Error&) {
     move_back();
@@ -130,7 +121,7 @@ void ReplacedRun::set_aside() const {
   }
   // The run directory's is the one that decides.
   for (const fs::path& place : places()) move(place / replacing, place / replaced);
-  sync(directory_);
+  sync_folder(directory_);
 }
 
 // What lies in .replacing returns to its place.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/data/manifest.h"
 #include "framework/data/side_table.h"
 #include "framework/eval/validation_bytes.h"
@@ -14,10 +15,6 @@ namespace mulligan {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path folder_of(const fs::path& file) {
-  return file.has_parent_path() ? file.parent_path() : fs::path(".");
-}
 
 // "fineweb_val_" of fineweb_val_000001.bin, by which the other shards of a published set are known; "" without
 // such a name.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {
@@ -33,14 +34,6 @@ bool non_empty_folder(const fs::path& path) {
   const bool empty = fs::is_empty(path, error);
   if (error) throw run_error("cannot read the folder '{}': {}", path.string(), error.message());
   return !empty;
-}
-
-// After a rename the entry is on the disk once its folder is.
-void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
 }
 
 }  // namespace
