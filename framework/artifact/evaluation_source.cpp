@@ -246,7 +246,7 @@ EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource
   const std::string archive = evaluation_archive(root, source);
   EvaluationPackage package;
   package.files = kept_bytes(
-      "text 1 " + sha256_hex(archive), packed_code_folder(), [](const auto&) { return true; },
+      "text 2 " + sha256_hex(archive), packed_code_folder(), [](const auto&) { return true; },
       [&] { return pack_text(archive); });
   std::string program = without_comments(read_file(root / "framework/artifact/text_coder.h"));
   program.erase(0, program.find('\n') + 1);  // #pragma once

@@ -166,7 +166,7 @@ std::string draw(const LineChart& chart) {
     const std::string data = path_data(curves[i], stroke == Stroke::dots, x, y);
     if (!curve.hover.empty()) {
       drawing += told_dots(curve, x, y);
-      legend += legend_entry(curve.colour, Stroke::dots, curve.name);
+      legend += key(path_element(curve.colour, Stroke::dots, "M10 5h0", ""), curve.name);
       continue;
     }
     // Dots are joined, so that a validation every thousand steps reads as a curve too.
