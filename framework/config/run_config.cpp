@@ -121,8 +121,9 @@ void read_initial_values(const ConfigNode& tree, LoadedConfig& loaded) {
   std::vector<InitialValuesRow>& values = loaded.config.init.values;
   const auto take = [](const Settings&, const InitialValuesRow& row) {
     if (row.scale >= 0 || row.law == InitialLaw::constant || row.law == InitialLaw::signs) return;
-    throw config_error("{}: scale is {}, but a deviation or a bound is not negative; leave out the sign.",
-                       row.origin.text(), row.scale);
+    throw config_error(
+        "{}: scale is {}, but a standard deviation or a bound is not negative; leave out the sign.",
+        row.origin.text(), row.scale);
   };
   read_rows(tree, "init.values", initial_values_schema(), loaded, values, take);
   if (values.empty() || loaded.config.init.from.empty()) return;

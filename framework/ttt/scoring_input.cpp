@@ -38,7 +38,7 @@ void require_valid_order(const LoadedConfig& loaded) {
   if (loaded.config.ledger.rules != LedgerRules::strict) return;
   throw config_error(
       "{} is \"file\": proposals then know documents that are scored later, so no order makes the scores one "
-      "product of conditional probabilities, and ledger.rules = \"strict\" refuses them; take \"queue\" or "
+      "chain of conditional probabilities, and ledger.rules = \"strict\" refuses them; take \"queue\" or "
       "\"document\".",
       key);
 }
@@ -58,7 +58,7 @@ std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
   if (lanes == 0) return world_size;
   if (lanes >= world_size) return lanes;
   throw config_error(
-      "{} is {}, but there are {} ranks, some of which would have "
+      "{} is {}, but there are {} ranks, and some would have "
       "nothing to do; set it to at least that, or start fewer.",
       loaded.config.ttt->settings.where("lanes"), lanes, world_size);
 }

@@ -57,7 +57,7 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host);
 // As a table for people; ends with a newline.
 std::string format_ttt_memory(const TttMemory& memory);
 
-// How many measurements of products' algorithms the scoring takes on a GPU, where all ranks of a machine share
+// How many measurements of matmul algorithms the scoring takes on a GPU, where all ranks of a machine share
 // them: of these tokens, or of the documents that plan_ttt_memory() plans for. Planned on the cuda backend:
 // changes and resolves [backend] in `loaded`. Absent where that backend is not installed or refuses.
 std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,

@@ -6,7 +6,7 @@ record=$root/configs/records/pr1886.toml
 predict() { "$mulligan" profile "$record" --predict "$@"; }
 
 seen=$(predict --card h100 --document-tokens 1250)
-for word in "predicted, not measured" "phase plain (11 layers)" "phase looped (17 layers)" "layer products" "attention, backward" \
+for word in "predicted, not measured" "phase plain (11 layers)" "phase looped (17 layers)" "layer matmuls" "attention, backward" \
   "micro step: matmul (head)" "between programs: memset" "predicted step"; do
   check_contains "the prediction has: $word" "$word" "$seen"
 done
@@ -28,8 +28,8 @@ for result in (one, slow):
                 assert abs(sum(row[key] for row in phase[parts]) - phase[total]) <= 1e-9 * phase[total], (parts, key)
         assert phase["layers"] == layers and 0 < phase["predicted_step_seconds"]
         of = {row["category"]: row for row in phase["categories"]}
-        assert of["layer products"]["flops"] == 6 * T * layers * (11 * d * d + 8 * d)  # q, k, v, out, MLP, gate; three ways
-        assert of["head products"]["flops"] == 6 * T * V * d
+        assert of["layer matmuls"]["flops"] == 6 * T * layers * (11 * d * d + 8 * d)  # q, k, v, out, MLP, gate; three ways
+        assert of["head matmuls"]["flops"] == 6 * T * V * d
         assert of["attention, forward"]["flops"] == 4 * d * T * 1251 / 2 * layers
         assert of["MLP activation"]["bytes_written"] == 2 * 2 * T * 2048 * layers
         assert of["MLP activation"]["bytes_read"] == 3 * 2 * T * 2048 * layers

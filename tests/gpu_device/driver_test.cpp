@@ -22,7 +22,7 @@ TEST_F(StubDevice, ADriverThatIsTooOldIsNamed) {
   stub().driver_version = 11080;
   EXPECT_EQ(refusal_of([] { Driver(); }),
             "NVIDIA's driver is of CUDA 11.8; install one of CUDA 12.4 or newer, or "
-            "set backend.device = \"emulated\" to run the kernels on the processor");
+            "set backend.device = \"emulated\" to run the kernels on the CPU");
 }
 
 TEST(CudaLibraries, AreNotNewerThanTheDriver) {

@@ -131,7 +131,7 @@ TEST_F(Matmuls, WhereAllAlgorithmsFailTheMatmulIsNamed) {
       refusal_of([] {
         chosen({-1, -1});
       }),
-      "each of the 2 algorithms that cuBLASLt proposes for the product [2048, 1024] x [1024, 2048] fails: "
+      "each of the 2 algorithms that cuBLASLt proposes for the matmul [2048, 1024] x [1024, 2048] fails: "
       "cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED (status 13)");
 }
 

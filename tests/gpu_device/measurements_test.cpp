@@ -148,7 +148,7 @@ TEST_F(Measurements, AreSharedByTheRanksOfAMachine) {
   for (int rank = 0; rank < 8; ++rank) {
     GpuDevice gpu(0, folder_.string());
     algorithm(gpu, kLarge);
-    EXPECT_EQ(gpu.measured().find("algorithms of matrix products: " + std::string(rank == 0 ? "1" : "0")), 0u)
+    EXPECT_EQ(gpu.measured().find("algorithms of matmuls: " + std::string(rank == 0 ? "1" : "0")), 0u)
         << gpu.measured();
   }
   EXPECT_EQ(measured(), 1);

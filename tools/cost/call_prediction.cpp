@@ -155,9 +155,9 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   const std::string_view kernel = call.kernel;
   if (!in_micro_step) return "optimiser, clip, averages";
   if (is_product(call)) {
-    return product_class(graph, call) == ProductClass::wide ? "head products" : "layer products";
+    return product_class(graph, call) == ProductClass::wide ? "head matmuls" : "layer matmuls";
   }
-  if (activates(call)) return "MLP products with activation";
+  if (activates(call)) return "MLP matmuls with activation";
   if (is_attention(call)) return kernel.ends_with("_bwd") ? "attention, backward" : "attention, forward";
   if (const KernelRows* known = rows_of_kernel(kernel); known && !known->cost.empty())
     return std::string(known->cost);

@@ -63,7 +63,7 @@ void add_cost_table(TextLines& text, const char* heading, const std::vector<Cost
   for (const CostRow& row : rows) {
     const std::string name = row.kernel.empty() ? row.category
                                                 : row.program + ": " + row.kernel +
-                                                      (row.category == "head products" ? " (head)" : "");
+                                                      (row.category == "head matmuls" ? " (head)" : "");
     text.line("{:<44} {:>6}{} {:>10.3f} {:>6.1f}% {:>9} {:>8}{}{}", name, row.calls,
               launches(std::to_string(row.launches)), 1e3 * row.seconds, 100 * row.seconds / all_seconds,
               rate_text(row.flops, row.seconds, unit.amount),

@@ -162,7 +162,7 @@ std::string format_dry_run(const DryRun& plan) {
       plan.card.bytes_per_second / 1e12);
   for (const DryRun::Step& step : plan.steps) {
     text.line(
-        "  phase {} ({} layers): {:.2f} TFLOP of matrix products, "
+        "  phase {} ({} layers): {:.2f} TFLOP of matmuls, "
         "{:.2f} TFLOP of attention, {:.1f} GB of bytes moved",
         step.phase, step.layers, step.cost.matmul_flops / 1e12, step.cost.attention_flops / 1e12,
         step.cost.bytes / 1e9);

@@ -25,7 +25,7 @@ void add_phase(TextLines& text, const Prediction& prediction, const PredictedPha
       "written",
       grouped(phase.calls), grouped(total.launches), phase.memsets, phase.copies, phase.uploads,
       total.flops / 1e12, total.bytes_read / 1e9, total.bytes_written / 1e9);
-  text.line("{} measurements of products' algorithms before the first step", phase.measurements);
+  text.line("{} measurements of matmul algorithms before the first step", phase.measurements);
 }
 
 Json figures(const CostRow& row) {
@@ -70,7 +70,7 @@ std::string format_prediction(const Prediction& prediction) {
   text.line("predicted, not measured: one step of {} tokens on {} x {}, work of one rank",
             grouped(prediction.tokens_per_step), prediction.ranks, card.description);
   text.line(
-      "taken for granted: {:.2f} TB/s; bf16 products {:.0f} TFLOP/s (layers) and "
+      "taken for granted: {:.2f} TB/s; bf16 matmuls {:.0f} TFLOP/s (layers) and "
       "{:.0f} (head), attention {:.0f} forward and {:.0f} backward; {:.1f} us a launch",
       card.sustained_bytes_per_second / 1e12, card.layer_product_flops_per_second / 1e12,
       card.wide_product_flops_per_second / 1e12, card.attention_forward_flops_per_second / 1e12,

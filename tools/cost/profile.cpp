@@ -154,10 +154,9 @@ std::string format_profile(const Profile& profile) {
   add_cost_table(text, "program: kernel", profile.rows, profile.call_seconds, giga_rates);
   text.line("");
   text.line("sum of the calls    {:>10.3f} ms", 1e3 * profile.call_seconds);
-  text.line(
-      "whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matrix products and attention",
-      1e3 * profile.step_seconds, static_cast<double>(profile.tokens) / profile.step_seconds,
-      total_flops(profile) / profile.step_seconds / 1e9);
+  text.line("whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matmuls and attention",
+            1e3 * profile.step_seconds, static_cast<double>(profile.tokens) / profile.step_seconds,
+            total_flops(profile) / profile.step_seconds / 1e9);
   text.line("peak memory         {:>10.1f} MB of this process",
             static_cast<double>(profile.peak_memory_bytes) / 1e6);
   return text.take();

@@ -207,7 +207,7 @@ Finding check_precision(Backend& backend, DType compute, const std::string& kept
                             product_kept);
     f.hint = "declare it (train.compute_dtype), or turn the reduced precision of the backend's matmuls off";
   } else if (sum != expected_sum) {
-    f.message = fmt::format("a sum of {} products is {:.8g} instead of {:.8g}: it is not added up in fp32",
+    f.message = fmt::format("a sum of {} terms is {:.8g} instead of {:.8g}: it is not added up in fp32",
                             inner, sum, expected_sum);
     f.hint = "matmuls must accumulate in fp32 (docs/kernels.md)";
   }

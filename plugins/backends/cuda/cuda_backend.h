@@ -46,7 +46,7 @@ class CudaBackend final : public sdk::Backend {
       "processor.";
   static inline const sdk::Schema<CudaConfig> schema{
       sdk::key("device", &CudaConfig::device,
-               "gpu: the machine's GPU; emulated: the kernels run on the processor under memory and race "
+               "gpu: the machine's GPU; emulated: the kernels run on the CPU under memory and race "
                "checks; compile: every kernel is compiled, none runs; plan: every call is planned, none is "
                "compiled or runs.")
           .choices("gpu|emulated|compile|plan"),
@@ -85,14 +85,14 @@ class CudaBackend final : public sdk::Backend {
                "own kernel, which is slow, with a warning in the log; false: such a call ends the run."),
       sdk::key(
           "activation_rows", &CudaConfig::activation_rows,
-          "The MLP's product and the activation of its result are computed for so many tokens at a time, so "
+          "The MLP's matmul and the activation of its result are computed for so many tokens at a time, so "
           "that the activation finds the result in the GPU's L2 cache; 0: for all tokens.")
           .range(0, 1 << 24),
       sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
                "may have no fixed order, is left to the own kernel."),
       sdk::key("batch_invariant", &CudaConfig::batch_invariant,
-               "What is computed of a row does not depend on how many rows are computed with it: products "
+               "What is computed of a row does not depend on how many rows are computed with it: matmuls "
                "and attention by own kernels, in place of cuBLASLt and cuDNN; slow. [run] determinism sets "
                "it."),
       sdk::key("architecture", &CudaConfig::architecture,

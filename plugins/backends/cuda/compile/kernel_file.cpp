@@ -85,7 +85,7 @@ KernelFile KernelFile::read(const std::string& path) {
       source.text = texts.at(reader.number());
       file.add(source, unpack(reader.text()));
     }
-    if (!reader.at_end()) throw std::runtime_error("it goes on behind its end");
+    if (!reader.at_end()) throw std::runtime_error("it has bytes after its end");
     return file;
   } catch (const std::exception& fault) {
     throw std::runtime_error(path + " is damaged: " + fault.what());

@@ -37,7 +37,7 @@ EmulatedDevice::EmulatedDevice(EmulatedOrder order, const std::string& driver, b
 
 DeviceFacts EmulatedDevice::facts() const {
   const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return {"emulated CUDA device (runs the kernels on the processor, checks every access)", bytes, 1, true};
+  return {"emulated CUDA device (runs the kernels on the CPU, checks every access)", bytes, 1, true};
 }
 
 void EmulatedDevice::refuse_in_capture(const char* what) const {
@@ -167,7 +167,7 @@ void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<cons
 }
 
 std::unique_ptr<Gemm> EmulatedDevice::gemm(const GemmShape& shape) {
-  refuse_in_capture("a matrix product was prepared");
+  refuse_in_capture("a matmul was prepared");
   return std::make_unique<EmulatedGemm>(*this, shape);
 }
 

@@ -55,12 +55,11 @@ void multiply(const GemmShape& s, const void* a, const void* b, const void* term
 void EmulatedGemm::run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
                        const DeviceArgument& c, void*) {
   device_.enqueue([this, a, b, term, c] {
-    device_.note("library call: a matrix product");
+    device_.note("library call: a matmul");
     const DeviceMemory& memory = device_.memory();
-    memory.require_known(a.address, a.bytes, "a matrix product reads of its argument a");
-    memory.require_known(b.address, b.bytes, "a matrix product reads of its argument b");
-    if (shape_.beta != 0)
-      memory.require_known(term.address, term.bytes, "a matrix product reads of what it adds to");
+    memory.require_known(a.address, a.bytes, "a matmul reads of its argument a");
+    memory.require_known(b.address, b.bytes, "a matmul reads of its argument b");
+    if (shape_.beta != 0) memory.require_known(term.address, term.bytes, "a matmul reads of what it adds to");
     const auto in = static_cast<std::int64_t>(sdk::dtype_bytes(shape_.input)),
                out = static_cast<std::int64_t>(sdk::dtype_bytes(shape_.output));
     for (std::int64_t pair = 0; pair < shape_.batch; ++pair) {

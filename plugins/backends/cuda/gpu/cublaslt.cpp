@@ -110,9 +110,9 @@ std::optional<std::string> CublasLt::algorithm(CublasLtGemm& gemm, bool wait) {
 std::string CublasLt::measured() const {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", seconds_);
-  return "algorithms of matrix products: " + std::to_string(measured_) + " measured in " + seconds + " s, " +
+  return "algorithms of matmuls: " + std::to_string(measured_) + " measured in " + seconds + " s, " +
          std::to_string(read_) + " that were measured before or by other ranks; " +
-         std::to_string(unmeasured_) + " small products take the library's first proposal";
+         std::to_string(unmeasured_) + " small matmuls take the library's first proposal";
 }
 
 }  // namespace mulligan::cuda

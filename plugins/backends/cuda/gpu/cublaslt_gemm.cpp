@@ -214,7 +214,7 @@ bool CublasLtGemm::computed_by(const cublasLtMatmulAlgo_t& algorithm) const {
 }
 
 std::string CublasLtGemm::text() const {
-  return "the product [" + std::to_string(shape_.m) + ", " + std::to_string(shape_.k) + "] x [" +
+  return "the matmul [" + std::to_string(shape_.m) + ", " + std::to_string(shape_.k) + "] x [" +
          std::to_string(shape_.k) + ", " + std::to_string(shape_.n) + "]";
 }
 

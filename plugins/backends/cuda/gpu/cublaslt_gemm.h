@@ -61,7 +61,7 @@ class CublasLtGemm final : public Gemm {
   std::vector<cublasLtMatmulAlgo_t> ask_for_proposals() const;
   bool computed_by(const cublasLtMatmulAlgo_t& algorithm) const;
   int timed_runs() const;
-  std::string text() const;  // "the product [2, 3] x [3, 4]"
+  std::string text() const;  // "the matmul [2, 3] x [3, 4]"
   void describe(cublasLtMatrixLayout_t& layout, mlg_dtype dtype, std::int64_t rows, std::int64_t columns,
                 std::int64_t stride);
   void enqueue(const void* a, const void* b, const void* term, void* c, void* workspace,

@@ -15,7 +15,7 @@ Extent::Extent(const std::string& text, const backends::Signature& signature, co
   if (!std::regex_match(text, match, form)) {
     throw std::runtime_error(file + ": '" + text +
                              "' is not of the form ARGUMENT.shape[AXIS] or ARGUMENT.size, with / NUMBER "
-                             "behind it where it is to be divided");
+                             "after it if it is to be divided");
   }
   const auto& arguments = signature.arguments;
   const auto argument = std::find_if(arguments.begin(), arguments.end(),
