@@ -15,7 +15,7 @@ namespace mulligan {
 std::vector<std::filesystem::path> calibration_shards(const std::vector<std::filesystem::path>& shards,
                                                       std::int64_t stride);
 
-// Each shard is cut into rows of `row_tokens` tokens behind a random phase in [0, row_tokens); the rows of
+// Each shard is cut into rows of `row_tokens` tokens after a random phase in [0, row_tokens); the rows of
 // all shards are drawn without replacement. Phases and order are Philox numbers keyed by the seed (streams
 // "calibration/phase" and "calibration/order"), so they depend on nothing but the seed and the shards. When
 // all rows are drawn, the same ones follow once more. Rows ignore document boundaries.

@@ -73,7 +73,7 @@ class CodeModel {
   std::array<std::int32_t, 4> rates_{};  // of spread, slow, middle, fast in this row
 };
 
-// One matrix of several that lie one behind the other, each in row-major order. Matrices of one role share
+// One matrix of several that lie one after the other, each in row-major order. Matrices of one role share
 // what the model learns of them.
 struct CodeMatrix {
   std::int64_t rows = 0, columns = 0;  // at least 1

@@ -27,7 +27,7 @@ std::string compressor_version(Compression compression);
 // what was read.
 std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes);
 
-// The same of Brotli's bytes whose length nobody declares; `most` bounds the memory that is taken.
+// The same for Brotli's bytes without a declared length. `most` limits the memory in use.
 std::string decompress_brotli_within(std::string_view compressed, std::uint64_t most);
 
 }  // namespace mulligan

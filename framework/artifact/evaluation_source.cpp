@@ -98,7 +98,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// The end of the literal that begins at `begin`, behind its closing quote; nothing is one: begin.
+// The end of the literal that begins at `begin`, after its closing quote; nothing is one: begin.
 std::size_t literal_end(std::string_view text, std::size_t begin) {
   const bool raw = text[begin] == '"' && begin > 0 && text[begin - 1] == 'R';
   if (raw) {

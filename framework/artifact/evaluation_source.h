@@ -29,7 +29,7 @@ std::string without_comments(std::string_view source);
 // A file as the archive holds it: C++ and CUDA without_comments(), all else as it is.
 std::string packed_as(const std::filesystem::path& name, const std::string& text);
 
-// For each file a line "NAME LENGTH" and its packed_as(), one file behind the other.
+// For each file a line "NAME LENGTH" and its packed_as(), one file after the other.
 std::string evaluation_archive(const std::filesystem::path& root, const EvaluationSource& source);
 // The reverse: files by name. Throws a std::runtime_error for what is no such archive, with a reason that reads on from its
 // name.

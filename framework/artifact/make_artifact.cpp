@@ -79,7 +79,7 @@ std::string artifact_configuration(const LoadedConfig& loaded) {
     const bool place = line.starts_with("cache = \"") || line.starts_with("audit = \"") ||
                        line.starts_with("kernel_file = \"");
     if (place && line.find(" = \"\"") == std::string::npos) continue;
-    // The origin is the comment behind the value.
+    // The origin is the comment after the value.
     const std::string setting = line.substr(0, line.rfind("  # "));
     text += setting.substr(0, setting.find_last_not_of(' ') + 1) + "\n";
   }

@@ -139,7 +139,7 @@ class Schema {
     for (size_t i = 0; i < keys_.size(); ++i) bindings_[i].set(object, settings.at(keys_[i].name).value);
   }
 
-  // The same without what nobody has written: there `object` keeps what it has.
+  // The same, but `object` keeps its values for keys that were not written.
   void store_written(const Settings& settings, T& object) const {
     for (size_t i = 0; i < keys_.size(); ++i) {
       const Setting& setting = settings.at(keys_[i].name);

@@ -100,7 +100,7 @@ DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept
 
 DirectoryLock::~DirectoryLock() {
   if (descriptor_ >= 0) {
-    // Removed while it is held alone, so that whoever opened it meanwhile sees that it is gone.
+    // Removed under the exclusive lock, so that a process that opened it meanwhile sees that it is gone.
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) ::unlink((directory_ / directory_lock_file).c_str());
     ::close(descriptor_);
   }

@@ -7,7 +7,7 @@
 namespace mulligan {
 namespace {
 
-// U+0080 to U+009F are the control characters of eight bits, in UTF-8 behind this byte.
+// U+0080 to U+009F are the control characters of eight bits, in UTF-8 after this byte.
 constexpr unsigned char eight_bit_lead = 0xc2;
 
 bool is_control(std::string_view text, std::size_t at) {

@@ -41,7 +41,7 @@ const TypeRow& row_of(StoredType type) {
   return *std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& row) { return row.type == type; });
 }
 
-// Product of the shape times the element size, or nothing on overflow.
+// Number of elements times the element size, or nothing on overflow.
 std::optional<std::uint64_t> byte_count(const std::vector<std::int64_t>& shape, std::size_t element_size) {
   std::uint64_t count = element_size;
   for (const std::int64_t extent : shape) {

@@ -30,7 +30,7 @@ struct StoredTensor {
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;
 
-  // Product of the shape (1 for a scalar).
+  // Number of elements (1 for a scalar).
   std::size_t element_count() const { return bytes.size() / stored_size(type); }
 
   // The elements copied out without conversion; T must have the stored width (checked by the caller through

@@ -10,7 +10,7 @@ namespace mulligan {
 // any file is opened.
 void open_missing_streams();
 
-// Whether nobody reads standard output any more (`... | head`).
+// Whether the reader of standard output has closed it (`... | head`).
 bool output_has_no_reader();
 
 // Writes out what is buffered for standard output. Empty, or why not everything printed there arrived (a full

@@ -29,7 +29,7 @@ bool ignored(int signal) {
 }
 
 // Those that ask for an end. A shell without job control starts what runs in the background with SIGINT
-// ignored; whoever sends it one all the same means it.
+// ignored. A SIGINT that is sent to it nevertheless counts.
 sigset_t ending_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -40,8 +40,8 @@ sigset_t ending_signals() {
   return set;
 }
 
-// Everything but faults, which must be dealt with where they happen, job control and SIGQUIT, of which the
-// kernel takes care without a handler.
+// All signals except faults, which must be handled where they happen, and except job control and SIGQUIT, which the
+// kernel handles.
 sigset_t blocked_signals() {
   sigset_t set;
   sigfillset(&set);

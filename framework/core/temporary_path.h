@@ -41,7 +41,7 @@ class TemporaryPath {
 };
 
 // Makes a new empty folder in the system's folder for temporary files, which only this user can enter and
-// whose name nobody can foresee. Throws run_error.
+// with an unpredictable name. Throws run_error.
 std::filesystem::path make_private_folder();
 
 // Removes what lies at all TemporaryPaths that live, and returns what this process has published and what

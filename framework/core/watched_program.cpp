@@ -68,7 +68,7 @@ void read_some(Pipe& pipe, const std::function<void(std::string_view)>& on_outpu
   if (on_output) on_output({buffer.data(), static_cast<std::size_t>(count)});
 }
 
-// Ends a child that nobody would listen to any more, where its watch throws.
+// Ends a child whose watch throws.
 class Child {
  public:
   explicit Child(pid_t process) : process_(process) {}

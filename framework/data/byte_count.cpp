@@ -43,7 +43,7 @@ class RunDecoder {
 std::uint64_t decode_range(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
                            std::size_t begin, std::size_t end) {
   // SentencePiece's decoder takes time and memory per run; a bounded run keeps both small. A cut inside a
-  // document costs nothing, because every run is decoded behind an anchor.
+  // document costs nothing, because every run is decoded after an anchor.
   constexpr std::size_t kMaxRun = 4096;
   RunDecoder decoder(tokenizer);
   std::uint64_t total = 0;

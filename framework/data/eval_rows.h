@@ -46,7 +46,7 @@ std::vector<EvalSpan> sliding_eval_windows(std::int64_t token_count, std::int64_
 
 // Copies a span into a row of `row_tokens` positions (>= span.length). Segments start at BOS and, with
 // max_segment_tokens > 0, are cut at that length from their start; the unused rest of the row is filled with
-// BOS tokens and targets, one segment each (tokens 0 behind the last segment for kNoDocuments), and is not scored.
+// BOS tokens and targets, one segment each (tokens 0 after the last segment for kNoDocuments), and is not scored.
 void fill_eval_row(std::span<const std::uint16_t> tokens, const EvalSpan& span, std::int64_t row_tokens,
                    int bos_id, std::int64_t max_segment_tokens, Batch& batch);
 

@@ -112,7 +112,7 @@ std::string character_map_problem(std::string_view model) {
     }
     if (!field.ended()) return "its normaliser cannot be read";
   }
-  // What stands behind a field that is not understood would not be checked.
+  // What stands after a field that is not understood would not be checked.
   return part.ended() ? "" : "it is cut off or not one";
 }
 

@@ -77,7 +77,7 @@ class SafeCuts {
   // Without pieces no cut is safe.
   SafeCuts() = default;
   void add_piece(std::string_view piece);
-  // The first safe cut at or behind `position`, at most text.size().
+  // The first safe cut at or after `position`, at most text.size().
   std::size_t at_or_after(std::string_view text, std::size_t position) const;
 
  private:

@@ -7,15 +7,15 @@
 // (docs/record_run.md#reading-order, fixture `loader`: groups of one span for each rank.)
 //
 // In stream order (docs/arena.md) a span begins one token, its last target, before the end of the one before, and
-// shards are read from their first token on. A shard is left when not even one token would remain behind the next
-// group; a shard that is entered always gives a group. Behind the last shard the text ends, and next() throws.
+// shards are read from their first token on. A shard is left when not even one token would remain after the next
+// group; a shard that is entered always gives a group. After the last shard the text ends, and next() throws.
 //
 // In shuffled order a row is made of pieces of max_segment_tokens where these divide it, so that its documents are many
-// even where they are long. A pass reads every piece (and the token behind it) of all shards once, as a permutation of its
+// even where they are long. A pass reads every piece (and the token after it) of all shards once, as a permutation of its
 // own deals them: seed, part and pass decide, not ranks or steps. A step may reach from one pass into the next.
 //
-// With parts each is such a stream of its own, and each span of a group is taken from the part that lags most
-// behind its weight (smooth weighted round robin): after n spans every part has read n times its share, give
+// With parts each is such a stream of its own, and each span of a group is taken from the part that is furthest
+// below its weight (smooth weighted round robin): after n spans every part has read n times its share, give
 // or take less than one span per part.
 #pragma once
 
@@ -86,7 +86,7 @@ class Loader {
 
   // Fills `batch` with this rank's next row and advances. No allocation once `batch` has been used or
   // reserved. Throws data_error naming shard and token when a token is outside the vocabulary, when the shard
-  // can no longer be read, or behind the end of a text in stream order; the stream then has not advanced.
+  // can no longer be read, or after the end of a text in stream order; the stream then has not advanced.
   void next(Batch& batch);
 
   const LoaderOptions& options() const { return options_; }

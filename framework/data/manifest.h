@@ -44,7 +44,7 @@ struct TextRecord {
   std::uint64_t documents_changed_by_tokenizer = 0;  // those whose tokens spell another text
   std::uint64_t documents_with_nul = 0;              // kept, but perhaps no text
   std::uint64_t binary_dropped = 0;                  // left out for a NUL byte
-  // Of the text transform behind the tokens; "": none. `bytes` of a split are then of the original text.
+  // Of the text transform that the tokens went through; "": none. `bytes` of a split are then of the original text.
   std::string transform;
   std::uint64_t hidden_left_out = 0;  // files and folders
   std::uint64_t paths_left_out = 0;   // others: links that lead nowhere or to what was read before, devices

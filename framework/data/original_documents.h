@@ -1,4 +1,4 @@
-// Validation shards held against the original documents behind them, and their byte counts against what the
+// Validation shards held against the original documents that they come from, and their byte counts against what the
 // tokens decode to.
 #pragma once
 

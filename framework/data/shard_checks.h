@@ -26,7 +26,7 @@ struct CheckedShards {
   std::vector<FileStamp> stamps;  // of each file, as it was when it was read
 };
 
-// Reads the files in parallel (about 1.5 GB/s per core where the processor hashes in hardware) and checks,
+// Reads the files in parallel (about 1.5 GB/s per core where the CPU hashes in hardware) and checks,
 // in this order:
 // - header and length of each (Shard);
 // - where a manifest of prepared data lies next to a shard: that it lists the shard, on the side of the split

@@ -60,7 +60,7 @@ class FileSearch {
     found_.files.push_back(file);
   }
 
-  // All below, except what lies behind links.
+  // All below, except what links lead to.
   void add_folder(const fs::path& top, const char* repeated) {
     std::vector<fs::path> folders = {top};
     while (!folders.empty()) {

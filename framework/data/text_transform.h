@@ -26,7 +26,7 @@ class TextTransform {
   // The original of what apply() gave. Throws data_error for what it cannot have given. Text that ends with a space or a line's
   // end can be undone apart from what follows.
   virtual std::string undo(std::string_view transformed) const = 0;
-  // Original bytes behind each of the slices of one transformed text, in their order. Slices may leave out
+  // Original bytes of each of the slices of one transformed text, in their order. Slices may leave out
   // parts of the text (white space at its ends), which then count nowhere.
   virtual std::vector<std::uint64_t> original_bytes(std::span<const std::string> slices) const = 0;
 };
@@ -44,7 +44,7 @@ std::vector<const TextTransform*> text_transforms();
 //   two or more, all upper                  ALLCAPS, the run in lower case
 //   first upper, a rest that is all lower   TITLE, the run in lower case
 //   any other run                           TITLE if its first letter is upper; then each letter in lower
-//                                           case, behind CAPNEXT if it is upper and not the first
+//                                           case, after CAPNEXT if it is upper and not the first
 //   everything else                         as it is
 // Text need not be UTF-8: other bytes pass through. The same mapping as lossless_caps_caseops_v1 of the
 // published data sets (fixture `caseops`).

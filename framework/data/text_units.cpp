@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t stride = 16;  // more than most pieces
 constexpr std::uint32_t no_character = 0xFFFFFFFF;
 
-// The character of two or three bytes at `at`, which moves behind it; no_character where there is none.
+// The character of two or three bytes at `at`, which moves after it; no_character where there is none.
 std::uint32_t character_at(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t length = (byte(at) & 0xE0) == 0xC0 ? 2 : (byte(at) & 0xF0) == 0xE0 ? 3 : 0;
@@ -37,7 +37,7 @@ bool is_mark(std::uint32_t c) {
   return c == 0x2581 || (c >= 0xE000 && c < 0xE040);
 }
 
-// Of characters beyond ASCII the bytes behind the first: it says little more than the script.
+// Of characters beyond ASCII the bytes after the first: it says little more than the script.
 void append_units(std::string_view piece, std::vector<std::uint8_t>& units) {
   for (std::size_t at = 0; at < piece.size();) {
     const auto byte = static_cast<unsigned char>(piece[at]);

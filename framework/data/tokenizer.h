@@ -39,7 +39,7 @@ class Tokenizer {
   // whatever `text` holds. Throws data_error when SentencePiece fails.
   std::vector<int> encode(std::string_view text) const;
   // The same in parts: the ids of text[0, cut) as a start, then those of the rest. cut_after() gives
-  // the first such cut at or behind `position`; text.size() where there is none, so always where the
+  // the first such cut at or after `position`; text.size() where there is none, so always where the
   // model changes text.
   std::vector<int> encode_part(std::string_view part, bool at_start) const;
   std::size_t cut_after(std::string_view text, std::size_t position) const;

@@ -1,13 +1,13 @@
 // Whether token ids are those that a tokenizer gives to the text that it decodes them to.
 //
 // Bytes are counted by the tokenizer's pieces, so a tokenizer that did not make the shards, or one whose
-// pieces were made longer, counts bytes that nobody tokenised. Such pieces show: the tokenizer, given the text
+// pieces were made longer, counts bytes that were not tokenised. Such pieces show: the tokenizer, given the text
 // that they spell, takes other ids. Two properties of SentencePiece make this exact, for byte pair merges
 // and for the best path of a unigram model alike: what stands between two tokens' borders is cut as it is
 // cut alone, since no merge has crossed the borders. So every piece that occurs must be what the tokenizer
 // makes of its text, and so must each stretch of pieces from anywhere in a document. No document's
 // beginning or end is needed. Normalisation was done before, so doing it again must change nothing: rules that
-// make text longer each time would count bytes that nobody wrote.
+// make text longer each time would count bytes that the text does not have.
 #pragma once
 
 #include <cstdint>

@@ -140,7 +140,7 @@ std::string OriginalTextStream::original_of(std::string_view text) const {
 std::string OriginalTextStream::take(std::string_view piece) {
   if (!transform_) return std::string(piece);
   kept_ += piece;
-  // Behind white space no transform carries anything over.
+  // After white space no transform carries anything over.
   const std::size_t space = kept_.find_last_of(" \n\t\r");
   if (space == std::string::npos) return {};
   std::string original = original_of(std::string_view(kept_).substr(0, space + 1));

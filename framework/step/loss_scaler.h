@@ -23,7 +23,7 @@ class LossScaler {
     std::int64_t skipped_updates = 0;
     bool operator==(const State&) const = default;
   };
-  // Beyond these a scale helps nobody: at 1 it is a gradient that overflows, not its multiple.
+  // A scale beyond these limits does not help: at 1 it is a gradient that overflows, not its multiple.
   static constexpr double smallest = 1.0, largest = 0x1p32;
 
   explicit LossScaler(const LossScaleConfig& config);

@@ -35,7 +35,7 @@ class LossBooks {
   std::int64_t collected() const { return collected_; }  // steps whose losses are booked
   bool any_counted() const { return account_.run().steps_counted > 0; }
   // Books what the device has read of the steps from collected() on, all in `phase`. Stops at a step that is not
-  // sound, which stays uncollected: whoever wants to save this state is stopped in the same way.
+  // sound, which stays uncollected: saving this state stops in the same way.
   std::optional<UnsoundStep> collect(const std::vector<StepMetrics>& read, const std::string& phase);
 
   const LossAccount& account() const { return account_; }

@@ -16,7 +16,7 @@ namespace {
 ResumePoint open_run_directory(const LoadedConfig& loaded, PluginHost& host, const TrainOptions& options,
                                Attempt attempt, const std::vector<DirectoryLock>& locks) {
   const RunConfig& config = loaded.config;
-  // What killed processes left: from here on nobody else is at work there.
+  // What killed processes left: from here on no other process writes there.
   const std::string recovered = ReplacedRun(config.run.directory, config.checkpoint.directory).recover();
   remove_checkpoint_leftovers(config.checkpoint.directory);
   remove_temporary_leftovers(config.run.directory);

@@ -213,7 +213,7 @@ namespace {
 
 constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
 
-// One digest per tensor, one behind the other.
+// One digest per tensor, one after the other.
 std::string digests_of(const TensorStore& store, const std::vector<std::string>& names) {
   std::string digests;
   std::vector<std::byte> bytes;

@@ -52,7 +52,7 @@ std::vector<std::int64_t> phase_boundaries(const TttConfig& config, std::int64_t
 struct ScoredDocument {
   int batch_index = 0, slot = 0, number = 0;
 };
-// The tokens of the first `boundary` documents by (batch_index, slot), one behind the other. Each ends with
+// The tokens of the first `boundary` documents by (batch_index, slot), one after the other. Each ends with
 // the BOS of its successor, so that BOS stands twice where two documents meet, as in the record's script.
 std::vector<std::uint16_t> phase_tokens(std::span<const std::uint16_t> tokens, const DocumentPlan& plan,
                                         std::vector<ScoredDocument> scored, std::int64_t boundary);

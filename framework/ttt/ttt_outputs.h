@@ -79,7 +79,7 @@ class BatchLines : public TttListener {
   double done_ = 0, in_batch_ = 0;         // tokens of finished batches, and of the one under way
 };
 
-// TttMetrics: test-time training in metrics.jsonl, behind what training wrote there.
+// TttMetrics: test-time training in metrics.jsonl, after what training wrote there.
 
 // One JSON object a line; S stands for {"loss_sum_nats", "tokens", "bytes", "loss_nats", "bpb"}, null where
 // nothing was scored, bpb null where bytes are not counted:

@@ -23,7 +23,7 @@ struct AttentionShape {
   std::int64_t tokens = 0, query_heads = 0, kv_heads = 0, width = 0;
   std::int64_t rows = 0;     // packed: at most so many
   std::int64_t longest = 0;  // tokens of a row; packed: at most so many
-  double scale = 1;          // of the products q k
+  double scale = 1;          // of the dot products q k
   mlg_dtype dtype = MLG_BF16;
 
   auto operator<=>(const AttentionShape&) const = default;

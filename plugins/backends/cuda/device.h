@@ -1,6 +1,6 @@
 // The narrow seam: all that the cuda backend asks of a machine. Two devices implement it: a GPU
-// behind NVIDIA's driver (gpu/), and the emulated one, which runs the same kernel sources on
-// the processor (emulated/).
+// through NVIDIA's driver (gpu/), and the emulated one, which runs the same kernel sources on
+// the CPU (emulated/).
 //
 // Everything is enqueued on one stream, in the order of the calls; from_device(), synchronize() and await()
 // wait for it. One thread at a time. Every function throws std::runtime_error with one sentence.
@@ -34,7 +34,7 @@ struct DeviceFacts {
 };
 
 // What a device has made so far that takes long: modules of code that it loaded, functions that were compiled
-// for them now, classes of products whose algorithms were timed.
+// for them now, classes of matmuls whose algorithms were timed.
 struct DeviceMade {
   std::uint64_t modules = 0, compiled = 0, measurements = 0;
 };
@@ -58,8 +58,8 @@ struct Grid {
   std::uint32_t blocks[3], threads[3], shared_bytes;
 };
 
-// A matrix product of `batch` pairs: c = alpha * op(a) op(b) + beta * term; op(a) is [m, k], op(b) [k, n], c
-// [m, n], all row-major and contiguous, pair behind pair. f32 accumulation; beta = 0 does not read what it
+// A matmul of `batch` pairs: c = alpha * op(a) op(b) + beta * term; op(a) is [m, k], op(b) [k, n], c
+// [m, n], all row-major and contiguous, pair after pair. f32 accumulation; beta = 0 does not read what it
 // scales. What lies between the pairs follows from the extents, so that no shape exists without it.
 struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
@@ -75,7 +75,7 @@ struct GemmShape {
   auto operator<=>(const GemmShape&) const = default;
 };
 
-// A product made ready: on a GPU with the fastest algorithm for its shape.
+// A matmul made ready: on a GPU with the fastest algorithm for its shape.
 class Gemm {
  public:
   virtual ~Gemm() = default;
@@ -116,7 +116,7 @@ class Device {
   virtual Function& load(const FunctionRequest& request) = 0;
   virtual void launch(Function& function, const Grid& grid, std::span<const DeviceArgument> arguments) = 0;
   virtual std::unique_ptr<Gemm> gemm(const GemmShape& shape) = 0;
-  // What was measured for products so far, a sentence for the log; empty: nothing.
+  // What was measured for matmuls so far, a sentence for the log; empty: nothing.
   virtual std::string measured() const { return {}; }
   virtual DeviceMade made() const { return {}; }
   // Why the device has no library that computes attention: "cuDNN was not found (...)"; empty where

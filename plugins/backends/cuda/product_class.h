@@ -1,7 +1,7 @@
-// Which matrix products take their algorithm from one measurement.
+// Which matmuls take their algorithm from one measurement.
 //
-// A library's algorithms are timed on a product, which takes tens of milliseconds; test-time training has
-// thousands of shapes of products, which differ in numbers of documents and tokens. So products whose extents
+// A library's algorithms are timed on a matmul, which takes tens of milliseconds; test-time training has
+// thousands of shapes of matmuls, which differ in numbers of documents and tokens. So matmuls whose extents
 // round to the same numbers share the measurement of the first of them, and small ones have none: there the
 // first algorithm that the library proposes is as good as what timing would tell.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace mulligan::cuda {
 
-// The class of a product: its extents rounded up to powers of two; nothing for a product
+// The class of a matmul: its extents rounded up to powers of two; nothing for a matmul
 // of less than fewest_measured_operations.
 std::optional<GemmShape> product_class(const GemmShape& shape);
 
@@ -23,7 +23,7 @@ inline constexpr double fewest_measured_operations = 8589934592.0;  // 2^33: abo
 // Numbers classes from 1 on, in the order in which they are first asked for.
 class ProductClasses {
  public:
-  // 0 for a product without a class.
+  // 0 for a matmul without a class.
   std::uint32_t number(const GemmShape& shape);
 
  private:

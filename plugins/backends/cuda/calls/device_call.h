@@ -1,4 +1,4 @@
-// A kernel call of the cuda backend, made ready on a device: a matrix product, the kernel's own code, both, a
+// A kernel call of the cuda backend, made ready on a device: a matmul, the kernel's own code, both, a
 // compiled file in its place, or a library's attention (make_device_call.cpp has them all).
 #pragma once
 
@@ -44,7 +44,7 @@ class DeviceCall {
 
 // Throws std::runtime_error when the call does not fit the kernel or does not compile. The device, the
 // library and the tables must outlive the call, and so must `compiled`, which takes the place of the kernel's
-// own code. A product whose result the kernel's own code then activates is computed for `activation_rows` rows at a
+// own code. A matmul whose result the kernel's own code then activates is computed for `activation_rows` rows at a
 // time (0: all).
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
                                              SegmentRowTables& row_tables, const mlg_kernel& kernel,

@@ -71,7 +71,7 @@ class CompiledCall final : public LaunchCall {
   std::unique_ptr<triton::PlannedCall> planned_;
 };
 
-// A matrix product (matmul, matmul_add), which the device computes by its library.
+// A matmul (matmul, matmul_add), which the device computes by its library.
 class MatmulCall final : public DeviceCall {
  public:
   MatmulCall(Device& device, const mlg_kernel& kernel, const mlg_call& call)
@@ -105,11 +105,11 @@ class MatmulCall final : public DeviceCall {
   MatmulArguments places_;
 };
 
-// A product of the device's library and launches of the kernel's own code on its result: of all rows, or of some rows
-// at a time, so that the launch finds in the GPU's cache what the product wrote.
+// A matmul of the device's library and launches of the kernel's own code on its result: of all rows, or of some rows
+// at a time, so that the launch finds in the GPU's cache what the matmul wrote.
 class ProductCall final : public DeviceCall {
  public:
-  // `kernel` has a product before its own code; `call` fits it. All rows at once where `rows_at_once` is 0, or where
+  // `kernel` has a matmul before its own code; `call` fits it. All rows at once where `rows_at_once` is 0, or where
   // parts of so many would not begin at multiples of 16 bytes, as libraries want them.
   ProductCall(Device& device, const mlg_kernel& kernel, const mlg_call& call, const MatmulBefore& product,
               std::int64_t rows_at_once)

@@ -19,7 +19,7 @@ constexpr char kKernelMagic[8] = {'M', 'L', 'G', 'K', 'E', 'R', 'N', '1'};
 
 // The file: magic, fingerprint of the rest; architecture, NVRTC's version, context; the texts of sources,
 // each once; for each function its name, definitions, which text, and what pack() makes of it. Numbers have
-// 8 bytes, the processor's order; texts and lists are preceded by their length.
+// 8 bytes, the CPU's order; texts and lists are preceded by their length.
 class Writer {
  public:
   void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }

@@ -12,7 +12,7 @@
 namespace mulligan::cuda {
 
 struct NvrtcResult {
-  std::string cubin;  // PTX, with the zero behind it, where the architecture is a virtual one (compute_90a)
+  std::string cubin;  // PTX, with the zero after it, where the architecture is a virtual one (compute_90a)
   std::string symbol, log;
 };
 

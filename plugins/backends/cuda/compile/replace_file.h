@@ -6,7 +6,7 @@
 namespace mulligan::cuda {
 
 // Writes `bytes` under a temporary name next to `path`, to the disk, and renames it. False when that fails,
-// and then errno says why; nothing is left behind.
+// and then errno says why; nothing temporary remains.
 bool replace_file(const std::string& path, const std::string& bytes);
 
 }  // namespace mulligan::cuda

@@ -93,7 +93,7 @@ void BlockRunner::run_block() {
   }
 }
 
-// The way from one thread to the next is inline: the processor guesses where a function returns to from the calls on the stack
+// The way from one thread to the next is inline: the CPU guesses where a function returns to from the calls on the stack
 // before, wrongly after a switch of stacks, and each wrong guess costs as much as the rest of the switch.
 
 [[gnu::always_inline]] inline bool BlockRunner::can_go_on(unsigned index) const {

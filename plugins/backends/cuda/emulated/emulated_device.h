@@ -1,4 +1,4 @@
-// The emulated device: kernels run on the processor, one thread of a block at a time, under checks that a GPU
+// The emulated device: kernels run on the CPU, one thread of a block at a time, under checks that a GPU
 // does not make. For tests and for machines without a GPU; slow.
 #pragma once
 

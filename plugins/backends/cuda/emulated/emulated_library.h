@@ -1,4 +1,4 @@
-// What the emulated device has in place of a library: matrix products and attention.
+// What the emulated device has in place of a library: matmuls and attention.
 #pragma once
 
 #include "plugins/backends/cuda/attention.h"
@@ -8,7 +8,7 @@ namespace mulligan::cuda {
 
 class EmulatedDevice;
 
-// Matrix products: on a GPU a library computes them, so what is emulated is their result.
+// Matmuls: on a GPU a library computes them, so what is emulated is their result.
 class EmulatedGemm final : public Gemm {
  public:
   EmulatedGemm(EmulatedDevice& device, const GemmShape& shape) : device_(device), shape_(shape) {}

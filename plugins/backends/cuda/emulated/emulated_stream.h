@@ -1,6 +1,6 @@
 // The emulated device's work on a stream: in order, asynchronously, with libraries that are ordered by the
 // driver's streams and events, as NCCL is. The driver's functions come from a library that works on the
-// processor, as that of the tests does.
+// CPU, as that of the tests does.
 #pragma once
 
 #include <mulligan/backend.h>

@@ -1,4 +1,4 @@
-// Matrix products of a GPU by cuBLASLt. The algorithm for a shape is measured once and kept on disk.
+// Matmuls of a GPU by cuBLASLt. The algorithm for a shape is measured once and kept on disk.
 #pragma once
 
 #include <cublasLt.h>
@@ -55,7 +55,7 @@ class CublasLt {
   std::unique_ptr<Gemm> gemm(const GemmShape& shape);
   // The bytes of the algorithm that is fastest for the class of `gemm`: measured once for all processes that
   // share the cache, of which each measures what no other is at, with `gemm` where it is this one. Nothing
-  // where another is at it now and `wait` is not set, and for a product without a class.
+  // where another is at it now and `wait` is not set, and for a matmul without a class.
   std::optional<std::string> algorithm(CublasLtGemm& gemm, bool wait);
   std::uint32_t measurement(const GemmShape& shape) { return classes_.number(shape); }
   std::string measured() const;                                                         // Device::measured()
@@ -79,7 +79,7 @@ class CublasLt {
   ProductClasses classes_;
   std::map<std::uint32_t, std::string> algorithms_;  // by number of the class
   std::map<GemmShape, std::vector<cublasLtMatmulAlgo_t>> proposals_;
-  int measured_ = 0, read_ = 0, unmeasured_ = 0;  // classes, classes of others, products
+  int measured_ = 0, read_ = 0, unmeasured_ = 0;  // classes, classes of others, matmuls
   double seconds_ = 0;                            // that measuring took
 };
 

@@ -36,7 +36,7 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   void* address() const { return address_; }
 
-  // Uniform in [-1, 1): how much power, and so what clock, a product takes depends on its operands, of which
+  // Uniform in [-1, 1): how much power, and so what clock, a matmul takes depends on its operands, of which
   // zeros need the least. A pattern of 65,521 numbers, a prime, repeats.
   void fill_at_random(mlg_dtype dtype) const {
     std::minstd_rand random(1);
@@ -261,7 +261,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::ask_for_proposals() const {
   return algorithms;
 }
 
-// Enough for about a millisecond of an H100: a single run of a small product is as long as the clock's error.
+// Enough for about a millisecond of an H100: a single run of a small matmul is as long as the clock's error.
 int CublasLtGemm::timed_runs() const {
   constexpr double kOperations = 5e11;
   constexpr int kFewest = 5, kMost = 100;

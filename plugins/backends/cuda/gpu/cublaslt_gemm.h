@@ -1,4 +1,4 @@
-// One matrix product by cuBLASLt.
+// One matmul by cuBLASLt.
 //
 // cuBLASLt counts in columns: our row-major c [m, n] = a b is its column-major c^T = b^T a^T, so it is handed
 // b first, and a row-major matrix without "transpose" is what it calls its own order.
@@ -15,7 +15,7 @@ namespace mulligan::cuda {
 
 class CublasLt;
 
-// What algorithms of a product may do, as cuBLASLt's masks: by arithmetic, and by how they add up parts of k.
+// What algorithms of a matmul may do, as cuBLASLt's masks: by arithmetic, and by how they add up parts of k.
 struct AllowedAlgorithms {
   // CUBLAS_COMPUTE_32F alone asks for f32 arithmetic; this says of each algorithm that it does it: none that
   // rounds f32 operands to TF32 is proposed. Not asked on trust, for whoever compares
@@ -26,7 +26,7 @@ struct AllowedAlgorithms {
 };
 AllowedAlgorithms allowed_algorithms(const GemmShape& shape);
 
-// What an algorithm that was timed depends on besides the product's `known` class: `library` and GPU, and all
+// What an algorithm that was timed depends on besides the matmul's `known` class: `library` and GPU, and all
 // that the library was told about which algorithms to propose.
 std::string algorithm_key(const std::string& library, const GemmShape& known,
                           const AllowedAlgorithms& allowed);
@@ -42,10 +42,10 @@ class CublasLtGemm final : public Gemm {
   ~CublasLtGemm() override;
 
   const GemmShape& shape() const { return shape_; }
-  // Times the algorithms that cuBLASLt proposes, on random numbers of the product's size, and returns the
+  // Times the algorithms that cuBLASLt proposes, on random numbers of the matmul's size, and returns the
   // bytes of the fastest; one that fails is left out. Throws std::runtime_error when all fail.
   std::string measure();
-  // Takes its class's algorithm, where that computes this product as well, or else the first that cuBLASLt
+  // Takes its class's algorithm, where that computes this matmul as well, or else the first that cuBLASLt
   // proposes. Leaves it for later where another process is measuring it now, unless it may `wait`.
   void try_ready(bool wait);
 

@@ -1,4 +1,4 @@
-// A real GPU behind NVIDIA's driver, NVRTC, cuBLASLt and cuDNN.
+// A real GPU through NVIDIA's driver, NVRTC, cuBLASLt and cuDNN.
 #pragma once
 
 #include <array>
@@ -73,7 +73,7 @@ class GpuDevice final : public Device {
   std::string cache_directory_, library_path_;
   int threads_ = 0;  // that compile kernels and make plans; 0: one for each core
   std::unique_ptr<KernelCompiler> compiler_;
-  std::unique_ptr<CublasLt> blas_;  // made with the first product
+  std::unique_ptr<CublasLt> blas_;  // made with the first matmul
   std::unique_ptr<Cudnn> cudnn_;    // made when it is first asked for
   std::map<FunctionSource, std::unique_ptr<GpuFunction>> functions_;
   std::optional<StagingRing> staging_;

@@ -10,7 +10,7 @@
 
 namespace mulligan::cuda::triton {
 
-// Memory that Triton asks for per block, aligned to at most 256 bytes, and is handed behind the described
+// Memory that Triton asks for per block, aligned to at most 256 bytes, and is handed after the described
 // parameters; none: 0 bytes.
 struct Scratch {
   const char* name;

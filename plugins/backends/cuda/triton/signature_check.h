@@ -29,7 +29,7 @@ struct Binding {
 // one is listed twice, a required argument is missing, or an attribute is neither taken nor fixed by "when".
 std::vector<Binding> bind_parameters(const Description& description, const backends::Signature& signature);
 
-// The entry has exactly the described parameters and the scratch pointers behind them, of the right PTX
+// The entry has exactly the described parameters and the scratch pointers after them, of the right PTX
 // types, and as many threads as described. Throws std::runtime_error, naming `file` and the parameter.
 void check_entry(const PtxEntry& entry, const Description& description, const std::string& file);
 
