@@ -134,7 +134,7 @@ struct Try {
     identity_["base_config"] = compared_digest(base_, host_);
     identity_["data"] = sha256_hex(to_json_text(open_training_data(config, &validation).data));
     identity_["program"] = sha256_hex(program);
-    identity_["machine"] = fmt::format("{}, {}", processor_name(), host_name());
+    identity_["machine"] = fmt::format("{}, {}", cpu_name(), host_name());
     base_id_ = id_of(identity_.at("base_config"));
     config_ = compared_digest(variant_, host_);
     if (config_ == identity_.at("base_config"))
@@ -206,7 +206,7 @@ struct Try {
     sweep.seeds = {static_cast<double>(seed)};
     sweep.baseline = row;
     sweep.without_ttt = true;
-    sweep.rows = {{row, sweep.config, {}, 1}};
+    sweep.rows = {{row, sweep.config, {}, 1, {}}};
     SweepSteps steps;
     steps.train = [&](LoadedConfig& loaded, const ConsoleOptions&) {
       log_.print("seed {}, {}: training", seed, whose);
