@@ -22,7 +22,7 @@ struct SweepRow {
   std::string config;  // "" = the sweep's
   std::vector<std::string> set;
   std::int64_t ranks = 1;  // processes of its trainings
-  Origin origin;           // of `set`
+  Origin origin = {};      // of `set`
 };
 
 // A sweep's TOML file:

@@ -206,7 +206,7 @@ struct Try {
     sweep.seeds = {static_cast<double>(seed)};
     sweep.baseline = row;
     sweep.without_ttt = true;
-    sweep.rows = {{row, sweep.config, {}, 1, {}}};
+    sweep.rows = {{row, sweep.config, {}, 1}};
     SweepSteps steps;
     steps.train = [&](LoadedConfig& loaded, const ConsoleOptions&) {
       log_.print("seed {}, {}: training", seed, whose);
