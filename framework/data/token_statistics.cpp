@@ -1,7 +1,5 @@
 #include "framework/data/token_statistics.h"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -37,21 +35,6 @@ double conditional_entropy(std::vector<std::uint32_t>& pairs, std::size_t vocabu
   return std::max(0.0, entropy_of(counts, total) - entropy_of(firsts, total));
 }
 
-double compressed_share(std::span<const std::vector<std::uint16_t>> pieces) {
-  std::vector<char> packed;
-  std::size_t before = 0, after = 0;
-  for (const std::vector<std::uint16_t>& piece : pieces) {
-    const std::size_t bytes = piece.size() * sizeof(std::uint16_t);
-    packed.resize(ZSTD_compressBound(bytes));
-    constexpr int level = 3;
-    const std::size_t size = ZSTD_compress(packed.data(), packed.size(), piece.data(), bytes, level);
-    if (ZSTD_isError(size) != 0) throw std::runtime_error(ZSTD_getErrorName(size));
-    before += bytes;
-    after += size;
-  }
-  return before == 0 ? 0 : static_cast<double>(after) / static_cast<double>(before);
-}
-
 }  // namespace
 
 TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pieces, int vocabulary) {
@@ -85,7 +68,6 @@ TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pie
   found.commonest_share = static_cast<double>(*most) / total;
   found.repeat_share = pairs.empty() ? 0 : static_cast<double>(repeats) / static_cast<double>(pairs.size());
   found.bigram_nats = conditional_entropy(pairs, size);
-  found.compressed_share = compressed_share(pieces);
   for (const std::uint64_t count : counts) found.share.push_back(static_cast<double>(count) / total);
   return found;
 }

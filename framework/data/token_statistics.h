@@ -19,7 +19,6 @@ struct TokenStatistics {
   int commonest = 0;  // id
   double commonest_share = 0;
   double repeat_share = 0;      // share of tokens that equal the one before
-  double compressed_share = 0;  // bytes after compression (Zstandard, level 3) of the ids' bytes
   std::vector<double> share;    // [vocabulary] of each id
 };
 
