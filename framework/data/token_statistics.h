@@ -18,8 +18,8 @@ struct TokenStatistics {
       0;  // entropy of an id given the one before, of the sample: an underestimate where it is small
   int commonest = 0;  // id
   double commonest_share = 0;
-  double repeat_share = 0;      // share of tokens that equal the one before
-  std::vector<double> share;    // [vocabulary] of each id
+  double repeat_share = 0;    // share of tokens that equal the one before
+  std::vector<double> share;  // [vocabulary] of each id
 };
 
 // `pieces` hold consecutive tokens each; a pair is never taken over the edge of a piece. Throws

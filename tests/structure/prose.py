@@ -100,13 +100,13 @@ def main(arguments):
     readme = read("README.md")
     words = sum(len(text.split()) for _, text in prose_of(readme))
     rows = [  # what, figure, bound, target
-        ("lines of Markdown", markdown, 6860, 6000),
+        ("lines of Markdown", markdown, 6000, 6000),
         ("lines of README.md", readme.count("\n"), 120, 120),
-        ("words of README.md outside of tables and code", words, 400, 1100),
-        (f"sentences of more than {LONGEST} words in pages", len(places["sentences"]), 38, 0),
-        ("private words in pages", len(places["pages"]), 214, 0),
-        ("private words in messages", len(places["messages"]), 100, 0),
-        ("private words in comments", len(places["comments"]), 640, 50),
+        ("words of README.md outside of tables and code", words, 350, 1100),
+        (f"sentences of more than {LONGEST} words in pages", len(places["sentences"]), 0, 0),
+        ("private words in pages", len(places["pages"]), 0, 0),
+        ("private words in messages", len(places["messages"]), 0, 0),
+        ("private words in comments", len(places["comments"]), 50, 50),
     ]
     if listed:
         print("\n".join(places[listed]))
