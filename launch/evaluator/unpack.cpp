@@ -3,12 +3,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 
 #include "framework/artifact/text_coder.h"
 
 int main(int, char** words) {
   std::ifstream package(words[1], std::ios::binary);
-  std::string text = mulligan::unpack_text({std::istreambuf_iterator<char>(package), {}}, 1 << 24);
+  const std::string packed(std::istreambuf_iterator<char>(package), {});
+  const std::string text = mulligan::unpack_text(packed, 1 << 24);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t space = text.find(' ', at), begin = text.find('\n', at) + 1;
     const std::size_t length = std::stoul(text.substr(space));

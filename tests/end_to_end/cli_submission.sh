@@ -72,7 +72,7 @@ check "a record with a plugin of one's own" "$mulligan" record small.toml --seed
   --runs runs/with_own
 check_true "which counts" "$(json with_own/submission.json bytes_code) > $(json submission/submission.json bytes_code) + 10000"
 check_equal "with the bytes that are shipped" "$(json with_own/submission.json bytes_code)" \
-  "$(($(stat -c %s with_own/evaluation_source.br) + $(stat -c %s with_own/own_code.tar.br)))"
+  "$(($(stat -c %s with_own/evaluation.pack) + $(stat -c %s with_own/unpack.cpp.gz) + $(stat -c %s with_own/own_code.tar.br)))"
 check "it is found sound" "$mulligan" record --verify with_own
 
 # Every rule before the start, in one list.
