@@ -62,13 +62,13 @@ TEST(ActivationRows, PartsHaveTheBitsOfTheWhole) {
       {
         Device device(0);
         whole = device.run(call);
-        EXPECT_EQ(device.logged("a matrix product"), 1);
+        EXPECT_EQ(device.logged("a matmul"), 1);
         EXPECT_EQ(device.logged("launch of"), 1);
       }
       for (const auto& [rows, parts] : {std::pair{16, 5}, {67, 1}, {1, 67}, {1000, 1}}) {
         Device device(rows);
         EXPECT_EQ(device.run(call), whole) << rows;
-        EXPECT_EQ(device.logged("a matrix product"), parts) << rows;
+        EXPECT_EQ(device.logged("a matmul"), parts) << rows;
         EXPECT_EQ(device.logged("launch of"), parts) << rows;
       }
     }
@@ -81,7 +81,7 @@ TEST(ActivationRows, PartsBeginAtMultiplesOfSixteenBytes) {
     for (const auto& [rows, parts] : {std::pair{5, 1}, {8, 3}}) {
       Device device(rows);
       device.run(call);
-      EXPECT_EQ(device.logged("a matrix product"), parts) << rows;
+      EXPECT_EQ(device.logged("a matmul"), parts) << rows;
     }
   }
 }

@@ -189,7 +189,7 @@ TEST(Capture, UnsafeCallsAreRefused) {
   refused("a download", [&] { device.from_device(bytes, memory, 64); });
   refused("memory was asked for", [&] { device.allocate(1); });
   refused("a function was loaded", [&] { device.load({"kernel", "source", &launch, nullptr}); });
-  refused("a matrix product", [&] { device.gemm({}); });
+  refused("a matmul", [&] { device.gemm({}); });
   refused("attention", [&] { device.attention({}, reason); });
   refused("a second capture", [&] { device.begin_capture(); });
   refused("a graph was launched", [&] { device.launch(*filled); });

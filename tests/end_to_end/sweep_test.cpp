@@ -148,7 +148,7 @@ TEST_F(SweepRun, ABadValueIsBlamedOnTheRowThatHasIt) {
   EXPECT_NE(sentence({}).find(fmt::format("'train.micro_batches' ({}:{})", file, line)), std::string::npos)
       << sentence({});
   EXPECT_EQ(sentence({}).find("--set"), std::string::npos) << sentence({});
-  EXPECT_NE(sentence({"model.heads=0"}).find("'model.heads' (--set)"), std::string::npos)
+  EXPECT_NE(sentence({"model.heads=0"}).find("--set: 'model.heads'"), std::string::npos)
       << sentence({"model.heads=0"});
 }
 

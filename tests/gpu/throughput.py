@@ -28,7 +28,7 @@ def numbers(values):
     return [part for name, value in values.items() for part in (f"--{name}", value)]
 
 
-@rows.row("ceilings", "throughput", "copy bandwidth and matrix products at best, measured by PyTorch", 90)
+@rows.row("ceilings", "throughput", "copy bandwidth and matmuls at best, measured by PyTorch", 90)
 def ceilings(context, detail):
     small = ["--size", 256, "--copy_bytes", 1 << 22, "--repeats", 2] if context.emulated else []
     seen = context.memory["ceilings"] = torch_script(context, "tests/gpu/ceilings.py", *small)
