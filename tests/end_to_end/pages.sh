@@ -27,7 +27,8 @@ else
 shorter=()
 case " \$* " in
   *" --dry-run "*) ;;
-  " train "* | *" -- train "* | " sweep "*) shorter=(--set train.budget_seconds=$seconds) ;;
+  " train "* | *" -- train "*) shorter=(--set train.budget_seconds=$seconds) ;;
+  " sweep "*) shorter=(--set train.budget_seconds=$seconds --set ttt.document_fraction=0.2) ;;
 esac
 exec "$mulligan" "\$@" "\${shorter[@]}"
 SH
