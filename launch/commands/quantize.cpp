@@ -68,7 +68,8 @@ void run(const QuantizeArguments& arguments) {
       arguments.output.empty() ? RunFiles{folder_of(path)}.artifact() : fs::path(arguments.output);
   // An artifact put elsewhere is not the run's.
   const fs::path run = run_directory_of(weights);
-  if (!run.empty() && options.output == RunFiles{folder_of(path)}.artifact()) {
+  if (!run.empty() &&
+      fs::weakly_canonical(options.output) == fs::weakly_canonical(RunFiles{folder_of(path)}.artifact())) {
     options.result = RunFiles{run}.quantize_result();
   }
   quantize_weights(loaded, host, weights, options);
