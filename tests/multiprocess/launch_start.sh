@@ -93,7 +93,7 @@ check_contains "--dry-run names variables" "  LOCAL_RANK=1" "$("$mulligan" launc
 check_equal "--dry-run shows no secret" "" "$("$mulligan" launch --nproc-per-node 2 --dry-run -- train run.toml | grep -E 'SECRET=[0-9a-f]')"
 check "without a slash it is a command of mulligan" bash -c "'$mulligan' launch --log-dir own -- completion man | grep -q mulligan"
 check_refused "no such program" 2 "'./absent.sh' cannot be started" launch --log-dir logs -- ./absent.sh
-check_refused "no command" 2 "behind \`--\`" launch --nproc-per-node 2
+check_refused "no command" 2 "after \`--\`" launch --nproc-per-node 2
 check_refused "itself" 2 "cannot start itself" launch -- launch
 check_refused "a node that does not exist" 2 "--node-rank 2" launch --nnodes 2 --node-rank 2 --rdzv-endpoint host -- completion man
 check_refused "several nodes without a meeting place" 2 "--rdzv-endpoint" launch --nnodes 2 -- completion man
