@@ -9,21 +9,16 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
+#include "framework/config/toml_document.h"
 
 namespace mulligan {
 
-// Settings `a.b=value`, and whence.
-struct SettingsFrom {
-  Origin origin;
-  std::vector<std::string> settings;
-};
-
-// That of settings of an option, which messages name.
+// The origin of settings that a command-line option makes.
 inline Origin of_option(std::string option) {
   return {Origin::Kind::command_line, std::move(option), 0};
 }
 
-// So many micro-batches a step, for as many ranks.
+// A step of this many micro-batches, for as many ranks.
 SettingsFrom for_ranks(std::int64_t micro_batches);
 
 // As in run_config.h, with `more` after the overrides.

@@ -159,8 +159,7 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
                        std::span<const SettingsFrom> more = {}) {
   LoadedConfig loaded;
   loaded.notes = take_from_start_folder(tree);
-  apply_overrides(tree, overrides);
-  for (const SettingsFrom& others : more) apply_overrides(tree, others.settings, others.origin);
+  apply_overrides(tree, overrides, more);
   std::ranges::move(drop_stored_paths(tree), std::back_inserter(loaded.notes));
   loaded.file = file;
   loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);

@@ -113,7 +113,7 @@ class Schema {
     return declaration;
   }
 
-  // Includes the keys of a member struct under the table `name`, or beside the others where it is empty.
+  // Includes the keys of a member struct under the table `name`; with an empty name, in this table.
   template <typename S>
   void section(const std::string& name, S T::*member, const Schema<S>& inner) {
     for (size_t i = 0; i < inner.keys().size(); ++i) {

@@ -314,8 +314,9 @@ ConfigNode parse_stored_toml(std::string_view text, const std::string& name) {
   return tree;
 }
 
-void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides, const Origin& origin) {
-  ConfigNode all = ConfigNode::make_table(origin);
+namespace {
+
+void add_settings(ConfigNode& all, std::span<const std::string> overrides, const Origin& origin) {
   for (const std::string& text : overrides) {
     if (!is_utf8(text)) {
       throw config_error("{} {}: this is not valid UTF-8; a configuration is text in UTF-8.", origin.text(),
@@ -345,6 +346,15 @@ void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides, c
     }
     table->put(key.substr(start), override_leaf(text.substr(equals + 1), origin));
   }
+}
+
+}  // namespace
+
+void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides,
+                     std::span<const SettingsFrom> more) {
+  ConfigNode all = ConfigNode::make_table(Origin::command_line());
+  add_settings(all, overrides, Origin::command_line());
+  for (const SettingsFrom& others : more) add_settings(all, others.settings, others.origin);
   merge(tree, std::move(all));
 }
 

@@ -26,10 +26,17 @@ ConfigNode parse_toml(std::string_view text, const std::string& name);
 // config_error for `extends`.
 ConfigNode parse_stored_toml(std::string_view text, const std::string& name);
 
-// Lays overrides `a.b=value` over `tree`, later ones winning. A value is read as TOML (3, 0.5, true, "x", [1,
-// 2]); text that is not valid TOML counts as a string. Whether the key exists and the type fits is the
-// schema's to say. Throws config_error for an override without '=' or with an empty part in its key.
+// Settings `a.b=value` and their origin, which messages name.
+struct SettingsFrom {
+  Origin origin;
+  std::vector<std::string> settings;
+};
+
+// Merges settings into `tree`: first `overrides`, whose origin is --set, then `more`. The last value of a key counts. All
+// of them are one table, so a plugin's name replaces the keys of the file, but no key that is set here. A value is read as
+// TOML (3, 0.5, true, "x", [1, 2]); text that is not valid TOML counts as a string. The schema checks keys and types.
+// Throws config_error for a setting without '=' or with an empty part in its key.
 void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides,
-                     const Origin& origin = Origin::command_line());
+                     std::span<const SettingsFrom> more = {});
 
 }  // namespace mulligan

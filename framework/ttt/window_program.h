@@ -14,7 +14,7 @@
 
 namespace mulligan {
 
-// B windows of R tokens one after the other, T = B*R, in each of which C positions are scored, N = B*C.
+// B consecutive windows of R tokens, T = B*R. Each scores C positions, N = B*C.
 struct WindowShape {
   std::int64_t documents = 0;  // B
   std::int64_t context = 0;    // R

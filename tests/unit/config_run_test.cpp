@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "framework/config/config_report.h"
+#include "framework/config/other_settings.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan::config_run_test {
@@ -30,6 +33,18 @@ TEST(ConfigRun, DerivedValuesFollowFromOtherKeys) {
   EXPECT_EQ(load({"run.name=other"}).config.run.directory, "runs/other");
   EXPECT_EQ(load().core.at("model.head_width").origin.text(), "derived");
   EXPECT_EQ(load({"model.head_width=8"}).core.at("model.head_width").origin.text(), "--set");
+}
+
+// A plugin's name replaces the file's table, but no setting of the same command.
+TEST(ConfigRun, SettingsOfSeveralOriginsAreOneTable) {
+  const std::string file = testing::TempDir() + "settings_of_several_origins.toml";
+  std::ofstream(file) << kSmallConfig;
+  const std::vector<std::string> set = {"backend.cache=here"};
+  const std::vector<SettingsFrom> more = {{of_option("--architecture"), {"backend.architecture=sm_80"}},
+                                          {of_option("--out"), {"backend.plugin=cuda"}}};
+  const ConfigNode keys = load_run_config(file, set, more).config.backend.keys;
+  EXPECT_NE(keys.find("architecture"), nullptr);
+  EXPECT_NE(keys.find("cache"), nullptr);
 }
 
 // eval.batch_rows is rows per pass and moves no score; the packing is eval.packed_sequences.

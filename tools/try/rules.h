@@ -11,7 +11,7 @@
 
 namespace mulligan::tries {
 
-// The probability that a variant without an effect is kept: 5 % for a try, of which each look at its pairs spends a part.
+// The probability at each look that a variant without an effect is kept. The sum over the looks of a try is 5 %.
 inline constexpr std::array<double, 3> look_alpha = {0.025, 0.0125, 0.0125};
 
 // "keep", "discard" or "undecided" at look number `look` (from 0), by one-sided tests in both directions; `better` is positive

@@ -36,8 +36,8 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   void* address() const { return address_; }
 
-  // Uniform in [-1, 1): how much power, and so what clock, a matmul takes depends on its operands, of which
-  // zeros need the least. A pattern of 65,521 numbers, a prime, repeats.
+  // Uniform in [-1, 1). A matmul's power, and so the GPU's clock, depend on the operands; zeros need the least power. A
+  // pattern of 65,521 numbers, a prime, repeats.
   void fill_at_random(mlg_dtype dtype) const {
     std::minstd_rand random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
