@@ -4,6 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <set>
 #include <unordered_map>
 
@@ -80,17 +82,21 @@ class Sentences : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// What SentencePiece's refusals mean to a user.
-std::string explained(const std::string& message, int vocab_size) {
-  if (message.find("too high") != std::string::npos) {
+// What SentencePiece's refusals mean to a user; any other message as it is.
+std::string explained(const std::string& message) {
+  const auto number_after = [&](const char* mark) {
+    const std::size_t at = message.find(mark);
+    return at == message.npos ? 0 : std::atol(message.c_str() + at + std::strlen(mark));
+  };
+  const long most = number_after("set it to a value <= "), least = number_after(" vs ");
+  if (most > 0) {
     return fmt::format(
-        "the texts do not hold enough different words for {} pieces; ask for fewer or give more text ({})",
-        vocab_size, message);
+        "the texts hold enough different words for {} pieces at most; ask for fewer or give more text", most);
   }
-  if (message.find("smaller than required_chars") != std::string::npos) {
+  if (least > 0) {
     return fmt::format(
-        "{} pieces do not even hold the 256 byte pieces and the characters of the texts; ask for more ({})",
-        vocab_size, message);
+        "the 256 byte pieces and the characters of the texts alone are {} pieces; ask for at least as many",
+        least);
   }
   return message;
 }
@@ -137,7 +143,7 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   if (!status.ok()) {
     throw data_error("a tokenizer of {} pieces cannot be trained: {}", vocab_size,
-                     explained(status.error_message(), vocab_size));
+                     explained(status.error_message()));
   }
   return model;
 }
