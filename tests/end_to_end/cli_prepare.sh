@@ -27,8 +27,9 @@ check "its validation text is the file to the byte" cmp own/noise kept/validatio
 # A vocabulary that the text cannot have: the sentence gives the number that it can.
 mkdir digits
 for i in 1 2; do seq $((i * 70000)) $((i * 70000 + 9000)) | tr -d '\n' >digits/$i.txt; done
-check_refused "more pieces than the text has words for" 3 "different words for 270 pieces at most; ask" prepare digits --out refused --vocab-size 512
-check_refused "fewer pieces than characters" 3 "alone are 270 pieces; ask" prepare digits --out refused --vocab-size 260
+check_refused "more pieces than the text has words for" 3 "different words for 271 pieces at most; ask" prepare digits --out refused --vocab-size 512
+check_refused "fewer pieces than characters" 3 "alone are 271 pieces; ask" prepare digits --out refused --vocab-size 260
+check "as many as it says: digits without a blank" "$mulligan" prepare digits --out digits_data --vocab-size 271
 check "prepare --check" "$mulligan" prepare --check kept
 check_equal "the manifest says that text was kept" true "$(json kept/manifest.json kept)"
 "$mulligan" prepare training own --out listed --vocab-size 512 --clean >cleaned.out 2>&1

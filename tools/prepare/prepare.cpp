@@ -319,8 +319,13 @@ class Preparation {
           options_.vocab_size, options_.normalization,
           transform_ ? transform_->symbols() : std::vector<std::string>{}, required);
     };
-    std::string model = train("");
-    if (!has_space_piece(model)) model = train(std::string(kSpaceMark));
+    std::string model;
+    try {
+      model = train("");
+    } catch (
+        const Error&) {  // a text without blanks may have too few words for all pieces but the space mark
+    }
+    if (model.empty() || !has_space_piece(model)) model = train(std::string(kSpaceMark));
     begin("", "", 0);
     return model;
   }
