@@ -18,23 +18,16 @@
 namespace mulligan {
 
 struct TokenizerFit {
-  // Of all tokens but control, unknown and byte pieces, by their pieces alone.
-  std::uint64_t tokens = 0, odd_tokens = 0;  // odd: whose text the tokenizer gives other ids
-  std::uint64_t bytes = 0, odd_bytes = 0;    // that these pieces count
+  // That all pieces but control, unknown and byte ones count; odd: of those whose text the tokenizer gives other ids.
+  std::uint64_t bytes = 0, odd_bytes = 0;
   // Stretches of tokens, spread evenly over the text; all of a short one.
   std::uint64_t stretches = 0, odd_stretches = 0;
-  // Of pieces that byte pair training cannot have put where they stand: each of its pieces joins two earlier ones
-  // or characters, and scores fall. Who renames pieces, so that frequent ids spell long words, breaks this order
-  // though every piece encodes to itself. 0 for other kinds of model, which have no such order.
-  std::uint64_t disordered_bytes = 0;
   std::string example;  // the text of the first odd stretch or piece
 
   // A share of 0.001 of the bytes and 0.01 of the stretches may be odd: ties of a unigram model fall
   // differently with what stands before them, and some documents may hold what other versions encode
   // otherwise. More than that moves a score by no more than these shares.
   bool fits() const;
-  // At most a share of 0.01 of the bytes is of disordered pieces. Not so in some models that other trainers made.
-  bool ordered() const;
 };
 
 // `model`: the bytes of the tokenizer's file. Looks at every piece that occurs, and at up to `most_stretches`

@@ -7,7 +7,7 @@
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
 #include "framework/data/documents.h"
-#include "framework/data/known_overlap.h"
+#include "framework/data/text_overlap.h"
 #include "framework/data/shard_checks.h"
 #include "framework/eval/evaluator.h"
 #include "framework/model/elements/stages.h"

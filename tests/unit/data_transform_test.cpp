@@ -103,8 +103,7 @@ fs::path published(const std::string& name) {
 
 TEST(TransformedData, PreparesAndVerifies) {
   const Manifest manifest = verify_manifest(prepared());
-  ASSERT_TRUE(manifest.text.has_value());
-  EXPECT_EQ(manifest.text->transform, "caseops");
+  EXPECT_EQ(manifest.text.transform, "caseops");
   EXPECT_EQ(manifest.validation_text_file, "validation.jsonl");
   for (const ShardRecord& shard : manifest.validation.shards) EXPECT_FALSE(shard.bytes_file.empty());
   for (const ShardRecord& shard : manifest.train.shards) EXPECT_TRUE(shard.bytes_file.empty());
@@ -164,7 +163,7 @@ TEST(TransformedData, ATokenizerThatKeepsTextCountsEveryByte) {
   options.normalization = "identity";
   const PrepareSummary summary = prepare(options);
   EXPECT_EQ(summary.manifest.validation.bytes, summary.manifest.validation.source_bytes);
-  EXPECT_TRUE(summary.manifest.text->kept);
+  EXPECT_TRUE(summary.manifest.text.kept);
   verify_manifest(options.output);
 }
 

@@ -62,7 +62,7 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   }
   const Manifest old = load_manifest(folder);
   std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
-  if (old.text) own.insert(old.text->changes.file);
+  own.insert(old.text.changes.file);
   for (const SplitRecord* split : {&old.train, &old.validation}) {
     for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
   }
@@ -135,9 +135,9 @@ class Preparation {
     encode_splits(corpus, tokenizer, encoder, validation_text);
     changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
     const std::size_t ablated = ablated_documents();
-    manifest.text->documents_changed_by_tokenizer = encoder.changed();
-    manifest.text->unread_left_out = encoder.unread();
-    manifest.text->overlap_left_out = encoder.left_out();
+    manifest.text.documents_changed_by_tokenizer = encoder.changed();
+    manifest.text.unread_left_out = encoder.unread();
+    manifest.text.overlap_left_out = encoder.left_out();
     begin("", "", 0);
     report("comparing training and validation text");
     manifest.overlap =
@@ -168,10 +168,10 @@ class Preparation {
     manifest.empty_dropped = corpus.empty_dropped();
     manifest.validation_text_file = text_file;
     manifest.validation_text_sha256 = sha256_hex(validation_text);
-    if (transform_) manifest.text->transform = transform_->name();
-    if (manifest.tokenizer_trained) manifest.text->normalization = options_.normalization;
-    manifest.text->kept = manifest.text->documents_cleaned == 0 &&
-                          manifest.text->documents_changed_by_tokenizer == 0 && ablated == 0;
+    if (transform_) manifest.text.transform = transform_->name();
+    if (manifest.tokenizer_trained) manifest.text.normalization = options_.normalization;
+    manifest.text.kept = manifest.text.documents_cleaned == 0 &&
+                          manifest.text.documents_changed_by_tokenizer == 0 && ablated == 0;
     write_changes();
     save_manifest(folder_, manifest);
     folder.publish();
@@ -274,8 +274,8 @@ class Preparation {
       lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     }
     write_file_atomically(folder_ / kChangesFile, lines);
-    summary_.manifest.text->changes.file = kChangesFile;
-    summary_.manifest.text->changes.sha256 = sha256_hex(lines);
+    summary_.manifest.text.changes.file = kChangesFile;
+    summary_.manifest.text.changes.sha256 = sha256_hex(lines);
   }
 
   void report(const std::string& line) const {
