@@ -18,6 +18,7 @@
 #include "framework/core/parallel.h"
 #include "framework/core/parse_json.h"
 #include "framework/core/utf8.h"
+#include "framework/data/documents.h"
 #include "framework/data/manifest.h"
 #include "framework/data/shard.h"
 #include "framework/data/shard_checks.h"
@@ -102,15 +103,7 @@ std::string percent(double share) {
 // long document is cut.
 std::int64_t document_start(const Shard& shard, std::int64_t from, int bos) {
   if (from == 0 || from >= shard.token_count()) return std::min(from, shard.token_count());
-  std::vector<std::uint16_t> block(4096);
-  const std::int64_t end = std::min(from + piece_tokens, shard.token_count());
-  for (std::int64_t first = from; first < end; first += static_cast<std::int64_t>(block.size())) {
-    block.resize(static_cast<std::size_t>(std::min<std::int64_t>(4096, end - first)));
-    shard.read(first, block);
-    const auto found = std::ranges::find(block, bos);
-    if (found != block.end()) return first + (found - block.begin());
-  }
-  return from;
+  return first_document(shard, bos, from, from + piece_tokens).value_or(from);
 }
 
 constexpr std::size_t stride = 16;  // more than most pieces
@@ -125,7 +118,7 @@ std::uint32_t small_letter(std::uint32_t c) {
 
 // The symbols of text transforms lie at the start of the private use area.
 bool is_mark(std::uint32_t c) {
-  return c == 0x2581 || (c >= 0xE000 && c < 0xE040);
+  return c >= 0xE000 && c < 0xE040;
 }
 
 // Of characters beyond ASCII the bytes after the first: it says little more than the script.
@@ -158,11 +151,8 @@ TextUnits::TextUnits(const Tokenizer* tokenizer) {
     if (!tokenizer) {
       spelled_.push_back(static_cast<std::uint8_t>(id >> 8));
       spelled_.push_back(static_cast<std::uint8_t>(id & 0xFF));
-    } else if (id < known && tokenizer->is_byte(id)) {
-      const std::uint16_t one[] = {static_cast<std::uint16_t>(id)};
-      append_units(tokenizer->document_text(one), spelled_);
-    } else if (id < known && !tokenizer->is_textless(id)) {
-      append_units(tokenizer->piece(id), spelled_);
+    } else if (id < known) {
+      append_units(tokenizer->text_of(id), spelled_);
     }
   }
   begin_.push_back(static_cast<std::uint32_t>(spelled_.size()));

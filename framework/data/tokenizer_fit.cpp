@@ -25,12 +25,9 @@ Tokenizer for_normalised_text(std::string model, bool keep_map) {
   return Tokenizer::from_bytes(model, "tokenizer");
 }
 
-// The text that pieces spell: every space mark is a space.
 std::string text_of(const Tokenizer& tokenizer, std::span<const std::uint16_t> ids) {
   std::string text;
-  for (const std::uint16_t id : ids) text += tokenizer.piece(id);
-  for (std::size_t at = 0; (at = text.find(kSpaceMark, at)) != std::string::npos; ++at)
-    text.replace(at, kSpaceMark.size(), " ");
+  for (const std::uint16_t id : ids) text += tokenizer.text_of(id);
   return text;
 }
 

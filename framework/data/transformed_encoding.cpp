@@ -40,26 +40,6 @@ const TextTransform* transform_of(const Tokenizer& tokenizer) {
   return nullptr;
 }
 
-TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
-                                       std::string_view document) {
-  TransformedEncoding result;
-  std::vector<std::string> slices;
-  for (Tokenizer::Slice& slice : tokenizer.encode_slices(transform.apply(document))) {
-    result.ids.push_back(slice.id);
-    slices.push_back(std::move(slice.text));
-  }
-  for (const std::uint64_t bytes : transform.original_bytes(slices)) {
-    if (bytes > std::numeric_limits<std::uint16_t>::max()) {
-      throw data_error(
-          "one token stands for {} bytes of text (a long run of white space), more than the "
-          "65535 that a published byte side table can say; leave the document out or clean it with --clean",
-          bytes);
-    }
-    result.bytes.push_back(static_cast<std::uint16_t>(bytes));
-  }
-  return result;
-}
-
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
                                  std::string_view text) {
   DocumentEncoding result;
@@ -74,13 +54,13 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
     slices.push_back(std::move(slice.text));
   }
   if (result.ids.empty()) return result;
+  std::vector<std::uint64_t> bytes;
+  if (transform) bytes = transform->original_bytes(slices);
   std::size_t end = 0;
-  if (transform) {
-    for (const std::uint64_t bytes : transform->original_bytes(slices)) result.ends.push_back(end += bytes);
-  } else {
-    for (const std::string& slice : slices) result.ends.push_back(end += slice.size());
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    end += transform ? bytes[i] : slices[i].size();
+    if (i > 0) result.ends.push_back(end);  // what precedes the first token belongs to it
   }
-  result.ends.erase(result.ends.begin());  // what precedes the first token belongs to it
   if (end > text.size()) {
     throw data_error("the tokens of a document of {} bytes stand for {}; use another tokenizer", text.size(),
                      end);

@@ -18,17 +18,6 @@ bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform);
 // The transform whose text the tokenizer was trained for; null: none.
 const TextTransform* transform_of(const Tokenizer& tokenizer);
 
-struct TransformedEncoding {
-  std::vector<int> ids;              // without BOS
-  std::vector<std::uint16_t> bytes;  // of the original text, for each id
-};
-
-// Tokens of the transformed `document` and the bytes of the original that they stand for: all of it but what
-// the tokenizer's own rules leave out at both ends. Throws data_error for a piece of more than 65,535 bytes,
-// which side tables cannot hold.
-TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
-                                       std::string_view document);
-
 // The tokens of a document with the places in its text where the stretch of each ends. Every byte of the text belongs
 // to one token: what the tokenizer leaves out at the start to the first, at the end to the last.
 struct DocumentEncoding {

@@ -14,6 +14,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/eval/validation_bytes.h"
 #include "tests/unit/data_support.h"
+#include "tests/unit/published_encoding.h"
 #include "tools/prepare/prepare.h"
 
 namespace mulligan::data_transform_test {
@@ -124,7 +125,7 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
   for (const std::string& document : documents()) {
     SCOPED_TRACE(document);
     std::uint64_t bytes = 0;
-    for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), document).bytes) bytes += count;
+    for (const std::uint16_t count : encode_published(tokenizer, CaseOps(), document).bytes) bytes += count;
     EXPECT_EQ(bytes, counted_bytes(tokenizer, document));
   }
 }
@@ -206,7 +207,7 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
   std::uint64_t whole = 0, published_bytes = 0;
   for (std::size_t i = 0; i < originals.size(); ++i) {
     const std::string text = originals.raw(i);
-    const TransformedEncoding encoded = encode_transformed(tokenizer, CaseOps(), text);
+    const PublishedEncoding encoded = encode_published(tokenizer, CaseOps(), text);
     counts.push_back(0);
     counts.insert(counts.end(), encoded.bytes.begin(), encoded.bytes.end());
     whole += text.size();
@@ -371,9 +372,9 @@ TEST(TransformedData, ATokenOfTooManyBytesIsRefused) {
   const std::string fits = "a" + std::string(65000, ' ') + "b",
                     long_run = "a" + std::string(70000, ' ') + "b";
   std::uint64_t bytes = 0;
-  for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), fits).bytes) bytes += count;
+  for (const std::uint16_t count : encode_published(tokenizer, CaseOps(), fits).bytes) bytes += count;
   EXPECT_EQ(bytes, fits.size());
-  EXPECT_NE(message_of([&] { encode_transformed(tokenizer, CaseOps(), long_run); }).find("65535"),
+  EXPECT_NE(message_of([&] { encode_published(tokenizer, CaseOps(), long_run); }).find("65535"),
             std::string::npos);
 }
 
