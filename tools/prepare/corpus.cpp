@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -65,10 +64,11 @@ Corpus::Corpus(const PrepareOptions& options)
 // Digests all documents in parallel and keeps the first of equal ones, in the source's order.
 std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const PrepareOptions& options) {
   const TextRules& rules = source.rules();
+  struct Look {
+    bool binary = false, cleaned = false, odd = false;
+  };
   std::vector<CorpusDocument> all(source.size());
-  std::vector<std::uint8_t> binary(source.size(), 0);
-  std::vector<std::uint8_t> cleaned(source.size(), 0);
-  std::vector<std::uint8_t> odd(source.size(), 0);
+  std::vector<Look> looks(source.size());
   std::vector<std::string> problems(source.size());
   if (options.phase) options.phase("reading", "documents", static_cast<double>(all.size()));
   parallel_for(all.size(), options.threads, [&](std::size_t i) {
@@ -76,11 +76,10 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
     JsonLine read = source.read(i);
     problems[i] = std::move(read.problem);
     const std::string& raw = read.text;
-    binary[i] = raw.find('\0') != std::string::npos;
     const std::string text = rules.clean ? clean_text(raw) : std::string();
     const std::string& used = rules.clean ? text : raw;
-    cleaned[i] = used != raw;
-    odd[i] = binary[i] == 0 && !is_utf8(used);
+    const bool binary = raw.find('\0') != std::string::npos;
+    looks[i] = {binary, used != raw, !binary && !is_utf8(used)};
     all[i] = {&source, i, digest_of(used), used.size(), raw.size()};
   });
   if (options.phase) options.phase("", "", 0);
@@ -90,11 +89,11 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
   std::map<Digest, std::size_t> seen;
   for (const CorpusDocument& document : all) {
     const std::size_t i = document.index;
-    const auto note = [&](std::string what) { changes_.push_back({source.name(i), std::move(what)}); };
+    const auto note = [&](std::string what) { changes_.push_back({document.name(), std::move(what)}); };
     if (!problems[i].empty()) {
       ++record_.bad_lines_dropped;
       note("left out: " + problems[i]);
-    } else if (binary[i] != 0 && (rules.skip_binary || rules.clean)) {
+    } else if (looks[i].binary && (rules.skip_binary || rules.clean)) {
       ++record_.binary_dropped;
       note("left out: it holds a NUL byte");
     } else if (document.bytes == 0) {
@@ -104,12 +103,12 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
       ++duplicates_dropped_;
       note("left out: it equals " + source.name(twin->second));
     } else {
-      if (cleaned[i] != 0) {
+      if (looks[i].cleaned) {
         ++record_.documents_cleaned;
         note(fmt::format("cleaned: {} bytes became {}", document.source_bytes, document.bytes));
       }
-      if (binary[i] != 0) ++record_.documents_with_nul;
-      if (odd[i] != 0) remarks_.emplace_back(source.name(i), TextForm::other_bytes);
+      if (looks[i].binary) ++record_.documents_with_nul;
+      if (looks[i].odd) remarks_.emplace_back(document.name(), TextForm::other_bytes);
       kept.push_back(document);
     }
   }
@@ -135,20 +134,23 @@ void Corpus::note_files(const TextSource& source) {
 }
 
 void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {
-  Digest limit;  // validation: digest < limit
   const char* text_used = options.text.clean ? "cleaned text" : "text";
   if (documents.size() == 1 && !remarks_.empty() && remarks_.front().second == TextForm::json_collection) {
     throw data_error(
         "'{}' is a JSON array and would be one document; make one line of each element with: jq -c '.[]' FILE > "
         "FILE.jsonl",
-        documents[0].source->name(documents[0].index));
+        documents[0].name());
   }
   if (documents.size() == 1) {
     throw data_error(
         "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
         "validation documents of their own with --validation, or the text as several files or JSONL lines",
-        documents[0].source->name(documents[0].index));
+        documents[0].name());
   }
+  std::vector<Digest> digests;
+  for (const CorpusDocument& document : documents) digests.push_back(document.digest);
+  std::ranges::sort(digests);
+  Digest limit;  // validation: digest < limit
   if (options.validation_documents > 0) {
     const auto wanted = static_cast<std::size_t>(options.validation_documents);
     if (wanted >= documents.size()) {
@@ -157,9 +159,7 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
           "for fewer or give more text",
           wanted, documents.size());
     }
-    std::vector<CorpusDocument> sorted = documents;
-    std::sort(sorted.begin(), sorted.end(), by_digest);
-    limit = sorted[wanted].digest;
+    limit = digests[wanted];
     split_rule_ =
         fmt::format("validation: the {} documents with the smallest sha256 of the {}", wanted, text_used);
   } else {
@@ -170,59 +170,44 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
     limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
     split_rule_ = fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
                               text_used, options.validation_fraction);
-    hold_one_back(documents, limit, text_used);
+    // Neither side is empty.
+    const char* change = nullptr;
+    if (digests.front() >= limit) {
+      limit = digests[1];
+      change = "there is none, so that the one with the smallest sha256 is";
+    } else if (digests.back() < limit) {
+      limit = digests.back();
+      change = "these were all, so that the one with the largest sha256 is not";
+    }
+    if (change) split_rule_ += fmt::format("; {}", change);
   }
   for (CorpusDocument& document : documents) {
     (document.digest < limit ? validation_ : train_).push_back(document);
   }
 }
 
-// Neither side is empty: of two and more documents the one with the smallest digest is held back, and the one with
-// the largest is not.
-void Corpus::hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit,
-                           const char* text_used) {
-  std::vector<Digest> digests;
-  for (const CorpusDocument& document : documents) digests.push_back(document.digest);
-  std::ranges::sort(digests);
-  if (digests.front() < limit && digests.back() >= limit) return;
-  const bool none = digests.front() >= limit;
-  limit = none ? digests[1] : digests.back();
-  split_rule_ +=
-      none ? fmt::format("; there is none, so that the one with the smallest sha256 of the {} is", text_used)
-           : fmt::format("; these were all, so that the one with the largest sha256 of the {} is not",
-                         text_used);
-}
-
 void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation,
                                   bool drop_shared) {
   if (validation.empty())
     throw data_error("the validation inputs hold no text document; give some or divide the inputs");
-  std::map<Digest, const CorpusDocument*> known;
-  for (const CorpusDocument& document : train) known.emplace(document.digest, &document);
+  std::map<Digest, std::string> held;
+  for (const CorpusDocument& document : validation) held.emplace(document.digest, document.name());
   std::size_t shared = 0;
   std::string example;
-  for (const CorpusDocument& document : validation) {
-    const auto twin = known.find(document.digest);
-    if (twin == known.end()) continue;
-    if (shared++ == 0) {
-      example = fmt::format("'{}' equals '{}'", document.source->name(document.index),
-                            twin->second->source->name(twin->second->index));
-    }
-  }
+  std::erase_if(train, [&](const CorpusDocument& document) {
+    const auto twin = held.find(document.digest);
+    if (twin == held.end()) return false;
+    if (shared++ == 0) example = fmt::format("'{}' equals '{}'", twin->second, document.name());
+    changes_.push_back({document.name(), "left out: it is a validation document"});
+    return true;
+  });
   if (shared > 0 && !drop_shared) {
     throw data_error(
         "{} validation documents are also training documents (for example {}); remove them from one side, or leave "
         "them out of training with --drop-overlap",
         shared, example);
   }
-  std::set<Digest> held;
-  for (const CorpusDocument& document : validation) held.insert(document.digest);
-  std::erase_if(train, [&](const CorpusDocument& document) {
-    if (!held.contains(document.digest)) return false;
-    ++duplicates_dropped_;
-    changes_.push_back({document.source->name(document.index), "left out: it is a validation document"});
-    return true;
-  });
+  duplicates_dropped_ += shared;
   if (train.empty()) throw data_error("all training documents are validation documents; give others");
   train_ = std::move(train);
   validation_ = std::move(validation);

@@ -25,6 +25,7 @@ struct CorpusDocument {
   std::uint64_t bytes = 0;         // of the text that is used
   std::uint64_t source_bytes = 0;  // of the document as it was given; more only when it was cleaned
 
+  std::string name() const { return source->name(index); }
   std::string text(TextOrigin* origin = nullptr) const { return source->text(index, origin); }
 };
 
@@ -51,7 +52,6 @@ class Corpus {
  private:
   std::vector<CorpusDocument> catalogue(const TextSource& source, const PrepareOptions& options);
   void note_files(const TextSource& source);
-  void hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit, const char* text_used);
   void split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options);
   // With `drop_shared` validation documents are left out of training, otherwise they are refused there.
   void take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation,

@@ -29,17 +29,17 @@ class ShardWriter {
 
   // `bytes`: the side table's counts, one for each token; none: there is no side table.
   void add(std::span<const std::uint16_t> document, std::span<const std::uint16_t> bytes) {
-    if (!tokens_.empty() && tokens_.size() + document.size() > limit_) flush();
-    for (; document.size() > limit_; document = document.subspan(limit_)) {
-      tokens_.assign(document.begin(), document.begin() + static_cast<std::ptrdiff_t>(limit_));
-      if (!bytes.empty()) {
-        bytes_.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(limit_));
-        bytes = bytes.subspan(limit_);
-      }
-      flush();
+    if (tokens_.size() + document.size() > limit_) flush();
+    const auto take = [&](auto& from, std::vector<std::uint16_t>& to) {
+      const auto part = from.first(std::min(limit_, from.size()));
+      to.insert(to.end(), part.begin(), part.end());
+      from = from.subspan(part.size());
+    };
+    while (!document.empty()) {
+      take(document, tokens_);
+      take(bytes, bytes_);
+      if (!document.empty()) flush();
     }
-    tokens_.insert(tokens_.end(), document.begin(), document.end());
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
 
   std::vector<ShardRecord> finish() {
@@ -111,7 +111,7 @@ DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer&
 DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents, bool scored) {
   Block block;
   block.texts.resize(documents.size());
-  block.tokens.resize(documents.size());
+  block.tokens.assign(documents.size(), {static_cast<std::uint16_t>(tokenizer_.bos_id())});
   if (scored && changes_text()) block.origins.resize(documents.size());
   parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
     block.texts[i] = documents[i].text(block.origins.empty() ? nullptr : &block.origins[i]);
@@ -132,15 +132,6 @@ DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocum
 
 namespace {
 
-std::vector<std::uint16_t> counts_of(const DocumentEncoding& encoded, std::size_t size,
-                                     const TextOrigin& origin, const CorpusDocument& document) {
-  try {
-    return original_counts(encoded, size, origin);
-  } catch (const Error& error) {
-    throw data_error("'{}': {}", document.source->name(document.index), error.what());
-  }
-}
-
 // A line of validation.jsonl.
 std::string original_line(const std::string& text, std::uint64_t source_bytes) {
   nlohmann::json line{{"text", text}};
@@ -148,12 +139,6 @@ std::string original_line(const std::string& text, std::uint64_t source_bytes) {
   return line.dump() + "\n";
 }
 
-Error no_piece_error(const std::string& tokenizer, const CorpusDocument& document) {
-  return data_error(
-      "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
-      "trained with byte fallback",
-      tokenizer, document.source->name(document.index));
-}
 
 }  // namespace
 
@@ -168,16 +153,16 @@ void DocumentEncoder::encode_counted(Block& block, std::span<const CorpusDocumen
     if (transform_ && !is_utf8(text)) {
       throw data_error(
           "'{}' is not UTF-8, which the text transform {} needs; leave it out or clean it with --clean",
-          documents[i].source->name(documents[i].index), transform_->name());
+          documents[i].name(), transform_->name());
     }
     const DocumentEncoding encoded = encode_document(tokenizer_, transform_, text);
-    block.tokens[i] = {static_cast<std::uint16_t>(tokenizer_.bos_id())};
-    for (const int id : encoded.ids) {
-      if (tokenizer_.is_textless(id)) throw no_piece_error(options_.tokenizer.string(), documents[i]);
-      block.tokens[i].push_back(static_cast<std::uint16_t>(id));
-    }
+    add_tokens(encoded.ids, documents[i], block.tokens[i]);
     if (!block.bytes.empty()) {
-      block.bytes[i] = counts_of(encoded, text.size(), block.origins[i], documents[i]);
+      try {
+        block.bytes[i] = original_counts(encoded, text.size(), block.origins[i]);
+      } catch (const Error& error) {
+        throw data_error("'{}': {}", documents[i].name(), error.what());
+      }
       block.bytes[i].insert(block.bytes[i].begin(), 0);  // of the BOS
     }
     if (options_.advance) options_.advance(static_cast<double>(text.size()));
@@ -198,26 +183,21 @@ void DocumentEncoder::encode_plain(Block& block, std::span<const CorpusDocument>
     part.ids = tokenizer_.encode_part(part.text, part.at_start);
     if (options_.advance) options_.advance(static_cast<double>(part.text.size()));
   });
-  for (auto& tokens : block.tokens) tokens.push_back(static_cast<std::uint16_t>(tokenizer_.bos_id()));
-  for (const Block::Part& part : block.parts) {
-    for (const int id : part.ids) {
-      if (tokenizer_.is_textless(id))
-        throw no_piece_error(options_.tokenizer.string(), documents[part.document]);
-      block.tokens[part.document].push_back(static_cast<std::uint16_t>(id));
-    }
-  }
+  for (const Block::Part& part : block.parts)
+    add_tokens(part.ids, documents[part.document], block.tokens[part.document]);
 }
 
-std::vector<int> DocumentEncoder::encode_text(std::string_view text) const {
-  std::vector<int> ids;
-  bool at_start = true;
-  for (; !text.empty(); at_start = false) {
-    const std::size_t length = tokenizer_.cut_after(text, kPartBytes);
-    const std::vector<int> part = tokenizer_.encode_part(text.substr(0, length), at_start);
-    ids.insert(ids.end(), part.begin(), part.end());
-    text.remove_prefix(length);
+void DocumentEncoder::add_tokens(const std::vector<int>& ids, const CorpusDocument& document,
+                                 std::vector<std::uint16_t>& tokens) const {
+  for (const int id : ids) {
+    if (tokenizer_.is_textless(id)) {
+      throw data_error(
+          "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
+          "trained with byte fallback",
+          options_.tokenizer.string(), document.name());
+    }
+    tokens.push_back(static_cast<std::uint16_t>(id));
   }
-  return ids;
 }
 
 void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument> documents) {
@@ -225,14 +205,14 @@ void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument>
   std::vector<std::string> ablated(documents.size());
   std::vector<std::uint64_t> tokens(documents.size());
   parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
-    const bool of_domain = options_.ablation.takes(documents[i].source->name(documents[i].index));
+    const bool of_domain = options_.ablation.takes(documents[i].name());
     std::vector<std::uint64_t> ends;
     const bool traced = of_domain && !block.origins.empty();
     ablated[i] = of_domain ? ablate(block.texts[i], options_.ablation, taken[i], traced ? &ends : nullptr)
                            : block.texts[i];
     if (traced) block.origins[i].change(std::move(ends), block.texts[i].size());
-    tokens[i] = 1 + (transform_ ? encode_document(tokenizer_, transform_, block.texts[i]).ids.size()
-                                : encode_text(block.texts[i]).size());  // with BOS
+    const std::string& text = block.texts[i];
+    tokens[i] = 1 + tokenizer_.encode(transform_ ? transform_->apply(text) : text).size();  // with BOS
   });
   for (std::size_t i = 0; i < documents.size(); ++i) {
     ablated_->bytes_before += block.texts[i].size();
@@ -245,17 +225,13 @@ void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument>
     }
     if (ablated[i] != block.texts[i]) {
       ++ablated_->documents;
-      changes_.push_back({documents[i].source->name(documents[i].index),
+      changes_.push_back({documents[i].name(),
                           fmt::format("ablated ({}): {} symbols, {} bytes became {}",
                                       ablation_mode_name(options_.ablation.mode), symbols,
                                       block.texts[i].size(), ablated[i].size())});
     }
     block.texts[i] = std::move(ablated[i]);
   }
-}
-
-AblatedSplit DocumentEncoder::end_ablation() {
-  return std::exchange(ablated_, std::nullopt).value();
 }
 
 bool DocumentEncoder::spells(const std::string& spelled, const std::string& text) const {
@@ -276,24 +252,24 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
     const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
     const Block block = encode_block(some, text != nullptr);
     for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto note = [&](std::uint64_t& count, std::string change) {
+        ++count;
+        changes_.push_back({some[i].name(), std::move(change)});
+      };
+      const std::vector<std::uint16_t>& tokens = block.tokens[i];
       if (block.unwanted[i] != 0) {
-        ++left_out_;
-        changes_.push_back({some[i].source->name(some[i].index), "left out: " + reason_});
+        note(left_out_, "left out: " + reason_);
         continue;
       }
-      const std::vector<std::uint16_t>& tokens = block.tokens[i];
-      const std::string name = some[i].source->name(some[i].index);
       if (tokens.size() == 1) {
-        ++unread_;
-        changes_.push_back({name, "left out: the tokenizer reads nothing of it"});
+        note(unread_, "left out: the tokenizer reads nothing of it");
         continue;
       }
       const std::uint64_t bytes = transform_ ? some[i].source_bytes : table.count(tokens);
       const std::string spelled = tokenizer_.document_text(tokens);
       if (!spells(spelled, block.texts[i])) {
-        ++changed_;
-        changes_.push_back({name, fmt::format("changed by the tokenizer's normalisation: {} bytes became {}",
-                                              block.texts[i].size(), spelled.size())});
+        note(changed_, fmt::format("changed by the tokenizer's normalisation: {} bytes became {}",
+                                   block.texts[i].size(), spelled.size()));
       }
       // Side tables are of what is scored.
       writer.add(tokens, block.bytes.empty() ? std::span<const std::uint16_t>() : block.bytes[i]);

@@ -25,7 +25,7 @@ class DocumentEncoder {
   // From now on documents are ablated before they are encoded (PrepareOptions::ablation).
   void begin_ablation() { ablated_.emplace(); }
   // What it did since then; ends it.
-  AblatedSplit end_ablation();
+  AblatedSplit end_ablation() { return std::exchange(ablated_, std::nullopt).value(); }
   const SymbolCounts& symbols_taken() const { return symbols_; }
 
   // From now on documents whose tokens this is true of are left out, for `reason`. Called from several threads.
@@ -53,7 +53,8 @@ class DocumentEncoder {
   struct Block;
   Block encode_block(std::span<const CorpusDocument> documents, bool scored);
   void ablate_block(Block& block, std::span<const CorpusDocument> documents);
-  std::vector<int> encode_text(std::string_view text) const;
+  void add_tokens(const std::vector<int>& ids, const CorpusDocument& document,
+                  std::vector<std::uint16_t>& tokens) const;
   void encode_plain(Block& block, std::span<const CorpusDocument> documents);
   void encode_counted(Block& block, std::span<const CorpusDocument> documents);
   // Whether tokens may spell something else than the document as it was given.
