@@ -107,7 +107,8 @@ std::uint64_t count_bytes_by_decoding(const Tokenizer& tokenizer, std::span<cons
   int anchor = tokenizer.find("<0x41>");
   if (anchor < 0) anchor = tokenizer.find("A");
   if (anchor < 0)
-    throw data_error("bytes cannot be counted by decoding: the tokenizer has neither byte pieces nor the piece 'A'");
+    throw data_error(
+        "bytes cannot be counted by decoding: the tokenizer has neither byte pieces nor the piece 'A'");
   if (tokens.size() < 2) return 0;
   constexpr std::size_t kBlock = 1 << 16;
   const std::size_t targets = tokens.size() - 1;

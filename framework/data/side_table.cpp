@@ -89,8 +89,7 @@ StatedOriginal stated_original(const std::vector<fs::path>& shards) {
   for (const fs::path& shard : shards) {
     const Manifest* manifest = manifests.next_to(shard);
     if (!manifest) return {};
-    const SplitRecord* side =
-        manifest->validation.find(shard) ? &manifest->validation : &manifest->train;
+    const SplitRecord* side = manifest->validation.find(shard) ? &manifest->validation : &manifest->train;
     const ShardRecord* record = side->find(shard);
     if (!record) return {};
     ++sides[side];

@@ -29,7 +29,7 @@ struct TextOverlap {
   static constexpr double similar_limit = 0.05, copied_limit = 0.01;
 
   double similar = 0, copied = 0;  // shares of the judged passages
-  double duplicates = 0;      // share of all passages: whole documents that are training documents as well
+  double duplicates = 0;       // share of all passages: whole documents that are training documents as well
   std::uint64_t passages = 0;  // judged; 0: the text is too short or repeats itself too much
   std::uint64_t validation_tokens = 0, training_tokens = 0;
   bool operator==(const TextOverlap&) const = default;

@@ -168,7 +168,8 @@ std::string Tokenizer::decode(const std::vector<int>& ids) const {
 std::string Tokenizer::text_of(int id) const {
   if (is_textless(id)) return {};
   std::string text = piece(id);
-  if (is_byte(id)) return {static_cast<char>(std::stoi(text.substr(3, 2), nullptr, 16))};  // the piece reads <0xNN>
+  if (is_byte(id))
+    return {static_cast<char>(std::stoi(text.substr(3, 2), nullptr, 16))};  // the piece reads <0xNN>
   for (std::size_t at = 0; (at = text.find(kSpaceMark, at)) != std::string::npos; ++at)
     text.replace(at, kSpaceMark.size(), " ");
   return text;

@@ -23,7 +23,8 @@ std::string pieces_text(std::size_t pieces) {
 bool has_ranks(std::string_view bytes) {
   const std::string_view line = bytes.substr(0, bytes.find_first_of("\r\n"));
   const std::size_t space = line.find(' ');
-  return space > 0 && space < line.size() - 1 && line.find_first_not_of("0123456789", space + 1) == line.npos &&
+  return space > 0 && space < line.size() - 1 &&
+         line.find_first_not_of("0123456789", space + 1) == line.npos &&
          line.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") == space;
 }
 

@@ -149,7 +149,8 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
   const std::vector<fs::path> tables = find_side_tables(data.validation_bytes, validation.files);
   const StatedOriginal stated = stated_original(validation.files);
   const bool listed = stated.plain && stated.in_tables && data.validation_bytes.empty();
-  if (!tables.empty() && !listed && stated.plain) refuse_tables_of_plain_text(validation, data, tables.front());
+  if (!tables.empty() && !listed && stated.plain)
+    refuse_tables_of_plain_text(validation, data, tables.front());
   require_own_tokenizer(tokenizer_fit(read_file(data.tokenizer), validation.tokens), data);
   if (tables.empty() && !stated.plain)
     refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);

@@ -139,7 +139,6 @@ std::string original_line(const std::string& text, std::uint64_t source_bytes) {
   return line.dump() + "\n";
 }
 
-
 }  // namespace
 
 bool DocumentEncoder::changes_text() const {
@@ -225,10 +224,10 @@ void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument>
     }
     if (ablated[i] != block.texts[i]) {
       ++ablated_->documents;
-      changes_.push_back({documents[i].name(),
-                          fmt::format("ablated ({}): {} symbols, {} bytes became {}",
-                                      ablation_mode_name(options_.ablation.mode), symbols,
-                                      block.texts[i].size(), ablated[i].size())});
+      changes_.push_back(
+          {documents[i].name(), fmt::format("ablated ({}): {} symbols, {} bytes became {}",
+                                            ablation_mode_name(options_.ablation.mode), symbols,
+                                            block.texts[i].size(), ablated[i].size())});
     }
     block.texts[i] = std::move(ablated[i]);
   }

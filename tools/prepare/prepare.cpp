@@ -1,7 +1,7 @@
 #include "tools/prepare/prepare.h"
 
-#include <algorithm>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ranges>
@@ -150,7 +150,8 @@ class Preparation {
 
     manifest.source = options_.source;
     if (manifest.source.empty())
-      manifest.source = fmt::format("{}", fmt::join(options_.inputs | std::views::transform(&std::filesystem::path::native), ", "));
+      manifest.source = fmt::format(
+          "{}", fmt::join(options_.inputs | std::views::transform(&std::filesystem::path::native), ", "));
     manifest.split_rule = corpus.split_rule();
     manifest.tokenizer_file = kModelFile;
     manifest.tokenizer_sha256 = sha256_hex(model);
@@ -164,7 +165,8 @@ class Preparation {
     if (transform_) manifest.text.transform = transform_->name();
     if (manifest.tokenizer_trained) manifest.text.normalization = options_.normalization;
     const std::optional<AblationRecord>& ablation = manifest.ablation;
-    const bool ablated = ablation && ablation->train.documents + ablation->validation.value_or(AblatedSplit{}).documents > 0;
+    const bool ablated =
+        ablation && ablation->train.documents + ablation->validation.value_or(AblatedSplit{}).documents > 0;
     manifest.text.kept =
         !ablated && manifest.text.documents_cleaned + manifest.text.documents_changed_by_tokenizer == 0;
     write_changes();
@@ -232,9 +234,7 @@ class Preparation {
     for (const std::string& domain : options_.ablation.domains) {
       AblationRules one;
       one.domains = {domain};
-      const auto takes = [&](const CorpusDocument& document) {
-        return one.takes(document.name());
-      };
+      const auto takes = [&](const CorpusDocument& document) { return one.takes(document.name()); };
       if (std::ranges::any_of(corpus.train(), takes)) continue;
       throw data_error(
           "no training document is of the domain '{}', a glob over names such as '{}'; correct it, or leave "
