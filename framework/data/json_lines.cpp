@@ -76,16 +76,10 @@ std::string with_article(const nlohmann::json& value) {
   return (name == "array" || name == "object" ? "an " : "a ") + name;
 }
 
-bool named_lines(const std::filesystem::path& file) {
+std::string extension_of(const std::filesystem::path& file) {
   std::string extension = file.extension().string();
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jsonl" || extension == ".ndjson" || extension == ".jsonlines";
-}
-
-bool is_json_name(const std::filesystem::path& file) {
-  std::string extension = file.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".json";
+  return extension;
 }
 
 // What the first lines of a file are.
@@ -118,7 +112,7 @@ TextForm form_of(const std::filesystem::path& file, std::string_view text, const
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t first = text.substr(0, 4096).find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return TextForm::plain;
-  const bool json = is_json_name(file);
+  const bool json = extension_of(file) == ".json";
   if (json && text[first] == '[' && parse_json(text).is_array()) return TextForm::json_collection;
   if (text[first] != '{' && !(json && text[first] == '"')) return TextForm::plain;
   const Sample sample = sample_of(text, key);
@@ -137,8 +131,10 @@ TextFileLook look_at_text_file(const std::filesystem::path& file, const std::str
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   TextFileLook look;
   look.other = other_contents(text);
-  if (look.other.shown.empty())
-    look.form = named_lines(file) ? TextForm::json_lines : form_of(file, text, key);
+  if (!look.other.shown.empty()) return look;
+  const std::string name = extension_of(file);
+  const bool lines = name == ".jsonl" || name == ".ndjson" || name == ".jsonlines";
+  look.form = lines ? TextForm::json_lines : form_of(file, text, key);
   return look;
 }
 

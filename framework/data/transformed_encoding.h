@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/data/clean_text.h"
+#include "framework/data/text_source.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 

@@ -241,7 +241,7 @@ void add_checkpoint_command(CLI::App& app) {
     command->add_option(output, arguments->output, output_help)->required()->type_name("FILE");
     command->add_option("--dtype", arguments->dtype, dtype_help)
         ->check(CLI::IsMember({"f32", "bf16", "f16"}));
-    command->add_option("--map", arguments->map, "Name map (TOML or JSON); without it names are the same")
+    command->add_option("--map", arguments->map, "Name map (TOML); without it names are the same")
         ->type_name("FILE");
   };
 
