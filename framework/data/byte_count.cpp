@@ -37,20 +37,6 @@ std::uint64_t decode_range(const Tokenizer& tokenizer, std::span<const std::uint
 
 }  // namespace
 
-ByteTable::ByteTable(std::vector<std::int32_t> base_bytes, std::vector<std::uint8_t> has_leading_space,
-                     std::vector<std::uint8_t> is_boundary)
-    : base_bytes_(std::move(base_bytes)),
-      has_leading_space_(std::move(has_leading_space)),
-      is_boundary_(std::move(is_boundary)) {
-  if (has_leading_space_.size() != base_bytes_.size() || is_boundary_.size() != base_bytes_.size()) {
-    throw data_error("the byte tables have {}, {} and {} entries; they must have one per token each",
-                     base_bytes_.size(), has_leading_space_.size(), is_boundary_.size());
-  }
-  if (std::any_of(base_bytes_.begin(), base_bytes_.end(), [](std::int32_t bytes) { return bytes < 0; })) {
-    throw data_error("the byte table has a token of negative length");
-  }
-}
-
 ByteTable ByteTable::from_tokenizer(const Tokenizer& tokenizer, int vocabulary) {
   const int pieces = tokenizer.vocab_size();
   if (vocabulary == 0) vocabulary = pieces;

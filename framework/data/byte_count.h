@@ -32,9 +32,12 @@ class ByteCounter {
 
 class ByteTable : public ByteCounter {
  public:
-  // From look-up tables of equal length [V]. Throws data_error when lengths differ or a base is negative.
+  // From look-up tables of equal length [V].
   ByteTable(std::vector<std::int32_t> base_bytes, std::vector<std::uint8_t> has_leading_space,
-            std::vector<std::uint8_t> is_boundary);
+            std::vector<std::uint8_t> is_boundary)
+      : base_bytes_(std::move(base_bytes)),
+        has_leading_space_(std::move(has_leading_space)),
+        is_boundary_(std::move(is_boundary)) {}
   // From a tokenizer, extended with boundary ids of 0 bytes up to `vocabulary` (0: the tokenizer's own size),
   // for models whose output is padded. Throws data_error when the tokenizer has more pieces than that.
   static ByteTable from_tokenizer(const Tokenizer& tokenizer, int vocabulary = 0);

@@ -140,8 +140,15 @@ void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,
 void require_same_training_shards(const DataOrigin& origin, const ShardSetIdentity& now) {
   const ShardSetIdentity& saved = origin.data.train;
   if (saved.sha256.empty() || now.sha256.empty() || saved.sha256 == now.sha256) return;
-  for (std::size_t i = 0; i < std::min(saved.shards.size(), now.shards.size()); ++i) {
-    const ShardIdentity &was = saved.shards[i], &is = now.shards[i];
+  for (std::size_t i = 0; i < saved.shards.size(); ++i) {
+    const ShardIdentity& was = saved.shards[i];
+    if (i >= now.shards.size()) {
+      throw data_error(
+          "the training shard '{}' of {} is not among the {} that data.train names; bring that file back or name "
+          "its folder in data.train",
+          was.name, origin.name, now.shards.size());
+    }
+    const ShardIdentity& is = now.shards[i];
     if (was.sha256 == is.sha256) continue;
     throw data_error(
         "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file "

@@ -80,7 +80,7 @@ void describe(Fields& f, Manifest& m) {
   f("train", m.train)("validation", m.validation);
   f.object("validation_text",
            [&](auto& text) { text("file", m.validation_text_file)("sha256", m.validation_text_sha256); });
-  f("text", m.text).maybe("ablation", m.ablation).maybe("symbols", m.symbols);
+  f.maybe("text", m.text).maybe("ablation", m.ablation).maybe("symbols", m.symbols);
 }
 
 namespace {

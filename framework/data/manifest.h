@@ -58,6 +58,7 @@ struct TextRecord {
   // A line {"document": ..., "change": ...} for each of these and each duplicate and empty document; no name: there
   // was none.
   FileDigest changes;
+  bool operator==(const TextRecord&) const = default;
 };
 
 // One document, or hidden file or folder, that is not in the tokens as it was given.

@@ -70,8 +70,8 @@ void require_near_decoded(const SideTable& table, std::span<const std::uint16_t>
 SideTable encode_originals(std::span<const std::uint16_t> tokens, int bos_id, const Tokenizer& tokenizer,
                            const ByteCounter& bytes, const TextSource& originals);
 
-// Compares the counts of each document with its original: all of its bytes, or those that published tables count
-// (counted_bytes). Originals beyond the stream's documents are ignored. Throws data_error naming the first that differs
+// Compares the counts of each document with its original: all of its bytes, or those that published tables count.
+// Originals beyond the stream's documents are ignored. Throws data_error naming the first that differs
 // or is missing.
 void require_original_bytes(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id,
                             const Tokenizer& tokenizer, const TextSource& originals);

@@ -23,6 +23,8 @@ const TextTransform* transform_of(const Tokenizer& tokenizer);
 struct DocumentEncoding {
   std::vector<int> ids;  // without BOS
   std::vector<std::size_t> ends;
+  std::uint64_t left_out =
+      0;  // bytes at both ends that the tokenizer reads nothing of; published tables do not count them
 };
 // `transform`: that is applied to the text before; null: none.
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
@@ -31,10 +33,6 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
 // above 65,535, the most of a side table, goes on with the token after it. Throws data_error where there is none left.
 std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std::size_t size,
                                            const TextOrigin& origin);
-
-// How many bytes of an original document the published tables count, found without encoding it: all but the
-// characters at both ends that the tokenizer, given them alone, has no piece for.
-std::uint64_t counted_bytes(const Tokenizer& tokenizer, std::string_view document);
 
 // OriginalTextStream: transformed text that comes in pieces, given on as the original.
 class OriginalTextStream {

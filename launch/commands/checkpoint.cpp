@@ -51,7 +51,7 @@ void show(const std::string& path) {
                                   m.loss.run.steps_counted, m.loss.step_first, m.loss.step_last));
   }
   row("data", fmt::format("{} spans of {} + 1 tokens read, {} shards", m.data.consumed_spans,
-                          m.data.row_tokens, m.data.shards.size()));
+                          m.data.row_tokens, m.identity.train.shards.size()));
   if (!m.identity.empty()) {
     row("data digests",
         fmt::format("tokenizer {}, training {}, validation {}", short_digest(m.identity.tokenizer_sha256),

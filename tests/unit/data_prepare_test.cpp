@@ -477,11 +477,11 @@ TEST(Prepare, RefusesADocumentOnBothSides) {
 
   options.drop_overlap = true;
   const Corpus corpus(options);
-  EXPECT_EQ(corpus.validation().size(), 2u);
-  EXPECT_EQ(corpus.train().size(), 19u);
-  ASSERT_EQ(corpus.changes().size(), 1u);
-  EXPECT_NE(corpus.changes()[0].document.find("4.txt"), std::string::npos) << corpus.changes()[0].document;
-  EXPECT_EQ(corpus.changes()[0].change, "left out: it is a validation document");
+  EXPECT_EQ(corpus.validation.size(), 2u);
+  EXPECT_EQ(corpus.train.size(), 19u);
+  ASSERT_EQ(corpus.changes.size(), 1u);
+  EXPECT_NE(corpus.changes[0].document.find("4.txt"), std::string::npos) << corpus.changes[0].document;
+  EXPECT_EQ(corpus.changes[0].change, "left out: it is a validation document");
   options.inputs = options.validation_inputs;
   EXPECT_THROW(Corpus{options}, Error) << "nothing is left to train on";
 }

@@ -267,8 +267,8 @@ TEST(TextFiles, TwoDocumentsAreDividedWhateverTheirDigests) {
       PrepareOptions options = options_for("two_documents", {folder});
       options.validation_fraction = fraction;
       const Corpus corpus(options);
-      EXPECT_GE(corpus.validation().size(), 1u) << corpus.split_rule();
-      EXPECT_GE(corpus.train().size(), 1u) << corpus.split_rule();
+      EXPECT_GE(corpus.validation.size(), 1u) << corpus.manifest.split_rule;
+      EXPECT_GE(corpus.train.size(), 1u) << corpus.manifest.split_rule;
     }
   }
 }

@@ -44,7 +44,7 @@ bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
 
 Corpus::Corpus(const PrepareOptions& options)
     : inputs_(options.inputs, options.text), validation_inputs_(options.validation_inputs, options.text) {
-  record_.cleaned = options.text.clean;
+  manifest.text.cleaned = options.text.clean;
   std::vector<CorpusDocument> documents = catalogue(inputs_, options);
   if (documents.empty()) {
     throw data_error(
@@ -56,8 +56,8 @@ Corpus::Corpus(const PrepareOptions& options)
     take_separate_inputs(std::move(documents), catalogue(validation_inputs_, options), options.drop_overlap);
   }
   if (options.shuffle) {
-    std::sort(train_.begin(), train_.end(), by_digest);
-    std::sort(validation_.begin(), validation_.end(), by_digest);
+    std::sort(train.begin(), train.end(), by_digest);
+    std::sort(validation.begin(), validation.end(), by_digest);
   }
 }
 
@@ -89,26 +89,26 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
   std::map<Digest, std::size_t> seen;
   for (const CorpusDocument& document : all) {
     const std::size_t i = document.index;
-    const auto note = [&](std::string what) { changes_.push_back({document.name(), std::move(what)}); };
+    const auto note = [&](std::string what) { changes.push_back({document.name(), std::move(what)}); };
     if (!problems[i].empty()) {
-      ++record_.bad_lines_dropped;
+      ++manifest.text.bad_lines_dropped;
       note("left out: " + problems[i]);
     } else if (looks[i].binary && (rules.skip_binary || rules.clean)) {
-      ++record_.binary_dropped;
+      ++manifest.text.binary_dropped;
       note("left out: it holds a NUL byte");
     } else if (document.bytes == 0) {
-      ++empty_dropped_;
+      ++manifest.empty_dropped;
       note(document.source_bytes == 0 ? "left out: it is empty" : "left out: cleaning left nothing of it");
     } else if (const auto [twin, fresh] = seen.emplace(document.digest, i); !fresh) {
-      ++duplicates_dropped_;
+      ++manifest.duplicates_dropped;
       note("left out: it equals " + source.name(twin->second));
     } else {
       if (looks[i].cleaned) {
-        ++record_.documents_cleaned;
+        ++manifest.text.documents_cleaned;
         note(fmt::format("cleaned: {} bytes became {}", document.source_bytes, document.bytes));
       }
-      if (looks[i].binary) ++record_.documents_with_nul;
-      if (looks[i].odd) remarks_.emplace_back(document.name(), TextForm::other_bytes);
+      if (looks[i].binary) ++manifest.text.documents_with_nul;
+      if (looks[i].odd) remarks.emplace_back(document.name(), TextForm::other_bytes);
       kept.push_back(document);
     }
   }
@@ -118,24 +118,23 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
 // How the inputs were read, and what of them was not.
 void Corpus::note_files(const TextSource& source) {
   const TextFiles& found = source.found();
-  for (const auto& path : found.hidden) changes_.push_back({path.string(), "left out: its name is hidden"});
-  for (const auto& [path, reason] : found.left_out)
-    changes_.push_back({path.string(), "left out: " + reason});
-  record_.hidden_left_out += found.hidden.size();
-  record_.paths_left_out += found.left_out.size();
-  record_.links_followed += found.links;
+  for (const auto& path : found.hidden) changes.push_back({path.string(), "left out: its name is hidden"});
+  for (const auto& [path, reason] : found.left_out) changes.push_back({path.string(), "left out: " + reason});
+  manifest.text.hidden_left_out += found.hidden.size();
+  manifest.text.paths_left_out += found.left_out.size();
+  manifest.text.links_followed += found.links;
   const TextSource::ReadAs& read_as = source.read_as();
-  record_.plain_files += read_as.plain_files;
-  record_.json_files += read_as.json_files;
-  record_.json_lines += read_as.json_lines;
-  record_.json_by_contents += read_as.found_lines.size();
-  for (const auto& path : read_as.found_lines) remarks_.push_back({path, TextForm::found_lines});
-  for (const auto& suspect : read_as.suspects) remarks_.push_back(suspect);
+  manifest.text.plain_files += read_as.plain_files;
+  manifest.text.json_files += read_as.json_files;
+  manifest.text.json_lines += read_as.json_lines;
+  manifest.text.json_by_contents += read_as.found_lines.size();
+  for (const auto& path : read_as.found_lines) remarks.push_back({path, TextForm::found_lines});
+  for (const auto& suspect : read_as.suspects) remarks.push_back(suspect);
 }
 
 void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {
   const char* text_used = options.text.clean ? "cleaned text" : "text";
-  if (documents.size() == 1 && !remarks_.empty() && remarks_.front().second == TextForm::json_collection) {
+  if (documents.size() == 1 && !remarks.empty() && remarks.front().second == TextForm::json_collection) {
     throw data_error(
         "'{}' is a JSON array and would be one document; make one line of each element with: jq -c '.[]' FILE > "
         "FILE.jsonl",
@@ -160,7 +159,7 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
           wanted, documents.size());
     }
     limit = digests[wanted];
-    split_rule_ =
+    manifest.split_rule =
         fmt::format("validation: the {} documents with the smallest sha256 of the {}", wanted, text_used);
   } else {
     if (!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0)) {
@@ -168,8 +167,9 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
                          options.validation_fraction);
     }
     limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
-    split_rule_ = fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
-                              text_used, options.validation_fraction);
+    manifest.split_rule =
+        fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
+                    text_used, options.validation_fraction);
     // Neither side is empty.
     const char* change = nullptr;
     if (digests.front() >= limit) {
@@ -179,26 +179,26 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
       limit = digests.back();
       change = "these were all, so that the one with the largest sha256 is not";
     }
-    if (change) split_rule_ += fmt::format("; {}", change);
+    if (change) manifest.split_rule += fmt::format("; {}", change);
   }
   for (CorpusDocument& document : documents) {
-    (document.digest < limit ? validation_ : train_).push_back(document);
+    (document.digest < limit ? validation : train).push_back(document);
   }
 }
 
-void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation,
+void Corpus::take_separate_inputs(std::vector<CorpusDocument> training, std::vector<CorpusDocument> scored,
                                   bool drop_shared) {
-  if (validation.empty())
+  if (scored.empty())
     throw data_error("the validation inputs hold no text document; give some or divide the inputs");
   std::map<Digest, std::string> held;
-  for (const CorpusDocument& document : validation) held.emplace(document.digest, document.name());
+  for (const CorpusDocument& document : scored) held.emplace(document.digest, document.name());
   std::size_t shared = 0;
   std::string example;
-  std::erase_if(train, [&](const CorpusDocument& document) {
+  std::erase_if(training, [&](const CorpusDocument& document) {
     const auto twin = held.find(document.digest);
     if (twin == held.end()) return false;
     if (shared++ == 0) example = fmt::format("'{}' equals '{}'", twin->second, document.name());
-    changes_.push_back({document.name(), "left out: it is a validation document"});
+    changes.push_back({document.name(), "left out: it is a validation document"});
     return true;
   });
   if (shared > 0 && !drop_shared) {
@@ -207,11 +207,11 @@ void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector
         "them out of training with --drop-overlap",
         shared, example);
   }
-  duplicates_dropped_ += shared;
-  if (train.empty()) throw data_error("all training documents are validation documents; give others");
-  train_ = std::move(train);
-  validation_ = std::move(validation);
-  split_rule_ = "validation: inputs of its own, checked to share no document with training";
+  manifest.duplicates_dropped += shared;
+  if (training.empty()) throw data_error("all training documents are validation documents; give others");
+  train = std::move(training);
+  validation = std::move(scored);
+  manifest.split_rule = "validation: inputs of its own, checked to share no document with training";
 }
 
 }  // namespace mulligan

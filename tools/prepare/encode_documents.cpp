@@ -101,11 +101,14 @@ struct DocumentEncoder::Block {
 };
 
 DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,
-                                 std::filesystem::path folder)
+                                 std::filesystem::path folder, TextRecord& record,
+                                 std::vector<DocumentChange>& changes)
     : options_(options),
       tokenizer_(tokenizer),
       transform_(options.transform.empty() ? nullptr : &text_transform(options.transform)),
-      folder_(std::move(folder)) {}
+      folder_(std::move(folder)),
+      record_(record),
+      changes_(changes) {}
 
 // Reads and encodes documents in parallel, long ones in parts.
 DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents, bool scored) {
@@ -257,18 +260,19 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
       };
       const std::vector<std::uint16_t>& tokens = block.tokens[i];
       if (block.unwanted[i] != 0) {
-        note(left_out_, "left out: " + reason_);
+        note(record_.overlap_left_out, "left out: " + reason_);
         continue;
       }
       if (tokens.size() == 1) {
-        note(unread_, "left out: the tokenizer reads nothing of it");
+        note(record_.unread_left_out, "left out: the tokenizer reads nothing of it");
         continue;
       }
       const std::uint64_t bytes = transform_ ? some[i].source_bytes : table.count(tokens);
       const std::string spelled = tokenizer_.document_text(tokens);
       if (!spells(spelled, block.texts[i])) {
-        note(changed_, fmt::format("changed by the tokenizer's normalisation: {} bytes became {}",
-                                   block.texts[i].size(), spelled.size()));
+        note(record_.documents_changed_by_tokenizer,
+             fmt::format("changed by the tokenizer's normalisation: {} bytes became {}",
+                         block.texts[i].size(), spelled.size()));
       }
       // Side tables are of what is scored.
       writer.add(tokens, block.bytes.empty() ? std::span<const std::uint16_t>() : block.bytes[i]);

@@ -19,8 +19,10 @@ namespace mulligan {
 
 class DocumentEncoder {
  public:
-  // Shards are written into `folder`. `options` and `tokenizer` must outlive this object.
-  DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder);
+  // Shards are written into `folder`. Adds documents whose tokens spell another text, and those left out, to `record`
+  // and `changes`. All but the path must outlive this object.
+  DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder,
+                  TextRecord& record, std::vector<DocumentChange>& changes);
 
   // From now on documents are ablated before they are encoded (PrepareOptions::ablation).
   void begin_ablation() { ablated_.emplace(); }
@@ -34,10 +36,6 @@ class DocumentEncoder {
     unwanted_ = std::move(unwanted);
     reason_ = std::move(reason);
   }
-  std::uint64_t left_out() const { return left_out_; }
-  // Documents so far whose tokens spell another text, and documents that have no tokens and are left out.
-  std::uint64_t changed() const { return changed_; }
-  std::uint64_t unread() const { return unread_; }
 
   // Writes the documents, in order, to STEM_%06d.bin. If `text` is given, they are to be scored: appends their text to
   // it, as the tokens spell it, or with a text transform the originals as JSON Lines; and where tokens may spell
@@ -45,9 +43,6 @@ class DocumentEncoder {
   // in parallel, long documents in parts. Throws data_error for a tokenizer that has no piece for some text.
   SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                      std::string* text);
-
-  // The documents so far whose tokens spell another text, and those left out.
-  const std::vector<DocumentChange>& changes() const { return changes_; }
 
  private:
   struct Block;
@@ -66,12 +61,12 @@ class DocumentEncoder {
   const Tokenizer& tokenizer_;
   const TextTransform* transform_;  // null: none
   std::filesystem::path folder_;
-  std::vector<DocumentChange> changes_;
+  TextRecord& record_;
+  std::vector<DocumentChange>& changes_;
   std::optional<AblatedSplit> ablated_;
   SymbolCounts symbols_{};
   Unwanted unwanted_;
   std::string reason_;
-  std::uint64_t left_out_ = 0, changed_ = 0, unread_ = 0;
 };
 
 }  // namespace mulligan

@@ -101,10 +101,12 @@ class Preparation {
     begin("finding documents", "", 0);
     const Corpus corpus(options_);
     summary_.read_seconds = lap();
+    Manifest& manifest = summary_.manifest;
+    manifest = corpus.manifest;
     report(fmt::format(
         "{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
-        corpus.train().size(), corpus.validation().size(), corpus.duplicates_dropped(),
-        corpus.empty_dropped(), corpus.record().binary_dropped));
+        corpus.train.size(), corpus.validation.size(), manifest.duplicates_dropped, manifest.empty_dropped,
+        manifest.text.binary_dropped));
     const std::string model =
         options_.tokenizer.empty() ? trained_model(corpus) : read_file(options_.tokenizer);
     const std::string origin =
@@ -114,22 +116,16 @@ class Preparation {
     require_symbols(tokenizer, origin);
     summary_.tokenizer_seconds = lap();
 
-    Manifest& manifest = summary_.manifest;
     report("encoding and writing shards");
     double bytes = 0;
-    for (const auto* side : {&corpus.train(), &corpus.validation()})
+    for (const auto* side : {&corpus.train, &corpus.validation})
       for (const CorpusDocument& document : *side) bytes += static_cast<double>(document.bytes);
     begin("encoding", "bytes", bytes);
-    changes_ = corpus.changes();
-    summary_.remarks = corpus.remarks();
-    manifest.text = corpus.record();
-    DocumentEncoder encoder(options_, tokenizer, folder_);
+    changes_ = corpus.changes;
+    summary_.remarks = corpus.remarks;
+    DocumentEncoder encoder(options_, tokenizer, folder_, manifest.text, changes_);
     std::string validation_text;
     encode_splits(corpus, tokenizer, encoder, validation_text);
-    changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
-    manifest.text.documents_changed_by_tokenizer = encoder.changed();
-    manifest.text.unread_left_out = encoder.unread();
-    manifest.text.overlap_left_out = encoder.left_out();
     begin("", "", 0);
     report("comparing training and validation text");
     manifest.overlap =
@@ -139,7 +135,7 @@ class Preparation {
       begin("counting symbols", "", 0);
       const std::uint64_t tokens =
           manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
-      manifest.symbols = symbol_statistics(corpus.train(), tokens, options_.threads);
+      manifest.symbols = symbol_statistics(corpus.train, tokens, options_.threads);
     }
     begin("checking and writing", "", 0);
     write_file_atomically(folder_ / kModelFile, model);
@@ -152,14 +148,11 @@ class Preparation {
     if (manifest.source.empty())
       manifest.source = fmt::format(
           "{}", fmt::join(options_.inputs | std::views::transform(&std::filesystem::path::native), ", "));
-    manifest.split_rule = corpus.split_rule();
     manifest.tokenizer_file = kModelFile;
     manifest.tokenizer_sha256 = sha256_hex(model);
     manifest.tokenizer_trained = options_.tokenizer.empty();
     manifest.vocabulary = tokenizer.vocab_size();
     manifest.bos_id = tokenizer.bos_id();
-    manifest.duplicates_dropped = corpus.duplicates_dropped();
-    manifest.empty_dropped = corpus.empty_dropped();
     manifest.validation_text_file = text_file;
     manifest.validation_text_sha256 = sha256_hex(validation_text);
     if (transform_) manifest.text.transform = transform_->name();
@@ -186,7 +179,7 @@ class Preparation {
     AblationRecord record;
     require_domains(corpus);
     if (rules.any() && rules.validation) encoder.begin_ablation();
-    manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
+    manifest.validation = encoder.encode(corpus.validation, "fineweb_val", &validation_text);
     if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
     if (rules.any()) encoder.begin_ablation();
     std::optional<OverlapMeter> meter;
@@ -196,13 +189,13 @@ class Preparation {
                         "it holds a passage of the validation text, changed or not");
     }
     require_documents(manifest.validation, "validation");
-    manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr);
     if (!options_.drop_overlap) require_documents(manifest.train, "training");
     if (manifest.train.documents == 0) {
       throw data_error(
           "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
           "none; give other documents, or name validation documents of their own with --validation",
-          corpus.train().size());
+          corpus.train.size());
     }
     if (!rules.any()) return;
     record.train = encoder.end_ablation();
@@ -235,11 +228,11 @@ class Preparation {
       AblationRules one;
       one.domains = {domain};
       const auto takes = [&](const CorpusDocument& document) { return one.takes(document.name()); };
-      if (std::ranges::any_of(corpus.train(), takes)) continue;
+      if (std::ranges::any_of(corpus.train, takes)) continue;
       throw data_error(
           "no training document is of the domain '{}', a glob over names such as '{}'; correct it, or leave "
           "--ablate-domains out",
-          domain, corpus.train().front().name());
+          domain, corpus.train.front().name());
     }
   }
 
@@ -269,7 +262,7 @@ class Preparation {
   // start of the next one: a sample that does not depend on the order of the inputs.
   std::string trained_model(const Corpus& corpus) const {
     std::vector<const CorpusDocument*> sample;
-    for (const CorpusDocument& document : corpus.train()) sample.push_back(&document);
+    for (const CorpusDocument& document : corpus.train) sample.push_back(&document);
     std::sort(sample.begin(), sample.end(),
               [](const CorpusDocument* a, const CorpusDocument* b) { return a->digest < b->digest; });
     const auto most = static_cast<std::uint64_t>(options_.tokenizer_bytes);
