@@ -121,9 +121,9 @@ class Preparation {
     for (const auto* side : {&corpus.train, &corpus.validation})
       for (const CorpusDocument& document : *side) bytes += static_cast<double>(document.bytes);
     begin("encoding", "bytes", bytes);
-    changes_ = corpus.changes;
+    summary_.changes = corpus.changes;
     summary_.remarks = corpus.remarks;
-    DocumentEncoder encoder(options_, tokenizer, folder_, manifest.text, changes_);
+    DocumentEncoder encoder(options_, tokenizer, folder_, manifest.text, summary_.changes);
     std::string validation_text;
     encode_splits(corpus, tokenizer, encoder, validation_text);
     begin("", "", 0);
@@ -167,7 +167,6 @@ class Preparation {
     folder.publish();
     begin("", "", 0);
     summary_.encode_seconds = lap();
-    summary_.changes = std::move(changes_);
     return std::move(summary_);
   }
 
@@ -242,9 +241,9 @@ class Preparation {
 
   // Every document that is not in the tokens as it was given, by name.
   void write_changes() {
-    if (changes_.empty()) return;
+    if (summary_.changes.empty()) return;
     std::string lines;
-    for (const DocumentChange& change : changes_) {
+    for (const DocumentChange& change : summary_.changes) {
       const nlohmann::json line{{"document", change.document}, {"change", change.change}};
       // File names may be no UTF-8.
       lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -341,7 +340,6 @@ class Preparation {
   const PrepareOptions& options_;
   const TextTransform* transform_ = nullptr;
   std::filesystem::path folder_;  // being filled
-  std::vector<DocumentChange> changes_;
   PrepareSummary summary_;
 };
 
