@@ -45,13 +45,13 @@ class DocumentEncoder {
                      std::string* text);
 
  private:
-  struct Block;
-  Block encode_block(std::span<const CorpusDocument> documents, bool scored);
-  void ablate_block(Block& block, std::span<const CorpusDocument> documents);
-  void add_tokens(const std::vector<int>& ids, const CorpusDocument& document,
-                  std::vector<std::uint16_t>& tokens) const;
-  void encode_plain(Block& block, std::span<const CorpusDocument> documents);
-  void encode_counted(Block& block, std::span<const CorpusDocument> documents);
+  struct Encoded;
+  std::vector<Encoded> encode_block(std::span<const CorpusDocument> documents, bool scored);
+  void ablate_one(Encoded& one, const CorpusDocument& document, bool counted) const;
+  void note_ablation(const std::vector<Encoded>& block, std::span<const CorpusDocument> documents);
+  void add_tokens(const std::vector<int>& ids, const CorpusDocument& document, Encoded& one) const;
+  void encode_plain(std::vector<Encoded>& block, std::span<const CorpusDocument> documents) const;
+  void encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const;
   // Whether tokens may spell something else than the document as it was given.
   bool changes_text() const;
   // Whether tokens spell the text, after the transform is undone.
