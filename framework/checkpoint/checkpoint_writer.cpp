@@ -50,28 +50,12 @@ void yield_to_training() {
 }  // namespace
 
 StoredType stored_type(DType dtype) {
-  switch (dtype) {
-    case MLG_F32:
-      return StoredType::f32;
-    case MLG_BF16:
-      return StoredType::bf16;
-    case MLG_F16:
-      return StoredType::f16;
-    case MLG_F64:
-      return StoredType::f64;
-    case MLG_I32:
-      return StoredType::i32;
-    case MLG_I64:
-      return StoredType::i64;
-    case MLG_U16:
-      return StoredType::u16;
-    case MLG_U8:
-      return StoredType::u8;
-    case MLG_I8:
-      return StoredType::i8;
-    case MLG_ABSENT:
-      break;
-  }
+  constexpr std::pair<DType, StoredType> types[] = {
+      {MLG_F32, StoredType::f32}, {MLG_BF16, StoredType::bf16}, {MLG_F16, StoredType::f16},
+      {MLG_F64, StoredType::f64}, {MLG_I32, StoredType::i32},   {MLG_I64, StoredType::i64},
+      {MLG_U16, StoredType::u16}, {MLG_U8, StoredType::u8},     {MLG_I8, StoredType::i8}};
+  for (const auto& [known, stored] : types)
+    if (known == dtype) return stored;
   throw std::logic_error("stored_type: not a dtype of a tensor");
 }
 

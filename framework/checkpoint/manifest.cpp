@@ -22,11 +22,6 @@ void describe(Fields& f, LossAccount::State& loss) {
 }
 
 template <typename Fields>
-void describe(Fields& f, CheckpointShard& shard) {
-  f("name", shard.name)("tokens", shard.tokens);
-}
-
-template <typename Fields>
 void describe(Fields& f, PartPosition& part) {
   f("shard_visits", part.shard_visits)("visit_spans", part.visit_spans)("spans", part.spans)("counted",
                                                                                              part.counted);
@@ -36,7 +31,7 @@ template <typename Fields>
 void describe(Fields& f, CheckpointData& data) {
   f("consumed_spans", data.consumed_spans)("shard_visits", data.shard_visits)("visit_spans",
                                                                               data.visit_spans);
-  f("row_tokens", data.row_tokens)("shards", data.shards)("parts", data.parts);
+  f("row_tokens", data.row_tokens)("parts", data.parts);
 }
 
 template <typename Fields>

@@ -34,19 +34,12 @@ struct CheckpointPlugin {
   bool operator==(const CheckpointPlugin&) const = default;
 };
 
-struct CheckpointShard {
-  std::string name;  // file name without folder: data may move
-  std::int64_t tokens = 0;
-  bool operator==(const CheckpointShard&) const = default;
-};
-
-// The position of the data stream (units of LoaderPosition) and the files that it read.
+// The position of the data stream (units of LoaderPosition).
 struct CheckpointData {
   std::int64_t consumed_spans = 0;
   std::int64_t shard_visits = 0;
   std::int64_t visit_spans = 0;
-  std::int64_t row_tokens = 0;  // a span is this many tokens and one more
-  std::vector<CheckpointShard> shards;
+  std::int64_t row_tokens = 0;      // a span is this many tokens and one more
   std::vector<PartPosition> parts;  // of [[data.mix]]; empty without
   bool operator==(const CheckpointData&) const = default;
 };

@@ -8,13 +8,9 @@
 #include "framework/config/schema.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
-#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Row {
   std::string theirs, ours;
@@ -51,37 +47,6 @@ const Schema<Top>& top_schema() {
   return schema;
 }
 
-// JSON as the tree that TOML is read into.
-ConfigNode to_tree(const Json& json, const Origin& origin) {
-  if (json.is_object()) {
-    ConfigNode table = ConfigNode::make_table(origin);
-    for (const auto& [name, value] : json.items()) table.put(name, to_tree(value, origin));
-    return table;
-  }
-  if (json.is_array() && std::ranges::any_of(json, [](const Json& row) { return row.is_object(); })) {
-    ConfigNode rows = ConfigNode::make_rows(origin);
-    for (const Json& row : json) rows.rows.push_back(to_tree(row, origin));
-    return rows;
-  }
-  if (json.is_array() && std::ranges::all_of(json, [](const Json& row) { return row.is_string(); })) {
-    return ConfigNode::make_leaf(ConfigValue(json.get<std::vector<std::string>>()), origin);
-  }
-  if (json.is_boolean()) return ConfigNode::make_leaf(ConfigValue(json.get<bool>()), origin);
-  if (json.is_number_integer()) return ConfigNode::make_leaf(ConfigValue(json.get<std::int64_t>()), origin);
-  if (json.is_string()) return ConfigNode::make_leaf(ConfigValue(json.get<std::string>()), origin);
-  throw config_error("'{}': the value {} has no place in a name map.", origin.file, json.dump());
-}
-
-ConfigNode read_tree(const std::filesystem::path& path) {
-  if (path.extension() != ".json") return read_toml(path.string());
-  const Json json = parse_json<Json>(read_file(path, kLargestDescription));
-  if (!json.is_object()) throw config_error("'{}' is not a JSON object.", path.string());
-  Origin origin;
-  origin.kind = Origin::Kind::file;
-  origin.file = path.string();
-  return to_tree(json, origin);
-}
-
 std::string numbered(std::string name, std::int64_t number) {
   for (std::size_t at = name.find("{i}"); at != std::string::npos; at = name.find("{i}")) {
     name.replace(at, 3, std::to_string(number));
@@ -97,7 +62,7 @@ bool NameMap::ignores(const std::string& theirs) const {
 }
 
 NameMap read_name_map(const std::filesystem::path& path) {
-  const ConfigNode tree = read_tree(path);
+  const ConfigNode tree = read_toml(path.string());
   static const std::vector<std::string> elsewhere = {"tensor"};
   Top top;
   top_schema().store(resolve_keys(top_schema().keys(), &tree, {}, path.string(), elsewhere), top);

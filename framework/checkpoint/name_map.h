@@ -35,7 +35,7 @@ struct NameMap {
   bool ignores(const std::string& theirs) const;
 };
 
-// Reads a TOML file, or a JSON file (*.json) of the same structure. Throws config_error for unknown keys, missing names, a `repeat`
+// Reads a TOML file. Throws config_error for unknown keys, missing names, a `repeat`
 // without {i} in the names, and a tensor of theirs that is named twice.
 NameMap read_name_map(const std::filesystem::path& path);
 

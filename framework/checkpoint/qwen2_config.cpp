@@ -38,20 +38,18 @@ class KeyReader {
   double number(const char* key, double otherwise) const {
     const json* value = find(key);
     if (!value) return otherwise;
-    if (value->is_number() && std::isfinite(value->get<double>())) return value->get<double>();
-    throw data_error("'{}' gives '{}' as {}, but it is a number.", file_, key, shown(*value));
+    const bool finite = value->is_number() && std::isfinite(value->get<double>());
+    return finite ? value->get<double>() : throw wrong(key, *value, "a number");
   }
   bool flag(const char* key, bool otherwise) const {
     const json* value = find(key);
     if (!value) return otherwise;
-    if (value->is_boolean()) return value->get<bool>();
-    throw data_error("'{}' gives '{}' as {}, but it is true or false.", file_, key, shown(*value));
+    return value->is_boolean() ? value->get<bool>() : throw wrong(key, *value, "true or false");
   }
   std::string word(const char* key, const std::string& otherwise) const {
     const json* value = find(key);
     if (!value) return otherwise;
-    if (value->is_string()) return value->get<std::string>();
-    throw data_error("'{}' gives '{}' as {}, but it is a word.", file_, key, shown(*value));
+    return value->is_string() ? value->get<std::string>() : throw wrong(key, *value, "a word");
   }
   void require(bool holds, const char* key, const std::string& wanted) const {
     if (holds) return;
@@ -69,8 +67,10 @@ class KeyReader {
     if (value.is_number_integer() && value.get<std::int64_t>() >= 1 && value.get<std::int64_t>() <= most) {
       return value.get<std::int64_t>();
     }
-    throw data_error("'{}' gives '{}' as {}, but it is a whole number from 1 to {}.", file_, key,
-                     shown(value), most);
+    throw wrong(key, value, fmt::format("a whole number from 1 to {}", most));
+  }
+  Error wrong(const char* key, const json& value, const std::string& kind) const {
+    return data_error("'{}' gives '{}' as {}, but it is {}.", file_, key, shown(value), kind);
   }
 
   std::string file_;

@@ -12,79 +12,30 @@
 namespace mulligan {
 namespace {
 
-// Decodes runs of one tokenizer; see count_bytes_by_decoding.
-class RunDecoder {
- public:
-  explicit RunDecoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer), anchor_(tokenizer.find("<0x41>")) {
-    if (anchor_ < 0) anchor_ = tokenizer.find("A");
-    if (anchor_ < 0) {
-      throw data_error(
-          "bytes cannot be counted by decoding: the tokenizer has neither byte pieces nor the piece 'A'");
-    }
-  }
-
-  // Bytes of one run of tokens with text. `after_boundary`: no text precedes it.
-  std::uint64_t bytes(std::span<const std::uint16_t> run, bool after_boundary) {
-    if (run.empty()) return 0;
-    ids_.assign(1, anchor_);
-    for (const int id : run) ids_.push_back(tokenizer_.is_byte(id) ? anchor_ : id);
-    const std::string text = tokenizer_.decode(ids_);
-    const bool leading_space = after_boundary && text.size() > 1 && text[1] == ' ';
-    return text.size() - 1 - (leading_space ? 1 : 0);
-  }
-
- private:
-  const Tokenizer& tokenizer_;
-  int anchor_;
-  std::vector<int> ids_;
-};
-
-// Bytes of tokens[begin..end) where tokens[begin - 1] is their context.
+// Bytes of tokens[begin..end) where tokens[begin - 1] is their context, by decoding with `anchor` in place of bytes.
 std::uint64_t decode_range(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
-                           std::size_t begin, std::size_t end) {
+                           std::size_t begin, std::size_t end, int anchor) {
   // SentencePiece's decoder takes time and memory per run; a bounded run keeps both small. A cut inside a
   // document costs nothing, because every run is decoded after an anchor.
   constexpr std::size_t kMaxRun = 4096;
-  RunDecoder decoder(tokenizer);
   std::uint64_t total = 0;
+  std::vector<int> ids;
   for (std::size_t i = begin; i < end;) {
     if (tokenizer.is_textless(tokens[i])) {
       ++i;
       continue;
     }
-    std::size_t stop = i;
-    while (stop < end && stop - i < kMaxRun && !tokenizer.is_textless(tokens[stop])) ++stop;
-    total += decoder.bytes(tokens.subspan(i, stop - i), tokenizer.is_textless(tokens[i - 1]));
-    i = stop;
+    const bool after_boundary = tokenizer.is_textless(tokens[i - 1]);  // no text precedes it
+    ids.assign(1, anchor);
+    for (; i < end && ids.size() <= kMaxRun && !tokenizer.is_textless(tokens[i]); ++i)
+      ids.push_back(tokenizer.is_byte(tokens[i]) ? anchor : tokens[i]);
+    const std::string text = tokenizer.decode(ids);
+    total += text.size() - (after_boundary && text.size() > 1 && text[1] == ' ' ? 2 : 1);
   }
   return total;
 }
 
-// Bytes of the text that a piece stands for: every "▁" is one space.
-std::int32_t text_bytes(std::string_view piece) {
-  std::size_t bytes = piece.size();
-  for (std::size_t at = 0; (at = piece.find(kSpaceMark, at)) != std::string_view::npos;
-       at += kSpaceMark.size()) {
-    bytes -= kSpaceMark.size() - 1;
-  }
-  return static_cast<std::int32_t>(bytes);
-}
-
 }  // namespace
-
-ByteTable::ByteTable(std::vector<std::int32_t> base_bytes, std::vector<std::uint8_t> has_leading_space,
-                     std::vector<std::uint8_t> is_boundary)
-    : base_bytes_(std::move(base_bytes)),
-      has_leading_space_(std::move(has_leading_space)),
-      is_boundary_(std::move(is_boundary)) {
-  if (has_leading_space_.size() != base_bytes_.size() || is_boundary_.size() != base_bytes_.size()) {
-    throw data_error("the byte tables have {}, {} and {} entries; they must have one per token each",
-                     base_bytes_.size(), has_leading_space_.size(), is_boundary_.size());
-  }
-  if (std::any_of(base_bytes_.begin(), base_bytes_.end(), [](std::int32_t bytes) { return bytes < 0; })) {
-    throw data_error("the byte table has a token of negative length");
-  }
-}
 
 ByteTable ByteTable::from_tokenizer(const Tokenizer& tokenizer, int vocabulary) {
   const int pieces = tokenizer.vocab_size();
@@ -102,13 +53,8 @@ ByteTable ByteTable::from_tokenizer(const Tokenizer& tokenizer, int vocabulary) 
     if (tokenizer.is_textless(id)) continue;
     const auto i = static_cast<std::size_t>(id);
     boundary[i] = 0;
-    const std::string_view piece = tokenizer.piece(id);
-    if (tokenizer.is_byte(id)) {
-      base[i] = 1;
-    } else {
-      space[i] = piece.starts_with(kSpaceMark) ? 1 : 0;
-      base[i] = text_bytes(piece.substr(space[i] != 0 ? kSpaceMark.size() : 0));
-    }
+    space[i] = !tokenizer.is_byte(id) && tokenizer.piece(id).starts_with(kSpaceMark) ? 1 : 0;
+    base[i] = static_cast<std::int32_t>(tokenizer.text_of(id).size()) - space[i];
   }
   return {std::move(base), std::move(space), std::move(boundary)};
 }
@@ -144,13 +90,18 @@ std::uint64_t count_bytes_by_decoding(const Tokenizer& tokenizer, std::span<cons
     throw data_error("token {} is outside the tokenizer's {} pieces, so it cannot be decoded", *outside,
                      pieces);
   }
+  int anchor = tokenizer.find("<0x41>");
+  if (anchor < 0) anchor = tokenizer.find("A");
+  if (anchor < 0)
+    throw data_error(
+        "bytes cannot be counted by decoding: the tokenizer has neither byte pieces nor the piece 'A'");
   if (tokens.size() < 2) return 0;
   constexpr std::size_t kBlock = 1 << 16;
   const std::size_t targets = tokens.size() - 1;
   std::atomic<std::uint64_t> total{0};
   parallel_for((targets + kBlock - 1) / kBlock, threads, [&](std::size_t block) {
     const std::size_t begin = 1 + block * kBlock;
-    total += decode_range(tokenizer, tokens, begin, std::min(begin + kBlock, tokens.size()));
+    total += decode_range(tokenizer, tokens, begin, std::min(begin + kBlock, tokens.size()), anchor);
   });
   return total;
 }

@@ -32,9 +32,12 @@ class ByteCounter {
 
 class ByteTable : public ByteCounter {
  public:
-  // From look-up tables of equal length [V]. Throws data_error when lengths differ or a base is negative.
+  // From look-up tables of equal length [V].
   ByteTable(std::vector<std::int32_t> base_bytes, std::vector<std::uint8_t> has_leading_space,
-            std::vector<std::uint8_t> is_boundary);
+            std::vector<std::uint8_t> is_boundary)
+      : base_bytes_(std::move(base_bytes)),
+        has_leading_space_(std::move(has_leading_space)),
+        is_boundary_(std::move(is_boundary)) {}
   // From a tokenizer, extended with boundary ids of 0 bytes up to `vocabulary` (0: the tokenizer's own size),
   // for models whose output is padded. Throws data_error when the tokenizer has more pieces than that.
   static ByteTable from_tokenizer(const Tokenizer& tokenizer, int vocabulary = 0);
@@ -60,17 +63,14 @@ class ByteTable : public ByteCounter {
   std::vector<std::uint8_t> is_boundary_;        // [V] 0 or 1
 };
 
-// Route 2 over the targets tokens[1..], with tokens[0] as their context; uses `threads` threads
-// (0: all cores).
+// Route 2 over the targets tokens[1..], with tokens[0] as their context; uses `threads` threads (0: all cores).
 //
-// Runs of text between boundary tokens are decoded by SentencePiece. So that byte tokens which form invalid
-// UTF-8 count 1 each (the decoder would print U+FFFD, 3 bytes), each is replaced by the token of one ASCII
-// letter before decoding; such a letter also stands in front of the run, so that the decoder drops no leading
-// spaces, and one leading space after a boundary is left out: it separates nothing.
+// SentencePiece decodes runs of text between boundary tokens. So that byte tokens which form invalid UTF-8 count 1 each (the decoder
+// would print U+FFFD, 3 bytes), the token of one ASCII letter replaces each before decoding. Such a letter also stands in front of the
+// run, so that the decoder drops no leading spaces. One leading space after a boundary is left out: it separates nothing.
 //
-// Agrees with route 1 on every stream of every tokenizer whose decoder adds and removes nothing else,
-// which is true of all that this project trains or the records use. Where the routes differ, no bits per
-// byte may be printed.
+// Agrees with route 1 on every stream of every tokenizer whose decoder adds and removes nothing else. Where the routes differ, no bits
+// per byte may be printed.
 std::uint64_t count_bytes_by_decoding(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
                                       int threads = 0);
 

@@ -13,65 +13,35 @@ using Json = nlohmann::ordered_json;
 
 Json set_json(const ShardSetIdentity& set) {
   Json json{{"tokens", set.tokens}, {"sha256", set.sha256}};
-  if (set.shards.empty()) return json;
-  json["shards"] = Json::array();
-  for (const ShardIdentity& shard : set.shards) {
+  for (const ShardIdentity& shard : set.shards)
     json["shards"].push_back({{"name", shard.name}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});
-  }
   return json;
 }
 
-// Reads one object; every member may be absent, none may be of another type.
-class Reader {
- public:
-  Reader(const Json& json, const std::string& source) : json_(json), source_(source) {
-    if (!json.is_object()) throw wrong("it", "an object");
-  }
+// A member that may be absent. Throws Json::exception for another type.
+template <typename T>
+T member(const Json& json, const char* key) {
+  const auto found = json.get_ref<const Json::object_t&>().find(key);
+  return found == json.get_ref<const Json::object_t&>().end() ? T() : found->second.get_ref<const T&>();
+}
 
-  std::string text(const char* key) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) return {};
-    if (!found->is_string()) throw wrong(key, "a text");
-    return found->get<std::string>();
-  }
-  std::string digest(const char* key) const {
-    std::string value = text(key);
-    const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-    if (!value.empty() && (value.size() != 64 || !std::ranges::all_of(value, is_digit))) {
-      throw wrong(key, "a sha256");
-    }
-    return value;
-  }
-  std::uint64_t count(const char* key) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) return 0;
-    if (!found->is_number_unsigned()) throw wrong(key, "a count");
-    return found->get<std::uint64_t>();
-  }
-  ShardSetIdentity set(const char* key) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) return {};
-    const Reader reader(*found, source_);
-    ShardSetIdentity set{reader.count("tokens"), reader.digest("sha256"), {}};
-    const auto shards = found->find("shards");
-    if (shards == found->end()) return set;
-    if (!shards->is_array()) throw wrong("shards", "a list");
-    for (const Json& row : *shards) {
-      const Reader shard(row, source_);
-      set.shards.push_back({shard.text("name"), shard.count("tokens"), shard.digest("sha256")});
-    }
-    return set;
-  }
+std::string sha256_member(const Json& json, const char* key) {
+  std::string value = member<std::string>(json, key);
+  const bool digits = value.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (value.empty() || (value.size() == 64 && digits)) return value;
+  throw std::invalid_argument(fmt::format("'{}' is not a sha256", key));
+}
 
- private:
-  Error wrong(const char* key, const char* expected) const {
-    return data_error("{} says of its data that '{}' is not {}; make it again or copy it again", source_, key,
-                      expected);
+ShardSetIdentity read_set(const Json& json, const char* key) {
+  if (!json.contains(key)) return {};
+  const Json& set = json.at(key);
+  ShardSetIdentity read{member<Json::number_unsigned_t>(set, "tokens"), sha256_member(set, "sha256"), {}};
+  for (const Json& shard : member<Json::array_t>(set, "shards")) {
+    read.shards.push_back({member<std::string>(shard, "name"),
+                           member<Json::number_unsigned_t>(shard, "tokens"), sha256_member(shard, "sha256")});
   }
-
-  const Json& json_;
-  const std::string& source_;
-};
+  return read;
+}
 
 void add(std::string& list, const std::string& part) {
   list += (list.empty() ? "" : ", ") + part;
@@ -110,9 +80,13 @@ DataIdentity without_shards(DataIdentity data) {
 }
 
 DataIdentity data_identity_from_json(const Json& json, const std::string& source) {
-  const Reader reader(json, source);
-  return {reader.digest("tokenizer_sha256"), reader.digest("byte_table_sha256"), reader.text("packing"),
-          reader.set("train"), reader.set("validation")};
+  try {
+    return {sha256_member(json, "tokenizer_sha256"), sha256_member(json, "byte_table_sha256"),
+            member<std::string>(json, "packing"), read_set(json, "train"), read_set(json, "validation")};
+  } catch (const std::exception& error) {
+    throw data_error("{} says of its data what mulligan does not write ({}); make it again or copy it again",
+                     source, error.what());
+  }
 }
 
 DataIdentity data_identity_from_text(const std::string& json, const std::string& source) {
@@ -166,8 +140,15 @@ void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,
 void require_same_training_shards(const DataOrigin& origin, const ShardSetIdentity& now) {
   const ShardSetIdentity& saved = origin.data.train;
   if (saved.sha256.empty() || now.sha256.empty() || saved.sha256 == now.sha256) return;
-  for (std::size_t i = 0; i < std::min(saved.shards.size(), now.shards.size()); ++i) {
-    const ShardIdentity &was = saved.shards[i], &is = now.shards[i];
+  for (std::size_t i = 0; i < saved.shards.size(); ++i) {
+    const ShardIdentity& was = saved.shards[i];
+    if (i >= now.shards.size()) {
+      throw data_error(
+          "the training shard '{}' of {} is not among the {} that data.train names; bring that file back or name "
+          "its folder in data.train",
+          was.name, origin.name, now.shards.size());
+    }
+    const ShardIdentity& is = now.shards[i];
     if (was.sha256 == is.sha256) continue;
     throw data_error(
         "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file "

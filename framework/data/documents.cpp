@@ -4,66 +4,55 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <unordered_set>
+#include <utility>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
 
-PythonRandom::PythonRandom(std::uint64_t seed) {
-  state_[0] = 19650218u;
-  for (std::uint32_t i = 1; i < kStateWords; ++i) {
-    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
-  }
-  const std::array<std::uint32_t, 2> digits{static_cast<std::uint32_t>(seed),
-                                            static_cast<std::uint32_t>(seed >> 32)};
-  const std::uint32_t digit_count = digits[1] != 0 ? 2 : 1;
-  std::size_t i = 1;
-  const auto advance = [&] {
-    if (++i == kStateWords) {
-      state_[0] = state_[kStateWords - 1];
+namespace {
+
+// The state of MT19937 that init_by_array makes of the seed's 32-bit digits (Matsumoto and Nishimura 2002). CPython seeds
+// integers that way.
+struct PythonSeed {
+  using result_type = std::uint32_t;
+  std::uint64_t seed;
+
+  template <typename Word>
+  void generate(Word* state, Word* end) {
+    const auto words = static_cast<std::size_t>(end - state);
+    state[0] = 19650218u;
+    for (std::size_t i = 1; i < words; ++i)
+      state[i] = 1812433253u * (state[i - 1] ^ (state[i - 1] >> 30)) + static_cast<std::uint32_t>(i);
+    std::size_t i = 1;
+    const auto mix = [&](std::uint32_t factor, std::uint32_t added) {
+      state[i] = (state[i] ^ ((state[i - 1] ^ (state[i - 1] >> 30)) * factor)) + added;
+      if (++i < words) return;
+      state[0] = state[words - 1];
       i = 1;
+    };
+    const std::uint32_t digits[] = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
+    const std::uint32_t digit_count = digits[1] != 0 ? 2 : 1;
+    for (std::uint32_t round = 0; round < words; ++round)
+      mix(1664525u, digits[round % digit_count] + round % digit_count);
+    for (std::size_t round = 1; round < words; ++round) mix(1566083941u, -static_cast<std::uint32_t>(i));
+    state[0] = 0x80000000u;
+  }
+};
+
+// Python's random.Random(seed).sample(range(population), count), in its order; 0 <= count <= population.
+std::vector<int> python_sample(std::uint64_t seed, int population, int count) {
+  PythonSeed state{seed};
+  std::mt19937 words(state);
+  const auto below = [&](int bound) {  // by rejection on the bound's bit length
+    const int bits = std::bit_width(static_cast<std::uint32_t>(bound));
+    while (true) {
+      const auto value = static_cast<int>(words() >> (32 - bits));
+      if (value < bound) return value;
     }
   };
-  const auto mixed = [&] { return state_[i - 1] ^ (state_[i - 1] >> 30); };
-  for (std::uint32_t round = 0; round < kStateWords; ++round) {
-    const std::uint32_t digit = round % digit_count;
-    state_[i] = (state_[i] ^ (mixed() * 1664525u)) + digits[digit] + digit;
-    advance();
-  }
-  for (std::size_t round = 1; round < kStateWords; ++round) {
-    state_[i] = (state_[i] ^ (mixed() * 1566083941u)) - static_cast<std::uint32_t>(i);
-    advance();
-  }
-  state_[0] = 0x80000000u;
-}
-
-std::uint32_t PythonRandom::next_word() {
-  constexpr std::size_t kShift = 397;
-  if (next_ == kStateWords) {
-    for (std::size_t k = 0; k < kStateWords; ++k) {
-      const std::uint32_t joined = (state_[k] & 0x80000000u) | (state_[(k + 1) % kStateWords] & 0x7fffffffu);
-      state_[k] =
-          state_[(k + kShift) % kStateWords] ^ (joined >> 1) ^ ((joined & 1u) != 0 ? 0x9908b0dfu : 0u);
-    }
-    next_ = 0;
-  }
-  std::uint32_t word = state_[next_++];
-  word ^= word >> 11;
-  word ^= (word << 7) & 0x9d2c5680u;
-  word ^= (word << 15) & 0xefc60000u;
-  return word ^ (word >> 18);
-}
-
-std::uint32_t PythonRandom::below(std::uint32_t bound) {
-  const int bits = std::bit_width(bound);
-  while (true) {
-    const std::uint32_t value = next_word() >> (32 - bits);
-    if (value < bound) return value;
-  }
-}
-
-std::vector<int> PythonRandom::sample(int population, int count) {
   // CPython shuffles a copy of the population when that is smaller than the set of chosen ones would be.
   double set_size = 21;
   if (count > 5) set_size += std::pow(4.0, std::ceil(std::log(count * 3.0) / std::log(4.0)));
@@ -71,21 +60,22 @@ std::vector<int> PythonRandom::sample(int population, int count) {
   if (population <= set_size) {
     std::vector<int> pool(static_cast<std::size_t>(population));
     std::iota(pool.begin(), pool.end(), 0);
-    for (int i = 0; i < count; ++i) {
-      const std::uint32_t left = static_cast<std::uint32_t>(population - i);
-      const std::uint32_t chosen = below(left);
-      result.push_back(pool[chosen]);
-      pool[chosen] = pool[left - 1];
+    for (; count > 0; --count) {
+      int& chosen = pool[static_cast<std::size_t>(below(static_cast<int>(pool.size())))];
+      result.push_back(std::exchange(chosen, pool.back()));
+      pool.pop_back();
     }
     return result;
   }
-  std::unordered_set<std::uint32_t> seen;
+  std::unordered_set<int> seen;
   while (static_cast<int>(result.size()) < count) {
-    const std::uint32_t chosen = below(static_cast<std::uint32_t>(population));
-    if (seen.insert(chosen).second) result.push_back(static_cast<int>(chosen));
+    const int chosen = below(population);
+    if (seen.insert(chosen).second) result.push_back(chosen);
   }
   return result;
 }
+
+}  // namespace
 
 std::vector<Document> find_documents(std::span<const std::uint16_t> tokens, int bos_id) {
   std::vector<Document> documents;
@@ -98,14 +88,16 @@ std::vector<Document> find_documents(std::span<const std::uint16_t> tokens, int 
   return documents;
 }
 
-std::optional<std::int64_t> first_document(const Shard& shard, int bos_id) {
-  constexpr std::int64_t block_tokens = 1 << 19;
+std::optional<std::int64_t> first_document(const Shard& shard, int bos_id, std::int64_t from,
+                                           std::int64_t until) {
+  constexpr std::int64_t block_tokens = 1 << 16;
+  until = std::min(until, shard.token_count());
   std::vector<std::uint16_t> block;
-  for (std::int64_t begin = 0; begin < shard.token_count(); begin += block_tokens) {
-    block.resize(static_cast<std::size_t>(std::min(block_tokens, shard.token_count() - begin)));
-    shard.read(begin, block);
+  for (; from < until; from += block_tokens) {
+    block.resize(static_cast<std::size_t>(std::min(block_tokens, until - from)));
+    shard.read(from, block);
     const auto bos = std::ranges::find(block, bos_id);
-    if (bos != block.end()) return begin + (bos - block.begin());
+    if (bos != block.end()) return from + (bos - block.begin());
   }
   return {};
 }
@@ -150,7 +142,7 @@ std::vector<int> sample_documents(int count, double fraction, std::uint64_t seed
   }
   // nearbyint rounds halves to even, as Python's round does.
   const int size = std::max(1, static_cast<int>(std::nearbyint(count * fraction)));
-  std::vector<int> chosen = PythonRandom(seed).sample(count, size);
+  std::vector<int> chosen = python_sample(seed, count, size);
   std::sort(chosen.begin(), chosen.end());
   return chosen;
 }

@@ -1,9 +1,9 @@
 // The documents of a token stream, their order for test-time training, and the windows they are scored in.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,26 +11,6 @@
 #include "framework/data/shard.h"
 
 namespace mulligan {
-
-// Python's random.Random, as far as the reference's document sampling needs it.
-
-// MT19937 seeded through init_by_array with the seed's 32-bit digits (Matsumoto and Nishimura 2002; CPython
-// seeds integers that way). std::mt19937 has the same recurrence but cannot be seeded like that.
-class PythonRandom {
- public:
-  explicit PythonRandom(std::uint64_t seed);
-  // random.sample(range(population), count), in Python's order; 0 <= count <= population.
-  std::vector<int> sample(int population, int count);
-
- private:
-  static constexpr std::size_t kStateWords = 624;
-  std::uint32_t next_word();
-  // Uniform in 0..bound-1 by rejection on bound's bit length.
-  std::uint32_t below(std::uint32_t bound);
-
-  std::array<std::uint32_t, kStateWords> state_{};
-  std::size_t next_ = kStateWords;
-};
 
 // Tokens [start, start + length). The length includes the BOS of the following document, the target of this
 // document's last token; the last document runs to the end of the stream.
@@ -56,8 +36,9 @@ struct DocumentBatch {
 
 enum class BatchOrder { longest_first, shortest_first };
 
-// Where the first document of a shard begins; nothing: it holds no BOS.
-std::optional<std::int64_t> first_document(const Shard& shard, int bos_id);
+// Where the first document of a shard begins that begins in [from, until); nothing: there is no BOS.
+std::optional<std::int64_t> first_document(const Shard& shard, int bos_id, std::int64_t from = 0,
+                                           std::int64_t until = std::numeric_limits<std::int64_t>::max());
 // Whether a document begins in any of the shards.
 bool documents_begin(const std::vector<std::filesystem::path>& shards, int bos_id);
 

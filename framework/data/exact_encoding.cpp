@@ -11,32 +11,30 @@ namespace mulligan {
 
 bool MessageFields::next() {
   if (rest_.empty() || broken_) return false;
-  broken_ = !read();
-  return !broken_;
-}
-
-bool MessageFields::read() {
   const std::optional<std::uint64_t> key = integer();
-  if (!key) return false;
-  number = *key >> 3;
+  number = key.value_or(0) >> 3;
   bytes = {};
-  switch (*key & 7u) {
-    case 0: {
-      const auto read = integer();
+  std::optional<std::uint64_t> read;
+  switch (key ? *key & 7u : 7u) {
+    case 0:
+      read = integer();
       value = read.value_or(0);
-      return read.has_value();
-    }
+      broken_ = !read;
+      break;
     case 1:
-      return take(8);
-    case 2: {
-      const auto length = integer();
-      return length && take(*length);
-    }
+      broken_ = !take(8);
+      break;
+    case 2:
+      read = integer();
+      broken_ = !read || !take(*read);
+      break;
     case 5:
-      return take(4);
+      broken_ = !take(4);
+      break;
     default:
-      return false;
+      broken_ = true;
   }
+  return !broken_;
 }
 
 std::optional<std::uint64_t> MessageFields::integer() {

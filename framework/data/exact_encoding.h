@@ -14,9 +14,8 @@
 
 namespace mulligan {
 
-// The fields of a serialised protocol buffer message, such as a SentencePiece model.
-
-// Goes over the fields of one message, one after another. Bytes that are not a message end it early.
+// Goes over the fields of a serialised protocol buffer message, such as a SentencePiece model, one after another. Bytes
+// that are not a message end it early.
 class MessageFields {
  public:
   explicit MessageFields(std::string_view bytes) : rest_(bytes) {}
@@ -32,7 +31,6 @@ class MessageFields {
   bool ended() const { return rest_.empty() && !broken_; }
 
  private:
-  bool read();
   std::optional<std::uint64_t> integer();
   bool take(std::uint64_t length);
 
@@ -40,11 +38,8 @@ class MessageFields {
   bool broken_ = false;
 };
 
-// The compiled character map that a SentencePiece model may carry: how it changes characters before it
-// cuts a text.
-
-// What keeps SentencePiece from reading beyond the maps of a serialised model, in words, or "" where nothing
-// does: it follows a map's places and texts without looking whether they exist, so that a damaged model, or a
+// A SentencePiece model may carry a compiled map of how it changes characters before it cuts a text. What keeps
+// SentencePiece from reading beyond the maps of a serialised model, in words, or "" where nothing does: it follows a map's places and texts without looking whether they exist, so that a damaged model, or a
 // stranger's, would read (and perhaps reveal) memory that is not its own, or end the process.
 std::string character_map_problem(std::string_view model);
 

@@ -1,4 +1,4 @@
-#include <fnmatch.h>
+#include <glob.h>
 
 #include <algorithm>
 #include <set>
@@ -61,38 +61,25 @@ std::vector<std::string> shards_of_folder(const fs::path& folder, std::optional<
   return shards_of_manifest(folder, *split == DataSplit::train ? manifest->train : manifest->validation);
 }
 
-// The entries of a folder that a part of a pattern means: the one of that name, else those that it matches. So the
-// brackets or stars of a name that is there are part of the name.
-std::vector<fs::path> entries_of(const fs::path& folder, const std::string& part) {
-  std::error_code failed;
-  const fs::path named = folder / part;
-  if (fs::exists(named, failed)) return {named};
-  std::vector<fs::path> found;
-  if (part.find_first_of("*?[\\") == std::string::npos) return found;
-  for (fs::directory_iterator entry(folder.empty() ? fs::path(".") : folder, failed), end;
-       !failed && entry != end; entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
-    if (::fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) found.push_back(folder / name);
-  }
-  return found;
-}
-
+// The brackets or stars of a folder or file that is there are part of its name.
 std::vector<std::string> shards_of_glob(const std::string& pattern) {
-  std::vector<fs::path> found = {""};
+  fs::path named, escaped;
   for (const fs::path& part : fs::path(pattern)) {
-    std::vector<fs::path> deeper;
-    for (const fs::path& folder : found) {
-      if (part.has_root_directory() || part.empty()) {
-        deeper.push_back(folder / part);
-        continue;
-      }
-      const std::vector<fs::path> entries = entries_of(folder, part.string());
-      deeper.insert(deeper.end(), entries.begin(), entries.end());
+    named /= part;
+    std::error_code failed;
+    std::string text;
+    for (const char c : part.string()) {
+      if (std::string_view("*?[\\").find(c) != std::string_view::npos && fs::exists(named, failed))
+        text += '\\';
+      text += c;
     }
-    found = std::move(deeper);
+    escaped /= text;
   }
+  glob_t found{};
   std::vector<std::string> names;
-  for (const fs::path& path : found) names.push_back(path.string());
+  if (::glob(escaped.c_str(), 0, nullptr, &found) == 0)
+    names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
   return names;
 }
 

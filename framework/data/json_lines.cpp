@@ -24,48 +24,17 @@ std::string keys_of(const nlohmann::json& object) {
   return names.empty() ? "none" : names;
 }
 
-// "lone surrogate" and the like, of what the library says: "[...] parse error at line 1, column 9: syntax error while
-// parsing value - REASON; last read: '...'".
-std::string reason_of(std::string message) {
-  const std::size_t place = message.find(": syntax error");
-  if (place != std::string::npos) message.erase(0, place + 2);
-  const std::size_t part = message.find(" - ");
-  if (part != std::string::npos) message.erase(0, part + 3);
-  const std::size_t read = message.find("; last read: ");
-  if (read == std::string::npos) return printable(message);
-  const std::size_t expected = message.find("; expected ", read);
-  const std::string rest = expected == std::string::npos ? "" : message.substr(expected);
-  return printable(message.substr(0, read) + rest);
-}
-
-// What stands around a place.
-std::string around(std::string_view text, std::size_t place) {
-  constexpr std::size_t reach = 16;
-  std::size_t begin = place > reach ? place - reach : 0, end = std::min(text.size(), place + reach);
-  const auto inside = [&](std::size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u;
-  };
-  while (begin < end && inside(begin)) ++begin;
-  while (end > begin && inside(end)) --end;
-  return printable(text.substr(begin, end - begin));
-}
-
-std::size_t characters_before(std::string_view text, std::size_t place) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text.substr(0, place), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 std::string json_problem(std::string_view line) {
+  constexpr std::size_t longest = 160;
   if (!nested_within(line, deepest_json))
     return fmt::format("the line is not valid JSON: it is nested deeper than {} levels", deepest_json);
   try {
     [[maybe_unused]] const nlohmann::json value = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::parse_error& error) {
-    const std::size_t place = std::min(error.byte > 0 ? error.byte - 1 : 0, line.size());
-    return fmt::format("the line is not valid JSON at column {} ({}), near `{}`",
-                       characters_before(line, place) + 1, reason_of(error.what()), around(line, place));
   } catch (const nlohmann::json::exception& error) {
-    return fmt::format("the line is not valid JSON ({})", printable(error.what()));
+    std::string reason =
+        error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 9: ..."
+    if (const std::size_t place = reason.find("column"); place != std::string::npos) reason.erase(0, place);
+    return fmt::format("the line is not valid JSON ({})", printable(reason.substr(0, longest)));
   }
   return "the line is not valid JSON";
 }
@@ -76,16 +45,10 @@ std::string with_article(const nlohmann::json& value) {
   return (name == "array" || name == "object" ? "an " : "a ") + name;
 }
 
-bool named_lines(const std::filesystem::path& file) {
+std::string extension_of(const std::filesystem::path& file) {
   std::string extension = file.extension().string();
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jsonl" || extension == ".ndjson" || extension == ".jsonlines";
-}
-
-bool is_json_name(const std::filesystem::path& file) {
-  std::string extension = file.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".json";
+  return extension;
 }
 
 // What the first lines of a file are.
@@ -118,7 +81,7 @@ TextForm form_of(const std::filesystem::path& file, std::string_view text, const
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t first = text.substr(0, 4096).find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return TextForm::plain;
-  const bool json = is_json_name(file);
+  const bool json = extension_of(file) == ".json";
   if (json && text[first] == '[' && parse_json(text).is_array()) return TextForm::json_collection;
   if (text[first] != '{' && !(json && text[first] == '"')) return TextForm::plain;
   const Sample sample = sample_of(text, key);
@@ -137,8 +100,10 @@ TextFileLook look_at_text_file(const std::filesystem::path& file, const std::str
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   TextFileLook look;
   look.other = other_contents(text);
-  if (look.other.shown.empty())
-    look.form = named_lines(file) ? TextForm::json_lines : form_of(file, text, key);
+  if (!look.other.shown.empty()) return look;
+  const std::string name = extension_of(file);
+  const bool lines = name == ".jsonl" || name == ".ndjson" || name == ".jsonlines";
+  look.form = lines ? TextForm::json_lines : form_of(file, text, key);
   return look;
 }
 

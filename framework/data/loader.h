@@ -1,22 +1,19 @@
 // The training loader: one global cursor over the shards, one packed row per call.
 //
-// The stream is cut into groups of spans of row_tokens + 1 tokens. Each of the N ranks reads its own Nth of a
-// group, spans that lie side by side, so what a group holds does not depend on how many ranks there are. The
-// cursor of a shard starts at its first BOS; the shard is left, and its tail dropped, when the next group
-// does not fit. After the last shard the first follows. A training step reads one group.
+// The stream is cut into groups of spans of row_tokens + 1 tokens. Each of the N ranks reads its own Nth of a group, spans that lie side
+// by side, so a group does not depend on the number of ranks. The cursor of a shard starts at its first BOS. The shard is left, and its
+// tail dropped, when the next group does not fit. After the last shard the first follows. A training step reads one group.
 // (docs/record_run.md#reading-order, fixture `loader`: groups of one span for each rank.)
 //
-// In stream order (docs/arena.md) a span begins one token, its last target, before the end of the one before, and
-// shards are read from their first token on. A shard is left when not even one token would remain after the next
-// group; a shard that is entered always gives a group. After the last shard the text ends, and next() throws.
+// In stream order (docs/arena.md) a span begins one token, its last target, before the end of the one before, and shards are read from
+// their first token on. A shard is left when not even one token would remain after the next group. A shard that is entered always gives
+// a group. After the last shard the text ends, and next() throws.
 //
-// In shuffled order a row is made of pieces of max_segment_tokens where these divide it, so that its documents are many
-// even where they are long. A pass reads every piece (and the token after it) of all shards once, as a permutation of its
-// own deals them: seed, part and pass decide, not ranks or steps. A step may reach from one pass into the next.
+// In shuffled order a row is made of pieces of max_segment_tokens if these divide it. A pass reads every piece (and the token after it) of
+// all shards once, by a permutation of its own: seed, part and pass decide, not ranks or steps. A step may reach into the next pass.
 //
-// With parts each is such a stream of its own, and each span of a group is taken from the part that is furthest
-// below its weight (smooth weighted round robin): after n spans every part has read n times its share, give
-// or take less than one span per part.
+// Each part is such a stream of its own. Each span of a group is taken from the part that is furthest below its weight (smooth weighted
+// round robin): after n spans every part has read n times its share, give or take less than one span per part.
 #pragma once
 
 #include <cstdint>
@@ -68,10 +65,9 @@ struct PartPosition {
 // Where the stream stands, in units that do not depend on the ranks: before a group. Saved in checkpoints;
 // restoring it under another world size continues at the same token: none is read twice or skipped.
 struct LoaderPosition {
-  std::int64_t consumed_spans =
-      0;  // spans of row_tokens + 1 tokens read by all ranks since the start of training
-  std::int64_t shard_visits = 0;  // shards entered before the present one, over all passes through the data
-  std::int64_t visit_spans = 0;   // spans read, by all ranks, from the present visit of the present shard
+  std::int64_t consumed_spans = 0;  // read by all ranks since the start of training
+  std::int64_t shard_visits = 0;    // shards entered before the present one, over all passes through the data
+  std::int64_t visit_spans = 0;     // spans read, by all ranks, from the present visit of the present shard
   // With parts, whose own visits these are; shard_visits and visit_spans are then 0, as they are in shuffled order.
   std::vector<PartPosition> parts = {};
 

@@ -6,6 +6,7 @@
 #include "framework/core/file.h"
 #include "framework/core/json_fields.h"
 #include "framework/core/parse_json.h"
+#include "framework/core/sha256.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
@@ -97,7 +98,7 @@ void require_local(const std::string& name) {
 void require_sound(const Manifest& manifest) {
   require_local(manifest.tokenizer_file);
   require_local(manifest.validation_text_file);
-  if (manifest.text && !manifest.text->changes.file.empty()) require_local(manifest.text->changes.file);
+  if (!manifest.text.changes.file.empty()) require_local(manifest.text.changes.file);
   for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
     for (const ShardRecord& shard : split->shards) {
       require_local(shard.file);
@@ -123,89 +124,56 @@ void check_total(const std::filesystem::path& manifest, const std::string& what,
                    manifest.string(), claimed, what, found);
 }
 
-// The totals of one side of the split, counted anew.
-void check_split(const std::filesystem::path& manifest, const std::string& name, const SplitRecord& split,
-                 const ByteTable& table, int bos_id) {
+// The totals of one side of the split, counted anew: pieces count plain text, and side tables the original text.
+// Training text that was transformed has neither.
+void check_split(const std::filesystem::path& file, const char* name, const SplitRecord& split,
+                 const Manifest& manifest, const Tokenizer& tokenizer) {
+  const bool transformed = !manifest.text.transform.empty();
+  const ByteTable table = ByteTable::from_tokenizer(tokenizer);
   SplitRecord found;
   int previous = -1;
+  bool tables = transformed;
+  std::vector<std::filesystem::path> shards;
   for (const ShardRecord& record : split.shards) {
-    const Shard shard(manifest.parent_path() / record.file);
-    const std::vector<std::uint16_t> tokens = shard.read_all();
+    shards.push_back(folder_of(file) / record.file);
+    tables = tables || !record.bytes_file.empty();
+    const std::vector<std::uint16_t> tokens = Shard(shards.back()).read_all();
     found.tokens += tokens.size();
-    found.documents += static_cast<std::uint64_t>(std::count(tokens.begin(), tokens.end(), bos_id));
+    found.documents += static_cast<std::uint64_t>(std::ranges::count(tokens, manifest.bos_id));
+    if (transformed) continue;
     found.bytes += table.count(tokens);
     // A document may go on in the next shard.
     if (previous >= 0) found.bytes += static_cast<std::uint64_t>(table.bytes(previous, tokens.front()));
     previous = tokens.back();
   }
-  check_total(manifest, name + " tokens", split.tokens, found.tokens);
-  check_total(manifest, name + " documents", split.documents, found.documents);
-  check_total(manifest, name + " bytes", split.bytes, found.bytes);
-}
-
-// Under a text transform the tables next to the shards count, and the original documents are there to compare
-// with. Training text has neither, so only its tokens and documents are counted.
-void check_transformed(const std::filesystem::path& file, const Manifest& manifest,
-                       const Tokenizer& tokenizer) {
-  const std::filesystem::path folder = file.parent_path();
-  for (const auto& [name, split] :
-       {std::pair("training", &manifest.train), {"validation", &manifest.validation}}) {
-    std::vector<std::filesystem::path> shards;
-    for (const ShardRecord& record : split->shards) shards.push_back(folder / record.file);
-    const std::vector<std::uint16_t> tokens = read_tokens(shards);
-    check_total(file, std::string(name) + " tokens", split->tokens, tokens.size());
-    check_total(file, std::string(name) + " documents", split->documents,
-                static_cast<std::uint64_t>(std::ranges::count(tokens, manifest.bos_id)));
-    if (split != &manifest.validation) continue;
-    const SideTable table = SideTable::load(find_side_tables("", shards), shards);
-    require_fit(table, tokens, manifest.bos_id);
-    check_total(file, "validation bytes", split->bytes, table.count(tokens));
-    require_original_bytes(table, tokens, manifest.bos_id, tokenizer,
-                           TextSource({folder / manifest.validation_text_file}));
-  }
-}
-
-// The side tables of plain text, where the tokens spell another one.
-void check_original_bytes(const std::filesystem::path& file, const Manifest& manifest) {
-  std::vector<std::filesystem::path> shards;
-  for (const ShardRecord& record : manifest.validation.shards)
-    shards.push_back(file.parent_path() / record.file);
-  if (!stated_original(shards).in_tables) return;
+  const auto check = [&](const char* what, std::uint64_t claimed, std::uint64_t counted) {
+    check_total(file, fmt::format("{} {}", name, what), claimed, counted);
+  };
+  check("tokens", split.tokens, found.tokens);
+  check("documents", split.documents, found.documents);
+  if (!transformed) check("bytes", split.bytes, found.bytes);
+  if (&split != &manifest.validation || !tables) return;
   const std::vector<std::uint16_t> tokens = read_tokens(shards);
-  const SideTable table = SideTable::load(find_side_tables("", shards), shards);
-  require_fit(table, tokens, manifest.bos_id);
-  check_total(file, "bytes of the original validation text", manifest.validation.source_bytes,
-              table.count(tokens));
+  const SideTable counts = SideTable::load(find_side_tables("", shards), shards);
+  require_fit(counts, tokens, manifest.bos_id);
+  check("bytes of the original text", split.source_bytes, counts.count(tokens));
+  if (!transformed) return;
+  check("bytes", split.bytes, split.source_bytes);
+  require_original_bytes(counts, tokens, manifest.bos_id, tokenizer,
+                         TextSource({folder_of(file) / manifest.validation_text_file}));
 }
 
 void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
-  const std::filesystem::path folder = file.parent_path();
+  const std::filesystem::path folder = folder_of(file);
   const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
-  check_total(file, "pieces in the vocabulary", static_cast<std::uint64_t>(manifest.vocabulary),
-              static_cast<std::uint64_t>(tokenizer.vocab_size()));
-  if (manifest.bos_id != tokenizer.bos_id()) {
-    throw data_error(
-        "'{}' says that the BOS id is {}, but the tokenizer's is {}; prepare or download the data again",
-        file.string(), manifest.bos_id, tokenizer.bos_id());
-  }
-  if (manifest.text && !manifest.text->transform.empty()) {
-    check_transformed(file, manifest, tokenizer);
-    return;
-  }
-  const ByteTable table = ByteTable::from_tokenizer(tokenizer);
-  check_split(file, "training", manifest.train, table, manifest.bos_id);
-  check_split(file, "validation", manifest.validation, table, manifest.bos_id);
+  const auto count = [](int value) { return static_cast<std::uint64_t>(value); };
+  check_total(file, "pieces in the vocabulary", count(manifest.vocabulary), count(tokenizer.vocab_size()));
+  check_total(file, "as the BOS id", count(manifest.bos_id), count(tokenizer.bos_id()));
+  check_split(file, "training", manifest.train, manifest, tokenizer);
+  check_split(file, "validation", manifest.validation, manifest, tokenizer);
+  if (!manifest.text.transform.empty()) return;
   check_total(file, "bytes of validation text", manifest.validation.bytes,
               std::filesystem::file_size(folder / manifest.validation_text_file));
-  check_original_bytes(file, manifest);
-}
-
-void check_digest(const std::filesystem::path& file, const std::string& expected) {
-  const std::string found = sha256_hex_of_file(file);
-  if (found != expected) {
-    throw data_error("'{}' has sha256 {} but its manifest says {}; prepare or download it again",
-                     file.string(), found, expected);
-  }
 }
 
 }  // namespace
@@ -248,27 +216,43 @@ std::optional<Manifest> find_manifest(const std::filesystem::path& folder) {
   return load_manifest(file);
 }
 
-Manifest verify_manifest(const std::filesystem::path& path, bool digests) {
+const ShardRecord* SplitRecord::find(const std::filesystem::path& shard) const {
+  const auto found = std::ranges::find(shards, shard.filename().string(), &ShardRecord::file);
+  return found == shards.end() ? nullptr : &*found;
+}
+
+const Manifest* NearManifests::next_to(const std::filesystem::path& file) {
+  const auto [place, fresh] = read_.try_emplace(folder_of(file));
+  if (fresh) place->second = find_manifest(place->first);
+  return place->second ? &*place->second : nullptr;
+}
+
+void require_digest(const std::filesystem::path& file, const std::string& found, const std::string& listed) {
+  if (found == listed) return;
+  throw data_error(
+      "'{}' has sha256 {} but the manifest next to it says {}: it was changed or belongs to another preparation; "
+      "prepare or download it again",
+      file.string(), short_digest(found), short_digest(listed));
+}
+
+Manifest verify_manifest(const std::filesystem::path& path) {
   const Manifest manifest = load_manifest(path);
-  const std::filesystem::path folder = manifest_file(path).parent_path();
+  const std::filesystem::path folder = folder_of(manifest_file(path));
+  const auto check_digest = [&](const std::string& file, const std::string& sha256) {
+    require_digest(folder / file, sha256_hex_of_file(folder / file), sha256);
+  };
   for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
     for (const ShardRecord& record : split->shards) {
-      const Shard shard(folder / record.file);
-      if (static_cast<std::uint64_t>(shard.token_count()) != record.tokens) {
-        throw data_error("'{}' holds {} tokens but its manifest says {}; prepare or download it again",
-                         shard.path().string(), shard.token_count(), record.tokens);
-      }
-      if (digests) check_digest(shard.path(), record.sha256);
+      const auto tokens = static_cast<std::uint64_t>(Shard(folder / record.file).token_count());
+      check_total(manifest_file(path), "tokens of " + record.file, record.tokens, tokens);
+      check_digest(record.file, record.sha256);
     }
   }
-  if (digests) {
-    check_digest(folder / manifest.tokenizer_file, manifest.tokenizer_sha256);
-    check_digest(folder / manifest.validation_text_file, manifest.validation_text_sha256);
-    if (manifest.text && !manifest.text->changes.file.empty()) {
-      check_digest(folder / manifest.text->changes.file, manifest.text->changes.sha256);
-    }
-    check_totals(manifest_file(path), manifest);
-  }
+  check_digest(manifest.tokenizer_file, manifest.tokenizer_sha256);
+  check_digest(manifest.validation_text_file, manifest.validation_text_sha256);
+  if (!manifest.text.changes.file.empty())
+    check_digest(manifest.text.changes.file, manifest.text.changes.sha256);
+  check_totals(manifest_file(path), manifest);
   return manifest;
 }
 

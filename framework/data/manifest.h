@@ -21,12 +21,13 @@ struct ShardRecord {
 
 // One side of the split.
 struct SplitRecord {
+  const ShardRecord* find(const std::filesystem::path& shard) const;  // by file name; null: not listed
   std::uint64_t documents = 0;
   std::uint64_t tokens = 0;  // with one BOS per document
   // Of the tokens' text; under a text transform of the original documents.
   std::uint64_t bytes = 0;
   std::vector<ShardRecord> shards;
-  std::uint64_t source_bytes = 0;  // of the same documents as they were given; 0: not recorded
+  std::uint64_t source_bytes = 0;  // of the same documents as they were given
 };
 
 struct FileDigest {
@@ -57,6 +58,7 @@ struct TextRecord {
   // A line {"document": ..., "change": ...} for each of these and each duplicate and empty document; no name: there
   // was none.
   FileDigest changes;
+  bool operator==(const TextRecord&) const = default;
 };
 
 // One document, or hidden file or folder, that is not in the tokens as it was given.
@@ -107,11 +109,9 @@ struct Manifest {
   // original documents as JSON Lines, of `bytes` bytes but for white space at their ends
   std::string validation_text_file;
   std::string validation_text_sha256;
-  // none: prepared before this was recorded, with text cleaned and normalised
-  std::optional<TextRecord> text;
+  TextRecord text;
   std::optional<AblationRecord> ablation;
-  std::optional<TextOverlap>
-      overlap;  // of both sides; none: prepared with another measure, or before one was recorded
+  std::optional<TextOverlap> overlap;   // of both sides; none: prepared with another measure
   std::optional<SymbolRecord> symbols;  // of the documents before an ablation; none: not asked for
 };
 
@@ -127,9 +127,22 @@ Manifest load_manifest(const std::filesystem::path& path);
 // one that is no JSON object.
 std::optional<Manifest> find_manifest(const std::filesystem::path& folder);
 
-// Loads the manifest and checks every shard's header, length and token count, and with `digests` the sha256
-// of all files, and the totals: documents and tokens against the shards, bytes against the tokenizer's table,
-// vocabulary and BOS against the tokenizer. Throws data_error naming the first file or figure that differs.
-Manifest verify_manifest(const std::filesystem::path& path, bool digests = true);
+// The manifests next to files, each read once.
+class NearManifests {
+ public:
+  // Null: there is none of this kind. Throws as find_manifest does.
+  const Manifest* next_to(const std::filesystem::path& file);
+
+ private:
+  std::map<std::filesystem::path, std::optional<Manifest>> read_;  // by folder
+};
+
+// Throws data_error unless the file, whose digest is `found`, is the one that the manifest lists.
+void require_digest(const std::filesystem::path& file, const std::string& found, const std::string& listed);
+
+// Loads the manifest and checks every shard's header, length and token count, the sha256 of all files, and the
+// totals: documents and tokens against the shards, bytes against the tokenizer's table, vocabulary and BOS against
+// the tokenizer. Throws data_error naming the first file or figure that differs.
+Manifest verify_manifest(const std::filesystem::path& path);
 
 }  // namespace mulligan

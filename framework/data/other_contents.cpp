@@ -14,8 +14,9 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t fewest_bytes = 8, most_bytes = 4096;  // that are looked at
 
-OtherContents encoded(std::string_view name, std::string_view shown) {
-  return {std::string(shown), fmt::format("iconv -f {} -t UTF-8 {{0}} > {{1}}", name)};
+OtherContents without_mark(int bits, bool little) {
+  return {fmt::format("UTF-{} ({}-endian, without a byte order mark)", bits, little ? "little" : "big"),
+          fmt::format("iconv -f UTF-{}{} -t UTF-8 {{0}} > {{1}}", bits, little ? "LE" : "BE")};
 }
 
 struct Signature {
@@ -23,7 +24,14 @@ struct Signature {
   std::string_view bytes;
   const char *shown, *command;
 };
+constexpr const char *from_utf16 = "iconv -f UTF-16 -t UTF-8 {0} > {1}",
+                     *from_utf32 = "iconv -f UTF-32 -t UTF-8 {0} > {1}";
 constexpr Signature signatures[] = {
+    // UTF-32LE begins like UTF-16LE.
+    {0, "\xFF\xFE\0\0"sv, "UTF-32 (little-endian, by its byte order mark)", from_utf32},
+    {0, "\0\0\xFE\xFF"sv, "UTF-32 (big-endian, by its byte order mark)", from_utf32},
+    {0, "\xFF\xFE"sv, "UTF-16 (little-endian, by its byte order mark)", from_utf16},
+    {0, "\xFE\xFF"sv, "UTF-16 (big-endian, by its byte order mark)", from_utf16},
     {0, "\x1F\x8B\x08"sv, "compressed with gzip", "gunzip {0}"},
     {0, "\x28\xB5\x2F\xFD"sv, "compressed with zstd", "unzstd --rm {0}"},
     {0, "\xFD\x37zXZ\0"sv, "compressed with xz", "unxz {0}"},
@@ -82,9 +90,8 @@ OtherContents utf16_without_mark(std::string_view head) {
   const bool little = reads_as_utf16(head, true), big = reads_as_utf16(head, false);
   if (!little && !big) return {};
   // A language has its characters in few blocks.
-  if (little && (!big || different_high_bytes(head, true) <= different_high_bytes(head, false)))
-    return encoded("UTF-16LE", "UTF-16 (little-endian, without a byte order mark)");
-  return encoded("UTF-16BE", "UTF-16 (big-endian, without a byte order mark)");
+  return without_mark(
+      16, little && (!big || different_high_bytes(head, true) <= different_high_bytes(head, false)));
 }
 
 // The bytes of planes and blocks are zero at the same places of each unit, and only there.
@@ -94,11 +101,8 @@ OtherContents utf32_without_mark(std::string_view head) {
   for (std::size_t i = 0; i < head.size(); ++i) zeros[i % 4] += head[i] == '\0' ? 1 : 0;
   const auto many = [&](std::size_t place) { return zeros[place] * 4 >= units * 3; };
   const auto few = [&](std::size_t place) { return zeros[place] * 20 <= units; };
-  if (few(0) && many(2) && many(3))
-    return encoded("UTF-32LE", "UTF-32 (little-endian, without a byte order mark)");
-  if (many(0) && many(1) && few(3))
-    return encoded("UTF-32BE", "UTF-32 (big-endian, without a byte order mark)");
-  return {};
+  const bool little = few(0) && many(2) && many(3), big = many(0) && many(1) && few(3);
+  return little || big ? without_mark(32, little) : OtherContents();
 }
 
 }  // namespace
@@ -112,14 +116,6 @@ OtherContents signed_contents(std::string_view file) {
 }
 
 OtherContents other_contents(std::string_view file) {
-  // UTF-32LE begins like UTF-16LE.
-  if (file.starts_with("\xFF\xFE\0\0"sv))
-    return encoded("UTF-32", "UTF-32 (little-endian, by its byte order mark)");
-  if (file.starts_with("\0\0\xFE\xFF"sv))
-    return encoded("UTF-32", "UTF-32 (big-endian, by its byte order mark)");
-  if (file.starts_with("\xFF\xFE"sv))
-    return encoded("UTF-16", "UTF-16 (little-endian, by its byte order mark)");
-  if (file.starts_with("\xFE\xFF"sv)) return encoded("UTF-16", "UTF-16 (big-endian, by its byte order mark)");
   if (OtherContents found = signed_contents(file); !found.shown.empty()) return found;
   const std::string_view head = file.substr(0, most_bytes);
   if (head.size() < fewest_bytes) return {};

@@ -75,22 +75,18 @@ const Batch& Prefetcher::next() {
 }
 
 void Prefetcher::set_group_spans(std::int64_t spans) {
-  if (spans == loader_->options().group_spans) return;
-  stop();
-  loader_->restore(position_);
-  try {
-    loader_->set_group_spans(spans);
-  } catch (...) {
-    start();
-    throw;
-  }
-  start();
+  if (spans != loader_->options().group_spans) restart(position_, spans);
 }
 
 void Prefetcher::restore(const LoaderPosition& position) {
+  restart(position, loader_->options().group_spans);
+}
+
+void Prefetcher::restart(const LoaderPosition& position, std::int64_t spans) {
   stop();
   try {
     loader_->restore(position);
+    loader_->set_group_spans(spans);
     position_ = position;
   } catch (...) {
     loader_->restore(position_);

@@ -45,6 +45,7 @@ class Prefetcher {
   };
   void start();
   void stop();
+  void restart(const LoaderPosition& position, std::int64_t spans);
   void read_ahead();
 
   std::unique_ptr<Loader> loader_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -63,14 +62,8 @@ const char* key_of(DataSplit split) {
 }
 
 void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest& manifest, DataSplit split) {
-  const std::string name = shard.path().filename().string();
-  const auto record_in = [&](const SplitRecord& side) -> const ShardRecord* {
-    const auto found = std::ranges::find(side.shards, name, &ShardRecord::file);
-    return found == side.shards.end() ? nullptr : &*found;
-  };
-  const ShardRecord* training = record_in(manifest.train);
-  const ShardRecord* record = training ? training : record_in(manifest.validation);
-  const std::string folder = folder_of(shard.path()).string();
+  const ShardRecord* training = manifest.train.find(shard.path());
+  const ShardRecord* record = training ? training : manifest.validation.find(shard.path());
   if (!record) {
     throw data_error(
         "'{}' is not in the manifest next to it, so it is not known which tokenizer made it; move it to a "
@@ -81,18 +74,13 @@ void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest&
     throw data_error(
         "data.train names '{}', a validation shard by the manifest next to it, so the score would be of text "
         "that was trained on; set data.train to the folder '{}' or to its training shards",
-        shard.path().string(), folder);
+        shard.path().string(), folder_of(shard.path()).string());
   }
   if (record->tokens != static_cast<std::uint64_t>(shard.token_count())) {
     throw data_error("'{}' holds {} tokens but the manifest next to it says {}; prepare or download it again",
                      shard.path().string(), shard.token_count(), record->tokens);
   }
-  if (record->sha256 != facts.sha256) {
-    throw data_error(
-        "'{}' has sha256 {} but the manifest next to it says {}: it was changed or belongs to another "
-        "preparation; prepare or download it again",
-        shard.path().string(), short_digest(facts.sha256), short_digest(record->sha256));
-  }
+  require_digest(shard.path(), facts.sha256, record->sha256);
 }
 
 void require_tokenizer(const fs::path& shard, const Manifest& manifest, const ShardUse& use) {
@@ -156,11 +144,8 @@ CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& u
   std::vector<Shard> shards;
   shards.reserve(files.size());
   for (const fs::path& file : files) shards.emplace_back(file);
-  std::map<fs::path, std::optional<Manifest>> manifests;
-  for (const fs::path& file : files) {
-    const fs::path folder = folder_of(file);
-    if (!manifests.contains(folder)) manifests[folder] = find_manifest(folder);
-  }
+  NearManifests manifests;
+  for (const fs::path& file : files) manifests.next_to(file);
   std::vector<ShardFacts> facts(shards.size());
   parallel_for(shards.size(), 0, [&](std::size_t i) { facts[i] = facts_of(shards[i]); });
 
@@ -168,7 +153,7 @@ CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& u
   std::vector<ShardIdentity> identities;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const Shard& shard = shards[i];
-    if (const std::optional<Manifest>& manifest = manifests[folder_of(files[i])]) {
+    if (const Manifest* manifest = manifests.next_to(files[i])) {
       require_listed(shard, facts[i], *manifest, use.split);
       require_tokenizer(files[i], *manifest, use);
       require_vocabulary(use.vocabulary, manifest->vocabulary,

@@ -29,91 +29,65 @@ class FileSearch {
   void add_input(const fs::path& input) {
     std::error_code error;
     const fs::file_status status = fs::status(input, error);
-    if (fs::is_regular_file(status)) {
-      add_file(input);
-      return;
-    }
-    if (!fs::is_directory(status)) {
+    if (!fs::is_directory(status) && !fs::is_regular_file(status)) {
       throw data_error(
           "the text input '{}' is neither a folder nor a file{}; give folders, text files or JSONL files",
           input.string(), error ? " (" + error.message() + ")" : "");
     }
     const std::size_t before = found_.files.size();
-    add_folder(input, "the folder was read before");
+    add(input, false);
     // Folders themselves come before the links to them, so that a link inside of the input is never the name by which
     // its own files are known.
     while (!links_.empty()) {
       std::vector<fs::path> links = std::exchange(links_, {});
       std::ranges::sort(links);
-      for (const fs::path& link : links) follow(link);
+      for (const fs::path& link : links) add(link, true);
     }
     std::sort(found_.files.begin() + static_cast<std::ptrdiff_t>(before), found_.files.end());
   }
 
  private:
-  void leave_out(const fs::path& path, std::string reason) {
-    found_.left_out.emplace_back(path, std::move(reason));
-  }
-
-  void add_file(const fs::path& file) {
-    if (const auto inode = inode_of(file)) files_.insert(*inode);
-    found_.files.push_back(file);
-  }
-
-  // All below, except what links lead to.
-  void add_folder(const fs::path& top, const char* repeated) {
-    std::vector<fs::path> folders = {top};
-    while (!folders.empty()) {
-      const fs::path folder = std::move(folders.back());
-      folders.pop_back();
-      const auto inode = inode_of(folder);
-      if (inode && !folders_.insert(*inode).second) {
-        leave_out(folder, repeated);
-        continue;
+  // A file, or all below a folder, except what links lead to.
+  void add(const fs::path& top, bool linked) {
+    std::vector<fs::path> paths = {top};
+    while (!paths.empty()) {
+      const fs::path path = std::move(paths.back());
+      paths.pop_back();
+      std::error_code unknown;
+      const fs::file_status status = fs::status(path, unknown);
+      const auto inode = inode_of(path);
+      const char* problem = nullptr;
+      if (!inode) {
+        problem = "the link leads nowhere";
+      } else if (fs::is_directory(status)) {
+        if (folders_.insert(*inode).second) {
+          list(path, paths);
+        } else {
+          problem = "the folder was read before";
+        }
+      } else if (!fs::is_regular_file(status)) {
+        problem = "it is neither a file nor a folder";
+      } else if (files_.insert(*inode).second || !linked) {
+        found_.files.push_back(path);
+      } else {
+        problem = "it links to a file that was read before";
       }
-      std::error_code failed;
-      for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
-           entry.increment(failed))
-        sort_in(*entry, folders);
-      if (failed) {
-        throw data_error("cannot read the folder '{}': {}; check its permissions and those below it",
-                         folder.string(), failed.message());
-      }
+      if (problem) found_.left_out.emplace_back(path, problem);
+      if (!problem && linked) ++found_.links;
+      linked = false;
     }
   }
 
-  void sort_in(const fs::directory_entry& entry, std::vector<fs::path>& folders) {
-    std::error_code unknown;
-    const fs::file_status status = entry.symlink_status(unknown);
-    if (entry.path().filename().string().starts_with('.')) {
-      found_.hidden.push_back(entry.path());
-    } else if (fs::is_symlink(status)) {
-      links_.push_back(entry.path());
-    } else if (fs::is_directory(status)) {
-      folders.push_back(entry.path());
-    } else if (fs::is_regular_file(status)) {
-      add_file(entry.path());
-    } else {
-      leave_out(entry.path(), "it is neither a file nor a folder");
+  void list(const fs::path& folder, std::vector<fs::path>& paths) {
+    std::error_code failed, unknown;
+    for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
+         entry.increment(failed)) {
+      const bool hidden = entry->path().filename().string().starts_with('.');
+      (hidden ? found_.hidden : entry->is_symlink(unknown) ? links_ : paths).push_back(entry->path());
     }
-  }
-
-  void follow(const fs::path& link) {
-    std::error_code failed;
-    const fs::file_status status = fs::status(link, failed);
-    const auto inode = inode_of(link);
-    if (!inode) {
-      leave_out(link, "the link leads nowhere");
-    } else if (fs::is_directory(status)) {
-      if (folders_.contains(*inode)) return leave_out(link, "it links to a folder that was read before");
-      ++found_.links;
-      add_folder(link, "the folder was read before");
-    } else if (fs::is_regular_file(status)) {
-      if (files_.contains(*inode)) return leave_out(link, "it links to a file that was read before");
-      ++found_.links;
-      add_file(link);
-    } else {
-      leave_out(link, "it links to neither a file nor a folder");
+    if (failed) {
+      throw data_error("cannot read the folder '{}': {}; check its permissions and those below it",
+                       folder.string(), failed.message());
     }
   }
 

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <cstring>
 #include <optional>
 #include <ranges>
 #include <unordered_map>
@@ -13,10 +14,11 @@
 #include "framework/core/cache_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_fields.h"
 #include "framework/core/parallel.h"
 #include "framework/core/parse_json.h"
-#include "framework/core/sha256.h"
-#include "framework/data/known_overlap.h"
+#include "framework/core/utf8.h"
+#include "framework/data/documents.h"
 #include "framework/data/manifest.h"
 #include "framework/data/shard.h"
 #include "framework/data/shard_checks.h"
@@ -101,18 +103,74 @@ std::string percent(double share) {
 // long document is cut.
 std::int64_t document_start(const Shard& shard, std::int64_t from, int bos) {
   if (from == 0 || from >= shard.token_count()) return std::min(from, shard.token_count());
-  std::vector<std::uint16_t> block(4096);
-  const std::int64_t end = std::min(from + piece_tokens, shard.token_count());
-  for (std::int64_t first = from; first < end; first += static_cast<std::int64_t>(block.size())) {
-    block.resize(static_cast<std::size_t>(std::min<std::int64_t>(4096, end - first)));
-    shard.read(first, block);
-    const auto found = std::ranges::find(block, bos);
-    if (found != block.end()) return first + (found - block.begin());
+  return first_document(shard, bos, from, from + piece_tokens).value_or(from);
+}
+
+constexpr std::size_t stride = 16;  // more than most pieces
+
+// Capitals of Latin-1, Greek and Cyrillic become small letters.
+std::uint32_t small_letter(std::uint32_t c) {
+  const bool shifted =
+      (c >= 0xC0 && c <= 0xDE && c != 0xD7) || (c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F);
+  if (shifted) return c + 0x20;
+  return c >= 0x400 && c <= 0x40F ? c + 0x50 : c;
+}
+
+// The symbols of text transforms lie at the start of the private use area.
+bool is_mark(std::uint32_t c) {
+  return c >= 0xE000 && c < 0xE040;
+}
+
+// Of characters beyond ASCII the bytes after the first: it says little more than the script.
+void append_units(std::string_view piece, std::vector<std::uint8_t>& units) {
+  while (!piece.empty()) {
+    const auto byte = static_cast<unsigned char>(piece.front());
+    const std::size_t length = utf8_length(piece);
+    const bool character = length == 2 || length == 3;
+    const std::uint32_t c = character ? small_letter(utf8_code_point(piece, length)) : 0;
+    piece.remove_prefix(character ? length : 1);
+    if (character) {
+      if (is_mark(c)) continue;
+      if (c >= 0x800) units.push_back(static_cast<std::uint8_t>(0x80 | (c >> 6 & 0x3F)));
+      units.push_back(static_cast<std::uint8_t>(0x80 | (c & 0x3F)));
+      continue;
+    }
+    const bool capital = byte >= 'A' && byte <= 'Z';
+    const bool letter = capital || (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9');
+    const bool continues = byte >= 0x80 && byte < 0xC0;
+    if (letter || continues) units.push_back(static_cast<std::uint8_t>(capital ? byte + 0x20 : byte));
   }
-  return from;
 }
 
 }  // namespace
+
+TextUnits::TextUnits(const Tokenizer* tokenizer) {
+  const int known = tokenizer ? tokenizer->vocab_size() : kMaxVocabulary;
+  for (int id = 0; id < kMaxVocabulary; ++id) {
+    begin_.push_back(static_cast<std::uint32_t>(spelled_.size()));
+    if (!tokenizer) {
+      spelled_.push_back(static_cast<std::uint8_t>(id >> 8));
+      spelled_.push_back(static_cast<std::uint8_t>(id & 0xFF));
+    } else if (id < known) {
+      append_units(tokenizer->text_of(id), spelled_);
+    }
+  }
+  begin_.push_back(static_cast<std::uint32_t>(spelled_.size()));
+  spelled_.resize(spelled_.size() + stride);
+}
+
+void TextUnits::append(std::span<const std::uint16_t> tokens, std::vector<std::uint8_t>& units) const {
+  std::size_t at = units.size(), count = at;
+  for (const std::uint16_t token : tokens) count += begin_[token + 1U] - begin_[token];
+  units.resize(count +
+               stride);  // a copy of fixed length is faster, and what it writes too much is overwritten
+  for (const std::uint16_t token : tokens) {
+    const std::uint32_t begin = begin_[token], length = begin_[token + 1U] - begin;
+    std::memcpy(&units[at], &spelled_[begin], std::max<std::size_t>(length, stride));
+    at += length;
+  }
+  units.resize(count);
+}
 
 OverlapMeter::OverlapMeter(const Tokenizer* tokenizer, std::span<const std::uint16_t> validation)
     : units_(tokenizer), bos_(tokenizer ? tokenizer->bos_id() : 1), validation_tokens_(validation.size()) {
@@ -324,42 +382,28 @@ std::string TextOverlap::text() const {
       percent(copied), percent(similar), percent(duplicates));
 }
 
-nlohmann::ordered_json to_json(const TextOverlap& o) {
-  return {{"measure", TextOverlap::measure},
-          {"share", o.similar},
-          {"copied", o.copied},
-          {"duplicates", o.duplicates},
-          {"passages", static_cast<std::uint64_t>(o.passages)},
-          {"validation_tokens", o.validation_tokens},
-          {"training_tokens", o.training_tokens}};
+template <typename Fields>
+void describe(Fields& f, TextOverlap& o) {
+  f("share", o.similar)("copied", o.copied)("duplicates", o.duplicates);
+  f("passages", o.passages)("validation_tokens", o.validation_tokens)("training_tokens", o.training_tokens);
+}
+
+nlohmann::ordered_json to_json(const TextOverlap& overlap) {
+  nlohmann::ordered_json json{{"measure", TextOverlap::measure}};
+  json.update(fields_to_json(overlap));
+  return json;
 }
 
 TextOverlap text_overlap_from_json(const nlohmann::ordered_json& json) {
-  const auto share = [&](const char* key) {
-    const double value = json.at(key).get<double>();
-    if (!(value >= 0 && value <= 1)) throw std::invalid_argument(fmt::format("'{}' is no share", key));
-    return value;
-  };
-  const auto count = [&](const char* key) {
-    const auto& value = json.at(key);
-    if (!value.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
-    return value.get<std::uint64_t>();
-  };
-  if (json.at("measure") != TextOverlap::measure) throw std::invalid_argument("another measure of overlap");
-  return {share("share"),
-          share("copied"),
-          share("duplicates"),
-          static_cast<std::int64_t>(count("passages")),
-          count("validation_tokens"),
-          count("training_tokens")};
+  const auto overlap = fields_from_json<TextOverlap>(json);
+  const bool shares = std::ranges::all_of(std::array{overlap.similar, overlap.copied, overlap.duplicates},
+                                          [](double share) { return share >= 0 && share <= 1; });
+  if (json.at("measure") != TextOverlap::measure || !shares)
+    throw std::invalid_argument("another measure of overlap");
+  return overlap;
 }
 
-}  // namespace mulligan
-
-namespace mulligan {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Where the overlap of these sets is kept between runs; empty where there is no home for it.
 fs::path cache_file(const ShardSetIdentity& training, const ShardSetIdentity& validation,
@@ -371,18 +415,18 @@ fs::path cache_file(const ShardSetIdentity& training, const ShardSetIdentity& va
                    ".json");
 }
 
-ShardSetIdentity listed(const SplitRecord& split) {
+std::string listed_sha256(const SplitRecord& split) {
   std::vector<ShardIdentity> shards;
   for (const ShardRecord& shard : split.shards) shards.push_back({shard.file, shard.tokens, shard.sha256});
-  return shard_set(std::move(shards));
+  return shard_set(std::move(shards)).sha256;
 }
 
 std::optional<TextOverlap> known_overlap(const ShardSetIdentity& training, const ShardSetIdentity& validation,
                                          const std::string& tokenizer, const fs::path& folder) {
   const std::optional<Manifest> manifest = find_manifest(folder);
   if (manifest && manifest->overlap && manifest->tokenizer_sha256 == tokenizer &&
-      listed(manifest->train).sha256 == training.sha256 &&
-      listed(manifest->validation).sha256 == validation.sha256) {
+      listed_sha256(manifest->train) == training.sha256 &&
+      listed_sha256(manifest->validation) == validation.sha256) {
     return manifest->overlap;
   }
   const fs::path file = cache_file(training, validation, tokenizer);

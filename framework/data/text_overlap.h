@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/data/text_units.h"
-
 namespace mulligan {
 
 class Tokenizer;
@@ -31,8 +29,8 @@ struct TextOverlap {
   static constexpr double similar_limit = 0.05, copied_limit = 0.01;
 
   double similar = 0, copied = 0;  // shares of the judged passages
-  double duplicates = 0;      // share of all passages: whole documents that are training documents as well
-  std::int64_t passages = 0;  // judged; 0: the text is too short or repeats itself too much
+  double duplicates = 0;       // share of all passages: whole documents that are training documents as well
+  std::uint64_t passages = 0;  // judged; 0: the text is too short or repeats itself too much
   std::uint64_t validation_tokens = 0, training_tokens = 0;
   bool operator==(const TextOverlap&) const = default;
 
@@ -58,6 +56,29 @@ struct OverlapRanks {
 TextOverlap measure_text_overlap(const std::vector<std::filesystem::path>& training,
                                  const std::vector<std::filesystem::path>& validation,
                                  const Tokenizer* tokenizer, const OverlapRanks& ranks = {});
+
+// The overlap of all tokens of the shards. It is looked up in the manifest next to the shards and in the user's cache, by
+// the digests of both sets and of the tokenizer, and measured (measure_text_overlap) where it is in neither. Checks all
+// shards (check_shards).
+TextOverlap find_text_overlap(const std::vector<std::filesystem::path>& training,
+                              const std::vector<std::filesystem::path>& validation,
+                              const Tokenizer* tokenizer, const OverlapRanks& ranks = {});
+
+// A token stream as the letters and digits that it spells.
+// Case, white space, punctuation and where one token ends and the next begins leave no trace, so the same text
+// in another spelling or cut by another tokenizer has the same units: one for a letter or a digit, two for a
+// character of a script that has thousands. Immutable; const functions may be called from several threads.
+class TextUnits {
+ public:
+  // Without a tokenizer (null) nothing is known of the text, and each token is two units, its id.
+  explicit TextUnits(const Tokenizer* tokenizer);
+  // Appends the units of `tokens` to `units`. Control tokens, and ids that the tokenizer lacks, have none.
+  void append(std::span<const std::uint16_t> tokens, std::vector<std::uint8_t>& units) const;
+
+ private:
+  std::vector<std::uint32_t> begin_;  // of each id in spelled_, and the end of the last
+  std::vector<std::uint8_t> spelled_;
+};
 
 // The comparison itself.
 class OverlapMeter {

@@ -7,7 +7,6 @@
 #include "framework/core/mapped_file.h"
 #include "framework/core/shell.h"
 #include "framework/core/utf8.h"
-#include "framework/data/clean_text.h"
 
 namespace mulligan {
 namespace {
@@ -27,10 +26,6 @@ Error contents_error(const std::filesystem::path& file, const OtherContents& oth
 }
 
 }  // namespace
-
-struct TextSource::JsonlFile {
-  MappedFile file;
-};
 
 TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRules rules)
     : rules_(std::move(rules)), found_(find_text_files(inputs)) {
@@ -58,14 +53,11 @@ TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRul
   for (const auto& [file, other] : others)
     found_.left_out.emplace_back(found_.files[file], "it is " + other.shown);
 }
-TextSource::~TextSource() = default;
-TextSource::TextSource(TextSource&&) noexcept = default;
-TextSource& TextSource::operator=(TextSource&&) noexcept = default;
 
 void TextSource::add_jsonl(std::uint32_t file) {
   const std::filesystem::path& path = found_.files[file];
-  auto jsonl = std::make_unique<JsonlFile>(JsonlFile{MappedFile(path)});
-  const auto bytes = jsonl->file.bytes();
+  jsonl_.back() = std::make_shared<const MappedFile>(path);
+  const auto bytes = jsonl_.back()->bytes();
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
   const std::string_view whole(begin, bytes.size());
   std::uint32_t line = 0;
@@ -84,7 +76,6 @@ void TextSource::add_jsonl(std::uint32_t file) {
     position = end + 1;
   }
   ++read_as_.json_files;
-  jsonl_.back() = std::move(jsonl);
 }
 
 std::string TextSource::name(std::size_t document) const {
@@ -100,7 +91,7 @@ JsonLine TextSource::read(std::size_t document) const {
     const std::uint64_t bytes = text.size();
     return {std::move(text), bytes, ""};
   }
-  const auto bytes = jsonl_[entry.file]->file.bytes().subspan(entry.begin, entry.length);
+  const auto bytes = jsonl_[entry.file]->bytes().subspan(entry.begin, entry.length);
   return read_json_line({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, rules_.json_key);
 }
 
@@ -120,9 +111,6 @@ std::string TextSource::text(std::size_t document, TextOrigin* origin) const {
   return text;
 }
 
-}  // namespace mulligan
-
-namespace mulligan {
 namespace {
 
 // C0 controls other than those handled as white space, DEL, and C1 controls (U+0080..U+009F).
@@ -137,14 +125,16 @@ class Cleaner {
  public:
   Cleaner(std::size_t capacity, std::vector<std::uint64_t>* ends) : ends_(ends) { text_.reserve(capacity); }
   void space() { space_ = true; }
-  void line_end() { ++lines_; }
+  // A space before a line end is dropped.
+  void line_end() {
+    ++lines_;
+    space_ = false;
+  }
   // `begin`: of the character in the original.
   void character(std::string_view bytes, std::uint64_t begin) {
     if (!text_.empty()) {
-      if (lines_ > 0) {
-        text_.append(std::min(lines_, 2), '\n');
-      }
-      // A line's indentation is one space; a space before a line end is gone.
+      text_.append(std::min(lines_, std::size_t{2}), '\n');
+      // A line's indentation is one space.
       if (space_) text_ += ' ';
     }
     lines_ = 0;
@@ -154,13 +144,12 @@ class Cleaner {
     ends_->resize(text_.size() - 1, begin);
     ends_->push_back(begin + bytes.size());
   }
-  void drop_pending_space() { space_ = false; }
   std::string take() { return std::move(text_); }
 
  private:
   std::string text_;
   std::vector<std::uint64_t>* ends_;
-  int lines_ = 0;
+  std::size_t lines_ = 0;
   bool space_ = false;
 };
 
@@ -178,7 +167,6 @@ std::string clean_text(std::string_view text, std::vector<std::uint64_t>* ends) 
     if (character == " " || character == "\t") {
       cleaner.space();
     } else if (character == "\n" || (character == "\r" && !text.starts_with('\n'))) {
-      cleaner.drop_pending_space();
       cleaner.line_end();
     } else if (length > 0 && !is_control(character)) {
       cleaner.character(character, begin);

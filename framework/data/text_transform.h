@@ -17,8 +17,6 @@ class TextTransform {
   virtual ~TextTransform() = default;
 
   virtual std::string_view name() const = 0;  // "caseops": the word of --text-transform and of manifests
-  // What the published data sets call this very mapping.
-  virtual std::string_view published_name() const = 0;
   // Symbols that it writes into text: a tokenizer trained for it has each as a piece of its own.
   virtual std::vector<std::string> symbols() const = 0;
 
@@ -51,7 +49,6 @@ std::vector<const TextTransform*> text_transforms();
 class CaseOps : public TextTransform {
  public:
   std::string_view name() const override { return "caseops"; }
-  std::string_view published_name() const override { return "lossless_caps_caseops_v1"; }
   std::vector<std::string> symbols() const override;
   std::string apply(std::string_view text) const override;
   std::string undo(std::string_view transformed) const override;

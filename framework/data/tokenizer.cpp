@@ -3,7 +3,6 @@
 #include <sentencepiece_processor.h>
 
 #include <array>
-#include <charconv>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -151,12 +150,7 @@ std::vector<Tokenizer::Slice> Tokenizer::encode_slices(std::string_view text) co
   // Exact encoding: each piece spells its own part of the text.
   std::size_t at = 0;
   for (const int id : encode(text)) {
-    const std::string& spelled = piece(id);
-    std::size_t length = is_byte(id) ? 1 : spelled.size();
-    for (std::size_t mark = 0; !is_byte(id) && (mark = spelled.find(kSpaceMark, mark)) != std::string::npos;
-         mark += kSpaceMark.size()) {
-      length -= kSpaceMark.size() - 1;
-    }
+    const std::size_t length = text_of(id).size();
     slices.push_back({id, std::string(text.substr(at, length)), at});
     at += length;
   }
@@ -171,33 +165,23 @@ std::string Tokenizer::decode(const std::vector<int>& ids) const {
   return text;
 }
 
+std::string Tokenizer::text_of(int id) const {
+  if (is_textless(id)) return {};
+  std::string text = piece(id);
+  if (is_byte(id))
+    return {static_cast<char>(std::stoi(text.substr(3, 2), nullptr, 16))};  // the piece reads <0xNN>
+  for (std::size_t at = 0; (at = text.find(kSpaceMark, at)) != std::string::npos; ++at)
+    text.replace(at, kSpaceMark.size(), " ");
+  return text;
+}
+
 std::string Tokenizer::document_text(std::span<const std::uint16_t> ids) const {
   std::string text;
   bool after_text = false;
   for (const int id : ids) {
-    if (is_textless(id)) {
-      after_text = false;
-      continue;
-    }
-    std::string_view rest = piece(id);
-    if (is_byte(id)) {
-      int value = 0;  // the piece reads <0xNN>
-      std::from_chars(rest.data() + 3, rest.data() + 5, value, 16);
-      text += static_cast<char>(value);
-    } else {
-      bool drop_space = !after_text;
-      while (!rest.empty()) {
-        if (rest.starts_with(kSpaceMark)) {
-          if (!drop_space) text += ' ';
-          rest.remove_prefix(kSpaceMark.size());
-        } else {
-          text += rest.front();
-          rest.remove_prefix(1);
-        }
-        drop_space = false;
-      }
-    }
-    after_text = true;
+    const bool drops_space = !after_text && piece(id).starts_with(kSpaceMark);
+    after_text = !is_textless(id);
+    text += text_of(id).substr(drops_space && after_text ? 1 : 0);
   }
   return text;
 }

@@ -53,6 +53,8 @@ class Tokenizer {
   std::vector<Slice> encode_slices(std::string_view text) const;
   // SentencePiece's own decoder.
   std::string decode(const std::vector<int>& ids) const;
+  // The text that a token stands for after others, each "▁" as a space; nothing of textless ids.
+  std::string text_of(int id) const;
   // The text that a document's tokens stand for, byte tokens as raw bytes: exactly the bytes that byte
   // counting counts after a BOS. Textless ids are left out.
   std::string document_text(std::span<const std::uint16_t> ids) const;

@@ -1,14 +1,10 @@
 #include "framework/data/tokenizer_fit.h"
 
 #include <algorithm>
-#include <limits>
-#include <unordered_set>
 #include <vector>
 
 #include "framework/core/error.h"
 #include "framework/core/parallel.h"
-#include "framework/core/utf8.h"
-#include "framework/data/exact_encoding.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -29,12 +25,9 @@ Tokenizer for_normalised_text(std::string model, bool keep_map) {
   return Tokenizer::from_bytes(model, "tokenizer");
 }
 
-// The text that pieces spell: every space mark is a space.
 std::string text_of(const Tokenizer& tokenizer, std::span<const std::uint16_t> ids) {
   std::string text;
-  for (const std::uint16_t id : ids) text += tokenizer.piece(id);
-  for (std::size_t at = 0; (at = text.find(kSpaceMark, at)) != std::string::npos; ++at)
-    text.replace(at, kSpaceMark.size(), " ");
+  for (const std::uint16_t id : ids) text += tokenizer.text_of(id);
   return text;
 }
 
@@ -60,39 +53,11 @@ std::vector<std::span<const std::uint16_t>> spelled_runs(const std::vector<std::
   return runs;
 }
 
-// Whether byte pair training cannot have made the piece at its place, for each piece.
-std::vector<std::uint8_t> disordered_pieces(const Tokenizer& tokenizer, bool merges_pairs,
-                                            const std::vector<std::uint8_t>& spelling) {
-  std::vector<std::uint8_t> disordered(spelling.size());
-  if (!merges_pairs) return disordered;
-  std::unordered_set<std::string_view> earlier;
-  float before = std::numeric_limits<float>::infinity();
-  for (std::size_t id = 0; id < spelling.size(); ++id) {
-    if (spelling[id] == 0) continue;
-    const std::string_view piece = tokenizer.piece(static_cast<int>(id));
-    const auto known = [&](std::string_view part) {
-      return utf8_length(part) == part.size() || earlier.contains(part);
-    };
-    bool joined = utf8_length(piece) == piece.size();  // a character
-    for (std::size_t cut = 1; cut < piece.size() && !joined; ++cut)
-      joined = known(piece.substr(0, cut)) && known(piece.substr(cut));
-    const float score = tokenizer.score(static_cast<int>(id));
-    disordered[id] = !joined || score > before;
-    before = score;
-    earlier.insert(piece);
-  }
-  return disordered;
-}
-
 }  // namespace
 
 bool TokenizerFit::fits() const {
   return static_cast<double>(odd_bytes) <= 0.001 * static_cast<double>(bytes) &&
          static_cast<double>(odd_stretches) <= 0.01 * static_cast<double>(stretches);
-}
-
-bool TokenizerFit::ordered() const {
-  return static_cast<double>(disordered_bytes) <= 0.01 * static_cast<double>(bytes);
 }
 
 TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16_t> tokens,
@@ -104,8 +69,6 @@ TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16
   for (std::size_t id = 0; id < pieces; ++id)
     spelling[id] = spells(tokenizer, static_cast<std::uint16_t>(id)) ? 1 : 0;
 
-  const std::vector<std::uint8_t> disordered =
-      disordered_pieces(tokenizer, model_rules(model).pair_merges, spelling);
   TokenizerFit fit;
   std::vector<std::uint64_t> occurs(pieces);
   for (const std::uint16_t token : tokens) {
@@ -116,12 +79,8 @@ TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16
     if (occurs[id] == 0 || spelling[id] == 0) continue;
     const Ids alone{static_cast<std::uint16_t>(id)};
     const std::string text = text_of(tokenizer, alone);
-    const bool odd = !encodes_to(plain, text, alone);
-    fit.tokens += occurs[id];
     fit.bytes += occurs[id] * text.size();
-    if (disordered[id] != 0) fit.disordered_bytes += occurs[id] * text.size();
-    if (!odd) continue;
-    fit.odd_tokens += occurs[id];
+    if (encodes_to(plain, text, alone)) continue;
     fit.odd_bytes += occurs[id] * text.size();
     if (fit.example.empty()) fit.example = text;
   }

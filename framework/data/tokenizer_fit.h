@@ -1,13 +1,9 @@
 // Whether token ids are those that a tokenizer gives to the text that it decodes them to.
 //
-// Bytes are counted by the tokenizer's pieces, so a tokenizer that did not make the shards, or one whose
-// pieces were made longer, counts bytes that were not tokenised. Such pieces show: the tokenizer, given the text
-// that they spell, takes other ids. Two properties of SentencePiece make this exact, for byte pair merges
-// and for the best path of a unigram model alike: what stands between two tokens' borders is cut as it is
-// cut alone, since no merge has crossed the borders. So every piece that occurs must be what the tokenizer
-// makes of its text, and so must each stretch of pieces from anywhere in a document. No document's
-// beginning or end is needed. Normalisation was done before, so doing it again must change nothing: rules that
-// make text longer each time would count bytes that the text does not have.
+// Bytes are counted by the tokenizer's pieces. A tokenizer that did not make the shards shows: given the text that their pieces spell, it
+// takes other ids. This is exact for byte pair merges and for the best path of a unigram model. What stands between the borders of two
+// tokens is cut as it is cut alone, since no merge has crossed them. So every piece that occurs, and each stretch of pieces from
+// anywhere in a document, must be what the tokenizer makes of its text. Normalisation that is done again must change nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +14,15 @@
 namespace mulligan {
 
 struct TokenizerFit {
-  // Of all tokens but control, unknown and byte pieces, by their pieces alone.
-  std::uint64_t tokens = 0, odd_tokens = 0;  // odd: whose text the tokenizer gives other ids
-  std::uint64_t bytes = 0, odd_bytes = 0;    // that these pieces count
+  // That all pieces but control, unknown and byte ones count; odd: of those whose text the tokenizer gives other ids.
+  std::uint64_t bytes = 0, odd_bytes = 0;
   // Stretches of tokens, spread evenly over the text; all of a short one.
   std::uint64_t stretches = 0, odd_stretches = 0;
-  // Of pieces that byte pair training cannot have put where they stand: each of its pieces joins two earlier ones
-  // or characters, and scores fall. Who renames pieces, so that frequent ids spell long words, breaks this order
-  // though every piece encodes to itself. 0 for other kinds of model, which have no such order.
-  std::uint64_t disordered_bytes = 0;
   std::string example;  // the text of the first odd stretch or piece
 
-  // A share of 0.001 of the bytes and 0.01 of the stretches may be odd: ties of a unigram model fall
-  // differently with what stands before them, and some documents may hold what other versions encode
-  // otherwise. More than that moves a score by no more than these shares.
+  // A share of 0.001 of the bytes and 0.01 of the stretches may be odd: ties of a unigram model fall differently with
+  // what stands before them, and other versions encode some documents otherwise.
   bool fits() const;
-  // At most a share of 0.01 of the bytes is of disordered pieces. Not so in some models that other trainers made.
-  bool ordered() const;
 };
 
 // `model`: the bytes of the tokenizer's file. Looks at every piece that occurs, and at up to `most_stretches`

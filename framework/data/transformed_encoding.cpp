@@ -4,30 +4,8 @@
 #include <limits>
 
 #include "framework/core/error.h"
-#include "framework/core/utf8.h"
 
 namespace mulligan {
-namespace {
-
-// The character that begins at `text`; a byte where there is none.
-std::string_view first_character(std::string_view text) {
-  return text.substr(0, std::max<std::size_t>(utf8_length(text), 1));
-}
-std::string_view last_character(std::string_view text) {
-  for (std::size_t length = 1; length <= std::min<std::size_t>(4, text.size()); ++length) {
-    const std::string_view end = text.substr(text.size() - length);
-    if (utf8_length(end) == length) return end;
-  }
-  return text.substr(text.size() - 1);
-}
-
-// Whether the tokenizer reads nothing where this character stands between two others: not even a space.
-bool vanishes(const Tokenizer& tokenizer, std::string_view character) {
-  return tokenizer.encode("a" + std::string(character) + "a") == tokenizer.encode("aa");
-}
-
-}  // namespace
-
 bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform) {
   return std::ranges::all_of(transform.symbols(),
                              [&](const std::string& symbol) { return tokenizer.find(symbol) >= 0; });
@@ -38,26 +16,6 @@ const TextTransform* transform_of(const Tokenizer& tokenizer) {
     if (is_trained_for(tokenizer, *transform)) return transform;
   }
   return nullptr;
-}
-
-TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
-                                       std::string_view document) {
-  TransformedEncoding result;
-  std::vector<std::string> slices;
-  for (Tokenizer::Slice& slice : tokenizer.encode_slices(transform.apply(document))) {
-    result.ids.push_back(slice.id);
-    slices.push_back(std::move(slice.text));
-  }
-  for (const std::uint64_t bytes : transform.original_bytes(slices)) {
-    if (bytes > std::numeric_limits<std::uint16_t>::max()) {
-      throw data_error(
-          "one token stands for {} bytes of text (a long run of white space), more than the "
-          "65535 that a published byte side table can say; leave the document out or clean it with --clean",
-          bytes);
-    }
-    result.bytes.push_back(static_cast<std::uint16_t>(bytes));
-  }
-  return result;
 }
 
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
@@ -73,18 +31,22 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
     result.ids.push_back(slice.id);
     slices.push_back(std::move(slice.text));
   }
-  if (result.ids.empty()) return result;
-  std::size_t end = 0;
-  if (transform) {
-    for (const std::uint64_t bytes : transform->original_bytes(slices)) result.ends.push_back(end += bytes);
-  } else {
-    for (const std::string& slice : slices) result.ends.push_back(end += slice.size());
+  if (result.ids.empty()) {
+    result.left_out = text.size();
+    return result;
   }
-  result.ends.erase(result.ends.begin());  // what precedes the first token belongs to it
+  std::vector<std::uint64_t> bytes;
+  if (transform) bytes = transform->original_bytes(slices);
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    end += transform ? bytes[i] : slices[i].size();
+    if (i > 0) result.ends.push_back(end);  // what precedes the first token belongs to it
+  }
   if (end > text.size()) {
     throw data_error("the tokens of a document of {} bytes stand for {}; use another tokenizer", text.size(),
                      end);
   }
+  result.left_out = (transform ? bytes.front() : slices.front().size()) + text.size() - end;
   result.ends.back() = text.size();
   return result;
 }
@@ -110,23 +72,6 @@ std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std
   throw data_error(
       "its {} tokens stand for {} bytes, and a byte side table can say at most {} of each; leave the document out",
       counts.size(), origin.bytes(), most);
-}
-
-std::uint64_t counted_bytes(const Tokenizer& tokenizer, std::string_view document) {
-  if (tokenizer.keeps_text()) return document.size();
-  const auto silent = [&](std::string_view character) { return tokenizer.encode(character).empty(); };
-  std::string_view rest = document;
-  while (!rest.empty() && silent(first_character(rest))) rest.remove_prefix(first_character(rest).size());
-  std::size_t tail = 0;  // bytes at the end that no piece stands for alone
-  while (tail < rest.size() && silent(last_character(rest.substr(0, rest.size() - tail))))
-    tail += last_character(rest.substr(0, rest.size() - tail)).size();
-  // Of these the ones that vanish without a trace belong to the character before them.
-  while (tail > 0) {
-    const std::string_view next = first_character(rest.substr(rest.size() - tail));
-    if (!vanishes(tokenizer, next)) break;
-    tail -= next.size();
-  }
-  return rest.size() - tail;
 }
 
 std::string OriginalTextStream::original_of(std::string_view text) const {

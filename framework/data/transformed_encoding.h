@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/data/clean_text.h"
+#include "framework/data/text_source.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
 
@@ -18,22 +18,13 @@ bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform);
 // The transform whose text the tokenizer was trained for; null: none.
 const TextTransform* transform_of(const Tokenizer& tokenizer);
 
-struct TransformedEncoding {
-  std::vector<int> ids;              // without BOS
-  std::vector<std::uint16_t> bytes;  // of the original text, for each id
-};
-
-// Tokens of the transformed `document` and the bytes of the original that they stand for: all of it but what
-// the tokenizer's own rules leave out at both ends. Throws data_error for a piece of more than 65,535 bytes,
-// which side tables cannot hold.
-TransformedEncoding encode_transformed(const Tokenizer& tokenizer, const TextTransform& transform,
-                                       std::string_view document);
-
 // The tokens of a document with the places in its text where the stretch of each ends. Every byte of the text belongs
 // to one token: what the tokenizer leaves out at the start to the first, at the end to the last.
 struct DocumentEncoding {
   std::vector<int> ids;  // without BOS
   std::vector<std::size_t> ends;
+  std::uint64_t left_out =
+      0;  // bytes at both ends that the tokenizer reads nothing of; published tables do not count them
 };
 // `transform`: that is applied to the text before; null: none.
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
@@ -42,10 +33,6 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
 // above 65,535, the most of a side table, goes on with the token after it. Throws data_error where there is none left.
 std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std::size_t size,
                                            const TextOrigin& origin);
-
-// How many bytes of an original document the published tables count, found without encoding it: all but the
-// characters at both ends that the tokenizer, given them alone, has no piece for.
-std::uint64_t counted_bytes(const Tokenizer& tokenizer, std::string_view document);
 
 // OriginalTextStream: transformed text that comes in pieces, given on as the original.
 class OriginalTextStream {

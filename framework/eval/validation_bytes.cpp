@@ -8,8 +8,6 @@
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
 #include "framework/data/documents.h"
-#include "framework/data/manifest.h"
-#include "framework/data/original_documents.h"
 #include "framework/data/tokenizer_fit.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
@@ -32,15 +30,6 @@ void require_own_tokenizer(const TokenizerFit& fit, const DataConfig& data) {
       fit.example.substr(0, 40));
 }
 
-std::string renamed_text(const TokenizerFit& fit, const DataConfig& data) {
-  if (fit.ordered() || !data.validation_documents.empty()) return {};
-  return fmt::format(
-      "the pieces of data.tokenizer = '{}' are not in the order in which "
-      "SentencePiece makes them, as if they had been renamed, and no original "
-      "documents show that they spell the text (data.validation_documents)",
-      data.tokenizer);
-}
-
 constexpr const char* no_originals =
     "bytes are counted by the shards' side tables, and there are no original documents to compare them with "
     "(data.validation_documents)";
@@ -53,7 +42,6 @@ fs::path originals_of(const ValidationSet& validation, const DataConfig& data) {
 // Tables outside of the manifest do not give the bytes of text that the manifest calls plain.
 void refuse_tables_of_plain_text(const ValidationSet& validation, const DataConfig& data,
                                  const fs::path& table) {
-  if (!has_plain_text(validation.files)) return;
   throw data_error(
       "'{}' is a byte side table, but the manifest next to '{}' says that its text is plain, and then the "
       "tokenizer's pieces count its bytes; {}",
@@ -133,12 +121,9 @@ void note_difference(ValidationSet& validation) {
 
 // The validation text that the manifest next to the shards names; "" where there is none, or of several sets.
 fs::path stated_text(const ValidationSet& validation) {
-  const fs::path folder = validation.files.front().parent_path();
-  const auto elsewhere = [&](const fs::path& file) { return file.parent_path() != folder; };
-  if (std::ranges::any_of(validation.files, elsewhere)) return {};
-  const std::optional<Manifest> manifest = find_manifest(folder.empty() ? "." : folder);
+  const std::optional<Manifest> manifest = manifest_of(validation.files);
   if (!manifest || manifest->validation_text_file.empty()) return {};
-  const fs::path text = folder / manifest->validation_text_file;
+  const fs::path text = folder_of(validation.files.front()) / manifest->validation_text_file;
   std::error_code unknown;
   return fs::is_regular_file(text, unknown) ? text : fs::path();
 }
@@ -163,14 +148,11 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
   validation.asked_rule = data.byte_rule;
   const std::vector<fs::path> tables = find_side_tables(data.validation_bytes, validation.files);
   const StatedOriginal stated = stated_original(validation.files);
-  const bool plain = has_plain_text(validation.files);
-  const bool listed = plain && stated.in_tables && data.validation_bytes.empty();
-  if (!tables.empty() && !listed) refuse_tables_of_plain_text(validation, data, tables.front());
-  const TokenizerFit fit = tokenizer_fit(read_file(data.tokenizer), validation.tokens);
-  require_own_tokenizer(fit, data);
-  const std::string renamed = renamed_text(fit, data);
-  if (!renamed.empty()) validation.byte_note = "warning: " + renamed;
-  if (tables.empty() && !plain)
+  const bool listed = stated.plain && stated.in_tables && data.validation_bytes.empty();
+  if (!tables.empty() && !listed && stated.plain)
+    refuse_tables_of_plain_text(validation, data, tables.front());
+  require_own_tokenizer(tokenizer_fit(read_file(data.tokenizer), validation.tokens), data);
+  if (tables.empty() && !stated.plain)
     refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
   if (tables.empty() || !transform_of(*validation.tokenizer))
     validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));

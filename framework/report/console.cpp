@@ -25,23 +25,8 @@ bool utf8_locale() {
   return false;
 }
 
-const char* code_of(Tone tone) {
-  switch (tone) {
-    case Tone::plain:
-      return "";
-    case Tone::strong:
-      return "\x1b[1m";
-    case Tone::faint:
-      return "\x1b[2m";
-    case Tone::good:
-      return "\x1b[32m";
-    case Tone::warning:
-      return "\x1b[33m";
-    case Tone::error:
-      return "\x1b[1;31m";
-  }
-  return "";
-}
+// Of each Tone.
+constexpr const char* codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[1;31m"};
 
 void print_sentence(std::string_view head, Tone tone, std::string_view sentence) {
   std::fflush(stdout);
@@ -66,7 +51,7 @@ Terminal terminal_of(std::FILE* stream) {
 
 std::string toned(std::string_view text, Tone tone, bool colour) {
   if (!colour || tone == Tone::plain) return std::string(text);
-  return fmt::format("{}{}\x1b[0m", code_of(tone), text);
+  return fmt::format("{}{}\x1b[0m", codes[static_cast<int>(tone)], text);
 }
 
 void print_error(std::string_view sentence) {

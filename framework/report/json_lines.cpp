@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/parse_json.h"
 
 namespace mulligan {
@@ -65,13 +64,11 @@ std::string event_name(const Json& object) {
   return name != object.end() && name->is_string() ? name->get<std::string>() : "";
 }
 
-JsonLinesWriter::JsonLinesWriter(const std::filesystem::path& path, Start start)
-    : path_(path), file_(open_own_file(path, start == Start::anew ? FileStart::anew : FileStart::append)) {}
-
-void JsonLinesWriter::write(std::string_view object) {
-  const bool written = std::fwrite(object.data(), 1, object.size(), file_.get()) == object.size() &&
-                       std::fputc('\n', file_.get()) != EOF && std::fflush(file_.get()) == 0;
-  if (!written) throw run_error("the file '{}' cannot be written: {}.", path_.string(), std::strerror(errno));
+void JsonLinesWriter::append(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size() &&
+      std::fflush(file_.get()) == 0)
+    return;
+  throw run_error("the file '{}' cannot be written: {}.", path_.string(), std::strerror(errno));
 }
 
 }  // namespace mulligan

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "framework/core/file.h"
+
 namespace mulligan {
 
 // Passes every line's object to `record`, in order. An unfinished last line that is not an object is left out, and the result is
@@ -29,12 +31,15 @@ std::string event_name(const nlohmann::ordered_json& object);
 // JsonLinesWriter: a file of JSON objects, one per line. Each is passed to the system as soon as it is written.
 class JsonLinesWriter {
  public:
-  enum class Start { anew, append };
+  using Start = FileStart;
   // Throws run_error if the file cannot be opened.
-  JsonLinesWriter(const std::filesystem::path& path, Start start);
+  JsonLinesWriter(const std::filesystem::path& path, Start start)
+      : path_(path), file_(open_own_file(path, start)) {}
 
   // `object`: JSON without a line break. Throws run_error if it cannot be written.
-  void write(std::string_view object);
+  void write(std::string_view object) { append(std::string(object) + "\n"); }
+  // The same for any bytes.
+  void append(std::string_view bytes);
 
  private:
   struct Close {

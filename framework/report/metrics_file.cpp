@@ -1,11 +1,7 @@
 #include "framework/report/metrics_file.h"
 
 #include <fmt/format.h>
-#include <cerrno>
-#include <cstring>
 
-#include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/report/attention_record.h"
 #include "framework/report/json_lines.h"
 #include "framework/report/metrics_reader.h"
@@ -45,20 +41,15 @@ Json object_of(const std::vector<std::pair<std::string, T>>& pairs) {
 MetricsFile::MetricsFile(const std::filesystem::path& path, std::optional<std::int64_t> continue_after)
     : path_(path) {
   if (continue_after) keep_events_until(path, *continue_after);
-  file_.reset(open_own_file(path, continue_after ? FileStart::append : FileStart::anew));
+  file_ = std::make_shared<JsonLinesWriter>(path, continue_after ? FileStart::append : FileStart::anew);
 }
 
 void MetricsFile::mirror_to(const std::filesystem::path& folder) {
   events_ = std::make_shared<TensorboardFile>(folder, read_metrics(path_));
 }
 
-void MetricsFile::write(const std::string& line) {
-  if (!file_) return;
-  const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
-                       std::fputc('\n', file_.get()) != EOF && std::fflush(file_.get()) == 0;
-  if (!written) {
-    throw run_error("the metrics file '{}' cannot be written: {}.", path_.string(), std::strerror(errno));
-  }
+void MetricsFile::write(const Json& event) {
+  if (file_) file_->write(event.dump());
 }
 
 void MetricsFile::step(const StepRecord& record) {
@@ -87,7 +78,7 @@ void MetricsFile::step(const StepRecord& record) {
   if (record.noise_ratio) json["noise_ratio"] = *record.noise_ratio;
   if (record.loss_scale) json["loss_scale"] = *record.loss_scale;
   if (record.steps_skipped > 0 || record.loss_scale) json["steps_skipped"] = record.steps_skipped;
-  write(json.dump());
+  write(json);
   if (events_) events_->add(record);
 }
 
@@ -98,33 +89,30 @@ void MetricsFile::validation(const ValidationRecord& record) {
             {"val_bytes", record.val_bytes}, {"seconds", record.seconds}};
   if (record.masked) json["masked"] = true;
   if (events_) events_->add(record);
-  write(json.dump());
+  write(json);
 }
 
 void MetricsFile::memory(const MemoryRecord& record) {
-  write(Json{{"event", "memory"},
-             {"tensors_bytes", object_of(record.tensors_bytes)},
-             {"programs_bytes", object_of(record.programs_bytes)},
-             {"arena_bytes", record.arena_bytes}}
-            .dump());
+  write({{"event", "memory"},
+         {"tensors_bytes", object_of(record.tensors_bytes)},
+         {"programs_bytes", object_of(record.programs_bytes)},
+         {"arena_bytes", record.arena_bytes}});
 }
 
 void MetricsFile::skipped_update(std::int64_t step, double loss_scale) {
-  write(Json{{"event", "skipped_update"}, {"step", step}, {"loss_scale", loss_scale}}.dump());
+  write({{"event", "skipped_update"}, {"step", step}, {"loss_scale", loss_scale}});
 }
 
 void MetricsFile::restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr) {
-  write(Json{{"event", "restart"}, {"step", step}, {"optimizer", optimizer}, {"cycle", cycle}, {"lr", lr}}
-            .dump());
+  write({{"event", "restart"}, {"step", step}, {"optimizer", optimizer}, {"cycle", cycle}, {"lr", lr}});
 }
 
 void MetricsFile::phase_start(const PhaseRecord& record) {
-  Json json{{"event", "phase_start"},
-            {"step", record.step},
-            {"phase", record.phase},
-            {"way", record.way},
-            {"budget_fraction", record.budget_fraction}};
-  write(json.dump());
+  write({{"event", "phase_start"},
+         {"step", record.step},
+         {"phase", record.phase},
+         {"way", record.way},
+         {"budget_fraction", record.budget_fraction}});
 }
 
 void MetricsFile::phase_switch(const PhaseSwitchRecord& record) {
@@ -139,21 +127,20 @@ void MetricsFile::phase_switch(const PhaseSwitchRecord& record) {
             {"probe_loss_nats", {record.loss_before_nats, record.loss_after_nats}},
             {"probe_delta_nats", record.loss_after_nats - record.loss_before_nats}};
   if (record.tolerance_nats) json["probe_tolerance_nats"] = *record.tolerance_nats;
-  write(json.dump());
+  write(json);
 }
 
 void MetricsFile::attempt(const AttemptRecord& record) {
-  write(Json{{"event", "attempt"},
-             {"step", record.step},
-             {"ranks", record.ranks},
-             {"nodes", record.nodes},
-             {"launcher", record.launcher},
-             {"restarts", record.restarts}}
-            .dump());
+  write({{"event", "attempt"},
+         {"step", record.step},
+         {"ranks", record.ranks},
+         {"nodes", record.nodes},
+         {"launcher", record.launcher},
+         {"restarts", record.restarts}});
 }
 
 void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {
-  write(Json{{"event", "resume"}, {"step", step}, {"checkpoint", checkpoint}}.dump());
+  write({{"event", "resume"}, {"step", step}, {"checkpoint", checkpoint}});
 }
 
 std::string attention_json(const AttentionRecord& record) {
@@ -177,11 +164,11 @@ std::string attention_json(const AttentionRecord& record) {
 }
 
 void MetricsFile::attention(const AttentionRecord& record) {
-  write(attention_json(record));
+  if (file_) file_->write(attention_json(record));
 }
 
 void MetricsFile::initial_loss(double loss_nats, double ln_vocabulary) {
-  write(Json{{"event", "initial_loss"}, {"loss_nats", loss_nats}, {"ln_vocabulary", ln_vocabulary}}.dump());
+  write({{"event", "initial_loss"}, {"loss_nats", loss_nats}, {"ln_vocabulary", ln_vocabulary}});
 }
 
 }  // namespace mulligan

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -93,6 +93,7 @@ struct AttemptRecord {
 };
 
 struct AttentionRecord;  // attention_record.h
+class JsonLinesWriter;
 class TensorboardFile;
 
 class MetricsFile {
@@ -122,13 +123,10 @@ class MetricsFile {
   void initial_loss(double loss_nats, double ln_vocabulary);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  void write(const std::string& line);
+  void write(const nlohmann::ordered_json& event);
 
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::shared_ptr<JsonLinesWriter> file_;    // null: nothing is written
   std::shared_ptr<TensorboardFile> events_;  // may be null
 };
 

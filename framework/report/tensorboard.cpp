@@ -4,14 +4,10 @@
 
 #include <bit>
 #include <boost/crc.hpp>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <system_error>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
-#include "framework/report/metrics_reader.h"
 
 namespace mulligan {
 namespace {
@@ -113,9 +109,8 @@ TensorboardFile::TensorboardFile(const fs::path& folder, const MetricsHistory& h
   fs::create_directories(folder, failed);
   if (failed) throw run_error("the folder '{}' cannot be made: {}.", folder.string(), failed.message());
   remove_event_files(folder);
-  path_ = folder / fmt::format("{}{:.0f}.mulligan", name_part, started_);
-  file_.reset(open_own_file(path_, FileStart::anew));
-  write(tensorboard_events(scalars_of(history), started_));
+  file_.emplace(folder / fmt::format("{}{:.0f}.mulligan", name_part, started_), FileStart::anew);
+  file_->append(tensorboard_events(scalars_of(history), started_));
 }
 
 void TensorboardFile::add(const StepRecord& record) {
@@ -134,14 +129,7 @@ void TensorboardFile::add(const ValidationRecord& record) {
 void TensorboardFile::append(const MetricsHistory& piece) {
   std::vector<Scalar> scalars = scalars_of(piece);
   for (Scalar& scalar : scalars) scalar.elapsed_seconds = elapsed_;
-  write(tensorboard_records(scalars, started_));
-}
-
-void TensorboardFile::write(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size() &&
-      std::fflush(file_.get()) == 0)
-    return;
-  throw run_error("the event file '{}' cannot be written: {}.", path_.string(), std::strerror(errno));
+  file_->append(tensorboard_records(scalars, started_));
 }
 
 }  // namespace mulligan

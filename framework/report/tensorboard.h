@@ -6,13 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "framework/report/json_lines.h"
 #include "framework/report/metrics_reader.h"
 
 namespace mulligan {
@@ -42,14 +42,9 @@ class TensorboardFile {
   void add(const ValidationRecord& record);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   void append(const MetricsHistory& piece);
-  void write(std::string_view bytes);
 
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::optional<JsonLinesWriter> file_;
   double started_ = 0;  // seconds since 1970 when the training clock stood at zero
   double elapsed_ = 0;  // of the training clock at the last step
 };

@@ -34,12 +34,8 @@ std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, con
 // The plugins in use, for a manifest.
 std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, PluginHost& host);
 
-// The shards that a run reads, as they were when it opened them, for a manifest.
-std::vector<CheckpointShard> checkpoint_shards(const ShardSetIdentity& train);
-// Throws data_error unless the loader reads rows of the same length, of shards `train` with the same names
-// and lengths, as the saved run did.
-void require_same_data(const CheckpointData& saved, const LoaderOptions& options,
-                       const ShardSetIdentity& train);
+// Throws config_error unless the loader reads rows of the same length as the saved run did.
+void require_same_rows(const CheckpointData& saved, const LoaderOptions& options);
 // The phase that the saved run was in. Throws config_error where this run has none of that name.
 std::size_t saved_phase(const CheckpointManifest& manifest, const std::vector<Phase>& phases);
 // Compares tokenizer, training and validation shards by their digests. Throws data_error where both sides

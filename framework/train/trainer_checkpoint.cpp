@@ -63,7 +63,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   const CheckpointManifest& m = checkpoint.manifest;
   const TrainingData& data = rows_.data();
   RunLog& log = outputs_.log();
-  require_same_data(m.data, rows_.stream().loader().options(), data.data.train);
+  require_same_rows(m.data, rows_.stream().loader().options());
   require_same_identity(checkpoint, data.data, config_.data.tokenizer);
   phases_.start_at(saved_phase(m, config_.phases));
   TrainingEngine& engine = phases_.engine();

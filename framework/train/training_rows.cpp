@@ -65,12 +65,8 @@ std::vector<std::pair<std::string, double>> TrainingRows::mix_shares() const {
 }
 
 CheckpointData TrainingRows::saved(const LoaderPosition& position) const {
-  return {position.consumed_spans,
-          position.shard_visits,
-          position.visit_spans,
-          stream_->loader().options().row_tokens,
-          checkpoint_shards(data_.data.train),
-          position.parts};
+  return {position.consumed_spans, position.shard_visits, position.visit_spans,
+          stream_->loader().options().row_tokens, position.parts};
 }
 
 }  // namespace mulligan

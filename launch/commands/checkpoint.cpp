@@ -51,7 +51,7 @@ void show(const std::string& path) {
                                   m.loss.run.steps_counted, m.loss.step_first, m.loss.step_last));
   }
   row("data", fmt::format("{} spans of {} + 1 tokens read, {} shards", m.data.consumed_spans,
-                          m.data.row_tokens, m.data.shards.size()));
+                          m.data.row_tokens, m.identity.train.shards.size()));
   if (!m.identity.empty()) {
     row("data digests",
         fmt::format("tokenizer {}, training {}, validation {}", short_digest(m.identity.tokenizer_sha256),
@@ -241,7 +241,7 @@ void add_checkpoint_command(CLI::App& app) {
     command->add_option(output, arguments->output, output_help)->required()->type_name("FILE");
     command->add_option("--dtype", arguments->dtype, dtype_help)
         ->check(CLI::IsMember({"f32", "bf16", "f16"}));
-    command->add_option("--map", arguments->map, "Name map (TOML or JSON); without it names are the same")
+    command->add_option("--map", arguments->map, "Name map (TOML); without it names are the same")
         ->type_name("FILE");
   };
 

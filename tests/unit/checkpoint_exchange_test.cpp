@@ -262,19 +262,6 @@ TEST_F(Exchange, WhatDoesNotFitIsNamed) {
             std::string::npos);
 }
 
-TEST_F(Exchange, AMapMayBeJson) {
-  std::ofstream(scratch_ / "map.json") << R"({"ignore": ["x*"], "tensor": [
-    {"theirs": "a.{i}", "ours": "bank", "slice": 3, "repeat": 2, "transpose": true}]})";
-  const NameMap map = read_name_map(scratch_ / "map.json");
-  ASSERT_EQ(map.pairs.size(), 2u);
-  EXPECT_EQ(map.pairs[1].theirs, "a.1");
-  EXPECT_EQ(map.pairs[1].slice, 4);
-  EXPECT_TRUE(map.pairs[1].transpose);
-  EXPECT_TRUE(map.ignores("xyz"));
-  std::ofstream(scratch_ / "map.json") << R"({"tensor": [{"theirs": "a"}]})";
-  EXPECT_NE(sentence_of([&] { read_name_map(scratch_ / "map.json"); }).find("ours"), std::string::npos);
-}
-
 TEST_F(Exchange, AValueThatTheFormatCannotHoldIsRefused) {
   values_["gain"][3] = 70000.0f;
   write_theirs(StoredType::f32);

@@ -25,8 +25,7 @@ inline CheckpointManifest sample_manifest(std::int64_t step) {
   m.config_sha256 = "c0ffee";
   m.config = "[run]\nname = \"sample\"\n";
   m.plugins = {{"optimizer.matrices", "optimizer", "muon", "1.2", 3, "abcd"}};
-  m.data = {
-      123, 4, 5, 2048, {{"train_000.bin", 100000}, {"train_001.bin", 99999}}, {{4, 5, 60, 7}, {0, 0, 0, 0}}};
+  m.data = {123, 4, 5, 2048, {{4, 5, 60, 7}, {0, 0, 0, 0}}};
   m.progress = {12.25, 0.1,      step - 1,          12.0,
                 9.01,  "looped", {{"matrices", 2}}, {{"setup", 0.3}, {"train", 12.5}}};
   m.progress.phase_start_step = 3;

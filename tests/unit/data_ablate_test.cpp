@@ -139,8 +139,8 @@ TEST_F(AblatedData, TheManifestSaysWhatWasTakenAndTheRestIsAsWithout) {
   EXPECT_EQ(without.ablation->train.tokens_after, without.train.tokens);
   EXPECT_EQ(without.ablation->train.documents, 30u);
   EXPECT_EQ(without.ablation->taken.at("digits"), 60u);
-  EXPECT_FALSE(without.text->kept);
-  EXPECT_EQ(without.text->documents_changed_by_tokenizer, 0u);
+  EXPECT_FALSE(without.text.kept);
+  EXPECT_EQ(without.text.documents_changed_by_tokenizer, 0u);
 
   const Manifest read = load_manifest(fs::path(testing::TempDir()) / "mulligan_ablation_train");
   EXPECT_EQ(read.ablation->train.tokens_after, without.ablation->train.tokens_after);

@@ -253,7 +253,7 @@ TEST(OriginalBytes, ADocumentOfWhichNothingIsReadIsLeftOut) {
   PrepareOptions options = options_for("bytes_nothing", "x");
   write_file_atomically(options.inputs.front() / "spaces.txt", "   \n  ");
   const PrepareSummary summary = prepare(options);
-  EXPECT_EQ(summary.manifest.text->unread_left_out, 1u);
+  EXPECT_EQ(summary.manifest.text.unread_left_out, 1u);
   EXPECT_EQ(summary.manifest.train.documents + summary.manifest.validation.documents, 60u);
 }
 

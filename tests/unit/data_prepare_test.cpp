@@ -180,19 +180,18 @@ TEST(Prepare, KeepsEveryByteAndNamesWhatItLeavesOut) {
   EXPECT_EQ(found, expected);
   EXPECT_EQ(manifest.train.bytes + manifest.validation.bytes, bytes);
   EXPECT_EQ(manifest.train.source_bytes + manifest.validation.source_bytes, bytes);
-  ASSERT_TRUE(manifest.text.has_value());
-  EXPECT_TRUE(manifest.text->kept);
-  EXPECT_EQ(manifest.text->normalization, "identity");
-  EXPECT_EQ(manifest.text->documents_with_nul, 1u);
+  EXPECT_TRUE(manifest.text.kept);
+  EXPECT_EQ(manifest.text.normalization, "identity");
+  EXPECT_EQ(manifest.text.documents_with_nul, 1u);
   EXPECT_EQ(manifest.duplicates_dropped, 1u);
   EXPECT_EQ(manifest.empty_dropped, 1u);
-  EXPECT_EQ(manifest.text->hidden_left_out, 2u);
+  EXPECT_EQ(manifest.text.hidden_left_out, 2u);
   const std::string changes = changes_of(output);
   for (const char* name : {"z_copy.txt", "empty.txt", ".git", ".hidden"}) {
     EXPECT_NE(changes.find(name), std::string::npos) << name << " is not in " << changes;
   }
   EXPECT_EQ(std::count(changes.begin(), changes.end(), '\n'), 4);
-  EXPECT_EQ(verify_manifest(output).text->changes.sha256, sha256_hex(changes));
+  EXPECT_EQ(verify_manifest(output).text.changes.sha256, sha256_hex(changes));
 }
 
 TEST(Prepare, CleansOnlyWhenAskedAndCountsWhatThatChanged) {
@@ -208,12 +207,11 @@ TEST(Prepare, CleansOnlyWhenAskedAndCountsWhatThatChanged) {
   EXPECT_EQ(manifest.train.documents + manifest.validation.documents, 31u);
   EXPECT_EQ(manifest.duplicates_dropped, 1u);
   EXPECT_EQ(manifest.empty_dropped, 1u);
-  ASSERT_TRUE(manifest.text.has_value());
-  EXPECT_FALSE(manifest.text->kept);
-  EXPECT_TRUE(manifest.text->cleaned);
-  EXPECT_EQ(manifest.text->binary_dropped, 1u);
-  EXPECT_GE(manifest.text->documents_cleaned, 1u);
-  EXPECT_GE(manifest.text->documents_changed_by_tokenizer, 1u) << "a line end becomes a space";
+  EXPECT_FALSE(manifest.text.kept);
+  EXPECT_TRUE(manifest.text.cleaned);
+  EXPECT_EQ(manifest.text.binary_dropped, 1u);
+  EXPECT_GE(manifest.text.documents_cleaned, 1u);
+  EXPECT_GE(manifest.text.documents_changed_by_tokenizer, 1u) << "a line end becomes a space";
   const std::string changes = changes_of(options.output);
   EXPECT_NE(changes.find("spaced.txt"), std::string::npos);
   EXPECT_NE(changes.find("normalisation"), std::string::npos);
@@ -222,8 +220,8 @@ TEST(Prepare, CleansOnlyWhenAskedAndCountsWhatThatChanged) {
   options = options_for({folder}, fresh_folder("prepare_skip_out"));
   options.text.skip_binary = true;
   const Manifest skipped = prepare(options).manifest;
-  EXPECT_EQ(skipped.text->binary_dropped, 1u);
-  EXPECT_TRUE(skipped.text->kept);
+  EXPECT_EQ(skipped.text.binary_dropped, 1u);
+  EXPECT_TRUE(skipped.text.kept);
 }
 
 // A document long enough to be cut into parts has the tokens it has by itself.
@@ -446,9 +444,9 @@ TEST(Prepare, DropsTrainingDocumentsThatHoldAPassageOfValidation) {
   options.output = fresh_folder("overlap_dropped");
   const PrepareSummary dropped = prepare(options);
   EXPECT_EQ(dropped.manifest.train.documents, 7u) << "five words are not a passage";
-  EXPECT_EQ(dropped.manifest.text->overlap_left_out, 1u);
-  EXPECT_EQ(load_manifest(options.output).text->overlap_left_out, 1u);
-  EXPECT_TRUE(dropped.manifest.text->kept);
+  EXPECT_EQ(dropped.manifest.text.overlap_left_out, 1u);
+  EXPECT_EQ(load_manifest(options.output).text.overlap_left_out, 1u);
+  EXPECT_TRUE(dropped.manifest.text.kept);
   ASSERT_EQ(dropped.changes.size(), 1u);
   EXPECT_NE(dropped.changes[0].document.find("3.txt"), std::string::npos) << dropped.changes[0].document;
   EXPECT_TRUE(fs::exists(options.output / "changes.jsonl"));
@@ -479,11 +477,11 @@ TEST(Prepare, RefusesADocumentOnBothSides) {
 
   options.drop_overlap = true;
   const Corpus corpus(options);
-  EXPECT_EQ(corpus.validation().size(), 2u);
-  EXPECT_EQ(corpus.train().size(), 19u);
-  ASSERT_EQ(corpus.changes().size(), 1u);
-  EXPECT_NE(corpus.changes()[0].document.find("4.txt"), std::string::npos) << corpus.changes()[0].document;
-  EXPECT_EQ(corpus.changes()[0].change, "left out: it is a validation document");
+  EXPECT_EQ(corpus.validation.size(), 2u);
+  EXPECT_EQ(corpus.train.size(), 19u);
+  ASSERT_EQ(corpus.changes.size(), 1u);
+  EXPECT_NE(corpus.changes[0].document.find("4.txt"), std::string::npos) << corpus.changes[0].document;
+  EXPECT_EQ(corpus.changes[0].change, "left out: it is a validation document");
   options.inputs = options.validation_inputs;
   EXPECT_THROW(Corpus{options}, Error) << "nothing is left to train on";
 }

@@ -10,7 +10,6 @@
 
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
-#include "framework/data/known_overlap.h"
 #include "framework/data/manifest.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
@@ -116,7 +115,7 @@ TEST_F(TextOverlapTest, TextsOfOneLanguageHaveNothingInCommon) {
   EXPECT_EQ(apart.similar, 0);
   EXPECT_EQ(apart.duplicates, 0);
   EXPECT_EQ(apart.excess(), "");
-  EXPECT_GT(apart.passages, 30);
+  EXPECT_GT(apart.passages, 30u);
   EXPECT_EQ(measure_text_overlap(training_, validation_, nullptr).excess(), "") << "by tokens";
 }
 
@@ -341,7 +340,7 @@ TEST(TextOverlap, FewLettersAreReadInLongerWindows) {
     OverlapMeter meter(nullptr, validation);
     for (std::uint64_t i = 2; i < 10; ++i)
       EXPECT_FALSE(meter.read(bytes_of(drawn(i, 100'000, letters)))) << letters;
-    EXPECT_GT(meter.result().passages, 20) << letters;
+    EXPECT_GT(meter.result().passages, 20u) << letters;
     EXPECT_EQ(meter.result().excess(), "") << letters;
     const auto half = std::span(validation).subspan(20'000, 50'000);
     EXPECT_TRUE(meter.read(half));
@@ -357,7 +356,7 @@ TEST(TextOverlap, WholeDocumentsCountWhereTextCannotBeJudged) {
   }
   OverlapMeter meter(nullptr, validation);
   EXPECT_FALSE(meter.read(bytes_of(std::string(200, 'a'))));
-  EXPECT_EQ(meter.result().passages, 0);
+  EXPECT_EQ(meter.result().passages, 0u);
   EXPECT_EQ(meter.result().excess(), "");
   EXPECT_TRUE(meter.read(bytes_of(std::string(45, 'a'))));
   EXPECT_EQ(meter.result().duplicates, 0.05);

@@ -14,6 +14,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/eval/validation_bytes.h"
 #include "tests/unit/data_support.h"
+#include "tests/unit/published_encoding.h"
 #include "tools/prepare/prepare.h"
 
 namespace mulligan::data_transform_test {
@@ -103,8 +104,7 @@ fs::path published(const std::string& name) {
 
 TEST(TransformedData, PreparesAndVerifies) {
   const Manifest manifest = verify_manifest(prepared());
-  ASSERT_TRUE(manifest.text.has_value());
-  EXPECT_EQ(manifest.text->transform, "caseops");
+  EXPECT_EQ(manifest.text.transform, "caseops");
   EXPECT_EQ(manifest.validation_text_file, "validation.jsonl");
   for (const ShardRecord& shard : manifest.validation.shards) EXPECT_FALSE(shard.bytes_file.empty());
   for (const ShardRecord& shard : manifest.train.shards) EXPECT_TRUE(shard.bytes_file.empty());
@@ -125,8 +125,9 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
   for (const std::string& document : documents()) {
     SCOPED_TRACE(document);
     std::uint64_t bytes = 0;
-    for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), document).bytes) bytes += count;
-    EXPECT_EQ(bytes, counted_bytes(tokenizer, document));
+    for (const std::uint16_t count : encode_published(tokenizer, CaseOps(), document).bytes) bytes += count;
+    EXPECT_EQ(bytes + encode_document(tokenizer, transform_of(tokenizer), document).left_out,
+              document.size());
   }
 }
 
@@ -164,7 +165,7 @@ TEST(TransformedData, ATokenizerThatKeepsTextCountsEveryByte) {
   options.normalization = "identity";
   const PrepareSummary summary = prepare(options);
   EXPECT_EQ(summary.manifest.validation.bytes, summary.manifest.validation.source_bytes);
-  EXPECT_TRUE(summary.manifest.text->kept);
+  EXPECT_TRUE(summary.manifest.text.kept);
   verify_manifest(options.output);
 }
 
@@ -207,11 +208,11 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
   std::uint64_t whole = 0, published_bytes = 0;
   for (std::size_t i = 0; i < originals.size(); ++i) {
     const std::string text = originals.raw(i);
-    const TransformedEncoding encoded = encode_transformed(tokenizer, CaseOps(), text);
+    const PublishedEncoding encoded = encode_published(tokenizer, CaseOps(), text);
     counts.push_back(0);
     counts.insert(counts.end(), encoded.bytes.begin(), encoded.bytes.end());
     whole += text.size();
-    published_bytes += counted_bytes(tokenizer, text);
+    published_bytes += text.size() - encode_document(tokenizer, transform_of(tokenizer), text).left_out;
   }
   ASSERT_LT(published_bytes, whole);
   write_shard(folder / "fineweb_val_bytes_000000.bin", counts);
@@ -366,16 +367,19 @@ TEST(TransformedData, WhatCannotBePreparedIsRefused) {
   EXPECT_FALSE(fs::exists(bytes.output));
 }
 
-// Side tables hold 16 bits.
-TEST(TransformedData, ATokenOfTooManyBytesIsRefused) {
+// Side tables hold 16 bits: what is more goes on with the token after it.
+TEST(TransformedData, ATokenOfTooManyBytesGoesOnWithTheNext) {
   const Tokenizer tokenizer = Tokenizer::load(prepared() / "tokenizer.model");
-  const std::string fits = "a" + std::string(65000, ' ') + "b",
-                    long_run = "a" + std::string(70000, ' ') + "b";
-  std::uint64_t bytes = 0;
-  for (const std::uint16_t count : encode_transformed(tokenizer, CaseOps(), fits).bytes) bytes += count;
-  EXPECT_EQ(bytes, fits.size());
-  EXPECT_NE(message_of([&] { encode_transformed(tokenizer, CaseOps(), long_run); }).find("65535"),
-            std::string::npos);
+  const auto counted = [&](std::size_t spaces) {
+    const std::string text = "a" + std::string(spaces, ' ') + "b";
+    const DocumentEncoding encoded = encode_document(tokenizer, transform_of(tokenizer), text);
+    std::uint64_t bytes = 0;
+    for (const std::uint16_t count : original_counts(encoded, text.size(), TextOrigin(text.size())))
+      bytes += count;
+    return bytes;
+  };
+  for (const std::size_t spaces : {65000u, 70000u}) EXPECT_EQ(counted(spaces), spaces + 2);
+  EXPECT_NE(message_of([&] { counted(1'000'000); }).find("65535"), std::string::npos);
 }
 
 TEST(CaseOps, EveryShortTextComesBack) {

@@ -9,7 +9,6 @@
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
 #include "framework/checkpoint/manifest.h"
-#include "framework/checkpoint/name_map.h"
 #include "framework/config/run_config.h"
 #include "framework/core/file.h"
 #include "framework/core/parse_json.h"
@@ -72,9 +71,6 @@ TEST(HostileInput, JsonNestedDeeplyIsRefusedByEveryReader) {
   const fs::path tensors =
       file("a.safetensors", std::string(reinterpret_cast<const char*>(&length), sizeof length) + header);
   EXPECT_NE(sentence_of([&] { SafetensorsFile{tensors}; }).find("a.safetensors"), std::string::npos);
-
-  const fs::path map = file("map.json", nested(R"({"tensor": )", "}"));
-  EXPECT_NE(sentence_of([&] { read_name_map(map); }).find("map.json"), std::string::npos);
 
   const fs::path text = file("text.jsonl", nested(R"({"text": )", "}"));
   EXPECT_NE(sentence_of([&] { TextSource({text}).text(0); }).find("text.jsonl:1"), std::string::npos);

@@ -35,7 +35,7 @@ void print_split(const char* name, const SplitRecord& split) {
 
 // What became of the documents' text.
 void print_text(const Manifest& manifest) {
-  const TextRecord text = manifest.text.value_or(TextRecord{});
+  const TextRecord& text = manifest.text;
   fmt::print(
       "read as     {} files of plain text, {} of JSON Lines with {} lines{}\n", text.plain_files,
       text.json_files, text.json_lines,
@@ -52,9 +52,7 @@ void print_text(const Manifest& manifest) {
     fmt::print("            {} training documents that share a passage with a validation document\n",
                text.overlap_left_out);
   }
-  if (!manifest.text) {
-    fmt::print("text        cleaned and normalised (prepared before text was kept as it is)\n");
-  } else if (text.kept) {
+  if (text.kept) {
     fmt::print("text        kept: every byte of the documents is in the tokens\n");
   } else {
     fmt::print("text        {} documents cleaned, {} changed by the tokenizer's normalisation\n",
@@ -67,7 +65,7 @@ void print_text(const Manifest& manifest) {
   if (!text.transform.empty()) {
     fmt::print("transform   {}; bytes are those of the original documents, by side tables\n",
                printable(text.transform));
-  } else if (manifest.text && !text.kept) {
+  } else if (!text.kept) {
     fmt::print(
         "note: the validation documents hold {} bytes, and their tokens spell {}; bits per byte are of the {} (side "
         "tables count them), unless data.byte_rule = \"tokenizer\"\n",

@@ -9,8 +9,8 @@
 
 #include "framework/artifact/code_size.h"
 #include "framework/core/error.h"
-#include "framework/data/known_overlap.h"
 #include "framework/data/shard.h"
+#include "framework/data/text_overlap.h"
 #include "framework/data/tokenizer.h"
 #include "launch/built_from.h"
 #include "tools/commands/record_arena.h"

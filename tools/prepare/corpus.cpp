@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -45,7 +44,7 @@ bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
 
 Corpus::Corpus(const PrepareOptions& options)
     : inputs_(options.inputs, options.text), validation_inputs_(options.validation_inputs, options.text) {
-  record_.cleaned = options.text.clean;
+  manifest.text.cleaned = options.text.clean;
   std::vector<CorpusDocument> documents = catalogue(inputs_, options);
   if (documents.empty()) {
     throw data_error(
@@ -57,18 +56,19 @@ Corpus::Corpus(const PrepareOptions& options)
     take_separate_inputs(std::move(documents), catalogue(validation_inputs_, options), options.drop_overlap);
   }
   if (options.shuffle) {
-    std::sort(train_.begin(), train_.end(), by_digest);
-    std::sort(validation_.begin(), validation_.end(), by_digest);
+    std::sort(train.begin(), train.end(), by_digest);
+    std::sort(validation.begin(), validation.end(), by_digest);
   }
 }
 
 // Digests all documents in parallel and keeps the first of equal ones, in the source's order.
 std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const PrepareOptions& options) {
   const TextRules& rules = source.rules();
+  struct Look {
+    bool binary = false, cleaned = false, odd = false;
+  };
   std::vector<CorpusDocument> all(source.size());
-  std::vector<std::uint8_t> binary(source.size(), 0);
-  std::vector<std::uint8_t> cleaned(source.size(), 0);
-  std::vector<std::uint8_t> odd(source.size(), 0);
+  std::vector<Look> looks(source.size());
   std::vector<std::string> problems(source.size());
   if (options.phase) options.phase("reading", "documents", static_cast<double>(all.size()));
   parallel_for(all.size(), options.threads, [&](std::size_t i) {
@@ -76,11 +76,10 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
     JsonLine read = source.read(i);
     problems[i] = std::move(read.problem);
     const std::string& raw = read.text;
-    binary[i] = raw.find('\0') != std::string::npos;
     const std::string text = rules.clean ? clean_text(raw) : std::string();
     const std::string& used = rules.clean ? text : raw;
-    cleaned[i] = used != raw;
-    odd[i] = binary[i] == 0 && !is_utf8(used);
+    const bool binary = raw.find('\0') != std::string::npos;
+    looks[i] = {binary, used != raw, !binary && !is_utf8(used)};
     all[i] = {&source, i, digest_of(used), used.size(), raw.size()};
   });
   if (options.phase) options.phase("", "", 0);
@@ -90,26 +89,26 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
   std::map<Digest, std::size_t> seen;
   for (const CorpusDocument& document : all) {
     const std::size_t i = document.index;
-    const auto note = [&](std::string what) { changes_.push_back({source.name(i), std::move(what)}); };
+    const auto note = [&](std::string what) { changes.push_back({document.name(), std::move(what)}); };
     if (!problems[i].empty()) {
-      ++record_.bad_lines_dropped;
+      ++manifest.text.bad_lines_dropped;
       note("left out: " + problems[i]);
-    } else if (binary[i] != 0 && (rules.skip_binary || rules.clean)) {
-      ++record_.binary_dropped;
+    } else if (looks[i].binary && (rules.skip_binary || rules.clean)) {
+      ++manifest.text.binary_dropped;
       note("left out: it holds a NUL byte");
     } else if (document.bytes == 0) {
-      ++empty_dropped_;
+      ++manifest.empty_dropped;
       note(document.source_bytes == 0 ? "left out: it is empty" : "left out: cleaning left nothing of it");
     } else if (const auto [twin, fresh] = seen.emplace(document.digest, i); !fresh) {
-      ++duplicates_dropped_;
+      ++manifest.duplicates_dropped;
       note("left out: it equals " + source.name(twin->second));
     } else {
-      if (cleaned[i] != 0) {
-        ++record_.documents_cleaned;
+      if (looks[i].cleaned) {
+        ++manifest.text.documents_cleaned;
         note(fmt::format("cleaned: {} bytes became {}", document.source_bytes, document.bytes));
       }
-      if (binary[i] != 0) ++record_.documents_with_nul;
-      if (odd[i] != 0) remarks_.emplace_back(source.name(i), TextForm::other_bytes);
+      if (looks[i].binary) ++manifest.text.documents_with_nul;
+      if (looks[i].odd) remarks.emplace_back(document.name(), TextForm::other_bytes);
       kept.push_back(document);
     }
   }
@@ -119,36 +118,38 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
 // How the inputs were read, and what of them was not.
 void Corpus::note_files(const TextSource& source) {
   const TextFiles& found = source.found();
-  for (const auto& path : found.hidden) changes_.push_back({path.string(), "left out: its name is hidden"});
-  for (const auto& [path, reason] : found.left_out)
-    changes_.push_back({path.string(), "left out: " + reason});
-  record_.hidden_left_out += found.hidden.size();
-  record_.paths_left_out += found.left_out.size();
-  record_.links_followed += found.links;
+  for (const auto& path : found.hidden) changes.push_back({path.string(), "left out: its name is hidden"});
+  for (const auto& [path, reason] : found.left_out) changes.push_back({path.string(), "left out: " + reason});
+  manifest.text.hidden_left_out += found.hidden.size();
+  manifest.text.paths_left_out += found.left_out.size();
+  manifest.text.links_followed += found.links;
   const TextSource::ReadAs& read_as = source.read_as();
-  record_.plain_files += read_as.plain_files;
-  record_.json_files += read_as.json_files;
-  record_.json_lines += read_as.json_lines;
-  record_.json_by_contents += read_as.found_lines.size();
-  for (const auto& path : read_as.found_lines) remarks_.push_back({path, TextForm::found_lines});
-  for (const auto& suspect : read_as.suspects) remarks_.push_back(suspect);
+  manifest.text.plain_files += read_as.plain_files;
+  manifest.text.json_files += read_as.json_files;
+  manifest.text.json_lines += read_as.json_lines;
+  manifest.text.json_by_contents += read_as.found_lines.size();
+  for (const auto& path : read_as.found_lines) remarks.push_back({path, TextForm::found_lines});
+  for (const auto& suspect : read_as.suspects) remarks.push_back(suspect);
 }
 
 void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {
-  Digest limit;  // validation: digest < limit
   const char* text_used = options.text.clean ? "cleaned text" : "text";
-  if (documents.size() == 1 && !remarks_.empty() && remarks_.front().second == TextForm::json_collection) {
+  if (documents.size() == 1 && !remarks.empty() && remarks.front().second == TextForm::json_collection) {
     throw data_error(
         "'{}' is a JSON array and would be one document; make one line of each element with: jq -c '.[]' FILE > "
         "FILE.jsonl",
-        documents[0].source->name(documents[0].index));
+        documents[0].name());
   }
   if (documents.size() == 1) {
     throw data_error(
         "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
         "validation documents of their own with --validation, or the text as several files or JSONL lines",
-        documents[0].source->name(documents[0].index));
+        documents[0].name());
   }
+  std::vector<Digest> digests;
+  for (const CorpusDocument& document : documents) digests.push_back(document.digest);
+  std::ranges::sort(digests);
+  Digest limit;  // validation: digest < limit
   if (options.validation_documents > 0) {
     const auto wanted = static_cast<std::size_t>(options.validation_documents);
     if (wanted >= documents.size()) {
@@ -157,10 +158,8 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
           "for fewer or give more text",
           wanted, documents.size());
     }
-    std::vector<CorpusDocument> sorted = documents;
-    std::sort(sorted.begin(), sorted.end(), by_digest);
-    limit = sorted[wanted].digest;
-    split_rule_ =
+    limit = digests[wanted];
+    manifest.split_rule =
         fmt::format("validation: the {} documents with the smallest sha256 of the {}", wanted, text_used);
   } else {
     if (!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0)) {
@@ -168,65 +167,51 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
                          options.validation_fraction);
     }
     limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
-    split_rule_ = fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
-                              text_used, options.validation_fraction);
-    hold_one_back(documents, limit, text_used);
+    manifest.split_rule =
+        fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
+                    text_used, options.validation_fraction);
+    // Neither side is empty.
+    const char* change = nullptr;
+    if (digests.front() >= limit) {
+      limit = digests[1];
+      change = "there is none, so that the one with the smallest sha256 is";
+    } else if (digests.back() < limit) {
+      limit = digests.back();
+      change = "these were all, so that the one with the largest sha256 is not";
+    }
+    if (change) manifest.split_rule += fmt::format("; {}", change);
   }
   for (CorpusDocument& document : documents) {
-    (document.digest < limit ? validation_ : train_).push_back(document);
+    (document.digest < limit ? validation : train).push_back(document);
   }
 }
 
-// Neither side is empty: of two and more documents the one with the smallest digest is held back, and the one with
-// the largest is not.
-void Corpus::hold_one_back(const std::vector<CorpusDocument>& documents, Digest& limit,
-                           const char* text_used) {
-  std::vector<Digest> digests;
-  for (const CorpusDocument& document : documents) digests.push_back(document.digest);
-  std::ranges::sort(digests);
-  if (digests.front() < limit && digests.back() >= limit) return;
-  const bool none = digests.front() >= limit;
-  limit = none ? digests[1] : digests.back();
-  split_rule_ +=
-      none ? fmt::format("; there is none, so that the one with the smallest sha256 of the {} is", text_used)
-           : fmt::format("; these were all, so that the one with the largest sha256 of the {} is not",
-                         text_used);
-}
-
-void Corpus::take_separate_inputs(std::vector<CorpusDocument> train, std::vector<CorpusDocument> validation,
+void Corpus::take_separate_inputs(std::vector<CorpusDocument> training, std::vector<CorpusDocument> scored,
                                   bool drop_shared) {
-  if (validation.empty())
+  if (scored.empty())
     throw data_error("the validation inputs hold no text document; give some or divide the inputs");
-  std::map<Digest, const CorpusDocument*> known;
-  for (const CorpusDocument& document : train) known.emplace(document.digest, &document);
+  std::map<Digest, std::string> held;
+  for (const CorpusDocument& document : scored) held.emplace(document.digest, document.name());
   std::size_t shared = 0;
   std::string example;
-  for (const CorpusDocument& document : validation) {
-    const auto twin = known.find(document.digest);
-    if (twin == known.end()) continue;
-    if (shared++ == 0) {
-      example = fmt::format("'{}' equals '{}'", document.source->name(document.index),
-                            twin->second->source->name(twin->second->index));
-    }
-  }
+  std::erase_if(training, [&](const CorpusDocument& document) {
+    const auto twin = held.find(document.digest);
+    if (twin == held.end()) return false;
+    if (shared++ == 0) example = fmt::format("'{}' equals '{}'", twin->second, document.name());
+    changes.push_back({document.name(), "left out: it is a validation document"});
+    return true;
+  });
   if (shared > 0 && !drop_shared) {
     throw data_error(
         "{} validation documents are also training documents (for example {}); remove them from one side, or leave "
         "them out of training with --drop-overlap",
         shared, example);
   }
-  std::set<Digest> held;
-  for (const CorpusDocument& document : validation) held.insert(document.digest);
-  std::erase_if(train, [&](const CorpusDocument& document) {
-    if (!held.contains(document.digest)) return false;
-    ++duplicates_dropped_;
-    changes_.push_back({document.source->name(document.index), "left out: it is a validation document"});
-    return true;
-  });
-  if (train.empty()) throw data_error("all training documents are validation documents; give others");
-  train_ = std::move(train);
-  validation_ = std::move(validation);
-  split_rule_ = "validation: inputs of its own, checked to share no document with training";
+  manifest.duplicates_dropped += shared;
+  if (training.empty()) throw data_error("all training documents are validation documents; give others");
+  train = std::move(training);
+  validation = std::move(scored);
+  manifest.split_rule = "validation: inputs of its own, checked to share no document with training";
 }
 
 }  // namespace mulligan

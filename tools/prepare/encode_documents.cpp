@@ -29,17 +29,17 @@ class ShardWriter {
 
   // `bytes`: the side table's counts, one for each token; none: there is no side table.
   void add(std::span<const std::uint16_t> document, std::span<const std::uint16_t> bytes) {
-    if (!tokens_.empty() && tokens_.size() + document.size() > limit_) flush();
-    for (; document.size() > limit_; document = document.subspan(limit_)) {
-      tokens_.assign(document.begin(), document.begin() + static_cast<std::ptrdiff_t>(limit_));
-      if (!bytes.empty()) {
-        bytes_.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(limit_));
-        bytes = bytes.subspan(limit_);
-      }
-      flush();
+    if (tokens_.size() + document.size() > limit_) flush();
+    const auto take = [&](auto& from, std::vector<std::uint16_t>& to) {
+      const auto part = from.first(std::min(limit_, from.size()));
+      to.insert(to.end(), part.begin(), part.end());
+      from = from.subspan(part.size());
+    };
+    while (!document.empty()) {
+      take(document, tokens_);
+      take(bytes, bytes_);
+      if (!document.empty()) flush();
     }
-    tokens_.insert(tokens_.end(), document.begin(), document.end());
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
 
   std::vector<ShardRecord> finish() {
@@ -84,62 +84,50 @@ std::size_t block_size(const std::vector<CorpusDocument>& documents, std::size_t
 
 }  // namespace
 
-// Documents whose texts are in memory together, and their tokens.
-struct DocumentEncoder::Block {
-  struct Part {
-    std::size_t document = 0;  // in the block
-    std::string_view text;
-    bool at_start = false;
-    std::vector<int> ids;
-  };
-  std::vector<std::string> texts;
-  std::vector<Part> parts;                         // in order
-  std::vector<std::vector<std::uint16_t>> tokens;  // per document, BOS first
-  std::vector<char> unwanted;                      // per document: it is to be left out
-  std::vector<std::vector<std::uint16_t>> bytes;   // of the originals, likewise; empty where none are counted
-  std::vector<TextOrigin> origins;                 // of the texts, where bytes are counted
+// A document that is in memory.
+struct DocumentEncoder::Encoded {
+  std::string text;
+  TextOrigin origin;                  // of the text, where bytes are counted
+  std::vector<std::uint16_t> tokens;  // BOS first
+  std::vector<std::uint16_t> bytes;   // of the original, likewise; empty where none are counted
+  bool unwanted = false;              // to be left out
+  std::uint64_t tokens_before = 0, bytes_before = 0;  // an ablation
+  SymbolCounts taken{};
+  bool changed = false;  // by it
 };
 
 DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer,
-                                 std::filesystem::path folder)
+                                 std::filesystem::path folder, TextRecord& record,
+                                 std::vector<DocumentChange>& changes)
     : options_(options),
       tokenizer_(tokenizer),
       transform_(options.transform.empty() ? nullptr : &text_transform(options.transform)),
-      folder_(std::move(folder)) {}
+      folder_(std::move(folder)),
+      record_(record),
+      changes_(changes) {}
 
 // Reads and encodes documents in parallel, long ones in parts.
-DocumentEncoder::Block DocumentEncoder::encode_block(std::span<const CorpusDocument> documents, bool scored) {
-  Block block;
-  block.texts.resize(documents.size());
-  block.tokens.resize(documents.size());
-  if (scored && changes_text()) block.origins.resize(documents.size());
-  parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
-    block.texts[i] = documents[i].text(block.origins.empty() ? nullptr : &block.origins[i]);
+std::vector<DocumentEncoder::Encoded> DocumentEncoder::encode_block(std::span<const CorpusDocument> documents,
+                                                                    bool scored) {
+  std::vector<Encoded> block(documents.size());
+  const bool counted = scored && changes_text();
+  parallel_for(block.size(), options_.threads, [&](std::size_t i) {
+    Encoded& one = block[i];
+    one.text = documents[i].text(counted ? &one.origin : nullptr);
+    one.tokens = {static_cast<std::uint16_t>(tokenizer_.bos_id())};
+    if (ablated_) ablate_one(one, documents[i], counted);
+    if (transform_ || counted) encode_counted(one, documents[i], counted);
   });
-  if (ablated_) ablate_block(block, documents);
-  if (transform_ || !block.origins.empty()) {
-    encode_counted(block, documents);
-  } else {
-    encode_plain(block, documents);
-  }
-  block.unwanted.resize(documents.size());
+  if (ablated_) note_ablation(block, documents);
+  if (!transform_ && !counted) encode_plain(block, documents);
   if (unwanted_) {
-    parallel_for(documents.size(), options_.threads,
-                 [&](std::size_t i) { block.unwanted[i] = unwanted_(block.tokens[i]) ? 1 : 0; });
+    parallel_for(block.size(), options_.threads,
+                 [&](std::size_t i) { block[i].unwanted = unwanted_(block[i].tokens); });
   }
   return block;
 }
 
 namespace {
-
-std::vector<std::uint16_t> counts_of(const DocumentEncoding& encoded, std::size_t size,
-                                     const TextOrigin& origin, const CorpusDocument& document) {
-  try {
-    return original_counts(encoded, size, origin);
-  } catch (const Error& error) {
-    throw data_error("'{}': {}", document.source->name(document.index), error.what());
-  }
-}
 
 // A line of validation.jsonl.
 std::string original_line(const std::string& text, std::uint64_t source_bytes) {
@@ -148,114 +136,97 @@ std::string original_line(const std::string& text, std::uint64_t source_bytes) {
   return line.dump() + "\n";
 }
 
-Error no_piece_error(const std::string& tokenizer, const CorpusDocument& document) {
-  return data_error(
-      "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
-      "trained with byte fallback",
-      tokenizer, document.source->name(document.index));
-}
-
 }  // namespace
 
 bool DocumentEncoder::changes_text() const {
   return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_;
 }
 
-void DocumentEncoder::encode_counted(Block& block, std::span<const CorpusDocument> documents) {
-  if (!block.origins.empty()) block.bytes.resize(documents.size());
-  parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
-    const std::string& text = block.texts[i];
-    if (transform_ && !is_utf8(text)) {
-      throw data_error(
-          "'{}' is not UTF-8, which the text transform {} needs; leave it out or clean it with --clean",
-          documents[i].source->name(documents[i].index), transform_->name());
+void DocumentEncoder::encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const {
+  if (transform_ && !is_utf8(one.text)) {
+    throw data_error(
+        "'{}' is not UTF-8, which the text transform {} needs; leave it out or clean it with --clean",
+        document.name(), transform_->name());
+  }
+  const DocumentEncoding encoded = encode_document(tokenizer_, transform_, one.text);
+  add_tokens(encoded.ids, document, one);
+  if (counted) {
+    try {
+      one.bytes = original_counts(encoded, one.text.size(), one.origin);
+    } catch (const Error& error) {
+      throw data_error("'{}': {}", document.name(), error.what());
     }
-    const DocumentEncoding encoded = encode_document(tokenizer_, transform_, text);
-    block.tokens[i] = {static_cast<std::uint16_t>(tokenizer_.bos_id())};
-    for (const int id : encoded.ids) {
-      if (tokenizer_.is_textless(id)) throw no_piece_error(options_.tokenizer.string(), documents[i]);
-      block.tokens[i].push_back(static_cast<std::uint16_t>(id));
-    }
-    if (!block.bytes.empty()) {
-      block.bytes[i] = counts_of(encoded, text.size(), block.origins[i], documents[i]);
-      block.bytes[i].insert(block.bytes[i].begin(), 0);  // of the BOS
-    }
-    if (options_.advance) options_.advance(static_cast<double>(text.size()));
-  });
+    one.bytes.insert(one.bytes.begin(), 0);  // of the BOS
+  }
+  if (options_.advance) options_.advance(static_cast<double>(one.text.size()));
 }
 
-void DocumentEncoder::encode_plain(Block& block, std::span<const CorpusDocument> documents) {
-  for (std::size_t i = 0; i < documents.size(); ++i) {
+void DocumentEncoder::encode_plain(std::vector<Encoded>& block,
+                                   std::span<const CorpusDocument> documents) const {
+  struct Part {
+    std::size_t document = 0;  // in the block
+    std::string_view text;
+    bool at_start = false;
+    std::vector<int> ids;
+  };
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < block.size(); ++i) {
     bool at_start = true;
-    for (std::string_view rest = block.texts[i]; !rest.empty(); at_start = false) {
+    for (std::string_view rest = block[i].text; !rest.empty(); at_start = false) {
       const std::size_t length = tokenizer_.cut_after(rest, kPartBytes);
-      block.parts.push_back({i, rest.substr(0, length), at_start, {}});
+      parts.push_back({i, rest.substr(0, length), at_start, {}});
       rest.remove_prefix(length);
     }
   }
-  parallel_for(block.parts.size(), options_.threads, [&](std::size_t i) {
-    Block::Part& part = block.parts[i];
-    part.ids = tokenizer_.encode_part(part.text, part.at_start);
-    if (options_.advance) options_.advance(static_cast<double>(part.text.size()));
+  parallel_for(parts.size(), options_.threads, [&](std::size_t i) {
+    parts[i].ids = tokenizer_.encode_part(parts[i].text, parts[i].at_start);
+    if (options_.advance) options_.advance(static_cast<double>(parts[i].text.size()));
   });
-  for (auto& tokens : block.tokens) tokens.push_back(static_cast<std::uint16_t>(tokenizer_.bos_id()));
-  for (const Block::Part& part : block.parts) {
-    for (const int id : part.ids) {
-      if (tokenizer_.is_textless(id))
-        throw no_piece_error(options_.tokenizer.string(), documents[part.document]);
-      block.tokens[part.document].push_back(static_cast<std::uint16_t>(id));
+  for (const Part& part : parts) add_tokens(part.ids, documents[part.document], block[part.document]);
+}
+
+void DocumentEncoder::add_tokens(const std::vector<int>& ids, const CorpusDocument& document,
+                                 Encoded& one) const {
+  for (const int id : ids) {
+    if (tokenizer_.is_textless(id)) {
+      throw data_error(
+          "tokenizer '{}' has no piece for some text of '{}', so its bytes could not be counted; use one "
+          "trained with byte fallback",
+          options_.tokenizer.string(), document.name());
     }
+    one.tokens.push_back(static_cast<std::uint16_t>(id));
   }
 }
 
-std::vector<int> DocumentEncoder::encode_text(std::string_view text) const {
-  std::vector<int> ids;
-  bool at_start = true;
-  for (; !text.empty(); at_start = false) {
-    const std::size_t length = tokenizer_.cut_after(text, kPartBytes);
-    const std::vector<int> part = tokenizer_.encode_part(text.substr(0, length), at_start);
-    ids.insert(ids.end(), part.begin(), part.end());
-    text.remove_prefix(length);
-  }
-  return ids;
+void DocumentEncoder::ablate_one(Encoded& one, const CorpusDocument& document, bool counted) const {
+  one.bytes_before = one.text.size();
+  one.tokens_before = 1 + tokenizer_.encode(transform_ ? transform_->apply(one.text) : one.text).size();
+  if (!options_.ablation.takes(document.name())) return;
+  std::vector<std::uint64_t> ends;
+  std::string ablated = ablate(one.text, options_.ablation, one.taken, counted ? &ends : nullptr);
+  one.changed = ablated != one.text;
+  one.text = std::move(ablated);
+  if (counted) one.origin.change(std::move(ends), one.bytes_before);
 }
 
-void DocumentEncoder::ablate_block(Block& block, std::span<const CorpusDocument> documents) {
-  std::vector<SymbolCounts> taken(documents.size());
-  std::vector<std::string> ablated(documents.size());
-  std::vector<std::uint64_t> tokens(documents.size());
-  parallel_for(documents.size(), options_.threads, [&](std::size_t i) {
-    const bool of_domain = options_.ablation.takes(documents[i].source->name(documents[i].index));
-    std::vector<std::uint64_t> ends;
-    const bool traced = of_domain && !block.origins.empty();
-    ablated[i] = of_domain ? ablate(block.texts[i], options_.ablation, taken[i], traced ? &ends : nullptr)
-                           : block.texts[i];
-    if (traced) block.origins[i].change(std::move(ends), block.texts[i].size());
-    tokens[i] = 1 + (transform_ ? encode_document(tokenizer_, transform_, block.texts[i]).ids.size()
-                                : encode_text(block.texts[i]).size());  // with BOS
-  });
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    ablated_->bytes_before += block.texts[i].size();
-    ablated_->bytes_after += ablated[i].size();
-    ablated_->tokens_before += tokens[i];
+void DocumentEncoder::note_ablation(const std::vector<Encoded>& block,
+                                    std::span<const CorpusDocument> documents) {
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const Encoded& one = block[i];
+    ablated_->bytes_before += one.bytes_before;
+    ablated_->bytes_after += one.text.size();
+    ablated_->tokens_before += one.tokens_before;
     std::uint64_t symbols = 0;
     for (std::size_t kind = 0; kind < symbol_class_count; ++kind) {
-      symbols_[kind] += taken[i][kind];
-      symbols += taken[i][kind];
+      symbols_[kind] += one.taken[kind];
+      symbols += one.taken[kind];
     }
-    if (ablated[i] != block.texts[i]) {
-      ++ablated_->documents;
-      changes_.push_back({documents[i].source->name(documents[i].index),
-                          fmt::format("ablated ({}): {} symbols, {} bytes became {}",
-                                      ablation_mode_name(options_.ablation.mode), symbols,
-                                      block.texts[i].size(), ablated[i].size())});
-    }
-    block.texts[i] = std::move(ablated[i]);
+    if (!one.changed) continue;
+    ++ablated_->documents;
+    changes_.push_back({documents[i].name(), fmt::format("ablated ({}): {} symbols, {} bytes became {}",
+                                                         ablation_mode_name(options_.ablation.mode), symbols,
+                                                         one.bytes_before, one.text.size())});
   }
-}
-
-AblatedSplit DocumentEncoder::end_ablation() {
-  return std::exchange(ablated_, std::nullopt).value();
 }
 
 bool DocumentEncoder::spells(const std::string& spelled, const std::string& text) const {
@@ -274,36 +245,34 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
   SplitRecord split;
   for (std::size_t first = 0; first < documents.size();) {
     const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
-    const Block block = encode_block(some, text != nullptr);
+    const std::vector<Encoded> block = encode_block(some, text != nullptr);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (block.unwanted[i] != 0) {
-        ++left_out_;
-        changes_.push_back({some[i].source->name(some[i].index), "left out: " + reason_});
+      const Encoded& one = block[i];
+      const auto note = [&](std::uint64_t& count, std::string change) {
+        ++count;
+        changes_.push_back({some[i].name(), std::move(change)});
+      };
+      if (one.unwanted) {
+        note(record_.overlap_left_out, "left out: " + reason_);
         continue;
       }
-      const std::vector<std::uint16_t>& tokens = block.tokens[i];
-      const std::string name = some[i].source->name(some[i].index);
-      if (tokens.size() == 1) {
-        ++unread_;
-        changes_.push_back({name, "left out: the tokenizer reads nothing of it"});
+      if (one.tokens.size() == 1) {
+        note(record_.unread_left_out, "left out: the tokenizer reads nothing of it");
         continue;
       }
-      const std::uint64_t bytes = transform_ ? some[i].source_bytes : table.count(tokens);
-      const std::string spelled = tokenizer_.document_text(tokens);
-      if (!spells(spelled, block.texts[i])) {
-        ++changed_;
-        changes_.push_back({name, fmt::format("changed by the tokenizer's normalisation: {} bytes became {}",
-                                              block.texts[i].size(), spelled.size())});
+      const std::string spelled = tokenizer_.document_text(one.tokens);
+      if (!spells(spelled, one.text)) {
+        note(record_.documents_changed_by_tokenizer,
+             fmt::format("changed by the tokenizer's normalisation: {} bytes became {}", one.text.size(),
+                         spelled.size()));
       }
-      // Side tables are of what is scored.
-      writer.add(tokens, block.bytes.empty() ? std::span<const std::uint16_t>() : block.bytes[i]);
+      writer.add(one.tokens, one.bytes);
       ++split.documents;
-      split.tokens += tokens.size();
-      if (ablated_) ablated_->tokens_after += tokens.size();
-      split.bytes += bytes;
+      split.tokens += one.tokens.size();
+      if (ablated_) ablated_->tokens_after += one.tokens.size();
+      split.bytes += transform_ ? some[i].source_bytes : table.count(one.tokens);
       split.source_bytes += some[i].source_bytes;
-      if (text != nullptr && transform_) *text += original_line(block.texts[i], some[i].source_bytes);
-      if (text != nullptr && !transform_) *text += spelled;
+      if (text) *text += transform_ ? original_line(one.text, some[i].source_bytes) : spelled;
     }
     first += some.size();
   }

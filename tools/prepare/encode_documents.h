@@ -19,13 +19,15 @@ namespace mulligan {
 
 class DocumentEncoder {
  public:
-  // Shards are written into `folder`. `options` and `tokenizer` must outlive this object.
-  DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder);
+  // Shards are written into `folder`. Adds documents whose tokens spell another text, and those left out, to `record`
+  // and `changes`. All but the path must outlive this object.
+  DocumentEncoder(const PrepareOptions& options, const Tokenizer& tokenizer, std::filesystem::path folder,
+                  TextRecord& record, std::vector<DocumentChange>& changes);
 
   // From now on documents are ablated before they are encoded (PrepareOptions::ablation).
   void begin_ablation() { ablated_.emplace(); }
   // What it did since then; ends it.
-  AblatedSplit end_ablation();
+  AblatedSplit end_ablation() { return std::exchange(ablated_, std::nullopt).value(); }
   const SymbolCounts& symbols_taken() const { return symbols_; }
 
   // From now on documents whose tokens this is true of are left out, for `reason`. Called from several threads.
@@ -34,10 +36,6 @@ class DocumentEncoder {
     unwanted_ = std::move(unwanted);
     reason_ = std::move(reason);
   }
-  std::uint64_t left_out() const { return left_out_; }
-  // Documents so far whose tokens spell another text, and documents that have no tokens and are left out.
-  std::uint64_t changed() const { return changed_; }
-  std::uint64_t unread() const { return unread_; }
 
   // Writes the documents, in order, to STEM_%06d.bin. If `text` is given, they are to be scored: appends their text to
   // it, as the tokens spell it, or with a text transform the originals as JSON Lines; and where tokens may spell
@@ -46,16 +44,14 @@ class DocumentEncoder {
   SplitRecord encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                      std::string* text);
 
-  // The documents so far whose tokens spell another text, and those left out.
-  const std::vector<DocumentChange>& changes() const { return changes_; }
-
  private:
-  struct Block;
-  Block encode_block(std::span<const CorpusDocument> documents, bool scored);
-  void ablate_block(Block& block, std::span<const CorpusDocument> documents);
-  std::vector<int> encode_text(std::string_view text) const;
-  void encode_plain(Block& block, std::span<const CorpusDocument> documents);
-  void encode_counted(Block& block, std::span<const CorpusDocument> documents);
+  struct Encoded;
+  std::vector<Encoded> encode_block(std::span<const CorpusDocument> documents, bool scored);
+  void ablate_one(Encoded& one, const CorpusDocument& document, bool counted) const;
+  void note_ablation(const std::vector<Encoded>& block, std::span<const CorpusDocument> documents);
+  void add_tokens(const std::vector<int>& ids, const CorpusDocument& document, Encoded& one) const;
+  void encode_plain(std::vector<Encoded>& block, std::span<const CorpusDocument> documents) const;
+  void encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const;
   // Whether tokens may spell something else than the document as it was given.
   bool changes_text() const;
   // Whether tokens spell the text, after the transform is undone.
@@ -65,12 +61,12 @@ class DocumentEncoder {
   const Tokenizer& tokenizer_;
   const TextTransform* transform_;  // null: none
   std::filesystem::path folder_;
-  std::vector<DocumentChange> changes_;
+  TextRecord& record_;
+  std::vector<DocumentChange>& changes_;
   std::optional<AblatedSplit> ablated_;
   SymbolCounts symbols_{};
   Unwanted unwanted_;
   std::string reason_;
-  std::uint64_t left_out_ = 0, changed_ = 0, unread_ = 0;
 };
 
 }  // namespace mulligan

@@ -1,15 +1,16 @@
 #include "tools/prepare/prepare.h"
 
+#include <fmt/ranges.h>
 #include <algorithm>
-#include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/steady_time.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
 #include "framework/data/side_table.h"
@@ -33,18 +34,6 @@ constexpr const char* kValidationDocumentsFile = "validation.jsonl";  // under a
 constexpr const char* kChangesFile = "changes.jsonl";
 constexpr const char* kManifestFile = "manifest.json";
 
-class Stopwatch {
- public:
-  // Seconds since construction or the last call.
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
 // Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation
 // that has no other files next to it.
 void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
@@ -62,7 +51,7 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   }
   const Manifest old = load_manifest(folder);
   std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
-  if (old.text) own.insert(old.text->changes.file);
+  own.insert(old.text.changes.file);
   for (const SplitRecord* split : {&old.train, &old.validation}) {
     for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
   }
@@ -102,7 +91,8 @@ class Preparation {
   }
 
   PrepareSummary run() {
-    Stopwatch watch;
+    SteadyTime begun = std::chrono::steady_clock::now();
+    const auto lap = [&] { return seconds_since(std::exchange(begun, std::chrono::steady_clock::now())); };
     OutputFolder folder(options_.output, [this](const std::filesystem::path& existing) {
       require_replaceable(existing, options_.overwrite);
     });
@@ -110,11 +100,13 @@ class Preparation {
     report("reading documents");
     begin("finding documents", "", 0);
     const Corpus corpus(options_);
-    summary_.read_seconds = watch.lap();
+    summary_.read_seconds = lap();
+    Manifest& manifest = summary_.manifest;
+    manifest = corpus.manifest;
     report(fmt::format(
         "{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
-        corpus.train().size(), corpus.validation().size(), corpus.duplicates_dropped(),
-        corpus.empty_dropped(), corpus.record().binary_dropped));
+        corpus.train.size(), corpus.validation.size(), manifest.duplicates_dropped, manifest.empty_dropped,
+        manifest.text.binary_dropped));
     const std::string model =
         options_.tokenizer.empty() ? trained_model(corpus) : read_file(options_.tokenizer);
     const std::string origin =
@@ -122,22 +114,18 @@ class Preparation {
     const Tokenizer tokenizer = Tokenizer::from_bytes(model, origin);
     require_usable(tokenizer, origin);
     require_symbols(tokenizer, origin);
-    summary_.tokenizer_seconds = watch.lap();
+    summary_.tokenizer_seconds = lap();
 
-    Manifest& manifest = summary_.manifest;
     report("encoding and writing shards");
-    begin("encoding", "bytes", bytes_of(corpus.train()) + bytes_of(corpus.validation()));
-    changes_ = corpus.changes();
-    summary_.remarks = corpus.remarks();
-    manifest.text = corpus.record();
-    DocumentEncoder encoder(options_, tokenizer, folder_);
+    double bytes = 0;
+    for (const auto* side : {&corpus.train, &corpus.validation})
+      for (const CorpusDocument& document : *side) bytes += static_cast<double>(document.bytes);
+    begin("encoding", "bytes", bytes);
+    summary_.changes = corpus.changes;
+    summary_.remarks = corpus.remarks;
+    DocumentEncoder encoder(options_, tokenizer, folder_, manifest.text, summary_.changes);
     std::string validation_text;
     encode_splits(corpus, tokenizer, encoder, validation_text);
-    changes_.insert(changes_.end(), encoder.changes().begin(), encoder.changes().end());
-    const std::size_t ablated = ablated_documents();
-    manifest.text->documents_changed_by_tokenizer = encoder.changed();
-    manifest.text->unread_left_out = encoder.unread();
-    manifest.text->overlap_left_out = encoder.left_out();
     begin("", "", 0);
     report("comparing training and validation text");
     manifest.overlap =
@@ -147,47 +135,42 @@ class Preparation {
       begin("counting symbols", "", 0);
       const std::uint64_t tokens =
           manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
-      manifest.symbols = symbol_statistics(corpus.train(), tokens, options_.threads);
+      manifest.symbols = symbol_statistics(corpus.train, tokens, options_.threads);
     }
     begin("checking and writing", "", 0);
-    if (!transform_) check_bytes(tokenizer, validation_text);
     write_file_atomically(folder_ / kModelFile, model);
     write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
     const char* text_file = transform_ ? kValidationDocumentsFile : kValidationTextFile;
     write_file_atomically(folder_ / text_file, validation_text);
-    if (transform_) check_originals(tokenizer);
+    check_bytes(tokenizer, validation_text);
 
-    manifest.source = options_.source.empty() ? input_names() : options_.source;
-    manifest.split_rule = corpus.split_rule();
+    manifest.source = options_.source;
+    if (manifest.source.empty())
+      manifest.source = fmt::format(
+          "{}", fmt::join(options_.inputs | std::views::transform(&std::filesystem::path::native), ", "));
     manifest.tokenizer_file = kModelFile;
     manifest.tokenizer_sha256 = sha256_hex(model);
     manifest.tokenizer_trained = options_.tokenizer.empty();
     manifest.vocabulary = tokenizer.vocab_size();
     manifest.bos_id = tokenizer.bos_id();
-    manifest.duplicates_dropped = corpus.duplicates_dropped();
-    manifest.empty_dropped = corpus.empty_dropped();
     manifest.validation_text_file = text_file;
     manifest.validation_text_sha256 = sha256_hex(validation_text);
-    if (transform_) manifest.text->transform = transform_->name();
-    if (manifest.tokenizer_trained) manifest.text->normalization = options_.normalization;
-    manifest.text->kept = manifest.text->documents_cleaned == 0 &&
-                          manifest.text->documents_changed_by_tokenizer == 0 && ablated == 0;
+    if (transform_) manifest.text.transform = transform_->name();
+    if (manifest.tokenizer_trained) manifest.text.normalization = options_.normalization;
+    const std::optional<AblationRecord>& ablation = manifest.ablation;
+    const bool ablated =
+        ablation && ablation->train.documents + ablation->validation.value_or(AblatedSplit{}).documents > 0;
+    manifest.text.kept =
+        !ablated && manifest.text.documents_cleaned + manifest.text.documents_changed_by_tokenizer == 0;
     write_changes();
     save_manifest(folder_, manifest);
     folder.publish();
     begin("", "", 0);
-    summary_.encode_seconds = watch.lap();
-    summary_.changes = std::move(changes_);
+    summary_.encode_seconds = lap();
     return std::move(summary_);
   }
 
  private:
-  static double bytes_of(const std::vector<CorpusDocument>& documents) {
-    double bytes = 0;
-    for (const CorpusDocument& document : documents) bytes += static_cast<double>(document.bytes);
-    return bytes;
-  }
-
   void encode_splits(const Corpus& corpus, const Tokenizer& tokenizer, DocumentEncoder& encoder,
                      std::string& validation_text) {
     Manifest& manifest = summary_.manifest;
@@ -195,23 +178,23 @@ class Preparation {
     AblationRecord record;
     require_domains(corpus);
     if (rules.any() && rules.validation) encoder.begin_ablation();
-    manifest.validation = encoder.encode(corpus.validation(), "fineweb_val", &validation_text);
+    manifest.validation = encoder.encode(corpus.validation, "fineweb_val", &validation_text);
     if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
     if (rules.any()) encoder.begin_ablation();
     std::optional<OverlapMeter> meter;
     if (options_.drop_overlap) {
-      meter.emplace(&tokenizer, validation_tokens());
+      meter.emplace(&tokenizer, read_tokens(shard_files(manifest.validation)));
       encoder.leave_out([&](std::span<const std::uint16_t> tokens) { return meter->read(tokens); },
                         "it holds a passage of the validation text, changed or not");
     }
     require_documents(manifest.validation, "validation");
-    manifest.train = encoder.encode(corpus.train(), "fineweb_train", nullptr);
+    manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr);
     if (!options_.drop_overlap) require_documents(manifest.train, "training");
     if (manifest.train.documents == 0) {
       throw data_error(
           "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
           "none; give other documents, or name validation documents of their own with --validation",
-          corpus.train().size());
+          corpus.train.size());
     }
     if (!rules.any()) return;
     record.train = encoder.end_ablation();
@@ -243,21 +226,13 @@ class Preparation {
     for (const std::string& domain : options_.ablation.domains) {
       AblationRules one;
       one.domains = {domain};
-      const auto takes = [&](const CorpusDocument& document) {
-        return one.takes(document.source->name(document.index));
-      };
-      if (std::ranges::any_of(corpus.train(), takes)) continue;
+      const auto takes = [&](const CorpusDocument& document) { return one.takes(document.name()); };
+      if (std::ranges::any_of(corpus.train, takes)) continue;
       throw data_error(
           "no training document is of the domain '{}', a glob over names such as '{}'; correct it, or leave "
           "--ablate-domains out",
-          domain, corpus.train().front().source->name(corpus.train().front().index));
+          domain, corpus.train.front().name());
     }
-  }
-
-  std::size_t ablated_documents() const {
-    const auto& ablation = summary_.manifest.ablation;
-    if (!ablation) return 0;
-    return ablation->train.documents + (ablation->validation ? ablation->validation->documents : 0);
   }
 
   void begin(const std::string& what, const std::string& unit, double total) const {
@@ -266,33 +241,27 @@ class Preparation {
 
   // Every document that is not in the tokens as it was given, by name.
   void write_changes() {
-    if (changes_.empty()) return;
+    if (summary_.changes.empty()) return;
     std::string lines;
-    for (const DocumentChange& change : changes_) {
+    for (const DocumentChange& change : summary_.changes) {
       const nlohmann::json line{{"document", change.document}, {"change", change.change}};
       // File names may be no UTF-8.
       lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     }
     write_file_atomically(folder_ / kChangesFile, lines);
-    summary_.manifest.text->changes.file = kChangesFile;
-    summary_.manifest.text->changes.sha256 = sha256_hex(lines);
+    summary_.manifest.text.changes.file = kChangesFile;
+    summary_.manifest.text.changes.sha256 = sha256_hex(lines);
   }
 
   void report(const std::string& line) const {
     if (options_.progress) options_.progress(line);
   }
 
-  std::string input_names() const {
-    std::string names;
-    for (const auto& input : options_.inputs) names += (names.empty() ? "" : ", ") + input.string();
-    return names;
-  }
-
   // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes, and on the
   // start of the next one: a sample that does not depend on the order of the inputs.
   std::string trained_model(const Corpus& corpus) const {
     std::vector<const CorpusDocument*> sample;
-    for (const CorpusDocument& document : corpus.train()) sample.push_back(&document);
+    for (const CorpusDocument& document : corpus.train) sample.push_back(&document);
     std::sort(sample.begin(), sample.end(),
               [](const CorpusDocument* a, const CorpusDocument* b) { return a->digest < b->digest; });
     const auto most = static_cast<std::uint64_t>(options_.tokenizer_bytes);
@@ -335,31 +304,33 @@ class Preparation {
     for (const ShardRecord& shard : split.shards) files.push_back(folder_ / shard.file);
     return files;
   }
-  std::vector<std::uint16_t> validation_tokens() const {
-    return read_tokens(shard_files(summary_.manifest.validation));
-  }
 
-  // The validation bytes are what bits per byte are divided by: three counts of them must agree.
+  // The validation bytes are what bits per byte are divided by: by table, by decoding and by the text they must agree, and
+  // side tables with the originals.
   void check_bytes(const Tokenizer& tokenizer, const std::string& validation_text) const {
-    const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, validation_tokens(), options_.threads);
-    const std::uint64_t table = summary_.manifest.validation.bytes;
-    if (decoded != table || validation_text.size() != table) {
-      throw data_error(
-          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
-          "pieces whose bytes are ambiguous, use another",
-          table, decoded);
-    }
     const SplitRecord& validation = summary_.manifest.validation;
-    if (validation.shards.front().bytes_file.empty()) return;
-    std::vector<std::filesystem::path> shards;
-    for (const ShardRecord& shard : validation.shards) shards.push_back(folder_ / shard.file);
-    const std::uint64_t original =
-        SideTable::load(find_side_tables("", shards), shards).count(validation_tokens());
-    if (original == validation.source_bytes) return;
+    const std::vector<std::filesystem::path> shards = shard_files(validation);
+    const std::vector<std::uint16_t> tokens = read_tokens(shards);
+    if (!transform_) {
+      const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, tokens, options_.threads);
+      if (decoded != validation.bytes || validation_text.size() != validation.bytes) {
+        throw data_error(
+            "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
+            "pieces whose bytes are ambiguous, use another",
+            validation.bytes, decoded);
+      }
+      if (validation.shards.front().bytes_file.empty()) return;
+    }
+    const SideTable table = SideTable::load(find_side_tables("", shards), shards);
+    if (transform_) {
+      require_original_bytes(table, tokens, tokenizer.bos_id(), tokenizer,
+                             TextSource({folder_ / kValidationDocumentsFile}));
+    }
+    if (table.count(tokens) == validation.source_bytes) return;
     throw data_error(
         "the byte side tables count {} bytes of the original validation documents, which have {}; use another "
         "tokenizer",
-        original, validation.source_bytes);
+        table.count(tokens), validation.source_bytes);
   }
 
   // A tokenizer that knows the transform's symbols.
@@ -371,18 +342,9 @@ class Preparation {
         origin, transform_->name());
   }
 
-  // Each validation document's bytes by its side table and by its original.
-  void check_originals(const Tokenizer& tokenizer) const {
-    const std::vector<std::filesystem::path> shards = shard_files(summary_.manifest.validation);
-    const SideTable table = SideTable::load(find_side_tables("", shards), shards);
-    require_original_bytes(table, read_tokens(shards), tokenizer.bos_id(), tokenizer,
-                           TextSource({folder_ / kValidationDocumentsFile}));
-  }
-
   const PrepareOptions& options_;
   const TextTransform* transform_ = nullptr;
   std::filesystem::path folder_;  // being filled
-  std::vector<DocumentChange> changes_;
   PrepareSummary summary_;
 };
 

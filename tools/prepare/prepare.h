@@ -14,8 +14,6 @@
 namespace mulligan {
 
 struct PrepareOptions {
-  // Folders (every regular file below is one document), text files, and JSONL files (one {"text":
-  // ...} per line).
   std::vector<std::filesystem::path> inputs;
   // Validation documents of their own; must not share a document with `inputs`. Empty: divide `inputs`.
   std::vector<std::filesystem::path> validation_inputs;
@@ -27,8 +25,7 @@ struct PrepareOptions {
   AblationRules ablation;
   bool symbol_statistics = false;  // Manifest::symbols; reads the training documents once more
 
-  // Division of `inputs`, by the sha256 of each document, so it depends on nothing else: a fraction
-  // in (0, 1), or exactly so many documents when validation_documents > 0.
+  // Division of `inputs`, by the sha256 of each document: a fraction in (0, 1), or exactly so many documents if above 0.
   double validation_fraction = 0.05;
   std::int64_t validation_documents = 0;
 
@@ -39,8 +36,7 @@ struct PrepareOptions {
   // At most so much text is trained on: whole documents, chosen by digest, and the start of the next one.
   std::int64_t tokenizer_bytes = 16'000'000;
 
-  // Leave out training documents that hold a passage of the validation text (text_overlap.h), so that what is left has
-  // no overlap: text that was copied from one document into others stands on both sides of any division.
+  // Leave out training documents that hold a passage of the validation text (text_overlap.h).
   bool drop_overlap = false;
 
   std::int64_t tokens_per_shard = 100'000'000;
@@ -64,20 +60,15 @@ struct PrepareSummary {
   double encode_seconds = 0;
 };
 
-// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt, changes.jsonl (if a
-// document was left out or changed) and manifest.json into a folder next to `output`. At the end that folder takes the place of
-// `output` (OutputFolder), so `output` is never incomplete. Equal documents are kept once. A shard's end cuts a document only
-// if it is longer than a shard. The same inputs and options give the same bytes.
+// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt, changes.jsonl (if a document
+// was left out or changed) and manifest.json into a folder that takes the place of `output` at the end (OutputFolder). Equal documents are
+// kept once. A shard's end cuts a document only if it is longer than a shard. The same inputs and options give the same bytes.
 //
-// Where the tokens may spell another text than the documents as they were given (cleaning, a tokenizer that normalises,
-// an ablation of validation text, a text transform), fineweb_val_bytes_%06d.bin holds the original bytes of each
-// validation token (side_table.h). With a text transform the tokens are those of the transformed documents, and
-// validation.jsonl has the original documents in place of validation.txt.
+// Where the tokens may spell another text than the documents as they were given, fineweb_val_bytes_%06d.bin holds the original bytes of
+// each validation token (side_table.h). Under a text transform validation.jsonl has the original documents in place of validation.txt.
 //
-// Throws config_error for options out of range and an output that must not be replaced, and run_error for one that cannot be
-// written. Throws data_error in these cases: no documents; an empty side of the split; a document in both inputs; a vocabulary that
-// the texts cannot fill or that 16 bits cannot hold; a tokenizer that maps text to unknown tokens; bytes of the validation
-// documents that differ between the two counting routes.
+// Throws config_error for options out of range and an output that must not be replaced, run_error for one that cannot be written, and
+// data_error for documents, a vocabulary or a tokenizer that do not make data whose bytes can be counted.
 PrepareSummary prepare(const PrepareOptions& options);
 
 }  // namespace mulligan

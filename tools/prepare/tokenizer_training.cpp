@@ -155,21 +155,8 @@ bool has_space_piece(const std::string& model) {
 std::string vocab_listing(const Tokenizer& tokenizer) {
   std::string text;
   for (int id = 0; id < tokenizer.vocab_size(); ++id) {
-    for (const char c : tokenizer.piece(id)) {
-      switch (c) {
-        case '\n':
-          text += "\\n";
-          break;
-        case '\t':
-          text += "\\t";
-          break;
-        case '\r':
-          text += "\\r";
-          break;
-        default:
-          text += c;
-      }
-    }
+    for (const char c : tokenizer.piece(id))
+      text += c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : std::string(1, c);
     text += fmt::format("\t{:g}\n", tokenizer.score(id));
   }
   return text;

@@ -1,0 +1,27 @@
+// Tokens of a document and their bytes as published side tables count them: without what the tokenizer leaves out at both ends.
+#pragma once
+
+#include "framework/data/text_transform.h"
+#include "framework/data/tokenizer.h"
+
+namespace mulligan {
+
+struct PublishedEncoding {
+  std::vector<int> ids;  // without BOS
+  std::vector<std::uint16_t> bytes;
+};
+
+inline PublishedEncoding encode_published(const Tokenizer& tokenizer, const TextTransform& transform,
+                                          std::string_view document) {
+  PublishedEncoding result;
+  std::vector<std::string> slices;
+  for (const Tokenizer::Slice& slice : tokenizer.encode_slices(transform.apply(document))) {
+    result.ids.push_back(slice.id);
+    slices.push_back(slice.text);
+  }
+  for (const std::uint64_t bytes : transform.original_bytes(slices))
+    result.bytes.push_back(static_cast<std::uint16_t>(bytes));
+  return result;
+}
+
+}  // namespace mulligan
