@@ -140,6 +140,8 @@ class Record {
       throw config_error("--reference needs two seeds or more: one run has no variance.");
     options_.comparison = arguments_.comparison;
     options_.comparison->reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
+    if (options_.comparison->paired && options_.comparison->reference_bpb.size() != arguments_.seeds.size())
+      throw config_error("--paired needs as many values of --reference as there are seeds, in their order.");
   }
 
   void make_run(const SeedRun& run) {
