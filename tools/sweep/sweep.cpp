@@ -173,12 +173,10 @@ class Cell {
   // Whether this configuration was trained in `directory`, by as many ranks. Ranks write another digest than
   // one process, for they add the communicator that they chose; so the sweep notes what it asked them for.
   bool is_trained(const fs::path& directory, const std::string& digest) const {
-    const fs::path result = RunFiles{directory}.result();
-    if (!fs::exists(result)) return false;
-    if (row_.ranks > 1) {
-      const fs::path note = rank_note(directory);
-      return fs::exists(note) && read_file(note, kLargestDescription) == note_text(result, digest);
-    }
+    const fs::path result = RunFiles{directory}.result(), note = rank_note(directory);
+    if (row_.ranks > 1)
+      return fs::exists(result) && fs::exists(note) &&
+             read_file(note, kLargestDescription) == note_text(result, digest);
     const report::ResultValue trained(result);
     return trained.text("config_sha256") == digest && trained.number("ranks", 1) == 1;
   }
@@ -345,13 +343,12 @@ stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
   for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
     for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
       const SweepCell& cell = result.cells[row][seed];
-      const EvalResult& score = cell.final_score();
       const std::string number = fmt::format("{:.0f}", sweep.seeds[seed]);
       all.values.push_back({fmt::format("{} seed {}", sweep.rows[row].name, number),
                             {sweep.rows[row].name},
                             number,
-                            sweep.metric == "val_bpb" ? score.val_bpb : score.val_loss_nats,
-                            fmt::format("{} validation tokens", score.tokens)});
+                            cell.final_value(sweep.metric),
+                            fmt::format("{} validation tokens", cell.final_score().tokens)});
     }
   }
   stats::StudyOptions options;

@@ -169,9 +169,10 @@ std::string tries_page(const Memory& memory) {
   }
   if (!stairs.empty()) stairs.push_back({last, stairs.back().y});
   std::erase_if(chart.curves, [](const auto& curve) { return curve.points.empty(); });
-  const std::string list = "<pre>" + report::escape(list_text(memory.tries())) + "</pre>\n";
   return report::page("Tries", "<code>" + report::escape(memory.log().string()) + "</code>",
-                      report::draw(chart) + report::section("all", "All tries", list));
+                      report::draw(chart) +
+                          report::section("all", "All tries",
+                                          "<pre>" + report::escape(list_text(memory.tries())) + "</pre>\n"));
 }
 
 }  // namespace mulligan::tries
