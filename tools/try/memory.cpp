@@ -121,9 +121,8 @@ std::string list_text(std::vector<Json> tries) {
     cells.pop_back();
     if (const std::string why = text_of(record, "why"); !why.empty()) cells[4] += "; " + why;
     table.add(cells);
-    if (!record.contains("delta")) continue;
-    ++tested;
-    kept += record.at("status") == "keep" ? 1 : 0;
+    tested += record.contains("delta") ? 1 : 0;
+    kept += record.contains("delta") && record.at("status") == "keep" ? 1 : 0;
   }
   return table.text() +
          fmt::format(
