@@ -18,6 +18,17 @@ nlohmann::ordered_json evaluation_json(const EvaluationRecord& record) {
           {"byte_rule", record.byte_rule},   {"seconds", record.seconds}};
 }
 
+EvaluationRecord evaluation_from_json(const nlohmann::ordered_json& json) {
+  const auto number = [&](const char* key) {
+    return number_or_null(json.value(key, nlohmann::ordered_json()))
+        .value_or(std::numeric_limits<double>::quiet_NaN());
+  };
+  return {json.at("weights"),         json.at("artifact"), json.value("mode", ""),
+          number("val_loss_nats"),    number("val_bpb"),   json.at("val_tokens"),
+          json.at("val_bytes"),       number("seconds"),   json.value("weights_sha256", ""),
+          json.value("byte_rule", "")};
+}
+
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record) {
   std::string text;
   if (std::filesystem::exists(path)) text = read_file(path);
@@ -33,16 +44,10 @@ namespace fs = std::filesystem;
 
 TrialRecord read_trial(const fs::path& path) {
   return read_json_object<Json>(path, [&](const Json& json) {
-    const Json& score = json.at("score");
-    const auto number = [&](const char* key) {  // what is not finite was written as null
-      return score.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : score.at(key).get<double>();
-    };
     TrialRecord trial;
     trial.name = path.stem().string();
     trial.command = json.at("command");
-    trial.score = {score.at("weights"),     score.at("artifact"), score.at("mode"),
-                   number("val_loss_nats"), number("val_bpb"),    score.at("val_tokens"),
-                   score.at("val_bytes"),   number("seconds")};
+    trial.score = evaluation_from_json(json.at("score"));
     for (const Json& change : json.at("changes"))
       trial.changes.push_back({change.at("key"), change.at("run"), change.at("trial")});
     for (const auto& [file, digest] : json.at("files_sha256").items())

@@ -29,6 +29,8 @@ struct EvaluationRecord {
 
 // The record as JSON. Numbers that are not finite become null.
 nlohmann::ordered_json evaluation_json(const EvaluationRecord& record);
+// The reverse. Throws an exception of the library for a damaged record.
+EvaluationRecord evaluation_from_json(const nlohmann::ordered_json& json);
 
 // Adds a line. Throws run_error if the file cannot be written.
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record);

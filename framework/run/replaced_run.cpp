@@ -15,7 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* replacing = ".replacing";
 constexpr const char* replaced = ".replaced";
-constexpr const char* obsolete = ".obsolete";
 
 // As exists(), but also true for a link that leads nowhere. Throws run_error where that cannot be determined.
 bool lies_there(const fs::path& path) {
@@ -139,11 +138,8 @@ void ReplacedRun::move_back() const {
   }
 }
 
-void ReplacedRun::put_back() const {
+void ReplacedRun::remove_new_run() const {
   const RunFiles files{directory_};
-  for (const fs::path& place : places()) {
-    if (lies_there(place / replaced)) move(place / replaced, place / replacing);
-  }
   std::error_code ignored;
   if (lies_there(directory_ / replacing / files.log().filename())) {
     fs::rename(files.log(), files.failed_log(), ignored);
@@ -154,38 +150,30 @@ void ReplacedRun::put_back() const {
       if (path != files.failed_log() && path != files.failed_metrics()) fs::remove_all(path, ignored);
     }
   }
-  move_back();
 }
 
 void ReplacedRun::forget() const {
-  for (const fs::path& place : places()) {
-    std::error_code ignored;
-    if (lies_there(place / replaced)) move(place / replaced, place / obsolete);
-    fs::remove_all(place / obsolete, ignored);
-  }
+  std::error_code ignored;
+  for (const fs::path& place : places()) fs::remove_all(place / replaced, ignored);
 }
 
 std::string ReplacedRun::recover() const {
-  bool interrupted = false, complete = false;
-  for (const fs::path& place : places()) {
-    std::error_code ignored;
-    fs::remove_all(place / obsolete, ignored);
-    interrupted = interrupted || lies_there(place / replacing);
-    complete = complete || lies_there(place / replaced);
-  }
-  if (!interrupted && !complete) return {};
-  // Killed between the two renames of set_aside(), or while it moved: nothing new has been written.
-  if (interrupted) {
-    for (const fs::path& place : places()) {
-      if (lies_there(place / replaced)) move(place / replaced, place / replacing);
-    }
-    move_back();
-  } else if (worth_keeping()) {
+  const std::vector<fs::path> all = places();
+  const auto found = [&](const char* state) {
+    return std::ranges::any_of(all, [&](const fs::path& place) { return lies_there(place / state); });
+  };
+  // The process was killed in set_aside() or move_back(). The new run has written nothing, or is removed.
+  const bool moving = found(replacing);
+  if (!moving && !found(replaced)) return {};
+  if (!moving && worth_keeping()) {
     forget();
     return {};
-  } else {
-    put_back();
   }
+  for (const fs::path& place : all) {
+    if (lies_there(place / replaced)) move(place / replaced, place / replacing);
+  }
+  if (!moving) remove_new_run();
+  move_back();
   return fmt::format(
       "the run in '{}' is back: the one that was to replace it ended before it had saved anything",
       directory_.string());

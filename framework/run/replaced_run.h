@@ -11,8 +11,7 @@ namespace mulligan {
 // In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was
 // there lies in
 //   .replacing   while it is being set aside or put back: what is found there goes back
-//   .replaced    once all of it is set aside: it goes back, unless the new run has saved something
-//   .obsolete    once the new run has: what is found there goes
+//   .replaced    once all of it is set aside: it goes back, unless the new run has saved something; then it goes
 // so that a process that is killed at any moment leaves no doubt.
 class ReplacedRun {
  public:
@@ -27,18 +26,16 @@ class ReplacedRun {
 
   // Renames all that a run leaves. Throws run_error when that cannot be done, after putting it back.
   void set_aside() const;
-  // Removes what the new run has written and renames back; log and metrics of the failed start stay, as
-  // log_failed.txt and metrics_failed.jsonl.
-  void put_back() const;
   // Removes what was set aside.
   void forget() const;
-  // Under the lock, at the start of a command: finishes what a killed process began. Returns what to
-  // report, or "".
+  // Under the lock, at the start of a command and after a failed one: keeps the run that has saved something. If the earlier one
+  // goes back, log and metrics of the failed start stay as log_failed.txt and metrics_failed.jsonl. Returns what to report, or "".
   std::string recover() const;
 
  private:
   std::vector<std::filesystem::path> places() const;  // the two directories, or the one
   std::vector<std::filesystem::path> entries_of(const std::filesystem::path& place) const;
+  void remove_new_run() const;
   void move_back() const;
 
   std::filesystem::path directory_, checkpoints_;

@@ -54,7 +54,7 @@ check_equal "which has these weights, too" "$(digest alone/seed_3)" "$(digest tw
 sed -i 's/^ranks = 4/ranks = 3/' sweep.toml # three do not divide the micro-batches
 "$mulligan" sweep sweep.toml --quiet >refused.out 2>refused.err
 check_equal "a training that fails ends the sweep with its code" 2 $?
-check_contains "and says which" "by 3 ranks failed with exit code 2; see 'swept/two/seed_3_ranks'" "$(cat refused.err)"
+check_contains "and says which" "training 'swept/two/seed_3' by 3 ranks: " "$(cat refused.err)"
 sed -i 's/^ranks = 3/ranks = 0/' sweep.toml
 check_refused "no ranks" 2 "ranks" sweep sweep.toml
 

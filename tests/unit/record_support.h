@@ -16,7 +16,6 @@
 #include "framework/core/file.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/seed_log.h"
-#include "tools/record/submission_readme.h"
 #include "tools/record/verify.h"
 
 namespace mulligan::record::samples {
@@ -98,7 +97,7 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   compare(s, reference);
   const auto ship = [&](const std::string& name, const std::string& bytes) {
     write_file_atomically(folder / name, bytes);
-    s.files.push_back({name, bytes.size(), sha256_hex(bytes)});
+    s.files[name] = sha256_hex(bytes);
   };
   ship(source_file, sample_source());
   ship(unpacker_file, std::string(sample_unpacker));

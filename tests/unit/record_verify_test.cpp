@@ -31,10 +31,7 @@ class VerifyRecord : public ::testing::Test {
   }
   // The sums of the files as they lie there now.
   void sum_again() {
-    for (ShippedFile& shipped : submission_.files) {
-      shipped.bytes = fs::file_size(file(shipped.name));
-      shipped.sha256 = sha256_hex_of_file(file(shipped.name));
-    }
+    for (auto& [name, sum] : submission_.files) sum = sha256_hex_of_file(file(name));
     restate();
   }
   Submission submission_;
@@ -167,7 +164,7 @@ TEST_F(VerifyRecord, SourceThatLeadsOutOfItsFolder) {
 TEST_F(VerifyRecord, TheFilesOfOwnPluginsCount) {
   const std::string own = compress(Compression::brotli, tar_archive({{"libmine.so", "code"}}));
   write_file_atomically(file(own_code_file), own);
-  submission_.files.push_back({own_code_file, 0, ""});
+  submission_.files[own_code_file];
   sum_again();
   EXPECT_EQ(failed(folder()), "R09");
   *submission_.bytes_code += own.size();
@@ -200,7 +197,7 @@ TEST_F(VerifyRecord, SettingsOrAModelThatWereNotRun) {
   write_file_atomically(file(config_file), samples::sample_config);
   const std::string name = artifact_name(submission_.results[0]);
   write_file_atomically(file(name), "another model");
-  submission_.files.push_back({name, 0, ""});
+  submission_.files[name];
   sum_again();
   EXPECT_EQ(failed(folder()), "R12");
 }
@@ -231,7 +228,9 @@ TEST_F(VerifyRecord, AFileThatNobodyListed) {
 }
 
 TEST_F(VerifyRecord, AListedNameThatLeadsOutOfTheFolder) {
-  submission_.files[0].name = "../" + folder().filename().string() + "/" + source_file;
+  auto listed = submission_.files.extract(source_file);
+  listed.key() = "../" + folder().filename().string() + "/" + source_file;
+  submission_.files.insert(std::move(listed));
   restate();
   EXPECT_NE(failed(folder()).find("R10"), std::string::npos);
 }

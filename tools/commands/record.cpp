@@ -140,6 +140,8 @@ class Record {
       throw config_error("--reference needs two seeds or more: one run has no variance.");
     options_.comparison = arguments_.comparison;
     options_.comparison->reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
+    if (options_.comparison->paired && options_.comparison->reference_bpb.size() != arguments_.seeds.size())
+      throw config_error("--paired needs as many values of --reference as there are seeds, in their order.");
   }
 
   void make_run(const SeedRun& run) {
@@ -191,22 +193,13 @@ class Record {
 };
 
 // A result of the optimiser benchmark has no submission that the other arguments would describe.
-void make_arena_result(const RecordArguments& arguments) {
-  const auto refuse = [](bool given, const char* what) {
-    if (given) throw config_error("--track {} makes no submission; leave {} out.", arena_record_track, what);
-  };
-  const Submission& about = arguments.about;
-  refuse(!arguments.out.empty(), "--out");
-  refuse(arguments.ship_artifacts, "--artifacts");
-  refuse(arguments.source != RecordArguments().source, "--source");
-  refuse(!about.author.empty() || !about.github_id.empty() || !about.name.empty(),
-         "--author, --github-id and --name");
-  refuse(!about.blurb.empty() || !about.date.empty() || !about.hardware.empty(),
-         "--blurb, --date and --hardware");
-  const record::Comparison given = arguments.comparison, none;
-  refuse(!given.name.empty(), "--reference-name");
-  refuse(given.margin_nats != none.margin_nats || given.alpha != none.alpha || given.paired,
-         "--margin, --alpha and --paired (the benchmark's rule has no such choice)");
+void make_arena_result(const CLI::App& command, const RecordArguments& arguments) {
+  for (const char* option :
+       {"--out", "--artifacts", "--source", "--author", "--github-id", "--name", "--blurb", "--date",
+        "--hardware", "--reference-name", "--margin", "--alpha", "--paired"}) {
+    if (command.count(option) > 0)
+      throw config_error("--track {} makes no submission; leave {} out.", arena_record_track, option);
+  }
   if (arguments.run.config.empty())
     throw config_error("--track {} needs a configuration.", arena_record_track);
   if (arguments.seeds.empty())
@@ -217,12 +210,12 @@ void make_arena_result(const RecordArguments& arguments) {
                      arguments.reference, arguments.json});
 }
 
-void run(const RecordArguments& arguments) {
+void run(const CLI::App& command, const RecordArguments& arguments) {
   if (arguments.rerun && arguments.verify.empty())
     throw config_error("--rerun needs --verify FOLDER, whose models are scored again.");
   if (!arguments.verify.empty()) return verify(arguments);
   require_one_process("record");
-  if (arguments.about.track == arena_record_track) return make_arena_result(arguments);
+  if (arguments.about.track == arena_record_track) return make_arena_result(command, arguments);
   require_arguments(arguments);
   const StopSignals signals;
   Record(arguments).make();
@@ -316,7 +309,7 @@ void add_record_command(CLI::App& app) {
       ->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
-  command->callback([arguments] { run(*arguments); });
+  command->callback([command, arguments] { run(*command, *arguments); });
 }
 
 }  // namespace mulligan

@@ -32,11 +32,6 @@ struct RerunComparison {
   std::vector<std::string> measured, wrong, doubtful;
 };
 
-std::string stated(const SeedResult& result, const char* what) {
-  const auto sum = result.digests.find(what);
-  return sum == result.digests.end() ? "" : sum->second;
-}
-
 // Scores the model of one seed, in a folder of its own.
 void score_model(const RerunOptions& options, const SeedResult& result, const SeedRun& run) {
   const RunFiles files{run.directory};
@@ -60,7 +55,7 @@ void compare(const Submission& submission, const SeedResult& result, const SeedR
   const std::string whose = fmt::format("seed {}", *result.seed);
   const record::Digests data = record::scored_data(files);
   for (const char* what : {"validation", "tokenizer"}) {
-    if (data.at(what) == stated(result, what)) continue;
+    if (data.at(what) == result.digest(what)) continue;
     all.wrong.push_back(fmt::format("{} was scored on another {} than submission.json states", whose, what));
   }
   if (!again || !std::isfinite(*again) || tokens != result.tokens || bytes != result.bytes) {
@@ -109,7 +104,7 @@ doctor::Finding score_again(const RerunOptions& options) {
     const SeedRun run = seed_runs(runs, {*result.seed}).front();
     score_model(options, result, run);
     compare(submission, result, run, all);
-    if (stated(result, "source") != built_from() && &result == &submission.results.front())
+    if (result.digest("source") != built_from() && &result == &submission.results.front())
       all.doubtful.emplace_back("the program that runs was built from other source than the submission's");
   }
   doctor::Finding finding = doctor::begin_finding(

@@ -1,15 +1,12 @@
 #include "tools/commands/record_stages.h"
 
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/child_process.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
@@ -18,6 +15,7 @@
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
 #include "launch/built_from.h"
+#include "tools/commands/own_command.h"
 
 namespace mulligan {
 namespace {
@@ -30,49 +28,8 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-// A stage's lines: into the seed's log, and on the console; what it says last on standard error is kept.
-class StageOutput {
- public:
-  StageOutput(const fs::path& log, const ConsoleOptions& console)
-      : path_(log),
-        file_(open_own_file(log, FileStart::append)),
-        console_(console.quiet ? nullptr : console.console) {}
-
-  void line(const std::string& text) { take(text + "\n"); }
-  void take(std::string_view bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size() ||
-        std::fflush(file_.get()) != 0)
-      throw run_error("cannot write to '{}'; free space there and start the record again.", path_.string());
-    if (console_ == nullptr) return;
-    std::fwrite(bytes.data(), 1, bytes.size(), console_);
-    std::fflush(console_);
-  }
-  void take_error(std::string_view bytes) {
-    errors_.append(bytes);
-    take(bytes);
-  }
-  // The sentence that the command ended with, without "mulligan: "; empty where it said none.
-  std::string sentence() const {
-    constexpr std::string_view prefix = "mulligan: ";
-    const std::size_t last = errors_.rfind("\n" + std::string(prefix));
-    const std::size_t at = last != std::string::npos     ? last + 1
-                           : errors_.starts_with(prefix) ? 0
-                                                         : std::string::npos;
-    if (at == std::string::npos) return {};
-    const std::string text = errors_.substr(at + prefix.size());
-    return text.substr(0, text.find('\n'));
-  }
-
- private:
-  fs::path path_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
-  std::FILE* console_;
-  std::string errors_;
-};
-
-// The command of a stage, without the launcher.
+// The command of a stage.
 std::vector<std::string> stage_command(const RecordStages& stages, SeedStage stage, const SeedRun& run) {
-  const RunFiles files{run.directory};
   std::vector<std::string> command;
   if (stage == SeedStage::train) {
     command = {"train", stages.run.config, "--resume"};
@@ -84,25 +41,12 @@ std::vector<std::string> stage_command(const RecordStages& stages, SeedStage sta
   } else if (stage == SeedStage::quantize) {
     command = {"quantize", run.directory.string(), "--source", stages.source};
   } else {
-    command = {"ttt", files.artifact().string(), "--output", run.directory.string()};
+    command = {"ttt", RunFiles{run.directory}.artifact().string(), "--output", run.directory.string()};
     if (stages.ranks == 1) command.emplace_back("--resume");  // several ranks keep no state
     for (const std::string& override : stages.score_overrides)
       command.insert(command.end(), {"--set", override});
   }
-  for (const std::string& path : stages.run.plugin_paths)
-    command.insert(command.end(), {"--plugin-path", path});
   return command;
-}
-
-std::vector<std::string> whole_command(const RecordStages& stages, SeedStage stage, const SeedRun& run) {
-  std::vector<std::string> whole = {fs::read_symlink("/proc/self/exe").string()};
-  if (stages.ranks > 1 && stage != SeedStage::quantize) {
-    whole.insert(whole.end(), {"launch", "--standalone", "--nproc-per-node", std::to_string(stages.ranks),
-                               "--max-restarts", "0", "--log-dir", run.directory.string() + "_ranks", "--"});
-  }
-  const std::vector<std::string> command = stage_command(stages, stage, run);
-  whole.insert(whole.end(), command.begin(), command.end());
-  return whole;
 }
 
 }  // namespace
@@ -164,30 +108,28 @@ LoadedConfig RecordStages::load(const SeedRun& seed) const {
   return load_run_config(run.config, run.overrides, settings(seed));
 }
 
-void RecordStages::make(SeedStage stage, const SeedRun& run) const {
+void RecordStages::make(SeedStage stage, const SeedRun& seed) const {
   throw_if_stopping();
-  const std::vector<std::string> command = whole_command(*this, stage, run);
+  const std::string where = fmt::format("seed {}, {}: ", seed.seed, record::stage_text(stage));
+  const std::unique_ptr<std::FILE, CloseFile> file(open_own_file(seed.log, FileStart::append));
+  const auto show = [&](std::string_view bytes) {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() ||
+        std::fflush(file.get()) != 0)
+      throw run_error("cannot write to '{}'; free space there and start the record again.",
+                      seed.log.string());
+    if (!console.quiet) show_bytes(console, bytes);
+  };
+  const OwnCommand command{stage_command(*this, stage, seed),
+                           run.plugin_paths,
+                           stage == SeedStage::quantize ? 1 : ranks,
+                           seed.directory,
+                           where,
+                           seed.log.string(),
+                           show};
   std::vector<std::string> words;
-  for (const std::string& word : command) words.push_back(shell_quoted(word));
-  StageOutput output(run.log, console);
-  output.line(fmt::format("== seed {}, {}: {}", run.seed, record::stage_text(stage), fmt::join(words, " ")));
-  const int status = run_program(command, {[&](std::string_view bytes) { output.take(bytes); },
-                                           [&](std::string_view bytes) { output.take_error(bytes); },
-                                           [] { return stop_signal() != 0 ? SIGTERM : 0; }});
-  if (status == 0) return;
-  const std::string where = fmt::format("seed {}, {}", run.seed, record::stage_text(stage));
-  if (status < 0) throw run_error("{}: the program '{}' could not be started.", where, command.front());
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  if (stop_signal() != 0 || code == static_cast<int>(ExitCode::interrupted)) {
-    throw Error(
-        ExitCode::interrupted,
-        fmt::format("{}: stopped; the same command goes on where it was ('{}').", where, run.log.string()));
-  }
-  if (code == 0)
-    throw run_error("{}: ended by {}; see '{}'.", where, signal_name(WTERMSIG(status)), run.log.string());
-  std::string sentence = output.sentence();
-  if (sentence.empty()) sentence = fmt::format("ended with exit code {}; see '{}'.", code, run.log.string());
-  throw Error(static_cast<ExitCode>(code), fmt::format("{}: {}", where, sentence));
+  for (const std::string& word : command.arguments()) words.push_back(shell_quoted(word));
+  show(fmt::format("== {}{}\n", where, fmt::join(words, " ")));
+  command.run();
 }
 
 }  // namespace mulligan

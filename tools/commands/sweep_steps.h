@@ -10,13 +10,6 @@
 
 namespace mulligan {
 
-// A training by several ranks on this machine, as `mulligan launch` starts them.
-
-// Begins anew in the run directory and waits for the end; what the ranks say goes to the console and to
-// DIRECTORY_ranks. Throws Error with the launcher's exit code.
-void train_by_ranks(const RankTraining& training, const std::vector<std::string>& plugin_paths,
-                    const ConsoleOptions& console);
-
 // What sweeps are given by other parts of the program.
 struct SweepParts {
   std::vector<MakeObserver> observers;    // of each training in this process

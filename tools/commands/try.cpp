@@ -2,20 +2,18 @@
 #include "tools/try/try.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <memory>
 
 #include "framework/config/config_report.h"
-#include "framework/core/child_process.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
+#include "tools/commands/own_command.h"
 
 namespace mulligan {
 namespace {
@@ -30,44 +28,25 @@ struct TryArguments {
   bool list = false, page = false, json = false;
 };
 
-// The last sentence that a child said on standard error.
-std::string last_sentence(const std::string& errors) {
-  const std::string mark = "mulligan: ";
-  const std::size_t at = errors.rfind(mark);
-  if (at == std::string::npos) return "it said nothing.";
-  return errors.substr(at + mark.size(), errors.find('\n', at) - at - mark.size());
-}
-
 // In a process of its own: a plugin that crashes ends that one alone, and its memory is its own.
 std::string train_in_child(LoadedConfig& loaded, const std::vector<std::string>& plugin_paths,
                            const tries::AbortLimits& limits) {
-  throw_if_stopping();
   const RunFiles files{loaded.config.run.directory};
   if (fs::exists(files.result())) fs::remove_all(files.directory);  // of another configuration
-  const std::string config = files.directory.string() + ".toml", program = fs::read_symlink("/proc/self/exe");
+  const std::string config = files.directory.string() + ".toml";
   write_file_atomically(config, print_resolved(loaded));
-  std::vector<std::string> command = {program, "train", config, "--resume", "--quiet"};
-  for (const std::string& path : plugin_paths) command.insert(command.end(), {"--plugin-path", path});
-  std::string errors, worse;
+  OwnCommand command{{"train", config, "--resume", "--quiet"}, plugin_paths};
+  command.log = files.log().string();
+  std::string worse;
   int calls = 0;
-  const auto stop = [&] {
+  command.end = [&] {
     // Called at least five times a second.
-    if (worse.empty() && ++calls % 5 == 0) worse = tries::why_end(read_metrics(files.metrics()), limits);
-    return stop_signal() != 0 || !worse.empty() ? SIGTERM : 0;
+    if (++calls % 5 == 0) worse = tries::why_end(read_metrics(files.metrics()), limits);
+    return !worse.empty();
   };
-  const auto ignore = [](std::string_view) {};
-  const int status = run_program(command, {ignore, [&](std::string_view bytes) { errors += bytes; }, stop});
-  if (status == 0) fs::remove_all(loaded.config.checkpoint.directory);  // the run has ended
-  if (status == 0) return {};
-  if (stop_signal() != 0)
-    throw Error(ExitCode::interrupted, fmt::format("stopped by {}; the same command goes on from there.",
-                                                   signal_name(stop_signal())));
-  if (!worse.empty()) return worse;
-  if (status < 0) throw run_error("'{}' could not be started.", program);
-  if (WIFSIGNALED(status))
-    throw run_error("the training was ended by {}; see '{}'.", signal_name(WTERMSIG(status)),
-                    files.log().string());
-  throw Error(static_cast<ExitCode>(WEXITSTATUS(status)), last_sentence(errors));
+  if (!command.run()) return worse;
+  fs::remove_all(loaded.config.checkpoint.directory);  // the run has ended
+  return {};
 }
 
 void show(const TryArguments& arguments, const tries::Memory& memory) {
@@ -75,9 +54,9 @@ void show(const TryArguments& arguments, const tries::Memory& memory) {
   if (arguments.page) write_file_atomically(page, tries::tries_page(memory));
   const double chance = tries::expected_false_keeps(memory.tries());
   const tries::Json all = {{"tries", memory.tries()}, {"expected_false_keeps", chance}, {"page", page}};
-  if (arguments.json) fmt::print("{}\n", all.dump(1));
-  if (arguments.list && !arguments.json) fmt::print("{}", tries::list_text(memory.tries()));
-  if (arguments.page && !arguments.json) fmt::print("{}\n", page);
+  if (arguments.json) return fmt::print("{}\n", all.dump(1));
+  if (arguments.list) fmt::print("{}", tries::list_text(memory.tries()));
+  if (arguments.page) fmt::print("{}\n", page);
 }
 
 void run(TryArguments arguments) {
@@ -86,8 +65,7 @@ void run(TryArguments arguments) {
   const fs::path folder = fs::weakly_canonical(fs::absolute(arguments.log));
   if (arguments.list || arguments.page) return show(arguments, tries::Memory(folder));
   if (arguments.run.config.empty() || arguments.request.base.empty())
-    throw config_error(
-        "name a variant and its base: mulligan try VARIANT.toml --base BASE.toml; or ask for --list or --page.");
+    throw config_error("name both: mulligan try VARIANT.toml --base BASE.toml; or ask for --list or --page.");
   arguments.request.variant = arguments.run.config;
   arguments.request.overrides = arguments.run.overrides;
   if (arguments.json) arguments.console = {nullptr, true};
@@ -100,14 +78,15 @@ void run(TryArguments arguments) {
   };
   const tries::Result result = run_try(arguments.request, memory, host, train, arguments.console);
   tries::Json record = result.record;
-  const std::string id = record.at("id"), status = record.at("status");
-  if (result.repeated && !arguments.json)
-    fmt::print("{} was tried before, and nothing was run; --again tries it anew on other seeds.\n", id);
   record["repeated"] = result.repeated;
-  fmt::print("{}", arguments.json ? record.dump(1) + "\n" : tries::result_lines(record));
+  const std::string status = record.at("status");
+  if (arguments.json) fmt::print("{}\n", record.dump(1));
+  if (result.repeated && !arguments.json)
+    fmt::print("{} was tried before, and nothing was run; --again tries it anew on other seeds.\n",
+               record.at("id").get<std::string>());
+  if (!arguments.json) fmt::print("{}", tries::result_lines(record));
   if (status == "crash") throw Error(result.crash, record.at("why"));
-  const int code = status == "discard" ? 10 : status == "undecided" ? 11 : 0;
-  if (code != 0) throw Error(static_cast<ExitCode>(code), "");
+  if (status != "keep") throw Error(static_cast<ExitCode>(status == "discard" ? 10 : 11), "");
 }
 
 }  // namespace
@@ -117,27 +96,21 @@ void add_try_command(CLI::App& app) {
       "try", "Tries one change of a configuration against its base: keep, discard or undecided");
   auto arguments = std::make_shared<TryArguments>();
   tries::Request& request = arguments->request;
-  command->add_option("variant", arguments->run.config, "Configuration (TOML) that is tried")
-      ->type_name("FILE");
-  command->add_option("--base", request.base, "Configuration that it is compared with")->type_name("FILE");
+  command->add_option("variant", arguments->run.config, "Configuration (TOML) that is tried");
+  command->add_option("--base", request.base, "Configuration that it is compared with");
   command
       ->add_option(
           "--pairs", request.pairs,
-          "Train so many pairs, base and variant in turn; without it the variant alone, on the 3 seeds of the kept baseline. "
-          "After 'undecided': a further look, with more pairs")
+          "Train so many pairs, base and variant in turn; without it the variant alone, on the 3 seeds of the kept "
+          "baseline. After 'undecided': a further look, with more pairs")
       ->check(CLI::Range(3, 1000));
   command->add_option("--note", request.note, "What is tried, in one line");
-  command->add_option("--log", arguments->log, "Folder that remembers all tries")
-      ->type_name("FOLDER")
-      ->capture_default_str();
+  command->add_option("--log", arguments->log, "Folder that remembers all tries")->capture_default_str();
   command
-      ->add_option("--also", request.also,
-                   "Key of data, validation, budget or bytes that the variant may change; may be repeated")
-      ->type_name("KEY")
+      ->add_option("--also", request.also, "Key that the variant may change although it must be the base's")
       ->allow_extra_args(false);
-  command->add_flag(
-      "--again", request.again,
-      "Try anew, on other seeds, what was tried before; also after data, program or machine changed");
+  command->add_flag("--again", request.again,
+                    "Try anew, on other seeds; also after data, program or machine changed");
   command->add_flag("--list", arguments->list, "Print all tries, the best first");
   command->add_flag("--page", arguments->page, "Draw all tries as LOG/tries.html");
   command->add_flag("--json", arguments->json, "Print JSON");

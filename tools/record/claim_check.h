@@ -13,18 +13,30 @@
 
 namespace mulligan::record {
 
+// "seed 42"; "the run" for a result without a seed.
+std::string seed_text(const SeedResult& result);
+
 // Collects what a check found wrong, what it could not check, and how much it compared.
 class ClaimCheck {
  public:
-  // In a folder of this program every claim must be present; `own` makes a missing one wrong.
-  ClaimCheck(const char* id, const char* title, std::string threshold, bool own) : own_(own) {
-    finding_.id = id;
-    finding_.title = title;
-    finding_.threshold = std::move(threshold);
+  ClaimCheck(const char* id, const char* title, std::string threshold, const SubmissionFolder& folder)
+      : folder(folder),
+        own_(folder.submission.own),
+        finding_(doctor::begin_finding(id, title, std::move(threshold))) {}
+  // Calls visit(result, log) for each result. A log that is not there states nothing, and its `file` is empty. `whose` and
+  // `in_log` name the result and its log meanwhile.
+  template <typename Visit>
+  void each_result(Visit&& visit) {
+    for (std::size_t i = 0; i < folder.of.size(); ++i) {
+      whose = seed_text(folder.submission.results[i]);
+      in_log = "the log of " + whose;
+      const LogClaims none, &log = folder.of[i] != nullptr ? *folder.of[i] : none;
+      visit(folder.submission.results[i], log);
+    }
   }
   void wrong(std::string what) { wrong_.push_back(std::move(what)); }
-  // A matter of form, such as a missing author: wrong in a folder of this program, a warning in another one, because
-  // it says nothing about the numbers.
+  // A matter of form, such as a missing author: wrong in a folder of this program, where every claim must be present; a warning
+  // in another one, because it says nothing about the numbers.
   void form(std::string what) { own_ ? wrong(std::move(what)) : form_.push_back(std::move(what)); }
   void unknown(std::string why) { unknown_.push_back(std::move(why)); }
   void missing(std::string what) { own_ ? wrong(std::move(what)) : unknown(std::move(what)); }
@@ -40,8 +52,17 @@ class ClaimCheck {
     if (!(std::abs(static_cast<double>(*claimed) - static_cast<double>(*found)) <= tolerance))
       wrong(fmt::format("{} is claimed to be {}, but {} says {}", what, *claimed, where, *found));
   }
+  // The same of a figure of each_result() and its log.
+  template <typename T>
+  void compare_log(const char* what, const std::optional<T>& claimed, const std::optional<T>& found,
+                   double tolerance) {
+    compare(fmt::format("{} of {}", what, whose), claimed, found, tolerance, in_log);
+  }
   // `measured` empty: the number of compared claims. A check that compared nothing is a skip.
-  doctor::Finding finish(const std::string& measured, const std::string& hint);
+  doctor::Finding finish(const std::string& hint, const std::string& measured = "");
+
+  const SubmissionFolder& folder;
+  std::string whose, in_log;
 
  private:
   bool own_;
@@ -50,35 +71,12 @@ class ClaimCheck {
   int looked_ = 0;
 };
 
-// "seed 42"; "the run" for a result without a seed.
-std::string seed_text(const SeedResult& result);
-
-// The permitted distance between a claim and what it states: one unit of its last decimal. Between four and seven
-// decimals count, since some programs round and some cut off.
-double tolerance_of(double claimed);
-// The same if what it states is published too, perhaps with fewer digits.
-double tolerance_of(double claimed, double found);
-
-// The checks of verify_submission().
-
 inline constexpr const char* rules_id = "R08";
 
-// verify_claims.cpp: submission.json by itself.
-doctor::Finding claims_check(const SubmissionFolder& folder);  // R01
-doctor::Finding seeds_check(const SubmissionFolder& folder);   // R02
-doctor::Finding means_check(const SubmissionFolder& folder);   // R03
-doctor::Finding rules_check(const SubmissionFolder& folder);   // R08
-
-// verify_logs.cpp: against the logs.
-doctor::Finding logs_check(const SubmissionFolder& folder);     // R04
-doctor::Finding scores_check(const SubmissionFolder& folder);   // R05
-doctor::Finding bytes_check(const SubmissionFolder& folder);    // R06
-doctor::Finding seconds_check(const SubmissionFolder& folder);  // R07
-
-// verify_files.cpp: the files of the folder.
-doctor::Finding code_check(const SubmissionFolder& folder);     // R09
-doctor::Finding sums_check(const SubmissionFolder& folder);     // R10
-doctor::Finding readme_check(const SubmissionFolder& folder);   // R11
-doctor::Finding digests_check(const SubmissionFolder& folder);  // R12
+// The checks of verify_submission().
+using Check = doctor::Finding(const SubmissionFolder&);
+Check claims_check, seeds_check, means_check, rules_check;   // verify_claims.cpp: submission.json by itself
+Check logs_check, scores_check, bytes_check, seconds_check;  // verify_logs.cpp: against the logs
+Check code_check, sums_check, readme_check, digests_check;   // verify_files.cpp
 
 }  // namespace mulligan::record

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "framework/artifact/code_size.h"
@@ -14,7 +15,6 @@
 #include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
 #include "tools/record/seed_log.h"
-#include "tools/record/submission_readme.h"
 #include "tools/record/verify.h"
 #include "tools/stats/acceptance.h"
 
@@ -34,7 +34,7 @@ void add_means(Submission& submission) {
   for (const SeedResult& result : submission.results) {
     losses.push_back(result.val_loss.value());
     submission.seeds.push_back(result.seed.value());
-    submission.bytes_total = std::max(submission.bytes_total.value_or(0), result.artifact_bytes.value());
+    submission.bytes_total = std::max(submission.bytes_total, result.artifact_bytes);
   }
   const Statistic bpb = statistic_of(scores_of(submission)), loss = statistic_of(losses);
   submission.val_bpb = bpb.mean;
@@ -60,50 +60,31 @@ void require_alike(const Submission& submission) {
   }
 }
 
-// Files of the folder under its temporary name.
-class Folder {
- public:
-  explicit Folder(fs::path path) : path_(std::move(path)) {}
-  // A file whose sum the submission states.
-  void ship(const std::string& name, std::string_view bytes) {
-    write_file_atomically(path_ / name, bytes);
-    files_.push_back({name, bytes.size(), sha256_hex(bytes)});
-  }
-  void write(const std::string& name, std::string_view bytes) const {
-    write_file_atomically(path_ / name, bytes);
-  }
-  const std::vector<ShippedFile>& files() const { return files_; }
+using Ship = std::function<void(const std::string& name, std::string_view bytes)>;
 
- private:
-  fs::path path_;
-  std::vector<ShippedFile> files_;
-};
-
-void ship_source(Folder& folder, const SubmissionOptions& options, const Submission& submission) {
+void ship_source(const Ship& ship, const SubmissionOptions& options, std::uint64_t counted) {
   const std::set<std::string>& plugins = options.scoring.plugins;
   const EvaluationSource source = evaluation_source(options.source, {plugins.begin(), plugins.end()});
   const EvaluationPackage packed = packed_evaluation(options.source, source);
   const std::string own = packed_own_files(options.scoring);
-  const std::uint64_t counted = submission.results.front().code_bytes.value();
   if (packed.bytes() + own.size() != counted) {
     throw run_error(
         "the source in '{}' packs, with own plugins, to {} bytes, but the runs counted {}: it "
         "has changed since; put it back as it was, or make the runs again.",
         options.source.string(), packed.bytes() + own.size(), counted);
   }
-  folder.ship(source_file, packed.files);
-  folder.ship(unpacker_file, packed.unpacker);
-  if (!own.empty()) folder.ship(own_code_file, own);
-  folder.ship(whole_source_file,
-              compress_once(Compression::brotli, source_archive(options.source), packed_code_folder()));
+  ship(source_file, packed.files);
+  ship(unpacker_file, packed.unpacker);
+  if (!own.empty()) ship(own_code_file, own);
+  ship(whole_source_file,
+       compress_once(Compression::brotli, source_archive(options.source), packed_code_folder()));
 }
 
 }  // namespace
 
 Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
-  const Budgets budgets{limits.train_seconds, limits.eval_seconds,
-                        static_cast<std::uint64_t>(limits.artifact_bytes)},
-      most;
+  const Budgets most,
+      budgets{limits.train_seconds, limits.eval_seconds, static_cast<double>(limits.artifact_bytes)};
   if (!(budgets.train_seconds > 0 && budgets.eval_seconds > 0 && budgets.artifact_bytes > 0)) {
     throw config_error(
         "[ledger] sets not all of train_seconds, eval_seconds and artifact_bytes, so there is no rule that a record "
@@ -115,24 +96,18 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
                       budgets.artifact_bytes <= most.artifact_bytes;
   if (within || !is_ten_minute_track(track)) return budgets;
   throw config_error(
-      "[ledger] allows {} s, {} s and {} bytes, more than the {} s, {} s and {} bytes of the track {}; lower it, or "
-      "name another track with --track.",
-      budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes, most.train_seconds,
-      most.eval_seconds, most.artifact_bytes, track);
+      "[ledger] allows more than the {} s, {} s and {} bytes of the track {}; lower it, or name another with --track.",
+      most.train_seconds, most.eval_seconds, most.artifact_bytes, track);
 }
 
 void compare(Submission& submission, Comparison comparison) {
-  const std::vector<double> ours = scores_of(submission);
-  if (ours.size() < 2) throw config_error("--reference needs two seeds or more: one run has no variance.");
-  if (comparison.paired && ours.size() != comparison.reference_bpb.size()) {
-    throw config_error("--paired needs as many values of --reference as there are seeds, in their order.");
-  }
   const SeedResult& first = submission.results.front();
   const stats::AcceptanceRule rule{
       comparison.margin_nats, comparison.alpha,
       static_cast<double>(first.bytes.value()) / static_cast<double>(first.tokens.value()),
       comparison.paired};
-  const stats::Acceptance result = stats::accept_record(ours, comparison.reference_bpb, rule);
+  const stats::Acceptance result =
+      stats::accept_record(scores_of(submission), comparison.reference_bpb, rule);
   comparison.accepted = result.accepted;
   comparison.p = result.test.greater;
   comparison.decision = result.decision;
@@ -155,22 +130,22 @@ Submission make_submission(const SubmissionOptions& options) {
   submission.bytes_code = submission.results.front().code_bytes;
   if (options.comparison) compare(submission, *options.comparison);
 
-  if (options.out.has_parent_path()) fs::create_directories(options.out.parent_path());
   TemporaryPath temporary(temporary_name(options.out));
   fs::create_directories(temporary.path());
-  Folder folder(temporary.path());
-  ship_source(folder, options, submission);
-  folder.ship(config_file, read_file(first.config()));
+  const auto ship = [&](const std::string& name, std::string_view bytes) {
+    write_file_atomically(temporary.path() / name, bytes);
+    submission.files[name] = sha256_hex(bytes);
+  };
+  ship_source(ship, options, *submission.bytes_code);
+  ship(config_file, read_file(first.config()));
   for (std::size_t i = 0; i < options.runs.size(); ++i) {
     const SeedResult& result = submission.results[i];
-    folder.ship(result.log, read_file(options.runs[i].log) + summary_lines(result));
-    if (options.ship_artifacts) {
-      folder.ship(artifact_name(result), read_file(RunFiles{options.runs[i].directory}.artifact()));
-    }
+    ship(result.log, read_file(options.runs[i].log) + summary_lines(result));
+    if (options.ship_artifacts)
+      ship(artifact_name(result), read_file(RunFiles{options.runs[i].directory}.artifact()));
   }
-  submission.files = folder.files();
-  folder.write(readme_file, readme_text(submission));
-  folder.write(submission_file, submission_json(submission).dump(1) + "\n");
+  write_file_atomically(temporary.path() / readme_file, readme_text(submission));
+  write_file_atomically(temporary.path() / submission_file, submission_json(submission).dump(1) + "\n");
   require_sound(options.out, verify_submission(temporary.path()));
   temporary.publish(options.out, [&] {
     std::error_code failed;

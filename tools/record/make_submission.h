@@ -29,8 +29,7 @@ struct SubmissionOptions {
 // Throws config_error if limits are not set, or exceed those of the track.
 Budgets budgets_of(const LedgerConfig& limits, const std::string& track);
 
-// Bits per byte of the seeds against the reference, by the challenge's rule. Throws config_error if the rule cannot be
-// applied (one seed; values of --paired without a partner).
+// Bits per byte of the seeds, two or more, against the reference, by the challenge's rule.
 void compare(Submission& submission, Comparison comparison);
 
 // Collects the results, checks every rule, packs the source, and writes the folder under a temporary name that becomes

@@ -20,6 +20,7 @@ struct LogScore {
 
 // What a log states. If it repeats a statement, the last one counts: a continued run repeats some.
 struct LogClaims {
+  std::string file;  // of the folder
   std::optional<std::int64_t> seed;
   std::optional<std::uint64_t> steps;
   std::optional<double> train_seconds, total_eval_seconds;
@@ -32,12 +33,9 @@ struct LogClaims {
   std::vector<LogScore> other_scores;                    // under names of their own, such as "slot_exact"
 };
 
-// The parts of a log that several runs share, each from the line that states its seed; the first part also has what
-// stands before it. One part if the log states one seed or none.
-std::vector<std::string> runs_of_log(std::string_view text);
-
-// A line may have a rank or a time before its statement.
-LogClaims read_seed_log(std::string_view text);
+// One for each run: with `by_seed` a line that states another seed begins the next run. A line may have a rank or a time before
+// its statement.
+std::vector<LogClaims> read_seed_log(std::string_view text, bool by_seed = false);
 
 // The last lines of a log of this program: the result in the words of the challenge's scripts, with all digits.
 // read_seed_log() finds in them what they state.

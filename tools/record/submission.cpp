@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/json_file.h"
@@ -16,55 +14,71 @@ namespace mulligan::record {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Names = std::initializer_list<const char*>;
 
-constexpr const char* format_name = "mulligan record 2";
+constexpr const char* format_name = "mulligan record 3";
 
-// A figure of a run: the name that is written, and others that published submissions use for it. A name that ends in
-// "_ms", unless it is the first, states milliseconds of a figure in seconds.
-template <typename T>
-struct Figure {
-  std::optional<T> SeedResult::*member;
-  std::array<const char*, 6> names;
-};
-
-constexpr Figure<double> measured_figures[] = {
-    {&SeedResult::val_loss, {"val_loss"}},
-    {&SeedResult::val_bpb, {"val_bpb", "bpb", "post_ttt_bpb", "post_ttt_val_bpb", "quantized_ttt_val_bpb"}},
-    {&SeedResult::step_avg_ms, {"step_avg_ms"}},
-    {&SeedResult::train_seconds,
-     {"train_time_s", "train_seconds", "train_time_seconds", "wallclock_seconds", "train_time_ms"}},
-    {&SeedResult::eval_seconds, {"eval_time_s", "eval_seconds", "eval_time_seconds", "eval_time_ms"}},
-    {&SeedResult::val_bpb_before, {"val_bpb_before_quantisation"}},
-    {&SeedResult::val_bpb_quantised, {"val_bpb_quantised"}},
-};
-constexpr Figure<std::uint64_t> counted_figures[] = {
-    {&SeedResult::artifact_bytes,
-     {"artifact_bytes", "bytes_total", "submission_bytes", "artifact_size_bytes"}},
-    {&SeedResult::model_bytes, {"model_bytes", "bytes_model_int8_zlib"}},
-    {&SeedResult::code_bytes, {"code_bytes", "bytes_code"}},
-    {&SeedResult::steps, {"steps", "step_stop"}},
-    {&SeedResult::tokens, {"val_tokens"}},
-    {&SeedResult::bytes, {"val_bytes"}},
-};
-
-// Sets `json[key]` where there is a value.
-template <typename T>
-void put(Json& json, const char* key, const std::optional<T>& value) {
-  if (value) json[key] = *value;
-}
-void put(Json& json, const char* key, const std::string& value) {
-  if (!value.empty()) json[key] = value;
+// Each field once, for the writer and the reader: io(value, names). The first name is written. The others occur in published
+// submissions; one that ends in "_ms", unless it is the first, states milliseconds of a figure in seconds.
+template <typename Result>
+void each_figure(Result& r, auto&& io) {
+  io(r.val_loss, {"val_loss"});
+  io(r.val_bpb, {"val_bpb", "bpb", "post_ttt_bpb", "post_ttt_val_bpb", "quantized_ttt_val_bpb"});
+  io(r.step_avg_ms, {"step_avg_ms"});
+  io(r.train_seconds,
+     {"train_time_s", "train_seconds", "train_time_seconds", "wallclock_seconds", "train_time_ms"});
+  io(r.eval_seconds, {"eval_time_s", "eval_seconds", "eval_time_seconds", "eval_time_ms"});
+  io(r.val_bpb_before, {"val_bpb_before_quantisation"});
+  io(r.val_bpb_quantised, {"val_bpb_quantised"});
+  io(r.artifact_bytes, {"artifact_bytes", "bytes_total", "submission_bytes", "artifact_size_bytes"});
+  io(r.model_bytes, {"model_bytes", "bytes_model_int8_zlib"});
+  io(r.code_bytes, {"code_bytes", "bytes_code"});
+  io(r.steps, {"steps", "step_stop"});
+  io(r.tokens, {"val_tokens"});
+  io(r.bytes, {"val_bytes"});
+  io(r.byte_rule, {"byte_rule"});
+  io(r.log, {"log"});
+  io(r.digests, {"sha256"});
 }
 
-Json seed_json(const SeedResult& result) {
-  Json json = Json::object();
-  for (const auto& figure : measured_figures) put(json, figure.names[0], result.*figure.member);
-  for (const auto& figure : counted_figures) put(json, figure.names[0], result.*figure.member);
-  put(json, "byte_rule", result.byte_rule);
-  json["sha256"] = result.digests;
-  put(json, "log", result.log);
-  return json;
+template <typename S>
+void each_field(S& s, auto&& io) {
+  io(s.author, {"author"});
+  io(s.github_id, {"github_id"});
+  io(s.name, {"name"});
+  io(s.track, {"track"});
+  io(s.val_loss, {"val_loss"});
+  io(s.val_bpb, {"val_bpb", "val_bpb_mean", "mean_val_bpb"});
+  io(s.val_loss_std, {"val_loss_std"});
+  io(s.val_bpb_std, {"val_bpb_std"});
+  io(s.bytes_total, {"bytes_total", "artifact_bytes_max"});
+  io(s.bytes_code, {"bytes_code"});
 }
+
+// What only this program writes.
+template <typename S>
+void each_own_field(S& s, auto&& io) {
+  io(s.blurb, {"blurb"});
+  io(s.date, {"date"});
+  io(s.overlap, {"overlap"});
+  io(s.hardware, {"hardware"});
+  io(s.environment, {"environment"});
+  io(s.software, {"software"});
+  io(s.command, {"command"});
+  io(s.files, {"files"});
+}
+
+struct Writer {
+  Json& json;
+  template <typename T>
+  void operator()(const std::optional<T>& value, Names names) const {
+    if (value) json[*names.begin()] = *value;
+  }
+  template <typename T>
+  void operator()(const T& value, Names names) const {
+    if (!value.empty()) json[*names.begin()] = value;
+  }
+};
 
 // The number that a text is from beginning to end.
 template <typename T>
@@ -75,105 +89,68 @@ std::optional<T> number_of(std::string_view text) {
   return value;
 }
 
-// Reads fields of an object. A field of another type is an oddity; a number that is written as text is taken.
+// Reads fields of an object: of several names the first that has a value. A field of another type is an oddity; a number that
+// is written as text is taken.
 class Fields {
  public:
   Fields(const Json& json, std::string where, std::vector<std::string>& oddities)
       : json_(json), where_(std::move(where)), oddities_(oddities) {
     if (!json.is_object()) oddities_.push_back(where_ + " is not an object");
   }
+  // null: it is not there.
   const Json* find(const char* key) const {
-    if (key == nullptr || !json_.is_object() || !json_.contains(key) || json_.at(key).is_null())
-      return nullptr;
-    return &json_.at(key);
+    const auto found = json_.find(key);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
   }
-  std::string text(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr) return {};
-    if (!value->is_string()) return odd(key, "text"), std::string();
-    return value->get<std::string>();
-  }
-  std::optional<double> number(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr) return {};
-    if (value->is_number() && std::isfinite(value->get<double>())) return value->get<double>();
-    odd(key, "a finite number");
-    const auto number =
-        value->is_string() ? number_of<double>(value->get<std::string>()) : std::optional<double>();
-    return number && std::isfinite(*number) ? number : std::nullopt;
-  }
-  std::optional<std::uint64_t> count(const char* key) const {
-    const std::optional<double> value = number(key);
-    if (!value) return {};
-    if (*value >= 0 && *value <= 1e15 && *value == std::floor(*value))
-      return static_cast<std::uint64_t>(*value);
-    return odd(key, "a count"), std::optional<std::uint64_t>();
-  }
-  const Json* list(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr || value->is_array()) return value;
-    return odd(key, "a list"), nullptr;
-  }
-  void read(const char* key, double& value) const { value = number(key).value_or(value); }
-  void read(const char* key, std::uint64_t& value) const { value = count(key).value_or(value); }
-  void read(const char* key, std::optional<double>& value) const { value = number(key); }
-  void read(const char* key, std::optional<std::uint64_t>& value) const { value = count(key); }
-
- private:
   void odd(const char* key, const char* what) const {
     oddities_.push_back(fmt::format("{}{} is not {}", where_, key, what));
+  }
+  void operator()(std::string& value, Names names) const {
+    const Json* json = find(*names.begin());
+    if (json == nullptr) return;
+    json->is_string() ? json->get_to(value), void() : odd(*names.begin(), "text");
+  }
+  void operator()(Digests& value, Names names) const {
+    const Json* sums = find(*names.begin());
+    if (sums == nullptr || !sums->is_object()) return;
+    for (const auto& [what, sum] : sums->items())
+      if (sum.is_string()) value[what] = sum.get<std::string>();
+  }
+  void operator()(std::optional<double>& value, Names names) const {
+    for (const char* name : names) {
+      if (value || find(name) == nullptr || find(name)->is_object()) continue;
+      value = number(name);
+      if (value && name != *names.begin() && std::string_view(name).ends_with("_ms")) *value /= 1000;
+    }
+  }
+  void operator()(std::optional<std::uint64_t>& value, Names names) const {
+    for (const char* name : names) {
+      std::optional<double> found;
+      if (!value) (*this)(found, {name});
+      if (found && *found >= 0 && *found <= 1e15 && *found == std::floor(*found))
+        value = static_cast<std::uint64_t>(*found);
+      else if (found)
+        odd(name, "a count");
+    }
+  }
+
+ private:
+  std::optional<double> number(const char* key) const {
+    const Json& value = *find(key);
+    std::optional<double> number;
+    if (value.is_number()) number = value.get<double>();
+    if (!number || !std::isfinite(*number)) odd(key, "a finite number");
+    if (value.is_string()) number = number_of<double>(value.get<std::string>());
+    return number && std::isfinite(*number) ? number : std::nullopt;
   }
   const Json& json_;
   std::string where_;
   std::vector<std::string>& oddities_;
 };
 
-template <typename T>
-void read_figure(const Fields& fields, const Figure<T>& figure, const char* name, SeedResult& result) {
-  std::optional<T>& value = result.*figure.member;
-  fields.read(name, value);
-  if constexpr (std::is_same_v<T, double>) {
-    if (value && name != figure.names[0] && std::string_view(name).ends_with("_ms")) *value /= 1000;
-  }
-}
-
-// Calls visit(figure) for each of both kinds.
-template <typename Visit>
-void each_figure(Visit&& visit) {
-  for (const auto& figure : measured_figures) visit(figure);
-  for (const auto& figure : counted_figures) visit(figure);
-}
-
-SeedResult read_seed(const Json& json, std::optional<std::int64_t> seed, const std::string& where,
-                     std::vector<std::string>& oddities) {
-  SeedResult result;
-  result.seed = seed;
-  if (json.is_number()) {
-    result.val_bpb = json.get<double>();
-    return result;
-  }
-  const Fields fields(json, where, oddities);
-  each_figure([&](const auto& figure) {
-    for (const char* name : figure.names) {
-      const Json* value = fields.find(name);
-      if (value == nullptr || value->is_object()) continue;
-      read_figure(fields, figure, name, result);
-      if (result.*figure.member) return;
-    }
-  });
-  result.log = fields.text("log");
-  result.byte_rule = fields.text("byte_rule");
-  if (const Json* sums = fields.find("sha256"); sums != nullptr && sums->is_object())
-    for (const auto& [what, sum] : sums->items())
-      if (sum.is_string()) result.digests[what] = sum.get<std::string>();
-  return result;
-}
-
-// "42", "seed_42", "seed42" and the like.
+// "42", "seed_42" and the like.
 std::optional<std::int64_t> seed_number(const std::string& text, std::vector<std::string>& oddities) {
-  const bool named = text.starts_with("seed") || text.starts_with("Seed");
-  const std::size_t begin = named ? std::min(text.find_first_of("0123456789"), text.size()) : 0;
-  const auto seed = number_of<std::int64_t>(std::string_view(text).substr(begin));
+  const auto number = number_of<std::int64_t>(text), seed = number ? number : seed_of_name(text);
   if (!seed) oddities.push_back(fmt::format("seed_results has a seed '{}'", text));
   return seed;
 }
@@ -193,92 +170,61 @@ const Json* listed_results(const Fields& top) {
 
 void read_results(const Json& json, const Fields& top, Submission& submission) {
   std::vector<std::string>& oddities = submission.oddities;
-  const auto where = [](std::int64_t seed) { return fmt::format("seed_results.{}.", seed); };
+  const auto add = [&](const Json& one, std::optional<std::int64_t> seed) {
+    SeedResult& result = submission.results.emplace_back();
+    result.seed = seed;
+    if (one.is_number()) {
+      result.val_bpb = one.get<double>();
+    } else {
+      each_figure(result,
+                  Fields(one, seed ? fmt::format("seed_results.{}.", *seed) : std::string(), oddities));
+    }
+  };
   const Json* listed = listed_results(top);
-  if (listed == nullptr) {
-    submission.results.push_back(read_seed(json, {}, "", oddities));
-  } else if (listed->is_object()) {
-    for (const auto& [name, result] : listed->items()) {
-      if (const auto seed = seed_number(name, oddities))
-        submission.results.push_back(read_seed(result, seed, where(*seed), oddities));
+  if (listed == nullptr) return add(json, {});
+  if (!listed->is_structured())
+    return oddities.emplace_back("seed_results is neither an object nor a list"), void();
+  for (const auto& [name, result] : listed->items()) {
+    std::optional<std::uint64_t> seed;
+    if (listed->is_object()) {
+      if (const auto number = seed_number(name, oddities)) add(result, number);
+    } else if (Fields(result, "a result of seed_results ", oddities)(seed, {"seed"}); seed) {
+      add(result, static_cast<std::int64_t>(*seed));
+    } else {
+      oddities.emplace_back("a result of seed_results has no seed");
     }
-  } else if (listed->is_array()) {
-    for (const Json& result : *listed) {
-      const auto seed = Fields(result, "a result of seed_results ", oddities).count("seed");
-      if (seed) {
-        const auto number = static_cast<std::int64_t>(*seed);
-        submission.results.push_back(read_seed(result, number, where(number), oddities));
-      } else {
-        oddities.emplace_back("a result of seed_results has no seed");
-      }
-    }
-  } else {
-    oddities.emplace_back("seed_results is neither an object nor a list");
   }
 }
 
 // The listed seeds; a single result that states no seed has the only one.
 void read_seeds(const Json& listed, Submission& submission) {
-  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   for (const Json& seed : listed) {
-    const bool fits = !seed.is_number_unsigned() || seed.get<std::uint64_t>() <= most;
-    if (seed.is_number_integer() && fits) {
-      submission.seeds.push_back(seed.get<std::int64_t>());
-      continue;
-    }
-    submission.oddities.emplace_back("seeds has something other than whole numbers");
-    const auto number =
-        seed.is_string() ? seed_number(seed.get<std::string>(), submission.oddities) : std::nullopt;
+    auto number = number_of<std::int64_t>(seed.dump());
+    if (!number) submission.oddities.emplace_back("seeds has something other than whole numbers");
+    if (seed.is_string()) number = seed_number(seed.get<std::string>(), submission.oddities);
     if (number) submission.seeds.push_back(*number);
   }
   if (submission.seeds.size() == 1 && submission.results.size() == 1 && !submission.results[0].seed)
     submission.results[0].seed = submission.seeds[0];
 }
 
-// What only this program writes.
-void read_own_parts(const Fields& top, Submission& submission) {
-  submission.environment = top.text("environment");
-  if (const Json* json = top.find("budgets")) {
-    const Fields fields(*json, "budgets.", submission.oddities);
-    Budgets& budgets = submission.budgets.emplace();
-    fields.read("train_seconds", budgets.train_seconds);
-    fields.read("eval_seconds", budgets.eval_seconds);
-    fields.read("artifact_bytes", budgets.artifact_bytes);
-  }
-  const Json* files = top.list("files");
-  if (files == nullptr) return;
-  for (const Json& json : *files) {
-    const Fields fields(json, "a file of files: ", submission.oddities);
-    submission.files.push_back(
-        {fields.text("name"), fields.count("bytes").value_or(0), fields.text("sha256")});
-  }
-}
-
 Submission submission_of(const Json& json) {
-  Submission submission;
-  const Fields top(json, "", submission.oddities);
-  submission.own = json.contains("format") && json.at("format") == format_name;
-  submission.author = top.text("author");
-  submission.github_id = top.text("github_id");
-  submission.name = top.text("name");
-  submission.track = top.text("track");
-  submission.val_loss = top.number("val_loss");
-  for (const char* name : {"val_bpb", "val_bpb_mean", "mean_val_bpb"})
-    if (!submission.val_bpb) submission.val_bpb = top.number(name);
-  submission.val_loss_std = top.number("val_loss_std");
-  submission.val_bpb_std = top.number("val_bpb_std");
-  for (const char* name : {"bytes_total", "artifact_bytes_max"})
-    if (!submission.bytes_total) submission.bytes_total = top.count(name);
-  submission.bytes_code = top.count("bytes_code");
-  read_results(json, top, submission);
-  const Json* seeds = top.find("seeds");
-  if (seeds != nullptr && !seeds->is_object() && top.list("seeds") != nullptr) read_seeds(*seeds, submission);
-  if (submission.own) {
-    read_own_parts(top, submission);
-  } else {
-    submission.non_record = speaks_of_no_record(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  Submission s;
+  const Fields top(json, "", s.oddities);
+  const Json* format = top.find("format");
+  s.own = format != nullptr && *format == format_name;
+  each_field(s, top);
+  read_results(json, top, s);
+  if (const Json* seeds = top.find("seeds"); seeds != nullptr && !seeds->is_object())
+    seeds->is_array() ? read_seeds(*seeds, s) : top.odd("seeds", "a list");
+  if (!s.own) {
+    s.non_record = speaks_of_no_record(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return s;
   }
-  return submission;
+  each_own_field(s, top);
+  if (const Json* budgets = top.find("budgets"))
+    s.budgets = {budgets->at("train_seconds"), budgets->at("eval_seconds"), budgets->at("artifact_bytes")};
+  return s;
 }
 
 }  // namespace
@@ -289,28 +235,26 @@ bool speaks_of_no_record(std::string text) {
                              [&](const char* word) { return text.find(word) != std::string::npos; });
 }
 
+std::optional<std::int64_t> seed_of_name(const std::string& name) {
+  const std::size_t word = std::min(name.find("seed"), name.find("Seed"));
+  if (word == std::string::npos) return {};
+  const std::size_t at = std::min(name.find_first_not_of("_-", word + 4), name.size());
+  std::int64_t seed = 0;
+  const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), seed);
+  return error == std::errc() ? std::optional(seed) : std::nullopt;
+}
+
 std::string artifact_name(const SeedResult& result) {
   return fmt::format("artifact_seed{}.mulligan", result.seed.value_or(0));
 }
 
 Json submission_json(const Submission& s) {
-  Json results = Json::object(), files = Json::array();
+  Json json = {{"format", format_name}}, results = Json::object();
+  each_field(s, Writer{json});
   for (const SeedResult& result : s.results)
-    results[std::to_string(result.seed.value_or(0))] = seed_json(result);
-  for (const ShippedFile& file : s.files)
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
-  Json json = {{"format", format_name}, {"author", s.author}, {"github_id", s.github_id}, {"name", s.name}};
-  put(json, "blurb", s.blurb);
-  json["date"] = s.date;
-  json["track"] = s.track;
-  put(json, "val_loss", s.val_loss);
-  put(json, "val_bpb", s.val_bpb);
-  put(json, "val_loss_std", s.val_loss_std);
-  put(json, "val_bpb_std", s.val_bpb_std);
+    each_figure(result, Writer{results[std::to_string(result.seed.value_or(0))]});
   json["seeds"] = s.seeds;
   json["seed_results"] = results;
-  put(json, "bytes_total", s.bytes_total);
-  put(json, "bytes_code", s.bytes_code);
   if (s.budgets) {
     json["budgets"] = {{"train_seconds", s.budgets->train_seconds},
                        {"eval_seconds", s.budgets->eval_seconds},
@@ -328,12 +272,7 @@ Json submission_json(const Submission& s) {
                           {"decision", c.decision},
                           {"notes", c.notes}};
   }
-  put(json, "overlap", s.overlap);
-  put(json, "hardware", s.hardware);
-  put(json, "environment", s.environment);
-  put(json, "software", s.software);
-  put(json, "command", s.command);
-  json["files"] = files;
+  each_own_field(s, Writer{json});
   return json;
 }
 

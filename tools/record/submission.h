@@ -21,7 +21,7 @@ inline constexpr const char* own_code_file = "own_code.tar.br";    // packed_own
 inline constexpr const char* whole_source_file = "source.tar.br";  // source_archive(), Brotli
 inline constexpr const char* config_file = "config.toml";          // every setting of the first run
 
-// sha256 by subject: "artifact", "config" (settings_digest), "source" (source_digest), and the data: "train" and
+// sha256 by name. Of a run: "artifact", "config" (settings_digest), "source" (source_digest), and the data: "train" and
 // "validation" (ShardSetIdentity), "tokenizer" (its file).
 using Digests = std::map<std::string, std::string>;
 
@@ -37,12 +37,12 @@ struct SeedResult {
   Digests digests;
   std::string log;        // name of the file; empty: not stated
   std::string byte_rule;  // data.byte_rule, by which `bytes` are counted; empty: not stated
+  std::string digest(const std::string& of) const { return digests.contains(of) ? digests.at(of) : ""; }
 };
 
 // The limits of a record. Seconds of training include calibration. The defaults are the challenge's.
 struct Budgets {
-  double train_seconds = 600, eval_seconds = 600;
-  std::uint64_t artifact_bytes = 16'000'000;
+  double train_seconds = 600, eval_seconds = 600, artifact_bytes = 16'000'000;
 };
 
 // Whether a track has the challenge's limits: "10min_16mb" and the like.
@@ -60,12 +60,6 @@ struct Comparison {
   std::vector<std::string> notes;
 };
 
-struct ShippedFile {
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::string sha256;
-};
-
 struct Submission {
   std::string author, github_id, name, track;
   std::string environment;                          // what computed the scores (scoring_environment)
@@ -75,11 +69,10 @@ struct Submission {
   std::vector<SeedResult> results;
   std::optional<std::uint64_t> bytes_total, bytes_code;  // the largest artifact; the code alone
   std::optional<Budgets> budgets;
-  std::vector<ShippedFile> files;  // all but submission.json and README.md
-  // Written for readers; not read back.
+  Digests files;  // all but submission.json and README.md
   std::string blurb, date, hardware, software, command;
-  std::optional<Comparison> comparison;
-  std::string overlap;  // of training and validation text, in the words of training
+  std::string overlap;                   // of training and validation text, in the words of training
+  std::optional<Comparison> comparison;  // not read back
   // Only read.
   bool own = false;         // its format is that of mulligan record, so that every check can be made
   bool non_record = false;  // of another program: it says that it is not a record
@@ -88,6 +81,14 @@ struct Submission {
 
 // Whether a text calls its work a non-record submission, in any spelling.
 bool speaks_of_no_record(std::string text);
+
+// The table of the seeds and the means in README.md. It follows from submission.json alone, so `mulligan record --verify` makes
+// it again and looks for it. The rest of the page is free text.
+std::string readme_figures(const Submission& submission);
+std::string readme_text(const Submission& submission);  // the whole file
+
+// "train_seed42.log" -> 42; absent if the name has no "seed" that digits follow.
+std::optional<std::int64_t> seed_of_name(const std::string& name);
 
 // The file that holds a result's model, where the folder has it.
 std::string artifact_name(const SeedResult& result);

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "tools/record/claim_check.h"
 
 namespace mulligan::record {
 namespace {
@@ -37,75 +35,63 @@ std::vector<fs::path> find_logs(const fs::path& folder, std::vector<std::string>
   return paths;
 }
 
-// The logs of a seed: what a log states counts before its name.
-std::vector<std::size_t> logs_of_seed(const SubmissionFolder& folder, std::int64_t seed) {
-  std::vector<std::size_t> found;
-  const auto take = [&](auto is_of_seed) {
-    for (std::size_t i = 0; i < folder.logs.size(); ++i)
-      if (is_of_seed(folder.logs[i]) && std::ranges::find(found, i) == found.end()) found.push_back(i);
+// What a log states of the seed counts before its name; first of all counts that it states the result's score.
+const LogClaims* find_log(const std::vector<LogClaims>& logs, const SeedResult& result) {
+  const auto fit = [&](const LogClaims& log) {
+    if (!result.log.empty()) return log.file == result.log ? 1 : 0;
+    if (!result.seed) return logs.size() == 1 ? 1 : 0;
+    const bool named = !log.seed && seed_of_name(log.file) == result.seed;
+    if (log.seed != result.seed && !named) return 0;
+    const int said = named ? 2 : log.scores.empty() ? 1 : 3;
+    return find_score(log.scores, result.val_bpb) != nullptr ? said + 3 : said;
   };
-  take([&](const FoundLog& log) { return log.claims.seed == seed && !log.claims.scores.empty(); });
-  take([&](const FoundLog& log) { return !log.claims.seed && seed_of_name(log.name) == seed; });
-  take([&](const FoundLog& log) { return log.claims.seed == seed; });
-  return found;
-}
-
-std::optional<std::size_t> find_log(const SubmissionFolder& folder, const SeedResult& result) {
-  const std::vector<FoundLog>& logs = folder.logs;
-  if (!result.log.empty()) {
-    const auto named = std::ranges::find(logs, result.log, &FoundLog::name);
-    if (named == logs.end()) return {};
-    return static_cast<std::size_t>(named - logs.begin());
-  }
-  if (!result.seed) return logs.size() == 1 ? std::optional<std::size_t>(0) : std::nullopt;
-  const std::vector<std::size_t> found = logs_of_seed(folder, *result.seed);
-  if (found.empty()) return {};
-  const auto says_score = [&](std::size_t log) {
-    return std::ranges::any_of(logs[log].claims.scores, [&](const LogScore& score) {
-      return result.val_bpb &&
-             std::abs(score.val_bpb - *result.val_bpb) <= tolerance_of(*result.val_bpb, score.val_bpb);
-    });
-  };
-  const auto saying = std::ranges::find_if(found, says_score);
-  return saying == found.end() ? found.front() : *saying;
+  const auto best = std::ranges::max_element(logs, {}, fit);
+  return best != logs.end() && fit(*best) > 0 ? &*best : nullptr;
 }
 
 }  // namespace
 
-std::optional<std::int64_t> seed_of_name(const std::string& name) {
-  std::size_t at = name.find("seed");
-  if (at == std::string::npos) return {};
-  at += 4;
-  while (at < name.size() && (name[at] == '_' || name[at] == '-')) ++at;
-  std::int64_t seed = 0;
-  const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), seed);
-  if (error != std::errc() || end == name.data() + at || name[at] == '-') return {};
-  return seed;
+double tolerance_of(std::initializer_list<double> figures) {
+  std::size_t decimals = 7;  // scripts print eight at most, and a unit of the last one is rounding twice
+  for (const double figure : figures) {
+    const std::string text = fmt::format("{}.", figure), fraction = text.substr(text.find('.') + 1);
+    decimals = std::min(decimals, std::max<std::size_t>(fraction.size(), 5) - 1);
+  }
+  return 1.0001 * std::pow(10.0, -static_cast<double>(decimals));
+}
+
+const LogScore* find_score(const std::vector<LogScore>& scores, const std::optional<double>& claimed) {
+  const auto is_claimed = [&](const LogScore& score) {
+    return claimed && std::abs(score.val_bpb - *claimed) <= tolerance_of({*claimed, score.val_bpb});
+  };
+  const auto found = std::ranges::find_if(scores, is_claimed);
+  return found == scores.end() ? nullptr : &*found;
+}
+
+bool SubmissionFolder::has(const std::string& name) const {
+  return fs::is_regular_file(fs::symlink_status(path / name));
 }
 
 SubmissionFolder open_submission(const fs::path& path) {
-  if (!fs::is_directory(path))
-    throw data_error("'{}' is not a folder; name the folder of a submission, which holds {}.", path.string(),
-                     submission_file);
-  if (fs::symlink_status(path / submission_file).type() != fs::file_type::regular) {
-    throw data_error("'{}' holds no {} that is a file; name the folder of a submission.", path.string(),
-                     submission_file);
-  }
   SubmissionFolder folder;
   folder.path = path;
+  const char* lacks = !fs::is_directory(path)        ? "is not a folder"
+                      : !folder.has(submission_file) ? "holds no submission.json that is a file"
+                                                     : nullptr;
+  if (lacks != nullptr) throw data_error("'{}' {}; name the folder of a submission.", path.string(), lacks);
   folder.submission = read_submission(path / submission_file);
   const auto has_seed = [](const SeedResult& result) { return result.seed.has_value(); };
   const bool by_seed = std::ranges::any_of(folder.submission.results, has_seed);
   for (const fs::path& log : find_logs(path, folder.links)) {
-    const std::string text = read_file(log, kLargestDescription),
-                      name = log.lexically_relative(path).string();
-    for (const std::string& run : by_seed ? runs_of_log(text) : std::vector{text})
-      folder.logs.push_back({name, read_seed_log(run)});
+    for (LogClaims& run : read_seed_log(read_file(log, kLargestDescription), by_seed)) {
+      run.file = log.lexically_relative(path).string();
+      folder.logs.push_back(std::move(run));
+    }
   }
-  if (fs::is_regular_file(fs::symlink_status(path / readme_file)) &&
-      speaks_of_no_record(read_file(path / readme_file, kLargestDescription)))
+  if (folder.has(readme_file) && speaks_of_no_record(read_file(path / readme_file, kLargestDescription)))
     folder.submission.non_record = true;
-  for (const SeedResult& result : folder.submission.results) folder.of.push_back(find_log(folder, result));
+  for (const SeedResult& result : folder.submission.results)
+    folder.of.push_back(find_log(folder.logs, result));
   return folder;
 }
 

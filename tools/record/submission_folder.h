@@ -11,29 +11,27 @@
 
 namespace mulligan::record {
 
-struct FoundLog {
-  std::string name;
-  LogClaims claims;
-};
-
 struct SubmissionFolder {
   std::filesystem::path path;
   Submission submission;
-  std::vector<FoundLog> logs;                  // every log of the folder
-  std::vector<std::string> links;              // symbolic links, which are never read
-  std::vector<std::optional<std::size_t>> of;  // by result: its log in `logs`; absent: there is none
+  std::vector<LogClaims> logs;       // every log of the folder
+  std::vector<std::string> links;    // symbolic links, which are never read
+  std::vector<const LogClaims*> of;  // by result: its log in `logs`; null: there is none
 
-  const LogClaims* log_of(std::size_t result) const {
-    return of[result] ? &logs[*of[result]].claims : nullptr;
-  }
+  // Whether a file of this name, no link, is in it.
+  bool has(const std::string& name) const;
 };
+
+// The permitted distance between a claim and what it states: one unit of its last decimal, or of what it states if that is
+// published too. Between four and seven decimals count, since some programs round and some cut off.
+double tolerance_of(std::initializer_list<double> figures);
+
+// The score of `scores` that a claim is; null: none.
+const LogScore* find_score(const std::vector<LogScore>& scores, const std::optional<double>& claimed);
 
 // Reads submission.json and every *.log, *.out and *.txt. Symbolic links are not followed. A result's log is the one
 // that it names, else one that states the result's seed, in its text or as "seed42" in its name. A single result
 // without a seed takes the only log. Throws data_error for a folder that cannot be read.
 SubmissionFolder open_submission(const std::filesystem::path& folder);
-
-// "train_seed42.log" -> 42; absent if the name has no "seed" that digits follow.
-std::optional<std::int64_t> seed_of_name(const std::string& name);
 
 }  // namespace mulligan::record

@@ -1,4 +1,5 @@
-#include "tools/record/submission_readme.h"
+// README.md of a submission.
+#include "tools/record/submission.h"
 
 #include <fmt/format.h>
 
@@ -24,13 +25,8 @@ std::string rules_text(const Submission& s) {
                         rule == "original" ? "the original text" : "the text that the tokens spell", rule);
   }
   if (!s.overlap.empty()) text += fmt::format("- Overlap: {}.\n", s.overlap);
-  for (const auto& [what, name] :
-       {std::pair{"training shards", "train"}, std::pair{"validation shards", "validation"},
-        std::pair{"tokenizer", "tokenizer"}, std::pair{"source", "source"}}) {
-    const auto sum = s.results.front().digests.find(name);
-    if (sum != s.results.front().digests.end())
-      text += fmt::format("- sha256 of the {}: `{}`.\n", what, sum->second);
-  }
+  for (const char* what : {"train", "validation", "tokenizer", "source"})
+    text += fmt::format("- sha256 ({}): `{}`.\n", what, s.results.front().digest(what));
   if (s.comparison) {
     text += fmt::format("- Against {}: {}\n", s.comparison->name, s.comparison->decision);
     for (const std::string& note : s.comparison->notes) text += fmt::format("  Note: {}.\n", note);

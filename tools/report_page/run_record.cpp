@@ -1,7 +1,6 @@
 #include "tools/report_page/run_record.h"
 
 #include <charconv>
-#include <limits>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -120,18 +119,8 @@ namespace {
 std::vector<EvaluationRecord> read_evaluations(const fs::path& path) {
   std::vector<EvaluationRecord> evaluations;
   if (!fs::exists(path)) return evaluations;
-  const auto number = [](const Json& json, const char* key) {
-    const auto found = json.find(key);
-    return found == json.end() || found->is_null() ? std::numeric_limits<double>::quiet_NaN()
-                                                   : found->get<double>();
-  };
-  read_json_lines(read_file(path), path.string(), [&](const Json& json) {
-    evaluations.push_back({json.at("weights").get<std::string>(), json.at("artifact").get<bool>(),
-                           json.value("mode", ""), number(json, "val_loss_nats"), number(json, "val_bpb"),
-                           json.at("val_tokens").get<std::uint64_t>(),
-                           json.at("val_bytes").get<std::uint64_t>(), number(json, "seconds"),
-                           json.value("weights_sha256", "")});
-  });
+  read_json_lines(read_file(path), path.string(),
+                  [&](const Json& json) { evaluations.push_back(evaluation_from_json(json)); });
   return evaluations;
 }
 

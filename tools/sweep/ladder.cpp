@@ -13,19 +13,13 @@
 namespace mulligan {
 namespace {
 
-double final_value(const Sweep& sweep, const SweepCell& cell) {
-  const EvalResult& score = cell.final_score();
-  return sweep.metric == "val_bpb" ? score.val_bpb : score.val_loss_nats;
-}
-
 // Of row number `row`, by seed.
 std::vector<double> gains(const LadderRung& rung, std::size_t row) {
   const std::vector<SweepCell>& base = rung.result.cells[rung.sweep.baseline_row()];
   std::vector<double> by_seed;
-  for (std::size_t seed = 0; seed < base.size(); ++seed) {
-    by_seed.push_back(final_value(rung.sweep, base[seed]) -
-                      final_value(rung.sweep, rung.result.cells[row][seed]));
-  }
+  const std::string& metric = rung.sweep.metric;
+  for (std::size_t seed = 0; seed < base.size(); ++seed)
+    by_seed.push_back(base[seed].final_value(metric) - rung.result.cells[row][seed].final_value(metric));
   return by_seed;
 }
 

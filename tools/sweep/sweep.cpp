@@ -11,13 +11,13 @@
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/json_file.h"
 #include "framework/core/statistic.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
+#include "tools/report_page/run_record.h"
 #include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {
@@ -104,14 +104,15 @@ class Cell {
     LoadedConfig loaded = load(row_.set, trained);
     SweepCell cell;
     if (!loaded.config.ttt || sweep_.without_ttt) {
-      cell.without = validation(trained);
+      const report::ResultValue result(RunFiles{trained}.result());
+      cell.without = validation(result);
       if (sweep_.metric == "val_bpb" && cell.without.bytes == 0) {
         throw config_error(
             "the score of row '{}' has no bytes, so there are no bits per byte; "
             "set metric = \"val_loss_nats\" in the sweep, or data.tokenizer.",
             row_.name);
       }
-      read_training_loss(trained, cell);
+      read_training_loss(result["train_loss"], cell);
       if (sweep_.costs) cell.cost = read_cost(trained, sweep_.target_loss_nats);
       return cell;
     }
@@ -172,19 +173,12 @@ class Cell {
   // Whether this configuration was trained in `directory`, by as many ranks. Ranks write another digest than
   // one process, for they add the communicator that they chose; so the sweep notes what it asked them for.
   bool is_trained(const fs::path& directory, const std::string& digest) const {
-    const fs::path result = RunFiles{directory}.result();
-    if (!fs::exists(result)) return false;
-    if (row_.ranks > 1) {
-      const fs::path note = rank_note(directory);
-      return fs::exists(note) && read_file(note, kLargestDescription) == note_text(result, digest);
-    }
-    return read_json_object<nlohmann::json>(
-        result,
-        [&](const auto& json) {
-          return json.template value<std::string>("config_sha256", "") == digest &&
-                 json.template value<std::int64_t>("ranks", 1) == 1;
-        },
-        remedy);
+    const fs::path result = RunFiles{directory}.result(), note = rank_note(directory);
+    if (row_.ranks > 1)
+      return fs::exists(result) && fs::exists(note) &&
+             read_file(note, kLargestDescription) == note_text(result, digest);
+    const report::ResultValue trained(result);
+    return trained.text("config_sha256") == digest && trained.number("ranks", 1) == 1;
   }
   static fs::path rank_note(const fs::path& directory) { return directory.string() + "_ranks/trained.txt"; }
   std::string note_text(const fs::path& result, const std::string& digest) const {
@@ -192,46 +186,25 @@ class Cell {
                        sha256_hex_of_file(result));
   }
 
-  static EvalResult validation(const fs::path& directory) {
-    return read_json_object<nlohmann::ordered_json>(
-        RunFiles{directory}.result(),
-        [&](const auto& json) {
-          EvalResult result;
-          result.val_loss_nats = json.at("val_loss_nats");
-          const auto& bpb = json.at("val_bpb");
-          result.val_bpb =
-              bpb.is_null() ? std::numeric_limits<double>::quiet_NaN() : bpb.template get<double>();
-          result.tokens = json.at("val_tokens");
-          result.bytes = json.at("val_bytes");
-          result.masked = json.value("val_masked", false);
-          return result;
-        },
-        remedy);
+  static EvalResult validation(const report::ResultValue& result) {
+    EvalResult score;
+    score.val_loss_nats = result.required("val_loss_nats");
+    score.val_bpb = result.number("val_bpb", std::numeric_limits<double>::quiet_NaN());
+    score.tokens = static_cast<std::uint64_t>(result.required("val_tokens"));
+    score.bytes = static_cast<std::uint64_t>(result.required("val_bytes"));
+    score.masked = result.flag("val_masked");
+    return score;
   }
 
   // From the sums of the loss account; a run of no steps has none.
-  static void read_training_loss(const fs::path& directory, SweepCell& cell) {
-    read_json_object<nlohmann::ordered_json>(
-        RunFiles{directory}.result(),
-        [&](const auto& json) {
-          const auto loss = json.find("train_loss");
-          if (loss == json.end() || !loss->contains("train_loss_phase_nats")) return 0;
-          const auto& phases = loss->at("train_loss_phase_nats");
-          const auto& last = phases.back();
-          TrainingLoss training;
-          training.mean_nats = loss->at("train_loss_run_nats").template get<double>();
-          training.steps = loss->at("steps_counted").template get<std::int64_t>();
-          training.forgetful_nats = last.at("nats").template get<double>() *
-                                    last.at("steps_counted").template get<double>() /
-                                    static_cast<double>(training.steps);
-          cell.training = training;
-          cell.several_phases = phases.size() > 1;
-          return 0;
-        },
-        remedy);
+  static void read_training_loss(const report::ResultValue& loss, SweepCell& cell) {
+    const std::vector<report::ResultValue> phases = loss.list("train_loss_phase_nats");
+    if (phases.empty()) return;
+    const double steps = loss.required("steps_counted");
+    cell.training = {loss.required("train_loss_run_nats"), static_cast<std::int64_t>(steps),
+                     phases.back().required("nats") * phases.back().required("steps_counted") / steps};
+    cell.several_phases = phases.size() > 1;
   }
-
-  static constexpr const char* remedy = "remove it, and the sweep trains that run again";
 
   const Sweep& sweep_;
   const SweepRow& row_;
@@ -370,13 +343,12 @@ stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
   for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
     for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
       const SweepCell& cell = result.cells[row][seed];
-      const EvalResult& score = cell.final_score();
       const std::string number = fmt::format("{:.0f}", sweep.seeds[seed]);
       all.values.push_back({fmt::format("{} seed {}", sweep.rows[row].name, number),
                             {sweep.rows[row].name},
                             number,
-                            sweep.metric == "val_bpb" ? score.val_bpb : score.val_loss_nats,
-                            fmt::format("{} validation tokens", score.tokens)});
+                            cell.final_value(sweep.metric),
+                            fmt::format("{} validation tokens", cell.final_score().tokens)});
     }
   }
   stats::StudyOptions options;

@@ -94,6 +94,9 @@ struct SweepCell {
   bool several_phases = false;           // it was trained in
   std::optional<SweepCost> cost;         // with Sweep::costs
   const EvalResult& final_score() const { return with ? *with : without; }
+  double final_value(const std::string& metric) const {
+    return metric == "val_bpb" ? final_score().val_bpb : final_score().val_loss_nats;
+  }
 };
 struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed

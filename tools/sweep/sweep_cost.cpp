@@ -9,16 +9,13 @@
 #include "framework/core/statistic.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
+#include "tools/report_page/run_record.h"
 #include "tools/stats/markdown_table.h"
 
 namespace mulligan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
-}
 
 // "12.3 +- 0.4"; "-" where there is nothing.
 std::string mean_text(const std::vector<double>& values, int digits, double unit = 1) {
@@ -52,25 +49,14 @@ bool beats(const std::vector<double>& a, const std::vector<double>& b) {
 
 SweepCost read_cost(const std::filesystem::path& directory, double target_loss_nats) {
   const RunFiles files{directory};
+  const report::ResultValue result(files.result()), energy = result["energy"];
   SweepCost cost;
-  read_json_object<Json>(
-      files.result(),
-      [&](const Json& json) {
-        cost.tokens_per_second = json.at("tokens_per_second");
-        cost.process_bytes = json.at("peak_memory_bytes");
-        cost.device_bytes = json.at("peak_device_memory_bytes");
-        const auto energy = json.find("energy");
-        if (energy == json.end()) {
-          cost.energy_absent = {"metrics.energy is off"};
-          return 0;
-        }
-        for (const auto& why : energy->at("absent")) cost.energy_absent.push_back(why.get<std::string>());
-        if (!energy->at("joules").is_null()) cost.joules = energy->at("joules").get<double>();
-        if (!energy->at("joules_per_token").is_null())
-          cost.joules_per_token = energy->at("joules_per_token").get<double>();
-        return 0;
-      },
-      "remove it, and the sweep trains that run again");
+  cost.tokens_per_second = result.required("tokens_per_second");
+  cost.process_bytes = result.required("peak_memory_bytes");
+  cost.device_bytes = result.required("peak_device_memory_bytes");
+  cost.energy_absent = energy ? energy.texts("absent") : std::vector<std::string>{"metrics.energy is off"};
+  cost.joules = energy.number("joules");
+  cost.joules_per_token = energy.number("joules_per_token");
   if (target_loss_nats <= 0) return cost;
   for (const StepRecord& step : read_metrics(files.metrics()).steps) {
     if (!(step.window_loss_nats <= target_loss_nats)) continue;
@@ -82,11 +68,11 @@ SweepCost read_cost(const std::filesystem::path& directory, double target_loss_n
 
 nlohmann::ordered_json cost_json(const SweepCost& cost) {
   return {{"tokens_per_second", cost.tokens_per_second},
-          {"seconds_to_target", or_null(cost.seconds_to_target)},
+          {"seconds_to_target", value_or_null<Json>(cost.seconds_to_target)},
           {"process_bytes", cost.process_bytes},
           {"device_bytes", cost.device_bytes},
-          {"joules", or_null(cost.joules)},
-          {"joules_per_token", or_null(cost.joules_per_token)},
+          {"joules", value_or_null<Json>(cost.joules)},
+          {"joules_per_token", value_or_null<Json>(cost.joules_per_token)},
           {"energy_absent", cost.energy_absent}};
 }
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "framework/config/config_report.h"
-#include "framework/core/json_file.h"
+#include "framework/core/printable.h"
 #include "framework/core/statistic.h"
 #include "framework/eval/evaluate.h"
 #include "framework/report/machine.h"
@@ -17,6 +17,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "tools/cost/dry_run.h"
+#include "tools/report_page/run_record.h"
 #include "tools/sweep/sweep.h"
 
 namespace mulligan::tries {
@@ -61,11 +62,11 @@ std::string compared_digest(const LoadedConfig& loaded, PluginHost& host) {
   return sha256_hex(text);
 }
 
-void require_one_line(const std::string& note) {
-  if (std::ranges::none_of(note, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) return;
-  throw config_error(
-      "--note has a tab, a line break or another control character, which results.tsv cannot hold; write it in one line.");
-}
+// Of one configuration, by seed.
+struct Runs {
+  std::vector<double> values;  // val_bpb
+  std::vector<fs::path> directories;
+};
 
 struct Try {
   const Request& request_;
@@ -75,37 +76,35 @@ struct Try {
   RunLog log_;
   LoadedConfig base_ = load(request_.base, request_, host_),
                variant_ = load(request_.variant, request_, host_);
-  std::string difference_ = {}, base_id_ = {}, ended_early_ = {};
-  std::string config_ = {};  // the variant's digest
+  std::string difference_ = {}, base_id_ = {}, config_ = {};  // config_: the variant's digest
   Json identity_ = Json::object(), record_ = Json::object();
   AbortLimits limits_ = {};
-  bool in_base_ = true;
-  std::vector<double> base_values_ = {}, values_ = {};
-  std::vector<fs::path> made_ = {};  // the variant's runs
+  Runs base_runs_ = {}, runs_ = {};
+  ExitCode crash_ = ExitCode::run_failed;
 
   Result run() {
-    require_one_line(request_.note + request_.variant);
     refuse();
     identify();
     if (!begin()) return {record_, true};
     complete_baseline();
-    Result result;
-    try {
-      write_down();
-      for (std::size_t pair = 0; pair < pairs() && ended_early_.empty(); ++pair) run_pair(pair);
-      judge();
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::interrupted || in_base_) throw;
-      record_["status"] = "crash";
-      record_["why"] = error.what();
-      result.crash = error.code();
-    }
+    // From here on the try is known, and goes on where it is stopped.
+    record_["status"] = "running";
     memory_.save(record_);
-    result.record = record_;
-    return result;
+    const fs::path folder = memory_.folder(record_.at("id"));
+    write_file_atomically(folder / "config.toml", print_resolved(variant_));
+    write_file_atomically(folder / "diff.txt", difference_);
+    bool whole = true;
+    for (std::size_t pair = 0; pair < pairs() && whole; ++pair) whole = run_pair(pair);
+    if (whole) judge();
+    memory_.save(record_);
+    return {record_, false, crash_};
   }
 
   void refuse() {
+    if (const std::string line = request_.note + request_.variant;
+        printable(line) != line || line.find('\t') != line.npos)
+      throw config_error(
+          "--note has a control character, which results.tsv cannot hold; write it in one line.");
     LoadedConfig rehearsed = load_run_config(request_.variant, request_.overrides);
     static_cast<void>(dry_run(rehearsed, host_));
     std::vector<ConfigDifference> differences = diff_configs(base_, variant_);
@@ -113,14 +112,12 @@ struct Try {
     difference_ = format_differences(differences);
     log_.print("{}", difference_.substr(0, difference_.find_last_not_of('\n') + 1));
     for (const std::string& key : request_.also) {
-      if (std::ranges::find(differences, key, &ConfigDifference::key) == differences.end())
+      if (std::erase_if(differences, [&](const ConfigDifference& d) { return d.key == key; }) == 0)
         throw config_error("--also {}: the variant does not change that key; leave it out.", key);
     }
     std::vector<std::string> changed;
-    for (const ConfigDifference& d : differences) {
-      const bool allowed = std::ranges::find(request_.also, d.key) != request_.also.end();
-      if (in(fixed, d.key) && !allowed) changed.push_back(d.key);
-    }
+    for (const ConfigDifference& d : differences)
+      if (in(fixed, d.key)) changed.push_back(d.key);
     if (changed.empty()) return;
     throw config_error("'{}' changes {}, which must be the base's; take it out, or allow it with --also {}.",
                        request_.variant, fmt::join(changed, ", "), fmt::join(changed, " --also "));
@@ -131,10 +128,10 @@ struct Try {
     const ValidationSet validation =
         load_validation(config.data, config.model.vocabulary, config.eval.tokens);
     const std::string program = sha256_hex_of_file("/proc/self/exe") + plugin_digests(base_, host_, false);
-    identity_["base_config"] = compared_digest(base_, host_);
-    identity_["data"] = sha256_hex(to_json_text(open_training_data(config, &validation).data));
-    identity_["program"] = sha256_hex(program);
-    identity_["machine"] = fmt::format("{}, {}", cpu_name(), host_name());
+    identity_ = {{"base_config", compared_digest(base_, host_)},
+                 {"data", sha256_hex(to_json_text(open_training_data(config, &validation).data))},
+                 {"program", sha256_hex(program)},
+                 {"machine", fmt::format("{}, {}", cpu_name(), host_name())}};
     base_id_ = id_of(identity_.at("base_config"));
     config_ = compared_digest(variant_, host_);
     if (config_ == identity_.at("base_config"))
@@ -147,8 +144,7 @@ struct Try {
       std::erase_if(changed,
                     [&](const std::string& what) { return old.value(what, "") == identity_.at(what); });
       throw config_error(
-          "the seeds of '{}' were run with another {} (baseline {}), so nothing compares with them; run them anew with "
-          "--again, which keeps the old ones.",
+          "the seeds of '{}' were run with another {} (baseline {}); run them anew with --again, which keeps the old ones.",
           request_.base, fmt::join(changed, " and another "), old.at("id").get<std::string>());
     }
   }
@@ -160,10 +156,9 @@ struct Try {
   }
 
   Json new_record(const std::string& id, const std::string& note, const std::string& config) const {
-    Json record = {{"id", id}, {"number", 0}, {"baseline", id == base_id_}, {"status", "keep"}};
-    record["note"] = note;
-    record["base"] = request_.base;
-    record["config"] = config;
+    Json record = {{"id", id},         {"number", 0},  {"baseline", id == base_id_},
+                   {"status", "keep"}, {"note", note}, {"base", request_.base},
+                   {"config", config}};
     record.update(identity_);
     return record;
   }
@@ -172,11 +167,9 @@ struct Try {
   bool begin() {
     const std::string first = sha256_hex(base_id_ + config_).substr(0, 7);
     std::string id = first;
-    int times = 1;  // that it was begun, and once more
-    for (const Json* known = nullptr; (known = memory_.find(id)) != nullptr; ++times) {
-      record_ = *known;
-      id = fmt::format("{}-{}", first, times + 1);
-    }
+    std::size_t times = 1;  // that it was begun, and once more
+    for (; memory_.find(id) != nullptr; id = fmt::format("{}-{}", first, ++times))
+      record_ = *memory_.find(id);
     const std::string status = record_.value("status", "");
     if (status == "running" || (times > 1 && !request_.again)) {
       const std::size_t before = record_.at("pairs");
@@ -184,22 +177,22 @@ struct Try {
       return status == "running" || (status == "undecided" && request_.pairs > before);
     }
     const bool side_by_side = request_.pairs > 0 || times > 1;
-    record_ = new_record(
-        id, request_.note.empty() ? fs::path(request_.variant).filename().string() : request_.note, config_);
-    record_["variant"] = request_.variant;
-    record_["base_id"] = base_id_;
-    record_["first_seed"] = 100 * (times - 1) + 1;
-    record_["kept_pairs"] = side_by_side ? 0 : baseline_seeds;
-    record_["pairs"] = std::max(request_.pairs, baseline_seeds);
-    record_["looks"] = Json::array();
+    const std::string file = fs::path(request_.variant).filename();
+    record_ = new_record(id, request_.note.empty() ? file : request_.note, config_);
+    record_.update({{"variant", request_.variant},
+                    {"base_id", base_id_},
+                    {"first_seed", 100 * (times - 1) + 1},
+                    {"kept_pairs", side_by_side ? 0 : baseline_seeds},
+                    {"pairs", std::max(request_.pairs, baseline_seeds)},
+                    {"looks", Json::array()}});
     return true;
   }
 
   std::size_t pairs() const { return record_.at("pairs"); }
 
-  // val_bpb of one run, which is made unless it is there. Throws Error also where it is ended early.
-  double score(const fs::path& folder, const std::string& row, bool of_base, std::size_t seed) {
-    const char* whose = of_base ? "base" : "variant";
+  // Adds one run, which is made unless it is there. False if a run of the variant crashes or is ended early: record_ says why.
+  bool score(Runs& runs, const fs::path& folder, const std::string& row, bool of_base, std::size_t seed) {
+    const std::string whose = fmt::format("seed {}, {}", seed, of_base ? "base" : "variant");
     Sweep sweep;
     sweep.config = of_base ? request_.base : request_.variant;
     sweep.directory = folder.string();
@@ -208,40 +201,45 @@ struct Try {
     sweep.without_ttt = true;
     sweep.rows = {{row, sweep.config, {}, 1}};
     SweepSteps steps;
+    std::string ended_early;
     steps.train = [&](LoadedConfig& loaded, const ConsoleOptions&) {
-      log_.print("seed {}, {}: training", seed, whose);
-      ended_early_ = train_(loaded, of_base ? AbortLimits{} : limits_);
-      if (!ended_early_.empty()) throw run_error("{}", ended_early_);
+      log_.print("{}: training", whose);
+      ended_early = train_(loaded, of_base ? AbortLimits{} : limits_);
+      if (!ended_early.empty()) throw run_error("{}", ended_early);
     };
-    in_base_ = of_base;
-    const SweepResult result = run_sweep(sweep, request_.overrides, host_, steps, {nullptr});
-    fs::remove(folder / "sweep.json");  // of this one run
-    const double bpb = result.cells[0][0].without.val_bpb;
-    log_.print("seed {}, {}: val_bpb {:.6f}", seed, whose, bpb);
-    return bpb;
+    try {
+      const SweepResult result = run_sweep(sweep, request_.overrides, host_, steps, {nullptr});
+      fs::remove(folder / "sweep.json");  // of this one run
+      runs.values.push_back(result.cells[0][0].without.val_bpb);
+      runs.directories.push_back(folder / row / fmt::format("seed_{}", seed));
+      log_.print("{}: val_bpb {:.6f}", whose, runs.values.back());
+      return true;
+    } catch (const Error& error) {
+      crash_ = error.code();
+      if (crash_ == ExitCode::interrupted) throw;
+      if (of_base)
+        throw Error(crash_, fmt::format("the base '{}' fails with seed {}, so nothing was tried: {}",
+                                        request_.base, seed, error.what()));
+      record_["status"] = ended_early.empty() ? "crash" : "discard";
+      record_["why"] = error.what();
+      return false;
+    }
   }
 
   // The base's own seeds: how its runs scatter, and how their training losses lie.
   void complete_baseline() {
-    std::vector<double> values;
-    std::vector<fs::path> made;
+    Runs runs;
+    for (std::size_t seed = 1; seed <= baseline_seeds; ++seed)
+      score(runs, memory_.log() / "runs", base_id_, true, seed);
     std::array<std::vector<double>, abort_fractions.size()> losses;
-    for (std::size_t seed = 1; seed <= baseline_seeds; ++seed) {
-      try {
-        values.push_back(score(memory_.log() / "runs", base_id_, true, seed));
-      } catch (const Error& error) {
-        if (error.code() == ExitCode::interrupted) throw;
-        throw Error(error.code(), fmt::format("the base '{}' fails with seed {}, so nothing was tried: {}",
-                                              request_.base, seed, error.what()));
-      }
-      made.push_back(memory_.log() / "runs" / base_id_ / fmt::format("seed_{}", seed));
-      const MetricsHistory metrics = read_metrics(RunFiles{made.back()}.metrics());
+    for (const fs::path& directory : runs.directories) {
+      const MetricsHistory metrics = read_metrics(RunFiles{directory}.metrics());
       for (std::size_t i = 0; i < losses.size(); ++i) {
         if (const auto loss = loss_at(metrics, abort_fractions[i])) losses[i].push_back(*loss);
       }
     }
     std::ranges::transform(losses, limits_.begin(), abort_limit);
-    const Statistic all = statistic_of(values);
+    const Statistic all = statistic_of(runs.values);
     // Base and variant scatter alike, and independently: the more careful assumption.
     const double least = stats::smallest_difference(pairs(), look_alpha[0]) * std::sqrt(2.0) * *all.deviation;
     log_.print("base {}: val_bpb {:.6f}, standard deviation {:.6f}; {} pairs show {:.4f} with 80 % power",
@@ -249,76 +247,53 @@ struct Try {
     if (memory_.find(base_id_) != nullptr) return;
     Json record = new_record(base_id_, "baseline " + fs::path(request_.base).filename().string(),
                              identity_.at("base_config"));
-    record["val_bpb"] = all.mean;
     record["deviation"] = *all.deviation;
     record["smallest_difference"] = least;
     record["pairs"] = all.n;
-    record["values"] = values;
-    add_figures(record, made);
+    add_figures(record, runs);
     memory_.save(record);
   }
 
-  // From here on the try is known, and goes on where it is stopped.
-  void write_down() {
-    in_base_ = false;
-    record_["status"] = "running";
-    memory_.save(record_);
-    const fs::path folder = memory_.folder(record_.at("id"));
-    write_file_atomically(folder / "config.toml", print_resolved(variant_));
-    write_file_atomically(folder / "diff.txt", difference_);
-  }
-
   // The first pairs are those of the kept baseline; others are run side by side, base and variant in turn.
-  void run_pair(std::size_t pair) {
+  bool run_pair(std::size_t pair) {
     const bool kept = pair < record_.at("kept_pairs").get<std::size_t>();
     const fs::path folder = (kept ? memory_.log() : memory_.folder(record_.at("id"))) / "runs";
     const std::size_t seed = record_.at("first_seed").get<std::size_t>() + pair;
-    const std::string row = kept ? id_of(config_) : "variant";
-    base_values_.push_back(score(folder, kept ? base_id_ : "base", true, seed));
-    try {
-      values_.push_back(score(folder, row, false, seed));
-    } catch (const Error&) {
-      if (ended_early_.empty()) throw;
-    }
-    made_.push_back(folder / row / fmt::format("seed_{}", seed));
+    return score(base_runs_, folder, kept ? base_id_ : "base", true, seed) &&
+           score(runs_, folder, kept ? id_of(config_) : "variant", false, seed);
   }
 
   void judge() {
-    record_["status"] = "discard";
-    record_["why"] = ended_early_;
-    if (!ended_early_.empty()) return;
-    const stats::TTest better = stats::paired_test(base_values_, values_);
+    const stats::TTest better = stats::paired_test(base_runs_.values, runs_.values);
     Json& looks = record_["looks"];
     record_["status"] = verdict_of(better, looks.size());
     looks.push_back({{"pairs", pairs()}, {"p", better.greater}, {"alpha", look_alpha.at(looks.size())}});
-    record_["val_bpb"] = statistic_of(values_).mean;
-    record_["base_bpb"] = statistic_of(base_values_).mean;
-    record_["delta"] = -better.difference;
-    record_["error"] = better.standard_error;
-    record_["p"] = better.greater;
-    record_["values"] = values_;
-    record_["base_values"] = base_values_;
-    add_figures(record_, made_);
+    record_.update({{"base_bpb", statistic_of(base_runs_.values).mean},
+                    {"base_values", base_runs_.values},
+                    {"delta", -better.difference},
+                    {"error", better.standard_error},
+                    {"p", better.greater},
+                    {"why", ""}});
+    add_figures(record_, runs_);
   }
 
   // Means of finished runs.
-  void add_figures(Json& record, const std::vector<fs::path>& made) const {
+  void add_figures(Json& record, const Runs& runs) const {
     std::map<std::string, double> sums;
-    const char* memory =
+    const std::string memory =
         base_.config.backend.plugin == "cpu" ? "peak_memory_bytes" : "peak_device_memory_bytes";
-    for (const fs::path& directory : made) {
-      const auto add = [&](const Json& json) {
-        sums["training_seconds"] += json.at("seconds").at("train").get<double>();
-        sums["total_seconds"] += json.at("duration_seconds").get<double>();
-        sums["peak_vram_mb"] += json.at(memory).get<double>() / 1e6;
-        sums["num_steps"] += json.at("steps").get<double>();
-        sums["num_params_M"] += json.at("parameters").get<double>() / 1e6;
-        return true;
-      };
-      read_json_object<Json>(RunFiles{directory}.result(), add, "remove it, and that run is made again");
+    for (const fs::path& directory : runs.directories) {
+      const report::ResultValue result(RunFiles{directory}.result());
+      sums["training_seconds"] += result.required("seconds/train");
+      sums["total_seconds"] += result.required("duration_seconds");
+      sums["peak_vram_mb"] += result.required(memory) / 1e6;
+      sums["num_steps"] += result.required("steps");
+      sums["num_params_M"] += result.required("parameters") / 1e6;
     }
+    record["val_bpb"] = statistic_of(runs.values).mean;
+    record["values"] = runs.values;
     record["run_seconds"] = sums["total_seconds"];
-    for (const auto& [key, sum] : sums) record[key] = sum / static_cast<double>(made.size());
+    for (const auto& [key, sum] : sums) record[key] = sum / static_cast<double>(runs.values.size());
     record["peak_memory_mb"] = record.at("peak_vram_mb");
   }
 };

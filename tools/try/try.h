@@ -33,15 +33,12 @@ class Memory {
   std::filesystem::path folder(const std::string& id) const { return log_ / "tries" / id; }
   const std::vector<Json>& tries() const { return tries_; }  // in the order in which they began
   const Json* find(const std::string& id) const;
-  // Writes try.json and, of a try that has ended, its row of results.tsv. Rows of others stay as they are. Gives a new one its number.
+  // Writes try.json and, when a try has ended, results.tsv. Gives a new try its number.
   void save(Json& record);
 
  private:
-  void read_table();
-
   std::filesystem::path log_;
   std::vector<Json> tries_;
-  std::vector<std::string> rows_;  // of results.tsv, without its head
 };
 
 // Of the tries that were tested: how many would be kept if no variant had an effect.
