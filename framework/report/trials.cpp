@@ -31,18 +31,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
+EvaluationRecord evaluation_of(const Json& json) {
+  const auto number = [&](const char* key) {  // what is not finite was written as null
+    return json.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : json.at(key).get<double>();
+  };
+  return {json.at("weights"),      json.at("artifact"), json.at("mode"),
+          number("val_loss_nats"), number("val_bpb"),   json.at("val_tokens"),
+          json.at("val_bytes"),    number("seconds"),   json.at("weights_sha256")};
+}
+
 TrialRecord read_trial(const fs::path& path) {
   return read_json_object<Json>(path, [&](const Json& json) {
-    const Json& score = json.at("score");
-    const auto number = [&](const char* key) {  // what is not finite was written as null
-      return score.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : score.at(key).get<double>();
-    };
     TrialRecord trial;
     trial.name = path.stem().string();
     trial.command = json.at("command");
-    trial.score = {score.at("weights"),     score.at("artifact"), score.at("mode"),
-                   number("val_loss_nats"), number("val_bpb"),    score.at("val_tokens"),
-                   score.at("val_bytes"),   number("seconds")};
+    trial.score = evaluation_of(json.at("score"));
     for (const Json& change : json.at("changes"))
       trial.changes.push_back({change.at("key"), change.at("run"), change.at("trial")});
     for (const auto& [file, digest] : json.at("files_sha256").items())
@@ -52,6 +55,14 @@ TrialRecord read_trial(const fs::path& path) {
 }
 
 }  // namespace
+
+std::vector<EvaluationRecord> read_evaluations(const fs::path& path) {
+  std::vector<EvaluationRecord> evaluations;
+  if (!fs::exists(path)) return evaluations;
+  read_json_lines(read_file(path), path.string(),
+                  [&](const Json& json) { evaluations.push_back(evaluation_of(json)); });
+  return evaluations;
+}
 
 std::string trial_name(const std::string& command, const std::string& weights,
                        const std::vector<TrialRecord::Change>& changes) {
@@ -88,8 +99,6 @@ std::vector<TrialRecord> read_trials(const RunFiles& run) {
   std::ranges::sort(trials, {}, &TrialRecord::name);
   return trials;
 }
-
-using Json = nlohmann::ordered_json;
 
 void add_sample(const std::filesystem::path& path, const TextSample& sample) {
   const Json json{{"weights", sample.weights}, {"prompt", sample.prompt},           {"text", sample.text},

@@ -11,8 +11,8 @@
 #include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
 #include "tools/report_page/comparison.h"
-#include "tools/report_page/run_curves.h"
 #include "tools/report_page/run_observations.h"
+#include "tools/report_page/run_sections.h"
 #include "tools/report_page/write_report.h"
 #include "tools/stats/study.h"
 
