@@ -1,10 +1,11 @@
-// Runs as observations of a study: one figure of each, by the settings in which they differ.
+// Runs as observations of a study, one figure of each by the settings in which they differ, and as runs of the benchmark.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "tools/report_page/run_record.h"
+#include "tools/stats/arena_rules.h"
 #include "tools/stats/observations.h"
 
 namespace mulligan::report {
@@ -31,5 +32,11 @@ std::string study_of_runs(const std::vector<RunRecord>& runs);
 
 // Bytes of text per token of what runs were scored on. Throws data_error where one has none or two differ.
 double bytes_per_token(const std::vector<RunRecord>& runs);
+
+// The validation losses of `runs`, the runs of one result of the optimiser benchmark (docs/arena.md, "Results"). Throws Error
+// for runs that are not finished, have doubts, differ in more than the seed or were scored on other targets, and where a
+// finished run of the same settings in the same folder is left out. `notes` gets a sentence, without full stop, where the
+// settings are not those of the benchmark.
+std::vector<stats::ArenaRun> arena_runs(const std::vector<RunRecord>& runs, std::vector<std::string>& notes);
 
 }  // namespace mulligan::report
