@@ -252,7 +252,7 @@ TEST_F(MadeUpRuns, ThatDifferInTheirSeedAloneMakeOneGroup) {
   EXPECT_EQ(statistic.n, 3u);
   EXPECT_FALSE(statistic_of(comparison.figures[0], comparison.groups[1])->deviation);
   const std::string text = comparison_text(comparison);
-  EXPECT_NE(text.find("a and 2 more  val_bpb"), std::string::npos) << text;
+  EXPECT_NE(text.find("| a and 2 more | val_bpb "), std::string::npos) << text;
   EXPECT_NE(text.find("1.200000"), std::string::npos) << text;
   EXPECT_NE(text.find("0.100000"), std::string::npos) << text;
 }

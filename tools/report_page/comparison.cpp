@@ -10,6 +10,7 @@
 
 #include "tools/report_page/run_observations.h"
 #include "tools/report_page/run_sections.h"
+#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report {
 namespace {
@@ -231,11 +232,15 @@ std::string curves(const Comparison& comparison) {
 }  // namespace
 
 std::string comparison_text(const Comparison& comparison) {
-  std::string text = doubts_text(comparison.runs) + plain_text(figures_table(comparison));
+  const auto text_of = [](const Table& table) {
+    stats::MarkdownTable text(table.head);
+    for (const auto& row : table.rows) text.add(row);
+    return text.text();
+  };
   const Table keys = keys_table(comparison), seeds = seeds_table(comparison);
-  text += "\n";
-  text += keys.rows.empty() ? "no key differs\n" : plain_text(keys);
-  if (!seeds.rows.empty()) text += "\n" + plain_text(seeds);
+  std::string text = doubts_text(comparison.runs) + text_of(figures_table(comparison)) + "\n" +
+                     (keys.rows.empty() ? "no key differs\n" : text_of(keys));
+  if (!seeds.rows.empty()) text += "\n" + text_of(seeds);
   if (const std::string study = study_of_runs(comparison.runs); !study.empty()) text += "\n" + study;
   return text;
 }

@@ -11,13 +11,10 @@
 namespace mulligan::report {
 namespace {
 
-char alignment(const Table& table, std::size_t column) {
-  return table.columns.empty() ? 'l' : table.columns[std::min(column, table.columns.size() - 1)];
-}
-
 // Its class attribute, with a blank before it; of the left: none.
 const char* class_of(const Table& table, std::size_t column) {
-  const char letter = alignment(table, column);
+  const std::string& all = table.columns;
+  const char letter = all.empty() ? 'l' : all[std::min(column, all.size() - 1)];
   return letter == 'r' ? " class=\"number\"" : letter == 'c' ? " class=\"centre\"" : "";
 }
 
@@ -69,30 +66,6 @@ std::string html_of(const Table& table, std::string_view css_class) {
     html += "</tr>\n";
   }
   return html + "</tbody></table></div>\n";
-}
-
-std::string plain_text(const Table& table) {
-  // Characters, not bytes.
-  const auto width_of = [](const std::string& text) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-  };
-  std::vector<std::vector<std::string>> rows = table.rows;
-  rows.insert(rows.begin(), table.head);
-  std::vector<std::size_t> widths(table.head.size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string blanks(widths[i] - width_of(row[i]), ' ');
-      text += (i > 0 ? "  " : "") + (alignment(table, i) == 'r' ? blanks + row[i] : row[i] + blanks);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
-  }
-  return text;
 }
 
 std::string section(std::string_view id, std::string_view title, std::string_view body) {

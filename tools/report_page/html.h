@@ -20,8 +20,6 @@ struct Table {
 
 // <table> in a box that scrolls sideways on a narrow page.
 std::string html_of(const Table& table, std::string_view css_class = "");
-// Columns padded to their widest cell, two blanks between them; ends with a newline.
-std::string plain_text(const Table& table);
 
 // <section id="id"> with a heading; `body` is HTML.
 std::string section(std::string_view id, std::string_view title, std::string_view body);
