@@ -58,6 +58,14 @@ TrialRecord read_trial(const fs::path& path) {
 
 }  // namespace
 
+std::vector<EvaluationRecord> read_evaluations(const fs::path& path) {
+  std::vector<EvaluationRecord> evaluations;
+  if (!fs::exists(path)) return evaluations;
+  read_json_lines(read_file(path), path.string(),
+                  [&](const Json& json) { evaluations.push_back(evaluation_from_json(json)); });
+  return evaluations;
+}
+
 std::string trial_name(const std::string& command, const std::string& weights,
                        const std::vector<TrialRecord::Change>& changes) {
   std::string identity = weights + '\n';
@@ -93,8 +101,6 @@ std::vector<TrialRecord> read_trials(const RunFiles& run) {
   std::ranges::sort(trials, {}, &TrialRecord::name);
   return trials;
 }
-
-using Json = nlohmann::ordered_json;
 
 void add_sample(const std::filesystem::path& path, const TextSample& sample) {
   const Json json{{"weights", sample.weights}, {"prompt", sample.prompt},           {"text", sample.text},

@@ -34,6 +34,8 @@ EvaluationRecord evaluation_from_json(const nlohmann::ordered_json& json);
 
 // Adds a line. Throws run_error if the file cannot be written.
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record);
+// The lines in their order; none if there is no file. Throws data_error that names file and line.
+std::vector<EvaluationRecord> read_evaluations(const std::filesystem::path& path);
 
 // A score of a run's weights under other settings than the run's own. Each lies in a file of its own,
 // `RUN/trials/NAME.json`, which no comparison, headline or budget reads.

@@ -7,7 +7,7 @@
 
 #include "framework/core/error.h"
 #include "tests/unit/config_testing.h"
-#include "tools/report_page/arena_runs.h"
+#include "tools/report_page/run_observations.h"
 
 namespace mulligan::report::report_arena_runs_test {
 namespace {

@@ -11,8 +11,8 @@
 #include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
 #include "tools/report_page/comparison.h"
-#include "tools/report_page/run_curves.h"
 #include "tools/report_page/run_observations.h"
+#include "tools/report_page/run_sections.h"
 #include "tools/report_page/write_report.h"
 #include "tools/stats/study.h"
 
@@ -252,7 +252,7 @@ TEST_F(MadeUpRuns, ThatDifferInTheirSeedAloneMakeOneGroup) {
   EXPECT_EQ(statistic.n, 3u);
   EXPECT_FALSE(statistic_of(comparison.figures[0], comparison.groups[1])->deviation);
   const std::string text = comparison_text(comparison);
-  EXPECT_NE(text.find("a and 2 more  val_bpb"), std::string::npos) << text;
+  EXPECT_NE(text.find("| a and 2 more | val_bpb "), std::string::npos) << text;
   EXPECT_NE(text.find("1.200000"), std::string::npos) << text;
   EXPECT_NE(text.find("0.100000"), std::string::npos) << text;
 }

@@ -114,7 +114,7 @@ TEST(Study, SaysWhatBothTestsSay) {
   EXPECT_NEAR(comparison.welch->t, 2.64, 0.005);
   EXPECT_NEAR(comparison.paired->greater, 0.0070, 0.00005);
   EXPECT_DOUBLE_EQ(comparison.signs->two_sided, 0.25);
-  EXPECT_LT(comparison.equivalence->p(), 0.01);
+  EXPECT_LT(*comparison.equivalence, 0.01);
   EXPECT_DOUBLE_EQ(comparison.holm, comparison.p);
   const std::string text = study_text(study);
   EXPECT_NE(text.find("| 1886"), std::string::npos) << text;

@@ -188,15 +188,10 @@ void add_stats_command(CLI::App& app) {
       ->type_name("RUN");
   command->add_option("--csv", arguments->csv, "File that the values are written to, one row per run")
       ->type_name("FILE");
-  std::string metrics;
-  for (const report::RunMetric& metric : report::run_metrics()) {
-    metrics += fmt::format("{}{} ({})", metrics.empty() ? "" : ", ", metric.name, metric.what);
-  }
   command->add_option(
       "--metric", arguments->metric,
-      fmt::format("{}; without it the last score that all runs have. Of a table: the column, without it "
-                  "'value'",
-                  metrics));
+      report::run_metrics_text() +
+          "; without it the last score that all runs have. Of a table: the column, without it 'value'");
   command
       ->add_option("--by", arguments->by,
                    "Settings whose values make the conditions, such as train.compute_dtype; "

@@ -10,7 +10,7 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "tools/commands/tool_commands.h"
-#include "tools/report_page/arena_runs.h"
+#include "tools/report_page/run_observations.h"
 #include "tools/stats/arena_logs.h"
 #include "tools/stats/arena_rules.h"
 #include "tools/stats/markdown_table.h"

@@ -65,26 +65,24 @@ Finding check_tokenizer(const Tokenizer& tokenizer) {
   }
   f.measured = fmt::format("{} of {} classes of text kept, {} unknown tokens, {} byte pieces",
                            classes.size() - lossy.size() - changed.size(), classes.size(), unknown, bytes);
-  if (byte_level * 20 > tokenizer.vocab_size()) {
-    f.verdict = CheckOutcome::fail;
-    f.message = fmt::format(
-        "{} of {} pieces begin with GPT-2's letter for a space: a byte-level vocabulary is taken for another "
-        "kind",
-        byte_level, tokenizer.vocab_size());
-  } else if (bytes != 0 && bytes != 256) {
-    f.verdict = CheckOutcome::fail;
-    f.message = fmt::format("the tokenizer has {} of the 256 byte pieces", bytes);
-  } else if (!lossy.empty()) {
-    f.verdict = CheckOutcome::fail;
-    f.message = fmt::format("the tokenizer loses text: {}", fmt::join(lossy, ", "));
-  } else if (!changed.empty()) {
-    f.verdict = CheckOutcome::warn;
-    f.message = fmt::format("the tokenizer's normalisation changes text: {}", fmt::join(changed, ", "));
-  }
-  if (f.verdict != CheckOutcome::pass)
-    f.hint =
-        "train a tokenizer with byte fallback and without normalisation (mulligan prepare does), or name the "
-        "data's own";
+  const auto note = [&](bool found, CheckOutcome verdict, const std::string& message) {
+    if (found)
+      f.note(
+          verdict, message,
+          "train a tokenizer with byte fallback and without normalisation (mulligan prepare does), or name the data's own");
+  };
+  note(
+      byte_level * 20 > tokenizer.vocab_size(), CheckOutcome::fail,
+      fmt::format(
+          "{} of {} pieces begin with GPT-2's letter for a space: a byte-level vocabulary is taken for another "
+          "kind",
+          byte_level, tokenizer.vocab_size()));
+  note(bytes != 0 && bytes != 256, CheckOutcome::fail,
+       fmt::format("the tokenizer has {} of the 256 byte pieces", bytes));
+  note(!lossy.empty(), CheckOutcome::fail,
+       fmt::format("the tokenizer loses text: {}", fmt::join(lossy, ", ")));
+  note(!changed.empty(), CheckOutcome::warn,
+       fmt::format("the tokenizer's normalisation changes text: {}", fmt::join(changed, ", ")));
   return f;
 }
 
@@ -95,10 +93,7 @@ constexpr const char* look_at_prepare =
     "and prepare the data again with the tokenizer that the model was made for";
 
 Finding finding_of(const char* id, const Corpus& corpus, const char* title) {
-  Finding finding;
-  finding.id = id;
-  finding.title = fmt::format("{}, {} data", title, corpus.name);
-  return finding;
+  return begin_finding(id, fmt::format("{}, {} data", title, corpus.name), "");
 }
 
 std::string percent(double share) {
@@ -173,8 +168,7 @@ Finding commonest_token(const Corpus& corpus, int vocabulary, const Tokenizer* t
                            percent(s.commonest_share), s.distinct);
   f.threshold = fmt::format("fails above 30 % or below {:.0f} different tokens", std::ceil(least));
   const bool few = static_cast<double>(s.distinct) < least;
-  return judged(std::move(f),
-                few ? CheckOutcome::fail : judge(s.commonest_share, {-no_limit, 0.30, -no_limit, no_limit}),
+  return judged(std::move(f), few ? CheckOutcome::fail : judge(s.commonest_share, {-no_limit, 0.30}),
                 few ? fmt::format("only {} different tokens occur in the {} data", s.distinct, corpus.name)
                     : fmt::format("{} of the {} data are token {}", percent(s.commonest_share), corpus.name,
                                   token_name(s.commonest, tokenizer)),
@@ -211,18 +205,16 @@ Finding check_overlap(const TextOverlap& overlap) {
           "fails above {} as it is or {} with changes; warns above a fifth of these, and where the text cannot be judged",
           percent(TextOverlap::copied_limit), percent(TextOverlap::similar_limit)));
   f.measured = overlap.text();
-  const std::string excess = overlap.excess();
-  std::string doubtful = overlap.excess(0.2);
-  if (doubtful.empty() && overlap.passages == 0) {
-    return judged(std::move(f), CheckOutcome::warn, overlap.text(),
-                  "look at the documents: no passage of them tells whether it was learned");
+  const std::string excess = overlap.excess(), doubtful = overlap.excess(0.2);
+  if (!doubtful.empty()) {
+    f.note(
+        excess.empty() ? CheckOutcome::warn : CheckOutcome::fail, excess.empty() ? doubtful : excess,
+        "prepare the documents anew with mulligan prepare --drop-overlap, which leaves training documents out "
+        "that share a passage with a validation document, or state the share with every score");
+  } else if (overlap.passages == 0) {
+    f.note(CheckOutcome::warn, overlap.text(),
+           "look at the documents: no passage of them tells whether it was learned");
   }
-  if (doubtful.empty()) return f;
-  f.verdict = excess.empty() ? CheckOutcome::warn : CheckOutcome::fail;
-  f.message = excess.empty() ? doubtful : excess;
-  f.hint =
-      "prepare the documents anew with mulligan prepare --drop-overlap, which leaves training "
-      "documents out that share a passage with a validation document, or state the share with every score";
   return f;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "framework/check/loss_values.h"
 #include "framework/core/error.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
@@ -41,8 +42,8 @@ Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes
       "D15", "loss of a segment among others",
       fmt::format("mean: fails beyond {:.0e} nats with other neighbours, {:.0e} at another place", near,
                   moved));
-  EvaluationProbe probe(backend, config, own + rest, compute);
-  probe.set(vivid_weights(config.model));
+  EvaluationProbe probe(backend, config, compute, vivid_weights(config.model),
+                        drawn_row({own, rest}, config.model.vocabulary, 6));
   const Batch segment = drawn_row({own}, config.model.vocabulary, 5);
   const auto with = [&](std::uint64_t seed, bool behind) {
     Batch row =
@@ -127,14 +128,25 @@ Finding judge_modes(double training_nats, double evaluation_nats, std::optional<
   }
   if (off <= slack) return f;
   const bool regularised = excess_nats && *excess_nats > slack && std::isfinite(off);
-  f.verdict = regularised ? CheckOutcome::warn : CheckOutcome::fail;
-  f.message =
+  return judged(
+      f, regularised ? CheckOutcome::warn : CheckOutcome::fail,
       fmt::format("training gives a row {:.6f} nats and evaluation {:.6f}{}", training_nats, evaluation_nats,
-                  regularised ? ": the training loss holds a further term (D01)" : "");
-  f.hint = regularised
-               ? "compare no training loss with a validation loss"
-               : "both are the same forward pass: look at the loss plugin and at what training does besides";
-  return f;
+                  regularised ? ": the training loss holds a further term (D01)" : ""),
+      regularised
+          ? "compare no training loss with a validation loss"
+          : "both are the same forward pass: look at the loss plugin and at what training does besides");
+}
+
+Finding check_modes(Backend& backend, const Loss& loss, const RunConfig& config, ComputeTypes compute,
+                    const Weights& weights, const Batch& row, double evaluation_nats) {
+  MicroStepProbe training(backend, loss, config, compute, weights, row);
+  training.run();
+  const auto vocabulary = static_cast<int>(config.model.vocabulary);
+  std::optional<double> excess;
+  if (loss.is_cross_entropy())
+    excess = loss_values(backend, loss, vocabulary, config.model.softcap, compute.activations).equal -
+             std::log(vocabulary);
+  return judge_modes(training.mean_loss(), evaluation_nats, excess, compute.activations);
 }
 
 Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {

@@ -113,10 +113,7 @@ class Examiner {
   void forward() {
     Backend& backend = *plugins_.backend;
     const Batch row = text_row(examined_tokens);
-    const auto tokens = static_cast<std::int64_t>(row.tokens.size());
-    EvaluationProbe evaluation(backend, config_, tokens, types());
-    evaluation.set(weights_);
-    evaluation.set(row);
+    EvaluationProbe evaluation(backend, config_, types(), weights_, row);
     found_.push_back(check_memory(evaluation, backend.repeats()));
     if (wanted_.weights.empty()) {
       found_.push_back(
@@ -131,13 +128,8 @@ class Examiner {
     found_.push_back(wanted_.weights.empty() && begins_with_zero_logits(config_.model)
                          ? judge_zero_logits(evaluation.logits())
                          : judge_logits(evaluation.logits(), config_.model));
-    MicroStepProbe training(backend, *plugins_.loss, config_, tokens, types());
-    training.set(weights_);
-    training.set(row);
-    training.run();
-    const std::optional<double> excess =
-        loss_excess(backend, *plugins_.loss, vocabulary(), config_.model.softcap, compute());
-    found_.push_back(judge_modes(training.mean_loss(), evaluation.mean_loss(), excess, compute()));
+    found_.push_back(
+        check_modes(backend, *plugins_.loss, config_, types(), weights_, row, evaluation.mean_loss()));
     add(check_forward(backend, config_, types()));
     found_.push_back(check_neighbours(backend, config_, types()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));

@@ -15,18 +15,11 @@ std::size_t count_of(const std::vector<Finding>& findings, CheckOutcome verdict)
 
 }  // namespace
 
-const char* verdict_name(CheckOutcome verdict) {
-  switch (verdict) {
-    case CheckOutcome::pass:
-      return "PASS";
-    case CheckOutcome::warn:
-      return "WARN";
-    case CheckOutcome::fail:
-      return "FAIL";
-    case CheckOutcome::skip:
-      return "SKIP";
-  }
-  return "";
+void Finding::note(CheckOutcome worse, std::string what, std::string what_to_do) {
+  if (worse <= verdict) return;
+  verdict = worse;
+  message = std::move(what);
+  hint = std::move(what_to_do);
 }
 
 Finding begin_finding(const char* id, std::string title, std::string threshold) {
@@ -34,10 +27,7 @@ Finding begin_finding(const char* id, std::string title, std::string threshold) 
 }
 
 Finding judged(Finding f, CheckOutcome verdict, std::string message, std::string hint) {
-  f.verdict = verdict;
-  if (verdict == CheckOutcome::pass) return f;
-  f.message = std::move(message);
-  f.hint = std::move(hint);
+  f.note(verdict, std::move(message), std::move(hint));
   return f;
 }
 

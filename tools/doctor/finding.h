@@ -9,7 +9,10 @@
 namespace mulligan::doctor {
 
 enum class CheckOutcome { pass, warn, fail, skip };
-const char* verdict_name(CheckOutcome verdict);  // "PASS", "WARN", "FAIL", "SKIP"
+inline constexpr const char* verdict_names[] = {"PASS", "WARN", "FAIL", "SKIP"};
+inline const char* verdict_name(CheckOutcome verdict) {
+  return verdict_names[static_cast<int>(verdict)];
+}
 
 struct Finding {
   std::string id;  // "D22": the number of the check in docs/doctor.md
@@ -19,20 +22,22 @@ struct Finding {
   std::string threshold;  // what fails, and what warns
   std::string message;    // one sentence without full stop; empty where it passed
   std::string hint;       // what to do; empty where it passed
+
+  // Makes it worse; keeps message and hint of the first of the worst.
+  void note(CheckOutcome worse, std::string what, std::string what_to_do);
 };
 
-// A finding without a verdict yet.
+// A finding that passed so far.
 Finding begin_finding(const char* id, std::string title, std::string threshold);
 // `f` with a verdict; message and hint are kept unless it passed.
 Finding judged(Finding f, CheckOutcome verdict, std::string message, std::string hint);
 Finding failed(Finding f, std::string message, std::string hint);
 
-// A number held against limits on both sides: outside of the failing ones it fails, outside of the
-// warning ones it warns. Limits that do not exist are infinite.
-struct Limits {
-  double fail_below, fail_above, warn_below, warn_above;
-};
+// A number held against limits on both sides: outside of the failing ones it fails, outside of the warning ones it warns.
 inline constexpr double no_limit = std::numeric_limits<double>::infinity();
+struct Limits {
+  double fail_below = -no_limit, fail_above = no_limit, warn_below = -no_limit, warn_above = no_limit;
+};
 CheckOutcome judge(double value, const Limits& limits);
 
 // The worst of all: skip counts as pass here.

@@ -83,9 +83,8 @@ Finding check_formulas(Backend& backend, const RunConfig& config, ComputeTypes c
       fmt::format("fails above {:.0e} of the rms and {:.0e} of the value", allowed.of_rms, allowed.of_value));
   // Attention over 1 to 130 keys: more than a tile of any kernel.
   constexpr std::int64_t keys = 130, short_segment = 13;
-  EvaluationProbe probe(backend, config, keys + 1 + short_segment, compute);
-  probe.set(vivid_weights(config.model));
-  probe.set(drawn_row({keys, 1, short_segment}, config.model.vocabulary, 1));
+  EvaluationProbe probe(backend, config, compute, vivid_weights(config.model),
+                        drawn_row({keys, 1, short_segment}, config.model.vocabulary, 1));
   probe.run();
 
   const PoisonedRun& memory = probe.memory();
@@ -141,13 +140,11 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
   const bool masked = predicts_masked(config.model);  // sees its whole segment, but no other
   Finding f = masked ? d14("segments apart", "any bit of an earlier segment's logits fails")
                      : d14("causality", "any bit of an earlier position's logits fails");
-  EvaluationProbe probe(backend, config, row_tokens, compute);
-  probe.set(vivid_weights(config.model));
   // A segment that goes on after the middle, and others before it.
   constexpr std::int64_t others = 25;
   const std::int64_t kept = masked ? others : 64;
   Batch row = drawn_row({others - 1, 1, row_tokens - others}, config.model.vocabulary, 2);
-  probe.set(row);
+  EvaluationProbe probe(backend, config, compute, vivid_weights(config.model), row);
   probe.run();
   const PoisonedRun& memory = probe.memory();
   const Graph& graph = memory.graph();
@@ -180,12 +177,12 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
       if (!value || graph.type(value).dims[0] != row_tokens) continue;
       const auto row_moved = moved_row(value);
       if (!row_moved) continue;
-      if (moved++ > 0) continue;
-      f.verdict = CheckOutcome::fail;
-      f.message = fmt::format("position {} of {} ({}, call {}) changed with tokens from position {} on",
-                              *row_moved, taps[i], graph.calls()[i].kernel, i, kept);
-      f.hint =
-          "attention, or what mixes positions, reads what it may not: a loss by such a model is not a score";
+      ++moved;
+      f.note(
+          CheckOutcome::fail,
+          fmt::format("position {} of {} ({}, call {}) changed with tokens from position {} on", *row_moved,
+                      taps[i], graph.calls()[i].kernel, i, kept),
+          "attention, or what mixes positions, reads what it may not: a loss by such a model is not a score");
     }
   }
   f.measured = fmt::format("{} values of the first {} of {} positions moved", moved, kept, row_tokens);
@@ -194,22 +191,18 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
 
 Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   Finding f = d14("output head", "any other token's logit fails");
-  EvaluationProbe probe(backend, config, row_tokens, compute);
   Weights weights = vivid_weights(config.model);
   const Batch row = drawn_row({row_tokens / 2, 1, row_tokens / 2 - 1}, config.model.vocabulary, 1);
-  probe.set(weights);
-  probe.set(row);
+  EvaluationProbe probe(backend, config, compute, weights, row);
   probe.run();
   const std::vector<double> before = probe.logits();
   std::int32_t unused = 0;  // no input, so that a tied head moves by the head alone
   while (std::ranges::find(row.tokens, unused) != row.tokens.end()) ++unused;
   const auto v = static_cast<std::size_t>(config.model.vocabulary);
   if (static_cast<std::size_t>(unused) >= v) {
-    f.verdict = CheckOutcome::skip;
     f.measured = "not looked at";
-    f.message = "every token of so small a vocabulary is an input";
-    f.hint = "none is needed; the formulas of all operations are checked as well";
-    return f;
+    return judged(f, CheckOutcome::skip, "every token of so small a vocabulary is an input",
+                  "none is needed; the formulas of all operations are checked as well");
   }
   const std::string head = head_parameter(config.model);
   const auto width = static_cast<std::size_t>(config.model.width);

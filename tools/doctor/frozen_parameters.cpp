@@ -24,54 +24,55 @@ std::vector<double> steps_of(const Sampled& before, const Sampled& after) {
   return steps;
 }
 
+// Samples of a row or of a stretch of columns.
+struct Part {
+  std::size_t first, stride, count;
+  std::size_t at(std::size_t i) const { return first + i * stride; }
+};
+
 // Whether elements shrank by one factor alone, as weight decay without a gradient makes them.
-template <typename Places>
-bool only_decayed(const Sampled& before, const std::vector<double>& steps, const Places& places) {
+bool only_decayed(const Sampled& before, const std::vector<double>& steps, const Part& part) {
   double squares = 0, along = 0, whole = 0;
-  std::size_t count = 0;
-  for (const std::size_t i : places) {
-    const double w = before.values[i];
+  for (std::size_t i = 0; i < part.count; ++i) {
+    const double w = before.values[part.at(i)], step = steps[part.at(i)];
     squares += w * w;
-    along += w * steps[i];
-    whole += steps[i] * steps[i];
-    ++count;
+    along += w * step;
+    whole += step * step;
   }
   constexpr std::size_t enough = 12;
-  if (count < enough || squares == 0 || along >= 0 || -along > squares) return false;
+  if (part.count < enough || squares == 0 || along >= 0 || -along > squares) return false;
   const double rest = whole - along * along / squares;
   return rest < 1e-3 * whole;
 }
 
-// Parts of a matrix (rows, or stretches of columns) that moved less than the others.
-struct Parts {
+// Parts that moved less than the others.
+struct Frozen {
   std::size_t frozen = 0, judged = 0, first = 0, last = 0;
   double share() const { return judged == 0 ? 0 : double(frozen) / double(judged); }
 };
 
-// places(part) are the samples of a part; skip(part) leaves one out.
-template <typename PlacesOf, typename Skip>
-Parts frozen_parts(std::size_t count, const Sampled& before, const std::vector<double>& steps,
-                   bool exact_alone, PlacesOf places_of, Skip skip) {
-  std::vector<double> moved(count, 0);
-  for (std::size_t part = 0; part < count; ++part) {
-    const auto places = places_of(part);
-    for (const std::size_t i : places) moved[part] += steps[i] * steps[i];
-    moved[part] = std::sqrt(moved[part] / double(places.size()));
+// skip(number) leaves a part out.
+template <typename Skip>
+Frozen frozen_among(const std::vector<Part>& parts, const Sampled& before, const std::vector<double>& steps,
+                    bool exact_alone, Skip skip) {
+  std::vector<double> moved;
+  for (const Part& part : parts) {
+    double squares = 0;
+    for (std::size_t i = 0; i < part.count; ++i) squares += steps[part.at(i)] * steps[part.at(i)];
+    moved.push_back(std::sqrt(squares / double(part.count)));
   }
   std::vector<double> sorted = moved;
   std::ranges::sort(sorted);
-  const double usual = sorted[count * 9 / 10];
-  Parts found;
-  for (std::size_t part = 0; part < count; ++part) {
+  const double usual = sorted[parts.size() * 9 / 10];
+  Frozen found;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
     if (skip(part)) continue;
     ++found.judged;
-    const bool frozen =
-        moved[part] == 0 ||
-        (!exact_alone && (moved[part] < still * usual || only_decayed(before, steps, places_of(part))));
-    if (!frozen) continue;
-    if (found.frozen == 0) found.first = part;
+    if (moved[part] != 0 &&
+        (exact_alone || (moved[part] >= still * usual && !only_decayed(before, steps, parts[part]))))
+      continue;
+    if (found.frozen++ == 0) found.first = part;
     found.last = part;
-    ++found.frozen;
   }
   return found;
 }
@@ -84,27 +85,23 @@ struct Told {
 Told look_at(const PlannedParameter& p, const Movement& m) {
   const Sampled &before = m.before.at(p.name()), &after = m.after.at(p.name());
   const std::vector<double> steps = steps_of(before, after);
-  std::vector<std::size_t> all(steps.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
   if (std::ranges::all_of(steps, [](double step) { return step == 0; }))
     return {1, fmt::format("{} is as it was before", p.name())};
   // Vectors often begin with one number and move by one number.
-  if (p.layout.spec.matrix && only_decayed(before, steps, all))
+  if (p.layout.spec.matrix && only_decayed(before, steps, {0, 1, steps.size()}))
     return {1, fmt::format("{} was moved by weight decay alone", p.name())};
   if (!p.layout.spec.matrix || p.layout.master != MLG_F32 || before.row.size() < least_rows) return {0, ""};
   const bool by_token = before.rows == m.vocabulary;
   const auto width = static_cast<std::size_t>(before.width), rows = before.row.size();
-  const auto of_row = [=](std::size_t r) {
-    std::vector<std::size_t> places;
-    for (std::size_t k = 0; k < width; ++k) places.push_back(r * width + k);
-    return places;
-  };
+  std::vector<Part> of_rows, of_columns;
+  for (std::size_t r = 0; r < rows; ++r) of_rows.push_back({r * width, 1, width});
+  for (std::size_t k = 0; k < width; ++k) of_columns.push_back({k, width, rows});
   // A gradient reaches the row of a token that occurs; how far it moves depends on how often.
   const auto rare = [&](std::size_t r) {
     const auto token = static_cast<std::size_t>(before.row[r]);
     return by_token && (token >= m.expected.size() || m.expected[token] < tokens_seen);
   };
-  const Parts frozen = frozen_parts(rows, before, steps, by_token, of_row, rare);
+  const Frozen frozen = frozen_among(of_rows, before, steps, by_token, rare);
   if (frozen.judged >= least_rows && frozen.share() >= noticed) {
     return {frozen.share(),
             fmt::format("{:.0f} % of the rows of {} {} (between rows {} and {} of {})", 100 * frozen.share(),
@@ -112,13 +109,7 @@ Told look_at(const PlannedParameter& p, const Movement& m) {
                         before.row[frozen.last], before.rows)};
   }
   if (by_token || width < 8) return {0, ""};
-  const auto of_stretch = [=](std::size_t k) {
-    std::vector<std::size_t> places;
-    for (std::size_t r = 0; r < rows; ++r) places.push_back(r * width + k);
-    return places;
-  };
-  const Parts columns =
-      frozen_parts(width, before, steps, false, of_stretch, [](std::size_t) { return false; });
+  const Frozen columns = frozen_among(of_columns, before, steps, false, [](std::size_t) { return false; });
   if (columns.frozen > 0) {
     return {columns.share(),
             fmt::format("{:.0f} % of the columns of {} hardly moved (between columns {} and {} of {})",

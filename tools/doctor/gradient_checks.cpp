@@ -68,14 +68,13 @@ class Slope {
 Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& config) {
   Finding f = begin_finding("D13", "gradients against differences of losses",
                             fmt::format("fails beyond {:.0f} % and the noise of f32", 100 * tolerance));
-  MicroStepProbe probe(backend, loss, config, gradient_tokens, MLG_F32);
   const Weights weights = vivid_weights(config.model);
-  probe.set(weights);
-  probe.set(
+  MicroStepProbe probe(
+      backend, loss, config, MLG_F32, weights,
       drawn_row({gradient_tokens / 3, gradient_tokens - gradient_tokens / 3}, config.model.vocabulary, 9));
   probe.run();
   std::map<std::string, std::vector<float>> gradients;
-  for (const PlannedParameter& parameter : probe.parameters())
+  for (const PlannedParameter& parameter : plan_parameters(config))
     if (parameter.trained()) gradients[parameter.name()] = probe.gradient(parameter.name());
 
   Slope slope(probe, weights);
@@ -203,15 +202,17 @@ Finding check_precision(Backend& backend, DType compute, const std::string& kept
   f.measured = fmt::format("compute {}: 1 + 2^-12 stays {:.8g}, a sum of {} is {:.8g}; {}",
                            dtype_name(compute), product_kept, expected_sum, sum, kept);
   if (product_kept != 1 + 1.0 / 4096) {
-    f.message = fmt::format("a matmul in fp32 rounds 1 + 2^-12 to {:.8g}: it is computed in TF32 or less",
-                            product_kept);
-    f.hint = "declare it (train.compute_dtype), or turn the reduced precision of the backend's matmuls off";
-  } else if (sum != expected_sum) {
-    f.message = fmt::format("a sum of {} terms is {:.8g} instead of {:.8g}: it is not added up in fp32",
-                            inner, sum, expected_sum);
-    f.hint = "matmuls must accumulate in fp32 (docs/kernels.md)";
+    f.note(CheckOutcome::fail,
+           fmt::format("a matmul in fp32 rounds 1 + 2^-12 to {:.8g}: it is computed in TF32 or less",
+                       product_kept),
+           "declare it (train.compute_dtype), or turn the reduced precision of the backend's matmuls off");
   }
-  if (!f.message.empty()) f.verdict = CheckOutcome::fail;
+  if (sum != expected_sum) {
+    f.note(CheckOutcome::fail,
+           fmt::format("a sum of {} terms is {:.8g} instead of {:.8g}: it is not added up in fp32", inner,
+                       sum, expected_sum),
+           "matmuls must accumulate in fp32 (docs/kernels.md)");
+  }
   return f;
 }
 

@@ -35,7 +35,7 @@ Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
                             fmt::format("fails further than {:.3f} nats from it", slack));
   f.measured = fmt::format("{:.4f} nats; ln V = {:.4f}, expected {:.4f}", loss_nats, nats, expected);
   return judged(
-      std::move(f), judge(loss_nats, {expected - slack, expected + slack, -no_limit, no_limit}),
+      std::move(f), judge(loss_nats, {expected - slack, expected + slack}),
       fmt::format(
           "before any step the loss is {:.4f} nats, where {:.4f} is what weights that know nothing have",
           loss_nats, expected),
@@ -48,20 +48,15 @@ Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats) 
   Finding f = begin_finding("D10", "loss of the weights that training begins with",
                             fmt::format("fails above 0.7 ln V = {:.4f} or below the floor", 0.7 * nats));
   f.measured = fmt::format("{:.4f} nats; ln V = {:.4f}, floor {:.4f}", loss_nats, nats, floor_nats);
-  f.verdict = judge(loss_nats, {floor_nats, 0.7 * nats, -no_limit, no_limit});
-  if (f.verdict == CheckOutcome::pass) return f;
-  if (loss_nats < floor_nats) {
-    f.message = fmt::format("the loss of {:.4f} nats is below what the data allow", loss_nats);
-    f.hint = "look at the targets (D19) and the corpus (D21 to D23)";
-  } else {
-    f.message =
-        loss_nats > nats
-            ? fmt::format("the loss of {:.4f} nats is worse than uniform: forward path or tokenizer mismatch",
-                          loss_nats)
-            : fmt::format("the loss of {:.4f} nats is that of weights that know little", loss_nats);
-    f.hint = "compare tokenizer and weights (data.tokenizer), then the forward pass (--stage forward)";
-  }
-  return f;
+  const bool below = loss_nats < floor_nats;
+  return judged(
+      f, judge(loss_nats, {floor_nats, 0.7 * nats}),
+      fmt::format("the loss of {:.4f} nats is {}", loss_nats,
+                  below              ? "below what the data allow"
+                  : loss_nats > nats ? "worse than uniform: forward path or tokenizer mismatch"
+                                     : "that of weights that know little"),
+      below ? "look at the targets (D19) and the corpus (D21 to D23)"
+            : "compare tokenizer and weights (data.tokenizer), then the forward pass (--stage forward)");
 }
 
 double loss_floor(const ModelConfig& model, double bigram_nats) {
@@ -98,12 +93,9 @@ Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model
     const std::span<const double> row(logits.data() + r * v, v);
     const auto broken = std::ranges::find_if(row, [](double value) { return !std::isfinite(value); });
     if (broken != row.end()) {
-      f.verdict = CheckOutcome::fail;
       f.measured =
           fmt::format("the logit of token {} at position {} is {}", broken - row.begin(), r, *broken);
-      f.message = f.measured;
-      f.hint = "look at the weights (D06) and the forward pass (--stage forward)";
-      return f;
+      return failed(f, f.measured, "look at the weights (D06) and the forward pass (--stage forward)");
     }
     double row_sum = 0, row_squares = 0;
     for (const double value : row) {
@@ -126,22 +118,17 @@ Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model
       "standard deviation {:.3g}, peak {:.2f} of them, {} likeliest tokens at {} positions, {:.2g} % at the "
       "softcap",
       deviation, peak, likeliest.size(), rows, 100 * share);
+  std::string why;
   if (deviation < 0.01)
-    f.message = fmt::format(
-        "the logits have a standard deviation of {:.3g}: the model says the same of all tokens", deviation);
-  if (peak < 1.5)
-    f.message = fmt::format("the largest logit is {:.2f} standard deviations above the mean", peak);
+    why = fmt::format("the logits have a standard deviation of {:.3g}: the model says the same of all tokens",
+                      deviation);
+  if (peak < 1.5) why = fmt::format("the largest logit is {:.2f} standard deviations above the mean", peak);
   if (likeliest.size() == 1 && rows > 1)
-    f.message =
-        fmt::format("token {} is the likeliest at every one of {} positions", *likeliest.begin(), rows);
-  if (share > 0.05) f.message = fmt::format("{:.1f} % of the logits are at the softcap", 100 * share);
-  if (f.message.empty()) return f;
-  f.verdict = CheckOutcome::fail;
-  f.hint = "look at the weights (--stage weights) and the forward pass (--stage forward)";
-  return f;
+    why = fmt::format("token {} is the likeliest at every one of {} positions", *likeliest.begin(), rows);
+  if (share > 0.05) why = fmt::format("{:.1f} % of the logits are at the softcap", 100 * share);
+  if (why.empty()) return f;
+  return failed(f, why, "look at the weights (--stage weights) and the forward pass (--stage forward)");
 }
-
-namespace {}  // namespace
 
 Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
   const double nats = std::log(vocabulary), slack = uniform_slack(vocabulary, compute);
@@ -149,17 +136,17 @@ Finding judge_uniform_loss(double loss, int vocabulary, DType compute) {
                             fmt::format("fails more than {:.5f} below ln V, warns as much above", slack));
   f.measured = fmt::format("{:.5f}; ln {} = {:.5f} nats, log2 {} = {:.5f} bits", loss, vocabulary, nats,
                            vocabulary, nats / std::numbers::ln2);
-  f.verdict = judge(loss, {nats - slack, no_limit, -no_limit, nats + slack});
   const bool bits = is_in_bits(loss, vocabulary);
-  if (bits) f.verdict = CheckOutcome::fail;
-  if (f.verdict == CheckOutcome::pass) return f;
-  f.message = fmt::format("the loss of equal logits is {:.5f}, but ln {} is {:.5f} nats{}", loss, vocabulary,
-                          nats, bits ? "; it is log2 of it: the loss is in bits" : "");
-  f.hint = f.verdict == CheckOutcome::fail
-               ? "fix the loss plugin: everything here is in nats; one that is not a cross entropy declares "
-                 "it (cross_entropy = false in its class)"
-               : "compare this training loss with no validation loss: it holds a further term";
-  return f;
+  const CheckOutcome verdict =
+      bits ? CheckOutcome::fail : judge(loss, {nats - slack, no_limit, -no_limit, nats + slack});
+  return judged(
+      f, verdict,
+      fmt::format("the loss of equal logits is {:.5f}, but ln {} is {:.5f} nats{}", loss, vocabulary, nats,
+                  bits ? "; it is log2 of it: the loss is in bits" : ""),
+      verdict == CheckOutcome::fail
+          ? "fix the loss plugin: everything here is in nats; one that is not a cross entropy declares "
+            "it (cross_entropy = false in its class)"
+          : "compare this training loss with no validation loss: it holds a further term");
 }
 
 Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute, double furthest) {
@@ -170,22 +157,21 @@ Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType c
   f.measured = fmt::format(
       "loss {:.2e}, largest sum of a gradient's row {:.2e}, furthest from softmax minus target {:.2e}",
       certain_loss, largest_row_sum, furthest);
-  f.verdict = std::max(judge(std::abs(certain_loss), {-no_limit, slack, -no_limit, no_limit}),
-                       judge(std::abs(largest_row_sum), {-no_limit, slack, -no_limit, no_limit}));
-  if (f.verdict == CheckOutcome::pass && !(furthest <= slack)) {
-    f.verdict = CheckOutcome::warn;
-    f.message = fmt::format(
-        "the gradient of equal logits is off by {:.3g} from softmax minus target in some row, so some tokens "
-        "teach less, more or something else than the loss says",
-        furthest);
-    f.hint = "nothing, where the loss smooths or weighs its targets on purpose; else fix the loss plugin";
+  f.note(std::max(judge(std::abs(certain_loss), {-no_limit, slack}),
+                  judge(std::abs(largest_row_sum), {-no_limit, slack})),
+         std::abs(certain_loss) > slack
+             ? fmt::format("logits that name the target have a loss of {:.4g}", certain_loss)
+             : fmt::format("the gradient of a row of equal logits sums to {:.4g}, not to 0", largest_row_sum),
+         "fix the loss plugin (mulligan plugins check compares its gradients with finite differences)");
+  if (!(furthest <= slack)) {
+    f.note(
+        CheckOutcome::warn,
+        fmt::format(
+            "the gradient of equal logits is off by {:.3g} from softmax minus target in some row, so some tokens "
+            "teach less, more or something else than the loss says",
+            furthest),
+        "nothing, where the loss smooths or weighs its targets on purpose; else fix the loss plugin");
   }
-  if (f.verdict != CheckOutcome::fail) return f;
-  f.message =
-      std::abs(certain_loss) > slack
-          ? fmt::format("logits that name the target have a loss of {:.4g}", certain_loss)
-          : fmt::format("the gradient of a row of equal logits sums to {:.4g}, not to 0", largest_row_sum);
-  f.hint = "fix the loss plugin (mulligan plugins check compares its gradients with finite differences)";
   return f;
 }
 
@@ -195,18 +181,9 @@ Finding judge_other_loss(const LossValues& values) {
   f.measured =
       fmt::format("{:.5f}, of certain ones {:.5f}; its plugin says that it is not a cross entropy in nats",
                   values.equal, values.certain);
-  f.message = loss_value_problem(values, false, 0, MLG_F32);
-  if (f.message.empty()) return f;
-  f.verdict = CheckOutcome::fail;
-  f.hint = "fix the loss plugin: training would lead away from the targets";
-  return f;
-}
-
-std::optional<double> loss_excess(Backend& backend, const Loss& loss, int vocabulary, double softcap,
-                                  DType compute) {
-  if (!loss.is_cross_entropy()) return std::nullopt;
-  return loss_values(backend, loss, vocabulary, softcap, compute).equal -
-         std::log(static_cast<double>(vocabulary));
+  const std::string problem = loss_value_problem(values, false, 0, MLG_F32);
+  if (problem.empty()) return f;
+  return failed(f, problem, "fix the loss plugin: training would lead away from the targets");
 }
 
 std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap,

@@ -40,10 +40,6 @@ Finding judge_other_loss(const LossValues& values);
 // logits is from softmax minus target, in the worst row.
 Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute, double furthest = 0);
 
-// The loss of equal logits less ln V; absent for a loss that is no cross entropy.
-std::optional<double> loss_excess(Backend& backend, const Loss& loss, int vocabulary, double softcap,
-                                  DType compute);
-
 // D01 and, of a cross entropy, D02. `backend` knows the loss's kernels; `softcap` is the model's, 0 = none.
 std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap,
                                        DType compute);

@@ -66,6 +66,9 @@ Finding check_repeated_score(const std::function<double()>& score, const std::fu
 // entropy.
 Finding judge_modes(double training_nats, double evaluation_nats, std::optional<double> excess_nats,
                     DType compute);
+// The same of a row that evaluation gave `evaluation_nats`. `backend` knows the loss's kernels.
+Finding check_modes(Backend& backend, const Loss& loss, const RunConfig& config, ComputeTypes compute,
+                    const Weights& weights, const Batch& row, double evaluation_nats);
 
 // D18
 Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats);

@@ -68,7 +68,7 @@ Finding judge_average(const Movement& m, const Samples& averaged, double decay) 
   f.measured = fmt::format("{:.1f} % of the way in {} steps, ema.decay {}", 100 * share, m.steps, decay);
   if (m.steps < least_steps) return f;
   return judged(
-      std::move(f), judge(share, {0.1, 1e300, 0.5, 1e300}),
+      std::move(f), judge(share, {0.1, no_limit, 0.5}),
       fmt::format("the averages of [ema], which are scored and saved, have come {:.1f} "
                   "% of the way from the weights of the start to those after {} steps",
                   100 * share, m.steps),
@@ -220,21 +220,20 @@ Finding judge_order(const PairOrder& seen) {
       seen.repeated, turned, seen.pairs);
   if (seen.pairs < enough_pairs) return f;
   if (seen.repeated > 0 && seen.repeated < least_repeated) {
-    f.message = fmt::format(
-        "a token of the training data says nothing about the next one: equal pairs occur "
-        "{:.2f} times as often as in tokens drawn by chance, in text 1.5 times and more",
-        seen.repeated);
-    f.hint =
-        "decode some documents (mulligan generate, prepare --check): "
-        "the ids are random or shuffled, and prepare the data again";
-  } else if (turned > turned_round || (seen.forward == 0 && seen.backward > 0)) {
-    f.message = fmt::format(
-        "the training data read like the validation data backwards: their "
-        "pairs of neighbours agree {:.1f} times better when turned round",
-        turned);
-    f.hint = "decode some documents of both sides and prepare the side again whose text runs backwards";
+    f.note(CheckOutcome::warn,
+           fmt::format("a token of the training data says nothing about the next one: equal pairs occur "
+                       "{:.2f} times as often as in tokens drawn by chance, in text 1.5 times and more",
+                       seen.repeated),
+           "decode some documents (mulligan generate, prepare --check): "
+           "the ids are random or shuffled, and prepare the data again");
   }
-  if (!f.message.empty()) f.verdict = CheckOutcome::warn;
+  if (turned > turned_round || (seen.forward == 0 && seen.backward > 0)) {
+    f.note(CheckOutcome::warn,
+           fmt::format("the training data read like the validation data backwards: their "
+                       "pairs of neighbours agree {:.1f} times better when turned round",
+                       turned),
+           "decode some documents of both sides and prepare the side again whose text runs backwards");
+  }
   return f;
 }
 

@@ -17,22 +17,21 @@ Finding judge_learning(const Outcome& o) {
                   not_learned, not_learned * nats, early));
   f.measured = fmt::format("{} {:.4f} nats after {} steps; ln V = {:.4f}", what, o.val_nats, o.steps, nats);
   if (o.steps <= early && !std::isnan(o.val_nats)) return f;
-  f.verdict = judge(o.val_nats, {-no_limit, not_learned * nats, -no_limit, no_limit});
-  if (f.verdict == CheckOutcome::pass) return f;
-  if (o.steps <= late && !std::isnan(o.val_nats)) f.verdict = CheckOutcome::warn;
+  const bool soon = o.steps <= late && !std::isnan(o.val_nats);
+  if (judge(o.val_nats, {-no_limit, not_learned * nats}) == CheckOutcome::pass) return f;
   const double of_data = o.unigram_nats / nats;
-  f.message = fmt::format(
+  const std::string message = fmt::format(
       "the run failed to learn: after {} steps its {} of {:.4f} nats is {:.3f} of ln V = {:.4f}, {}", o.steps,
       what, o.val_nats, o.val_nats / nats, nats,
       o.val_nats > guessing * nats ? "worse than guessing" : "that of guessing");
-  f.hint = of_data > not_learned
-               ? fmt::format(
-                     "the data leave nothing to learn from single tokens (their entropy is {:.3f} "
-                     "of ln V): look whether the ids are random (D37)",
-                     of_data)
-               : "look at the learning rates, at what did not move (D38, D39), at the gradients (doctor "
-                 "--stage train), and at evaluation against training (D16, D17)";
-  return f;
+  return judged(
+      f, soon ? CheckOutcome::warn : CheckOutcome::fail, message,
+      of_data > not_learned
+          ? fmt::format("the data leave nothing to learn from single tokens (their entropy is {:.3f} "
+                        "of ln V): look whether the ids are random (D37)",
+                        of_data)
+          : "look at the learning rates, at what did not move (D38, D39), at the gradients (doctor "
+            "--stage train), and at evaluation against training (D16, D17)");
 }
 
 Finding judge_validation_floor(const Outcome& o) {
@@ -46,9 +45,7 @@ Finding judge_validation_floor(const Outcome& o) {
                                      ratio, o.last_steps->first, o.last_steps->last)
                        : fmt::format("{:.4f} nats", o.val_nats);
   return judged(
-      std::move(f),
-      std::max(judge(o.val_nats, {o.floor_nats, no_limit, -no_limit, no_limit}),
-               judge(ratio, {0.5, 3, -no_limit, no_limit})),
+      std::move(f), std::max(judge(o.val_nats, {o.floor_nats}), judge(ratio, {0.5, 3})),
       o.val_nats < o.floor_nats
           ? fmt::format("the validation loss of {:.4f} nats is below the data's floor of {:.4f}", o.val_nats,
                         o.floor_nats)
@@ -90,26 +87,25 @@ Finding judge_throughput(const Throughput& seen) {
                            seen.train_seconds, seen.tokens_per_second, operations,
                            share > 0 ? fmt::format(", {:.2g} % of a bound of the machine", 100 * share) : "");
   if (seen.steps == 0) return f;
+  std::string why;
   if (!(std::abs(rate - seen.tokens_per_second) <= 0.01 * rate)) {
-    f.message = fmt::format("{} tokens in {:.3f} s are {:.0f} per second, but {:.0f} are reported",
-                            seen.tokens, seen.train_seconds, rate, seen.tokens_per_second);
+    why = fmt::format("{} tokens in {:.3f} s are {:.0f} per second, but {:.0f} are reported", seen.tokens,
+                      seen.train_seconds, rate, seen.tokens_per_second);
   } else if (!(seen.train_seconds <= seen.run_seconds * 1.01 + 0.01)) {
-    f.message =
-        fmt::format("{:.3f} s of training lie in a run of {:.3f} s", seen.train_seconds, seen.run_seconds);
+    why = fmt::format("{:.3f} s of training lie in a run of {:.3f} s", seen.train_seconds, seen.run_seconds);
   } else if (share > 1) {
-    f.message = fmt::format("{:.3g} operations per second are more than the machine can do", operations);
+    why = fmt::format("{:.3g} operations per second are more than the machine can do", operations);
   }
-  if (f.message.empty()) return f;
-  f.verdict = CheckOutcome::fail;
-  f.hint = "a number has another unit than its name says, or work was not done: do not report it";
-  return f;
+  if (why.empty()) return f;
+  return failed(f, why,
+                "a number has another unit than its name says, or work was not done: do not report it");
 }
 
 Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points) {
   Finding f =
       begin_finding("D29", fmt::format("learning rate of [optimizer.{}]", optimizer),
                     "fails where it rises by more than 10 % at once, without a declared restart or factor");
-  double highest = 0, lowest = 0, largest = 0;
+  double highest = 0, lowest = 0;
   std::size_t restarts = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const RatePoint& now = points[i];
@@ -127,16 +123,14 @@ Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& 
     const double from = before.lr / before.declared, to = now.lr / now.declared;
     const double rise = to - from;
     if (rise <= 0.1 * from || rise <= 0.01 * highest / now.declared) continue;
-    largest = std::max(largest, rise / std::max(from, 1e-30));
-    if (f.verdict == CheckOutcome::fail) continue;
-    f.verdict = CheckOutcome::fail;
-    f.message = fmt::format(
-        "the learning rate of [optimizer.{}] jumps from {:.4g} to {:.4g} at {:.1f} % of the run: this is a "
-        "warm restart",
-        optimizer, before.lr, now.lr, 100 * now.progress);
-    f.hint =
+    f.note(
+        CheckOutcome::fail,
+        fmt::format(
+            "the learning rate of [optimizer.{}] jumps from {:.4g} to {:.4g} at {:.1f} % of the run: this is a "
+            "warm restart",
+            optimizer, before.lr, now.lr, 100 * now.progress),
         "declare it (a schedule with cycles, a phase's lr_multiplier), or its effect is taken for something "
-        "else's";
+        "else's");
   }
   f.measured = fmt::format("{:.4g} to {:.4g}, {} declared restarts", lowest, highest, restarts);
   return f;

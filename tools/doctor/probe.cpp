@@ -28,31 +28,6 @@ EvaluatorOptions options_for(const RunConfig& config, std::int64_t tokens, Compu
   return options;
 }
 
-void set_weights(PoisonedRun& run, const std::vector<ParameterLayout>& layouts, const Weights& weights) {
-  for (const ParameterLayout& layout : layouts) {
-    const auto found = weights.find(layout.spec.name);
-    if (found != weights.end() && run.has(layout.read_name())) run.set(layout.read_name(), found->second);
-  }
-}
-
-void set_rope(PoisonedRun& run, const std::string& prefix, const ModelConfig& model, std::int64_t positions) {
-  if (!run.has(prefix + "/rope_cos")) return;
-  const RopeTables tables = rope_tables(model.rope, positions);
-  run.set(prefix + "/rope_cos", tables.cos);
-  run.set(prefix + "/rope_sin", tables.sin);
-}
-
-void set_row(PoisonedRun& run, const std::string& prefix, const Batch& row) {
-  run.set(prefix + "/tokens", row.tokens);
-  run.set(prefix + "/targets", row.targets);
-  // Empty segments at the end fill the tensor up.
-  std::vector<std::int32_t> boundaries(row.cu_seqlens.begin(),
-                                       row.cu_seqlens.begin() + row.segment_count + 1);
-  boundaries.resize(static_cast<std::size_t>(run.type(prefix + "/cu_seqlens").elements()),
-                    static_cast<std::int32_t>(row.tokens.size()));
-  run.set(prefix + "/cu_seqlens", boundaries);
-}
-
 }  // namespace
 
 Weights initial_weights(const ModelConfig& model, std::uint64_t seed) {
@@ -138,24 +113,46 @@ Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabula
   return row;
 }
 
-EvaluationProbe::EvaluationProbe(Backend& backend, const RunConfig& config, std::int64_t tokens,
-                                 ComputeTypes compute)
-    : layouts_(parameter_layouts(config.model, compute)),
-      targets_(tokens),
-      run_(backend,
-           Evaluator::build(config.model, layouts_, options_for(config, tokens, compute),
-                            FusedKernels(backend)),
-           "doctor") {
-  set_rope(run_, "eval", config.model, tokens);
+RowProbe::RowProbe(Backend& backend, Graph graph, std::string prefix, std::vector<ParameterLayout> layouts)
+    : prefix_(std::move(prefix)), layouts_(std::move(layouts)), run_(backend, std::move(graph), "doctor") {}
+
+void RowProbe::begin(const ModelConfig& model, const Weights& weights, const Batch& row) {
+  if (run_.has(prefix_ + "/rope_cos")) {
+    const RopeTables tables = rope_tables(model.rope, static_cast<std::int64_t>(row.tokens.size()));
+    run_.set(prefix_ + "/rope_cos", tables.cos);
+    run_.set(prefix_ + "/rope_sin", tables.sin);
+  }
+  set(weights);
+  set(row);
 }
 
-void EvaluationProbe::set(const Weights& weights) {
-  set_weights(run_, layouts_, weights);
+void RowProbe::set(const Weights& weights) {
+  for (const ParameterLayout& layout : layouts_) {
+    const auto found = weights.find(layout.spec.name);
+    if (found != weights.end() && run_.has(layout.read_name())) run_.set(layout.read_name(), found->second);
+  }
 }
 
-void EvaluationProbe::set(const Batch& row) {
-  set_row(run_, "eval", row);
+void RowProbe::set(const Batch& row) {
+  run_.set(prefix_ + "/tokens", row.tokens);
+  run_.set(prefix_ + "/targets", row.targets);
+  // Empty segments at the end fill the tensor up.
+  std::vector<std::int32_t> boundaries(row.cu_seqlens.begin(),
+                                       row.cu_seqlens.begin() + row.segment_count + 1);
+  boundaries.resize(static_cast<std::size_t>(run_.type(prefix_ + "/cu_seqlens").elements()),
+                    static_cast<std::int32_t>(row.tokens.size()));
+  run_.set(prefix_ + "/cu_seqlens", boundaries);
   targets_ = row.target_count();
+}
+
+EvaluationProbe::EvaluationProbe(Backend& backend, const RunConfig& config, ComputeTypes compute,
+                                 const Weights& weights, const Batch& row)
+    : RowProbe(backend,
+               Evaluator::build(config.model, parameter_layouts(config.model, compute),
+                                options_for(config, static_cast<std::int64_t>(row.tokens.size()), compute),
+                                FusedKernels(backend)),
+               "eval", parameter_layouts(config.model, compute)) {
+  begin(config.model, weights, row);
 }
 
 std::vector<float> EvaluationProbe::token_losses() const {
@@ -174,31 +171,19 @@ std::vector<double> EvaluationProbe::logits() const {
 }
 
 MicroStepProbe::MicroStepProbe(Backend& backend, const Loss& loss, const RunConfig& config,
-                               std::int64_t tokens, ComputeTypes compute)
-    : tokens_(tokens),
-      targets_(tokens),
-      parameters_(with_compute_dtype(plan_parameters(config), compute)),
-      run_(backend,
-           build_micro_step(config.model, parameters_, loss, tokens, scored_order(config.model),
-                            FusedKernels(backend)),
-           "doctor") {
-  set_rope(run_, step_tensor::batch, config.model, tokens);
-  weigh_losses();
-}
-
-void MicroStepProbe::weigh_losses() {
-  run_.set(step_tensor::loss_weight,
-           std::vector<float>(static_cast<std::size_t>(tokens_), 1.0F / static_cast<float>(targets_)));
-}
-
-void MicroStepProbe::set(const Weights& weights) {
-  set_weights(run_, layouts_of(parameters_), weights);
+                               ComputeTypes compute, const Weights& weights, const Batch& row)
+    : RowProbe(backend,
+               build_micro_step(config.model, with_compute_dtype(plan_parameters(config), compute), loss,
+                                static_cast<std::int64_t>(row.tokens.size()), scored_order(config.model),
+                                FusedKernels(backend)),
+               step_tensor::batch, layouts_of(with_compute_dtype(plan_parameters(config), compute))) {
+  begin(config.model, weights, row);
 }
 
 void MicroStepProbe::set(const Batch& row) {
-  set_row(run_, step_tensor::batch, row);
-  targets_ = row.target_count();
-  weigh_losses();
+  RowProbe::set(row);
+  run_.set(step_tensor::loss_weight,
+           std::vector<float>(row.tokens.size(), 1.0F / static_cast<float>(targets_)));
 }
 
 double MicroStepProbe::mean_loss() const {

@@ -39,49 +39,50 @@ Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<Masking
 // A row of repeatable ids below `vocabulary` in segments of these lengths; the targets are the following ids.
 Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed);
 
-// The forward pass with its token losses, as an evaluation makes it.
-class EvaluationProbe {
+// Tensors of a graph that reads a row and a model's weights, both of which can be replaced; as many tokens stay.
+class RowProbe {
  public:
-  // Takes memory on `backend` for the whole model and a row of `tokens` tokens. Throws Error.
-  EvaluationProbe(Backend& backend, const RunConfig& config, std::int64_t tokens, ComputeTypes compute);
-
   void set(const Weights& weights);
-  void set(const Batch& row);
+  virtual void set(const Batch& row);
   void run(std::uint8_t poison = poison_zero) { run_.run(poison); }
+  PoisonedRun& memory() { return run_; }
+
+ protected:
+  // `prefix` of the row's tensors. Takes memory on `backend` for the whole model and the row. Throws Error.
+  RowProbe(Backend& backend, Graph graph, std::string prefix, std::vector<ParameterLayout> layouts);
+  // The first row, with the tables of positions.
+  void begin(const ModelConfig& model, const Weights& weights, const Batch& row);
+
+  std::string prefix_;
+  std::vector<ParameterLayout> layouts_;
+  std::int64_t targets_ = 0;  // of the row
+  PoisonedRun run_;
+};
+
+// The forward pass with its token losses, as an evaluation makes it.
+class EvaluationProbe : public RowProbe {
+ public:
+  EvaluationProbe(Backend& backend, const RunConfig& config, ComputeTypes compute, const Weights& weights,
+                  const Batch& row);
+
   std::vector<float> token_losses() const;
   double mean_loss() const;  // of the row's targets
   // [T, V] as the loss reads them, after the softcap.
   std::vector<double> logits() const;
-  PoisonedRun& memory() { return run_; }
-
- private:
-  std::vector<ParameterLayout> layouts_;
-  std::int64_t targets_;  // of the row
-  PoisonedRun run_;
 };
 
 // Forward, loss and backward of one micro-batch, as training makes it.
-class MicroStepProbe {
+class MicroStepProbe : public RowProbe {
  public:
   // `backend` knows the loss's kernels.
-  MicroStepProbe(Backend& backend, const Loss& loss, const RunConfig& config, std::int64_t tokens,
-                 ComputeTypes compute);
+  MicroStepProbe(Backend& backend, const Loss& loss, const RunConfig& config, ComputeTypes compute,
+                 const Weights& weights, const Batch& row);
 
-  void set(const Weights& weights);
-  void set(const Batch& row);
-  void run() { run_.run(poison_zero); }
+  using RowProbe::set;
+  void set(const Batch& row) override;
   double mean_loss() const;
   // Of the mean loss.
   std::vector<float> gradient(const std::string& parameter) const;
-  const std::vector<PlannedParameter>& parameters() const { return parameters_; }
-  PoisonedRun& memory() { return run_; }
-
- private:
-  void weigh_losses();
-
-  std::int64_t tokens_, targets_;  // of the row
-  std::vector<PlannedParameter> parameters_;
-  PoisonedRun run_;
 };
 
 }  // namespace mulligan::doctor

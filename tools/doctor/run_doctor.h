@@ -1,8 +1,11 @@
 // RunDoctor: the doctor's checks of a training run, before its first step and of what it found (doctor.level).
 #pragma once
 
+#include <vector>
+
 #include "framework/train/training_observer.h"
-#include "tools/doctor/start_checks.h"
+#include "tools/doctor/finding.h"
+#include "tools/doctor/movement.h"
 
 namespace mulligan::doctor {
 
@@ -11,15 +14,29 @@ class RunDoctor : public TrainingObserver {
   // With `force` a run starts although a check failed, and its result records it.
   explicit RunDoctor(bool force) : force_(force) {}
 
-  // Throws run_error naming the first check that failed.
+  // The checks with a star in docs/doctor.md, and with level "all" those of examine(). Writes each finding that did not pass
+  // to the log. State, data position and weights are afterwards as they were. Throws run_error naming the first check that
+  // failed, unless `force`.
   void before_first_step(ObservedRun& run) override;
+  // D26 to D28, D36 and D38 to D40: said and recorded, never fatal.
   void at_end(ObservedRun& run) override;
   void add_to_result(nlohmann::ordered_json& result) const override;
+  // What failed.
   void last_words(RunLog& log) const override;
 
  private:
+  void examine_start(ObservedRun& run);
+
   bool force_;
-  StartRecord record_;  // of the first rank
+  // Of the first rank.
+  DoctorLevel level_ = DoctorLevel::off;
+  bool forced_ = false;               // a check had failed, and the run was told to go on
+  double floor_nats_ = 0;             // of a validation loss (loss_floor)
+  double seconds_ = 0;                // that the checks before the first step took
+  double unigram_nats_ = 0;           // entropy of the data's ids
+  std::vector<double> token_shares_;  // of the training data
+  Samples start_;                     // of the weights that the first step found
+  std::vector<Finding> findings_;
 };
 
 }  // namespace mulligan::doctor

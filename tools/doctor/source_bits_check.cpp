@@ -9,9 +9,13 @@
 #include "framework/core/philox.h"
 #include "tools/doctor/load_checks.h"
 
+#include "tools/doctor/model_checks.h"
+
 namespace mulligan::doctor {
 namespace {
 
+constexpr const char* convert_again =
+    "convert the file again from its source, with the right dtype in its header";
 constexpr std::size_t compared = 64, from_start = 6, from_end = 2;
 // Elements of a matrix that its dtype is judged by, and the fewest of all matrices that are enough.
 constexpr std::size_t judged_elements = 4096, fewest_judged = 128;
@@ -46,57 +50,28 @@ StoredType other_half(StoredType type) {
   return type == StoredType::bf16 ? StoredType::f16 : StoredType::bf16;
 }
 
-// Standard deviation of log2|x|; NaN of too few numbers.
-class Spread {
- public:
-  void add(float value) {
-    if (value == 0 || !std::isfinite(value)) return;
-    const double exponent = std::log2(std::abs(static_cast<double>(value)));
-    sum_ += exponent, squares_ += exponent * exponent;
-    ++count_;
-  }
-  double value() const {
-    if (count_ < fewest_judged) return std::nan("");
-    const double mean = sum_ / static_cast<double>(count_);
-    return std::sqrt(std::max(0.0, squares_ / static_cast<double>(count_) - mean * mean));
-  }
-
- private:
-  double sum_ = 0, squares_ = 0;
-  std::size_t count_ = 0;
-};
-
-bool impossible(double spread) {
-  return spread < 0.5 || spread > 6;
-}
-bool plausible(double spread) {
-  return spread > 0.9 && spread < 3;
-}
-
 // A sentence where the 16-bit matrices look like weights under the other dtype alone, else "".
 std::string mislabelled(const SafetensorsFile& source, StoredType type) {
-  Spread as_said, as_other;
+  std::vector<float> as_said, as_other;
   for (const StoredTensor& tensor : source.tensors()) {
     if (tensor.type != type || tensor.shape.size() < 2) continue;
     const std::size_t count = tensor.element_count(),
                       step = std::max<std::size_t>(1, count / judged_elements);
     for (std::size_t i = 0; i < count; i += step) {
       const std::uint32_t raw = raw_bits(tensor.bytes, 2, i);
-      as_said.add(decode(raw, type));
-      as_other.add(decode(raw, other_half(type)));
+      as_said.push_back(decode(raw, type));
+      as_other.push_back(decode(raw, other_half(type)));
     }
   }
-  if (!impossible(as_said.value()) || !plausible(as_other.value())) return {};
+  const MagnitudeSpread said = magnitude_spread(as_said), other = magnitude_spread(as_other);
+  if (std::min(said.count, other.count) < fewest_judged) return {};
+  const bool impossible = said.log2_std < 0.5 || said.log2_std > 6;
+  if (!impossible || other.log2_std <= 0.9 || other.log2_std >= 3) return {};
   return fmt::format(
       "decoded as {} (the header's dtype) the matrices have a spread of log2|x| of {:.2f}, "
       "re-decoded as {} one of {:.2f}, which weights have: the header mislabels the dtype",
-      stored_name(type), as_said.value(), stored_name(other_half(type)), as_other.value());
+      stored_name(type), said.log2_std, stored_name(other_half(type)), other.log2_std);
 }
-
-struct Mismatch {
-  std::size_t element = 0;
-  float loaded = 0, source = 0;
-};
 
 // How the source would have to be read for all compared elements to match, in words.
 std::string explanation(const StoredTensor& source, const LoadedTensor& loaded,
@@ -149,7 +124,6 @@ Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedT
                           std::uint64_t seed, bool all) {
   Finding f = begin_finding("D04", "bits of the source",
                             "any element of other bits fails, and a header's dtype that no weights have");
-  f.hint = "convert the file again from its source, with the right dtype in its header";
   std::size_t tensors = 0, elements_compared = 0, differing = 0;
   for (const LoadedTensor& tensor : loaded) {
     const StoredTensor* from = source.find(tensor.name);
@@ -157,36 +131,30 @@ Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedT
     const std::size_t loaded_size = stored_size(tensor.type), count = tensor.bytes.size() / loaded_size;
     if (count != from->element_count()) continue;
     const std::vector<std::size_t> elements = compared_elements(tensor.name, count, seed, all);
-    std::optional<Mismatch> first;
+    bool differs = false;
     for (const std::size_t i : elements) {
       const float value = decode(raw_bits(from->bytes, stored_size(from->type), i), from->type);
       const std::uint32_t bits = raw_bits(tensor.bytes, loaded_size, i);
       if (bits == encode(value, tensor.type)) continue;
-      if (!first) first = Mismatch{i, decode(bits, tensor.type), value};
+      differs = true;
+      if (f.verdict == CheckOutcome::fail) break;
+      f.note(CheckOutcome::fail,
+             fmt::format("{}[{}] loaded {} source {}; {}", tensor.name, i, decode(bits, tensor.type), value,
+                         explanation(*from, tensor, elements)),
+             convert_again);
     }
     ++tensors;
     elements_compared += elements.size();
-    if (!first) continue;
-    ++differing;
-    if (f.message.empty()) {
-      f.message = fmt::format("{}[{}] loaded {} source {}; {}", tensor.name, first->element, first->loaded,
-                              first->source, explanation(*from, tensor, elements));
-    }
+    differing += differs;
   }
   f.measured = fmt::format("{} elements of {} tensors compared, {} tensors differ", elements_compared,
                            tensors, differing);
   for (const StoredType type : {StoredType::bf16, StoredType::f16}) {
-    const std::string sentence = mislabelled(source, type);
-    if (!sentence.empty() && f.message.empty()) f.message = sentence;
+    if (const std::string sentence = mislabelled(source, type); !sentence.empty())
+      f.note(CheckOutcome::fail, sentence, convert_again);
   }
-  f.verdict = f.message.empty() ? CheckOutcome::pass : CheckOutcome::fail;
-  if (tensors == 0 && f.message.empty()) {
-    f.verdict = CheckOutcome::skip;
-    f.message = "no tensor of the file was loaded";
-    f.hint = "see D03";
-  }
-  if (f.verdict == CheckOutcome::pass) f.hint.clear();
-  return f;
+  if (tensors > 0 || f.verdict == CheckOutcome::fail) return f;
+  return judged(f, CheckOutcome::skip, "no tensor of the file was loaded", "see D03");
 }
 
 }  // namespace mulligan::doctor

@@ -138,11 +138,11 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
   state.measured = fmt::format("sha256 {}; moved: {}, read: {}", before.substr(0, 12),
                                same_moved ? "the same" : "another", same_read ? "the same" : "another");
   if (!same_moved || !same_read) {
-    state.verdict = CheckOutcome::fail;
-    state.message = fmt::format("the state of training is another after it was {}",
-                                same_moved ? "saved and read" : "moved to another device");
-    state.hint =
-        "a resumed run would be another run: look at the backend's transfers and at the optimisers' states";
+    state.note(
+        CheckOutcome::fail,
+        fmt::format("the state of training is another after it was {}",
+                    same_moved ? "saved and read" : "moved to another device"),
+        "a resumed run would be another run: look at the backend's transfers and at the optimisers' states");
   }
 
   const double loss_before = trained.loss(row), loss_after = read.loss(row);
@@ -150,11 +150,11 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
   checkpoint.measured = fmt::format("{:.9g} and {:.9g} nats; a changed byte is {}", loss_before, loss_after,
                                     refused ? "refused" : "taken");
   if (loss_before != loss_after || !refused) {
-    checkpoint.verdict = CheckOutcome::fail;
-    checkpoint.message = refused ? fmt::format("a row has {:.9g} nats before saving and {:.9g} after reading",
-                                               loss_before, loss_after)
-                                 : "a checkpoint with a changed byte was taken for a sound one";
-    checkpoint.hint = "do not continue runs from checkpoints until this is fixed";
+    checkpoint.note(CheckOutcome::fail,
+                    refused ? fmt::format("a row has {:.9g} nats before saving and {:.9g} after reading",
+                                          loss_before, loss_after)
+                            : "a checkpoint with a changed byte was taken for a sound one",
+                    "do not continue runs from checkpoints until this is fixed");
   }
   return {state, checkpoint};
 }
@@ -166,7 +166,7 @@ Finding judge_overfit(double first_nats, double last_nats, int steps) {
       begin_finding("D32", "one row learned by heart", "fails above a tenth of the first loss, and below 0");
   f.measured = fmt::format("{:.4f} nats, after {} steps {:.4f}", first_nats, steps, last_nats);
   return judged(
-      std::move(f), judge(last_nats, {-1e-6, 0.1 * first_nats, -no_limit, no_limit}),
+      std::move(f), judge(last_nats, {-1e-6, 0.1 * first_nats}),
       fmt::format("{} steps on one and the same row left its loss at {:.4f} of {:.4f} nats", steps, last_nats,
                   first_nats),
       "look at gradients (D13) and learning rates; a model that cannot learn one row learns no corpus");

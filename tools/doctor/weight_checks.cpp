@@ -39,14 +39,6 @@ bool begins_random(const ParameterSpec& spec) {
   return std::ranges::all_of(spec.initial, [](const InitialPart& part) { return is_random(part.kind); });
 }
 
-// Makes `f` worse, keeping the sentence of the first of the worst.
-void note(Finding& f, CheckOutcome verdict, std::string message, const char* hint) {
-  if (verdict == CheckOutcome::pass || (f.verdict != CheckOutcome::pass && verdict <= f.verdict)) return;
-  f.verdict = verdict;
-  f.message = std::move(message);
-  f.hint = hint;
-}
-
 }  // namespace
 
 MagnitudeSpread magnitude_spread(const std::vector<float>& values) {
@@ -99,12 +91,12 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
                             : spread.log2_std > 6
                                 ? ": this looks like f16 bytes decoded as bf16, or like the wrong byte order"
                                 : "";
-    note(f, verdict,
-         fmt::format(
-             "log2 of the magnitudes of {} has a standard deviation of {:.3f} (median magnitude {:.3g}), "
-             "where weights have about 1.6{}",
-             spec.name, spread.log2_std, spread.median, mechanism),
-         look_at_file);
+    f.note(verdict,
+           fmt::format(
+               "log2 of the magnitudes of {} has a standard deviation of {:.3f} (median magnitude {:.3g}), "
+               "where weights have about 1.6{}",
+               spec.name, spread.log2_std, spread.median, mechanism),
+           look_at_file);
   }
   f.measured = looked_at == 0 ? "no matrix of 4,096 elements or more"
                               : fmt::format("{:.3f} to {:.3f} over {} matrices", least, most, looked_at);
@@ -124,21 +116,21 @@ Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights
     const auto broken = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
     if (broken != values.end()) {
       ++bad;
-      note(f, CheckOutcome::fail,
-           fmt::format("element {} of {} is {}", broken - values.begin(), spec.name, *broken),
-           "go back to a checkpoint from before, or read the weights again from their source");
+      f.note(CheckOutcome::fail,
+             fmt::format("element {} of {} is {}", broken - values.begin(), spec.name, *broken),
+             "go back to a checkpoint from before, or read the weights again from their source");
     }
     const auto [least, most] = std::ranges::minmax_element(values);
     if (values.size() < 2 || *least != *most) continue;
     const std::string what = fmt::format("all {} elements of {} are {}", values.size(), spec.name, *least);
     if (begins_random(spec)) {
       ++constant;
-      note(f, CheckOutcome::fail, what,
-           "draw or read this tensor again: nothing can be learned from equal numbers");
+      f.note(CheckOutcome::fail, what,
+             "draw or read this tensor again: nothing can be learned from equal numbers");
     } else if (origin == WeightOrigins::trained && begins_at_zero(spec) && *least == 0) {
       ++constant;
-      note(f, CheckOutcome::warn, what + ", as before any training",
-           "look whether it was updated: its row in [[parameters]], its learning rate");
+      f.note(CheckOutcome::warn, what + ", as before any training",
+             "look whether it was updated: its row in [[parameters]], its learning rate");
     }
   }
   f.measured = fmt::format("{} tensors that are not finite, {} constant ones, of {}", bad, constant,
@@ -165,24 +157,22 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
     const InitialPart& start = spec.initial.front();
     CheckOutcome verdict = CheckOutcome::pass;
     if (norm) {
-      verdict = judge(m.mean, {0.01, 100, -no_limit, no_limit});
+      verdict = judge(m.mean, {0.01, 100});
     } else if (origin == WeightOrigins::drawn && start.kind == Initial::normal) {
       // Small samples scatter: six standard errors on top.
       const double noise = 6 / std::sqrt(2.0 * static_cast<double>(found->second.size()));
-      verdict =
-          std::max(judge(m.deviation / start.value, {0.9 - noise, 1.1 + noise, -no_limit, no_limit}),
-                   judge(std::abs(m.mean) / start.value, {-no_limit, 0.1 + 2 * noise, -no_limit, no_limit}));
+      verdict = std::max(judge(m.deviation / start.value, {0.9 - noise, 1.1 + noise}),
+                         judge(std::abs(m.mean) / start.value, {-no_limit, 0.1 + 2 * noise}));
     } else {
       const double least = start.kind == Initial::normal ? std::min(0.005, start.value / 2) : 0.005;
-      verdict = std::max(judge(std::abs(m.mean), {-no_limit, 0.05, -no_limit, no_limit}),
-                         judge(m.deviation, {least, 0.5, -no_limit, no_limit}));
+      verdict = std::max(judge(std::abs(m.mean), {-no_limit, 0.05}), judge(m.deviation, {least, 0.5}));
     }
     if (embedding)
       measured = fmt::format("embedding: mean {:.2g}, standard deviation {:.4g}", m.mean, m.deviation);
-    note(f, verdict,
-         fmt::format("{} has a mean of {:.4g} and a standard deviation of {:.4g}", spec.name, m.mean,
-                     m.deviation),
-         look_at_file);
+    f.note(verdict,
+           fmt::format("{} has a mean of {:.4g} and a standard deviation of {:.4g}", spec.name, m.mean,
+                       m.deviation),
+           look_at_file);
   }
   f.measured = measured.empty() ? "no embedding" : measured;
   return f;

@@ -1,4 +1,4 @@
-#include "tools/report_page/arena_runs.h"
+#include "tools/report_page/run_observations.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "framework/core/error.h"
 #include "tools/report_page/comparison.h"
-#include "tools/report_page/run_observations.h"
 
 namespace mulligan::report {
 namespace {

@@ -4,24 +4,127 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <set>
 
 #include "tools/report_page/html.h"
 
 namespace mulligan::report {
 namespace {
 
-constexpr double extent = 1000;  // of the drawing in its own units, both ways
+constexpr double largest = 1e100;       // beyond, values are not part of a picture
+constexpr double smallest_span = 1e-9;  // relative to the values; below, they count as one
+constexpr double extent = 1000;         // of the drawing in its own units, both ways
+
+// Enough digits to tell ticks `step` apart; k, M or G where the largest one on the axis is that large.
+std::string tick_text(double value, double step, double largest_tick) {
+  const char* suffix = "";
+  for (const auto& [size, name] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+    if (largest_tick < 10 * size || step < size / 1000) continue;
+    if (value == 0) return "0";
+    value /= size;
+    step /= size;
+    suffix = name;
+    break;
+  }
+  if (std::abs(value) > 1e15 || (value != 0 && std::abs(value) < 1e-4)) return fmt::format("{:.3g}", value);
+  const int decimals = std::clamp(-static_cast<int>(std::floor(std::log10(step) + 1e-9)), 0, 9);
+  return fmt::format("{:.{}f}{}", value, decimals, suffix);
+}
+
+std::vector<Tick> even_ticks(double low, double high, int count) {
+  const double wished = (high - low) / count, power = std::pow(10.0, std::floor(std::log10(wished)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (factor * power >= wished * 0.7) step = factor * power;
+  }
+  std::vector<Tick> ticks;
+  const double slack = (high - low) * 1e-9;
+  const double first = std::ceil((low - slack) / step), last = std::floor((high + slack) / step);
+  for (double number = first; number <= last; ++number) {
+    const double value = number * step + 0.0;  // no minus zero
+    ticks.push_back({value, tick_text(value, step, std::max(std::abs(first), std::abs(last)) * step)});
+  }
+  return ticks;
+}
+
+}  // namespace
+
+Axis Axis::around(const std::vector<double>& values, bool logarithmic, double margin) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const double value : values) {
+    if (!std::isfinite(value) || std::abs(value) > largest || (logarithmic && value <= 0)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  if (low > high) return logarithmic ? Axis{1, 10, true} : Axis{};
+  if (logarithmic) {
+    const double room = high <= low * (1 + smallest_span) ? 2 : std::pow(high / low, margin);
+    return {low / room, high * room, true};
+  }
+  const bool one_value = high - low <= smallest_span * std::max(std::abs(low), std::abs(high));
+  const double room = !one_value ? (high - low) * margin : low == 0 ? 1 : std::abs(low) / 10;
+  return {low - room, high + room};
+}
+
+double Axis::place(double value) const {
+  if (!std::isfinite(value) || (logarithmic && value <= 0)) return std::numeric_limits<double>::quiet_NaN();
+  return logarithmic ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+}
+
+std::vector<Tick> Axis::ticks(int count) const {
+  const double decades = logarithmic ? std::log10(high / low) : 0;
+  if (decades < 0.7) return even_ticks(low, high, count);  // less than from 1 to 5
+  const double last = std::ceil(std::log10(high)), stride = std::max(1.0, std::ceil(decades / count));
+  std::vector<Tick> ticks;
+  for (double exponent = std::floor(std::log10(low)); exponent <= last; exponent += stride) {
+    const double power = std::pow(10.0, exponent);
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      if (factor > 1 && decades >= count / 2.0) break;
+      const double value = factor * power, inside = place(value);
+      if (inside >= -1e-9 && inside <= 1 + 1e-9) ticks.push_back({value, tick_text(value, power, value)});
+    }
+  }
+  return ticks;
+}
+
+std::vector<Point> thin(const std::vector<Point>& points, std::size_t limit) {
+  if (points.size() <= limit) return points;
+  const double from = points.front().x, span = points.back().x - from;
+  const std::size_t buckets = limit / 2, none = points.size();
+  const auto bucket_of = [&](const Point& point) {
+    const double share = span > 0 ? (point.x - from) / span : 0;
+    return std::min(buckets - 1, static_cast<std::size_t>(share * static_cast<double>(buckets)));
+  };
+  std::vector<Point> thinned;
+  for (std::size_t i = 0; i < points.size();) {
+    const std::size_t bucket = bucket_of(points[i]);
+    std::size_t lowest = none, highest = none, gap = none;
+    for (; i < points.size() && bucket_of(points[i]) == bucket; ++i) {
+      const double y = points[i].y;
+      if (!std::isfinite(y)) {
+        gap = i;
+        continue;
+      }
+      if (lowest == none || y < points[lowest].y) lowest = i;
+      if (highest == none || y > points[highest].y) highest = i;
+    }
+    for (const std::size_t kept : std::set{lowest, highest, gap}) {
+      if (kept != none) thinned.push_back(points[kept]);
+    }
+  }
+  return thinned;
+}
+
+namespace {
 
 // Drawings never leave the plot, whatever the value.
 double coordinate(double place) {
   return std::clamp(place, 0.0, 1.0) * extent;
 }
 
-std::vector<Point> drawable(const Curve& curve) {
-  std::vector<Point> points;
-  for (const Point& point : curve.points) {
-    if (std::isfinite(point.x)) points.push_back(point);
-  }
+std::vector<Point> drawable(std::vector<Point> points) {
+  std::erase_if(points, [](const Point& point) { return !std::isfinite(point.x); });
   std::ranges::stable_sort(points, {}, &Point::x);
   return thin(points);
 }
@@ -30,81 +133,26 @@ std::vector<Point> drawable(const Curve& curve) {
 std::string path_data(const std::vector<Point>& points, bool dots, const Axis& x, const Axis& y) {
   std::string data;
   bool open = false, alone = false;
-  const auto close = [&] {
-    if (alone) data += "h0";
-    open = alone = false;
-  };
   for (const Point& point : points) {
     const double across = x.place(point.x), up = y.place(point.y);
     if (!std::isfinite(across) || !std::isfinite(up)) {
-      close();
+      if (alone && !dots) data += "h0";
+      open = alone = false;
       continue;
     }
     alone = !open || dots;
-    data += fmt::format("{}{:.1f} {:.1f}", alone ? 'M' : 'L', coordinate(across), coordinate(1 - up));
-    if (dots) data += "h0";
+    data += fmt::format("{}{:.1f} {:.1f}{}", alone ? 'M' : 'L', coordinate(across), coordinate(1 - up),
+                        dots ? "h0" : "");
     open = true;
   }
-  if (!dots) close();
-  return data;
-}
-
-const char* stroke_class(Stroke stroke) {
-  switch (stroke) {
-    case Stroke::dashed:
-      return "dashed";
-    case Stroke::faint:
-      return "faint";
-    case Stroke::dots:
-      return "dots";
-    case Stroke::band:
-      return "band";
-    case Stroke::solid:
-      break;
-  }
-  return "solid";
+  return alone && !dots ? data + "h0" : data;
 }
 
 std::string path_element(std::size_t colour, Stroke stroke, std::string_view data, std::string_view name) {
-  return fmt::format("<path class=\"{}{} c{}\" d=\"{}\"{}/>", stroke == Stroke::band ? "" : "curve ",
-                     stroke_class(stroke), colour % palette_size, data,
+  constexpr const char* classes[] = {"curve solid", "curve dashed", "curve faint", "curve dots", "band"};
+  return fmt::format("<path class=\"{} c{}\" d=\"{}\"{}/>", classes[static_cast<std::size_t>(stroke)],
+                     colour % palette_size, data,
                      name.empty() ? "" : fmt::format(" data-name=\"{}\"", escape(name)));
-}
-
-// A dot for each point, with its text under the pointer.
-std::string told_dots(const Curve& curve, const Axis& x, const Axis& y) {
-  std::string html;
-  for (std::size_t i = 0; i < curve.hover.size(); ++i) {
-    html += fmt::format("<path class=\"told dots c{}\" d=\"{}\"><title>{}</title></path>",
-                        curve.colour % palette_size, path_data({curve.points[i]}, true, x, y),
-                        escape(curve.hover[i]));
-  }
-  return html;
-}
-
-std::string grid(const std::vector<Tick>& x_ticks, const std::vector<Tick>& y_ticks, const Axis& x,
-                 const Axis& y) {
-  std::string data;
-  for (const Tick& tick : x_ticks)
-    data += fmt::format("M{:.1f} 0V{}", coordinate(x.place(tick.value)), extent);
-  for (const Tick& tick : y_ticks) {
-    data += fmt::format("M0 {:.1f}H{}", coordinate(1 - y.place(tick.value)), extent);
-  }
-  return fmt::format("<path class=\"grid\" d=\"{}\"/>", data);
-}
-
-std::string labels(const std::vector<Tick>& x_ticks, const std::vector<Tick>& y_ticks, const Axis& x,
-                   const Axis& y) {
-  std::string html;
-  for (const Tick& tick : y_ticks) {
-    html += fmt::format("<span class=\"y tick\" style=\"top:{:.2f}%\">{}</span>",
-                        100 * (1 - y.place(tick.value)), tick.text);
-  }
-  for (const Tick& tick : x_ticks) {
-    html += fmt::format("<span class=\"x tick\" style=\"left:{:.2f}%\">{}</span>", 100 * x.place(tick.value),
-                        tick.text);
-  }
-  return html;
 }
 
 std::string key(const std::string& path, std::string_view name) {
@@ -122,78 +170,77 @@ std::string figure(const std::string& id, const std::string& title, const std::s
       escape(title), span("unit", unit), span("about", about), body);
 }
 
-struct MarkLegend {
-  std::vector<std::string> names;  // in order of first appearance
-  std::size_t number(const std::string& name) {
-    const auto found = std::ranges::find(names, name);
-    const auto place = static_cast<std::size_t>(found - names.begin());
-    if (found == names.end()) names.push_back(name);
-    return place;
-  }
-};
-
 }  // namespace
 
 std::string draw(const LineChart& chart) {
   std::vector<std::vector<Point>> curves;
   std::vector<double> xs, ys;
   for (const Curve& curve : chart.curves) {
-    curves.push_back(drawable(curve));
-    for (const Point& point : curves.back()) {
+    for (const Point& point : curves.emplace_back(drawable(curve.points))) {
       xs.push_back(point.x);
       ys.push_back(point.y);
     }
   }
   const Axis x = Axis::around(xs, false, 0), y = Axis::around(ys, chart.logarithmic, 0.04);
-  const std::vector<Tick> x_ticks = x.ticks(5), y_ticks = y.ticks(5);
-
-  std::string drawing = grid(x_ticks, y_ticks, x, y), legend;
-  MarkLegend mark_legend;
-  std::string mark_paths;
+  std::string grid_x, grid_y, labels_x, labels_y, legend, drawing;
+  for (const Tick& tick : x.ticks(5)) {
+    grid_x += fmt::format("M{:.1f} 0V{}", coordinate(x.place(tick.value)), extent);
+    labels_x += fmt::format("<span class=\"x tick\" style=\"left:{:.2f}%\">{}</span>",
+                            100 * x.place(tick.value), tick.text);
+  }
+  for (const Tick& tick : y.ticks(5)) {
+    grid_y += fmt::format("M0 {:.1f}H{}", coordinate(1 - y.place(tick.value)), extent);
+    labels_y += fmt::format("<span class=\"y tick\" style=\"top:{:.2f}%\">{}</span>",
+                            100 * (1 - y.place(tick.value)), tick.text);
+  }
+  std::vector<std::string> mark_names;
   for (const Mark& mark : chart.marks) {
     const double place = x.place(mark.x);
     if (!(place >= 0 && place <= 1)) continue;
-    mark_paths += fmt::format("<path class=\"mark m{}\" d=\"M{:.1f} 0V{}\"/>",
-                              mark_legend.number(mark.what) % 3, coordinate(place), extent);
+    const auto number = std::ranges::find(mark_names, mark.what) - mark_names.begin();
+    if (number == std::ssize(mark_names)) mark_names.push_back(mark.what);
+    drawing +=
+        fmt::format("<path class=\"mark m{}\" d=\"M{:.1f} 0V{}\"/>", number % 3, coordinate(place), extent);
   }
-  drawing += mark_paths;
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const Curve& curve = chart.curves[i];
     // A line needs two points to be seen.
     const bool single =
         std::ranges::count_if(curves[i], [](const Point& p) { return std::isfinite(p.y); }) == 1;
     const Stroke stroke = single ? Stroke::dots : curve.stroke;
-    const std::string data = path_data(curves[i], stroke == Stroke::dots, x, y);
-    if (!curve.hover.empty()) {
-      drawing += told_dots(curve, x, y);
-      legend += key(path_element(curve.colour, Stroke::dots, "M10 5h0", ""), curve.name);
-      continue;
+    const bool dots = stroke == Stroke::dots || !curve.hover.empty();
+    const std::string data = path_data(curves[i], dots, x, y);
+    legend += key(path_element(curve.colour, dots ? Stroke::dots : stroke, dots ? "M10 5h0" : "M0 5H20", ""),
+                  data.empty() ? curve.name + " (no values)" : curve.name);
+    for (std::size_t h = 0; h < curve.hover.size(); ++h) {  // a dot for each point, with its text
+      drawing += fmt::format("<path class=\"told dots c{}\" d=\"{}\"><title>{}</title></path>",
+                             curve.colour % palette_size, path_data({curve.points[h]}, true, x, y),
+                             escape(curve.hover[h]));
     }
+    if (!curve.hover.empty() || data.empty()) continue;
     // Dots are joined, so that a validation every thousand steps reads as a curve too.
-    if (stroke == Stroke::dots && !single) {
+    if (dots && !single) {
       drawing += fmt::format("<path class=\"joint c{}\" d=\"{}\"/>", curve.colour % palette_size,
                              path_data(curves[i], false, x, y));
     }
-    if (!data.empty()) drawing += path_element(curve.colour, stroke, data, curve.name);
-    legend += key(path_element(curve.colour, stroke, stroke == Stroke::dots ? "M10 5h0" : "M0 5H20", ""),
-                  data.empty() ? curve.name + " (no values)" : curve.name);
+    drawing += path_element(curve.colour, stroke, data, curve.name);
   }
-  for (std::size_t i = 0; i < mark_legend.names.size(); ++i) {
-    legend += key(fmt::format("<path class=\"mark m{}\" d=\"M10 0V10\"/>", i % 3), mark_legend.names[i]);
-  }
+  for (std::size_t i = 0; i < mark_names.size(); ++i)
+    legend += key(fmt::format("<path class=\"mark m{}\" d=\"M10 0V10\"/>", i % 3), mark_names[i]);
   return figure(
       chart.id, chart.title, chart.y_label, chart.about,
       fmt::format(
           "<div class=\"plot\" data-x=\"{:.17g} {:.17g}\" data-y=\"{:.17g} {:.17g} {}\" data-xlabel=\"{}\">"
           "<svg class=\"drawing\" role=\"img\" aria-label=\"{}, {} by {}\" viewBox=\"0 0 1000 1000\" "
-          "preserveAspectRatio=\"none\">{}</svg>{}</div>\n<div class=\"x-label\">{}</div>"
-          "<div class=\"legend\">{}</div>",
-          x.low(), x.high(), y.low(), y.high(), y.logarithmic() ? "log" : "linear", escape(chart.x_label),
-          escape(chart.title), escape(chart.y_label), escape(chart.x_label), drawing,
-          labels(x_ticks, y_ticks, x, y), escape(chart.x_label), legend));
+          "preserveAspectRatio=\"none\"><path class=\"grid\" d=\"{}{}\"/>{}</svg>{}{}</div>\n"
+          "<div class=\"x-label\">{}</div><div class=\"legend\">{}</div>",
+          x.low, x.high, y.low, y.high, y.logarithmic ? "log" : "linear", escape(chart.x_label),
+          escape(chart.title), escape(chart.y_label), escape(chart.x_label), grid_x, grid_y, drawing,
+          labels_y, labels_x, escape(chart.x_label), legend));
 }
 
 std::string draw(const BarChart& chart) {
+  if (chart.bars.empty()) return {};
   double low = 0, high = 0;
   for (const Bar& bar : chart.bars) {
     for (const double value : {bar.value, bar.limit.value_or(0)}) {
@@ -209,20 +256,18 @@ std::string draw(const BarChart& chart) {
     std::string paths;
     if (std::isfinite(bar.value)) {
       const char* colour = bar.limit && bar.value > *bar.limit ? "beyond" : bar.value < 0 ? "f1" : "f0";
-      const double left = place(std::min(bar.value, 0.0)), right = place(std::max(bar.value, 0.0));
-      paths = fmt::format("<path class=\"bar {}\" d=\"M{:.1f} 0H{:.1f}V10H{:.1f}Z\"/>", colour, left, right,
-                          left);
+      paths = fmt::format("<path class=\"bar {0}\" d=\"M{1:.1f} 0H{2:.1f}V10H{1:.1f}Z\"/>", colour,
+                          place(std::min(bar.value, 0.0)), place(std::max(bar.value, 0.0)));
     }
-    if (bar.limit && std::isfinite(*bar.limit)) {
-      // A line at the very end would be cut in half.
+    if (bar.limit && std::isfinite(*bar.limit)) {  // a line at the very end would be cut in half
       paths +=
           fmt::format("<path class=\"limit\" d=\"M{:.1f} 0V10\"/>", std::min(place(*bar.limit), extent - 2));
     }
     body += fmt::format(
-        "<span class=\"label\">{}</span><svg class=\"row\" role=\"img\" aria-label=\"{}: {}\" viewBox=\"0 0 1000 10\" "
-        "preserveAspectRatio=\"none\"><path class=\"grid\" d=\"M0 10H1000\"/>{}</svg><span "
-        "class=\"value\">{}</span>\n",
-        escape(bar.label), escape(bar.label), escape(bar.text), paths, escape(bar.text));
+        "<span class=\"label\">{0}</span><svg class=\"row\" role=\"img\" aria-label=\"{0}: {1}\" "
+        "viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\"><path class=\"grid\" d=\"M0 10H1000\"/>{2}</svg>"
+        "<span class=\"value\">{1}</span>\n",
+        escape(bar.label), escape(bar.text), paths);
   }
   return figure(chart.id, chart.title, "", chart.about, "<div class=\"bars\">" + body + "</div>");
 }

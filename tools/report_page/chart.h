@@ -13,30 +13,18 @@ struct Tick {
   std::string text;
 };
 
-// An axis of a chart: the values that it spans, the place of a value on it, and its labels.
-class Axis {
- public:
+// An axis of a chart: low < high, both finite; of a logarithmic axis 0 < low.
+struct Axis {
+  double low = 0, high = 1;
+  bool logarithmic = false;
+
   // Spans the finite values up to 1e100, and of a logarithmic axis the positive ones. Without such values it spans
   // 0..1 or 1..10. Both ends get `margin`, a share of the span.
   static Axis around(const std::vector<double>& values, bool logarithmic, double margin);
-  // Precondition: low < high, both finite; of a logarithmic axis, 0 < low.
-  Axis(double low, double high, bool logarithmic = false);
-
-  double low() const { return low_; }
-  double high() const { return high_; }
-  bool logarithmic() const { return logarithmic_; }
   // 0 at the low end, 1 at the high end. NaN for a value that is not finite, or not positive on a logarithmic axis.
   double place(double value) const;
   // About `count` (>= 2) round values in ascending order: multiples of 1, 2 or 5 times a power of ten.
   std::vector<Tick> ticks(int count) const;
-
- private:
-  std::vector<Tick> linear_ticks(int count) const;
-  std::vector<Tick> logarithmic_ticks(int count) const;
-
-  double low_;
-  double high_;
-  bool logarithmic_;
 };
 
 struct Point {
@@ -96,6 +84,7 @@ struct BarChart {
   std::string about;
   std::vector<Bar> bars = {};
 };
+// "" without bars.
 std::string draw(const BarChart& chart);
 
 }  // namespace mulligan::report

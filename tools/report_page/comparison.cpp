@@ -3,75 +3,60 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 
-#include "framework/core/printable.h"
-#include "tools/report_page/chart.h"
-#include "tools/report_page/html.h"
-#include "tools/report_page/run_curves.h"
 #include "tools/report_page/run_observations.h"
 #include "tools/report_page/run_sections.h"
+#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report {
 namespace {
 
-// Keys that name a run or its places, and so differ without changing what is computed.
-bool names_the_run(std::string_view key) {
-  return key == "run.name" || key == "run.directory" || key == "checkpoint.directory";
-}
-
-std::vector<std::string> distinct_labels(const std::vector<RunRecord>& runs) {
-  std::map<std::string, int> uses;
-  for (const RunRecord& run : runs) ++uses[run.name];
-  std::vector<std::string> labels;
-  for (const RunRecord& run : runs) {
-    labels.push_back(uses[run.name] > 1 ? run.files.directory.lexically_normal().string() : run.name);
-  }
-  return labels;
-}
+struct FigureRow {
+  const char* name;
+  int digits;
+  bool statistics;
+  const char* figure;  // RunRecord::figure
+  // The row of masked tokens, which cannot be compared with the next token: empty where one row is of all runs.
+  const char* masked = "";
+};
+constexpr FigureRow figure_rows[] = {
+    {"val_bpb", 5, true, "val_bpb"},
+    {"val_bpb, quantised", 5, true, "quantised_bpb"},
+    {"val_bpb, test-time training", 5, true, "ttt_bpb"},
+    {"val_loss, nats", 5, true, "val_loss_nats", "val_loss of masked tokens, nats"},
+    {"training loss, mean, nats", 5, true, "train_loss/train_loss_run_nats",
+     "training loss of masked tokens, mean, nats"},
+    {"training loss, last step, nats", 5, false, "final_loss_nats",
+     "training loss of masked tokens, last step, nats"},
+    {"artifact, bytes", 0, true, "artifact_bytes"},
+    {"steps", 0, true, "steps"},
+    {"tokens", 0, false, "tokens"},
+    {"tokens per second", 0, true, "tokens_per_second"},
+    {"training, seconds", 2, true, "seconds/train"},
+    {"evaluation, seconds", 2, false, "seconds/evaluate"},
+    {"peak memory, bytes", 0, false, "peak_memory_bytes"},
+    {"parameters", 0, false, "parameters"},
+};
 
 std::vector<ComparedFigure> figures_of(const std::vector<RunRecord>& runs) {
-  using Pick = std::function<std::optional<double>(const RunRecord&)>;
-  const auto result = [](const char* path) -> Pick {
-    return [path](const RunRecord& run) { return run.result.number(path); };
-  };
   std::vector<ComparedFigure> figures;
-  const auto add = [&](const char* name, int digits, bool statistics, const Pick& pick) {
-    ComparedFigure figure{name, digits, statistics, {}};
-    for (const RunRecord& run : runs) figure.values.push_back(pick(run));
-    if (std::ranges::any_of(figure.values, [](const auto& value) { return value.has_value(); }))
-      figures.push_back(std::move(figure));
-  };
-  add("val_bpb", 5, true, result("val_bpb"));
-  add("val_bpb, quantised", 5, true, [](const RunRecord& run) -> std::optional<double> {
-    const EvaluationRecord* score = run.quantized();
-    return score && score->val_bytes > 0 ? std::optional(score->val_bpb) : std::nullopt;
-  });
-  add("val_bpb, test-time training", 5, true,
-      [](const RunRecord& run) { return scores_bits(run.ttt) ? ttt_score(run.ttt) : std::nullopt; });
-  // Losses of masked tokens cannot be compared with those of the next token: rows of their own.
-  const auto losses = [&](const char* loss, const char* masked, bool statistics, const char* path) {
+  for (const FigureRow& row : figure_rows) {
+    const std::string masked = row.masked;
     for (const bool fills_in : {false, true}) {
-      add(fills_in ? masked : loss, 5, statistics, [&](const RunRecord& run) {
-        return run.fills_in_masked() == fills_in ? run.result.number(path) : std::nullopt;
-      });
+      if (fills_in && masked.empty()) continue;
+      ComparedFigure figure{fills_in ? masked : row.name, row.digits, row.statistics, {}};
+      for (const RunRecord& run : runs) {
+        const bool one_of_them = masked.empty() || run.fills_in_masked() == fills_in;
+        figure.values.push_back(one_of_them ? run.figure(row.figure) : std::nullopt);
+      }
+      if (std::ranges::any_of(figure.values, [](const auto& value) { return value.has_value(); }))
+        figures.push_back(std::move(figure));
     }
-  };
-  losses("val_loss, nats", "val_loss of masked tokens, nats", true, "val_loss_nats");
-  losses("training loss, mean, nats", "training loss of masked tokens, mean, nats", true,
-         "train_loss/train_loss_run_nats");
-  losses("training loss, last step, nats", "training loss of masked tokens, last step, nats", false,
-         "final_loss_nats");
-  add("artifact, bytes", 0, true, [](const RunRecord& run) { return run.quantize.number("artifact_bytes"); });
-  add("steps", 0, true, result("steps"));
-  add("tokens", 0, false, result("tokens"));
-  add("tokens per second", 0, true, result("tokens_per_second"));
-  add("training, seconds", 2, true, result("seconds/train"));
-  add("evaluation, seconds", 2, false, result("seconds/evaluate"));
-  add("peak memory, bytes", 0, false, result("peak_memory_bytes"));
-  add("parameters", 0, false, result("parameters"));
+  }
   return figures;
 }
 
@@ -84,10 +69,12 @@ std::vector<ComparedKey> differing_keys(const std::vector<RunRecord>& runs) {
       row[i] = setting.value;
     }
   }
+  // Names and places differ without changing what is computed.
+  for (const char* key : {"run.name", "run.directory", "checkpoint.directory"}) values.erase(key);
   std::vector<ComparedKey> keys;
   for (auto& [key, row] : values) {
-    if (names_the_run(key) || std::ranges::adjacent_find(row, std::not_equal_to<>()) == row.end()) continue;
-    keys.push_back({key, std::move(row)});
+    if (std::ranges::adjacent_find(row, std::not_equal_to<>()) != row.end())
+      keys.push_back({key, std::move(row)});
   }
   return keys;
 }
@@ -123,7 +110,12 @@ std::optional<Statistic> statistic_of(const ComparedFigure& figure, const SeedGr
 
 Comparison compare(std::vector<RunRecord> runs) {
   Comparison comparison;
-  comparison.labels = distinct_labels(runs);
+  std::map<std::string, int> uses;
+  for (const RunRecord& run : runs) ++uses[run.name];
+  for (const RunRecord& run : runs) {
+    const std::string directory = run.files.directory.lexically_normal().string();
+    comparison.labels.push_back(uses[run.name] > 1 ? directory : run.name);
+  }
   comparison.figures = figures_of(runs);
   comparison.keys = differing_keys(runs);
   comparison.groups = seed_groups(runs, comparison.keys);
@@ -133,125 +125,122 @@ Comparison compare(std::vector<RunRecord> runs) {
 
 namespace {
 
-std::string figure_text(const std::optional<double>& value, int digits) {
-  if (!value) return "-";
-  if (digits == 0 && std::isfinite(*value)) return grouped(std::llround(*value));
-  return fixed(*value, digits);
-}
-
-std::vector<std::string> head_of(const Comparison& comparison, const char* first) {
-  std::vector<std::string> head{first};
-  head.insert(head.end(), comparison.labels.begin(), comparison.labels.end());
-  return head;
+// A row for each of `all`, a column for each run.
+template <typename Row, typename Text>
+Table table_of(const Comparison& comparison, const char* first, const char* columns,
+               const std::vector<Row>& all, std::string Row::*name, Text text) {
+  Table table{{first}, columns};
+  table.head.insert(table.head.end(), comparison.labels.begin(), comparison.labels.end());
+  for (const Row& row : all) {
+    auto& cells = table.rows.emplace_back(std::vector{row.*name});
+    for (const auto& value : row.values) cells.push_back(text(row, value));
+  }
+  return table;
 }
 
 Table figures_table(const Comparison& comparison) {
-  Table table{head_of(comparison, "figure"), {}};
-  for (const ComparedFigure& figure : comparison.figures) {
-    std::vector<Cell> row{{figure.name}};
-    for (const auto& value : figure.values) row.push_back({figure_text(value, figure.digits), true});
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+  return table_of(comparison, "figure", "lr", comparison.figures, &ComparedFigure::name,
+                  [](const ComparedFigure& figure, const std::optional<double>& value) -> std::string {
+                    if (!value) return "-";
+                    return figure.digits == 0 ? count_text(*value) : fixed(*value, figure.digits);
+                  });
 }
 
 Table keys_table(const Comparison& comparison) {
-  Table table{head_of(comparison, "key"), {}};
-  for (const ComparedKey& key : comparison.keys) {
-    std::vector<Cell> row{{key.key}};
-    for (const std::string& value : key.values) row.push_back({value.empty() ? "-" : value});
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+  return table_of(comparison, "key", "l", comparison.keys, &ComparedKey::key,
+                  [](const ComparedKey&, const std::string& value) { return value.empty() ? "-" : value; });
 }
 
 Table seeds_table(const Comparison& comparison) {
-  Table table{{"runs", "figure", "mean", "standard deviation", "n", "seeds"}, {}};
+  Table table{{"runs", "figure", "mean", "standard deviation", "n", "seeds"}, "llrrrl"};
   for (const SeedGroup& group : comparison.groups) {
     if (group.runs.size() < 2) continue;
-    const std::string name =
-        fmt::format("{} and {} more", comparison.labels[group.runs[0]], group.runs.size() - 1);
     for (const ComparedFigure& figure : comparison.figures) {
-      if (!figure.statistics) continue;
-      const auto statistic = statistic_of(figure, group);
+      const auto statistic = figure.statistics ? statistic_of(figure, group) : std::nullopt;
       if (!statistic) continue;
       const int digits = figure.digits + 1;
-      table.rows.push_back({{name},
-                            {figure.name},
-                            {fixed(statistic->mean, digits), true},
-                            {statistic->deviation ? fixed(*statistic->deviation, digits) : "-", true},
-                            {std::to_string(statistic->n), true},
-                            {fmt::format("{}", fmt::join(group.seeds, ", "))}});
+      table.rows.push_back(
+          {fmt::format("{} and {} more", comparison.labels[group.runs[0]], group.runs.size() - 1),
+           figure.name, fixed(statistic->mean, digits),
+           statistic->deviation ? fixed(*statistic->deviation, digits) : "-", std::to_string(statistic->n),
+           fmt::format("{}", fmt::join(group.seeds, ", "))});
     }
   }
   return table;
 }
 
-// One curve per run; empty where no run has a point.
-std::string overlay(const Comparison& comparison, LineChart chart,
-                    const std::function<std::vector<Point>(const RunRecord&)>& points_of, bool dots = false) {
-  bool any = false;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    const Stroke line = i / palette_size % 2 == 0 ? Stroke::solid : Stroke::dashed;
-    chart.curves.push_back(
-        {comparison.labels[i], points_of(comparison.runs[i]), i, dots ? Stroke::dots : line});
-    any = any || !chart.curves.back().points.empty();
-  }
-  return any ? draw(chart) : "";
-}
-
+// Charts of one curve for each run; those without a point are left out.
 std::string curves(const Comparison& comparison) {
-  std::string html;
-  const auto of_steps = [&](const LineChart& chart, double StepRecord::*value) {
-    html += overlay(comparison, chart, [value](const RunRecord& run) { return curve_of(run, value); });
+  struct Overlay {
+    LineChart chart;
+    std::function<std::vector<Point>(const RunRecord&)> points_of;
+    bool dots = false;
   };
+  std::vector<Overlay> all;
   // Losses of masked tokens in charts of their own.
-  const auto losses = [&](const std::string& id, const std::string& by, const char* axis, bool by_seconds) {
+  for (const auto& [id, by, axis] : {std::array{"compare-loss-curve", "step", "step"},
+                                     {"compare-loss-seconds-curve", "time", "seconds of training"}}) {
     for (const bool masked : {false, true}) {
-      html += overlay(comparison,
-                      {id + (masked ? "-masked" : ""),
-                       (masked ? "Training loss of masked tokens by " : "Training loss by ") + by,
-                       "Window means.", axis, masked ? "nats per masked token" : "nats per token"},
-                      [&](const RunRecord& run) {
-                        return run.fills_in_masked() == masked
-                                   ? curve_of(run, &StepRecord::window_loss_nats, by_seconds)
-                                   : std::vector<Point>{};
-                      });
+      const bool by_seconds = axis != std::string_view("step");
+      all.push_back({{fmt::format("{}{}", id, masked ? "-masked" : ""),
+                      fmt::format("Training loss{} by {}", masked ? " of masked tokens" : "", by),
+                      "Window means.", axis, masked ? "nats per masked token" : "nats per token"},
+                     [=](const RunRecord& run) {
+                       return run.fills_in_masked() == masked
+                                  ? curve_of(run, &StepRecord::window_loss_nats, by_seconds)
+                                  : std::vector<Point>();
+                     }});
     }
+  }
+  const auto of_steps = [](double StepRecord::*value) {
+    return [value](const RunRecord& run) { return curve_of(run, value); };
   };
-  losses("compare-loss-curve", "step", "step", false);
-  losses("compare-loss-seconds-curve", "time", "seconds of training", true);
-  html += overlay(comparison, {"compare-bpb-curve", "Validation", "", "step", "bits per byte"},
-                  validation_bpb, true);
-  html += overlay(
-      comparison, {"compare-lr-curve", "Learning rate", "Of each run's first optimiser.", "step", ""},
-      [](const RunRecord& run) {
-        std::vector<Point> points;
-        for (const StepRecord& step : run.metrics.steps)
-          points.push_back({static_cast<double>(step.step), step.lr.empty() ? NAN : step.lr[0].second});
-        return points;
-      });
-  of_steps({"compare-gradient-curve", "Gradient norm", "Of all parameters, before clipping.", "step",
-            "logarithmic", true},
-           &StepRecord::gradient_norm);
-  of_steps({"compare-speed-curve", "Speed", "", "step", "tokens per second"}, &StepRecord::tokens_per_second);
-  html += overlay(
-      comparison,
-      {"compare-ttt-curve", "Test-time training, running score", "", "batch of documents", "bits per byte"},
-      [](const RunRecord& run) {
-        return scores_bits(run.ttt) ? running_ttt_score(run.ttt, true) : std::vector<Point>();
-      });
+  const auto first_rate = [](const RunRecord& run) {
+    std::vector<Point> points;
+    for (const StepRecord& step : run.metrics.steps)
+      points.push_back({static_cast<double>(step.step), step.lr.empty() ? NAN : step.lr[0].second});
+    return points;
+  };
+  const auto adapted = [](const RunRecord& run) {
+    return scores_bits(run.ttt) ? running_ttt_score(run.ttt, true) : std::vector<Point>();
+  };
+  const auto add = [&](LineChart chart, auto points_of, bool dots = false) {
+    all.push_back({std::move(chart), points_of, dots});
+  };
+  add({"compare-bpb-curve", "Validation", "", "step", "bits per byte"}, validation_bpb, true);
+  add({"compare-lr-curve", "Learning rate", "Of each run's first optimiser.", "step", ""}, first_rate);
+  add({"compare-gradient-curve", "Gradient norm", "Of all parameters, before clipping.", "step",
+       "logarithmic", true},
+      of_steps(&StepRecord::gradient_norm));
+  add({"compare-speed-curve", "Speed", "", "step", "tokens per second"},
+      of_steps(&StepRecord::tokens_per_second));
+  add({"compare-ttt-curve", "Test-time training, running score", "", "batch of documents", "bits per byte"},
+      adapted);
+  std::string html;
+  for (auto& [chart, points_of, dots] : all) {
+    for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+      const Stroke line = i / palette_size % 2 == 0 ? Stroke::solid : Stroke::dashed;
+      chart.curves.push_back(
+          {comparison.labels[i], points_of(comparison.runs[i]), i, dots ? Stroke::dots : line});
+    }
+    if (std::ranges::any_of(chart.curves, [](const Curve& curve) { return !curve.points.empty(); }))
+      html += draw(chart);
+  }
   return html.empty() ? note("No run has reported a step.") : charts(html);
 }
 
 }  // namespace
 
 std::string comparison_text(const Comparison& comparison) {
-  std::string text = doubts_text(comparison.runs) + plain_text(figures_table(comparison));
+  const auto text_of = [](const Table& table) {
+    stats::MarkdownTable text(table.head);
+    for (const auto& row : table.rows) text.add(row);
+    return text.text();
+  };
   const Table keys = keys_table(comparison), seeds = seeds_table(comparison);
-  text += "\n";
-  text += keys.rows.empty() ? "no key differs\n" : plain_text(keys);
-  if (!seeds.rows.empty()) text += "\n" + plain_text(seeds);
+  std::string text = doubts_text(comparison.runs) + text_of(figures_table(comparison)) + "\n" +
+                     (keys.rows.empty() ? "no key differs\n" : text_of(keys));
+  if (!seeds.rows.empty()) text += "\n" + text_of(seeds);
   if (const std::string study = study_of_runs(comparison.runs); !study.empty()) text += "\n" + study;
   return text;
 }

@@ -42,7 +42,7 @@ Comparison compare(std::vector<RunRecord> runs);
 // Over the runs of a group that have the figure; absent where none has it.
 std::optional<Statistic> statistic_of(const ComparedFigure& figure, const SeedGroup& group);
 
-// Tables as plain text; ends with a newline.
+// Tables in Markdown; ends with a newline.
 std::string comparison_text(const Comparison& comparison);
 // The same and the curves laid over one another, as sections of HTML.
 std::string comparison_sections(const Comparison& comparison);

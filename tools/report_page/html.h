@@ -11,38 +11,33 @@ namespace mulligan::report {
 // (control characters, bytes that are not UTF-8) as U+FFFD.
 std::string escape(std::string_view text);
 
-// A table cell: text, and whether it is a number (aligned right) or stands in the middle.
-struct Cell {
-  std::string text;  // not yet escaped
-  bool number = false;
-  bool centre = false;
-};
-
 struct Table {
-  std::vector<std::string> head;
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::string> head;  // may be empty
+  // A letter for each column: l at the left, r a number at the right, c in the middle. The last stands for all further ones.
+  std::string columns;
+  std::vector<std::vector<std::string>> rows = {};  // not yet escaped; none has more cells than the head
 };
 
 // <table> in a box that scrolls sideways on a narrow page.
 std::string html_of(const Table& table, std::string_view css_class = "");
-// Columns padded to their widest cell, two blanks between them; ends with a newline.
-std::string plain_text(const Table& table);
 
 // <section id="id"> with a heading; `body` is HTML.
 std::string section(std::string_view id, std::string_view title, std::string_view body);
 // Figures side by side where the page is wide enough; HTML.
 std::string charts(const std::string& figures);
-// <p class="note">, escaped.
+// <p class="note"> and <p class="warning">, escaped.
 std::string note(std::string_view text);
+std::string warning(std::string_view text);
 // HTML that is folded away below `summary`.
 std::string details(std::string_view summary, std::string_view body);
 
-std::string bytes_text(double bytes);      // "1.25 MB"; decimal prefixes, three digits
-std::string seconds_text(double seconds);  // "2.31 s", "12 min 5 s"
-// `digits` after the point; "not finite" for NaN and infinities.
-std::string fixed(double value, int digits);
-// Four significant digits without trailing zeros; "not finite" as above.
-std::string short_number(double value);
+// Numbers as people read them; "not finite" for NaN and infinities.
+std::string bytes_text(double bytes);         // "1.25 MB"; decimal prefixes, three digits
+std::string seconds_text(double seconds);     // "2.31 s", "12 min 5 s"
+std::string fixed(double value, int digits);  // `digits` after the point
+std::string bpb_text(double value);           // five of them
+std::string short_number(double value);       // four significant digits without trailing zeros
+std::string count_text(double value);         // "16,000,000"
 
 // A whole HTML file, which is well-formed XML, too. It refers to no other file and is complete without JavaScript.
 // `title` is text, `subtitle` and `body` are HTML.

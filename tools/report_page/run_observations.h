@@ -1,39 +1,22 @@
-// Runs as observations of a study: one figure of each, by the settings in which they differ.
+// Runs as observations of a study, one figure of each by the settings in which they differ, and as runs of the benchmark.
 #pragma once
 
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tools/report_page/run_record.h"
+#include "tools/stats/arena_rules.h"
 #include "tools/stats/observations.h"
 
 namespace mulligan::report {
-
-// What speaks against the figures of a run directory.
-
-// Files that were changed after they were written, or that are about other weights than the run's; one sentence without full
-// stop each. `config` is the text of config.toml. Removes scores of other weights from `run`. A digest is no signature: a
-// forged result with a forged digest is not found.
-std::vector<std::string> find_doubts(RunRecord& run, std::string_view config);
-
-// The doubts about all of `runs`, one line each; "" where there are none.
-std::string doubts_text(const std::vector<RunRecord>& runs);
-// Throws data_error with the first of them: for what decides something by the figures.
-void require_no_doubts(const std::vector<RunRecord>& runs);
 
 // Throws config_error where `runs` are not of one condition: settings other than the seed differ, or two have the same
 // seed. Otherwise their spread is not that of chance.
 void require_one_condition(const std::vector<RunRecord>& runs);
 
-// A figure of a run that statistics can be made of.
-struct RunMetric {
-  const char* name;  // as a command line says it
-  const char* what;  // for people
-};
-// val_bpb, quantised_bpb, ttt_bpb, val_loss_nats, train_loss_nats. Lower is better in all of them.
-std::span<const RunMetric> run_metrics();
+// The figures of a run that statistics can be made of, as a command line names them, each with what it is. Lower is better in
+// all of them.
+std::string run_metrics_text();
 // The last of val_bpb, quantised_bpb and ttt_bpb that every run has. Throws data_error where there is none.
 std::string final_metric(const std::vector<RunRecord>& runs);
 
@@ -49,5 +32,11 @@ std::string study_of_runs(const std::vector<RunRecord>& runs);
 
 // Bytes of text per token of what runs were scored on. Throws data_error where one has none or two differ.
 double bytes_per_token(const std::vector<RunRecord>& runs);
+
+// The validation losses of `runs`, the runs of one result of the optimiser benchmark (docs/arena.md, "Results"). Throws Error
+// for runs that are not finished, have doubts, differ in more than the seed or were scored on other targets, and where a
+// finished run of the same settings in the same folder is left out. `notes` gets a sentence, without full stop, where the
+// settings are not those of the benchmark.
+std::vector<stats::ArenaRun> arena_runs(const std::vector<RunRecord>& runs, std::vector<std::string>& notes);
 
 }  // namespace mulligan::report

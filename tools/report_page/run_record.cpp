@@ -1,12 +1,12 @@
 #include "tools/report_page/run_record.h"
 
+#include <fmt/format.h>
+#include <algorithm>
 #include <charconv>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
-#include "framework/report/json_lines.h"
-#include "tools/report_page/run_observations.h"
 
 namespace mulligan::report {
 
@@ -34,16 +34,18 @@ void ResultValue::refuse(const std::string& why) const {
 }
 
 template <typename T>
-std::optional<T> ResultValue::as() const {
-  if (json_ == nullptr) return {};
+std::optional<T> ResultValue::as(std::string_view path) const {
+  const ResultValue member = (*this)[path];
+  if (!member) return {};
   try {
-    return json_->get<T>();
+    return member.json_->get<T>();
   } catch (const nlohmann::json::exception& error) {
     refuse(error.what());
   }
 }
 
 ResultValue ResultValue::operator[](std::string_view path) const {
+  if (path.empty()) return *this;
   const std::string_view key = path.substr(0, path.find('/'));
   if (json_ == nullptr || !json_->is_object()) return {};
   const auto found = json_->find(key);
@@ -87,12 +89,10 @@ std::optional<double> ttt_score(const ResultValue& ttt) {
 }
 
 std::string RunRecord::setting(std::string_view key) const {
-  for (const ResolvedSetting& setting : settings) {
-    if (setting.key != key) continue;
-    const bool quoted = setting.value.size() >= 2 && setting.value.front() == '"';
-    return quoted ? setting.value.substr(1, setting.value.size() - 2) : setting.value;
-  }
-  return {};
+  const auto found = std::ranges::find(settings, key, &ResolvedSetting::key);
+  if (found == settings.end()) return {};
+  const std::string& value = found->value;
+  return value.size() >= 2 && value.front() == '"' ? value.substr(1, value.size() - 2) : value;
 }
 
 double RunRecord::number(std::string_view key) const {
@@ -102,31 +102,50 @@ double RunRecord::number(std::string_view key) const {
   return value;
 }
 
+std::optional<double> RunRecord::figure(std::string_view name) const {
+  if (name == "quantised_bpb") {
+    const EvaluationRecord* score = quantized();
+    return score && score->val_bytes > 0 ? std::optional(score->val_bpb) : std::nullopt;
+  }
+  if (name == "ttt_bpb") return scores_bits(ttt) ? ttt_score(ttt) : std::nullopt;
+  return (name == "artifact_bytes" ? quantize : result).number(name);
+}
+
 bool RunRecord::fills_in_masked() const {
   return result.flag("val_masked") || number("model.masking.share") > 0;
 }
 
 const EvaluationRecord* RunRecord::quantized() const {
-  for (auto evaluation = evaluations.rbegin(); evaluation != evaluations.rend(); ++evaluation) {
-    if (evaluation->artifact) return &*evaluation;
-  }
-  return nullptr;
+  const auto newest = std::find_if(evaluations.rbegin(), evaluations.rend(),
+                                   [](const EvaluationRecord& score) { return score.artifact; });
+  return newest == evaluations.rend() ? nullptr : &*newest;
 }
 
 namespace {
 
-// An unfinished last line is left out.
-std::vector<EvaluationRecord> read_evaluations(const fs::path& path) {
-  std::vector<EvaluationRecord> evaluations;
-  if (!fs::exists(path)) return evaluations;
-  read_json_lines(read_file(path), path.string(),
-                  [&](const Json& json) { evaluations.push_back(evaluation_from_json(json)); });
-  return evaluations;
-}
-
-std::string folder_name(const fs::path& directory) {
-  const fs::path whole = fs::absolute(directory).lexically_normal();
-  return (whole.filename().empty() ? whole.parent_path() : whole).filename().string();
+// `config` is the text of config.toml.
+void find_doubts(RunRecord& run, std::string_view config) {
+  const auto doubt = [&](const fs::path& file, const char* what) {
+    run.doubts.push_back(fmt::format("'{}' {}", file.string(), what));
+  };
+  // Whether both are known and differ.
+  const auto differ = [](const std::string& a, const std::string& b) {
+    return !a.empty() && !b.empty() && a != b;
+  };
+  if (!config.empty() && differ(run.result.text("config_sha256"), settings_digest(config)))
+    doubt(run.files.config(), "holds other settings than those that the run was made with");
+  const std::string weights = run.result.text("weights_sha256"), scored = run.ttt.text("weights_sha256");
+  const std::string artifact = run.quantize.text("artifact_sha256");
+  if (differ(run.quantize.text("weights_sha256"), weights))
+    doubt(run.files.quantize_result(), "is of other weights than the run's");
+  if (differ(scored, weights) && scored != artifact) {
+    doubt(run.files.ttt_result(), "is of weights that are neither the run's nor its artifact");
+    run.ttt = {};
+  }
+  // A score of an earlier artifact stays a line of the file, and is not this run's.
+  std::erase_if(run.evaluations, [&](const EvaluationRecord& score) {
+    return score.artifact && differ(score.weights_sha256, artifact);
+  });
 }
 
 }  // namespace
@@ -142,7 +161,10 @@ RunRecord read_run(const fs::path& directory) {
   const std::string config = fs::exists(files.config()) ? read_file(files.config()) : "";
   run.settings = resolved_settings(config);
   run.name = run.setting("run.name");
-  if (run.name.empty()) run.name = folder_name(directory);
+  if (run.name.empty()) {
+    const fs::path whole = fs::absolute(directory).lexically_normal();
+    run.name = (whole.filename().empty() ? whole.parent_path() : whole).filename().string();
+  }
   run.metrics = read_metrics(files.metrics());
   run.result = ResultValue(files.result());
   run.ledger = ResultValue(files.ledger());
@@ -157,7 +179,7 @@ RunRecord read_run(const fs::path& directory) {
   run.evaluations = read_evaluations(files.evaluations());
   run.trials = read_trials(files);
   run.samples = read_samples(files.samples());
-  run.doubts = find_doubts(run, config);
+  find_doubts(run, config);
   return run;
 }
 
@@ -165,6 +187,21 @@ std::vector<RunRecord> read_runs(const std::vector<std::string>& directories) {
   std::vector<RunRecord> runs;
   for (const std::string& directory : directories) runs.push_back(read_run(directory));
   return runs;
+}
+
+std::string doubts_text(const std::vector<RunRecord>& runs) {
+  std::string text;
+  for (const RunRecord& run : runs) {
+    for (const std::string& doubt : run.doubts) text += fmt::format("warning: {}\n", doubt);
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+void require_no_doubts(const std::vector<RunRecord>& runs) {
+  for (const RunRecord& run : runs) {
+    if (!run.doubts.empty())
+      throw data_error("{}; make that result again, or leave the run out.", run.doubts.front());
+  }
 }
 
 }  // namespace mulligan::report

@@ -7,30 +7,8 @@
 #include <cmath>
 
 #include "framework/core/printable.h"
-#include "tools/report_page/chart.h"
-#include "tools/report_page/run_curves.h"
-#include "tools/report_page/section_parts.h"
 
 namespace mulligan::report {
-
-std::string count_text(double value) {
-  return std::isfinite(value) && std::abs(value) < 9e15 ? grouped(std::llround(value)) : short_number(value);
-}
-std::string bpb_text(double value) {
-  return fixed(value, 5);
-}
-std::string warning(std::string_view text) {
-  return fmt::format("<p class=\"warning\">{}</p>\n", escape(text));
-}
-Cell number_cell(const std::optional<double>& value, int digits) {
-  return {value ? fixed(*value, digits) : "-", true};
-}
-Cell score_cell(double value) {
-  return {std::isfinite(value) ? bpb_text(value) : "", true};
-}
-Cell count_cell(double value) {
-  return {count_text(value), true};
-}
 
 std::string made_text(const ResultValue& result) {
   std::vector<std::string> all;
@@ -85,29 +63,30 @@ std::string plugins_text(const ResultValue& result) {
 }
 
 std::string tiles(const RunRecord& run) {
-  std::string html;
-  const auto tile = [&](std::string_view what, std::optional<double> value, std::string (*text)(double)) {
-    if (value)
-      html += fmt::format("<div class=\"tile\"><span>{}</span><b>{}</b></div>\n", escape(what),
-                          escape(text(*value)));
+  const bool bits = run.figure("val_bpb").has_value(), masked = run.result.flag("val_masked");
+  struct Tile {
+    std::string_view what;
+    std::optional<double> value;
+    std::string (*text)(double);
   };
-  const ResultValue& result = run.result;
-  if (const auto bpb = result.number("val_bpb")) {
-    tile("val_bpb", bpb, bpb_text);
-  } else {
-    tile(result.flag("val_masked") ? "val_loss of masked tokens, nats" : "val_loss, nats",
-         result.number("val_loss_nats"), bpb_text);
+  const Tile all[] = {{bits     ? "val_bpb"
+                       : masked ? "val_loss of masked tokens, nats"
+                                : "val_loss, nats",
+                       run.figure(bits ? "val_bpb" : "val_loss_nats"), bpb_text},
+                      {"val_bpb, quantised", run.figure("quantised_bpb"), bpb_text},
+                      {scores_bits(run.ttt) ? "val_bpb, test-time training" : "nats, test-time training",
+                       ttt_score(run.ttt), bpb_text},
+                      {"artifact", run.figure("artifact_bytes"), bytes_text},
+                      {"training steps", run.figure("steps"), count_text},
+                      {"tokens trained on", run.figure("tokens"), count_text},
+                      {"tokens per second", run.figure("tokens_per_second"), count_text},
+                      {"parameters", run.figure("parameters"), count_text},
+                      {"peak memory", run.figure("peak_memory_bytes"), bytes_text}};
+  std::string html;
+  for (const auto& [what, value, text] : all) {
+    if (value)
+      html += fmt::format("<div class=\"tile\"><span>{}</span><b>{}</b></div>\n", what, escape(text(*value)));
   }
-  if (const EvaluationRecord* quantized = run.quantized())
-    tile("val_bpb, quantised", quantized->val_bpb, bpb_text);
-  tile(scores_bits(run.ttt) ? "val_bpb, test-time training" : "nats, test-time training", ttt_score(run.ttt),
-       bpb_text);
-  tile("artifact", run.quantize.number("artifact_bytes"), bytes_text);
-  tile("training steps", result.number("steps"), count_text);
-  tile("tokens trained on", result.number("tokens"), count_text);
-  tile("tokens per second", result.number("tokens_per_second"), count_text);
-  tile("parameters", result.number("parameters"), count_text);
-  tile("peak memory", result.number("peak_memory_bytes"), bytes_text);
   return "<div class=\"tiles\">\n" + html + "</div>\n";
 }
 
@@ -115,27 +94,26 @@ std::string facts(const RunRecord& run) {
   const ResultValue& result = run.result;
   const auto duration = result.number("duration_seconds"),
              mean = result.number("train_loss/train_loss_run_nats");
-  const std::pair<const char*, std::string> all[] = {
-      {"started", result.text("started")},
-      {"duration of train", duration ? seconds_text(*duration) : ""},
-      {"host", result.text("host")},
-      {"command", result.text("command")},
-      {"ranks", ranks_text(result)},
-      {"energy of training", energy_text(result["energy"])},
-      {"device", result.text("device")},
-      {"made on it before the training clock + on it + after it, all ranks", made_text(result)},
-      {"determinism", determinism_text(result["determinism"])},
-      {"processor", result.text("cpu")},
-      {"plugins", plugins_text(result)},
-      {"built from commit", result.text("commit")},
-      {"seed", run.setting("run.seed")},
-      {"mean training loss", mean ? bpb_text(*mean) + " nats over all steps" : ""},
-      {"weights", result.text("weights")},
-  };
-  Table table;
-  for (const auto& [what, text] : all) {
-    if (!text.empty()) table.rows.push_back({{what}, {text}});
-  }
+  Table table{{},
+              "",
+              {
+                  {"started", result.text("started")},
+                  {"duration of train", duration ? seconds_text(*duration) : ""},
+                  {"host", result.text("host")},
+                  {"command", result.text("command")},
+                  {"ranks", ranks_text(result)},
+                  {"energy of training", energy_text(result["energy"])},
+                  {"device", result.text("device")},
+                  {"made on it before the training clock + on it + after it, all ranks", made_text(result)},
+                  {"determinism", determinism_text(result["determinism"])},
+                  {"processor", result.text("cpu")},
+                  {"plugins", plugins_text(result)},
+                  {"built from commit", result.text("commit")},
+                  {"seed", run.setting("run.seed")},
+                  {"mean training loss", mean ? bpb_text(*mean) + " nats over all steps" : ""},
+                  {"weights", result.text("weights")},
+              }};
+  std::erase_if(table.rows, [](const auto& row) { return row[1].empty(); });
   return html_of(table, "facts");
 }
 
@@ -143,10 +121,9 @@ std::string summary(const RunRecord& run) {
   const ResultValue& result = run.result;
   std::string html;
   if (!result) {
-    const std::int64_t steps = run.metrics.steps.empty() ? 0 : run.metrics.steps.back().step;
     html += warning(fmt::format(
         "There is no result yet: this run was stopped, or is still going on. Its last report is of step {}.",
-        grouped(steps)));
+        grouped(run.metrics.steps.empty() ? 0 : run.metrics.steps.back().step)));
   }
   for (const std::string& limit : run.ledger ? run.ledger.texts("broken") : result.texts("broken_limits"))
     html += warning(limit);
@@ -170,7 +147,7 @@ std::string summary(const RunRecord& run) {
 // One row per phase.
 std::string phase_table(const RunRecord& run) {
   Table table{{"phase", "steps are made", "first step", "budget spent", "loss at its end, nats", "tokens/s"},
-              {}};
+              "llr"};
   const std::vector<PhaseRecord>& starts = run.metrics.phase_starts;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const StepRecord* last = nullptr;  // the last reported step of the phase
@@ -178,12 +155,10 @@ std::string phase_table(const RunRecord& run) {
       if (step.step > starts[i].step && (i + 1 == starts.size() || step.step <= starts[i + 1].step))
         last = &step;
     }
-    table.rows.push_back({{starts[i].phase},
-                          {starts[i].way},
-                          {fmt::format("{}", starts[i].step + 1), true},
-                          {fmt::format("{:.1f} %", 100 * starts[i].budget_fraction), true},
-                          {last ? fmt::format("{:.4f}", last->window_loss_nats) : "-", true},
-                          {last ? count_text(last->tokens_per_second) : "-", true}});
+    table.rows.push_back({starts[i].phase, starts[i].way, fmt::format("{}", starts[i].step + 1),
+                          fmt::format("{:.1f} %", 100 * starts[i].budget_fraction),
+                          last ? fmt::format("{:.4f}", last->window_loss_nats) : "-",
+                          last ? count_text(last->tokens_per_second) : "-"});
   }
   return table.rows.empty() ? "" : html_of(table);
 }
@@ -203,17 +178,14 @@ std::string rates_text(const PhaseSwitchRecord& taken) {
 std::string switch_table(const RunRecord& run) {
   Table table{{"switch of phases", "after step", "learning rate", "loss of one row before, nats", "change",
                "at most", "optimiser states", "state, sha256"},
-              {}};
+              "lrlrrrll"};
   for (const PhaseSwitchRecord& taken : run.metrics.phase_switches) {
     table.rows.push_back(
-        {{fmt::format("{} to {}", taken.from, taken.to)},
-         {fmt::format("{}", taken.step), true},
-         {rates_text(taken)},
-         {fmt::format("{:.6f}", taken.loss_before_nats), true},
-         {fmt::format("{:+.2e}", taken.loss_after_nats - taken.loss_before_nats), true},
-         {taken.tolerance_nats ? fmt::format("{:.0e}", *taken.tolerance_nats) : "another layer order", true},
-         {taken.optimizer_reset ? "emptied" : "kept"},
-         {taken.state_sha256.substr(0, 12)}});
+        {fmt::format("{} to {}", taken.from, taken.to), fmt::format("{}", taken.step), rates_text(taken),
+         fmt::format("{:.6f}", taken.loss_before_nats),
+         fmt::format("{:+.2e}", taken.loss_after_nats - taken.loss_before_nats),
+         taken.tolerance_nats ? fmt::format("{:.0e}", *taken.tolerance_nats) : "another layer order",
+         taken.optimizer_reset ? "emptied" : "kept", taken.state_sha256.substr(0, 12)});
   }
   return table.rows.empty() ? "" : html_of(table);
 }
@@ -241,33 +213,31 @@ std::string curve_controls(const RunRecord& run) {
 
 std::string training(const RunRecord& run) {
   if (run.metrics.steps.empty()) return note("No step has been reported yet.");
-  return phase_table(run) + switch_table(run) + curve_controls(run) +
-         charts(draw(loss_chart(run)) + draw(bpb_chart(run)) + draw(learning_rate_chart(run)) +
-                draw(gradient_norm_chart(run)) + draw(step_time_chart(run)));
+  return phase_table(run) + switch_table(run) + curve_controls(run) + training_charts(run);
 }
 
 std::string time_section(const RunRecord& run) {
-  std::vector<std::pair<std::string, ResultValue>> phases;
-  if (!run.ledger) phases = run.result.items("seconds");
-  for (const ResultValue& stage : run.ledger.list("stages"))
-    std::ranges::move(stage.items("seconds"), std::back_inserter(phases));
-  if (phases.empty()) return {};
   BarChart seconds{"time-bar", "Seconds by phase", ""};
   BarChart budgets{"budget-bar", "Budgets", "The share that was used; the line is the whole budget."};
   const auto budget = [&](const std::string& label, double used, double limit, std::string (*text)(double)) {
     budgets.bars.push_back({label, used / limit, text(used) + " of " + text(limit), 1.0});
   };
-  for (const auto& [phase, value] : phases) {
-    const double spent = value.number().value_or(NAN), limit = run.number("train.budget_seconds");
-    seconds.bars.push_back({phase, spent, seconds_text(spent)});
-    if (phase == "train" && limit > 0) budget("train.budget_seconds", spent, limit, seconds_text);
-  }
+  const auto spend = [&](const ResultValue& stage) {
+    for (const auto& [phase, value] : stage.items("seconds")) {
+      const double spent = value.number().value_or(NAN), limit = run.number("train.budget_seconds");
+      seconds.bars.push_back({phase, spent, seconds_text(spent)});
+      if (phase == "train" && limit > 0) budget("train.budget_seconds", spent, limit, seconds_text);
+    }
+  };
+  if (!run.ledger) spend(run.result);
+  for (const ResultValue& stage : run.ledger.list("stages")) spend(stage);
+  if (seconds.bars.empty()) return {};
   for (const ResultValue& b : run.ledger.list("budgets")) {
     const std::string key = b.text("key");
     budget(fmt::format("{} ({})", key, b.text("what")), b.number("used", NAN), b.number("limit", NAN),
            key.find("bytes") != std::string::npos ? bytes_text : seconds_text);
   }
-  return charts(draw(seconds) + (budgets.bars.empty() ? "" : draw(budgets)));
+  return charts(draw(seconds) + draw(budgets));
 }
 
 std::string memory(const RunRecord& run) {
@@ -285,19 +255,19 @@ std::string memory(const RunRecord& run) {
   whole.title += ", " + bytes_text(total);
   BarChart programs{"programs-bar", "Scratch of each program", "The arena is as large as the largest."};
   for (const auto& [name, bytes] : memory.programs_bytes) add(programs, name, bytes);
-  std::string html = charts(draw(whole) + draw(programs));
-  if (const auto peak = run.result.number("peak_memory_bytes")) {
-    html += note(fmt::format("The whole process held {} at its peak, host memory and libraries included.",
-                             bytes_text(*peak)));
-  }
-  return html;
+  const auto peak = run.figure("peak_memory_bytes");
+  return charts(draw(whole) + draw(programs)) +
+         (peak
+              ? note(fmt::format("The whole process held {} at its peak, host memory and libraries included.",
+                                 bytes_text(*peak)))
+              : "");
 }
 
 std::string configuration(const RunRecord& run) {
   if (run.settings.empty()) return {};
-  Table all{{"key", "value", "origin"}, {}}, chosen = all;
+  Table all{{"key", "value", "origin"}, ""}, chosen = all;
   for (const ResolvedSetting& setting : run.settings) {
-    all.rows.push_back({{setting.key}, {setting.value}, {setting.origin}});
+    all.rows.push_back({setting.key, setting.value, setting.origin});
     if (setting.origin != "default") chosen.rows.push_back(all.rows.back());
   }
   return note("Keys that were set or derived; all others have their defaults.") +
@@ -326,20 +296,6 @@ std::string doubts_html(const RunRecord& run) {
   std::string html;
   for (const std::string& doubt : run.doubts) html += warning(doubt + ": its figures are not to be trusted.");
   return html;
-}
-
-std::string missing_text(const RunRecord& run) {
-  if (!run.result) return {};
-  const std::string place = run.files.directory.string();
-  std::vector<std::string> ways;
-  if (!run.quantize && !run.setting("quantize.plugin").empty())
-    ways.push_back(fmt::format("There is no artifact yet: mulligan quantize {}.", place));
-  if (!run.ttt && run.ttt_void.empty() && !run.setting("ttt.adapters.plugin").empty())
-    ways.push_back(
-        fmt::format("No score with test-time training yet: mulligan ttt {0} --output {0}.", place));
-  if (run.samples.empty())
-    ways.push_back(fmt::format("No sample of text yet: mulligan generate {} --keep.", place));
-  return fmt::format("{}", fmt::join(ways, " "));
 }
 
 }  // namespace mulligan::report

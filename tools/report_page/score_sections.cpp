@@ -5,14 +5,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/core/printable.h"
-#include "tools/report_page/chart.h"
-#include "tools/report_page/run_curves.h"
-#include "tools/report_page/section_parts.h"
+#include "tools/report_page/run_sections.h"
 
 namespace mulligan::report {
 
 namespace {
+
+// "-" without a value.
+std::string fixed_or_dash(const std::optional<double>& value, int digits) {
+  return value ? fixed(*value, digits) : "-";
+}
+
+// "" for a value that is not finite, and for bits per byte without bytes.
+std::string score_text(double value, double bytes = 1) {
+  return std::isfinite(value) && bytes > 0 ? bpb_text(value) : "";
+}
 
 // "original text: 1.23450 by 1,000 bytes; tokenizer's text: 1.12340 by 1,100 bytes", the score's own first.
 std::string byte_rule_text(const ResultValue& result) {
@@ -50,15 +57,11 @@ std::string scored_notes(const RunRecord& run) {
 }  // namespace
 
 std::string scores(const RunRecord& run) {
-  Table own{{"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, {}};
+  Table own{{"weights", "how", "val_bpb", "val_loss, nats", "tokens", "bytes"}, "llr"};
   const auto row = [&](const std::string& what, const std::string& how, double nats, double bpb,
                        double tokens, double bytes) {
-    own.rows.push_back({{what},
-                        {how},
-                        {bytes > 0 ? bpb_text(bpb) : "", true},
-                        score_cell(nats),
-                        count_cell(tokens),
-                        count_cell(bytes)});
+    own.rows.push_back(
+        {what, how, score_text(bpb, bytes), score_text(nats), count_text(tokens), count_text(bytes)});
   };
   const ResultValue& result = run.result;
   if (const auto nats = result.number("val_loss_nats")) {
@@ -70,21 +73,19 @@ std::string scores(const RunRecord& run) {
     row(e.weights, e.mode, e.val_loss_nats, e.val_bpb, static_cast<double>(e.val_tokens),
         static_cast<double>(e.val_bytes));
   }
-  Table trials{{"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, {}};
+  Table trials{{"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, "lllr"};
   for (const TrialRecord& trial : run.trials) {
     std::vector<std::string> changes;
     for (const TrialRecord::Change& change : trial.changes)
       changes.push_back(fmt::format("{} = {}", change.key, change.trial.empty() ? "(none)" : change.trial));
     const EvaluationRecord& score = trial.score;
-    trials.rows.push_back({{trial.name},
-                           {score.weights + ", " + score.mode},
-                           {fmt::format("{}", fmt::join(changes, ", "))},
-                           {score.val_bytes > 0 ? bpb_text(score.val_bpb) : "", true},
-                           score_cell(score.val_loss_nats),
-                           count_cell(static_cast<double>(score.val_tokens))});
+    trials.rows.push_back(
+        {trial.name, score.weights + ", " + score.mode, fmt::format("{}", fmt::join(changes, ", ")),
+         score_text(score.val_bpb, static_cast<double>(score.val_bytes)), score_text(score.val_loss_nats),
+         count_text(static_cast<double>(score.val_tokens))});
   }
   if (own.rows.empty() && trials.rows.empty()) return {};
-  std::string html = scored_notes(run) + html_of(own);
+  const std::string html = scored_notes(run) + html_of(own);
   if (trials.rows.empty()) return html;
   return html +
          note(
@@ -115,25 +116,23 @@ std::string artifact(const RunRecord& run) {
   BarChart chart{"artifact-bar", "Bytes",
                  limit > 0 ? fmt::format("The line is the limit, {} bytes.", count_text(limit))
                            : "No limit is set (ledger.artifact_bytes)."};
-  const auto bar = [&](const char* what, std::optional<double> code) {
-    if (!code) return;
-    chart.bars.push_back(
-        {what, bytes + *code, count_text(bytes + *code), limit > 0 ? std::optional(limit) : std::nullopt});
-  };
-  bar("artifact", 0);
-  bar("artifact + code of an evaluation", quantize.number("evaluation_source_bytes"));
-  bar("artifact + all source", quantize.number("source_bytes"));
-  bar("artifact + binary", quantize.number("binary_bytes"));
-  Table table{{"tensor", "shape", "format", "bytes", "bits/element"}, {}};
+  for (const auto& [what, key] : {std::pair{"artifact", ""},
+                                  {"artifact + code of an evaluation", "evaluation_source_bytes"},
+                                  {"artifact + all source", "source_bytes"},
+                                  {"artifact + binary", "binary_bytes"}}) {
+    const auto code = *key ? quantize.number(key) : 0;
+    if (code)
+      chart.bars.push_back(
+          {what, bytes + *code, count_text(bytes + *code), limit > 0 ? std::optional(limit) : std::nullopt});
+  }
+  Table table{{"tensor", "shape", "format", "bytes", "bits/element"}, "lllr"};
   for (const ResultValue& tensor : quantize.list("tensors")) {
     std::vector<std::string> shape;
     for (const ResultValue& size : tensor.list("shape"))
       shape.push_back(fmt::format("{:.0f}", size.number().value_or(NAN)));
-    table.rows.push_back({{tensor.text("name")},
-                          {fmt::format("[{}]", fmt::join(shape, ", "))},
-                          {tensor.text("format")},
-                          count_cell(tensor.number("bytes", NAN)),
-                          {fixed(tensor.number("bits_per_element", NAN), 2), true}});
+    table.rows.push_back({tensor.text("name"), fmt::format("[{}]", fmt::join(shape, ", ")),
+                          tensor.text("format"), count_text(tensor.number("bytes", NAN)),
+                          fixed(tensor.number("bits_per_element", NAN), 2)});
   }
   return charts(draw(chart)) + details("Every tensor", html_of(table));
 }
@@ -142,10 +141,10 @@ namespace {
 
 std::string ttt_notes(const ResultValue& ttt) {
   const bool bits = scores_bits(ttt);
-  const char *key = bits ? "val_bpb" : "val_loss_nats", *unit = score_unit(ttt);
+  const char *key = bits ? "val_bpb" : "val_loss_nats", *sum = bits ? "bpb" : "loss_nats",
+             *unit = score_unit(ttt);
   const auto with = ttt_score(ttt), without = ttt["without_ttt"].number(key),
-             evaluation = ttt["evaluation"].number(key),
-             compared = ttt["compared/with"].number(bits ? "bpb" : "loss_nats");
+             evaluation = ttt["evaluation"].number(key), compared = ttt["compared/with"].number(sum);
   std::string html;
   if (with && compared && without && evaluation) {
     html += fmt::format(
@@ -157,7 +156,7 @@ std::string ttt_notes(const ResultValue& ttt) {
   if (const std::string made = made_text(ttt); !made.empty())
     html += note("Made on the device before scoring + meanwhile + after it, all ranks: " + made);
   if (const ResultValue transform = ttt["transform"]) {
-    const auto plain = transform["without"].number(bits ? "bpb" : "loss_nats");
+    const auto plain = transform["without"].number(sum);
     html += fmt::format(
         "<p>Scored through the transform {}, which learns in {} order{}.</p>\n",
         escape(transform.text("plugin")), escape(transform.text("text_order")),
@@ -182,11 +181,6 @@ std::string ttt_section(const RunRecord& run) {
   if (!run.ttt) return {};
   const ResultValue& ttt = run.ttt;
   const char* sum = scores_bits(ttt) ? "bpb" : "loss_nats";
-  std::string figures;
-  if (!ttt.list("batches").empty()) {
-    figures += draw(ttt_score_chart(ttt));
-    if (const LineChart drift = ttt_drift_chart(ttt); !drift.curves.empty()) figures += draw(drift);
-  }
   BarChart gains{"ttt-gain-bar", "Gain by document length",
                  fmt::format("In {}; right is better with test-time training.", score_unit(ttt))};
   for (const ResultValue& bin : ttt.list("length_bins")) {
@@ -197,62 +191,57 @@ std::string ttt_section(const RunRecord& run) {
                      count_text(bin.number("longest_tokens", NAN)), count_text(bin.number("documents", NAN))),
          gain, bpb_text(gain)});
   }
-  if (!gains.bars.empty()) figures += draw(gains);
+  std::string figures = ttt_charts(ttt) + draw(gains);
   for (const ResultValue& phase : ttt.list("phases")) {
     const double number = phase.number("phase", NAN);
-    LineChart chart{
-        fmt::format("ttt-phase-{:.0f}-curve", number), fmt::format("Base model, phase {:.0f}", number),
-        fmt::format("Trained on {} scored documents ({} tokens), {}.",
-                    count_text(phase.number("documents", 0)), count_text(phase.number("tokens", 0)),
-                    seconds_text(phase.number("seconds", 0))),
-        "step", "nats per token"};
     Curve curve{"loss before the update", {}};
     for (const ResultValue& step : phase.list("steps"))
       curve.points.push_back({static_cast<double>(curve.points.size() + 1), step.number("loss_nats", NAN)});
-    chart.curves.push_back(std::move(curve));
-    figures += draw(chart);
+    figures += draw(
+        LineChart{fmt::format("ttt-phase-{:.0f}-curve", number),
+                  fmt::format("Base model, phase {:.0f}", number),
+                  fmt::format("Trained on {} scored documents ({} tokens), {}.",
+                              count_text(phase.number("documents", 0)), count_text(phase.number("tokens", 0)),
+                              seconds_text(phase.number("seconds", 0))),
+                  "step",
+                  "nats per token",
+                  false,
+                  {curve}});
   }
   return ttt_notes(ttt) + charts(figures);
 }
-
-namespace {
-
-// On the diagonal confidence equals accuracy; below it the model is too sure.
-LineChart reliability_chart(const ResultValue& set, std::size_t number) {
-  LineChart chart{
-      fmt::format("calibration-{}-curve", number), "Reliability, " + set.text("name"),
-      "How often answers of each bin of confidence were right. Below the diagonal the model is too sure.",
-      "confidence", "share right"};
-  Curve measured{"measured", {}, 0, Stroke::dots};
-  for (const ResultValue& bin : set.list("bins")) {
-    if (bin.required("count") > 0)
-      measured.points.push_back({bin.required("confidence"), bin.required("accuracy")});
-  }
-  chart.curves = {{"confidence equals accuracy", {{0, 0}, {1, 1}}, 6, Stroke::dashed}, std::move(measured)};
-  return chart;
-}
-
-}  // namespace
 
 std::string calibration(const RunRecord& run) {
   if (!run.calibration) return {};
   Table table{{"set", "items", "accuracy", "confidence", "ECE", "adaptive ECE", "MCE", "Brier", "nats",
                "swagger", "gap"},
-              {}};
+              "lr"};
   const auto add = [&](const std::string& name, const ResultValue& figures) {
-    std::vector<Cell>& row = table.rows.emplace_back();
-    row = {{name}, count_cell(figures.required("items"))};
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {name, count_text(figures.required("items"))};
     for (const char* key : {"accuracy", "confidence", "ece", "adaptive_ece", "mce", "brier", "loss_nats",
-                            "swagger", "swagger_gap"}) {
-      row.push_back(number_cell(figures.number(key), 4));
-    }
+                            "swagger", "swagger_gap"})
+      row.push_back(fixed_or_dash(figures.number(key), 4));
   };
   std::string figures;
   for (const ResultValue& set : run.calibration.list("sets")) {
     add(set.text("name"), set);
     for (const ResultValue& subject : set.list("subjects"))
       add(set.text("name") + ": " + subject.text("name"), subject);
-    figures += draw(reliability_chart(set, table.rows.size()));
+    // On the diagonal confidence equals accuracy; below it the model is too sure.
+    Curve measured{"measured", {}, 0, Stroke::dots};
+    for (const ResultValue& bin : set.list("bins")) {
+      if (bin.required("count") > 0)
+        measured.points.push_back({bin.required("confidence"), bin.required("accuracy")});
+    }
+    figures += draw(LineChart{
+        fmt::format("calibration-{}-curve", table.rows.size()),
+        "Reliability, " + set.text("name"),
+        "How often answers of each bin of confidence were right. Below the diagonal the model is too sure.",
+        "confidence",
+        "share right",
+        false,
+        {{"confidence equals accuracy", {{0, 0}, {1, 1}}, 6, Stroke::dashed}, measured}});
   }
   return note("Answered by: " + run.calibration.text("weights")) + html_of(table) + charts(figures);
 }
@@ -260,43 +249,36 @@ std::string calibration(const RunRecord& run) {
 std::string ensemble(const RunRecord& run) {
   const ResultValue& all = run.ensemble;
   if (!all) return {};
-  Table table{{"", "nats", "bits per byte", "accuracy", "ECE", "stored"}, {}};
-  const auto add = [&](const char* name, std::optional<double> nats, std::optional<double> bpb,
-                       std::optional<double> accuracy, std::optional<double> ece, double bytes) {
-    table.rows.push_back({{name},
-                          number_cell(nats, 5),
-                          number_cell(bpb, 5),
-                          number_cell(accuracy, 4),
-                          number_cell(ece, 4),
-                          {bytes > 0 ? bytes_text(bytes) : "-", true}});
+  Table table{{"", "nats", "bits per byte", "accuracy", "ECE", "stored"}, "lr"};
+  BarChart bars{"ensemble-bars", "Losses of the members", "Nats per token."};
+  const auto add = [&](const char* name, double nats, std::optional<double> bpb, double accuracy,
+                       std::optional<double> ece, double bytes) {
+    table.rows.push_back({name, fixed(nats, 5), fixed_or_dash(bpb, 5), fixed(accuracy, 4),
+                          fixed_or_dash(ece, 4), bytes > 0 ? bytes_text(bytes) : "-"});
+  };
+  const auto add_bar = [&](const std::string& name, double loss) {
+    bars.bars.push_back({name, loss, bpb_text(loss) + " nats"});
   };
   const auto add_model = [&](const char* name, const ResultValue& figures, double bytes) {
-    add(name, figures.required("loss_nats"), figures.number("bpb"), figures.required("accuracy"),
-        figures.number("ece"), bytes);
+    const double nats = figures.required("loss_nats");
+    add(name, nats, figures.number("bpb"), figures.required("accuracy"), figures.number("ece"), bytes);
+    add_bar(name, nats);
   };
   const double one = all.required("kept_bytes") + all.required("member_bytes");
   const double mean = all.required("member_mean_loss_nats");
   const auto bpb = all.number("model/bpb");
+  const auto accuracies = all.list("member_accuracy"), losses = all.list("member_loss_nats");
   double accuracy = 0;
-  const std::vector<ResultValue> accuracies = all.list("member_accuracy"),
-                                 losses = all.list("member_loss_nats");
   for (const ResultValue& share : accuracies)
     accuracy += share.number().value_or(NAN) / static_cast<double>(accuracies.size());
   add_model("the model", all["model"], 0);
   add_model("reference", all["reference"], one);
   add("a member, mean", mean, bpb ? std::optional(mean * *bpb / all.required("model/loss_nats")) : bpb,
       accuracy, {}, one);
-  add_model("ensemble", all["ensemble"], all.required("all_bytes"));
-  BarChart bars{"ensemble-bars", "Losses of the members", "Nats per token."};
-  const auto bar = [&](const std::string& name, double loss) {
-    bars.bars.push_back({name, loss, bpb_text(loss) + " nats"});
-  };
-  bar("the model", all.required("model/loss_nats"));
-  bar("reference", all.required("reference/loss_nats"));
   constexpr std::size_t shown = 20;
   for (std::size_t k = 0; k < std::min(shown, losses.size()); ++k)
-    bar(fmt::format("member {}", k), losses[k].number().value_or(NAN));
-  bar("ensemble", all.required("ensemble/loss_nats"));
+    add_bar(fmt::format("member {}", k), losses[k].number().value_or(NAN));
+  add_model("ensemble", all["ensemble"], all.required("all_bytes"));
   return note(fmt::format(
              "{} members of {} by {} ({}), seed {}, over {} tokens. The score is that of several "
              "models, so it is not a val_bpb of this run.",

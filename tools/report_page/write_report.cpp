@@ -8,6 +8,27 @@
 #include "tools/report_page/run_sections.h"
 
 namespace mulligan::report {
+namespace {
+
+// What could still be made of a run, as a note; "" where there is nothing.
+std::string missing_parts(const RunRecord& run) {
+  const std::string place = run.files.directory.string();
+  std::vector<std::string> ways;
+  if (!run.quantize && !run.setting("quantize.plugin").empty())
+    ways.push_back(fmt::format("There is no artifact yet: mulligan quantize {}.", place));
+  if (!run.ttt && run.ttt_void.empty() && !run.setting("ttt.adapters.plugin").empty())
+    ways.push_back(
+        fmt::format("No score with test-time training yet: mulligan ttt {0} --output {0}.", place));
+  if (run.samples.empty())
+    ways.push_back(fmt::format("No sample of text yet: mulligan generate {} --keep.", place));
+  return run.result && !ways.empty() ? note(fmt::format("{}", fmt::join(ways, " "))) : "";
+}
+
+std::string code(const std::filesystem::path& path) {
+  return "<code>" + escape(path.string()) + "</code>";
+}
+
+}  // namespace
 
 std::string run_page(const RunRecord& run, const std::vector<RunRecord>& others) {
   std::string navigation = "<nav>", body;
@@ -26,20 +47,14 @@ std::string run_page(const RunRecord& run, const std::vector<RunRecord>& others)
     link("comparison", "Comparison");
     body += "<div id=\"comparison\">\n" + comparison_sections(compare(std::move(all))) + "</div>\n";
   }
-  navigation += "</nav>\n";
-  const std::string missing = missing_text(run);
-  return page(run.name, "<code>" + escape(run.files.directory.string()) + "</code>",
-              navigation + body + (missing.empty() ? "" : note(missing)));
+  return page(run.name, code(run.files.directory), navigation + "</nav>\n" + body + missing_parts(run));
 }
 
 std::string comparison_page(const Comparison& comparison) {
-  std::string directories;
-  for (const RunRecord& run : comparison.runs) {
-    directories += fmt::format("{}<code>{}</code>", directories.empty() ? "" : ", ",
-                               escape(run.files.directory.string()));
-  }
-  return page(fmt::format("{}", fmt::join(comparison.labels, ", ")), directories,
-              comparison_sections(comparison));
+  std::vector<std::string> directories;
+  for (const RunRecord& run : comparison.runs) directories.push_back(code(run.files.directory));
+  return page(fmt::format("{}", fmt::join(comparison.labels, ", ")),
+              fmt::format("{}", fmt::join(directories, ", ")), comparison_sections(comparison));
 }
 
 void write_report(const std::filesystem::path& directory) {

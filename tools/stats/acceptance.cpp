@@ -1,6 +1,7 @@
 #include "tools/stats/acceptance.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,17 +15,6 @@ double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-std::string collapse_note(const char* whose, const std::vector<double>& bpb) {
-  std::string text;
-  for (const std::size_t i : collapsed_values(bpb)) {
-    text += fmt::format("{}{:.5f}", text.empty() ? "" : ", ", bpb[i]);
-  }
-  if (text.empty()) return text;
-  return fmt::format(
-      "{} of the {} runs stand out upwards ({} bits per byte): collapsed runs count like the others",
-      collapsed_values(bpb).size(), whose, text);
 }
 
 }  // namespace
@@ -41,7 +31,6 @@ bool counts_a_run_twice(const std::vector<double>& values) {
 }
 
 std::vector<std::size_t> collapsed_values(const std::vector<double>& bpb) {
-  constexpr double most_above = 0.02;
   std::vector<std::size_t> found;
   if (bpb.size() < 2) return found;
   // Of two values the lower one stands for what is usual.
@@ -49,9 +38,9 @@ std::vector<std::size_t> collapsed_values(const std::vector<double>& bpb) {
   std::vector<double> distances;
   for (const double value : bpb) distances.push_back(std::abs(value - usual));
   const double deviation = bpb.size() < 3 ? 0 : median(distances);
+  const double most_above = deviation > 0 ? std::min(0.02, 5 * deviation) : 0.02;
   for (std::size_t i = 0; i < bpb.size(); ++i) {
-    const bool outlier = deviation > 0 && bpb[i] - usual > 5 * deviation;
-    if (outlier || bpb[i] - usual > most_above) found.push_back(i);
+    if (bpb[i] - usual > most_above) found.push_back(i);
   }
   return found;
 }
@@ -89,7 +78,13 @@ Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<d
   }
   if (ours.size() < 3) result.notes.push_back("fewer than three new runs are not reportable");
   for (const auto& [whose, values] : {std::pair{"new", &new_bpb}, std::pair{"reference", &reference_bpb}}) {
-    if (const std::string note = collapse_note(whose, *values); !note.empty()) result.notes.push_back(note);
+    std::vector<std::string> collapsed;
+    for (const std::size_t i : collapsed_values(*values))
+      collapsed.push_back(fmt::format("{:.5f}", (*values)[i]));
+    if (!collapsed.empty())
+      result.notes.push_back(fmt::format(
+          "{} of the {} runs stand out upwards ({} bits per byte): collapsed runs count like the others",
+          collapsed.size(), whose, fmt::join(collapsed, ", ")));
   }
   result.difference_bpb = result.test.difference / nats;
   result.interval_bpb = {result.test.interval.low / nats, result.test.interval.high / nats};

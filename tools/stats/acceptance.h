@@ -22,9 +22,8 @@ struct Acceptance {
   TTest test;             // in nats per token: reference minus new, against the margin
   Interval interval_bpb;  // of the difference, 95 %
   double difference_bpb = 0;
-  std::string decision;  // one sentence: ACCEPT or REJECT, and why
-  std::vector<std::string>
-      notes;  // what a reader must know: a reference without variance, collapsed runs, ...
+  std::string decision;            // one sentence: ACCEPT or REJECT, and why
+  std::vector<std::string> notes;  // what a reader must know
 };
 
 // Bits per byte of the new runs, two or more, against those of the reference: two runs or more by Welch's
@@ -37,8 +36,7 @@ Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<d
 // decimals). No two runs come to the same figure to the last digit, so their spread says nothing of chance.
 bool counts_a_run_twice(const std::vector<double>& values);
 
-// Which of the values stand out upwards: by more than five median absolute standard deviations from the median, or by
-// more than
+// Which of the values stand out upwards: by more than five median absolute deviations from the median, or by more than
 // 0.02 (bits per byte). Of fewer than three values only the second. They are reported, never left out.
 std::vector<std::size_t> collapsed_values(const std::vector<double>& bpb);
 

@@ -29,85 +29,56 @@ std::optional<Number> take_number(std::string_view& text, std::string_view word)
   return value;
 }
 
-class ArenaLogReader {
- public:
-  ArenaLogReader(const std::string& name, const std::string& metric)
-      : name_(name), metric_(metric), word_(" " + metric + ":") {}
-
-  void take(std::string_view line) {
-    ++line_;
-    const auto step = take_number<std::int64_t>(line, "step:");
-    if (!step) return;
-    const auto planned = take_number<std::int64_t>(line, "/");
-    if (!planned) return;
-    if (log_.runs.empty() || *step < last_step_) begin(*planned);
-    last_step_ = *step;
-    if (*planned != log_.planned_steps.back()) {
-      throw data_error("'{}' line {}: a run of {} steps goes on as one of {}; its log is not whole.", name_,
-                       line_, log_.planned_steps.back(), *planned);
-    }
-    if (!line.starts_with(" val_loss:")) return;
-    line.remove_prefix(std::min(line.find(word_), line.size()));
-    const auto loss = take_number<double>(line, word_);
-    if (!loss || (!line.empty() && line.front() != ' ' && line.front() != '\r')) {
-      throw data_error("'{}' line {}: the validation has no number '{}'; name another with --metric.", name_,
-                       line_, metric_);
-    }
-    const double value = std::isfinite(*loss) ? *loss : std::numeric_limits<double>::quiet_NaN();
-    const auto [at, is_new] = log_.runs.back().losses.emplace(*step, value);
-    if (!is_new && at->second != value) {
-      throw data_error("'{}' line {}: step {} of a run has two losses, {:.5f} and {:.5f}.", name_, line_,
-                       *step, at->second, value);
-    }
-  }
-
-  ArenaLog finish() {
-    ArenaLog kept;
-    for (std::size_t i = 0; i < log_.runs.size(); ++i) {
-      if (log_.runs[i].losses.empty()) continue;
-      kept.runs.push_back(std::move(log_.runs[i]));
-      kept.planned_steps.push_back(log_.planned_steps[i]);
-    }
-    if (kept.runs.empty()) {
-      throw data_error("'{}' has no line 'step:S/N val_loss:X', so it is no log of the optimiser benchmark.",
-                       name_);
-    }
-    for (std::size_t i = 0; i < kept.runs.size(); ++i)
-      kept.runs[i].name = kept.runs.size() == 1 ? name_ : fmt::format("{} run {}", name_, i + 1);
-    return kept;
-  }
-
- private:
-  void begin(std::int64_t planned) {
-    log_.runs.emplace_back();
-    log_.planned_steps.push_back(planned);
-  }
-
-  const std::string& name_;
-  const std::string& metric_;
-  std::string word_;
-  ArenaLog log_;
-  std::int64_t last_step_ = 0;
-  std::size_t line_ = 0;
-};
-
 }  // namespace
 
 ArenaLog parse_arena_log(std::string_view text, const std::string& name, const std::string& metric) {
-  ArenaLogReader reader(name, metric);
+  const std::string word = " " + metric + ":";
   const std::size_t code_end = text.find("\n====");
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    reader.take(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  ArenaLog log = reader.finish();
+  ArenaLog log;
   if (code_end != std::string_view::npos) log.code = text.substr(0, code_end);
+  std::int64_t last_step = 0;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto step = take_number<std::int64_t>(line, "step:");
+    const auto planned = step ? take_number<std::int64_t>(line, "/") : std::nullopt;
+    if (!planned) continue;
+    if (log.runs.empty() || *step < last_step) {
+      log.runs.emplace_back();
+      log.planned_steps.push_back(*planned);
+    }
+    last_step = *step;
+    if (*planned != log.planned_steps.back()) {
+      throw data_error("'{}' line {}: a run of {} steps goes on as one of {}; its log is not whole.", name,
+                       number, log.planned_steps.back(), *planned);
+    }
+    if (!line.starts_with(" val_loss:")) continue;
+    line.remove_prefix(std::min(line.find(word), line.size()));
+    const auto loss = take_number<double>(line, word);
+    if (!loss || (!line.empty() && line.front() != ' ' && line.front() != '\r')) {
+      throw data_error("'{}' line {}: the validation has no number '{}'; name another with --metric.", name,
+                       number, metric);
+    }
+    const double value = std::isfinite(*loss) ? *loss : std::numeric_limits<double>::quiet_NaN();
+    const auto [at, is_new] = log.runs.back().losses.emplace(*step, value);
+    if (!is_new && at->second != value) {
+      throw data_error("'{}' line {}: step {} of a run has two losses, {:.5f} and {:.5f}.", name, number,
+                       *step, at->second, value);
+    }
+  }
+  for (std::size_t i = log.runs.size(); i-- > 0;) {
+    if (!log.runs[i].losses.empty()) continue;
+    log.runs.erase(log.runs.begin() + static_cast<std::ptrdiff_t>(i));
+    log.planned_steps.erase(log.planned_steps.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (log.runs.empty()) {
+    throw data_error("'{}' has no line 'step:S/N val_loss:X', so it is no log of the optimiser benchmark.",
+                     name);
+  }
+  for (std::size_t i = 0; i < log.runs.size(); ++i)
+    log.runs[i].name = log.runs.size() == 1 ? name : fmt::format("{} run {}", name, i + 1);
   return log;
-}
-
-ArenaLog read_arena_log(const std::filesystem::path& path, const std::string& metric) {
-  return parse_arena_log(read_file(path, largest_log), path.string(), metric);
 }
 
 std::vector<ArenaRun> runs_of_arena_logs(const std::vector<std::string>& paths, const std::string& metric,
@@ -116,7 +87,7 @@ std::vector<ArenaRun> runs_of_arena_logs(const std::vector<std::string>& paths, 
   std::optional<ArenaLog> first;
   std::size_t other_code = 0;
   for (const std::string& path : paths) {
-    ArenaLog log = read_arena_log(path, metric);
+    ArenaLog log = parse_arena_log(read_file(path, largest_log), path, metric);
     if (!first) first = log;
     other_code += log.code != first->code;
     for (const std::int64_t planned : log.planned_steps) {

@@ -5,34 +5,26 @@
 #include <algorithm>
 
 namespace mulligan::stats {
-namespace {
-
-std::string escaped(const std::string& cell) {
-  std::string text;
-  for (const char c : cell) {
-    if (c == '|' || c == '\\') text += '\\';
-    text += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return text;
-}
-
-}  // namespace
-
-void MarkdownTable::add(std::vector<std::string> row) {
-  std::ranges::transform(row, row.begin(), escaped);
-  rows_.push_back(std::move(row));
-}
 
 std::string MarkdownTable::text() const {
-  std::vector<std::size_t> widths(rows_.front().size());
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  auto rows = rows_;
+  std::vector<std::size_t> widths(rows.front().size());
+  for (auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      std::string escaped;
+      for (const char c : row[i]) {
+        if (c == '|' || c == '\\') escaped += '\\';
+        escaped += c == '\n' || c == '\r' ? ' ' : c;
+      }
+      row[i] = escaped;
+      widths[i] = std::max(widths[i], escaped.size());
+    }
   }
   std::string text;
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    for (std::size_t i = 0; i < widths.size(); ++i) text += fmt::format("| {:<{}} ", rows_[r][i], widths[i]);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i) text += fmt::format("| {:<{}} ", row[i], widths[i]);
     text += "|\n";
-    if (r > 0) continue;
+    if (&row != &rows.front()) continue;
     for (const std::size_t width : widths) text += fmt::format("|{:-<{}}", "", width + 2);
     text += "|\n";
   }

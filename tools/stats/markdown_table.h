@@ -10,9 +10,9 @@ namespace mulligan::stats {
 // breaks become blanks: report_page/tables_page.h reads the cells back.
 class MarkdownTable {
  public:
-  explicit MarkdownTable(std::vector<std::string> head) { add(std::move(head)); }
+  explicit MarkdownTable(std::vector<std::string> head) : rows_{std::move(head)} {}
   // As many cells as the head has.
-  void add(std::vector<std::string> row);
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   std::string text() const;
 
  private:

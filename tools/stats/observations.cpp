@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <ranges>
 #include <string_view>
 
 #include "framework/core/error.h"
@@ -17,56 +18,43 @@ namespace {
 
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 20;
 
-// Records of RFC 4180: fields between commas, quoted where they hold commas, quotes (doubled) or line breaks.
-class CsvReader {
- public:
-  CsvReader(std::string_view text, const std::filesystem::path& path) : text_(text), path_(path) {
-    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-    if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
-  }
-
-  // Whether there was another record; blank lines are passed over.
-  bool next(std::vector<std::string>& fields) {
-    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n';
-    if (at_ >= text_.size()) return false;
-    fields.clear();
-    first_line_ = line_;
-    while (true) {
-      fields.push_back(field());
-      if (at_ >= text_.size() || text_[at_] != ',') break;
-      ++at_;
-    }
-    return true;
-  }
-  std::size_t line() const { return first_line_; }
-
- private:
-  std::string field() {
-    std::string value;
-    if (at_ < text_.size() && text_[at_] == '"') {
-      ++at_;
-      while (true) {
-        if (at_ >= text_.size())
-          throw data_error("'{}' line {}: a quoted field does not end.", path_.string(), first_line_);
-        if (text_[at_] == '"') {
-          if (at_ + 1 >= text_.size() || text_[at_ + 1] != '"') break;
-          ++at_;
-        }
-        line_ += text_[at_] == '\n';
-        value += text_[at_++];
-      }
-      ++at_;
-      return value;
-    }
-    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r')
-      value += text_[at_++];
-    return value;
-  }
-
-  std::string_view text_;
-  const std::filesystem::path& path_;
-  std::size_t at_ = 0, line_ = 1, first_line_ = 1;
+struct CsvRecord {
+  std::size_t line = 1;  // of its first character
+  std::vector<std::string> fields;
 };
+
+// Records of RFC 4180: fields between commas, quoted where they hold commas, quotes (doubled) or line breaks. Blank lines are
+// passed over.
+std::vector<CsvRecord> csv_records(std::string_view text, const std::filesystem::path& path) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  std::vector<CsvRecord> records;
+  std::size_t line = 1;
+  bool within = false, quoted = false;  // a record, a quoted field
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    line += c == '\n';
+    if (!quoted && (c == '\n' || c == '\r')) {
+      within = false;
+      continue;
+    }
+    if (!within) records.push_back({line, {""}});
+    const bool begins = !within || (!quoted && text[i - 1] == ',');
+    within = true;
+    if (quoted && text.substr(i).starts_with("\"\"")) {
+      records.back().fields.back() += text[++i];
+    } else if (c == '"' && (quoted || begins)) {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      records.back().fields.emplace_back();
+    } else {
+      records.back().fields.back() += c;
+    }
+  }
+  if (quoted)
+    throw data_error("'{}' line {}: a quoted field does not end.", path.string(), records.back().line);
+  return records;
+}
 
 double number_in(const std::string& text, const std::filesystem::path& path, std::size_t line,
                  const std::string& column) {
@@ -102,11 +90,10 @@ void require_one_window(const Observations& all) {
 }
 
 Observations read_observations(const std::filesystem::path& path, const std::string& metric) {
-  const std::string text = read_file(path, largest_file);
-  CsvReader reader(text, path);
-  std::vector<std::string> names, fields;
-  if (!reader.next(names))
+  const std::vector<CsvRecord> records = csv_records(read_file(path, largest_file), path);
+  if (records.empty())
     throw data_error("'{}' is empty; its first line holds the names of the columns.", path.string());
+  const std::vector<std::string>& names = records.front().fields;
   const auto column = [&](std::string_view name) -> std::size_t {
     return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
   };
@@ -124,21 +111,18 @@ Observations read_observations(const std::filesystem::path& path, const std::str
     factors.push_back(i);
     all.factors.push_back(names[i]);
   }
-  while (reader.next(fields)) {
+  for (const auto& [line, fields] : records | std::views::drop(1)) {
     if (fields.size() != names.size()) {
-      throw data_error("'{}' line {} has {} fields, the first line {}.", path.string(), reader.line(),
-                       fields.size(), names.size());
+      throw data_error("'{}' line {} has {} fields, the first line {}.", path.string(), line, fields.size(),
+                       names.size());
     }
-    const auto text_of = [&](std::string_view name) {
-      return column(name) < names.size() ? fields[column(name)] : std::string();
+    const auto text_of = [&, &cells = fields](std::string_view name) {
+      return column(name) < names.size() ? cells[column(name)] : std::string();
     };
-    Observation value;
-    value.run = text_of("run");
-    if (value.run.empty()) value.run = fmt::format("line {}", reader.line());
-    value.seed = text_of("seed");
-    value.window = text_of("window");
+    Observation value{text_of("run"), {}, text_of("seed"), 0, text_of("window")};
+    if (value.run.empty()) value.run = fmt::format("line {}", line);
     for (const std::size_t factor : factors) value.levels.push_back(fields[factor]);
-    value.value = number_in(fields[value_column], path, reader.line(), metric);
+    value.value = number_in(fields[value_column], path, line, metric);
     all.values.push_back(std::move(value));
   }
   if (all.values.empty()) throw data_error("'{}' has no line with values.", path.string());

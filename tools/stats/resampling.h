@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "tools/stats/t_tests.h"
 
@@ -14,7 +13,6 @@ struct PermutationTest {
   double difference = 0;  // of the means, first minus second
   double greater = 1;     // one-sided p: first > second
   double two_sided = 1;
-  double least_greater = 1;  // the smallest one-sided p that these sample sizes can reach
   double least_two_sided = 1;
   bool exact = true;               // all arrangements were counted
   std::uint64_t arrangements = 0;  // counted, or drawn
@@ -22,17 +20,14 @@ struct PermutationTest {
 
 // Pairs first[i], second[i] with their signs exchanged: all 2^n of them up to n = 20, otherwise 100,000 draws
 // with p = (1 + found) / (1 + drawn). As many values of both, at least one; else std::invalid_argument.
-PermutationTest sign_flip_test(std::span<const double> first, std::span<const double> second,
-                               std::uint64_t seed = 1);
+PermutationTest sign_flip_test(std::span<const double> first, std::span<const double> second);
 
 // Values dealt anew to both samples: all C(n + m, n) ways up to 200,000, otherwise 100,000 draws. At least
 // one value of both.
-PermutationTest shuffle_test(std::span<const double> first, std::span<const double> second,
-                             std::uint64_t seed = 1);
+PermutationTest shuffle_test(std::span<const double> first, std::span<const double> second);
 
 // Bootstrap intervals of a mean, from 10,000 samples drawn anew from the sample.
 struct Bootstrap {
-  double estimate = 0;  // the mean of the sample itself
   Interval percentile;
   // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987), with the jackknife's
   // acceleration. Where nothing varies it is the percentiles'.

@@ -43,12 +43,16 @@ struct ConditionComparison {
   std::size_t pairs = 0;  // seeds that both have exactly once; the paired tests need all values paired
   std::optional<TTest> paired;
   std::optional<PermutationTest> signs;
-  std::optional<Equivalence> equivalence;  // by the paired test where there is one, otherwise by Welch's
-  std::optional<double> effect;            // Hedges' g
-  std::uint64_t runs_needed =
-      0;            // of each condition, to find this effect with 80 % at 5 %; 0: over 100,000, or none
-  double p = 1;     // two-sided, of the paired test where there is one, otherwise Welch's; 1 where none
+  std::optional<double> equivalence;  // p of equivalence_test, by `test()`
+  std::optional<double> effect;       // Hedges' g
+  // Of each condition, to find this effect with 80 % at 5 %; 0: over 100,000, or none.
+  std::uint64_t runs_needed = 0;
+  double p = 1;     // two-sided, of `test()`
   double holm = 1;  // p adjusted for all comparisons of the study
+
+  // The paired tests where there are any.
+  const std::optional<TTest>& test() const { return paired ? paired : welch; }
+  const PermutationTest& permutation() const { return signs ? *signs : shuffle; }
 };
 
 struct Study {

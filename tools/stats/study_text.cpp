@@ -51,39 +51,36 @@ std::string comparisons_text(const Study& study) {
       table.add({c.name, "-", "-", "-", "-", "-", "-", "-", "-"});
       continue;
     }
-    const std::optional<TTest>& test = c.paired ? c.paired : c.welch;
-    const PermutationTest& permutation = c.signs ? *c.signs : c.shuffle;
-    table.add({c.name, fmt::format("{:+.5f}", c.shuffle.difference),
-               interval_text(test ? std::optional(test->interval) : std::nullopt), test_text(c.welch),
-               test_text(c.paired),
-               fmt::format("{} ({})", p_text(permutation.two_sided), p_text(permutation.least_two_sided)),
-               c.effect ? fmt::format("{:.2f}", *c.effect) : "-",
-               c.runs_needed ? fmt::format("{}", c.runs_needed) : "-", p_text(c.holm)});
+    table.add(
+        {c.name, fmt::format("{:+.5f}", c.shuffle.difference),
+         interval_text(c.test() ? std::optional(c.test()->interval) : std::nullopt), test_text(c.welch),
+         test_text(c.paired),
+         fmt::format("{} ({})", p_text(c.permutation().two_sided), p_text(c.permutation().least_two_sided)),
+         c.effect ? fmt::format("{:.2f}", *c.effect) : "-",
+         c.runs_needed ? fmt::format("{}", c.runs_needed) : "-", p_text(c.holm)});
   }
   std::string text = table.text();
-  if (study.options.margin == 0) return text;
-  text += "\n";
+  if (study.options.margin > 0) text += "\n";
   for (const ConditionComparison& c : study.comparisons) {
     if (!c.equivalence) continue;
     text += fmt::format("- '{}' {} '{}' within {:g} (two one-sided tests, p = {})\n", c.name,
-                        c.equivalence->p() < 0.05 ? "equals" : "is not shown to equal",
-                        study.options.baseline, study.options.margin, p_text(c.equivalence->p()));
+                        *c.equivalence < 0.05 ? "equals" : "is not shown to equal", study.options.baseline,
+                        study.options.margin, p_text(*c.equivalence));
   }
   return text;
 }
 
+// Infinite numbers, of samples that do not vary, become null.
+Json json_of(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
 Json json_of(const Interval& interval) {
   return {interval.low, interval.high};
 }
-// Infinite numbers, of samples that do not vary, become null.
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
 Json json_of(const TTest& test) {
   return {{"difference", test.difference},
           {"standard_error", test.standard_error},
-          {"t", number(test.t)},
+          {"t", json_of(test.t)},
           {"degrees", test.degrees},
           {"p_two_sided", test.two_sided},
           {"p_greater", test.greater},
@@ -96,11 +93,17 @@ Json json_of(const PermutationTest& test) {
           {"exact", test.exact},
           {"arrangements", test.arrangements}};
 }
+template <typename T>
+Json json_of(const std::optional<T>& value) {
+  return value ? json_of(*value) : Json(nullptr);
+}
 
 Json json_of(const ConditionSummary& c) {
-  Json json = {{"name", c.name}, {"values", c.values}, {"mean", c.statistic.mean}};
-  json["sd"] = c.statistic.deviation ? Json(*c.statistic.deviation) : Json(nullptr);
-  json["t_interval"] = c.interval ? json_of(*c.interval) : Json(nullptr);
+  Json json = {{"name", c.name},
+               {"values", c.values},
+               {"mean", c.statistic.mean},
+               {"sd", json_of(c.statistic.deviation)},
+               {"t_interval", json_of(c.interval)}};
   if (c.bootstrap) {
     json["bootstrap_percentile"] = json_of(c.bootstrap->percentile);
     json["bootstrap_bca"] = json_of(c.bootstrap->bca);
@@ -109,7 +112,7 @@ Json json_of(const ConditionSummary& c) {
   return json;
 }
 
-Json json_of(const ConditionComparison& c) {
+Json json_of(const ConditionComparison& c, double margin) {
   Json json = {{"name", c.name}, {"reportable", c.reportable}};
   if (!c.reportable) return json;
   json["gain"] = c.shuffle.difference;
@@ -118,8 +121,8 @@ Json json_of(const ConditionComparison& c) {
   if (c.welch) json["welch"] = json_of(*c.welch);
   if (c.paired) json["paired"] = json_of(*c.paired);
   if (c.signs) json["sign_flip"] = json_of(*c.signs);
-  if (c.equivalence) json["equivalence"] = {{"margin", c.equivalence->margin}, {"p", c.equivalence->p()}};
-  if (c.effect) json["hedges_g"] = number(*c.effect);
+  if (c.equivalence) json["equivalence"] = {{"margin", margin}, {"p", *c.equivalence}};
+  if (c.effect) json["hedges_g"] = json_of(*c.effect);
   json["runs_for_80_percent"] = c.runs_needed ? Json(c.runs_needed) : Json(nullptr);
   json["p"] = c.p;
   json["p_holm"] = c.holm;
@@ -148,7 +151,7 @@ nlohmann::ordered_json study_json(const Study& study) {
                {"comparisons", Json::array()}};
   for (const ConditionSummary& condition : study.conditions) json["conditions"].push_back(json_of(condition));
   for (const ConditionComparison& comparison : study.comparisons)
-    json["comparisons"].push_back(json_of(comparison));
+    json["comparisons"].push_back(json_of(comparison, study.options.margin));
   json["notes"] = study.notes;
   return json;
 }

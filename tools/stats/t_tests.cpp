@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <vector>
 
@@ -19,34 +20,28 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-void require_confidence(double confidence) {
-  require(confidence > 0 && confidence < 1, "a confidence lies between 0 and 1");
-}
-
 double variance_of_mean(const Statistic& sample) {
   return *sample.deviation * *sample.deviation / static_cast<double>(sample.n);
 }
 
-// (difference - margin) / error, also where nothing varies: then any difference is beyond doubt.
-double t_value(double difference, double error) {
-  if (error > 0) return difference / error;
+// difference / deviation, also where nothing varies: then any difference is beyond doubt.
+double in_deviations(double difference, double deviation) {
+  if (deviation > 0) return difference / deviation;
   if (difference == 0) return 0;
   return std::copysign(std::numeric_limits<double>::infinity(), difference);
 }
 
 TTest finished(double difference, double margin, double error, double degrees, double confidence) {
-  require_confidence(confidence);
-  TTest test;
-  test.difference = difference;
-  test.margin = margin;
-  test.standard_error = error;
-  test.degrees = degrees;
-  test.t = t_value(difference - margin, error);
-  test.greater = t_cdf(-test.t, degrees);
-  test.two_sided = 2 * t_cdf(-std::abs(test.t), degrees);
+  require(confidence > 0 && confidence < 1, "a confidence lies between 0 and 1");
+  const double t = in_deviations(difference - margin, error);
   const double half = t_quantile(0.5 + confidence / 2, degrees) * error;
-  test.interval = {difference - half, difference + half};
-  return test;
+  return {difference,
+          error,
+          t,
+          degrees,
+          t_cdf(-t, degrees),
+          2 * t_cdf(-std::abs(t), degrees),
+          {difference - half, difference + half}};
 }
 
 }  // namespace
@@ -86,39 +81,19 @@ TTest welch_test(std::span<const double> first, std::span<const double> second, 
                  double confidence) {
   require(first.size() >= 2 && second.size() >= 2, "Welch's test needs two values of both");
   const Statistic a = statistic_of(first), b = statistic_of(second);
-  const double va = variance_of_mean(a), vb = variance_of_mean(b);
+  const double va = variance_of_mean(a), vb = variance_of_mean(b), sum = va + vb;
   const double na = static_cast<double>(a.n - 1), nb = static_cast<double>(b.n - 1);
-  const double sum = va + vb;
   const double degrees = sum > 0 ? sum * sum / (va * va / na + vb * vb / nb) : na + nb;
   return finished(a.mean - b.mean, margin, std::sqrt(sum), degrees, confidence);
 }
 
-Equivalence equivalence_test(const TTest& test, double margin) {
+double equivalence_test(const TTest& test, double margin) {
   require(margin > 0, "an equivalence margin is above 0");
-  Equivalence result;
-  result.margin = margin;
-  result.above_low = t_cdf(-t_value(test.difference + margin, test.standard_error), test.degrees);
-  result.below_high = t_cdf(t_value(test.difference - margin, test.standard_error), test.degrees);
-  return result;
+  const auto p = [&](double distance) {
+    return t_cdf(in_deviations(distance, test.standard_error), test.degrees);
+  };
+  return std::max(p(-(test.difference + margin)), p(test.difference - margin));
 }
-
-namespace {
-
-std::vector<std::size_t> ascending(std::span<const double> p) {
-  std::vector<std::size_t> order(p.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p[i]; });
-  return order;
-}
-
-double power_of(double effect, double alpha, double runs) {
-  const double degrees = 2 * (runs - 1);
-  const double critical = t_quantile(1 - alpha / 2, degrees);
-  const boost::math::non_central_t found(degrees, effect * std::sqrt(runs / 2));
-  return boost::math::cdf(boost::math::complement(found, critical)) + boost::math::cdf(found, -critical);
-}
-
-}  // namespace
 
 double mcnemar_test(std::uint64_t only_first, std::uint64_t only_second) {
   const std::uint64_t all = only_first + only_second;
@@ -128,9 +103,11 @@ double mcnemar_test(std::uint64_t only_first, std::uint64_t only_second) {
 }
 
 std::vector<double> holm(std::span<const double> p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p[i]; });
   std::vector<double> adjusted(p.size());
   double most = 0;
-  const std::vector<std::size_t> order = ascending(p);
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     most = std::max(most, std::min(1.0, static_cast<double>(p.size() - rank) * p[order[rank]]));
     adjusted[order[rank]] = most;
@@ -139,43 +116,28 @@ std::vector<double> holm(std::span<const double> p) {
 }
 
 double hedges_g(std::span<const double> first, std::span<const double> second) {
-  if (first.size() < 2 || second.size() < 2)
-    throw std::invalid_argument("Hedges' g needs two values of both");
+  require(first.size() >= 2 && second.size() >= 2, "Hedges' g needs two values of both");
   const Statistic a = statistic_of(first), b = statistic_of(second);
   const double na = static_cast<double>(a.n - 1), nb = static_cast<double>(b.n - 1);
   const double pooled =
       std::sqrt((na * *a.deviation * *a.deviation + nb * *b.deviation * *b.deviation) / (na + nb));
-  const double difference = a.mean - b.mean;
-  if (pooled == 0) {
-    return difference == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), difference);
-  }
-  return difference / pooled * (1 - 3 / (4 * (na + nb) - 1));
+  return in_deviations(a.mean - b.mean, pooled) * (1 - 3 / (4 * (na + nb) - 1));
 }
 
 std::uint64_t runs_for_power(double effect, double alpha, double power) {
-  if (!(std::abs(effect) > 0) || !(alpha > 0 && alpha < 1) || !(power > 0 && power < 1)) {
-    throw std::invalid_argument("power needs an effect other than 0, and alpha and power between 0 and 1");
-  }
+  require(std::abs(effect) > 0 && alpha > 0 && alpha < 1 && power > 0 && power < 1,
+          "power needs an effect other than 0, and alpha and power between 0 and 1");
   constexpr std::uint64_t most = 100'000;
-  effect = std::abs(effect);
-  const auto enough = [&](std::uint64_t runs) {
-    return power_of(effect, alpha, static_cast<double>(runs)) >= power;
+  const auto enough = [&](std::uint64_t number) {
+    const auto runs = static_cast<double>(number);
+    const double degrees = 2 * (runs - 1), critical = t_quantile(1 - alpha / 2, degrees);
+    const boost::math::non_central_t found(degrees, std::abs(effect) * std::sqrt(runs / 2));
+    return boost::math::cdf(boost::math::complement(found, critical)) + boost::math::cdf(found, -critical) >=
+           power;
   };
-  std::uint64_t low = 2, high = 2;
-  while (high < most && !enough(high)) {
-    low = high + 1;
-    high = std::min(2 * high, most);
-  }
-  if (!enough(high)) return 0;
-  while (low < high) {
-    const std::uint64_t middle = (low + high) / 2;
-    if (enough(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
+  const auto all = std::views::iota(std::uint64_t{2}, most + 1);
+  const auto least = std::ranges::partition_point(all, [&](std::uint64_t runs) { return !enough(runs); });
+  return least == all.end() ? 0 : *least;
 }
 
 double smallest_difference(std::uint64_t pairs, double alpha, double power) {

@@ -14,7 +14,6 @@ struct Interval {
 // A test whether a mean, or a difference of means, exceeds `margin`.
 struct TTest {
   double difference = 0;      // estimate, in the samples' unit; of two samples first minus second
-  double margin = 0;          // of the null hypothesis: difference <= margin
   double standard_error = 0;  // of the difference
   double t = 0;          // (difference - margin) / standard_error; infinite where the samples do not vary
   double degrees = 0;    // of freedom
@@ -41,17 +40,8 @@ TTest paired_test(std::span<const double> first, std::span<const double> second,
 TTest welch_test(std::span<const double> first, std::span<const double> second, double margin = 0,
                  double confidence = 0.95);
 
-// Two one-sided tests: whether a difference lies within -margin and +margin.
-struct Equivalence {
-  double margin = 0;
-  double above_low = 1;   // p of difference > -margin
-  double below_high = 1;  // p of difference < margin
-  double p() const { return above_low > below_high ? above_low : below_high; }
-};
-// Of the difference that `test` estimated (whatever its margin). margin > 0.
-Equivalence equivalence_test(const TTest& test, double margin);
-
-// Counts of agreement, families of tests, sizes of effects, and how many runs a test needs.
+// p of two one-sided tests whether the difference that `test` estimated lies within -margin and +margin. margin > 0.
+double equivalence_test(const TTest& test, double margin);
 
 // McNemar's exact two-sided test of two classifiers on the same items. `only_first` items were right for the first alone,
 // `only_second` for the second alone. 1 where both are 0.
@@ -65,8 +55,8 @@ std::vector<double> holm(std::span<const double> p);
 double hedges_g(std::span<const double> first, std::span<const double> second);
 
 // How many runs of each of two conditions a two-sided t test needs to find `effect`, a difference in standard
-// standard deviations other than 0, with probability `power` at `alpha`; by the noncentral t distribution. At most
-// 100,000; 0: more than that.
+// deviations other than 0, with probability `power` at `alpha`; by the noncentral t distribution. At most 100,000; 0: more
+// than that.
 std::uint64_t runs_for_power(double effect, double alpha = 0.05, double power = 0.8);
 
 // The smallest mean difference that a one-sided paired t test of `pairs` (two or more) finds with probability `power`
