@@ -9,7 +9,7 @@
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/run/loaded_model.h"
-#include "framework/ttt/base_model.h"
+#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 

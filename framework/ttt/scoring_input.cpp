@@ -83,7 +83,7 @@ std::vector<std::span<const std::uint16_t>> scored_runs(const ValidationSet& val
   }
   std::vector<std::span<const std::uint16_t>> runs;
   for (const PlannedBatch& batch : plan.queue) {
-    for (const int number : batch.batch.documents) {
+    for (const int number : batch.documents) {
       const Document& document = plan.document(number);
       runs.push_back(tokens.subspan(static_cast<std::size_t>(document.start),
                                     static_cast<std::size_t>(document.length)));

@@ -11,7 +11,7 @@
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"
-#include "framework/ttt/run_generate.h"
+#include "framework/generate/run_generate.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/weight_source.h"

@@ -76,7 +76,7 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
   }
   options.resume = arguments.resume;
   PluginHost host = arguments.run.plugin_host();
-  run_ttt(source.loaded, host, source.origin, source.load, options, ranks);
+  run_ttt(source.loaded, host, source.origin, source.load, options, &ranks);
   if (in_run) refresh_report(run, arguments.console);
 }
 

@@ -1,4 +1,4 @@
-#include "framework/ttt/run_generate.h"
+#include "framework/generate/run_generate.h"
 
 #include <memory>
 #include <optional>
