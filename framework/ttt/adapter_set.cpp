@@ -14,23 +14,7 @@ PhiloxStream PhiloxDraws::stream(std::int64_t draw, const AdapterTensor& tensor)
   return PhiloxStream(seed_, fmt::format("ttt/{}/{}", draw, tensor.name));
 }
 
-namespace {
-
 constexpr double kProbeBound = 0.05;  // of fill_at_random()
-
-// In a graph that scores, an optimiser names these alone: not tokens, targets, segments or scores.
-std::vector<Value> handed_to_optimizer(std::span<const mlg_parameter> rows, Value scalars,
-                                       std::span<const mlg_value> copies) {
-  std::vector<Value> values = {scalars};
-  for (const mlg_value copy : copies) values.push_back(Value{copy});
-  for (const mlg_parameter& row : rows) {
-    values.push_back(Value{row.master});
-    values.push_back(Value{row.gradient});
-  }
-  return values;
-}
-
-}  // namespace
 
 AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
                        const std::set<WindowShape>& shapes)
@@ -68,18 +52,22 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
 void AdapterSet::record_update(Graph& graph, std::span<const AdapterTaps::Gradient> gradients, bool fused) {
   std::vector<mlg_parameter> rows;
   std::vector<mlg_value> copies;
+  std::vector<Value> handed;  // an optimiser names these alone: not tokens, targets, segments or scores
   for (const auto& [adapter, gradient] : gradients) {
-    rows.push_back(
-        {adapter->name.c_str(), graph.external(adapter->master, adapter->type).id, gradient.id, 1.0, 1.0});
+    const Value master = graph.external(adapter->master, adapter->type);
+    rows.push_back({adapter->name.c_str(), master.id, gradient.id, 1.0, 1.0});
+    handed.insert(handed.end(), {master, gradient});
   }
   Value scalars;
   if (!scalars_.empty()) scalars = graph.external(scalars_name_, TensorType(MLG_F32, {std::ssize(scalars_)}));
+  handed.push_back(scalars);
   for (const auto& [adapter, gradient] : gradients) {
     copies.push_back(
         adapter->copy.empty() ? 0 : graph.external(adapter->copy, adapter->type.as(model_.compute)).id);
+    if (fused) handed.push_back(Value{copies.back()});
   }
   GraphRecorder recorder(graph, prefix_ + "/optimizer");
-  recorder.restrict_to(handed_to_optimizer(rows, scalars, fused ? copies : std::vector<mlg_value>()));
+  recorder.restrict_to(handed);
   if (fused) {
     const std::vector<mlg_value> averages(rows.size(), 0);
     setup_.optimizer.record_update(*recorder.table(), rows, scalars.id,

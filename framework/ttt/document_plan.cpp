@@ -42,6 +42,12 @@ TargetRange DocumentPlan::range(const PlannedBatch& batch, int number, std::int6
   return {first, std::min(first + batch.chunk_tokens, all.last)};
 }
 
+std::vector<TargetRange> DocumentPlan::ranges(const PlannedBatch& batch) const {
+  std::vector<TargetRange> ranges;
+  for (const int number : batch.documents) ranges.push_back(range(number));
+  return ranges;
+}
+
 DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, const TttConfig& config) {
   DocumentPlan plan;
   plan.documents = find_documents(tokens, bos_id);

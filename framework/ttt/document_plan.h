@@ -48,6 +48,7 @@ struct DocumentPlan {
   std::int64_t batches() const { return std::ssize(queue); }
   std::int64_t targets(int number) const { return document(number).length - 1; }
   TargetRange range(int number) const;
+  std::vector<TargetRange> ranges(const PlannedBatch& batch) const;  // of its documents
   // Those in one chunk; none where the document is finished.
   TargetRange range(const PlannedBatch& batch, int number, std::int64_t chunk) const;
 };

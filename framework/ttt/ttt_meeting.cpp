@@ -28,21 +28,28 @@ void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (stretch.boundary && base_ && !now_.report.fell_back) train_base(stretch);
 }
 
+// What each rank has scored since the last meeting and, where there is an audit log, has seen; or why its scores must not
+// be used.
 void TttScorer::exchange(const LanePlan::Stretch& stretch) {
-  TttMessage own{{}, invalid_reason_, std::exchange(buffered_events_, {})};
-  for (const auto& [queue, batch] : now_.pending) own.batches.push_back(batch);
-  const std::vector<std::string> texts = setup_.communicator->group().gather_texts(Json(own).dump());
+  const Json own = {{"batches", now_.pending},
+                    {"invalid", invalid_reason_},
+                    {"events", std::exchange(buffered_events_, {})}};
+  const std::vector<std::string> texts = setup_.communicator->group().gather_texts(own.dump());
   for (std::int64_t other = 0; other < world_size(); ++other) {
-    TttMessage message;
+    std::map<std::int64_t, TttBatchReport> batches;
+    std::vector<TttEvent> events;
+    std::string invalid_reason;
     try {
-      message = Json::parse(texts[static_cast<std::size_t>(other)]).get<TttMessage>();
+      const Json message = Json::parse(texts[static_cast<std::size_t>(other)]);
+      message.at("batches").get_to(batches);
+      message.at("invalid").get_to(invalid_reason);
+      message.at("events").get_to(events);
     } catch (const std::exception& error) {
       throw run_error("another rank of test-time training sent what is not a message ({}).", error.what());
     }
-    if (!message.invalid_reason.empty()) throw InvalidRun(message.invalid_reason);
-    if (other == rank()) continue;
-    for (const TttBatchReport& batch : message.batches) now_.pending[batch.queue] = batch;
-    for (const TttEvent& event : message.events) {
+    if (!invalid_reason.empty()) throw InvalidRun(invalid_reason);
+    now_.pending.merge(batches);
+    for (const TttEvent& event : events) {
       if (rank() == 0 && listener_) listener_->on_event(event);
     }
   }
@@ -53,8 +60,7 @@ void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
   const auto for_targets = [&](bool own, auto&& act) {
     for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
       if (is_own(queue) != own) continue;
-      for (const int number : plan_.batch(queue).documents) {
-        const auto [first, last] = plan_.range(number);
+      for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
         for (std::int64_t target = first; target < last; ++target) act(static_cast<std::size_t>(target));
       }
     }
@@ -79,8 +85,7 @@ void TttScorer::report_batches() {
     auto next = now_.pending.extract(std::ssize(all.batches));
     if (next.empty()) return;
     TttBatchReport& report = next.mapped();
-    for (const int number : plan_.batch(report.queue).documents) {
-      const TargetRange range = plan_.range(number);
+    for (const TargetRange& range : plan_.ranges(plan_.batch(report.queue))) {
       report.score += book_.sums(range);
       if (feed_) all.untransformed += book_.sums_of(plain_book_, range);
       all.compared += book_.compare(data_.without, range);
@@ -103,8 +108,8 @@ void TttScorer::watch_for_collapse(const TttBatchReport& batch) {
   now_.report.collapsed_at = batch.queue;
   now_.report.fell_back = reaction == OnCollapse::fallback;
   if (rank() > 0) return;  // all do this alike; the first tells it
-  tell({TttEventKind::collapse, batch.queue, batch.batch, -1, {}, {}, nullptr});
-  if (now_.report.fell_back) tell({TttEventKind::fallback, batch.queue, batch.batch, -1, {}, {}, nullptr});
+  tell({TttEventKind::collapse, batch.queue, batch.batch, -1, {}, {}});
+  if (now_.report.fell_back) tell({TttEventKind::fallback, batch.queue, batch.batch, -1, {}, {}});
 }
 
 void TttScorer::train_base(const LanePlan::Stretch& stretch) {
@@ -120,21 +125,21 @@ void TttScorer::train_base(const LanePlan::Stretch& stretch) {
   phase.steps = base_->run(tokens);
   phase.seconds = seconds_since(start);
   now_.report.phases.push_back(phase);
-  if (rank() == 0) tell({TttEventKind::phase, stretch.end - 1, -1, -1, {}, {}, nullptr});
-  if (listener_) listener_->on_phase(now_.report.phases.back());
+  if (rank() == 0)
+    tell({TttEventKind::phase, stretch.end - 1, -1, -1, {}, {}, nullptr, &now_.report.phases.back()});
 }
 
 std::vector<TttLengthBin> TttScorer::length_bins() const {
   std::map<int, TttLengthBin> bins;
   for (const PlannedBatch& batch : plan_.queue) {
-    for (const int number : batch.documents) {
-      const int power = std::bit_width(static_cast<std::uint64_t>(plan_.targets(number))) - 1;
+    for (const TargetRange& range : plan_.ranges(batch)) {
+      const int power = std::bit_width(static_cast<std::uint64_t>(range.count())) - 1;
       TttLengthBin& bin = bins[power];
       bin.shortest_tokens = std::int64_t{1} << power;
       bin.longest_tokens = 2 * bin.shortest_tokens - 1;
       ++bin.documents;
-      bin.score += book_.sums(plan_.range(number));
-      bin.compared += book_.compare(data_.without, plan_.range(number));
+      bin.score += book_.sums(range);
+      bin.compared += book_.compare(data_.without, range);
     }
   }
   std::vector<TttLengthBin> list;

@@ -227,6 +227,10 @@ void TttOutputs::on_event(const TttEvent& event) {
       scored_ += static_cast<double>(plan_->range(plan_->batch(event.queue), number, event.chunk).count());
     progress_->set(scored_);
   }
+  if (event.phase) {
+    write("ttt_phase", *event.phase);
+    if (files_.log) files_.log->line(phase_text(*event.phase));
+  }
   if (event.kind != TttEventKind::collapse) return;
   const bool falls_back = config_.on_collapse == OnCollapse::fallback;
   write("ttt_collapse", {{"queue", event.queue},
@@ -250,11 +254,6 @@ void TttOutputs::on_batch(const TttBatchReport& batch) {
   const std::size_t batches = plan_->queue.size();
   if ((batch.queue + 1) % static_cast<std::int64_t>(std::max<std::size_t>(batches / 20, 1)) == 0)
     files_.log->line(batch_text(batch, batches));
-}
-
-void TttOutputs::on_phase(const TttPhaseReport& phase) {
-  write("ttt_phase", phase);
-  if (files_.log) files_.log->line(phase_text(phase));
 }
 
 void TttOutputs::finish(const TttResult& result) {

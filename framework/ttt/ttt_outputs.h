@@ -94,7 +94,6 @@ class TttOutputs : public TttListener {
   void end() { progress_.reset(); }
   void on_event(const TttEvent& event) override;
   void on_batch(const TttBatchReport& batch) override;
-  void on_phase(const TttPhaseReport& phase) override;
   // The result for people; and as the lines of metrics.jsonl that come last, with ttt_result.json next to it.
   void finish(const TttResult& result);
 

@@ -41,8 +41,8 @@ void refuse_evaluation_weights(const Optimizer& optimizer, const char* what) {
 
 TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins& run)
     : adapters_(load_plugin(host, MLG_TTT, section(loaded).adapters), loaded.plugin("ttt.adapters")),
-      optimizer_(load_plugin(host, MLG_OPTIMIZER, section(loaded).optimizer),
-                 loaded.plugin("ttt.optimizer")) {
+      optimizer_(load_plugin(host, MLG_OPTIMIZER, section(loaded).optimizer), loaded.plugin("ttt.optimizer")),
+      draws_(static_cast<std::uint64_t>(loaded.config.run.seed)) {
   refuse_evaluation_weights(optimizer_, "adapters are");
   if (const auto& table = section(loaded).base) {
     base_.emplace(load_plugin(host, MLG_TTT, *table), loaded.plugin("ttt.base"));
@@ -68,7 +68,7 @@ TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins&
   check_adapters_at_start(*run.backend, adapters_, loaded.config.model);
 }
 
-TttSetup TttPlugins::setup(const RunConfig& config, const PhiloxDraws& draws) const {
+TttSetup TttPlugins::setup(const RunConfig& config) const {
   const TttSection& ttt = *config.ttt;
   return {ttt.config,
           adapters_,
@@ -77,7 +77,7 @@ TttSetup TttPlugins::setup(const RunConfig& config, const PhiloxDraws& draws) co
           base_ ? &*base_ : nullptr,
           base_optimizer_.get(),
           config.eval.sequence_length,
-          draws,
+          draws_,
           transform_ ? &*transform_ : nullptr,
           ttt.transform_order};
 }

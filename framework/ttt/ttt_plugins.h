@@ -20,12 +20,13 @@ class TttPlugins {
   // config_error, also where [run] determinism is then no longer kept.
   TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins& run);
 
-  // What a TttScorer of `config` needs; refers to this object and both arguments.
-  TttSetup setup(const RunConfig& config, const PhiloxDraws& draws) const;
+  // What a TttScorer of `config` needs; refers to both.
+  TttSetup setup(const RunConfig& config) const;
 
  private:
   TttPlugin adapters_;
   Optimizer optimizer_;
+  PhiloxDraws draws_;
   std::optional<Transform> transform_;
   std::optional<TttPlugin> base_;
   std::unique_ptr<Optimizer> base_optimizer_;

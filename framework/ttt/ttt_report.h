@@ -93,6 +93,7 @@ struct TttEvent {
   std::vector<int> documents;                       // numbers in the stream: those it concerns
   std::string chosen;                               // of reset and plan: what the rule chose, as JSON
   AdapterSet* adapters = nullptr;                   // of a batch that this rank scores
+  const TttPhaseReport* phase = nullptr;            // of phase
 };
 
 class TttListener {
@@ -100,14 +101,6 @@ class TttListener {
   virtual ~TttListener() = default;
   virtual void on_event(const TttEvent&) {}
   virtual void on_batch(const TttBatchReport&) {}
-  virtual void on_phase(const TttPhaseReport&) {}
-};
-
-// What a rank tells the others where all meet.
-struct TttMessage {
-  std::vector<TttBatchReport> batches;  // scored since the last meeting
-  std::string invalid_reason;           // why its scores must not be used; empty: they may
-  std::vector<TttEvent> events;         // since the last meeting; where there is an audit log
 };
 
 }  // namespace mulligan

@@ -262,17 +262,16 @@ void TttScorer::restore_book(const TttStanding& from) {
         stated, booked);
   };
   std::vector<TargetRange> ranges;
-  for (const std::int64_t queue : from.done) {
-    for (const int number : plan_.batch(queue).documents) ranges.push_back(plan_.range(number));
-  }
+  for (const std::int64_t queue : from.done)
+    std::ranges::copy(plan_.ranges(plan_.batch(queue)), std::back_inserter(ranges));
   book_.restore(from.losses, from.sums, ranges);
   plain_book_ = from.plain_losses;
   double nats = 0, reported = 0;
   for (const TargetRange& range : ranges) nats += book_.sums(range).loss_nats;
   require(from.sums.loss_nats, nats);
   for (const TttBatchReport& batch : from.report.batches) {
-    for (const int number : plan_.batch(batch.queue).documents)
-      reported += book_.sums(plan_.range(number)).loss_nats;
+    for (const TargetRange& range : plan_.ranges(plan_.batch(batch.queue)))
+      reported += book_.sums(range).loss_nats;
     require(batch.running.loss_nats, reported);
   }
 }

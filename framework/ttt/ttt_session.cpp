@@ -1,5 +1,6 @@
 #include "framework/ttt/ttt_session.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "framework/core/directory_lock.h"
@@ -222,8 +223,7 @@ class TttSession {
     const std::size_t done = standing ? standing->done.size() : 0;
     if (standing) log_->print("continues after {} batches", done);
 
-    const PhiloxDraws draws(static_cast<std::uint64_t>(config_.run.seed));
-    TttSetup setup = rule.setup(config_, draws);
+    TttSetup setup = rule.setup(config_);
     setup.lanes = lanes_;
     setup.communicator = communicator.get();
     setup.losses = losses_;
@@ -314,8 +314,11 @@ class TttSession {
         saver_.passed();
       };
       try {
-        scorer.score(validation_.tokens, saver_.reference, saver_.reference_row, passed,
-                     ranks_.group().world_size(), ranks_.group().rank());
+        const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
+          std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
+        };
+        scorer.evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(),
+                               ranks_.group().rank(), keep, passed, {saver_.reference_row, {}});
       } catch (const Error& error) {
         if (error.code() == ExitCode::interrupted) saver_.passed();  // saves, and says where
         throw;
@@ -399,8 +402,8 @@ class TttSession {
     const DocumentPlan& plan = scorer.documents();
     ScoreSums evaluated;
     for (const PlannedBatch& batch : plan.queue) {
-      for (const int number : batch.documents)
-        evaluated += scorer.book().sums_of(saver_.reference, plan.range(number));
+      for (const TargetRange& range : plan.ranges(batch))
+        evaluated += scorer.book().sums_of(saver_.reference, range);
     }
     result_.evaluation = finished(evaluated, "ttt_plain", true);
     result_.without =

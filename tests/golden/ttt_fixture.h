@@ -70,18 +70,17 @@ class Recording : public TttListener {
  public:
   Recording(TttRunner& runner) : runner_(runner) {}
   void on_event(const TttEvent& event) override {
-    if (event.kind == TttEventKind::phase) phase_queues.push_back(event.queue);
+    if (event.kind == TttEventKind::phase) {
+      phase_queues.push_back(event.queue);
+      auto& after = parameters.emplace_back();
+      for (const ParameterLayout& layout : runner_.model().layouts)
+        after[layout.spec.name] = runner_.parameter(layout.spec.name);
+    }
     if (event.kind != TttEventKind::update) return;
     std::map<std::string, double> squares;
     for (const AdapterNorm& norm : event.adapters->norms()) squares[norm.name] = norm.norm * norm.norm;
     trace.insert(trace.end(), {static_cast<double>(event.queue), static_cast<double>(event.chunk),
                                squares.at("A"), squares.at("B")});
-  }
-  void on_phase(const TttPhaseReport&) override {
-    auto& after = parameters.emplace_back();
-    for (const ParameterLayout& layout : runner_.model().layouts) {
-      after[layout.spec.name] = runner_.parameter(layout.spec.name);
-    }
   }
 
   std::vector<double> trace;  // rows of queue position, chunk, sum(A^2), sum(B^2)

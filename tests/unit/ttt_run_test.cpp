@@ -14,6 +14,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
+#include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_outputs.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/ttt_world.h"

@@ -70,10 +70,10 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   std::int64_t plain_bytes = 0;
   if (config.ttt->config.on_collapse != OnCollapse::off) {
     PlainScorer plain(base, config, documents.bos_id);
-    plain_bytes = static_cast<std::int64_t>(backend.allocated_bytes()) + workspace({&plain.program()});
+    plain_bytes =
+        static_cast<std::int64_t>(backend.allocated_bytes()) + workspace({&plain.evaluator.program()});
   }
-  const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
-  const TttSetup setup = rule.setup(config, draws);
+  const TttSetup setup = rule.setup(config);
   TttScorer run(base, setup, {documents.tokens, documents.bos_id, nullptr, {}});
 
   TttMemory memory;
@@ -110,8 +110,7 @@ std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, Plugin
     const TttPlugins rule(loaded, host, plugins);
     LoadedModel model(*plugins.backend, config, base_masters(*config.ttt));
     const BaseModel base = base_model(model, config);
-    const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
-    const TttSetup setup = rule.setup(config, draws);
+    const TttSetup setup = rule.setup(config);
     const TttScorer run(base, setup, {tokens, bos_id, nullptr, {}});
     return matmul_measurements(*plugins.backend, run.programs());
   } catch (const Error&) {
