@@ -82,7 +82,6 @@ class TttScorer {
 
   const ScoreBook& book() const { return book_; }
   const DocumentPlan& documents() const { return plan_; }
-  const LanePlan& lanes() const { return lanes_; }
   // The batches that this rank scores, in its order.
   const std::vector<std::int64_t>& own_batches() const { return own_; }
   // All that it runs; bound.

@@ -242,7 +242,6 @@ class TttSession {
     saver_.finish();
     const RunLedger ledger = close_entry(ledger_entry(), directory_, config_.ledger, *log_);
     log_->result("\n" + ledger_table(config_.ledger, ledger));
-    if (options_.on_result) options_.on_result(result_);
     return result_;
   }
 

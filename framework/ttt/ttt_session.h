@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
@@ -22,10 +21,7 @@ struct TttOptions : ConsoleOptions {
   // Continue the unfinished test-time training whose state lies in `directory`; from the beginning where
   // there is none. Without: anew (ScoreState).
   bool resume = false;
-  // The weights are those of an artifact.
-  bool quantised = false;
-  // Called with the result when its files are written, before a broken budget is refused. May be empty.
-  std::function<void(const TttResult&)> on_result;
+  bool quantised = false;  // the weights are those of an artifact
 };
 
 // `load` fills the masters of the weights, `origin` says where they come from. Tokens of the validation
