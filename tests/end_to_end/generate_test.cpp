@@ -6,10 +6,10 @@
 #include "framework/core/error.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
-#include "framework/generate/run_generate.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
+#include "launch/commands/run_generate.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

@@ -1,4 +1,4 @@
-#include "framework/generate/run_generate.h"
+#include "launch/commands/run_generate.h"
 
 #include <memory>
 #include <optional>
