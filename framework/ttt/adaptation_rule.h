@@ -17,9 +17,7 @@ namespace mulligan {
 struct ChunkChoice {
   std::int64_t steps = 1;
   double lr_factor = 1;
-  std::vector<double> weights;  // of the batch's documents, in the objective; empty: all 1
-
-  double weight(std::size_t document) const { return weights.empty() ? 1 : weights[document]; }
+  std::vector<double> weights;  // of the batch's documents, in the objective
 };
 
 class AdaptationRule {
@@ -30,8 +28,8 @@ class AdaptationRule {
   AdaptationRule(const TttPlugin& plugin, const DocumentPlan& plan, std::int64_t full,
                  const std::vector<std::shared_ptr<const AdapterTensor>>& tensors);
 
-  // Of a batch of `full` documents.
-  const AdapterSet::Inheritance& inheritance(std::int64_t queue) const { return inheritances_.at(queue); }
+  // Null for a batch of another size, which has adapters of its own.
+  const AdapterSet::Inheritance* inheritance(std::int64_t queue) const;
   // Whether a batch draws first values of adapters.
   bool draws(std::int64_t queue) const;
 
@@ -41,7 +39,7 @@ class AdaptationRule {
   // For the chunk of the batch that began last, whose losses are in the book.
   ChunkChoice choose(std::int64_t chunk, const ScoreBook& book);
   // Updates of batches of so many documents since the optimiser's state was last empty.
-  std::int64_t updates(std::int64_t documents) const;
+  std::int64_t updates(std::int64_t documents) { return updates_[documents]; }
 
   // Of all answers so far: a continued run compares it.
   std::uint64_t digest() const { return digest_; }
@@ -50,14 +48,10 @@ class AdaptationRule {
   std::string text(const AdapterSet::Inheritance& inheritance) const;
 
  private:
-  const std::vector<int>& documents(std::int64_t queue) const {
-    return plan_.queue[static_cast<std::size_t>(queue)].batch.documents;
-  }
   void note(double value);
 
   const TttPlugin& plugin_;
   const DocumentPlan& plan_;
-  std::int64_t full_;
   std::vector<std::shared_ptr<const AdapterTensor>> tensors_;
   std::map<std::int64_t, AdapterSet::Inheritance> inheritances_;  // by batch
   std::map<std::int64_t, std::int64_t> updates_;                  // by documents of a batch

@@ -10,129 +10,81 @@
 
 namespace mulligan {
 
-std::optional<PhiloxStream> PhiloxDraws::stream(std::int64_t draw, const AdapterTensor& tensor) const {
+PhiloxStream PhiloxDraws::stream(std::int64_t draw, const AdapterTensor& tensor) const {
   return PhiloxStream(seed_, fmt::format("ttt/{}/{}", draw, tensor.name));
 }
 
-void PhiloxDraws::fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const {
-  const PhiloxStream numbers = *stream(draw, tensor);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(tensor.bound * (2.0 * numbers.uniform(i) - 1.0));
-  }
-}
-
-DeviceDraws::DeviceDraws(TensorStore& store, const std::string& name, std::span<const Range> ranges)
-    : store_(store), key_name_(name + "/key") {
-  Graph graph;
-  const Value key = graph.external(key_name_, TensorType(MLG_I32, {4}));
-  for (const auto& [tensor, bound] : ranges) {
-    calls_[{tensor->master, bound}] = graph.calls().size();
-    graph.call("uniform_draws", {key, graph.external(tensor->master, tensor->type)}, {{"bound", bound}});
-  }
-  store.create_externals(graph);
-  program_ = std::make_unique<Program>(store.backend(), std::move(graph), name);
-}
-
-void DeviceDraws::fill(const Range& range, const PhiloxStream& stream) {
-  const std::array<std::int32_t, 4> key = stream.key();
-  store_.upload(key_name_, std::as_bytes(std::span(key)));
-  const std::size_t call = calls_.at({range.tensor->master, range.bound});
-  program_->run_range(call, call + 1);
-}
-
-namespace {
-
 constexpr double kProbeBound = 0.05;  // of fill_at_random()
-
-// In a graph that scores, an optimiser names these alone: not tokens, targets, segments or scores.
-std::vector<Value> handed_to_optimizer(std::span<const mlg_parameter> rows, Value scalars,
-                                       std::span<const mlg_value> copies) {
-  std::vector<Value> values = {scalars};
-  for (const mlg_value copy : copies) values.push_back(Value{copy});
-  for (const mlg_parameter& row : rows) {
-    values.push_back(Value{row.master});
-    values.push_back(Value{row.gradient});
-  }
-  return values;
-}
-
-}  // namespace
 
 AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
                        const std::set<WindowShape>& shapes)
     : model_(model),
       setup_(setup),
-      documents_(documents),
       prefix_(fmt::format("ttt/batch{}", documents)),
       scalars_(setup.optimizer.scalar_count()),
       scalars_name_(prefix_ + "/scalars") {
-  std::set<std::string> states;
   const bool fused =
       can_fuse_update(FusedKernels(model.store.backend()), setup.optimizer, TensorType(MLG_F32, {8, 8}));
-  // The update follows an adapter's gradient at once, so that gradients live in the arena for a moment only.
-  const auto update = [&](Graph& graph, std::span<const AdapterTaps::Gradient> gradients) {
-    std::vector<mlg_parameter> rows;
-    for (const auto& [adapter, gradient] : gradients) {
-      rows.push_back(
-          {adapter->name.c_str(), graph.external(adapter->master, adapter->type).id, gradient.id, 1.0, 1.0});
-    }
-    Value scalars;
-    if (!scalars_.empty()) {
-      scalars =
-          graph.external(scalars_name_, TensorType(MLG_F32, {static_cast<std::int64_t>(scalars_.size())}));
-    }
-    std::vector<mlg_value> copies;
-    for (const auto& [adapter, gradient] : gradients) {
-      copies.push_back(
-          adapter->copy.empty() ? 0 : graph.external(adapter->copy, adapter->type.as(model.compute)).id);
-    }
-    GraphRecorder recorder(graph, prefix_ + "/optimizer");
-    recorder.restrict_to(handed_to_optimizer(rows, scalars, fused ? copies : std::vector<mlg_value>()));
-    if (fused) {
-      const std::vector<mlg_value> averages(rows.size(), 0);
-      setup.optimizer.record_update(*recorder.table(), rows, scalars.id,
-                                    {0, averages.data(), 0.0, copies.data()});
-    } else {
-      setup.optimizer.record(*recorder.table(), rows, scalars.id);
-    }
-    states.insert(recorder.states().begin(), recorder.states().end());
-    for (std::size_t i = 0; i < rows.size() && !fused; ++i) {
-      if (copies[i] != 0) graph.call("cast", {Value{rows[i].master}, Value{copies[i]}});
-    }
-  };
   for (const WindowShape& shape : shapes) {
     throw_if_stopping();  // a long list of programs takes seconds
-    windows_[shape] = std::make_unique<WindowProgram>(model, &setup.plugin, prefix_, shape, setup.positions,
-                                                      update, documents, setup.proposals);
-  }
-  states_.assign(states.begin(), states.end());
-  for (const auto& tensor : tensors()) {
-    if (std::ranges::find(groups_, tensor->group) == groups_.end()) groups_.push_back(tensor->group);
+    windows_[shape] = std::make_unique<WindowProgram>(
+        model, &setup.plugin, prefix_, shape, setup.positions,
+        [this, fused](Graph& graph, auto gradients) { record_update(graph, gradients, fused); }, documents,
+        setup.proposals);
   }
   Graph copies;
   for (const auto& tensor : tensors()) {
+    if (std::ranges::find(groups_, tensor->group) == groups_.end()) groups_.push_back(tensor->group);
     const Value master = copies.external(tensor->master, tensor->type);
     if (tensor->copy.empty()) continue;
     copies.call("cast", {master, copies.external(tensor->copy, tensor->type.as(model.compute))});
   }
-  Graph norms = build_norms();
-  model.store.create_externals(copies);
-  model.store.create_externals(norms);
-  refresh_ = std::make_unique<Program>(model.store.backend(), std::move(copies), "refresh adapters");
-  norms_ = std::make_unique<Program>(model.store.backend(), std::move(norms), "adapter norms");
-  make_draws();
+  const auto make = [&](Graph graph, const std::string& name) {
+    model.store.create_externals(graph);
+    return std::make_unique<Program>(model.store.backend(), std::move(graph), name);
+  };
+  refresh_ = make(std::move(copies), "refresh adapters");
+  norms_ = make(build_norms(), "adapter norms");
+  draws_ = make(build_draws(), prefix_ + "/draws");
+}
+
+// The update follows an adapter's gradient at once, so that gradients live in the arena for a moment only.
+void AdapterSet::record_update(Graph& graph, std::span<const AdapterTaps::Gradient> gradients, bool fused) {
+  std::vector<mlg_parameter> rows;
+  std::vector<mlg_value> copies;
+  std::vector<Value> handed;  // an optimiser names these alone: not tokens, targets, segments or scores
+  for (const auto& [adapter, gradient] : gradients) {
+    const Value master = graph.external(adapter->master, adapter->type);
+    rows.push_back({adapter->name.c_str(), master.id, gradient.id, 1.0, 1.0});
+    handed.insert(handed.end(), {master, gradient});
+  }
+  Value scalars;
+  if (!scalars_.empty()) scalars = graph.external(scalars_name_, TensorType(MLG_F32, {std::ssize(scalars_)}));
+  handed.push_back(scalars);
+  for (const auto& [adapter, gradient] : gradients) {
+    copies.push_back(
+        adapter->copy.empty() ? 0 : graph.external(adapter->copy, adapter->type.as(model_.compute)).id);
+    if (fused) handed.push_back(Value{copies.back()});
+  }
+  GraphRecorder recorder(graph, prefix_ + "/optimizer");
+  recorder.restrict_to(handed);
+  if (fused) {
+    const std::vector<mlg_value> averages(rows.size(), 0);
+    setup_.optimizer.record_update(*recorder.table(), rows, scalars.id,
+                                   {0, averages.data(), 0.0, copies.data()});
+  } else {
+    setup_.optimizer.record(*recorder.table(), rows, scalars.id);
+  }
+  states_.insert(recorder.states().begin(), recorder.states().end());
+  for (std::size_t i = 0; i < rows.size() && !fused; ++i) {
+    if (copies[i] != 0) graph.call("cast", {Value{rows[i].master}, Value{copies[i]}});
+  }
 }
 
 std::vector<Program*> AdapterSet::programs() {
-  std::vector<Program*> programs = {norms_.get(), refresh_.get(), &draws_->program()};
+  std::vector<Program*> programs = {norms_.get(), refresh_.get(), draws_.get()};
   for (const auto& [shape, window] : windows_) programs.push_back(&window->program());
   return programs;
-}
-
-std::vector<WindowProgram*> AdapterSet::windows() const {
-  std::vector<WindowProgram*> windows;
-  for (const auto& [shape, window] : windows_) windows.push_back(window.get());
-  return windows;
 }
 
 std::string AdapterSet::total(const std::string& name, const char* what) const {
@@ -158,27 +110,38 @@ Graph AdapterSet::build_norms() const {
   return graph;
 }
 
-void AdapterSet::make_draws() {
-  std::vector<DeviceDraws::Range> ranges;
+// The backend draws; only keys travel there.
+Graph AdapterSet::build_draws() {
+  Graph graph;
+  const Value key = graph.external(prefix_ + "/draws/key", TensorType(MLG_I32, {4}));
+  const auto add = [&](const AdapterTensor& tensor, double bound) {
+    draw_calls_[{tensor.master, bound}] = graph.calls().size();
+    graph.call("uniform_draws", {key, graph.external(tensor.master, tensor.type)}, {{"bound", bound}});
+  };
   for (const auto& tensor : tensors()) {
-    ranges.push_back({tensor.get(), kProbeBound});
-    if (tensor->uniform) ranges.push_back({tensor.get(), tensor->bound});
+    add(*tensor, kProbeBound);
+    if (tensor->uniform) add(*tensor, tensor->bound);
   }
-  draws_ = std::make_unique<DeviceDraws>(model_.store, prefix_ + "/draws", ranges);
+  return graph;
 }
 
-void AdapterSet::start(const AdapterTensor& tensor, std::int64_t draw) {
+void AdapterSet::draw(const AdapterTensor& tensor, double bound, const PhiloxStream& stream) {
+  const std::array<std::int32_t, 4> key = stream.key();
+  model_.store.upload(prefix_ + "/draws/key", std::as_bytes(std::span(key)));
+  const std::size_t call = draw_calls_.at({tensor.master, bound});
+  draws_->run_range(call, call + 1);
+}
+
+void AdapterSet::start(const AdapterTensor& tensor, std::int64_t number) {
   if (!tensor.uniform) {
     model_.store.zero(tensor.master);
     return;
   }
-  if (const std::optional<PhiloxStream> stream = setup_.draws.stream(draw, tensor)) {
-    draws_->fill({&tensor, tensor.bound}, *stream);
-  } else {
-    std::vector<float> values(static_cast<std::size_t>(tensor.type.elements()));
-    setup_.draws.fill(draw, tensor, values);
+  std::vector<float> values(static_cast<std::size_t>(tensor.type.elements()));
+  if (setup_.draws.fill(number, tensor, values))
     model_.store.upload(tensor.master, values);
-  }
+  else
+    draw(tensor, tensor.bound, setup_.draws.stream(number, tensor));
   model_.store.copy(tensor.start, tensor.master);
 }
 
@@ -232,7 +195,7 @@ void AdapterSet::clear() {
 
 void AdapterSet::fill_at_random() {
   for (const auto& tensor : tensors())
-    draws_->fill({tensor.get(), kProbeBound}, PhiloxStream(0, "ttt/probe/" + tensor->name));
+    draw(*tensor, kProbeBound, PhiloxStream(0, "ttt/probe/" + tensor->name));
   refresh_->run();
 }
 
@@ -258,17 +221,6 @@ std::vector<AdapterNorm> AdapterSet::norms() {
     norms.push_back({group, root("norm"), root("drift")});
   }
   return norms;
-}
-
-AdapterSets make_adapter_sets(const BaseModel& model, const AdapterSet::Setup& setup,
-                              const WindowShapes& shapes, std::vector<Program*>& programs) {
-  AdapterSets sets;
-  for (const auto& [documents, of_size] : shapes) {
-    auto& set = sets[documents];
-    set = std::make_unique<AdapterSet>(model, setup, documents, of_size);
-    for (Program* program : set->programs()) programs.push_back(program);
-  }
-  return sets;
 }
 
 }  // namespace mulligan

@@ -74,10 +74,6 @@ BaseTraining::BaseTraining(const BaseModel& model, const TttPlugin& plugin, cons
   inputs_.upload_rope(model.store, model.config, positions());
 }
 
-std::vector<Program*> BaseTraining::programs() {
-  return {step_.get(), clip_.get(), update_.get()};
-}
-
 Graph BaseTraining::build_step() const {
   Graph graph;
   Tape tape(graph, true, FusedKernels(model_.store.backend()));
@@ -100,14 +96,12 @@ Graph BaseTraining::build_clip() const {
   Graph graph;
   const Value total = graph.external(square_sum_name, TensorType(MLG_F64, {1}));
   const Value scale = graph.external(clip_name, TensorType(MLG_F32, {1}));
-  for (const ParameterLayout& layout : trained_) {
+  for (const ParameterLayout& layout : trained_)
     graph.call("sum_squares_f64", {gradient(graph, layout), total});
-  }
   graph.call("clip_scale", {total, graph.external(norm_name, TensorType(MLG_F32, {1})), scale},
              {{"max_norm", numbers_.clip_norm}});
-  if (numbers_.clip_norm > 0) {
-    for (const ParameterLayout& layout : trained_) graph.call("scale_by", {gradient(graph, layout), scale});
-  }
+  for (const ParameterLayout& layout : trained_)
+    if (numbers_.clip_norm > 0) graph.call("scale_by", {gradient(graph, layout), scale});
   return graph;
 }
 
@@ -119,9 +113,7 @@ Graph BaseTraining::build_update() {
     rows.push_back({layout.spec.name.c_str(), master.id, gradient(graph, layout).id, 1.0, 1.0});
   }
   Value scalars;
-  if (!scalars_.empty()) {
-    scalars = graph.external(scalars_name, TensorType(MLG_F32, {static_cast<std::int64_t>(scalars_.size())}));
-  }
+  if (!scalars_.empty()) scalars = graph.external(scalars_name, TensorType(MLG_F32, {std::ssize(scalars_)}));
   GraphRecorder recorder(graph, "ttt/base/optimizer");
   optimizer_.record(*recorder.table(), rows, scalars.id);
   states_ = recorder.states();
@@ -132,7 +124,7 @@ Graph BaseTraining::build_update() {
 std::vector<BaseStep> BaseTraining::run(std::span<const std::uint16_t> tokens) {
   for (const std::string& state : states_) model_.store.zero(state);
   updates_ = 0;
-  const std::int64_t targets = std::max<std::int64_t>(static_cast<std::int64_t>(tokens.size()) - 1, 0);
+  const std::int64_t targets = std::max<std::int64_t>(std::ssize(tokens) - 1, 0);
   const std::int64_t chunks = (targets + numbers_.chunk_tokens - 1) / numbers_.chunk_tokens;
   const std::int64_t chunk_rows = numbers_.chunk_tokens / row_tokens_;
   std::vector<BaseStep> steps;
@@ -184,9 +176,8 @@ void BaseTraining::upload_rows(std::span<const std::uint16_t> tokens, std::int64
   }
   fill_eval_row(tokens, span, step_tokens(), bos_id_, 0, row_);
   std::vector<std::int32_t> boundaries;
-  for (std::int64_t row = 0; row <= step_rows(); ++row) {
+  for (std::int64_t row = 0; row <= step_rows(); ++row)
     boundaries.push_back(static_cast<std::int32_t>(row * row_tokens_));
-  }
   inputs_.upload(model_.store, row_.tokens, row_.targets, boundaries);
 }
 

@@ -33,7 +33,7 @@ class BaseTraining {
                std::int64_t row_tokens, int bos_id);
 
   // To be bound before anything runs.
-  std::vector<Program*> programs();
+  std::vector<Program*> programs() { return {step_.get(), clip_.get(), update_.get()}; }
 
   // Trains on the targets tokens[1..], in chunks, the last of which is never trained: with one chunk nothing
   // happens. Starts with empty optimiser state; leaves the compute copies up to date. Rows of a chunk that do

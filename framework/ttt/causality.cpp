@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 
 #include "framework/core/philox.h"
 
@@ -14,24 +13,6 @@ constexpr std::int64_t shares = 100;  // one of them is for checks
 // A window can be cut before each scored token but the first; where there is but one, after it.
 std::int64_t cuts_of(std::int64_t chunk_length) {
   return std::max<std::int64_t>(chunk_length - 1, 1);
-}
-
-// Windows of a chunk, the cuts of all of them, and those of the longest.
-struct ChunkCuts {
-  std::int64_t windows = 0, all = 0, longest = 0;
-};
-ChunkCuts cuts_of(const DocumentPlan& plan, const PlannedChunk& chunk) {
-  const PlannedBatch& batch = plan.queue[static_cast<std::size_t>(chunk.queue)];
-  ChunkCuts cuts;
-  for (const int number : batch.batch.documents) {
-    const std::int64_t length =
-        std::min(batch.chunk_tokens, plan.targets(number) - chunk.chunk * batch.chunk_tokens);
-    if (length <= 0) continue;
-    ++cuts.windows;
-    cuts.all += cuts_of(length);
-    cuts.longest = std::max(cuts.longest, cuts_of(length));
-  }
-  return cuts;
 }
 
 }  // namespace
@@ -47,20 +28,27 @@ SuffixCheck::SuffixCheck(TttCheck mode, bool repeats, const DocumentPlan& plan, 
   for (const PlannedChunk& one : chunks) {
     const bool fits = full || (used + one.tokens) * shares <= cost;
     if (mode == TttCheck::off || !repeats || !fits) continue;
-    const ChunkCuts cuts = cuts_of(plan, one);
-    const std::int64_t passes = full ? cuts.longest : 1;
+    const PlannedBatch& batch = plan.batch(one.queue);
+    std::int64_t passes = 1;
+    for (const int number : batch.documents) {
+      const std::int64_t length = plan.range(batch, number, one.chunk).count();
+      if (length == 0) continue;
+      const std::int64_t cuts = full ? cuts_of(length) : 1;
+      summary_.cuts += cuts;
+      passes = std::max(passes, cuts);
+    }
     taken_[{one.queue, one.chunk}] = passes;
     used += passes * one.tokens;
     ++summary_.chunks;
-    summary_.cuts += full ? cuts.all : cuts.windows;
   }
   summary_.share = static_cast<double>(used) / static_cast<double>(cost);
 }
 
 std::vector<SuffixCheck::Pass> SuffixCheck::passes(std::int64_t queue, std::int64_t chunk,
+                                                   const WindowShape& shape,
+                                                   std::span<const ChunkWindow> windows,
                                                    std::span<const std::int32_t> tokens,
-                                                   std::span<const std::int32_t> targets,
-                                                   std::span<const Window> windows) const {
+                                                   std::span<const std::int32_t> targets) const {
   const auto taken = taken_.find({queue, chunk});
   if (taken == taken_.end()) return {};
   const PhiloxStream draws(check_seed, fmt::format("ttt/check {} {}", queue, chunk));
@@ -74,23 +62,25 @@ std::vector<SuffixCheck::Pass> SuffixCheck::passes(std::int64_t queue, std::int6
   };
   std::vector<Pass> passes(static_cast<std::size_t>(taken->second),
                            {{tokens.begin(), tokens.end()}, {targets.begin(), targets.end()}, {}});
-  for (const Window& window : windows) {
+  for (std::size_t slot = 0; slot < windows.size(); ++slot) {
+    const ChunkWindow& window = windows[slot];
     if (window.chunk_length == 0) continue;
+    const std::int64_t first = std::int64_t(slot) * shape.scored,
+                       first_token = std::int64_t(slot) * shape.context;
     const std::int64_t cuts = cuts_of(window.chunk_length), start = below(cuts);
     for (std::int64_t number = 0; number < taken->second; ++number) {
       Pass& pass = passes[static_cast<std::size_t>(number)];
-      if (number >= cuts) {  // all of its cuts are done, and other windows change
-        const auto all = static_cast<std::size_t>(window.chunk_length);
-        pass.kept.push_back({window.first_score, all, all});
-        continue;
-      }
-      const std::int64_t kept = 1 + (start + number) % cuts;
-      const auto before = static_cast<std::size_t>(kept);
-      pass.kept.push_back({window.first_score, before - 1, before});
-      for (std::int64_t i = window.chunk_offset + kept; i < window.length; ++i)
-        change(pass.tokens[window.first_token + static_cast<std::size_t>(i)]);
-      for (std::int64_t i = kept - 1; i < window.chunk_length; ++i)
-        change(pass.targets[window.first_score + static_cast<std::size_t>(i)]);
+      // When all of its cuts are done, other windows change.
+      const bool done = number >= cuts;
+      const std::int64_t kept = done ? window.chunk_length : 1 + (start + number) % cuts;
+      const std::int64_t losses = done ? kept : kept - 1;
+      pass.kept.push_back({static_cast<std::size_t>(first), static_cast<std::size_t>(losses),
+                           static_cast<std::size_t>(kept)});
+      if (done) continue;
+      for (std::int64_t i = window.chunk_offset + kept; i < window.window_length; ++i)
+        change(pass.tokens[static_cast<std::size_t>(first_token + i)]);
+      for (std::int64_t i = losses; i < window.chunk_length; ++i)
+        change(pass.targets[static_cast<std::size_t>(first + i)]);
     }
   }
   return passes;
@@ -119,40 +109,14 @@ void SuffixCheck::compare(std::int64_t queue, std::int64_t chunk, const Pass& pa
 
 namespace {
 
-std::vector<float> losses_of(WindowProgram& window, std::span<const std::int32_t> tokens,
-                             std::span<const std::int32_t> positions, std::span<const std::int32_t> targets) {
-  std::vector<float> losses(positions.size());
-  window.set_inputs(tokens, positions, targets);
-  window.forward();
-  window.download_losses(losses);
-  return losses;
-}
-
 // Token ids for the probe: any will do.
 std::vector<std::int32_t> made_up_tokens(std::int64_t count, std::int64_t vocabulary, const char* purpose) {
   const PhiloxStream stream(0, purpose);
   std::vector<std::int32_t> tokens;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i)
     tokens.push_back(static_cast<std::int32_t>(stream.bits(static_cast<std::uint64_t>(i)) %
                                                static_cast<std::uint64_t>(vocabulary)));
-  }
   return tokens;
-}
-
-// Sets of documents to change such that for any two documents one set holds the first alone.
-std::vector<std::vector<bool>> choices(std::int64_t documents) {
-  if (documents == 1) return {{true}};
-  std::vector<std::vector<bool>> sets;
-  for (std::int64_t bit = 1; bit < documents; bit *= 2) {
-    std::vector<bool> with, without;
-    for (std::int64_t document = 0; document < documents; ++document) {
-      with.push_back((document & bit) != 0);
-      without.push_back((document & bit) == 0);
-    }
-    sets.push_back(with);
-    sets.push_back(without);
-  }
-  return sets;
 }
 
 class CausalityProbe {
@@ -165,21 +129,18 @@ class CausalityProbe {
         tokens_(made_up_tokens(shape_.tokens(), vocabulary_, "ttt/probe")),
         targets_(made_up_tokens(shape_.positions(), vocabulary_, "ttt/probe targets")) {}
 
-  // Positions all over the windows; the first halves must stay the same where the second halves change.
+  // Positions all over the windows; the first halves must stay the same if second halves change.
   void second_halves() const {
-    std::vector<std::int32_t> positions;
-    for (std::int64_t i = 0; i < shape_.positions(); ++i) {
-      const std::int64_t document = i / shape_.scored, place = i % shape_.scored;
-      positions.push_back(
-          static_cast<std::int32_t>(document * shape_.context + place * shape_.context / shape_.scored));
-    }
-    const std::vector<float> before = losses_of(window_, tokens_, positions, targets_);
-    for (const std::vector<bool>& chosen : choices(shape_.documents)) {
-      const auto changes = [&](std::int64_t token) {
-        return chosen[static_cast<std::size_t>(token / shape_.context)] &&
-               token % shape_.context >= shape_.context / 2;
-      };
-      compare(positions, before, changes);
+    const auto positions =
+        positions_at([&](std::int64_t, std::int64_t i) { return i * shape_.context / shape_.scored; });
+    const std::vector<float> before = losses(tokens_, positions);
+    for (std::int64_t bit = 1; bit == 1 || bit < shape_.documents; bit *= 2) {
+      for (const bool with : {true, false}) {
+        compare(positions, before, [&](std::int64_t token) {
+          const bool chosen = shape_.documents == 1 || ((token / shape_.context & bit) != 0) == with;
+          return chosen && token % shape_.context >= shape_.context / 2;
+        });
+      }
     }
   }
 
@@ -187,18 +148,34 @@ class CausalityProbe {
   void every_position() const {
     for (std::int64_t first = 0; first < shape_.context; first += shape_.documents) {
       const auto last_kept = [&](std::int64_t document) { return (first + document) % shape_.context; };
-      std::vector<std::int32_t> positions;
-      for (std::int64_t i = 0; i < shape_.positions(); ++i) {
-        const std::int64_t document = i / shape_.scored, back = i % shape_.scored;
-        positions.push_back(static_cast<std::int32_t>(document * shape_.context +
-                                                      std::max<std::int64_t>(last_kept(document) - back, 0)));
-      }
-      compare(positions, losses_of(window_, tokens_, positions, targets_),
+      const auto positions = positions_at([&](std::int64_t document, std::int64_t back) {
+        return std::max<std::int64_t>(last_kept(document) - back, 0);
+      });
+      compare(positions, losses(tokens_, positions),
               [&](std::int64_t token) { return token % shape_.context > last_kept(token / shape_.context); });
     }
   }
 
  private:
+  // `at`: the position that score number i of a document is of.
+  template <typename At>
+  std::vector<std::int32_t> positions_at(const At& at) const {
+    std::vector<std::int32_t> positions;
+    for (std::int64_t i = 0; i < shape_.positions(); ++i) {
+      const std::int64_t document = i / shape_.scored;
+      positions.push_back(
+          static_cast<std::int32_t>(document * shape_.context + at(document, i % shape_.scored)));
+    }
+    return positions;
+  }
+
+  std::vector<float> losses(const std::vector<std::int32_t>& tokens,
+                            const std::vector<std::int32_t>& positions) const {
+    window_.set_inputs(tokens, positions, targets_);
+    window_.forward();
+    return window_.losses();
+  }
+
   // The losses of positions that do not change themselves must be those of before.
   template <typename Changes>
   void compare(const std::vector<std::int32_t>& positions, const std::vector<float>& before,
@@ -208,7 +185,7 @@ class CausalityProbe {
       auto& token = changed[static_cast<std::size_t>(i)];
       if (changes(i)) token = static_cast<std::int32_t>((token + 1) % vocabulary_);
     }
-    const std::vector<float> after = losses_of(window_, changed, positions, targets_);
+    const std::vector<float> after = losses(changed, positions);
     for (std::size_t i = 0; i < positions.size(); ++i) {
       if (changes(positions[i]) || std::memcmp(&before[i], &after[i], sizeof(float)) == 0) continue;
       throw config_error(
@@ -231,9 +208,9 @@ class CausalityProbe {
 
 void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& plugin) {
   set.fill_at_random();
-  for (WindowProgram* window : set.windows()) {
+  for (const auto& [shape, window] : set.windows()) {
     const bool unknown = window->unknown_kernels();
-    if (!unknown && window != &set.longest_window()) continue;
+    if (!unknown && shape != set.windows().rbegin()->first) continue;
     const CausalityProbe probe(*window, model, plugin);
     probe.second_halves();
     if (unknown) probe.every_position();

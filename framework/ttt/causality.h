@@ -1,3 +1,4 @@
+// Scores that read later tokens are found: before a run, by a probe of the plugin's adapters, and while it goes on.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +35,7 @@ class SuffixCheck {
   SuffixCheck(TttCheck mode, bool repeats, const DocumentPlan& plan, std::int64_t context_tokens,
               std::int64_t vocabulary);
 
-  // One document's window among the tokens of a turn, and its scores among the losses.
-  struct Window {
-    std::size_t first_token = 0, first_score = 0;
-    std::int64_t length = 0;        // tokens of the window
-    std::int64_t chunk_offset = 0;  // its token at which the scored chunk starts
-    std::int64_t chunk_length = 0;  // scored tokens; 0: none
-  };
-  // The scores before the cut of a window: places among the losses, from `first` on. The target of the last
+  // The scores before the cut of a window: [first, first + losses) among the losses. The target of the last
   // one is the first changed token, so of this one the normaliser alone stays, and what was proposed for it.
   struct Kept {
     std::size_t first = 0, losses = 0, normalisers = 0;
@@ -59,9 +53,11 @@ class SuffixCheck {
   };
 
   bool checks(std::int64_t queue, std::int64_t chunk) const { return taken_.contains({queue, chunk}); }
-  // The passes that come before the real one.
-  std::vector<Pass> passes(std::int64_t queue, std::int64_t chunk, std::span<const std::int32_t> tokens,
-                           std::span<const std::int32_t> targets, std::span<const Window> windows) const;
+  // The passes that come before the real one. `windows`: one for each of shape.documents; without a chunk where the
+  // document is finished.
+  std::vector<Pass> passes(std::int64_t queue, std::int64_t chunk, const WindowShape& shape,
+                           std::span<const ChunkWindow> windows, std::span<const std::int32_t> tokens,
+                           std::span<const std::int32_t> targets) const;
   // Throws InvalidRun where what stands before a cut differs.
   static void compare(std::int64_t queue, std::int64_t chunk, const Pass& pass, const Scores& real,
                       const Scores& changed);
@@ -75,15 +71,11 @@ class SuffixCheck {
   TttChecks summary_;
 };
 
-// A check of a plugin's adapters before anything is scored.
-
 // Runs the longest window of `set` with random adapters on made-up tokens, changes the second halves of
-// some documents, and compares: the losses of all other documents and of the unchanged halves must stay bit
-// for bit the same. The sets of changed documents are such that one document's reading of any other is
-// seen. Where the adapters' forward pass has kernels of a plugin, which the row guard (row_guard.h) knows
-// nothing of, that is done for every window, and besides for every position p of each: with other tokens
-// from p + 1 on, the losses up to p must stay the same. Throws config_error naming the plugin when a loss
-// moves: its adapters would carry tokens that are not scored yet into scores. Leaves the adapters
+// some documents, and compares: the losses of all other documents and of the unchanged halves must stay the same to
+// the bit. For any two documents one of the passes changes the first alone. If the adapters' forward pass has kernels of
+// a plugin, which the row guard (row_guard.h) does not know, that is done for every window, and for every position of
+// each: other tokens after it, the same losses up to it. Throws config_error naming the plugin. Leaves the adapters
 // undefined; create() must follow.
 void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& plugin);
 

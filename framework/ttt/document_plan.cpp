@@ -1,7 +1,6 @@
 #include "framework/ttt/document_plan.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
@@ -11,9 +10,8 @@ namespace {
 
 std::int64_t chunk_tokens_of(const TttConfig& config, std::int64_t longest_targets) {
   for (std::size_t i = 0; i < config.chunk_limits.size(); ++i) {
-    if (static_cast<double>(longest_targets) <= config.chunk_limits[i]) {
+    if (static_cast<double>(longest_targets) <= config.chunk_limits[i])
       return static_cast<std::int64_t>(config.chunk_sizes[i]);
-    }
   }
   return config.chunk_tokens;
 }
@@ -32,6 +30,23 @@ std::vector<int> chosen_documents(const std::vector<Document>& documents, const 
 }
 
 }  // namespace
+
+TargetRange DocumentPlan::range(int number) const {
+  const std::int64_t first = document(number).start + 1;
+  return {first, first + targets(number)};
+}
+
+TargetRange DocumentPlan::range(const PlannedBatch& batch, int number, std::int64_t chunk) const {
+  const TargetRange all = range(number);
+  const std::int64_t first = std::min(all.first + chunk * batch.chunk_tokens, all.last);
+  return {first, std::min(first + batch.chunk_tokens, all.last)};
+}
+
+std::vector<TargetRange> DocumentPlan::ranges(const PlannedBatch& batch) const {
+  std::vector<TargetRange> ranges;
+  for (const int number : batch.documents) ranges.push_back(range(number));
+  return ranges;
+}
 
 DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, const TttConfig& config) {
   DocumentPlan plan;
@@ -52,51 +67,48 @@ DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, c
   const auto order =
       config.order == DocumentOrder::longest_first ? BatchOrder::longest_first : BatchOrder::shortest_first;
   for (DocumentBatch& batch : batch_documents(subset, static_cast<int>(config.batch_documents), order)) {
-    for (int& slot : batch.documents) slot = chosen[static_cast<std::size_t>(slot)];
-    PlannedBatch planned;
+    for (int& number : batch.documents) number = chosen[static_cast<std::size_t>(number)];
     const std::int64_t longest = plan.targets(batch.documents.back());
-    planned.chunk_tokens = chunk_tokens_of(config, longest);
-    planned.chunks = chunk_count(longest, planned.chunk_tokens);
-    planned.batch = std::move(batch);
-    plan.queue.push_back(std::move(planned));
+    const std::int64_t chunk_tokens = chunk_tokens_of(config, longest);
+    plan.queue.push_back(
+        {batch.index, std::move(batch.documents), chunk_tokens, chunk_count(longest, chunk_tokens)});
   }
-  plan.chosen_documents = static_cast<std::int64_t>(chosen.size());
+  plan.chosen_documents = std::ssize(chosen);
   return plan;
 }
 
-std::int64_t window_context(const PlannedBatch& batch, std::int64_t chunk, std::int64_t context_tokens) {
-  return std::min((chunk + 1) * batch.chunk_tokens, context_tokens);
-}
-
-std::int64_t window_documents(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t chunk) {
-  const std::vector<int>& documents = batch.batch.documents;  // ascending by length
-  const auto active = std::ranges::count_if(
-      documents, [&](int number) { return chunk < chunk_count(plan.targets(number), batch.chunk_tokens); });
-  if (active <= 8) return active;
-  std::int64_t step = 4;  // 2^n and 3 * 2^n: at most a third of the windows is empty
-  while (4 * step < active) step *= 2;
-  const std::int64_t rounded = (active + step - 1) / step * step;
-  return std::min(rounded, static_cast<std::int64_t>(documents.size()));
+WindowShape window_shape(const DocumentPlan& plan, const PlannedBatch& batch, std::int64_t chunk,
+                         std::int64_t context_tokens) {
+  const std::int64_t active = std::ranges::count_if(
+      batch.documents, [&](int number) { return plan.range(batch, number, chunk).count() > 0; });
+  std::int64_t documents = active;
+  if (active > 8) {
+    std::int64_t step = 4;  // 2^n and 3 * 2^n: at most a third of the windows is empty
+    while (4 * step < active) step *= 2;
+    documents = std::min((active + step - 1) / step * step, batch.size());
+  }
+  return {documents, std::min((chunk + 1) * batch.chunk_tokens, context_tokens), batch.chunk_tokens};
 }
 
 std::vector<std::int64_t> phase_boundaries(const TttConfig& config, std::int64_t documents) {
   std::vector<std::int64_t> boundaries;
   const std::int64_t prefix = std::min(config.prefix_documents, documents);
-  if (prefix == 0) return boundaries;
-  for (std::int64_t i = 0; i < config.phases; ++i) boundaries.push_back(prefix * (i + 1) / config.phases);
+  for (std::int64_t i = 0; prefix > 0 && i < config.phases; ++i)
+    boundaries.push_back(prefix * (i + 1) / config.phases);
   return boundaries;
 }
 
 std::vector<std::uint16_t> phase_tokens(std::span<const std::uint16_t> tokens, const DocumentPlan& plan,
-                                        std::vector<ScoredDocument> scored, std::int64_t boundary) {
-  std::ranges::sort(scored, {}, [](const ScoredDocument& d) { return std::tuple(d.batch_index, d.slot); });
-  scored.resize(std::min(scored.size(), static_cast<std::size_t>(boundary)));
+                                        std::int64_t batches, std::int64_t boundary) {
+  std::vector<PlannedBatch> scored(plan.queue.begin(), plan.queue.begin() + batches);
+  std::ranges::sort(scored, {}, &PlannedBatch::index);
   std::vector<std::uint16_t> collected;
-  for (const ScoredDocument& one : scored) {
-    const Document& document = plan.document(one.number);
-    const auto slice =
-        tokens.subspan(static_cast<std::size_t>(document.start), static_cast<std::size_t>(document.length));
-    collected.insert(collected.end(), slice.begin(), slice.end());
+  for (const PlannedBatch& batch : scored) {
+    for (const int number : batch.documents) {
+      if (boundary-- <= 0) return collected;
+      const auto start = tokens.begin() + plan.document(number).start;
+      collected.insert(collected.end(), start, start + plan.document(number).length);
+    }
   }
   return collected;
 }
@@ -106,91 +118,36 @@ namespace {
 // Some 2,000 launches that wait for each other take about 14 ms: as many tokens at the record's 0.35 GFLOP
 // per token and 400 TFLOP/s.
 constexpr std::int64_t launch_tokens = 16384;
-
-// Lanes that take batches one after the other.
-class Simulation {
- public:
-  Simulation(const DocumentPlan& plan, std::int64_t context_tokens, std::int64_t lanes)
-      : plan_(plan), context_tokens_(context_tokens), free_at_(static_cast<std::size_t>(lanes), 0) {}
-
-  // From position `first` of the queue on, until the lanes have finished so many documents that all of them
-  // are `boundary`; then none takes another batch. The end of what they took.
-  std::int64_t run(std::int64_t first, std::optional<std::int64_t> boundary,
-                   std::vector<std::int64_t>& lane_of) {
-    std::ranges::fill(free_at_, *std::ranges::max_element(free_at_));
-    std::vector<Finish> under_way;
-    std::int64_t next = first;
-    while (next < static_cast<std::int64_t>(plan_.queue.size())) {
-      const auto free = std::ranges::min_element(free_at_);
-      if (boundary && next > first && reached(under_way, *free, *boundary)) break;
-      const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(next)];
-      *free += predicted_cost(plan_, batch, context_tokens_);
-      under_way.push_back({*free, static_cast<std::int64_t>(batch.batch.documents.size())});
-      lane_of.push_back(free - free_at_.begin());
-      ++next;
-    }
-    for (const Finish& batch : under_way) finished_documents_ += batch.documents;
-    return next;
-  }
-
- private:
-  struct Finish {
-    std::int64_t at, documents;
-  };
-  bool reached(const std::vector<Finish>& under_way, std::int64_t now, std::int64_t boundary) const {
-    std::int64_t documents = finished_documents_, finished = 0;
-    for (const Finish& batch : under_way) {
-      if (batch.at > now) continue;
-      documents += batch.documents;
-      ++finished;
-    }
-    return finished > 0 && documents >= boundary;
-  }
-
-  const DocumentPlan& plan_;
-  std::int64_t context_tokens_;
-  std::vector<std::int64_t> free_at_;
-  std::int64_t finished_documents_ = 0;
-};
-
-}  // namespace
-
-std::int64_t predicted_cost(const DocumentPlan& plan, const PlannedBatch& batch,
-                            std::int64_t context_tokens) {
-  std::int64_t cost = 0;
-  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-    cost +=
-        launch_tokens + window_documents(plan, batch, chunk) * window_context(batch, chunk, context_tokens);
-  }
-  return cost;
-}
-
-namespace {
-
 // Of a chunk that trains, in forward passes: forward, backward and update.
 constexpr std::int64_t training_passes = 4;
 constexpr std::int64_t fewest_compared_tokens = std::int64_t{1} << 22;
+
+// Time of a batch on one device, in tokens of its windows.
+std::int64_t predicted_cost(const DocumentPlan& plan, const PlannedBatch& batch,
+                            std::int64_t context_tokens) {
+  std::int64_t cost = 0;
+  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk)
+    cost += launch_tokens + window_shape(plan, batch, chunk, context_tokens).tokens();
+  return cost;
+}
 
 }  // namespace
 
 std::vector<PlannedChunk> shuffled_chunks(const DocumentPlan& plan, std::int64_t context_tokens,
                                           const char* purpose) {
-  std::vector<PlannedChunk> chunks;
-  for (std::size_t queue = 0; queue < plan.queue.size(); ++queue) {
-    const PlannedBatch& batch = plan.queue[queue];
+  const PhiloxStream order(0, purpose);
+  std::vector<std::pair<std::uint32_t, std::size_t>> keys;
+  std::vector<PlannedChunk> chunks, shuffled;
+  for (std::int64_t queue = 0; queue < plan.batches(); ++queue) {
+    const PlannedBatch& batch = plan.batch(queue);
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-      const std::int64_t tokens =
-          window_documents(plan, batch, chunk) * window_context(batch, chunk, context_tokens);
-      chunks.push_back({static_cast<std::int64_t>(queue), chunk, tokens,
-                        chunk + 1 < batch.chunks ? training_passes * tokens : tokens});
+      const std::int64_t tokens = window_shape(plan, batch, chunk, context_tokens).tokens();
+      keys.emplace_back(order.bits(chunks.size()), chunks.size());
+      chunks.push_back({queue, chunk, tokens, chunk + 1 < batch.chunks ? training_passes * tokens : tokens});
     }
   }
-  const PhiloxStream order(0, purpose);
-  std::vector<std::pair<std::uint32_t, std::size_t>> places;
-  for (std::size_t i = 0; i < chunks.size(); ++i) places.emplace_back(order.bits(i), i);
-  std::ranges::sort(places);
-  std::vector<PlannedChunk> shuffled;
-  for (const auto& [key, place] : places) shuffled.push_back(chunks[place]);
+  std::ranges::sort(keys);
+  for (const auto& [key, at] : keys) shuffled.push_back(chunks[at]);
   return shuffled;
 }
 
@@ -212,15 +169,24 @@ std::set<std::pair<std::int64_t, std::int64_t>> compared_chunks(const DocumentPl
 LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,
                     const std::vector<std::int64_t>& boundaries, std::int64_t lanes) {
   LanePlan result;
-  Simulation simulation(plan, context_tokens, lanes);
-  const auto batches = static_cast<std::int64_t>(plan.queue.size());
-  std::size_t phase = 0;
-  for (std::int64_t first = 0; first < batches;) {
-    std::optional<std::int64_t> boundary;
-    if (phase < boundaries.size()) boundary = boundaries[phase++];
-    const std::int64_t end = simulation.run(first, boundary, result.lanes);
-    result.stretches.push_back({first, end, boundary});
-    first = end;
+  std::vector<std::int64_t> free_at(static_cast<std::size_t>(lanes), 0), done_at;  // by lane, by batch
+  std::int64_t scored = 0;  // documents of the stretches before
+  for (std::int64_t next = 0; next < plan.batches();) {
+    LanePlan::Stretch stretch{next, next, {}};
+    if (result.stretches.size() < boundaries.size()) stretch.boundary = boundaries[result.stretches.size()];
+    std::ranges::fill(free_at, *std::ranges::max_element(free_at));
+    for (; next < plan.batches(); ++next) {
+      const auto free = std::ranges::min_element(free_at);
+      std::int64_t finished = 0;
+      for (std::int64_t queue = stretch.first; queue < next; ++queue)
+        finished += done_at[static_cast<std::size_t>(queue)] <= *free ? plan.batch(queue).size() : 0;
+      if (stretch.boundary && finished > 0 && scored + finished >= *stretch.boundary) break;
+      *free += predicted_cost(plan, plan.batch(next), context_tokens);
+      done_at.push_back(*free);
+      result.lanes.push_back(free - free_at.begin());
+    }
+    for (; stretch.end < next; ++stretch.end) scored += plan.batch(stretch.end).size();
+    result.stretches.push_back(stretch);
   }
   return result;
 }
@@ -228,11 +194,9 @@ LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,
 std::vector<std::int64_t> LanePlan::order() const {
   std::vector<std::int64_t> order;
   for (const Stretch& stretch : stretches) {
-    const auto begin = static_cast<std::ptrdiff_t>(order.size());
     for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) order.push_back(queue);
-    std::stable_sort(order.begin() + begin, order.end(), [&](std::int64_t a, std::int64_t b) {
-      return lanes[static_cast<std::size_t>(a)] < lanes[static_cast<std::size_t>(b)];
-    });
+    std::stable_sort(order.begin() + stretch.first, order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return lane(a) < lane(b); });
   }
   return order;
 }

@@ -1,15 +1,11 @@
-// PlainScorer: losses without adapters.
+// What test-time training loads and scores before anything is adapted.
 #pragma once
-
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/eval/evaluator.h"
 #include "framework/graph/program.h"
 #include "framework/run/loaded_model.h"
-#include "framework/ttt/base_model.h"
+#include "framework/ttt/window_program.h"
 
 namespace mulligan {
 
@@ -24,22 +20,23 @@ inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
   return {model.store(), config.model, model.layouts(), model.compute(), scored_order(config.model)};
 }
 
-// Losses of the evaluation, in rows of its own length, which test-time training is reported next to.
-class PlainScorer {
- public:
-  // Takes the memory of its working space until it goes. The arguments must outlive this object.
-  PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id);
+// The evaluation in rows of its own length, which test-time training is reported next to. Takes the memory of its
+// working space until it goes. The arguments must outlive it.
+struct PlainScorer {
+  PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id)
+      : evaluator(model.store, model.config, model.layouts, options(model, config, bos_id)),
+        arena(model.store.backend()) {
+    arena.bind({&evaluator.program()}, model.store);
+  }
+  static EvaluatorOptions options(const BaseModel& model, const RunConfig& config, int bos_id) {
+    EvaluatorOptions options{config.eval, model.compute, model.layer_order, bos_id};
+    options.eval.mode = EvalMode::rows;
+    options.eval.drop_remainder = false;
+    return options;
+  }
 
-  // Of every target of a rank's share by stream position, from rows of the evaluation's length, written to
-  // `losses` (of the stream's length), beginning at row `from`. `passed` is called after each pass, as
-  // Evaluator::score does.
-  void score(std::span<const std::uint16_t> tokens, std::vector<float>& losses, std::size_t from,
-             const Evaluator::PassListener& passed, int world_size = 1, int rank = 0);
-  Program& program() { return evaluator_.program(); }
-
- private:
-  Evaluator evaluator_;
-  SharedArena arena_;
+  Evaluator evaluator;
+  SharedArena arena;
 };
 
 }  // namespace mulligan

@@ -18,30 +18,6 @@ void TurnOrder::require(bool in_order, const char* step) const {
                                      names[static_cast<int>(stage_)]));
 }
 
-void TurnOrder::score() {
-  require(stage_ == Stage::idle, "score");
-  stage_ = Stage::scored;
-}
-
-void TurnOrder::book() {
-  require(stage_ == Stage::scored, "book");
-  stage_ = Stage::booked;
-}
-
-void TurnOrder::reveal() {
-  require(stage_ == Stage::booked, "reveal");
-  stage_ = Stage::revealed;
-}
-
-void TurnOrder::update() {
-  require(stage_ == Stage::revealed, "update");
-}
-
-void TurnOrder::finish() {
-  require(stage_ == Stage::booked || stage_ == Stage::revealed, "finish");
-  stage_ = Stage::idle;
-}
-
 ScoreSums& ScoreSums::operator+=(const ScoreSums& other) {
   loss_nats += other.loss_nats;
   tokens += other.tokens;
@@ -55,10 +31,6 @@ Comparison& Comparison::operator+=(const Comparison& other) {
   return *this;
 }
 
-double ScoreSums::mean_loss_nats() const {
-  return loss_nats / static_cast<double>(tokens);
-}
-
 double ScoreSums::bpb() const {
   if (bytes == 0) return std::numeric_limits<double>::quiet_NaN();
   return loss_nats / std::numbers::ln2 / static_cast<double>(bytes);
@@ -67,14 +39,10 @@ double ScoreSums::bpb() const {
 ScoreBook::ScoreBook(std::span<const std::uint16_t> tokens, const ByteCounter* bytes)
     : tokens_(tokens), bytes_(bytes), booked_(tokens.size()), losses_(tokens.size()) {}
 
-std::uint64_t ScoreBook::bytes_of(std::int64_t target) const {
-  if (!bytes_) return 0;
-  const auto position = static_cast<std::size_t>(target);
-  return static_cast<std::uint64_t>(bytes_->bytes_at(tokens_, position));
-}
-
 ScoreSums ScoreBook::score_of(std::int64_t target, float loss) const {
-  return {static_cast<double>(loss), 1, bytes_of(target)};
+  const auto position = static_cast<std::size_t>(target);
+  return {static_cast<double>(loss), 1,
+          bytes_ ? static_cast<std::uint64_t>(bytes_->bytes_at(tokens_, position)) : 0};
 }
 
 void ScoreBook::enter(std::int64_t target, float loss_nats) {
@@ -96,35 +64,32 @@ void ScoreBook::enter(std::int64_t target, float loss_nats) {
 }
 
 void ScoreBook::restore(std::span<const float> losses, const ScoreSums& sums,
-                        std::span<const std::pair<std::int64_t, std::int64_t>> ranges) {
+                        std::span<const TargetRange> ranges) {
   if (sums_.tokens != 0 || losses.size() != losses_.size())
     throw std::logic_error("ScoreBook: a book is restored before anything is entered, with all its losses");
-  for (const auto& [first, last] : ranges) {
-    for (std::int64_t target = first; target < last; ++target)
-      booked_[static_cast<std::size_t>(target)] = true;
-  }
+  for (const auto& [first, last] : ranges) std::fill(booked_.begin() + first, booked_.begin() + last, true);
   losses_.assign(losses.begin(), losses.end());
   sums_ = sums;
 }
 
-ScoreSums ScoreBook::range(std::int64_t first, std::int64_t last) const {
-  for (std::int64_t target = first; target < last; ++target) {
+ScoreSums ScoreBook::sums(const TargetRange& range) const {
+  for (std::int64_t target = range.first; target < range.last; ++target) {
     if (!booked(target))
       throw std::logic_error(fmt::format("the token at position {} has no score yet", target));
   }
-  return range_of(losses_, first, last);
+  return sums_of(losses_, range);
 }
 
-ScoreSums ScoreBook::range_of(std::span<const float> losses, std::int64_t first, std::int64_t last) const {
+ScoreSums ScoreBook::sums_of(std::span<const float> losses, const TargetRange& range) const {
   ScoreSums sums;
-  for (std::int64_t target = first; target < last; ++target)
+  for (std::int64_t target = range.first; target < range.last; ++target)
     sums += score_of(target, losses[static_cast<std::size_t>(target)]);
   return sums;
 }
 
-Comparison ScoreBook::compare(std::span<const float> without, std::int64_t first, std::int64_t last) const {
+Comparison ScoreBook::compare(std::span<const float> without, const TargetRange& range) const {
   Comparison compared;
-  for (std::int64_t target = first; target < last; ++target) {
+  for (std::int64_t target = range.first; !without.empty() && target < range.last; ++target) {
     const float other = without[static_cast<std::size_t>(target)];
     if (std::isnan(other)) continue;
     compared += {score_of(target, loss(target)), score_of(target, other)};
@@ -132,11 +97,7 @@ Comparison ScoreBook::compare(std::span<const float> without, std::int64_t first
   return compared;
 }
 
-namespace {
-
 constexpr const char* summed_losses_name = "ttt/losses";
-
-}  // namespace
 
 LossExchange::LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions)
     : store_(store), communicator_(communicator) {

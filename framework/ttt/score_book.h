@@ -5,15 +5,15 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "framework/data/byte_count.h"
 #include "framework/ranks/communicator.h"
+#include "framework/ttt/document_plan.h"
 
 namespace mulligan {
 
-// TurnOrder: the state machine of one chunk, score -> book -> reveal -> update.
+// TurnOrder: the state machine of a turn, score -> book -> reveal -> update.
 
 // Every part of the host that scores, books or hands out a token's weight passes through here first. A step
 // out of order is a std::logic_error: the host itself is broken, so no score may be reported.
@@ -22,16 +22,15 @@ class TurnOrder {
   virtual ~TurnOrder() = default;
 
   // Losses of a chunk are computed with the adapters as they are.
-  void score();
+  void score() { step(stage_ == Stage::idle, Stage::scored, "score"); }
   // They are entered into the score book, for good.
-  void book();
+  void book() { step(stage_ == Stage::scored, Stage::booked, "book"); }
   // The chunk's tokens get their weights in the objective.
-  void reveal();
+  void reveal() { step(stage_ == Stage::booked, Stage::revealed, "reveal"); }
   // The adapters take a step towards the revealed tokens; any number of times.
-  void update();
-  // The chunk is done.
-  void finish();
-  // Whether no chunk is under way, so that a base update may run.
+  void update() { step(stage_ == Stage::revealed, Stage::revealed, "update"); }
+  void finish() { step(stage_ == Stage::booked || stage_ == Stage::revealed, Stage::idle, "finish"); }
+  // Whether no turn is under way, so that a base update may run.
   bool idle() const { return stage_ == Stage::idle; }
 
  protected:
@@ -39,10 +38,12 @@ class TurnOrder {
 
  private:
   enum class Stage { idle, scored, booked, revealed };
+  void step(bool in_order, Stage next, const char* name) {
+    require(in_order, name);
+    stage_ = next;
+  }
   Stage stage_ = Stage::idle;
 };
-
-// ScoreBook: each token's score, entered once.
 
 // Sums over booked tokens.
 struct ScoreSums {
@@ -51,7 +52,7 @@ struct ScoreSums {
   std::uint64_t bytes = 0;  // 0 without a byte table
 
   ScoreSums& operator+=(const ScoreSums& other);
-  double mean_loss_nats() const;
+  double mean_loss_nats() const { return loss_nats / static_cast<double>(tokens); }
   // loss / ln 2 / bytes; NaN without bytes.
   double bpb() const;
 };
@@ -63,42 +64,38 @@ struct Comparison {
   Comparison& operator+=(const Comparison& other);
 };
 
+// ScoreBook: each token's score, entered once. Losses are by stream position.
 class ScoreBook {
  public:
   // `tokens` is the whole stream; `bytes` may be null. Both must outlive this object.
   ScoreBook(std::span<const std::uint16_t> tokens, const ByteCounter* bytes);
 
-  // Enters the loss of the target at stream position `target` (>= 1). Throws std::logic_error when it was
-  // booked before, and run_error when the loss is not finite.
+  // Enters the loss of a target. Throws std::logic_error if it was booked before, and run_error if the loss is not finite.
   void enter(std::int64_t target, float loss_nats);
-  // Takes the place of entering [first, last) of `ranges` again, after an interruption: their losses, by
-  // stream position, and the sums in the order in which they were booked. Throws std::logic_error when
-  // anything was entered before.
-  void restore(std::span<const float> losses, const ScoreSums& sums,
-               std::span<const std::pair<std::int64_t, std::int64_t>> ranges);
+  // Takes the place of entering these ranges again, after an interruption: the losses, and the sums in the
+  // order of booking. Throws std::logic_error if anything was entered before.
+  void restore(std::span<const float> losses, const ScoreSums& sums, std::span<const TargetRange> ranges);
   bool booked(std::int64_t target) const { return booked_[static_cast<std::size_t>(target)]; }
-  // The booked loss in nats.
   float loss(std::int64_t target) const { return losses_[static_cast<std::size_t>(target)]; }
 
-  // By stream position; 0 where nothing was booked.
+  // 0 for targets that are not booked.
   const std::vector<float>& losses() const { return losses_; }
   // All that was booked, summed in the order of booking.
   const ScoreSums& sums() const { return sums_; }
-  // The sums over the targets [first, last), of which all must have been booked (std::logic_error).
-  ScoreSums range(std::int64_t first, std::int64_t last) const;
-  // The same sums of other losses, by stream position.
-  ScoreSums range_of(std::span<const float> losses, std::int64_t first, std::int64_t last) const;
-  // Both, of the targets whose other loss is not NaN.
-  Comparison compare(std::span<const float> without, std::int64_t first, std::int64_t last) const;
+  // The sums over targets that must all have been booked (std::logic_error).
+  ScoreSums sums(const TargetRange& range) const;
+  // The same sums of other losses.
+  ScoreSums sums_of(std::span<const float> losses, const TargetRange& range) const;
+  // Both, of the targets whose other loss is not NaN; nothing without other losses.
+  Comparison compare(std::span<const float> without, const TargetRange& range) const;
 
  private:
-  std::uint64_t bytes_of(std::int64_t target) const;
   ScoreSums score_of(std::int64_t target, float loss) const;
 
   std::span<const std::uint16_t> tokens_;
   const ByteCounter* bytes_;
-  std::vector<bool> booked_;   // by stream position
-  std::vector<float> losses_;  // by stream position
+  std::vector<bool> booked_;
+  std::vector<float> losses_;
   ScoreSums sums_;
 };
 
@@ -110,7 +107,7 @@ class LossExchange {
   LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions);
 
   // Each position is 0 on all ranks but one at most; then all have it, to the bit. Called by all. Throws
-  // run_error where the transfer failed.
+  // run_error if the transfer failed.
   void merge(std::vector<float>& losses);
 
  private:

@@ -12,8 +12,8 @@ namespace mulligan {
 double transformed_loss(double loss, std::int32_t target, std::span<const mlg_bias> proposal,
                         std::span<const double> proposed_losses) {
   if (proposal.empty()) return loss;
-  double own = 0, share = 0,
-         raised = 0;  // bias of the target; probability of what is proposed, before and after
+  // The bias of the target; the probability of what is proposed, before and after.
+  double own = 0, share = 0, raised = 0;
   for (std::size_t i = 0; i < proposal.size(); ++i) {
     const double probability = std::min(1.0, std::exp(-proposed_losses[i]));
     share += probability;
@@ -32,51 +32,50 @@ TransformFeed::TransformFeed(const Transform& transform, TransformOrder order,
       plan_(plan),
       vocabulary_(vocabulary),
       places_(places),
-      documents_(order == TransformOrder::document ? static_cast<std::size_t>(places) : 0) {
-  if (order == TransformOrder::file) read_file();
-}
-
-std::unique_ptr<Transform::Stream> TransformFeed::open(std::int64_t tokens, std::int64_t places) const {
-  return transform_.open({vocabulary_, tokens, places});
-}
-
-// The whole stream as one text without documents, its first token included in nothing: what the record does.
-void TransformFeed::read_file() {
-  const auto stream = open(static_cast<std::int64_t>(tokens_.size()) - 1, 1);
-  for (std::int64_t target = 1; target < static_cast<std::int64_t>(tokens_.size()); ++target) {
-    for (const mlg_bias& bias : stream->propose(0)) file_.push_back({target, bias});
+      documents_(static_cast<std::size_t>(places)) {
+  if (order != TransformOrder::file) return;
+  // The whole stream as one text without documents, its first token included in nothing: what the record does.
+  const auto stream = open(std::ssize(tokens) - 1, 1);
+  for (std::int64_t target = 1; target < std::ssize(tokens); ++target) {
+    for (const mlg_bias& bias : stream->propose(0)) file_.emplace_back(target, bias);
     stream->observe(0, token(target));
   }
 }
 
 std::span<const mlg_bias> TransformFeed::of_file(std::int64_t target) {
   found_.clear();
-  for (auto hint = std::ranges::lower_bound(file_, target, {}, &Hint::target);
-       hint != file_.end() && hint->target == target; ++hint) {
-    found_.push_back(hint->bias);
-  }
+  for (auto hint = std::ranges::lower_bound(file_, target, {}, &std::pair<std::int64_t, mlg_bias>::first);
+       hint != file_.end() && hint->first == target; ++hint)
+    found_.push_back(hint->second);
   return found_;
 }
 
 void TransformFeed::enter_lane(std::int64_t lane) {
   if (order_ != TransformOrder::queue) return;
   auto& stream = lanes_[lane];
-  if (!stream) stream = open(static_cast<std::int64_t>(tokens_.size()) - 1, places_);
+  if (!stream) stream = open(std::ssize(tokens_) - 1, places_);
   lane_ = stream.get();
 }
 
-void TransformFeed::begin(std::int64_t place, int number) {
-  if (order_ == TransformOrder::file) return;
-  const Document& document = plan_.document(number);
-  if (order_ == TransformOrder::document)
-    documents_[static_cast<std::size_t>(place)] = open(plan_.targets(number), 1);
-  const Reader reader = stream_of(place);
-  reader.stream->begin(reader.place, token(document.start));
-}
-
-TransformFeed::Reader TransformFeed::stream_of(std::int64_t place) const {
-  if (order_ == TransformOrder::document) return {documents_[static_cast<std::size_t>(place)].get(), 0};
-  return {lane_, place};
+void TransformFeed::propose(const PlannedBatch& batch, std::int64_t chunk, const Proposed& proposed) {
+  const bool by_document = order_ == TransformOrder::document;
+  for (std::size_t place = 0; place < batch.documents.size(); ++place) {
+    const int number = batch.documents[place];
+    const auto [first, last] = plan_.range(batch, number, chunk);
+    if (first == last) continue;
+    if (order_ == TransformOrder::file) {
+      for (std::int64_t target = first; target < last; ++target) proposed(place, target, of_file(target));
+      continue;
+    }
+    if (by_document && chunk == 0) documents_[place] = open(plan_.targets(number), 1);
+    Transform::Stream& stream = by_document ? *documents_[place] : *lane_;
+    const auto in_stream = static_cast<std::int64_t>(by_document ? 0 : place);
+    if (chunk == 0) stream.begin(in_stream, token(plan_.document(number).start));
+    for (std::int64_t target = first; target < last; ++target) {
+      proposed(place, target, stream.propose(in_stream));
+      stream.observe(in_stream, token(target));
+    }
+  }
 }
 
 // The score transform of a run: what it proposes for the tokens of a turn, and the losses that follow.
@@ -94,68 +93,43 @@ void TttScorer::prepare_transform() {
   plain_book_.assign(data_.tokens.size(), 0.0F);
 }
 
-// In the order of scoring: document by document within a chunk. The places of a batch are its slots.
-void TttScorer::propose(const Turn& turn) {
+void TttScorer::propose(Turn& turn) {
   if (!feed_) return;
-  proposals_.assign(losses_.size(), {});
-  const auto scored = static_cast<std::size_t>(turn.program.shape().scored);
-  const std::size_t finished = turn.batch.batch.documents.size() - turn.documents.size();
-  for (std::size_t slot = 0; slot < turn.rows.size(); ++slot) {
-    const Turn::Row& row = turn.rows[slot];
-    if (!row.active) continue;
-    const auto place = static_cast<std::int64_t>(finished + slot);
-    const int number = turn.documents[slot];
-    if (turn.chunk == 0) feed_->begin(place, number);
-    const std::int64_t first =
-        plan_.document(number).start + row.window.window_start + row.window.chunk_offset + 1;
-    feed_->propose(place, first, row.window.chunk_length,
-                   [&](std::int64_t target, std::span<const mlg_bias> proposal) {
-                     proposals_[slot * scored + static_cast<std::size_t>(target - first)] = {proposal.begin(),
-                                                                                             proposal.end()};
-                   });
-  }
-  std::vector<std::int32_t> tokens(proposals_.size());
-  for (int number = 0; number < setup_.transform->biases(); ++number) {
-    const auto one = static_cast<std::size_t>(number);
-    std::ranges::transform(proposals_, tokens.begin(), [&](const std::vector<mlg_bias>& proposal) {
-      return one < proposal.size() ? proposal[one].token : -1;
-    });
-    turn.program.set_proposal(number, tokens);
+  turn.proposals.assign(turn.targets.size(), {});
+  feed_->propose(turn.batch, turn.chunk,
+                 [&](std::size_t place, std::int64_t target, std::span<const mlg_bias> proposal) {
+                   const std::size_t slot = place - turn.finished();
+                   turn.proposals[turn.score_of(slot, target)] = {proposal.begin(), proposal.end()};
+                 });
+  for (std::size_t number = 0; number < static_cast<std::size_t>(setup_.transform->biases()); ++number) {
+    std::vector<std::int32_t> tokens;
+    for (const auto& proposal : turn.proposals)
+      tokens.push_back(number < proposal.size() ? proposal[number].token : -1);
+    turn.program.set_proposal(static_cast<int>(number), tokens);
   }
 }
 
-// The losses that are booked; as the model gives them in plain_losses_.
-void TttScorer::apply_proposals(const SuffixCheck::Scores& scores) {
-  losses_ = scores.losses;
+// The losses that are booked, from those that the model gives.
+void TttScorer::apply_proposals(Turn& turn, const SuffixCheck::Scores& scores) {
+  turn.losses = scores.losses;
   if (!feed_) return;
-  plain_losses_ = scores.losses;
-  double of_one[MLG_TRANSFORM_BIASES];
-  for (std::size_t i = 0; i < losses_.size(); ++i) {
-    const std::size_t count = proposals_[i].size();
-    if (count == 0) continue;
-    for (std::size_t number = 0; number < count; ++number)
-      of_one[number] = static_cast<double>(scores.proposed[number][i]);
-    losses_[i] = static_cast<float>(transformed_loss(static_cast<double>(losses_[i]), targets_[i],
-                                                     proposals_[i], std::span(of_one).first(count)));
+  turn.plain_losses = scores.losses;
+  for (std::size_t i = 0; i < turn.losses.size(); ++i) {
+    const std::vector<mlg_bias>& proposal = turn.proposals[i];
+    std::vector<double> proposed;
+    for (std::size_t number = 0; number < proposal.size(); ++number)
+      proposed.push_back(static_cast<double>(scores.proposed[number][i]));
+    turn.losses[i] = static_cast<float>(
+        transformed_loss(static_cast<double>(turn.losses[i]), turn.targets[i], proposal, proposed));
   }
 }
 
 // What an interrupted run had told the transform of a batch that is done, in the same order.
 void TttScorer::replay_transform(std::int64_t queue) {
   if (!feed_) return;
-  feed_->enter_lane(lanes_.lanes[static_cast<std::size_t>(queue)]);
-  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
-  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-    for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
-      const int number = batch.batch.documents[slot];
-      const std::int64_t begin = chunk * batch.chunk_tokens;
-      const std::int64_t length = std::min(batch.chunk_tokens, plan_.targets(number) - begin);
-      if (length <= 0) continue;
-      if (chunk == 0) feed_->begin(static_cast<std::int64_t>(slot), number);
-      feed_->propose(static_cast<std::int64_t>(slot), plan_.document(number).start + begin + 1, length,
-                     [](std::int64_t, std::span<const mlg_bias>) {});
-    }
-  }
+  feed_->enter_lane(lanes_.lane(queue));
+  for (std::int64_t chunk = 0; chunk < plan_.batch(queue).chunks; ++chunk)
+    feed_->propose(plan_.batch(queue), chunk, [](auto&&...) {});
 }
 
 }  // namespace mulligan

@@ -3,6 +3,7 @@
 
 #include <mulligan/transform.h>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -30,37 +31,18 @@ class TransformFeed {
 
   // Batches of this lane follow; it knows what earlier batches of it have told.
   void enter_lane(std::int64_t lane);
-  // The document `number` begins at `place`: its first token is given.
-  void begin(std::int64_t place, int number);
-  // Called for the targets [first, first + count) of the document at `place`, in order: each is proposed for,
-  // handed to `proposed`, and then told.
-  template <typename Proposed>
-  void propose(std::int64_t place, std::int64_t first, std::int64_t count, Proposed&& proposed) {
-    for (std::int64_t target = first; target < first + count; ++target) {
-      if (order_ == TransformOrder::file) {
-        proposed(target, of_file(target));
-        continue;
-      }
-      const Reader reader = stream_of(place);
-      proposed(target, reader.stream->propose(reader.place));
-      reader.stream->observe(reader.place, token(target));
-    }
-  }
+  // For the targets of a chunk, document by document: each is proposed for, handed over, and then told. The first
+  // argument is the place of the document in the batch. The chunks of a batch come in order.
+  using Proposed = std::function<void(std::size_t, std::int64_t target, std::span<const mlg_bias>)>;
+  void propose(const PlannedBatch& batch, std::int64_t chunk, const Proposed& proposed);
+  // In file order; valid until the next call.
+  std::span<const mlg_bias> of_file(std::int64_t target);
 
  private:
-  struct Hint {
-    std::int64_t target = 0;
-    mlg_bias bias{};
-  };
-  struct Reader {
-    Transform::Stream* stream = nullptr;
-    std::int64_t place = 0;
-  };
   std::int32_t token(std::int64_t position) const { return tokens_[static_cast<std::size_t>(position)]; }
-  Reader stream_of(std::int64_t place) const;
-  std::unique_ptr<Transform::Stream> open(std::int64_t tokens, std::int64_t places) const;
-  std::span<const mlg_bias> of_file(std::int64_t target);
-  void read_file();
+  std::unique_ptr<Transform::Stream> open(std::int64_t tokens, std::int64_t places) const {
+    return transform_.open({vocabulary_, tokens, places});
+  }
 
   const Transform& transform_;
   TransformOrder order_;
@@ -70,7 +52,7 @@ class TransformFeed {
   std::map<std::int64_t, std::unique_ptr<Transform::Stream>> lanes_;  // queue order
   Transform::Stream* lane_ = nullptr;                                 // of them
   std::vector<std::unique_ptr<Transform::Stream>> documents_;         // document order, by place
-  std::vector<Hint> file_;                                            // file order, by target
+  std::vector<std::pair<std::int64_t, mlg_bias>> file_;               // file order, by target
   std::vector<mlg_bias> found_;                                       // of_file's result
 };
 

@@ -6,52 +6,6 @@
 #include "framework/ttt/document_plan.h"
 
 namespace mulligan {
-namespace {
-
-void require_whole_set(const RunConfig& config) {
-  if (config.ledger.rules != LedgerRules::strict || config.ttt->config.document_fraction == 1.0) return;
-  throw config_error(
-      "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is of "
-      "the whole set; set it to 1.",
-      config.ttt->config.document_fraction);
-}
-
-// Its steps have no scale of the loss ([loss_scale]), and gradients of single windows are small.
-void require_wide_exponent(const RunConfig& config) {
-  if (scored_dtype(config) != Precision::fp16) return;
-  throw config_error(
-      "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no "
-      "such scale, and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
-}
-
-// Proposals in the order of the files know documents that are scored after the ones that they are for.
-void require_valid_order(const LoadedConfig& loaded) {
-  const TttSection& ttt = *loaded.config.ttt;
-  if (!ttt.transform || ttt.transform_order != TransformOrder::file) return;
-  const std::string key = ttt.transform->host.where("text_order");
-  if (ttt.config.document_fraction < 1) {
-    throw config_error(
-        "{} is \"file\", which tells the transform the documents that "
-        "ttt.document_fraction = {} leaves out, too; take \"queue\" or \"document\".",
-        key, ttt.config.document_fraction);
-  }
-  if (loaded.config.ledger.rules != LedgerRules::strict) return;
-  throw config_error(
-      "{} is \"file\": proposals then know documents that are scored later, so no order makes the scores one "
-      "chain of conditional probabilities, and ledger.rules = \"strict\" refuses them; take \"queue\" or "
-      "\"document\".",
-      key);
-}
-
-void require_check(const RunConfig& config) {
-  if (config.ledger.rules != LedgerRules::strict || config.ttt->config.check != TttCheck::off) return;
-  throw config_error(
-      "{} is \"off\", so no score is checked for tokens that come after it, and ledger.rules = \"strict\" "
-      "refuses that; leave it out.",
-      config.ttt->settings.where("check"));
-}
-
-}  // namespace
 
 std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
   const std::int64_t lanes = loaded.config.ttt->config.lanes;
@@ -64,10 +18,42 @@ std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
 }
 
 void require_scorable(const LoadedConfig& loaded) {
-  require_whole_set(loaded.config);
-  require_wide_exponent(loaded.config);
-  require_valid_order(loaded);
-  require_check(loaded.config);
+  const TttSection& ttt = *loaded.config.ttt;
+  const bool strict = loaded.config.ledger.rules == LedgerRules::strict;
+  if (strict && ttt.config.document_fraction != 1.0) {
+    throw config_error(
+        "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is of "
+        "the whole set; set it to 1.",
+        ttt.config.document_fraction);
+  }
+  // The steps have no scale of the loss ([loss_scale]), and gradients of single windows are small.
+  if (scored_dtype(loaded.config) == Precision::fp16) {
+    throw config_error(
+        "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no "
+        "such scale, and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
+  }
+  if (ttt.transform && ttt.transform_order == TransformOrder::file) {
+    const std::string key = ttt.transform->host.where("text_order");
+    if (ttt.config.document_fraction < 1) {
+      throw config_error(
+          "{} is \"file\", which tells the transform the documents that "
+          "ttt.document_fraction = {} leaves out, too; take \"queue\" or \"document\".",
+          key, ttt.config.document_fraction);
+    }
+    if (strict) {
+      throw config_error(
+          "{} is \"file\": proposals then know documents that are scored later, so no order makes the scores one "
+          "chain of conditional probabilities, and ledger.rules = \"strict\" refuses them; take \"queue\" or "
+          "\"document\".",
+          key);
+    }
+  }
+  if (strict && ttt.config.check == TttCheck::off) {
+    throw config_error(
+        "{} is \"off\", so no score is checked for tokens that come after it, and ledger.rules = \"strict\" "
+        "refuses that; leave it out.",
+        ttt.settings.where("check"));
+  }
 }
 
 namespace {
@@ -83,11 +69,9 @@ std::vector<std::span<const std::uint16_t>> scored_runs(const ValidationSet& val
   }
   std::vector<std::span<const std::uint16_t>> runs;
   for (const PlannedBatch& batch : plan.queue) {
-    for (const int number : batch.batch.documents) {
-      const Document& document = plan.document(number);
-      runs.push_back(tokens.subspan(static_cast<std::size_t>(document.start),
-                                    static_cast<std::size_t>(document.length)));
-    }
+    for (const TargetRange& range : plan.ranges(batch))
+      runs.push_back(tokens.subspan(static_cast<std::size_t>(range.first - 1),
+                                    static_cast<std::size_t>(range.count() + 1)));
   }
   return runs;
 }

@@ -1,185 +1,156 @@
 // Where all lanes and ranks meet: what was scored becomes known to all of them, is reported, and trains the
 // base model.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numbers>
 #include <stdexcept>
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
+#include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
 
+const char* event_name(TttEventKind kind) {
+  static constexpr std::array names = {"create", "reset",  "score", "book",     "plan",
+                                       "reveal", "update", "phase", "collapse", "fallback"};
+  return names.at(static_cast<std::size_t>(kind));
+}
+
 void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
   report_batches();
-  note_scored(stretch);
   // One lane watches batch by batch; several decide here, so that it does not matter who was how far.
   for (std::int64_t queue = stretch.first; setup_.lanes > 1 && queue < stretch.end; ++queue)
-    watch_for_collapse(report_.batches.at(static_cast<std::size_t>(queue)));
-  if (stretch.boundary && base_ && !report_.fell_back) train_base(*stretch.boundary, stretch.end - 1);
+    watch_for_collapse(now_.report.batches.at(static_cast<std::size_t>(queue)));
+  if (stretch.boundary && base_ && !now_.report.fell_back) train_base(stretch);
 }
 
-void TttScorer::note_scored(const LanePlan::Stretch& stretch) {
-  for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
-    const DocumentBatch& batch = plan_.queue[static_cast<std::size_t>(queue)].batch;
-    for (std::size_t slot = 0; slot < batch.documents.size(); ++slot) {
-      scored_.push_back({batch.index, static_cast<int>(slot), batch.documents[slot]});
+// What each rank has scored since the last meeting and, where there is an audit log, has seen; or why its scores must not
+// be used.
+void TttScorer::exchange(const LanePlan::Stretch& stretch) {
+  const Json own = {{"batches", now_.pending},
+                    {"invalid", invalid_reason_},
+                    {"events", std::exchange(buffered_events_, {})}};
+  const std::vector<std::string> texts = setup_.communicator->group().gather_texts(own.dump());
+  for (std::int64_t other = 0; other < world_size(); ++other) {
+    std::map<std::int64_t, TttBatchReport> batches;
+    std::vector<TttEvent> events;
+    std::string invalid_reason;
+    try {
+      const Json message = Json::parse(texts[static_cast<std::size_t>(other)]);
+      message.at("batches").get_to(batches);
+      message.at("invalid").get_to(invalid_reason);
+      message.at("events").get_to(events);
+    } catch (const std::exception& error) {
+      throw run_error("another rank of test-time training sent what is not a message ({}).", error.what());
+    }
+    if (!invalid_reason.empty()) throw InvalidRun(invalid_reason);
+    now_.pending.merge(batches);
+    for (const TttEvent& event : events) {
+      if (rank() == 0 && listener_) listener_->on_event(event);
     }
   }
-}
-
-void TttScorer::exchange(const LanePlan::Stretch& stretch) {
-  TttMessage own;
-  for (const auto& [queue, batch] : pending_) own.batches.push_back(batch);
-  own.invalid_reason = invalid_reason_;
-  own.events = std::move(buffered_events_);
-  buffered_events_.clear();
-  const std::vector<std::string> texts = setup_.communicator->group().gather_texts(to_text(own));
-  for (std::int64_t other = 0; other < world_size(); ++other) {
-    const TttMessage message = read_ttt_message(texts[static_cast<std::size_t>(other)]);
-    if (!message.invalid_reason.empty()) throw InvalidRun(message.invalid_reason);
-    if (other != rank()) apply_message(message);
-  }
   merge_losses(stretch);
-}
-
-void TttScorer::apply_message(const TttMessage& message) {
-  for (const TttPendingBatch& batch : message.batches) pending_[batch.queue] = batch;
-  if (rank() != 0 || !listener_) return;
-  for (const TttMessage::Event& event : message.events)
-    listener_->on_event(
-        {event.kind, event.queue, event.batch_index, event.chunk, event.documents, nullptr, event.chosen});
 }
 
 void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
   const auto for_targets = [&](bool own, auto&& act) {
     for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
       if (is_own(queue) != own) continue;
-      for (const int number : plan_.queue[static_cast<std::size_t>(queue)].batch.documents) {
-        const std::int64_t first = plan_.document(number).start + 1;
-        for (std::int64_t target = first; target < first + plan_.targets(number); ++target) act(target);
+      for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
+        for (std::int64_t target = first; target < last; ++target) act(static_cast<std::size_t>(target));
       }
     }
   };
-  std::vector<float> losses(data_.tokens.size(), 0.0F);
-  for_targets(true,
-              [&](std::int64_t target) { losses[static_cast<std::size_t>(target)] = book_.loss(target); });
-  setup_.losses->merge(losses);
-  for_targets(false,
-              [&](std::int64_t target) { book_.enter(target, losses[static_cast<std::size_t>(target)]); });
+  const auto merged = [&](const std::vector<float>& of_this_rank) {
+    std::vector<float> losses(data_.tokens.size(), 0.0F);
+    for_targets(true, [&](std::size_t target) { losses[target] = of_this_rank[target]; });
+    setup_.losses->merge(losses);
+    return losses;
+  };
+  const std::vector<float> losses = merged(book_.losses());
+  for_targets(false, [&](std::size_t target) { book_.enter(std::int64_t(target), losses[target]); });
   if (!feed_) return;
-  std::vector<float> plain(data_.tokens.size(), 0.0F);
-  for_targets(true, [&](std::int64_t target) {
-    plain[static_cast<std::size_t>(target)] = plain_book_[static_cast<std::size_t>(target)];
-  });
-  setup_.losses->merge(plain);
-  for_targets(false, [&](std::int64_t target) {
-    plain_book_[static_cast<std::size_t>(target)] = plain[static_cast<std::size_t>(target)];
-  });
+  const std::vector<float> plain = merged(plain_book_);
+  for_targets(false, [&](std::size_t target) { plain_book_[target] = plain[target]; });
 }
 
 // What is scored, as far as every batch before it is.
 void TttScorer::report_batches() {
+  TttReport& all = now_.report;
   while (true) {
-    const auto next = pending_.find(static_cast<std::int64_t>(report_.batches.size()));
-    if (next == pending_.end()) return;
-    report_.batches.push_back(report_batch(next->second));
-    pending_.erase(next);
-    if (listener_) listener_->on_batch(report_.batches.back());
+    auto next = now_.pending.extract(std::ssize(all.batches));
+    if (next.empty()) return;
+    TttBatchReport& report = next.mapped();
+    for (const TargetRange& range : plan_.ranges(plan_.batch(report.queue))) {
+      report.score += book_.sums(range);
+      if (feed_) all.untransformed += book_.sums_of(plain_book_, range);
+      all.compared += book_.compare(data_.without, range);
+    }
+    if (!all.batches.empty()) report.running = all.batches.back().running;
+    report.running += report.score;
+    report.compared = all.compared;
+    all.batches.push_back(std::move(report));
+    if (listener_) listener_->on_batch(all.batches.back());
   }
-}
-
-TttBatchReport TttScorer::report_batch(const TttPendingBatch& pending) {
-  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(pending.queue)];
-  TttBatchReport report;
-  report.queue = pending.queue;
-  report.batch_index = batch.batch.index;
-  report.documents = static_cast<std::int64_t>(batch.batch.documents.size());
-  report.longest_tokens = plan_.targets(batch.batch.documents.back());
-  for (const int number : batch.batch.documents) {
-    const std::int64_t first = plan_.document(number).start + 1;
-    report.sums += book_.range(first, first + plan_.targets(number));
-    if (feed_) plain_ += book_.range_of(plain_book_, first, first + plan_.targets(number));
-    if (!data_.without.empty())
-      compared_ += book_.compare(data_.without, first, first + plan_.targets(number));
-  }
-  report.running = report.sums;
-  if (!report_.batches.empty()) {
-    report.running = report_.batches.back().running;
-    report.running += report.sums;
-  }
-  report.compared = compared_;
-  report.norms = pending.norms;
-  report.adapted = pending.adapted;
-  report.seconds = pending.seconds;
-  return report;
 }
 
 void TttScorer::watch_for_collapse(const TttBatchReport& batch) {
   const auto& [with, without] = batch.compared;
-  if (setup_.config.on_collapse == OnCollapse::off || without.tokens == 0 || report_.collapsed_at >= 0)
-    return;
+  const OnCollapse reaction = setup_.config.on_collapse;
+  if (reaction == OnCollapse::off || without.tokens == 0 || now_.report.collapsed_at >= 0) return;
   const auto units = static_cast<double>(with.bytes > 0 ? with.bytes : with.tokens);
   const double excess = (with.loss_nats - without.loss_nats) / std::numbers::ln2 / units;
   if (excess <= setup_.config.collapse_margin) return;
-  report_.collapsed_at = batch.queue;
-  tell_of_all(TttEventKind::collapse, batch.queue, batch.batch_index);
-  if (setup_.config.on_collapse != OnCollapse::fallback) return;
-  report_.fell_back = true;
-  tell_of_all(TttEventKind::fallback, batch.queue, batch.batch_index);
+  now_.report.collapsed_at = batch.queue;
+  now_.report.fell_back = reaction == OnCollapse::fallback;
+  if (rank() > 0) return;  // all do this alike; the first tells it
+  tell({TttEventKind::collapse, batch.queue, batch.batch, -1, {}, {}});
+  if (now_.report.fell_back) tell({TttEventKind::fallback, batch.queue, batch.batch, -1, {}, {}});
 }
 
-void TttScorer::train_base(std::int64_t boundary, std::int64_t queue) {
+void TttScorer::train_base(const LanePlan::Stretch& stretch) {
   if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, scored_, boundary);
+  const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, stretch.end, *stretch.boundary);
+  std::int64_t scored = 0;
+  for (std::int64_t queue = 0; queue < stretch.end; ++queue) scored += plan_.batch(queue).size();
   TttPhaseReport phase;
-  phase.phase = static_cast<std::int64_t>(report_.phases.size()) + 1;
-  phase.documents = std::min<std::int64_t>(boundary, static_cast<std::int64_t>(scored_.size()));
-  phase.tokens = static_cast<std::int64_t>(tokens.size());
+  phase.phase = std::ssize(now_.report.phases) + 1;
+  phase.documents = std::min(*stretch.boundary, scored);
+  phase.tokens = std::ssize(tokens);
   phase.steps = base_->run(tokens);
   phase.seconds = seconds_since(start);
-  report_.phases.push_back(phase);
-  tell_of_all(TttEventKind::phase, queue, -1);
-  if (listener_) listener_->on_phase(report_.phases.back());
+  now_.report.phases.push_back(phase);
+  if (rank() == 0)
+    tell({TttEventKind::phase, stretch.end - 1, -1, -1, {}, {}, nullptr, &now_.report.phases.back()});
 }
 
 std::vector<TttLengthBin> TttScorer::length_bins() const {
   std::map<int, TttLengthBin> bins;
-  for (const ScoredDocument& one : scored_) {
-    const std::int64_t targets = plan_.targets(one.number);
-    const int power = std::bit_width(static_cast<std::uint64_t>(targets)) - 1;
-    TttLengthBin& bin = bins[power];
-    bin.shortest = std::int64_t{1} << power;
-    bin.longest = 2 * bin.shortest - 1;
-    ++bin.documents;
-    const std::int64_t first = plan_.document(one.number).start + 1;
-    bin.sums += book_.range(first, first + targets);
-    if (!data_.without.empty()) bin.compared += book_.compare(data_.without, first, first + targets);
+  for (const PlannedBatch& batch : plan_.queue) {
+    for (const TargetRange& range : plan_.ranges(batch)) {
+      const int power = std::bit_width(static_cast<std::uint64_t>(range.count())) - 1;
+      TttLengthBin& bin = bins[power];
+      bin.shortest_tokens = std::int64_t{1} << power;
+      bin.longest_tokens = 2 * bin.shortest_tokens - 1;
+      ++bin.documents;
+      bin.score += book_.sums(range);
+      bin.compared += book_.compare(data_.without, range);
+    }
   }
   std::vector<TttLengthBin> list;
   for (const auto& [power, bin] : bins) list.push_back(bin);
   return list;
 }
 
-// What a rank other than the first has seen is sent to the first at the next meeting, if anyone logs it.
-void TttScorer::tell(const TttEvent& event) {
-  if (buffers_events()) {
-    buffered_events_.push_back({event.kind,
-                                event.queue,
-                                event.batch_index,
-                                event.chunk,
-                                {event.documents.begin(), event.documents.end()},
-                                event.chosen});
-  }
+// What a rank other than the first has seen is sent to the first at the next meeting, if it is logged.
+void TttScorer::tell(TttEvent event) {
   if (listener_) listener_->on_event(event);
-}
-
-// What all ranks do alike at a meeting; the first tells it.
-void TttScorer::tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index) {
-  if (rank() == 0) tell({kind, queue, batch_index, -1, {}, nullptr});
+  if (buffers_events()) buffered_events_.push_back(std::move(event));
 }
 
 }  // namespace mulligan

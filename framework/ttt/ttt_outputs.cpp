@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/core/error.h"
-#include "framework/report/json_lines.h"
+#include "framework/core/file.h"
+#include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
-#include "framework/ttt/ttt_report.h"
+#include "framework/run/eval_json.h"
+#include "framework/ttt/ttt_json.h"
+#include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
 namespace {
@@ -33,7 +35,7 @@ std::string batch_text(const TttBatchReport& batch, std::size_t batches) {
                                  batch.queue + 1, batches, batch.documents, batch.longest_tokens,
                                  score_name(batch.running), score(batch.running));
   if (batch.compared.without.tokens > 0) text += fmt::format(", gain {:.5f}", gain(batch.compared));
-  for (const AdapterNorm& norm : batch.norms) {
+  for (const AdapterNorm& norm : batch.adapters) {
     text += fmt::format(", |{}| {:.4g} drift {:.4g}", norm.name, norm.norm, norm.drift);
   }
   return batch.adapted ? text : text + ", adapters off";
@@ -49,34 +51,34 @@ std::string phase_text(const TttPhaseReport& phase) {
   return text + fmt::format(", {:.1f} s", phase.seconds);
 }
 
-std::string gain_text(const TttReport& report) {
-  const auto& [with, without] = report.compared;
-  std::string text =
-      fmt::format("gain:                       {} {:.5f}", score_name(with), gain(report.compared));
-  if (with.tokens < report.sums.tokens)
-    text += fmt::format(" (in a sample of {} tokens, with {:.5f})", with.tokens, score(with));
-  return text;
-}
-
 std::string bins_text(const TttReport& report) {
   std::string text = fmt::format("{:>17} {:>10} {:>10} {:>12}", "document tokens", "documents", "tokens",
                                  score_name(report.sums));
   if (report.compared.without.tokens > 0) text += fmt::format(" {:>10} {:>10}", "without", "gain");
   for (const TttLengthBin& bin : report.bins) {
-    text +=
-        fmt::format("\n{:>17} {:>10} {:>10} {:>12.5f}", fmt::format("{} to {}", bin.shortest, bin.longest),
-                    bin.documents, bin.sums.tokens, score(bin.sums));
+    text += fmt::format("\n{:>17} {:>10} {:>10} {:>12.5f}",
+                        fmt::format("{} to {}", bin.shortest_tokens, bin.longest_tokens), bin.documents,
+                        bin.score.tokens, score(bin.score));
     if (bin.compared.without.tokens > 0)
       text += fmt::format(" {:>10.5f} {:>10.5f}", score(bin.compared.without), gain(bin.compared));
   }
   return text;
 }
 
-namespace {
+std::string TttChecks::text() const {
+  if (mode == TttCheck::off) return "no chunk was checked (ttt.check = \"off\")";
+  if (!repeats) return "no chunk was checked: the backend does not give the same bits twice";
+  if (chunks == 0)
+    return "no chunk was checked: none fits into 1 % of the cost; ttt.check = \"full\" checks all";
+  return fmt::format(
+      "{} of {} chunks were also scored with other tokens after {} cuts ({:.2f} % of the cost), and all scores "
+      "before the cuts were the same to the bit",
+      chunks, all_chunks, cuts, 100 * share);
+}
 
-constexpr std::string_view audit_start = R"({"sequence":0,"event":)";
-
-}  // namespace
+EvalResult eval_result(const ScoreSums& sums, double seconds) {
+  return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds, {}};
+}
 
 void require_audit_file(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
@@ -98,172 +100,197 @@ void require_audit_file(const std::filesystem::path& path) {
   if (status.type() == fs::file_type::not_found) return;
   if (failed || status.type() != fs::file_type::regular)
     throw refuse("something that is not a regular file has that name");
+  static constexpr std::string_view start_of_log = R"({"sequence":0,"event":)";
   std::ifstream stream(path, std::ios::binary);
-  std::string start(audit_start.size(), '\0');
+  std::string start(start_of_log.size(), '\0');
   stream.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (stream.gcount() > 0 && start != audit_start)
+  if (stream.gcount() > 0 && start != start_of_log)
     throw refuse("a file that is not an audit log has that name");
 }
 
 namespace {
 
-// Lines that an earlier process wrote of the batches `done`.
-std::int64_t keep_lines(const std::filesystem::path& path, const std::vector<std::int64_t>& done) {
-  std::int64_t kept = 0;
-  if (done.empty()) return kept;
-  const std::set<std::int64_t> known(done.begin(), done.end());
-  keep_json_lines(path, [&](const nlohmann::ordered_json& line) {
-    const bool keep = known.contains(line.value("queue", std::int64_t{-1}));
-    kept += keep ? 1 : 0;
-    return keep;
-  });
-  return kept;
+Json checks_json(const TttChecks& checks) {
+  static constexpr const char* words[] = {"off", "sampled", "full"};
+  return {{"check", words[static_cast<int>(checks.mode)]},
+          {"chunks", checks.chunks},
+          {"chunks_of", checks.all_chunks},
+          {"cuts", checks.cuts},
+          {"share_of_cost", checks.share},
+          {"text", checks.text()}};
 }
 
-}  // namespace
-
-AuditLog::AuditLog(const std::filesystem::path& path, TttListener* next,
-                   const std::vector<std::int64_t>& done)
-    : sequence_(keep_lines(path, done)),
-      file_(path, done.empty() ? JsonLinesWriter::Start::anew : JsonLinesWriter::Start::append),
-      next_(next) {}
-
-void AuditLog::on_event(const TttEvent& event) {
-  nlohmann::ordered_json line = {
-      {"sequence", sequence_++}, {"event", event_name(event.kind)}, {"queue", event.queue}};
-  if (event.batch_index >= 0) line["batch"] = event.batch_index;
-  if (event.chunk >= 0) line["chunk"] = event.chunk;
-  if (!event.documents.empty())
-    line["documents"] = std::vector<int>(event.documents.begin(), event.documents.end());
-  if (!event.chosen.empty()) line["chosen"] = nlohmann::ordered_json::parse(event.chosen);
-  file_.write(line.dump());
-  if (next_) next_->on_event(event);
-}
-
-void AuditLog::on_batch(const TttBatchReport& batch) {
-  if (next_) next_->on_batch(batch);
-}
-
-void AuditLog::on_phase(const TttPhaseReport& phase) {
-  if (next_) next_->on_phase(phase);
-}
-
-namespace {
-
-double tokens_of(const DocumentPlan& plan, std::int64_t queue) {
-  std::int64_t tokens = 0;
-  for (const int number : plan.queue[static_cast<std::size_t>(queue)].batch.documents)
-    tokens += plan.targets(number);
-  return static_cast<double>(tokens);
-}
-
-}  // namespace
-
-void BatchLines::begin(const TttScorer& run, std::size_t done) {
-  plan_ = &run.documents();
-  ProgressPhase phase{.what = "test-time training", .unit = "tokens"};
-  for (std::size_t i = 0; i < run.own_batches().size(); ++i) {
-    const std::int64_t queue = run.own_batches()[i];
-    const double tokens = tokens_of(*plan_, queue);
-    tokens_[queue] = tokens;
-    phase.total += tokens;
-    if (i < done) done_ += tokens;
+// Both scores, and how the run went, without batches, phases and bins.
+Json totals_json(const TttResult& result) {
+  const TttReport& report = result.report;
+  const auto score_or_null = [](const std::optional<EvalResult>& score) {
+    return score ? Json(eval_json(*score)) : Json();
+  };
+  Json transform;
+  if (!result.transform.empty()) {
+    transform = {{"plugin", result.transform},
+                 {"text_order", result.transform_order},
+                 {"contested", result.contested},
+                 {"without", report.untransformed}};
   }
-  phase.done = done_;
-  phase.plain_lines = false;  // the batches' own
-  phase.ticks = true;         // the causality probes come first
-  progress_.emplace(&log_, phase);
+  return {{"weights", result.weights},
+          {"weights_sha256", result.weights_sha256},
+          {"with_ttt", eval_json(result.with)},
+          {"without_ttt", score_or_null(result.without)},
+          {"compared", report.compared},
+          {"evaluation", score_or_null(result.evaluation)},
+          {"transform", transform},
+          {"device", result.device},
+          {"instructions", instruction_set()},
+          {"setup_seconds", result.setup_seconds},
+          {"peak_device_memory_bytes", result.peak_device_memory_bytes},
+          {"documents", report.documents},
+          {"lanes", report.lanes},
+          {"ranks", report.ranks},
+          {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
+          {"fell_back", report.fell_back},
+          {"causality_check", checks_json(report.checks)}};
 }
 
-void BatchLines::on_batch(const TttBatchReport& batch) {
-  const std::size_t batches = plan_->queue.size();
-  const std::size_t every = std::max<std::size_t>(batches / 20, 1);
-  if ((static_cast<std::size_t>(batch.queue) + 1) % every == 0) log_.line(batch_text(batch, batches));
+// Whether an earlier line of metrics.jsonl stays.
+bool is_kept(const Json& line, const TttStanding* continued) {
+  const std::string name = event_name(line);
+  if (!name.starts_with("ttt_")) return true;
+  if (!continued) return false;
+  const auto before = [&](const char* number, std::int64_t end) {
+    return line.value(number, std::int64_t{-1}) < end;
+  };
+  if (name == "ttt_phase") return before("phase", std::ssize(continued->report.phases) + 1);
+  const bool of_a_batch = name == "ttt_batch" || name == "ttt_collapse";
+  return of_a_batch && before("queue", std::ssize(continued->report.batches));
 }
 
-void BatchLines::on_phase(const TttPhaseReport& phase) {
-  log_.line(phase_text(phase));
+}  // namespace
+
+std::string invalid_ttt_json(const std::string& reason) {
+  return Json({{"void", true}, {"reason", reason}}).dump(1) + "\n";
 }
 
-void BatchLines::on_event(const TttEvent& event) {
-  const auto own = tokens_.find(event.queue);
-  if (event.kind == TttEventKind::book && progress_ && own != tokens_.end()) {
-    if (event.queue != under_way_) {
-      done_ += under_way_ < 0 ? 0 : tokens_.at(under_way_);
-      under_way_ = event.queue;
-      in_batch_ = 0;
+TttOutputs::TttOutputs(const Files& files, const TttConfig& config, const TttStanding* continued)
+    : files_(files), config_(config) {
+  if (!files.metrics.empty()) {
+    keep_json_lines(files.metrics, [&](const Json& line) { return is_kept(line, continued); });
+    metrics_.emplace(files.metrics, JsonLinesWriter::Start::append);
+  }
+  if (files.audit.empty()) return;
+  std::set<std::int64_t> done;
+  if (continued) done.insert(continued->done.begin(), continued->done.end());
+  if (!done.empty()) {
+    keep_json_lines(files.audit, [&](const Json& line) {
+      const bool keep = done.contains(line.value("queue", std::int64_t{-1}));
+      sequence_ += keep ? 1 : 0;
+      return keep;
+    });
+  }
+  audit_.emplace(files.audit, done.empty() ? JsonLinesWriter::Start::anew : JsonLinesWriter::Start::append);
+}
+
+void TttOutputs::begin(const TttScorer& run, std::size_t done) {
+  plan_ = &run.documents();
+  // The batches have lines of their own, and the causality probes come first.
+  ProgressPhase phase{.what = "test-time training", .unit = "tokens"};
+  phase.plain_lines = false;
+  phase.ticks = true;
+  for (std::size_t i = 0; i < run.own_batches().size(); ++i) {
+    for (const int number : plan_->batch(run.own_batches()[i]).documents) {
+      phase.total += static_cast<double>(plan_->targets(number));
+      if (i < done) scored_ += static_cast<double>(plan_->targets(number));
     }
-    // A document's last chunk may be shorter: never more than the batch has.
-    const PlannedBatch& batch = plan_->queue[static_cast<std::size_t>(event.queue)];
-    in_batch_ += static_cast<double>(static_cast<std::int64_t>(event.documents.size()) * batch.chunk_tokens);
-    progress_->set(done_ + std::min(in_batch_, own->second));
+  }
+  phase.done = scored_;
+  progress_.emplace(files_.log, phase);
+}
+
+void TttOutputs::write(const char* event, const Json& fields) {
+  if (!metrics_) return;
+  Json line = {{"event", event}};
+  line.update(fields);
+  metrics_->write(line.dump());
+}
+
+void TttOutputs::on_event(const TttEvent& event) {
+  if (audit_) {
+    Json line = {{"sequence", sequence_++}, {"event", event_name(event.kind)}, {"queue", event.queue}};
+    if (event.batch >= 0) line["batch"] = event.batch;
+    if (event.chunk >= 0) line["chunk"] = event.chunk;
+    if (!event.documents.empty()) line["documents"] = event.documents;
+    if (!event.chosen.empty()) line["chosen"] = Json::parse(event.chosen);
+    audit_->write(line.dump());
+  }
+  if (event.kind == TttEventKind::book && progress_ && event.adapters) {
+    for (const int number : event.documents)
+      scored_ += static_cast<double>(plan_->range(plan_->batch(event.queue), number, event.chunk).count());
+    progress_->set(scored_);
+  }
+  if (event.phase) {
+    write("ttt_phase", *event.phase);
+    if (files_.log) files_.log->line(phase_text(*event.phase));
   }
   if (event.kind != TttEventKind::collapse) return;
-  log_.print(
+  const bool falls_back = config_.on_collapse == OnCollapse::fallback;
+  write("ttt_collapse", {{"queue", event.queue},
+                         {"running_bpb", compared_.with.bpb()},
+                         {"without_bpb", compared_.without.bpb()},
+                         {"margin_bpb", config_.collapse_margin},
+                         {"fell_back", falls_back}});
+  if (!files_.log) return;
+  files_.log->print(
       "warning: after batch {} test-time training scores more than {} bits per byte worse than the same windows "
       "without adaptation; more weight decay or a lower rate in [ttt.optimizer] keeps adapters "
       "from drifting{}",
-      event.queue + 1, config_.collapse_margin,
-      config_.on_collapse == OnCollapse::fallback ? "; the rest is scored without adapters" : "");
+      event.queue + 1, config_.collapse_margin, falls_back ? "; the rest is scored without adapters" : "");
 }
 
-namespace {
-
-// Leaves out what an earlier test-time training reported, except what this one continues.
-const std::filesystem::path& prepared(const std::filesystem::path& path,
-                                      const std::optional<TttStanding>& continued) {
-  keep_json_lines(path, [&](const Json& event) {
-    const std::string name = event_name(event);
-    if (!name.starts_with("ttt_")) return true;
-    if (!continued) return false;
-    if (name == "ttt_phase")
-      return event.value("phase", std::int64_t{0}) <=
-             static_cast<std::int64_t>(continued->report.phases.size());
-    const bool of_a_batch = name == "ttt_batch" || name == "ttt_collapse";
-    return of_a_batch && event.value("queue", std::int64_t{-1}) <
-                             static_cast<std::int64_t>(continued->report.batches.size());
-  });
-  return path;
-}
-
-std::string event_line(const char* name, const Json& fields) {
-  Json event = {{"event", name}};
-  event.update(fields);
-  return event.dump();
-}
-
-}  // namespace
-
-TttMetrics::TttMetrics(const std::filesystem::path& path, const TttConfig& config, TttListener* next,
-                       const std::optional<TttStanding>& continued)
-    : file_(prepared(path, continued), JsonLinesWriter::Start::append), config_(config), next_(next) {}
-
-void TttMetrics::on_event(const TttEvent& event) {
-  if (event.kind == TttEventKind::collapse) {
-    file_.write(event_line("ttt_collapse", {{"queue", event.queue},
-                                            {"running_bpb", compared_.with.bpb()},
-                                            {"without_bpb", compared_.without.bpb()},
-                                            {"margin_bpb", config_.collapse_margin},
-                                            {"fell_back", config_.on_collapse == OnCollapse::fallback}}));
-  }
-  if (next_) next_->on_event(event);
-}
-
-void TttMetrics::on_batch(const TttBatchReport& batch) {
+// A line for people after every twentieth part of the batches.
+void TttOutputs::on_batch(const TttBatchReport& batch) {
   compared_ = batch.compared;
-  file_.write(event_line("ttt_batch", batch_json(batch)));
-  if (next_) next_->on_batch(batch);
+  write("ttt_batch", batch);
+  if (!files_.log || !plan_) return;
+  const std::size_t batches = plan_->queue.size();
+  if ((batch.queue + 1) % static_cast<std::int64_t>(std::max<std::size_t>(batches / 20, 1)) == 0)
+    files_.log->line(batch_text(batch, batches));
 }
 
-void TttMetrics::on_phase(const TttPhaseReport& phase) {
-  file_.write(event_line("ttt_phase", phase_json(phase)));
-  if (next_) next_->on_phase(phase);
+void TttOutputs::finish(const TttResult& result) {
+  log_result(result);
+  if (!metrics_) return;
+  for (const TttLengthBin& bin : result.report.bins) write("ttt_length_bin", bin);
+  Json all = totals_json(result);
+  write("ttt_result", all);
+  if (!result.made.empty()) all["made_on_device"] = to_json(result.made);
+  all["data"] = to_json(result.with.data);
+  all["length_bins"] = result.report.bins;
+  all["phases"] = result.report.phases;
+  all["batches"] = result.report.batches;
+  write_file_atomically(RunFiles{files_.metrics.parent_path()}.ttt_result(), all.dump(1) + "\n");
 }
 
-void TttMetrics::finish(const TttResult& result) {
-  for (const TttLengthBin& bin : result.report.bins)
-    file_.write(event_line("ttt_length_bin", length_bin_json(bin)));
-  file_.write(event_line("ttt_result", totals_json(result)));
+void TttOutputs::log_result(const TttResult& result) {
+  RunLog& log = *files_.log;
+  const auto& [with, without] = result.report.compared;
+  log.line(bins_text(result.report));
+  log.print("causality: {}", result.report.checks.text());
+  if (result.evaluation) {
+    log.result(fmt::format("evaluation:                 {}", score_text(*result.evaluation)));
+    log.result(fmt::format("windows without adaptation: {}", score_text(*result.without)));
+  }
+  if (result.report.untransformed.tokens > 0) {
+    log.result(fmt::format("  of it without '{}':      {}", result.transform,
+                           score_text(eval_result(result.report.untransformed, 0))));
+  }
+  log.result(
+      fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
+  if (!result.without) return;
+  std::string text =
+      fmt::format("gain:                       {} {:.5f}", score_name(with), gain(result.report.compared));
+  if (with.tokens < result.report.sums.tokens)
+    text += fmt::format(" (in a sample of {} tokens, with {:.5f})", with.tokens, score(with));
+  log.result(text);
 }
 
 }  // namespace mulligan

@@ -13,11 +13,6 @@
 namespace mulligan {
 namespace {
 
-std::vector<std::int64_t> boundaries_of(const TttSetup& setup, const DocumentPlan& plan) {
-  if (!setup.base) return {};
-  return phase_boundaries(setup.config, plan.chosen_documents);
-}
-
 void require_offers(const TttSetup& setup) {
   if (!setup.adapters.has_adapters()) {
     throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
@@ -39,7 +34,10 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
       data_(data),
       listener_(listener),
       plan_(plan_documents(data.tokens, data.bos_id, setup.config)),
-      lanes_(plan_lanes(plan_, setup.config.context_tokens, boundaries_of(setup, plan_), setup.lanes)),
+      lanes_(plan_lanes(
+          plan_, setup.config.context_tokens,
+          setup.base ? phase_boundaries(setup.config, plan_.chosen_documents) : std::vector<std::int64_t>(),
+          setup.lanes)),
       own_(own_order()),
       book_(data.tokens, data.bytes),
       arena_(model.store.backend()),
@@ -47,18 +45,19 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
                 model.config.vocabulary) {
   require_offers(setup);
   const std::int64_t context_tokens = setup.config.context_tokens;
-  WindowShapes shapes;
+  const AdapterSet::Setup of_set{setup.adapters, setup.optimizer, setup.draws, context_tokens,
+                                 setup.transform ? setup.transform->biases() : 0};
+  std::map<std::int64_t, std::set<WindowShape>> shapes;  // by documents per batch
   for (const std::int64_t queue : own_) {
-    const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
-    const auto documents = static_cast<std::int64_t>(batch.batch.documents.size());
-    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-      shapes[documents].insert({window_documents(plan_, batch, chunk),
-                                window_context(batch, chunk, context_tokens), batch.chunk_tokens});
-    }
+    const PlannedBatch& batch = plan_.batch(queue);
+    for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk)
+      shapes[batch.size()].insert(window_shape(plan_, batch, chunk, context_tokens));
   }
-  const AdapterSet::Setup adapters{setup.adapters, setup.optimizer, setup.draws, context_tokens,
-                                   setup.transform ? setup.transform->biases() : 0};
-  sets_ = make_adapter_sets(model, adapters, shapes, programs_);
+  for (const auto& [documents, of_size] : shapes) {
+    auto& set = sets_[documents];
+    set = std::make_unique<AdapterSet>(model, of_set, documents, of_size);
+    for (Program* program : set->programs()) programs_.push_back(program);
+  }
   if (setup.base && setup.config.prefix_documents > 0) {
     base_ = std::make_unique<BaseTraining>(model, *setup.base, *setup.base_optimizer, setup.row_tokens,
                                            data.bos_id);
@@ -77,7 +76,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
 
 // Lanes side by side, so that those of all ranks are in order.
 bool TttScorer::is_own(std::int64_t queue) const {
-  return lanes_.lanes[static_cast<std::size_t>(queue)] * world_size() / setup_.lanes == rank();
+  return lanes_.lane(queue) * world_size() / setup_.lanes == rank();
 }
 
 std::vector<std::int64_t> TttScorer::own_order() const {
@@ -91,31 +90,29 @@ TttReport TttScorer::run(const TttStanding* from) {
   prepare_transform();
   if (from) restore(*from);
   for (; stretch_ < lanes_.stretches.size(); ++stretch_) {
-    score_stretch(stretch_);
+    score_stretch(lanes_.stretches[stretch_]);
     meet(lanes_.stretches[stretch_]);
   }
-  report_.checks = suffixes_.summary();
-  report_.lanes = setup_.lanes;
-  report_.ranks = world_size();
-  report_.sums = report_.batches.empty() ? ScoreSums{} : report_.batches.back().running;
-  report_.compared = compared_;
-  report_.untransformed = plain_;
-  report_.documents = plan_.chosen_documents;
-  report_.bins = length_bins();
-  return report_;
+  TttReport& report = now_.report;
+  report.checks = suffixes_.summary();
+  report.lanes = setup_.lanes;
+  report.ranks = world_size();
+  if (!report.batches.empty()) report.sums = report.batches.back().running;
+  report.documents = plan_.chosen_documents;
+  report.bins = length_bins();
+  return report;
 }
 
 // This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next
 // meeting reports it.
-void TttScorer::score_stretch(std::size_t stretch) {
-  const std::int64_t begin = lanes_.stretches[stretch].first, end = lanes_.stretches[stretch].end;
-  const auto lane_of = [&](std::int64_t queue) { return lanes_.lanes[static_cast<std::size_t>(queue)]; };
-  for (; done_ < own_.size() && own_[done_] < end; ++done_) {
-    if (done_ > 0 && at_boundary_) at_boundary_();
-    const std::int64_t queue = own_[done_];
-    if (done_ == 0 || own_[done_ - 1] < begin || lane_of(own_[done_ - 1]) != lane_of(queue))
-      begin_lane(stretch, queue);
-    if (feed_) feed_->enter_lane(lane_of(queue));
+void TttScorer::score_stretch(const LanePlan::Stretch& stretch) {
+  std::vector<std::int64_t>& done = now_.done;
+  while (done.size() < own_.size() && own_[done.size()] < stretch.end) {
+    if (!done.empty() && at_boundary_) at_boundary_();
+    const std::int64_t queue = own_[done.size()];
+    if (done.empty() || done.back() < stretch.first || lanes_.lane(done.back()) != lanes_.lane(queue))
+      begin_lane(queue);
+    if (feed_) feed_->enter_lane(lanes_.lane(queue));
     const auto start = std::chrono::steady_clock::now();
     AdapterSet& set = begin_batch(queue);
     try {
@@ -125,50 +122,25 @@ void TttScorer::score_stretch(std::size_t stretch) {
       invalid_reason_ = reason.what();
       return;
     }
-    pending_[queue] = {queue, !report_.fell_back, seconds_since(start), set.norms()};
-    if (world_size() > 1) continue;
-    const std::size_t reported = report_.batches.size();
-    report_batches();
-    if (setup_.lanes == 1) watch_for_collapse(report_.batches.at(reported));
+    const PlannedBatch& batch = plan_.batch(queue);
+    TttBatchReport& report = now_.pending[queue];
+    report.queue = queue;
+    report.batch = batch.index;
+    report.documents = batch.size();
+    report.longest_tokens = plan_.targets(batch.documents.back());
+    report.adapted = !now_.report.fell_back;
+    report.seconds = seconds_since(start);
+    report.adapters = set.norms();
+    if (world_size() == 1) {
+      report_batches();
+      if (setup_.lanes == 1) watch_for_collapse(now_.report.batches.back());
+    }
+    done.push_back(queue);
   }
-}
-
-// New adapters, the same for all lanes, which the batches of full size inherit from here on.
-void TttScorer::begin_lane(std::size_t stretch, std::int64_t queue) {
-  const auto set = sets_.find(setup_.config.batch_documents);
-  if (set == sets_.end() || report_.fell_back) return;
-  rule_->begin_lane();
-  set->second->create(draws_.stretches[stretch]);
-  tell({TttEventKind::create, queue, -1, -1, {}, set->second.get()});
-}
-
-// A batch of another size has adapters of its own.
-AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
-  const DocumentBatch& batch = plan_.queue[static_cast<std::size_t>(queue)].batch;
-  const auto documents = static_cast<std::int64_t>(batch.documents.size());
-  AdapterSet& set = adapters(documents);
-  if (report_.fell_back) {
-    set.clear();
-    return set;
-  }
-  const std::int64_t draw = draws_.batches[static_cast<std::size_t>(queue)];
-  const bool reusable = documents == setup_.config.batch_documents;
-  rule_->begin_batch(queue);
-  TttEvent event{TttEventKind::create, queue, batch.index, -1, batch.documents, &set};
-  if (reusable) {
-    set.reset(draw, rule_->inheritance(queue));
-    event.kind = TttEventKind::reset;
-    event.chosen = rule_->text(rule_->inheritance(queue));
-  } else {
-    set.create(draw);
-  }
-  tell(event);
-  return set;
 }
 
 void TttScorer::score_batch(std::int64_t queue, AdapterSet& set) {
-  const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(queue)];
-  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+  for (std::int64_t chunk = 0; chunk < plan_.batch(queue).chunks; ++chunk) {
     if (at_chunk_) at_chunk_();
     Turn turn = make_turn(queue, chunk, set);
     take_turn(turn);
@@ -176,84 +148,76 @@ void TttScorer::score_batch(std::int64_t queue, AdapterSet& set) {
   }
 }
 
-// TttScorer between two batches: what it would need to go on in another process.
-
-namespace {
-
-// A sum that a state states is that of the losses in it.
-void require_booked(double stated, double booked) {
-  if (std::abs(booked - stated) <= 1e-6 * std::abs(booked)) return;
-  throw data_error(
-      "the saved state of test-time training states {} nats, but its losses are {}; start without --resume.",
-      stated, booked);
+void TttScorer::take_turn(Turn& turn) {
+  score(turn);
+  book(turn);
+  if (!turn.trains) return;
+  plan(turn);
+  if (turn.choice.steps == 0) return;
+  reveal(turn);
+  update(turn);
 }
 
-}  // namespace
+// New adapters, the same for all lanes, which the batches of full size inherit from here on.
+void TttScorer::begin_lane(std::int64_t queue) {
+  const auto set = sets_.find(setup_.config.batch_documents);
+  if (set == sets_.end() || now_.report.fell_back) return;
+  rule_->begin_lane();
+  set->second->create(draws_.stretches[stretch_]);
+  tell({TttEventKind::create, queue, -1, -1, {}, {}, set->second.get()});
+}
 
-// Of the next batch that continues the adapters which now stand; null where none does.
+// A batch of another size has adapters of its own.
+AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
+  const PlannedBatch& batch = plan_.batch(queue);
+  AdapterSet& set = adapters(batch.size());
+  if (now_.report.fell_back) {
+    set.clear();
+    return set;
+  }
+  rule_->begin_batch(queue);
+  TttEvent event{TttEventKind::create, queue, batch.index, -1, batch.documents, {}, &set};
+  const std::int64_t draw = draws_.batches[static_cast<std::size_t>(queue)];
+  if (const AdapterSet::Inheritance* inherits = rule_->inheritance(queue)) {
+    set.reset(draw, *inherits);
+    event.kind = TttEventKind::reset;
+    event.chosen = rule_->text(*inherits);
+  } else {
+    set.create(draw);
+  }
+  tell(std::move(event));
+  return set;
+}
+
+// What another process would need to go on between two batches.
+
+// Of the next batch that continues the adapters which now stand; null if none does.
 const AdapterSet::Inheritance* TttScorer::next_inheritance() const {
-  const auto lane_of = [&](std::int64_t queue) { return lanes_.lanes[static_cast<std::size_t>(queue)]; };
-  if (done_ == 0 || report_.fell_back) return nullptr;
-  const std::int64_t last = own_[done_ - 1];
-  for (std::size_t next = done_; next < own_.size(); ++next) {
-    const std::int64_t queue = own_[next];
-    if (queue >= lanes_.stretches[stretch_].end || lane_of(queue) != lane_of(last)) return nullptr;
-    const auto& documents = plan_.queue[static_cast<std::size_t>(queue)].batch.documents;
-    if (static_cast<std::int64_t>(documents.size()) == setup_.config.batch_documents)
-      return &rule_->inheritance(queue);
+  if (now_.done.empty() || now_.report.fell_back) return nullptr;
+  for (std::size_t next = now_.done.size(); next < own_.size(); ++next) {
+    const bool follows = own_[next] < lanes_.stretches[stretch_].end &&
+                         lanes_.lane(own_[next]) == lanes_.lane(now_.done.back());
+    if (!follows) return nullptr;
+    if (const AdapterSet::Inheritance* inherits = rule_->inheritance(own_[next])) return inherits;
   }
   return nullptr;
 }
 
-// The rule's answers for what is done, which must be those of the run that is continued.
-void TttScorer::plan_again(const TttStanding& from) {
-  std::size_t stretch = 0;
-  for (std::size_t i = 0; i < from.done.size(); ++i) {
-    const std::int64_t queue = from.done[i];
-    const auto place = static_cast<std::size_t>(queue);
-    const bool adapted =
-        place < report_.batches.size() ? report_.batches[place].adapted : pending_.at(queue).adapted;
-    if (!adapted) continue;
-    const std::size_t before = stretch;
-    while (queue >= lanes_.stretches[stretch].end) ++stretch;
-    const bool same_lane =
-        i > 0 && lanes_.lanes[static_cast<std::size_t>(from.done[i - 1])] == lanes_.lanes[place];
-    if (!same_lane || stretch != before) rule_->begin_lane();
-    rule_->begin_batch(queue);
-    const std::int64_t chunks = plan_.queue[place].chunks;
-    for (std::int64_t chunk = 0; chunk + 1 < chunks; ++chunk) rule_->choose(chunk, book_);
-  }
-  if (rule_->digest() != from.choices) {
-    throw data_error(
-        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
-        "without --resume, and let the plugin's plan() depend on its arguments alone.",
-        setup_.adapters.plugin().description());
-  }
-  const auto reusable = sets_.find(setup_.config.batch_documents);
-  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
-}
-
 std::vector<std::string> TttScorer::standing_tensors() const {
   std::vector<std::string> names;
-  const auto reusable = sets_.find(setup_.config.batch_documents);
   if (const AdapterSet::Inheritance* inherits = next_inheritance())
-    names = reusable->second->inherited(*inherits);
-  if (!report_.phases.empty()) {
+    names = sets_.at(setup_.config.batch_documents)->inherited(*inherits);
+  if (!now_.report.phases.empty()) {
     for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
   }
   return names;
 }
 
 TttStanding TttScorer::standing() const {
-  TttStanding standing;
-  standing.done.assign(own_.begin(), own_.begin() + static_cast<std::ptrdiff_t>(done_));
-  standing.report = report_;
-  for (const auto& [queue, batch] : pending_) standing.pending.push_back(batch);
+  TttStanding standing = now_;
   standing.sums = book_.sums();
-  standing.compared = compared_;
   standing.losses = book_.losses();
   standing.choices = rule_->digest();
-  standing.untransformed = plain_;
   standing.plain_losses = plain_book_;
   for (const std::string& name : standing_tensors()) {
     std::vector<std::byte>& bytes = standing.tensors[name];
@@ -269,34 +233,13 @@ void TttScorer::restore(const TttStanding& from) {
       from.losses.size() != data_.tokens.size() || from.plain_losses.size() != plain_book_.size()) {
     throw data_error("the saved state of test-time training is of other documents; start without --resume.");
   }
-  report_ = from.report;
-  done_ = from.done.size();
-  compared_ = from.compared;
-  for (const TttPendingBatch& batch : from.pending) pending_[batch.queue] = batch;
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (const std::int64_t queue : from.done) {
-    for (const int number : plan_.queue[static_cast<std::size_t>(queue)].batch.documents) {
-      const std::int64_t first = plan_.document(number).start + 1;
-      ranges.emplace_back(first, first + plan_.targets(number));
-    }
-  }
-  book_.restore(from.losses, from.sums, ranges);
-  double nats = 0, reported = 0;
-  for (const auto& [first, last] : ranges) nats += book_.range(first, last).loss_nats;
-  require_booked(from.sums.loss_nats, nats);
-  for (const TttBatchReport& batch : report_.batches) {
-    for (const int number : plan_.queue[static_cast<std::size_t>(batch.queue)].batch.documents) {
-      const std::int64_t first = plan_.document(number).start + 1;
-      reported += book_.range(first, first + plan_.targets(number)).loss_nats;
-    }
-    require_booked(batch.running.loss_nats, reported);
-  }
-  plain_ = from.untransformed;
-  plain_book_ = from.plain_losses;
+  now_.done = from.done;
+  now_.report = from.report;
+  now_.pending = from.pending;
+  restore_book(from);
   for (const std::int64_t queue : from.done) replay_transform(queue);
   plan_again(from);
-  // The stretches before the one under way are done as a whole.
-  for (; own_[done_] >= lanes_.stretches[stretch_].end; ++stretch_) note_scored(lanes_.stretches[stretch_]);
+  while (own_[from.done.size()] >= lanes_.stretches[stretch_].end) ++stretch_;
   for (const std::string& name : standing_tensors()) {
     const auto saved = from.tensors.find(name);
     if (saved == from.tensors.end() ||
@@ -307,7 +250,55 @@ void TttScorer::restore(const TttStanding& from) {
     }
     model_.store.upload(name, saved->second);
   }
-  if (!report_.phases.empty()) refresh_copies(model_.store, model_.layouts);
+  if (!from.report.phases.empty()) refresh_copies(model_.store, model_.layouts);
+}
+
+// The sums that the state names must be those of its losses.
+void TttScorer::restore_book(const TttStanding& from) {
+  const auto require = [](double stated, double booked) {
+    if (std::abs(booked - stated) <= 1e-6 * std::abs(booked)) return;
+    throw data_error(
+        "the saved state of test-time training states {} nats, but its losses are {}; start without --resume.",
+        stated, booked);
+  };
+  std::vector<TargetRange> ranges;
+  for (const std::int64_t queue : from.done)
+    std::ranges::copy(plan_.ranges(plan_.batch(queue)), std::back_inserter(ranges));
+  book_.restore(from.losses, from.sums, ranges);
+  plain_book_ = from.plain_losses;
+  double nats = 0, reported = 0;
+  for (const TargetRange& range : ranges) nats += book_.sums(range).loss_nats;
+  require(from.sums.loss_nats, nats);
+  for (const TttBatchReport& batch : from.report.batches) {
+    for (const TargetRange& range : plan_.ranges(plan_.batch(batch.queue)))
+      reported += book_.sums(range).loss_nats;
+    require(batch.running.loss_nats, reported);
+  }
+}
+
+// The rule's answers for what is done, which must be those of the run that is continued.
+void TttScorer::plan_again(const TttStanding& from) {
+  std::int64_t last = -1;
+  for (const std::int64_t queue : from.done) {
+    const std::int64_t before = std::exchange(last, queue);
+    const auto pending = from.pending.find(queue);
+    const bool adapted = pending != from.pending.end()
+                             ? pending->second.adapted
+                             : from.report.batches.at(static_cast<std::size_t>(queue)).adapted;
+    if (!adapted) continue;
+    const auto stretch = std::ranges::upper_bound(lanes_.stretches, queue, {}, &LanePlan::Stretch::end);
+    if (before < stretch->first || lanes_.lane(before) != lanes_.lane(queue)) rule_->begin_lane();
+    rule_->begin_batch(queue);
+    for (std::int64_t chunk = 0; chunk + 1 < plan_.batch(queue).chunks; ++chunk) rule_->choose(chunk, book_);
+  }
+  if (rule_->digest() != from.choices) {
+    throw data_error(
+        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
+        "without --resume, and let the plugin's plan() depend on its arguments alone.",
+        setup_.adapters.plugin().description());
+  }
+  const auto reusable = sets_.find(setup_.config.batch_documents);
+  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
 }
 
 }  // namespace mulligan

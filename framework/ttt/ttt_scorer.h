@@ -7,9 +7,8 @@
 //   reveal  give the chunk's tokens their weight in the objective
 //   update  the adapters take a gradient step
 // and between batches, at fixed counts of scored documents, the base model is trained on documents that were
-// scored. Semantics: docs/record_run.md#test-time-training. The batches are dealt to lanes (document_plan.h),
-// which several ranks share: they meet before each training of the base model, which every one of them does,
-// and at the end.
+// scored. Semantics: docs/record_run.md#test-time-training. Several ranks share the lanes: they meet before each
+// training of the base model, which every one of them does, and at the end.
 #pragma once
 
 #include <cstdint>
@@ -31,23 +30,6 @@
 
 namespace mulligan {
 
-// Something that happened, in order.
-struct TttEvent {
-  TttEventKind kind = TttEventKind::score;
-  std::int64_t queue = -1, batch_index = -1, chunk = -1;
-  std::span<const int> documents;  // numbers in the stream: those it concerns
-  AdapterSet* adapters = nullptr;  // of create, reset, update, where this rank made them
-  std::string chosen = {};         // of reset and plan: what the rule chose, as JSON
-};
-
-class TttListener {
- public:
-  virtual ~TttListener() = default;
-  virtual void on_event(const TttEvent&) {}
-  virtual void on_batch(const TttBatchReport&) {}
-  virtual void on_phase(const TttPhaseReport&) {}
-};
-
 struct TttSetup {
   const TttConfig& config;
   const TttPlugin& adapters;
@@ -56,7 +38,7 @@ struct TttSetup {
   const TttPlugin* base = nullptr;            // null: the base model is not trained
   const Optimizer* base_optimizer = nullptr;  // with the momentum that `base` asks for
   std::int64_t row_tokens = 0;  // of the base model's training rows: the evaluation's sequence length
-  const AdapterDraws& draws;
+  const PhiloxDraws& draws;
   const Transform* transform = nullptr;  // null: losses are booked as they are
   TransformOrder transform_order = TransformOrder::queue;
   std::int64_t lanes = 1;  // at least as many as ranks
@@ -88,7 +70,7 @@ class TttScorer {
   TttReport run(const TttStanding* from = nullptr);
   // Losses for TttData::without, of compared_chunks(); of several ranks all have them. Before run().
   std::vector<float> score_without();
-  // What `without` then is, instead of what the constructor got; must outlive this object.
+  // What `without` then is; must outlive this object.
   void compare_with(std::span<const float> without) { data_.without = without; }
   // Called between two batches, where standing() may be asked for of a run of one rank, and before each
   // chunk; what they throw ends the run.
@@ -100,8 +82,7 @@ class TttScorer {
 
   const ScoreBook& book() const { return book_; }
   const DocumentPlan& documents() const { return plan_; }
-  const LanePlan& lanes() const { return lanes_; }
-  // The batches that this rank scores, by position in the queue, in its order.
+  // The batches that this rank scores, in its order.
   const std::vector<std::int64_t>& own_batches() const { return own_; }
   // All that it runs; bound.
   const std::vector<Program*>& programs() const { return programs_; }
@@ -109,21 +90,27 @@ class TttScorer {
   AdapterSet& adapters(std::int64_t documents) { return *sets_.at(documents); }
 
  protected:
-  // One chunk of one batch.
   struct Turn {
-    struct Row {
-      ChunkWindow window;
-      bool active = false;  // has tokens in this chunk
-      bool more = false;    // has a later chunk
-    };
     const PlannedBatch& batch;
     std::int64_t queue = 0, chunk = 0;
     AdapterSet& set;
     WindowProgram& program;
-    std::span<const int> documents;  // that have a window: the last of the batch
-    std::vector<Row> rows;           // one for each
-    bool trains = false;             // some document has a later chunk
-    ChunkChoice choice = {};
+    std::span<const int> documents;      // that have a window: the last of the batch
+    std::vector<ChunkWindow> windows{};  // one for each; without a chunk where the document is finished
+    std::vector<TargetRange> ranges{};   // scored
+    std::vector<bool> more{};            // whether the document has a later chunk
+    bool trains = false;                 // some document has
+    // Of all windows (WindowProgram::set_inputs), and of the scored positions.
+    std::vector<std::int32_t> tokens{}, positions{}, targets{};
+    std::vector<std::vector<mlg_bias>> proposals{};
+    std::vector<float> losses{}, plain_losses{};  // plain: without the score transform
+    ChunkChoice choice{};
+
+    std::size_t finished() const { return batch.documents.size() - documents.size(); }
+    std::size_t score_of(std::size_t slot, std::int64_t target) const {
+      return slot * static_cast<std::size_t>(program.shape().scored) +
+             static_cast<std::size_t>(target - ranges[slot].first);
+    }
   };
   virtual std::unique_ptr<TurnOrder> make_order() const { return std::make_unique<TurnOrder>(); }
   virtual void take_turn(Turn& turn);
@@ -135,49 +122,43 @@ class TttScorer {
   void update(Turn& turn);
 
  private:
-  // ttt_scorer.cpp
+  // ttt_scorer.cpp: stretches, lanes, batches; standing and restoring
   bool is_own(std::int64_t queue) const;
   std::vector<std::int64_t> own_order() const;
-  void score_stretch(std::size_t stretch);
-  void begin_lane(std::size_t stretch, std::int64_t queue);
+  void score_stretch(const LanePlan::Stretch& stretch);
+  void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
   void score_batch(std::int64_t queue, AdapterSet& set);
   void restore(const TttStanding& from);
+  void restore_book(const TttStanding& from);
+  void plan_again(const TttStanding& from);
+  const AdapterSet::Inheritance* next_inheritance() const;
+  std::vector<std::string> standing_tensors() const;
   std::int64_t rank() const { return setup_.communicator ? setup_.communicator->rank() : 0; }
   std::int64_t world_size() const { return setup_.communicator ? setup_.communicator->world_size() : 1; }
 
-  // ttt_turn.cpp
+  // ttt_turn.cpp: one turn
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
-  void fill_inputs(const Turn& turn);
-  std::vector<SuffixCheck::Window> windows_of(const Turn& turn) const;
-  SuffixCheck::Scores score_windows(const Turn& turn, std::span<const std::int32_t> tokens,
-                                    std::span<const std::int32_t> targets, bool with_normalisers);
+  SuffixCheck::Scores forward(const Turn& turn, std::span<const std::int32_t> tokens,
+                              std::span<const std::int32_t> targets, bool with_normalisers);
   void tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen = {});
 
-  // ttt_meeting.cpp
+  // ttt_meeting.cpp: what lanes and ranks exchange, and what follows from all of it
   void meet(const LanePlan::Stretch& stretch);
-  void note_scored(const LanePlan::Stretch& stretch);
   void exchange(const LanePlan::Stretch& stretch);
   void merge_losses(const LanePlan::Stretch& stretch);
-  void score_chunk_without(std::int64_t queue, std::int64_t chunk, std::vector<float>& losses);
-  void apply_message(const TttMessage& message);
   void report_batches();
-  TttBatchReport report_batch(const TttPendingBatch& pending);
   void watch_for_collapse(const TttBatchReport& batch);
-  void train_base(std::int64_t boundary, std::int64_t queue);
+  void train_base(const LanePlan::Stretch& stretch);
   std::vector<TttLengthBin> length_bins() const;
-  void tell(const TttEvent& event);
-  void tell_of_all(TttEventKind kind, std::int64_t queue, std::int64_t batch_index);
+  void tell(TttEvent event);
   bool buffers_events() const { return rank() > 0 && !setup_.config.audit.empty(); }
 
   // score_transform.cpp
   void prepare_transform();
-  void propose(const Turn& turn);
-  void apply_proposals(const SuffixCheck::Scores& scores);
+  void propose(Turn& turn);
+  void apply_proposals(Turn& turn, const SuffixCheck::Scores& scores);
   void replay_transform(std::int64_t queue);
-  std::vector<std::string> standing_tensors() const;
-  const AdapterSet::Inheritance* next_inheritance() const;
-  void plan_again(const TttStanding& from);
 
   const BaseModel& model_;
   const TttSetup& setup_;
@@ -187,31 +168,22 @@ class TttScorer {
   LanePlan lanes_;
   std::vector<std::int64_t> own_;  // batches of this rank's lanes, in its order
   ScoreBook book_;
-  AdapterSets sets_;  // by documents per batch
+  std::map<std::int64_t, std::unique_ptr<AdapterSet>> sets_;  // by documents per batch
   std::unique_ptr<AdaptationRule> rule_;
   std::unique_ptr<BaseTraining> base_;
   std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;
   std::unique_ptr<TurnOrder> order_;
   SuffixCheck suffixes_;
-  std::string invalid_reason_;  // why the scores of this rank must not be used
   DrawNumbers draws_;
-  std::vector<ScoredDocument> scored_;  // up to the last meeting
-  Comparison compared_;                 // of the reported batches
-  ScoreSums plain_;                     // of the same, without the score transform
-  TttReport report_;  // its batches: the first of the queue, as far as all of these are scored
-  std::map<std::int64_t, TttPendingBatch> pending_;  // scored and not reported, by position in the queue
-  std::vector<TttMessage::Event> buffered_events_;   // since the last meeting; only of other ranks than 0
-  std::size_t done_ = 0;                             // of own_
-  std::size_t stretch_ = 0;                          // under way
+  TttStanding now_;                        // done, report and pending; standing() adds the rest
+  std::size_t stretch_ = 0;                // under way
+  std::string invalid_reason_;             // why the scores of this rank must not be used
+  std::vector<TttEvent> buffered_events_;  // since the last meeting
   std::function<void()> at_boundary_, at_chunk_;
-  std::vector<std::int32_t> tokens_, positions_, targets_;
-  std::vector<float> losses_, weights_;
   // Where there is a score transform:
   std::unique_ptr<TransformFeed> feed_;
-  std::vector<std::vector<mlg_bias>> proposals_;  // of the scored positions of a turn
-  std::vector<float> plain_losses_;               // of a turn, as the model gives them
-  std::vector<float> plain_book_;                 // the same of all that was booked, by stream position
+  std::vector<float> plain_book_;  // losses without it of all that was booked, by stream position
 };
 
 }  // namespace mulligan

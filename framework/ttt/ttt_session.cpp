@@ -1,27 +1,27 @@
 #include "framework/ttt/ttt_session.h"
 
-#include <cmath>
+#include <algorithm>
 #include <optional>
 
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_json.h"
+#include "framework/core/safetensors.h"
+#include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
-#include "framework/report/run_log.h"
-#include "framework/run/plan_cache_counts.h"
+#include "framework/run/ledger.h"
 #include "framework/run/replaced_run.h"
+#include "framework/run/resumable_evaluation.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_state.h"
 #include "framework/run/strict_rules.h"
 #include "framework/ttt/plain_scorer.h"
-#include "framework/ttt/score_book.h"
 #include "framework/ttt/scoring_input.h"
-#include "framework/ttt/ttt_outputs.h"
+#include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_plugins.h"
-#include "framework/ttt/ttt_report.h"
-#include "framework/ttt/ttt_saver.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
@@ -29,357 +29,430 @@ namespace {
 
 namespace fs = std::filesystem;
 
-EvalResult eval_result(const ScoreSums& sums, double seconds) {
-  return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds, {}};
+constexpr const char* reference_name = "reference";
+constexpr const char* windows_name = "windows_without";
+constexpr const char* losses_name = "losses";
+constexpr const char* plain_losses_name = "plain_losses";
+constexpr std::string_view tensor_prefix = "tensor/";
+constexpr double shortest_gap = 50;  // copies of a standing take at most one second of so many
+
+StoredTensor stored(const char* name, const std::vector<float>& values) {
+  return {name, StoredType::f32, {std::ssize(values)}, std::as_bytes(std::span(values))};
 }
 
-LedgerEntry ledger_entry(const TttResult& result, bool quantised) {
-  LedgerEntry entry;
-  entry.stage = LedgerStage::ttt;
-  entry.seconds.emplace_back("ttt_setup", result.setup_seconds);
-  if (result.evaluation) entry.seconds.emplace_back("ttt_plain", result.evaluation->seconds);
-  entry.seconds.emplace_back("ttt", result.with.seconds);
-  if (quantised) entry.bytes.emplace_back("artifact_scored", std::filesystem::file_size(result.weights));
-  if (quantised && result.evaluation) entry.scores.emplace_back("after quantisation", *result.evaluation);
-  if (result.without) entry.scores.emplace_back("windows without adaptation", *result.without);
-  entry.scores.emplace_back(quantised ? "after test-time training" : "test-time training, not quantised",
-                            result.with);
-  return entry;
+std::vector<float> floats(const SafetensorsFile& file, const char* name) {
+  return file.find(name) ? file.at(name).copy<float>() : std::vector<float>();
 }
 
-// Scores without test-time training what no earlier attempt has scored; of several ranks each has a share.
-void score_reference(PlainScorer& scorer, std::span<const std::uint16_t> tokens, TttSaver& saver, RunLog& log,
-                     RunRanks& ranks) {
-  TttProgress& done = saver.progress();
-  if (done.reference_done) return;
-  done.reference.resize(tokens.size());
-  const auto total = static_cast<double>(tokens.size() - 1);
-  Progress progress(&log, {.what = "scoring without adapters", .unit = "tokens", .total = total});
-  try {
-    scorer.score(
-        tokens, done.reference, done.reference_row,
-        [&](const EvalPosition& position, std::size_t rows) {
-          done.reference_row = position.row;
-          done.reference_done = position.row == rows;
-          progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
-          ranks.note_step();
-          ranks.require_running();
-          saver.passed();
-        },
-        ranks.group().world_size(), ranks.group().rank());
-  } catch (const Error& error) {
-    if (error.code() == ExitCode::interrupted) saver.passed();  // saves, and says where
-    throw;
+// Keeps an unfinished test-time training on disk (ScoreState), and the time of all its attempts.
+class TttSaver {
+ public:
+  // Losses without test-time training, which come first: those of the evaluation by stream position, with the next
+  // row; and TttScorer::score_without(), empty before it is done.
+  std::vector<float> reference, windows;
+  std::size_t reference_row = 0;
+  bool reference_done = false;
+  std::optional<TttStanding> standing;  // absent before the first batch is done
+
+  // `clock` books this attempt's phases, ttt_setup among them; it must outlive this object.
+  explicit TttSaver(Ledger& clock) : clock_(clock) {}
+
+  // From here on a state is kept; what `options` finds is read. Throws as ScoreState; data_error if it is no such state.
+  void open(ScoreState::Options options) {
+    state_.emplace(std::move(options));
+    if (state_->found()) read(*state_->found());
   }
-}
 
-std::string ranks_text(int world_size) {
-  return world_size == 1 ? "one rank" : fmt::format("{} ranks", world_size);
-}
-
-// What the parts of a run share.
-struct Attempt {
-  LoadedConfig& loaded;
-  PluginHost& host;
-  const WeightOrigin& origin;
-  const WeightLoader& load;
-  const TttOptions& options;
-  RunRanks& ranks;
-  const fs::path& directory;
-  std::int64_t lanes;
-  Ledger& clock;
-  TttSaver& saver;
-  const ValidationSet& validation;
-};
-
-// The scores without test-time training, where a collapse is watched for; several ranks exchange their shares.
-void score_without(const Attempt& attempt, const BaseModel& model, Backend& backend, LossExchange* losses,
-                   RunLog& log) {
-  const RunConfig& config = attempt.loaded.config;
-  if (config.ttt->config.on_collapse == OnCollapse::off) return;
-  PlainScorer scorer(model, config, attempt.validation.bos_id);
-  attempt.clock.enter("ttt_plain");
-  score_reference(scorer, attempt.validation.tokens, attempt.saver, log, attempt.ranks);
-  backend.synchronize();  // the clock ends when the device has
-  if (losses) losses->merge(attempt.saver.progress().reference);
-  attempt.clock.enter("ttt_setup");
-}
-
-// The same windows without adaptation, unless an earlier attempt has scored them.
-void score_windows_without(const Attempt& attempt, TttScorer& scorer, Backend& backend) {
-  if (attempt.loaded.config.ttt->config.on_collapse == OnCollapse::off) return;
-  std::vector<float>& windows = attempt.saver.progress().windows;
-  if (windows.empty()) {
-    attempt.clock.enter("ttt_plain");
-    windows = scorer.score_without();
-    backend.synchronize();
-    attempt.clock.enter("ttt_setup");
-    attempt.saver.passed();
+  // After each pass of the scoring without test-time training: books the time and saves if that is due.
+  // Throws an Error of ExitCode::interrupted, once the state is saved, if a signal asked for an end.
+  void passed() {
+    unsaved_ = true;
+    between_chunks();
+    if (state_ && state_->due()) save();
   }
-  scorer.compare_with(windows);
-}
 
-// What is scored, on what, and that it may be.
-void introduce(const Attempt& attempt, const Backend& backend, RunLog& log) {
-  const RunConfig& config = attempt.loaded.config;
-  const ValidationSet& validation = attempt.validation;
-  attempt.ranks.require_same_data(validation.data);
-  if (!validation.note.empty()) log.line(validation.note);
-  if (!validation.byte_note.empty()) log.line(validation.byte_note);
-  for (const std::string& note : require_data_of(attempt.origin, validation.data, config.data))
-    log.line(note);
-  require_equal_bytes(validation, config.ttt->config);
-  log.print("test-time training on {} tokens with '{}' on {}", validation.tokens.size() - 1,
-            attempt.origin.name, backend.info().description);
-}
-
-// A result that says what is scored and by which score transform.
-TttResult begin_result(const Attempt& attempt, RunLog& log) {
-  const TttSection& ttt = *attempt.loaded.config.ttt;
-  TttResult result;
-  result.weights = attempt.origin.name;
-  result.weights_sha256 = attempt.origin.sha256;
-  if (!ttt.transform) return result;
-  result.transform = ttt.transform->plugin;
-  result.transform_order = transform_order_word(ttt.transform_order);
-  result.contested = ttt.transform_order == TransformOrder::file;
-  if (result.contested) {
-    log.print(
-        "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: "
-        "proposals know documents that are scored later; \"queue\" and \"document\" do not");
-  }
-  return result;
-}
-
-// How several ranks exchange their losses; of a single one: nothing.
-struct Exchange {
-  std::unique_ptr<Communicator> communicator;
-  std::optional<LossExchange> losses;
-};
-
-// A single rank keeps its state from here on, several check that they score the same and connect.
-Exchange open_state(const Attempt& attempt, Backend& backend, LoadedModel& weights) {
-  const std::span<const std::uint16_t> tokens = attempt.validation.tokens;
-  RunRanks& ranks = attempt.ranks;
-  Exchange exchange;
-  if (ranks.alone() && attempt.directory.empty()) return exchange;
-  const ScoreIdentity identity = score_identity(attempt.loaded, ScoreCommand::ttt, attempt.host,
-                                                weights.store(), weights.layouts(), tokens);
-  if (ranks.alone()) {
-    attempt.saver.open({attempt.directory / "ttt.state", identity, attempt.loaded.config.eval.save_seconds,
-                        attempt.options.resume});
-    return exchange;
-  }
-  ranks.require_same(identity);
-  exchange.communicator = ranks.communicator(attempt.loaded, attempt.host, backend);
-  exchange.losses.emplace(weights.store(), *exchange.communicator, static_cast<std::int64_t>(tokens.size()));
-  return exchange;
-}
-
-// Who listens to a run: the terminal, metrics.jsonl and the audit log, as far as there are any.
-struct Listeners {
-  Listeners(const Attempt& attempt, RunLog& log, const std::optional<TttStanding>& standing,
-            const std::vector<std::int64_t>& done)
-      : lines(log, attempt.loaded.config.ttt->config) {
-    const TttConfig& config = attempt.loaded.config.ttt->config;
-    if (!attempt.directory.empty()) {
-      fs::create_directories(attempt.directory);
-      all = &metrics.emplace(attempt.directory / "metrics.jsonl", config, all, standing);
+  // Keeps what is done in memory, unless the last such copy is so young that copying would take a noticeable share of
+  // the time; else as passed().
+  void between_batches(const TttScorer& run) {
+    const double now = steady_seconds();
+    if (state_ && now - kept_at_ >= shortest_gap * keep_seconds_) {
+      standing.reset();  // its memory
+      standing = run.standing();
+      unsaved_ = true;
+      kept_at_ = steady_seconds();
+      keep_seconds_ = kept_at_ - now;
     }
-    if (!config.audit.empty() && attempt.ranks.first())
-      all = &audit.emplace(attempt.directory / config.audit, all, done);
+    between_chunks();
+    if (unsaved_ && state_ && state_->due()) save();
   }
 
-  BatchLines lines;
-  std::optional<TttMetrics> metrics;
-  std::optional<AuditLog> audit;
-  TttListener* all = &lines;
+  // Between two chunks of a batch, where a signal is obeyed at once.
+  void between_chunks() {
+    if (!state_) return throw_if_stopping();
+    if (stop_signal() != 0) interrupted();
+    state_->book(attempt_seconds());
+  }
+
+  // A signal ends the scoring wherever it is: saves what is kept and not on disk yet, and throws the Error
+  // that says where. Returns if no state is kept.
+  void interrupted() {
+    if (!state_) return;
+    if (unsaved_) save();
+    throw stopped_error(*state_);
+  }
+
+  // Of all attempts so far, by phase.
+  double seconds(const std::string& phase) {
+    double seconds = attempt_seconds()[phase];
+    if (!state_) return seconds;
+    const auto earlier = state_->earlier_seconds().find(phase);
+    return earlier == state_->earlier_seconds().end() ? seconds : seconds + earlier->second;
+  }
+
+  // There is a result, and the state goes.
+  void finish() {
+    if (state_) state_->finish();
+  }
+
+ private:
+  PhaseSeconds attempt_seconds() {
+    const std::string now = clock_.enter("ttt_setup");  // books what has passed
+    clock_.enter(now);
+    PhaseSeconds seconds;
+    for (const auto& [phase, amount] : clock_.phases()) seconds[phase] = amount;
+    return seconds;
+  }
+
+  void save() {
+    Json json{{"reference_row", reference_row}, {"reference_done", reference_done}};
+    std::vector<StoredTensor> tensors = {stored(reference_name, reference)};
+    const auto add = [&](const char* name, const std::vector<float>& values) {
+      if (!values.empty()) tensors.push_back(stored(name, values));
+    };
+    add(windows_name, windows);
+    if (standing) {
+      json["standing"] = *standing;
+      add(losses_name, standing->losses);
+      add(plain_losses_name, standing->plain_losses);
+      for (const auto& [name, bytes] : standing->tensors)
+        tensors.push_back({std::string(tensor_prefix) + name, StoredType::u8, {std::ssize(bytes)}, bytes});
+    }
+    state_->save(tensors, {{"ttt", json.dump()}}, attempt_seconds());
+    unsaved_ = false;
+  }
+
+  void read(const SafetensorsFile& file) {
+    try {
+      const Json json = parse_json<Json>(file.metadata().at("ttt"));
+      reference = file.at(reference_name).copy<float>();
+      windows = floats(file, windows_name);
+      reference_row = json.at("reference_row");
+      reference_done = json.at("reference_done");
+      if (!json.contains("standing")) return;
+      standing = json.at("standing").get<TttStanding>();
+      standing->losses = floats(file, losses_name);
+      standing->plain_losses = floats(file, plain_losses_name);
+      for (const StoredTensor& tensor : file.tensors()) {
+        if (!tensor.name.starts_with(tensor_prefix)) continue;
+        standing->tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(),
+                                                                       tensor.bytes.end()};
+      }
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw data_error("'{}' is not as mulligan writes it ({}); start without --resume.",
+                       file.path().string(), error.what());
+    }
+  }
+
+  Ledger& clock_;
+  std::optional<ScoreState> state_;
+  bool unsaved_ = false;     // there is what the disk has not
+  double kept_at_ = 0;       // when the last copy was made, and
+  double keep_seconds_ = 0;  // what it took
 };
 
-// Plans the scoring; `planned` gets it, for it cannot be moved.
-void plan_scorer(const Attempt& attempt, const BaseModel& model, const TttSetup& setup, const TttData& data,
-                 TttListener* listener, RunLog& log, std::optional<TttScorer>& planned) {
-  try {
-    Progress planning(&log, ProgressPhase{.what = "planning test-time training", .ticks = true});
-    planned.emplace(model, setup, data, listener);
-  } catch (const Error& error) {
-    if (error.code() == ExitCode::interrupted) attempt.saver.interrupted();
-    throw;
+// One run, from its checks to its result.
+class TttSession {
+ public:
+  TttSession(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin, const TttOptions& options,
+             RunRanks& ranks)
+      : loaded_(loaded),
+        config_(loaded.config),
+        host_(host),
+        origin_(origin),
+        options_(options),
+        ranks_(ranks),
+        lanes_(lanes_for(loaded, ranks.group().world_size())),
+        directory_(ranks.first() ? options.directory : fs::path()),
+        saver_(clock_) {
+    clock_.enter("ttt_setup");
+    require_scorable(loaded);
+    if (!directory_.empty()) {
+      lock_.emplace(directory_, "ttt");
+      remove_temporary_leftovers(directory_);
+    }
+    if (!ttt().audit.empty() && ranks.first()) require_audit_file(directory_ / ttt().audit);
+    validation_ = scored_validation(config_);
+    require_strict_validation(config_, validation_);
   }
-  planned->at_boundaries([&] { attempt.saver.between_batches(*planned); },
-                         [&] {
-                           attempt.ranks.note_step();
-                           attempt.ranks.require_running();
-                           attempt.saver.between_chunks();
-                         });
-}
 
-// Scores the documents. An invalid run leaves no score, none of an earlier run that could be taken for its own,
-// and no state that could be continued.
-TttReport score_documents(const Attempt& attempt, TttScorer& scorer,
-                          const std::optional<TttStanding>& standing, Backend& backend,
-                          PlanCacheCounts& made) {
-  backend.synchronize();
-  made.clock_starts();
-  attempt.clock.enter("ttt");
-  try {
-    TttReport report = scorer.run(standing ? &*standing : nullptr);
+  TttResult run(const WeightLoader& load) {
+    resolve_run_plugins(loaded_, host_, PluginUse::adapt);
+    ranks_.require_same_run(loaded_, host_);
+    RunPlugins plugins = make_backend_plugin(loaded_, host_);
+    Backend& backend = *plugins.backend;
+    if (!backend.info().computes) {
+      throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
+                         backend.plugin().description());
+    }
+    const TttPlugins rule(loaded_, host_, plugins);
+    log_.emplace(options_, fs::path());
+    introduce(backend);
+
+    LoadedModel weights(backend, config_, base_masters(*config_.ttt));
+    weights.load(load);
+    const BaseModel model = base_model(weights, config_);
+    const std::unique_ptr<Communicator> communicator = open_state(backend, weights);
+    std::optional<LossExchange> losses;  // of several ranks
+    if (communicator) losses.emplace(weights.store(), *communicator, std::ssize(validation_.tokens));
+    losses_ = losses ? &*losses : nullptr;
+    if (ttt().on_collapse != OnCollapse::off) score_evaluation(model, backend);
+    // Its tensors are uploaded once; the copy here goes with the end of the set-up.
+    const std::optional<TttStanding> standing = std::exchange(saver_.standing, {});
+    const std::size_t done = standing ? standing->done.size() : 0;
+    if (standing) log_->print("continues after {} batches", done);
+
+    TttSetup setup = rule.setup(config_);
+    setup.lanes = lanes_;
+    setup.communicator = communicator.get();
+    setup.losses = losses_;
+    TttOutputs outputs(files(), ttt(), standing ? &*standing : nullptr);
+    std::optional<TttScorer> scorer;
+    plan(scorer, model, setup, outputs);
+    if (ttt().on_collapse != OnCollapse::off) score_windows(*scorer, backend);
+    outputs.begin(*scorer, done);
+    PlanCacheCounts made([&] { return std::vector<const Backend*>{&backend}; });
+    result_.report = score(*scorer, standing ? &*standing : nullptr, backend, made);
+    outputs.end();
+    result_.made = made.counts(ranks_.group());
+    if (!ranks_.first()) return result_;
+    fill_totals(*scorer, backend);
+    outputs.finish(result_);
+    saver_.finish();
+    const RunLedger ledger = close_entry(ledger_entry(), directory_, config_.ledger, *log_);
+    log_->result("\n" + ledger_table(config_.ledger, ledger));
+    return result_;
+  }
+
+ private:
+  const TttConfig& ttt() const { return config_.ttt->config; }
+
+  TttOutputs::Files files() {
+    TttOutputs::Files written;
+    written.log = &*log_;
+    if (!directory_.empty()) {
+      fs::create_directories(directory_);
+      written.metrics = directory_ / "metrics.jsonl";
+    }
+    if (!ttt().audit.empty() && ranks_.first()) written.audit = directory_ / ttt().audit;
+    return written;
+  }
+
+  // What is scored, on what, by which score transform, and that it may be.
+  void introduce(const Backend& backend) {
+    const TttSection& section = *config_.ttt;
+    ranks_.require_same_data(validation_.data);
+    if (!validation_.note.empty()) log_->line(validation_.note);
+    if (!validation_.byte_note.empty()) log_->line(validation_.byte_note);
+    for (const std::string& note : require_data_of(origin_, validation_.data, config_.data)) log_->line(note);
+    require_equal_bytes(validation_, ttt());
+    log_->print("test-time training on {} tokens with '{}' on {}", validation_.tokens.size() - 1,
+                origin_.name, backend.info().description);
+    result_.weights = origin_.name;
+    result_.weights_sha256 = origin_.sha256;
+    result_.device = backend.info().description;
+    if (!section.transform) return;
+    result_.transform = section.transform->plugin;
+    result_.transform_order = transform_order_word(section.transform_order);
+    result_.contested = section.transform_order == TransformOrder::file;
+    if (result_.contested) {
+      log_->print(
+          "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: "
+          "proposals know documents that are scored later; \"queue\" and \"document\" do not");
+    }
+  }
+
+  // A single rank keeps its state from here on, several check that they score the same and connect.
+  std::unique_ptr<Communicator> open_state(Backend& backend, LoadedModel& weights) {
+    if (ranks_.alone() && directory_.empty()) return nullptr;
+    const ScoreIdentity identity = score_identity(loaded_, ScoreCommand::ttt, host_, weights.store(),
+                                                  weights.layouts(), validation_.tokens);
+    if (ranks_.alone()) {
+      saver_.open({directory_ / "ttt.state", identity, config_.eval.save_seconds, options_.resume});
+      return nullptr;
+    }
+    ranks_.require_same(identity);
+    return ranks_.communicator(loaded_, host_, backend);
+  }
+
+  // The evaluation, which test-time training is reported next to, as far as no earlier attempt has scored it; of
+  // several ranks each has a share, and they exchange these.
+  void score_evaluation(const BaseModel& model, Backend& backend) {
+    PlainScorer scorer(model, config_, validation_.bos_id);
+    clock_.enter("ttt_plain");
+    if (!saver_.reference_done) {
+      saver_.reference.resize(validation_.tokens.size());
+      const auto total = static_cast<double>(validation_.tokens.size() - 1);
+      Progress progress(&*log_, {.what = "scoring without adapters", .unit = "tokens", .total = total});
+      const auto passed = [&](const EvalPosition& position, std::size_t rows) {
+        saver_.reference_row = position.row;
+        saver_.reference_done = position.row == rows;
+        progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
+        note_step();
+        saver_.passed();
+      };
+      try {
+        const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
+          std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
+        };
+        scorer.evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(),
+                               ranks_.group().rank(), keep, passed, {saver_.reference_row, {}});
+      } catch (const Error& error) {
+        if (error.code() == ExitCode::interrupted) saver_.passed();  // saves, and says where
+        throw;
+      }
+    }
     backend.synchronize();  // the clock ends when the device has
-    made.clock_stops();
-    return report;
-  } catch (const InvalidRun& reason) {
-    attempt.saver.finish();
-    if (!attempt.directory.empty())
-      write_file_atomically(RunFiles{attempt.directory}.ttt_result(), invalid_ttt_json(reason.what()));
-    throw;
+    if (losses_) losses_->merge(saver_.reference);
+    clock_.enter("ttt_setup");
   }
-}
 
-// Totals and times of the scores that `result` has the report of.
-void fill_totals(const Attempt& attempt, const TttScorer& scorer, const Backend& backend, TttResult& result) {
-  TttSaver& saver = attempt.saver;
-  result.device = backend.info().description;
-  result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
-  result.setup_seconds = saver.seconds("ttt_setup");
-  result.with = eval_result(result.report.sums, saver.seconds("ttt"));
-  result.with.data = attempt.validation.data;
-  const TttConfig& config = attempt.loaded.config.ttt->config;
-  add_byte_rules(attempt.validation, config, result.with);
-  if (result.report.compared.without.tokens == 0) return;
-  ScoreSums evaluated;
-  for (const PlannedBatch& batch : scorer.documents().queue) {
-    for (const int number : batch.batch.documents) {
-      const std::int64_t first = scorer.documents().document(number).start + 1;
-      evaluated += scorer.book().range_of(saver.progress().reference, first,
-                                          first + scorer.documents().targets(number));
+  void note_step() {
+    ranks_.note_step();
+    ranks_.require_running();
+  }
+
+  // `planned` gets the scorer, which cannot be moved.
+  void plan(std::optional<TttScorer>& planned, const BaseModel& model, const TttSetup& setup,
+            TttListener& listener) {
+    const TttData data{validation_.tokens, validation_.bos_id, validation_.counter(), {}};
+    try {
+      Progress planning(&*log_, ProgressPhase{.what = "planning test-time training", .ticks = true});
+      planned.emplace(model, setup, data, &listener);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::interrupted) saver_.interrupted();
+      throw;
+    }
+    planned->at_boundaries([&] { saver_.between_batches(*planned); },
+                           [&] {
+                             note_step();
+                             saver_.between_chunks();
+                           });
+    if (lanes_ <= 1) return;
+    const int ranks = ranks_.group().world_size();
+    log_->print("{} lanes of batches on {}", lanes_,
+                ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks));
+  }
+
+  // The same windows without adaptation, unless an earlier attempt has scored them.
+  void score_windows(TttScorer& scorer, Backend& backend) {
+    if (saver_.windows.empty()) {
+      clock_.enter("ttt_plain");
+      saver_.windows = scorer.score_without();
+      backend.synchronize();
+      clock_.enter("ttt_setup");
+      saver_.passed();
+    }
+    scorer.compare_with(saver_.windows);
+  }
+
+  // An invalid run leaves no score, none of an earlier run that could be taken for its own, and no state that could be
+  // continued.
+  TttReport score(TttScorer& scorer, const TttStanding* standing, Backend& backend, PlanCacheCounts& made) {
+    backend.synchronize();
+    made.clock_starts();
+    clock_.enter("ttt");
+    try {
+      TttReport report = scorer.run(standing);
+      backend.synchronize();  // the clock ends when the device has
+      made.clock_stops();
+      return report;
+    } catch (const InvalidRun& reason) {
+      saver_.finish();
+      if (!directory_.empty())
+        write_file_atomically(RunFiles{directory_}.ttt_result(), invalid_ttt_json(reason.what()));
+      throw;
     }
   }
-  const double seconds = saver.seconds("ttt_plain");
-  result.evaluation = eval_result(evaluated, seconds);
-  result.without = eval_result(result.report.compared.without, seconds);
-  for (auto* score : {&result.evaluation, &result.without}) (*score)->data = attempt.validation.data;
-  add_byte_rules(attempt.validation, config, *result.evaluation);
-  if (result.without->tokens == result.with.tokens)
-    add_byte_rules(attempt.validation, config, *result.without);
-}
 
-void log_result(const TttResult& result, RunLog& log) {
-  log.line(bins_text(result.report));
-  log.print("causality: {}", result.report.checks.text());
-  if (result.evaluation) {
-    log.result(fmt::format("evaluation:                 {}", score_text(*result.evaluation)));
-    log.result(fmt::format("windows without adaptation: {}", score_text(*result.without)));
+  void fill_totals(const TttScorer& scorer, const Backend& backend) {
+    const auto finished = [&](const ScoreSums& sums, const char* phase, bool of_all_tokens) {
+      EvalResult score = eval_result(sums, saver_.seconds(phase));
+      score.data = validation_.data;
+      if (of_all_tokens) add_byte_rules(validation_, ttt(), score);
+      return score;
+    };
+    const TttReport& report = result_.report;
+    result_.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
+    result_.setup_seconds = saver_.seconds("ttt_setup");
+    result_.with = finished(report.sums, "ttt", true);
+    if (report.compared.without.tokens == 0) return;
+    const DocumentPlan& plan = scorer.documents();
+    ScoreSums evaluated;
+    for (const PlannedBatch& batch : plan.queue) {
+      for (const TargetRange& range : plan.ranges(batch))
+        evaluated += scorer.book().sums_of(saver_.reference, range);
+    }
+    result_.evaluation = finished(evaluated, "ttt_plain", true);
+    result_.without =
+        finished(report.compared.without, "ttt_plain", report.compared.without.tokens == result_.with.tokens);
   }
-  if (result.report.untransformed.tokens > 0) {
-    log.result(fmt::format("  of it without '{}':      {}", result.transform,
-                           score_text(eval_result(result.report.untransformed, 0))));
-  }
-  log.result(
-      fmt::format("with test-time training:    {}, {:.1f} s", score_text(result.with), result.with.seconds));
-  if (result.without) log.result(gain_text(result.report));
-}
 
-TttResult score(const Attempt& attempt) {
-  LoadedConfig& loaded = attempt.loaded;
-  PluginHost& host = attempt.host;
-  RunRanks& ranks = attempt.ranks;
-  TttSaver& saver = attempt.saver;
-  resolve_run_plugins(loaded, host, PluginUse::adapt);
-  ranks.require_same_run(loaded, host);
-  const RunConfig& config = loaded.config;
-  RunPlugins plugins = make_backend_plugin(loaded, host);
-  Backend& backend = *plugins.backend;
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
-                       backend.plugin().description());
+  LedgerEntry ledger_entry() const {
+    const bool quantised = options_.quantised;
+    LedgerEntry entry;
+    entry.stage = LedgerStage::ttt;
+    entry.seconds.emplace_back("ttt_setup", result_.setup_seconds);
+    if (result_.evaluation) entry.seconds.emplace_back("ttt_plain", result_.evaluation->seconds);
+    entry.seconds.emplace_back("ttt", result_.with.seconds);
+    if (quantised) entry.bytes.emplace_back("artifact_scored", fs::file_size(result_.weights));
+    if (quantised && result_.evaluation) entry.scores.emplace_back("after quantisation", *result_.evaluation);
+    if (result_.without) entry.scores.emplace_back("windows without adaptation", *result_.without);
+    entry.scores.emplace_back(quantised ? "after test-time training" : "test-time training, not quantised",
+                              result_.with);
+    return entry;
   }
-  const TttPlugins rule(loaded, host, plugins);
-  RunLog log(attempt.options, {});
-  introduce(attempt, backend, log);
 
-  LoadedModel weights(backend, config, base_masters(*config.ttt));
-  weights.load(attempt.load);
-  const BaseModel model = base_model(weights, config);
-  TttResult result = begin_result(attempt, log);
-  Exchange exchange = open_state(attempt, backend, weights);
-  LossExchange* losses = exchange.losses ? &*exchange.losses : nullptr;
-  score_without(attempt, model, backend, losses, log);
-  // Its tensors are uploaded once; the copy here goes with the end of the set-up.
-  const std::optional<TttStanding> standing = std::move(saver.progress().standing);
-  saver.progress().standing.reset();
-  const std::vector<std::int64_t> done = standing ? standing->done : std::vector<std::int64_t>();
-  if (standing) log.print("continues after {} batches", done.size());
-
-  const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
-  TttSetup setup = rule.setup(config, draws);
-  setup.lanes = attempt.lanes;
-  setup.communicator = exchange.communicator.get();
-  setup.losses = losses;
-  const TttData data{attempt.validation.tokens, attempt.validation.bos_id, attempt.validation.counter(), {}};
-  Listeners listeners(attempt, log, standing, done);
-  std::optional<TttScorer> scorer;
-  plan_scorer(attempt, model, setup, data, listeners.all, log, scorer);
-  if (attempt.lanes > 1)
-    log.print("{} lanes of batches on {}", attempt.lanes, ranks_text(ranks.group().world_size()));
-  score_windows_without(attempt, *scorer, backend);
-  listeners.lines.begin(*scorer, done.size());
-  PlanCacheCounts made([&] { return std::vector<const Backend*>{&backend}; });
-  result.report = score_documents(attempt, *scorer, standing, backend, made);
-  listeners.lines.end();
-  result.made = made.counts(ranks.group());
-  if (ranks.first()) {
-    fill_totals(attempt, *scorer, backend, result);
-    log_result(result, log);
-  }
-  if (!ranks.first()) return result;
-  if (listeners.metrics) {
-    listeners.metrics->finish(result);
-    write_file_atomically(RunFiles{attempt.directory}.ttt_result(), ttt_json(result));
-  }
-  saver.finish();
-  const RunLedger ledger =
-      close_entry(ledger_entry(result, attempt.options.quantised), attempt.directory, config.ledger, log);
-  log.result("\n" + ledger_table(config.ledger, ledger));
-  return result;
-}
+  LoadedConfig& loaded_;
+  const RunConfig& config_;
+  PluginHost& host_;
+  const WeightOrigin& origin_;
+  const TttOptions& options_;
+  RunRanks& ranks_;
+  std::int64_t lanes_;
+  fs::path directory_;  // of the first rank
+  Ledger clock_;
+  TttSaver saver_;
+  std::optional<DirectoryLock> lock_;
+  ValidationSet validation_;
+  std::optional<RunLog> log_;
+  LossExchange* losses_ = nullptr;
+  TttResult result_;
+};
 
 }  // namespace
 
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                  const WeightLoader& load, const TttOptions& options) {
+                  const WeightLoader& load, const TttOptions& options, RunRanks* ranks) {
   RunRanks alone;
-  return run_ttt(loaded, host, origin, load, options, alone);
-}
-
-TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                  const WeightLoader& load, const TttOptions& options, RunRanks& ranks) {
   if (!loaded.config.ttt) {
     throw config_error("{}: there is no [ttt] section, which says how test-time training is done; add one.",
                        loaded.file);
   }
-  if (!ranks.alone() && options.resume) {
+  if (ranks && !ranks->alone() && options.resume)
     throw config_error("test-time training by several ranks keeps no state; leave out --resume.");
-  }
-  const std::int64_t lanes = lanes_for(loaded, ranks.group().world_size());
-  const fs::path directory = ranks.first() ? options.directory : fs::path();
-  Ledger clock;
-  clock.enter("ttt_setup");
-  TttSaver saver(clock);
-  require_scorable(loaded);
-  const std::string audit_name = loaded.config.ttt->config.audit;
-  std::optional<DirectoryLock> lock;
-  if (!directory.empty()) {
-    lock.emplace(directory, "ttt");
-    remove_temporary_leftovers(directory);
-  }
-  if (!audit_name.empty() && ranks.first()) require_audit_file(directory / audit_name);
-  const ValidationSet validation = scored_validation(loaded.config);
-  require_strict_validation(loaded.config, validation);
-  const Attempt attempt{loaded,    host,  origin, load,  options,   ranks,
-                        directory, lanes, clock,  saver, validation};
-  TttResult result = score(attempt);
-  if (options.on_result && ranks.first()) options.on_result(result);
-  return result;
+  return TttSession(loaded, host, origin, options, ranks ? *ranks : alone).run(load);
 }
 
 }  // namespace mulligan

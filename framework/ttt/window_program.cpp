@@ -1,6 +1,5 @@
 #include "framework/ttt/window_program.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 
 #include "framework/graph/passes.h"
@@ -15,25 +14,12 @@ namespace {
 constexpr const char* rope_cos = "ttt/rope_cos";
 constexpr const char* rope_sin = "ttt/rope_sin";
 
-ForwardInputs declare_inputs(Graph& graph, const std::string& prefix, const ModelConfig& model,
-                             const WindowShape& shape, std::int64_t positions) {
-  const TensorType table(MLG_F32, {positions, model.rope.dims / 2});
-  ForwardInputs inputs;
-  inputs.tokens = graph.external(prefix + "/tokens", TensorType(MLG_I32, {shape.tokens()}));
-  inputs.cu_seqlens = graph.external(prefix + "/cu_seqlens", TensorType(MLG_I32, {shape.documents + 1}));
-  if (model.rope.dims > 0) {
-    inputs.rope_cos = graph.external(rope_cos, table);
-    inputs.rope_sin = graph.external(rope_sin, table);
-  }
-  return inputs;
-}
-
 }  // namespace
 
 WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
                              const std::string& adapter_prefix, const WindowShape& shape,
-                             std::int64_t rotary_positions, GradientSink sink, std::int64_t adapter_documents,
-                             int proposals)
+                             std::int64_t rotary_positions, AdapterTaps::GradientSink sink,
+                             std::int64_t adapter_documents, int proposals)
     : store_(model.store),
       shape_(shape),
       prefix_(fmt::format("ttt/window/{}x{}x{}{}", shape.documents, shape.context, shape.scored,
@@ -45,39 +31,44 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   }
   Graph graph;
   Tape tape(graph, adapters != nullptr, FusedKernels(store_.backend()));
-  const ForwardInputs inputs = declare_inputs(graph, prefix_, model.config, shape, rotary_positions);
-  const Value targets = graph.external(prefix_ + "/targets", TensorType(MLG_I32, {shape.positions()}));
+  const TensorType per_token(MLG_F32, {shape.positions()}), per_position(MLG_I32, {shape.positions()});
+  ForwardInputs inputs;
+  inputs.tokens = graph.external(name("tokens"), TensorType(MLG_I32, {shape.tokens()}));
+  inputs.cu_seqlens = graph.external(name("cu_seqlens"), TensorType(MLG_I32, {shape.documents + 1}));
+  if (model.config.rope.dims > 0) {
+    const TensorType table(MLG_F32, {rotary_positions, model.config.rope.dims / 2});
+    inputs.rope_cos = graph.external(rope_cos, table);
+    inputs.rope_sin = graph.external(rope_sin, table);
+  }
+  const Value targets = graph.external(name("targets"), per_position);
   ForwardOptions options;
   options.layer_order = model.layer_order;
   options.row_length = shape.context;
   options.taps = taps_.get();
   // Only scored positions need logits: with long windows that saves almost the whole head.
-  options.head_rows = graph.external(prefix_ + "/positions", TensorType(MLG_I32, {shape.positions()}));
+  options.head_rows = graph.external(name("positions"), per_position);
   const ParameterValues parameters(tape, model.layouts, false);
   const Value raw = build_forward(tape, model.config, parameters, inputs, options);
   const Value logits = transform_head(tape, model.config, parameters, raw, HeadUse::scoring);
-  const TensorType per_token(MLG_F32, {shape.positions()});
-  const Value losses = graph.external(prefix_ + "/token_loss", per_token);
+  const Value losses = graph.external(name("token_loss"), per_token);
   // Before the loss, whose gradient takes the logits' place.
   for (int number = 0; number < proposals; ++number) {
-    const Value tokens =
-        graph.external(proposed("proposal", number), TensorType(MLG_I32, {shape.positions()}));
+    const Value tokens = graph.external(name(fmt::format("proposal{}", number)), per_position);
     graph.call("cross_entropy_fwd",
-               {logits, tokens, graph.external(proposed("proposed_loss", number), per_token),
+               {logits, tokens, graph.external(name(fmt::format("proposed_loss{}", number)), per_token),
                 graph.scratch(per_token, "proposal_lse")});
   }
-  ops::cross_entropy(tape, logits, targets, losses, graph.external(prefix_ + "/normaliser", per_token));
+  ops::cross_entropy(tape, logits, targets, losses, graph.external(name("normaliser"), per_token));
   split_ = graph.calls().size();
-  if (adapters) tape.backward(losses, graph.external(prefix_ + "/weights", per_token));
+  if (adapters) tape.backward(losses, graph.external(name("weights"), per_token));
   split_ = fuse_calls(graph, tape.fused(), split_);
 
   store_.create_externals(graph);
   program_ = std::make_unique<Program>(store_.backend(), std::move(graph), prefix_);
   std::vector<std::int32_t> boundaries;
-  for (std::int64_t row = 0; row <= shape.documents; ++row) {
+  for (std::int64_t row = 0; row <= shape.documents; ++row)
     boundaries.push_back(static_cast<std::int32_t>(row * shape.context));
-  }
-  store_.upload(prefix_ + "/cu_seqlens", boundaries);
+  store_.upload(name("cu_seqlens"), boundaries);
 }
 
 const std::vector<std::shared_ptr<const AdapterTensor>>& WindowProgram::adapters() const {
@@ -87,33 +78,17 @@ const std::vector<std::shared_ptr<const AdapterTensor>>& WindowProgram::adapters
 
 void WindowProgram::set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
                                std::span<const std::int32_t> targets) {
-  store_.upload(prefix_ + "/tokens", std::as_bytes(tokens));
-  store_.upload(prefix_ + "/positions", std::as_bytes(positions));
-  store_.upload(prefix_ + "/targets", std::as_bytes(targets));
-}
-
-std::string WindowProgram::proposed(const char* what, int number) const {
-  return fmt::format("{}/{}{}", prefix_, what, number);
+  store_.upload(name("tokens"), std::as_bytes(tokens));
+  store_.upload(name("positions"), std::as_bytes(positions));
+  store_.upload(name("targets"), std::as_bytes(targets));
 }
 
 void WindowProgram::set_proposal(int number, std::span<const std::int32_t> tokens) {
-  store_.upload(proposed("proposal", number), std::as_bytes(tokens));
-}
-
-void WindowProgram::download_proposed_losses(int number, std::span<float> losses) const {
-  store_.download(proposed("proposed_loss", number), std::as_writable_bytes(losses));
+  store_.upload(name(fmt::format("proposal{}", number)), std::as_bytes(tokens));
 }
 
 void WindowProgram::set_weights(std::span<const float> weights) {
-  store_.upload(prefix_ + "/weights", std::as_bytes(weights));
-}
-
-void WindowProgram::download_losses(std::span<float> losses) const {
-  store_.download(prefix_ + "/token_loss", std::as_writable_bytes(losses));
-}
-
-void WindowProgram::download_normalisers(std::span<float> values) const {
-  store_.download(prefix_ + "/normaliser", std::as_writable_bytes(values));
+  store_.upload(name("weights"), std::as_bytes(weights));
 }
 
 void upload_window_rope(const BaseModel& model, std::int64_t positions) {

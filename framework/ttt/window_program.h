@@ -1,46 +1,43 @@
 // WindowProgram: forward pass, token losses, gradients and adapter updates for one shape of window.
 #pragma once
 
-#include <compare>
+#include <fmt/format.h>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/adapters/adapter_taps.h"
 #include "framework/graph/program.h"
-#include "framework/ttt/base_model.h"
+#include "framework/graph/tensor_store.h"
+#include "framework/model/parameter_values.h"
+#include "framework/ttt/document_plan.h"
 
 namespace mulligan {
 
-// B consecutive windows of R tokens, T = B*R. Each scores C positions, N = B*C.
-struct WindowShape {
-  std::int64_t documents = 0;  // B
-  std::int64_t context = 0;    // R
-  std::int64_t scored = 0;     // C
-  auto operator<=>(const WindowShape&) const = default;
-  std::int64_t tokens() const { return documents * context; }
-  std::int64_t positions() const { return documents * scored; }
+// The trained model. Masters, and their copies if the compute dtype differs, lie in `store` under the names of `layouts`.
+struct BaseModel {
+  TensorStore& store;
+  const ModelConfig& config;
+  const std::vector<ParameterLayout>& layouts;
+  DType compute = MLG_F32;
+  LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
 };
 
 class WindowProgram {
  public:
-  // What happens to an adapter's complete gradient: an optimiser's update in the graph, or a copy for a test.
-  using GradientSink = AdapterTaps::GradientSink;
-
   // Plans one program in two parts: the forward pass with the token losses, and the backward pass with what
-  // `sink` records. Rotary positions count from 0 in each window; the tables hold `rotary_positions` of them.
-  // `adapters` null: no taps, no second part. Base parameters get no gradient. Makes the tensors it needs in
-  // the model's store. The windows are those of the last shape.documents of `adapter_documents` documents
-  // (0: there are no others). With `proposals` each scored position also gives the losses of so many proposed
-  // tokens, which nothing differentiates.
+  // `sink` records for complete gradients. Rotary positions count from 0 in each window; the tables hold
+  // `rotary_positions` of them. `adapters` null: no taps, no second part. The windows are those of the last
+  // shape.documents of `adapter_documents` documents (0: there are no others). With `proposals` each scored position
+  // also gives the losses of so many proposed tokens, which nothing differentiates.
   WindowProgram(const BaseModel& model, const TttPlugin* adapters, const std::string& adapter_prefix,
-                const WindowShape& shape, std::int64_t rotary_positions, GradientSink sink,
+                const WindowShape& shape, std::int64_t rotary_positions, AdapterTaps::GradientSink sink,
                 std::int64_t adapter_documents = 0, int proposals = 0);
 
   const WindowShape& shape() const { return shape_; }
-  // Must be bound before it runs.
   Program& program() { return *program_; }
   const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const;
 
@@ -54,17 +51,16 @@ class WindowProgram {
   // Weight of each scored position's loss in the objective, [N].
   void set_weights(std::span<const float> weights);
 
-  // Computes the losses of the scored positions.
+  // Computes what the reads below return, each [N]; a read waits.
   void forward() { program_->run_range(0, split_); }
-  // The losses of the last forward(), [N] nats. Waits.
-  void download_losses(std::span<float> losses) const;
-  // The logarithms of the softmax's denominators there, [N]. Waits.
-  void download_normalisers(std::span<float> values) const;
-  // proposal[i] for each scored position: the token whose loss forward() gives besides, [N].
-  // `number` below `proposals`.
+  // The losses of the scored positions in nats, and the logarithms of the softmax's denominators.
+  std::vector<float> losses() const { return read("token_loss"); }
+  std::vector<float> normalisers() const { return read("normaliser"); }
+  // The tokens of proposal `number` (below `proposals`) for each scored position, and their losses.
   void set_proposal(int number, std::span<const std::int32_t> tokens);
-  // Their losses, as download_losses().
-  void download_proposed_losses(int number, std::span<float> losses) const;
+  std::vector<float> proposed_losses(int number) const {
+    return read(fmt::format("proposed_loss{}", number));
+  }
   // Gradients of sum(weights * losses), from the activations of the last forward(), and what the sink
   // recorded for them.
   void update() { program_->run_range(split_, program_->graph().calls().size()); }
@@ -73,7 +69,8 @@ class WindowProgram {
   TensorStore& store_;
   WindowShape shape_;
   std::string prefix_;
-  std::string proposed(const char* what, int number) const;
+  std::string name(std::string_view what) const { return fmt::format("{}/{}", prefix_, what); }
+  std::vector<float> read(std::string_view what) const { return store_.download_as<float>(name(what)); }
   std::unique_ptr<AdapterTaps> taps_;
   std::unique_ptr<Program> program_;
   std::size_t split_ = 0;

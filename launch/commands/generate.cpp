@@ -11,8 +11,8 @@
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"
-#include "framework/ttt/run_generate.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/run_generate.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/weight_source.h"
 

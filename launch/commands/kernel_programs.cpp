@@ -65,7 +65,7 @@ void make_scoring_programs(LoadedConfig& loaded, PluginHost& host) {
   LoadedModel model(*plugins.backend, config);
   model.load([](TensorStore&, const std::vector<ParameterLayout>&) {});
   const BaseModel view = base_model(model, config);
-  PlainScorer scorer(view, config, made_up_bos);
+  const PlainScorer scorer(view, config, made_up_bos);
   if (config.quantize) {
     Calibrator calibrator(model.store(), config.model, model.layouts(),
                           {config.quantize->options.calibration_rows, config.train.sequence_length});
@@ -85,8 +85,7 @@ void make_ttt_programs(LoadedConfig& loaded, PluginHost& host) {
   LoadedModel weights(*plugins.backend, config, base_masters(*config.ttt));
   weights.load([](TensorStore&, const std::vector<ParameterLayout>&) {});
   const BaseModel model = base_model(weights, config);
-  const PhiloxDraws draws(static_cast<std::uint64_t>(config.run.seed));
-  const TttSetup setup = rule.setup(config, draws);
+  const TttSetup setup = rule.setup(config);
   const std::vector<std::uint16_t> tokens = made_up_documents(config.ttt->config, setup.row_tokens);
   const TttScorer run(model, setup, {tokens, made_up_bos, nullptr, {}});
   finish(*plugins.backend);

@@ -64,9 +64,6 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
     lock.emplace(run, "ttt", DirectoryLock::Kind::shared);  // other settings: the run's own files stay
     remove_temporary_leftovers(run);
     options.directory = trial_folder(run, trial_name("ttt", weights, changes));
-    options.on_result = [&](const TttResult& result) {
-      note_ttt_trial(run, arguments.path, source, result.with, changes);
-    };
   }
   if (arguments.resume && ranks.alone() && options.directory.empty()) {
     throw config_error(
@@ -76,7 +73,8 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
   }
   options.resume = arguments.resume;
   PluginHost host = arguments.run.plugin_host();
-  run_ttt(source.loaded, host, source.origin, source.load, options, ranks);
+  const TttResult result = run_ttt(source.loaded, host, source.origin, source.load, options, &ranks);
+  if (!changes.empty()) note_ttt_trial(run, arguments.path, source, result.with, changes);
   if (in_run) refresh_report(run, arguments.console);
 }
 

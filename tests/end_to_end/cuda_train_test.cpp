@@ -10,13 +10,13 @@
 #include "framework/core/safetensors.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
-#include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
 #include "tests/support/test_device.h"
 #include "tools/cost/dry_run.h"
+#include "tools/cost/ttt_memory.h"
 
 namespace mulligan::end_to_end::cuda_train_test {
 namespace {

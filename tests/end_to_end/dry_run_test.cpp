@@ -8,8 +8,8 @@
 #include <random>
 
 #include "framework/core/error.h"
-#include "framework/ttt/ttt_plugins.h"
 #include "tests/support/plugins.h"
+#include "tools/cost/ttt_memory.h"
 
 namespace mulligan::end_to_end::dry_run_test {
 namespace {

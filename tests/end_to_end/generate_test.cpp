@@ -9,7 +9,7 @@
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
-#include "framework/ttt/run_generate.h"
+#include "launch/commands/run_generate.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "framework/run/weights.h"
-#include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"
+#include "tools/cost/ttt_memory.h"
 
 namespace mulligan::end_to_end::memory_test {
 namespace {

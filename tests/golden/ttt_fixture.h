@@ -50,14 +50,15 @@ std::vector<T> slot_part(const std::vector<T>& all, const std::vector<std::int64
   return {begin, begin + static_cast<std::ptrdiff_t>(size)};
 }
 
-class FixtureDraws : public AdapterDraws {
+class FixtureDraws : public PhiloxDraws {
  public:
-  explicit FixtureDraws(const GoldenFixture& data) : data_(data) {}
-  void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
+  explicit FixtureDraws(const GoldenFixture& data) : PhiloxDraws(0), data_(data) {}
+  bool fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
     const std::string name = fmt::format("draw{}.{}.{}", draw, place_of(tensor.kind), tensor.group);
     const std::vector<float> part = slot_part(data_.floats(name), data_.shape(name), tensor);
     // The first documents of the draw, when the batch is short.
     std::copy_n(part.begin(), values.size(), values.begin());
+    return true;
   }
 
  private:
@@ -69,18 +70,17 @@ class Recording : public TttListener {
  public:
   Recording(TttRunner& runner) : runner_(runner) {}
   void on_event(const TttEvent& event) override {
-    if (event.kind == TttEventKind::phase) phase_queues.push_back(event.queue);
+    if (event.kind == TttEventKind::phase) {
+      phase_queues.push_back(event.queue);
+      auto& after = parameters.emplace_back();
+      for (const ParameterLayout& layout : runner_.model().layouts)
+        after[layout.spec.name] = runner_.parameter(layout.spec.name);
+    }
     if (event.kind != TttEventKind::update) return;
     std::map<std::string, double> squares;
     for (const AdapterNorm& norm : event.adapters->norms()) squares[norm.name] = norm.norm * norm.norm;
     trace.insert(trace.end(), {static_cast<double>(event.queue), static_cast<double>(event.chunk),
                                squares.at("A"), squares.at("B")});
-  }
-  void on_phase(const TttPhaseReport&) override {
-    auto& after = parameters.emplace_back();
-    for (const ParameterLayout& layout : runner_.model().layouts) {
-      after[layout.spec.name] = runner_.parameter(layout.spec.name);
-    }
   }
 
   std::vector<double> trace;  // rows of queue position, chunk, sum(A^2), sum(B^2)
@@ -134,10 +134,10 @@ class TttFixture {
     std::size_t document = 0, token = 0;
     double sum = 0, largest = 0;
     for (const PlannedBatch& batch : run.documents().queue) {
-      for (const int number : batch.batch.documents) {
+      for (const int number : batch.documents) {
         ASSERT_LT(document, order.size());
         EXPECT_EQ(number, order[document]);
-        EXPECT_EQ(batch.batch.index, batches[document++]);
+        EXPECT_EQ(batch.index, batches[document++]);
         const std::int64_t first = run.documents().document(number).start + 1;
         for (std::int64_t target = first; target < first + run.documents().targets(number); ++target) {
           ASSERT_LT(token, expected.size());

@@ -128,16 +128,15 @@ TEST_F(TttGolden, PhaseTokens) {
   const TttConfig config = ttt_config(json::object());
   const DocumentPlan plan = plan_documents(tokens_, 1, config);
   const std::vector<std::int64_t> boundaries = phase_boundaries(config, plan.chosen_documents);
-  std::vector<ScoredDocument> scored;
+  std::int64_t batches = 0, documents = 0;
   int compared = 0;
   for (const PlannedBatch& batch : plan.queue) {
-    for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
-      scored.push_back({batch.batch.index, static_cast<int>(slot), batch.batch.documents[slot]});
-    }
+    ++batches;
+    documents += batch.size();
     const auto phase = static_cast<std::size_t>(compared);
-    if (phase == boundaries.size() || static_cast<std::int64_t>(scored.size()) < boundaries[phase]) continue;
+    if (phase == boundaries.size() || documents < boundaries[phase]) continue;
     const std::vector<std::int32_t> expected = data_.ints(fmt::format("phase{}.tokens", phase + 1));
-    const std::vector<std::uint16_t> ours = phase_tokens(tokens_, plan, scored, boundaries[phase]);
+    const std::vector<std::uint16_t> ours = phase_tokens(tokens_, plan, batches, boundaries[phase]);
     EXPECT_EQ(std::vector<std::int32_t>(ours.begin(), ours.end()), expected);
     ++compared;
   }
@@ -184,8 +183,7 @@ TEST_F(TttGolden, ForwardAndGradients) {
     program.set_inputs(data_.ints("fwd.x"), positions, data_.ints("fwd.y"));
     program.set_weights(data_.floats("fwd.upstream"));
     program.forward();
-    std::vector<float> losses(static_cast<std::size_t>(window.tokens()));
-    program.download_losses(losses);
+    const std::vector<float> losses = program.losses();
     if (data_.has(prefix + ".token_loss")) {
       const std::vector<double> expected = data_.doubles(prefix + ".token_loss");
       for (std::size_t i = 0; i < losses.size(); ++i)

@@ -98,7 +98,7 @@ class TttLaterGolden : public testing::TestWithParam<const char*>, protected Ttt
   void compare_chunks(const json& expected, const TttScorer& run) const {
     std::size_t document = 0;
     for (const PlannedBatch& batch : run.documents().queue) {
-      for (const int number : batch.batch.documents) {
+      for (const int number : batch.documents) {
         ASSERT_LT(document, expected.size());
         std::vector<std::int64_t> lengths;
         for (std::int64_t rest = run.documents().targets(number); rest > 0; rest -= batch.chunk_tokens)
@@ -177,15 +177,14 @@ TEST_P(TttLaterGolden, Hints) {
   const std::vector<std::int32_t> hints = data_.ints("hint_ids");
   const std::vector<std::uint8_t> gate = data_.bytes("hint_gate");
   int gated = 0, hits = 0;
-  feed.propose(0, 1, static_cast<std::int64_t>(hints.size()),
-               [&](std::int64_t target, std::span<const mlg_bias> proposal) {
-                 const auto i = static_cast<std::size_t>(target - 1);
-                 ASSERT_EQ(proposal.size(), gate[i]) << "target " << target;
-                 if (proposal.empty()) return;
-                 EXPECT_EQ(proposal[0].token, hints[i]) << "target " << target;
-                 ++gated;
-                 hits += proposal[0].token == tokens_[i + 1];
-               });
+  for (std::size_t i = 0; i < hints.size(); ++i) {
+    const std::span<const mlg_bias> proposal = feed.of_file(static_cast<std::int64_t>(i) + 1);
+    ASSERT_EQ(proposal.size(), gate[i]) << "target " << i + 1;
+    if (proposal.empty()) continue;
+    EXPECT_EQ(proposal[0].token, hints[i]) << "target " << i + 1;
+    ++gated;
+    hits += proposal[0].token == tokens_[i + 1];
+  }
   EXPECT_EQ(gated, config_.at("hints_gated").get<int>());
   EXPECT_EQ(hits, config_.at("hint_hits").get<int>());
 }

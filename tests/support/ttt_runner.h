@@ -24,7 +24,7 @@ class TttRunner {
     double lr = 0;
     std::string base = "";        // keys of global_sgd as TOML; "none": the base model is not trained
     std::int64_t row_tokens = 0;  // of the base model's rows
-    std::shared_ptr<AdapterDraws> draws = std::make_shared<PhiloxDraws>(1);
+    std::shared_ptr<PhiloxDraws> draws = std::make_shared<PhiloxDraws>(1);
     std::string adapter_plugin = "doc_lora";
     std::string adapter_file = "";  // its library, where it is not one of this build's plugins
     int threads = 1;

@@ -69,14 +69,15 @@ TEST(TttCheck, SaysWhyNothingWasChecked) {
 
 // Two documents with windows of 12 tokens. The first has 8 scored tokens at the end, the second 3.
 TEST(TttCheck, TokensAndTargetsAfterACutAreChanged) {
-  const std::vector<SuffixCheck::Window> windows = {{0, 0, 12, 4, 8}, {12, 8, 12, 9, 3}};
+  const WindowShape shape{2, 12, 8};
+  const std::vector<ChunkWindow> windows = {{0, 12, 4, 8}, {0, 12, 9, 3}};
   std::vector<std::int32_t> tokens(24), targets(16, 7);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i);
   const DocumentPlan plan = plan_documents(made_up_stream({9, 4}), 1, config_of(TttCheck::full, 2));
   const SuffixCheck check(TttCheck::full, true, plan, kContext, kTinyVocabulary);
   ASSERT_TRUE(check.checks(0, 0));
-  EXPECT_EQ(check.passes(0, 7, tokens, targets, windows).size(), 0u) << "there is no such chunk";
-  const auto passes = check.passes(0, 0, tokens, targets, windows);
+  EXPECT_EQ(check.passes(0, 7, shape, windows, tokens, targets).size(), 0u) << "there is no such chunk";
+  const auto passes = check.passes(0, 0, shape, windows, tokens, targets);
   ASSERT_EQ(passes.size(), 4u);  // a chunk of five tokens has four cuts
   std::set<std::size_t> cuts;
   for (const SuffixCheck::Pass& pass : passes) {
@@ -84,7 +85,7 @@ TEST(TttCheck, TokensAndTargetsAfterACutAreChanged) {
     cuts.insert(pass.kept[0].normalisers);
     for (std::size_t window = 0; window < windows.size(); ++window) {
       const auto& [first, losses, normalisers] = pass.kept[window];
-      EXPECT_EQ(first, windows[window].first_score);
+      EXPECT_EQ(first, window * 8);
       const bool cut = losses != normalisers;
       EXPECT_EQ(cut, losses + 1 == normalisers);
       for (std::size_t i = 0; i < 12; ++i) {

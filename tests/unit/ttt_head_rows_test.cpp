@@ -61,8 +61,7 @@ Seen run(const TttRunner::Options& options, std::int64_t scored, const std::vect
   program.set_weights(weights);
   program.forward();
   Seen seen;
-  seen.losses.resize(positions.size());
-  program.download_losses(seen.losses);
+  seen.losses = program.losses();
   program.update();
   for (const auto& adapter : program.adapters())
     seen.adapters[adapter->name] = store.download_as<float>("kept/" + adapter->name);

@@ -40,8 +40,7 @@ std::vector<std::int64_t> documents_before_pauses(const DocumentPlan& plan, cons
   std::int64_t documents = 0;
   for (const LanePlan::Stretch& stretch : lanes.stretches) {
     for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue)
-      documents +=
-          static_cast<std::int64_t>(plan.queue[static_cast<std::size_t>(queue)].batch.documents.size());
+      documents += static_cast<std::int64_t>(plan.queue[static_cast<std::size_t>(queue)].documents.size());
     if (stretch.boundary) counts.push_back(documents);
   }
   return counts;
@@ -138,7 +137,7 @@ TEST(LanePlan, DrawsAreNumberedAlongTheQueue) {
   ASSERT_EQ(lanes.stretches.size(), 2u);
   using Numbers = std::vector<std::int64_t>;
   const auto other_size = [&](std::int64_t queue) {
-    return plan.queue[static_cast<std::size_t>(queue)].batch.documents.size() != 3;
+    return plan.queue[static_cast<std::size_t>(queue)].documents.size() != 3;
   };
   const DrawNumbers warm = number_draws(lanes, other_size);
   const DrawNumbers fresh = number_draws(lanes, [](std::int64_t) { return true; });

@@ -61,7 +61,7 @@ std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from,
   bool past = true;
   for (const PlannedBatch& batch : plan.queue) {
     bool here = false;
-    for (const int number : batch.batch.documents) {
+    for (const int number : batch.documents) {
       const Document& one = plan.document(number);
       here = here || number == document;
       // The document's own tokens from the first changed one on may move, and so may later batches.
@@ -139,7 +139,7 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
   ASSERT_GE(plan.queue.size(), 3u);
   // Unbeatable on the second batch, hopeless on all others: fires after the second.
   std::vector<float> reference(tokens.size(), 20.0F);
-  for (const int number : plan.queue[1].batch.documents) {
+  for (const int number : plan.queue[1].documents) {
     const Document& document = plan.document(number);
     for (std::int64_t i = 0; i < document.length; ++i)
       reference[static_cast<std::size_t>(document.start + i)] = -1000.0F;
@@ -151,7 +151,7 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
   EXPECT_GT(seen.updates_before, 0);
   EXPECT_EQ(seen.updates_after, 0);
   for (const std::size_t queue : {0, 1, 2}) {
-    const int document = plan.queue[queue].batch.documents.front();
+    const int document = plan.queue[queue].documents.front();
     EXPECT_EQ(moved_by_later_tokens<TttScorer>(document, 3, config, reference), std::vector<std::size_t>{})
         << "document " << document;
   }
@@ -214,7 +214,7 @@ TEST(TttLegality, EachTokenIsBookedOnce) {
   EXPECT_THROW(book.enter(1, NAN), Error);
   EXPECT_EQ(book.sums().tokens, 1u);
   EXPECT_EQ(book.loss(2), 1.5F);
-  EXPECT_THROW(book.range(1, 3), std::logic_error);
+  EXPECT_THROW(book.sums({1, 3}), std::logic_error);
 }
 
 // exp(-loss) over every possible target is a distribution, with adapters at work.
@@ -235,13 +235,12 @@ TEST(TttLegality, ProbabilitiesSumToOne) {
     tokens.push_back(static_cast<std::int32_t>(i % kTinyVocabulary));
     positions.push_back(static_cast<std::int32_t>(i));
   }
-  std::vector<float> losses(tokens.size());
   std::vector<double> sums(tokens.size());
   for (std::int32_t target = 0; target < kTinyVocabulary; ++target) {
     std::ranges::fill(targets, target);
     window.set_inputs(tokens, positions, targets);
     window.forward();
-    window.download_losses(losses);
+    const std::vector<float> losses = window.losses();
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += std::exp(-static_cast<double>(losses[i]));
   }
   for (const double sum : sums) EXPECT_NEAR(sum, 1.0, 1e-5);
@@ -263,8 +262,7 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
   int compared = 0;
   for (const PlannedBatch& batch : plan.queue) {
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-      const WindowShape shape{window_documents(plan, batch, chunk),
-                              window_context(batch, chunk, config.context_tokens), batch.chunk_tokens};
+      const WindowShape shape = window_shape(plan, batch, chunk, config.context_tokens);
       auto& program = programs[shape];
       if (!program) {
         program = std::make_unique<WindowProgram>(runner.model(), nullptr, "", shape, config.context_tokens,
@@ -278,7 +276,7 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
           targets = positions;
       // place among the positions, target in the stream
       std::vector<std::pair<std::size_t, std::size_t>> scored;
-      const auto documents = std::span(batch.batch.documents).last(static_cast<std::size_t>(shape.documents));
+      const auto documents = std::span(batch.documents).last(static_cast<std::size_t>(shape.documents));
       for (std::size_t slot = 0; slot < documents.size(); ++slot) {
         const int number = documents[slot];
         if (chunk >= chunk_count(plan.targets(number), config.chunk_tokens)) continue;
@@ -298,8 +296,7 @@ TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
       }
       program->set_inputs(inputs, positions, targets);
       program->forward();
-      std::vector<float> plain(positions.size());
-      program->download_losses(plain);
+      const std::vector<float> plain = program->losses();
       for (const auto& [place, target] : scored) {
         EXPECT_EQ(std::memcmp(&plain[place], &losses[target], sizeof(float)), 0) << "target " << target;
         ++compared;
@@ -314,8 +311,9 @@ TEST(TttLegality, TheAuditLogTellsTheOrder) {
   const auto path =
       std::filesystem::temp_directory_path() / fmt::format("mulligan_audit_{}.jsonl", ::getpid());
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  AuditLog audit(path, nullptr);
-  losses_of<TttScorer>(tokens, tiny_config(), &audit);
+  const TttConfig config = tiny_config();
+  TttOutputs audit({{}, path, nullptr}, config);
+  losses_of<TttScorer>(tokens, config, &audit);
   std::ifstream file(path);
   std::map<std::pair<int, int>, std::string> chunks;  // (document, chunk) -> last event
   int sequence = 0, updates = 0, phases = 0;
@@ -339,7 +337,7 @@ TEST(TttLegality, TheAuditLogTellsTheOrder) {
   const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
   std::size_t expected = 0;
   for (const PlannedBatch& batch : plan.queue) {
-    for (const int number : batch.batch.documents) {
+    for (const int number : batch.documents) {
       expected += static_cast<std::size_t>(chunk_count(plan.targets(number), batch.chunk_tokens));
     }
   }
@@ -357,10 +355,10 @@ TEST(TttLegality, UnfinishedDocumentsHaveWindows) {
   const PlannedBatch& batch = plan.queue.front();
   for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
     std::int64_t active = 0;
-    for (const int number : batch.batch.documents) {
+    for (const int number : batch.documents) {
       if (plan.targets(number) > chunk * batch.chunk_tokens) ++active;
     }
-    const std::int64_t windows = window_documents(plan, batch, chunk);
+    const std::int64_t windows = window_shape(plan, batch, chunk, config.context_tokens).documents;
     EXPECT_GE(windows, active);
     EXPECT_LE(3 * (windows - active), windows);
     EXPECT_LE(windows, 40);

@@ -19,7 +19,7 @@ class Events : public TttListener {
  public:
   void on_event(const TttEvent& event) override {
     std::string line =
-        fmt::format("{} {} {} {}:", event_name(event.kind), event.queue, event.batch_index, event.chunk);
+        fmt::format("{} {} {} {}:", event_name(event.kind), event.queue, event.batch, event.chunk);
     line += event.chosen;
     for (const int document : event.documents) line += fmt::format(" {}", document);
     lines.push_back(line);
@@ -95,9 +95,9 @@ void expect_the_same(const Outcome& alone, const Outcome& shared) {
   ASSERT_EQ(alone.report.batches.size(), shared.report.batches.size());
   for (std::size_t i = 0; i < alone.report.batches.size(); ++i) {
     EXPECT_EQ(alone.report.batches[i].running.loss_nats, shared.report.batches[i].running.loss_nats);
-    ASSERT_EQ(alone.report.batches[i].norms.size(), shared.report.batches[i].norms.size());
-    for (std::size_t n = 0; n < alone.report.batches[i].norms.size(); ++n)
-      EXPECT_EQ(alone.report.batches[i].norms[n].norm, shared.report.batches[i].norms[n].norm);
+    ASSERT_EQ(alone.report.batches[i].adapters.size(), shared.report.batches[i].adapters.size());
+    for (std::size_t n = 0; n < alone.report.batches[i].adapters.size(); ++n)
+      EXPECT_EQ(alone.report.batches[i].adapters[n].norm, shared.report.batches[i].adapters[n].norm);
   }
   ASSERT_EQ(alone.report.phases.size(), shared.report.phases.size());
   for (std::size_t i = 0; i < alone.report.phases.size(); ++i) {
@@ -107,7 +107,7 @@ void expect_the_same(const Outcome& alone, const Outcome& shared) {
   }
   ASSERT_EQ(alone.report.bins.size(), shared.report.bins.size());
   for (std::size_t i = 0; i < alone.report.bins.size(); ++i)
-    EXPECT_EQ(alone.report.bins[i].sums.loss_nats, shared.report.bins[i].sums.loss_nats);
+    EXPECT_EQ(alone.report.bins[i].score.loss_nats, shared.report.bins[i].score.loss_nats);
 }
 
 TEST(TttRanks, FourLanesScoreTheSameOnOneTwoThreeAndFourRanks) {

@@ -71,8 +71,8 @@ TEST(TttRule, WeightsAreOfDocuments) {
                            without_first = losses("first_weight = 0.0");
   // Adapters are those of a document, so each learns from itself alone.
   for (const PlannedBatch& batch : plan.queue) {
-    for (std::size_t i = 0; i < batch.batch.documents.size(); ++i) {
-      const int number = batch.batch.documents[i];
+    for (std::size_t i = 0; i < batch.documents.size(); ++i) {
+      const int number = batch.documents[i];
       const std::int64_t first = plan.document(number).start + 1;
       for (std::int64_t target = first; target < first + plan.targets(number); ++target) {
         const auto at = static_cast<std::size_t>(target);

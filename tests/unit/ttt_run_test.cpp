@@ -14,6 +14,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
+#include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_outputs.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/ttt_world.h"
@@ -67,56 +68,31 @@ TEST(TttScorer, TheSameRunTwiceGivesTheSameBits) {
   EXPECT_EQ(run(tiny_options(), tiny_config()).losses, run(tiny_options(), tiny_config()).losses);
 }
 
-// The adapters of a batch do not depend on the documents that share it. So a document scores the same in a batch of another size if
-// its adapters start the same. Here that is the first batch, where they are drawn element by element.
-TEST(TttScorer, DrawsDoNotDependOnTheBatchSize) {
-  const PhiloxDraws draws(9);
-  AdapterTensor tensor;
-  tensor.name = "q/0/A";
-  tensor.bound = 0.25;
-  std::vector<float> few(10), many(40);
-  draws.fill(2, tensor, few);
-  draws.fill(2, tensor, many);
-  EXPECT_TRUE(std::equal(few.begin(), few.end(), many.begin()));
-  for (const float value : many) EXPECT_LE(std::abs(value), 0.25F);
-  std::vector<float> other(10);
-  draws.fill(3, tensor, other);
-  EXPECT_NE(few, other);
-}
-
-// Counts what the host draws itself.
-class CountingDraws : public PhiloxDraws {
- public:
-  using PhiloxDraws::PhiloxDraws;
-  void fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
-    drawn += values.size();
-    PhiloxDraws::fill(draw, tensor, values);
-  }
-  mutable std::size_t drawn = 0;
-};
-
-// The backend draws, from keys of 16 bytes, what the host would.
+// The backend draws, from keys of 16 bytes, the numbers of the stream, element by element. So the first values of a document's
+// adapters do not depend on the documents that share its batch.
 TEST(TttScorer, TheBackendDrawsTheAdaptersFirstValues) {
-  const auto draws = std::make_shared<CountingDraws>(7);
-  TttRunner::Options options = tiny_options();
-  options.draws = draws;
-  TttRunner runner(options);
+  TttRunner runner(tiny_options());
+  const PhiloxDraws& draws = *runner.options().draws;
   const TttConfig config = tiny_config();
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   const TttSetup setup = runner.setup(config);
   TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  AdapterSet& set = ttt.adapters(3);
-  set.create(2);
-  EXPECT_EQ(draws->drawn, 0u);
-  EXPECT_EQ(runner.store().type("ttt/batch3/draws/key").bytes(), 16);
   int uniform = 0;
-  for (const auto& tensor : set.tensors()) {
-    std::vector<float> expected(static_cast<std::size_t>(tensor->type.elements()));
-    if (tensor->uniform) draws->fill(2, *tensor, expected);
-    EXPECT_EQ(runner.store().download_as<float>(tensor->master), expected) << tensor->name;
-    if (!tensor->uniform) continue;
-    ++uniform;
-    EXPECT_EQ(runner.store().download_as<float>(tensor->start), expected) << tensor->name;
+  for (const std::int64_t documents : {1, 3}) {
+    AdapterSet& set = ttt.adapters(documents);
+    set.create(2);
+    EXPECT_EQ(runner.store().type(fmt::format("ttt/batch{}/draws/key", documents)).bytes(), 16);
+    for (const auto& tensor : set.tensors()) {
+      std::vector<float> expected(static_cast<std::size_t>(tensor->type.elements()));
+      const PhiloxStream numbers = draws.stream(2, *tensor);
+      for (std::size_t i = 0; tensor->uniform && i < expected.size(); ++i)
+        expected[i] = static_cast<float>(tensor->bound * (2.0 * numbers.uniform(i) - 1.0));
+      EXPECT_EQ(runner.store().download_as<float>(tensor->master), expected) << tensor->name;
+      if (!tensor->uniform) continue;
+      ++uniform;
+      EXPECT_EQ(runner.store().download_as<float>(tensor->start), expected) << tensor->name;
+      EXPECT_NE(draws.stream(3, *tensor).uniform(0), numbers.uniform(0));
+    }
   }
   EXPECT_GT(uniform, 0);
   ttt.run();
@@ -144,7 +120,7 @@ TEST(TttScorer, WithoutLearningThereIsNoGain) {
     EXPECT_EQ(report.compared.with.loss_nats == report.compared.without.loss_nats, lr == 0);
     EXPECT_EQ(report.compared.with.loss_nats, report.sums.loss_nats);
     for (const TttLengthBin& bin : report.bins)
-      EXPECT_EQ(bin.compared.with.tokens, bin.sums.tokens) << bin.shortest;
+      EXPECT_EQ(bin.compared.with.tokens, bin.score.tokens) << bin.shortest_tokens;
   }
 }
 
@@ -169,7 +145,7 @@ TEST(TttScorer, ALongTextIsComparedInASample) {
   const std::vector<float> without = {none, none, 2, 3, none, none, none, 1, none, none, none};
   ScoreBook book(tokens, nullptr);
   for (std::int64_t target = 1; target < 11; ++target) book.enter(target, 0.5F);
-  const Comparison compared = book.compare(without, 1, 11);
+  const Comparison compared = book.compare(without, {1, 11});
   EXPECT_EQ(compared.with.tokens, 3u);
   EXPECT_EQ(compared.without.tokens, 3u);
   EXPECT_EQ(compared.with.loss_nats, 1.5);
@@ -209,21 +185,21 @@ TEST(TttScorer, ReportsEveryBatchPhaseAndLength) {
   ScoreSums sums;
   std::int64_t documents = 0;
   for (const TttBatchReport& batch : report.batches) {
-    sums += batch.sums;
+    sums += batch.score;
     documents += batch.documents;
     EXPECT_EQ(batch.running.tokens, sums.tokens);
-    ASSERT_EQ(batch.norms.size(), 2u);
-    EXPECT_EQ(batch.norms[0].name, "A");
-    EXPECT_GT(batch.norms[0].norm, 0);
-    EXPECT_GT(batch.norms[0].drift, 0);
-    EXPECT_GT(batch.norms[1].norm, 0);
-    EXPECT_EQ(batch.norms[1].norm, batch.norms[1].drift);
+    ASSERT_EQ(batch.adapters.size(), 2u);
+    EXPECT_EQ(batch.adapters[0].name, "A");
+    EXPECT_GT(batch.adapters[0].norm, 0);
+    EXPECT_GT(batch.adapters[0].drift, 0);
+    EXPECT_GT(batch.adapters[1].norm, 0);
+    EXPECT_EQ(batch.adapters[1].norm, batch.adapters[1].drift);
   }
   EXPECT_EQ(documents, report.documents);
   EXPECT_EQ(sums.tokens, report.sums.tokens);
   EXPECT_NEAR(sums.loss_nats, report.sums.loss_nats, 1e-9);
   std::uint64_t binned = 0;
-  for (const TttLengthBin& bin : report.bins) binned += bin.sums.tokens;
+  for (const TttLengthBin& bin : report.bins) binned += bin.score.tokens;
   EXPECT_EQ(binned, report.sums.tokens);
   EXPECT_NE(bins_text(report).find("document tokens"), std::string::npos);
   EXPECT_NE(batch_text(report.batches[0], 4).find("batch 1 of 4 (1 documents of up to 31 tokens)"),
@@ -238,8 +214,8 @@ TEST(TttScorer, AWarmStartDriftsFurtherThanAFreshOne) {
   warm.optimizer_keys = fresh.optimizer_keys = "beta1 = 0.0\nbeta2 = 0.999\neps = 1e-10\nweight_decay = 0.1";
   TttConfig config = tiny_config();
   config.prefix_documents = 0;
-  const double of_warm = run(warm, config).report.batches.back().norms[0].drift;
-  const double of_fresh = run(fresh, config).report.batches.back().norms[0].drift;
+  const double of_warm = run(warm, config).report.batches.back().adapters[0].drift;
+  const double of_fresh = run(fresh, config).report.batches.back().adapters[0].drift;
   EXPECT_GT(of_warm, 1.3 * of_fresh);
 }
 
@@ -268,7 +244,7 @@ TEST(TttScorer, TheCollapseIsSeenAndFallsBack) {
   const std::vector<std::uint16_t> stream = made_up_stream(kLengths);
   const DocumentPlan plan = plan_documents(stream, 1, config);
   for (std::size_t queue = 1; queue < plan.queue.size(); ++queue) {
-    for (const int number : plan.queue[queue].batch.documents) {
+    for (const int number : plan.queue[queue].documents) {
       const auto start = static_cast<std::size_t>(plan.document(number).start);
       for (std::int64_t i = 1; i <= plan.targets(number); ++i) {
         EXPECT_EQ(fallen.losses[start + static_cast<std::size_t>(i)],
@@ -284,7 +260,7 @@ TEST(TttScorer, ChunkSizesFollowTheLongestDocument) {
   config.chunk_sizes = {2, 4};
   const DocumentPlan plan = plan_documents(made_up_stream(kLengths), 1, config);
   for (const PlannedBatch& batch : plan.queue) {
-    const std::int64_t longest = plan.targets(batch.batch.documents.back());
+    const std::int64_t longest = plan.targets(batch.documents.back());
     const std::int64_t expected = longest <= 10 ? 2 : longest <= 20 ? 4 : 5;
     EXPECT_EQ(batch.chunk_tokens, expected) << longest;
     EXPECT_EQ(batch.chunks, (longest + expected - 1) / expected);
@@ -345,18 +321,19 @@ TEST(TttScorer, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
 // metrics.jsonl is a file that anything may have happened to: only earlier test-time training and what is
 // no object go. An unfinished last line is what a killed run leaves; any other damaged line is somebody's
 // to look at.
-TEST(TttMetrics, KeepsWhatIsNotOfTestTimeTraining) {
+TEST(TttOutputs, KeepsWhatIsNotOfTestTimeTraining) {
   const test_support::ScratchFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";
   const std::string other =
       "{\"event\":5}\n{\"event\":[\"ttt_batch\"]}\n{\"step\":1}\n{\"event\":\"step\"}\n";
   write_file_atomically(file, "{\"event\":\"ttt_result\"}\n" + other + "{\"event\":\"st");
-  TttMetrics(file, tiny_config(), nullptr);
+  const TttConfig config = tiny_config();
+  TttOutputs({file, {}, nullptr}, config);
   EXPECT_EQ(read_file(file), other);
   const std::string damaged =
       other + "{\"event\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}\n";
   write_file_atomically(file, damaged);
-  EXPECT_THROW(TttMetrics(file, tiny_config(), nullptr), Error);
+  EXPECT_THROW(TttOutputs({file, {}, nullptr}, config), Error);
   EXPECT_EQ(read_file(file), damaged);
 }
 

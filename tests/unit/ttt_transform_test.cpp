@@ -69,19 +69,10 @@ Proposed fed(TransformOrder order, const std::vector<std::uint16_t>& tokens, con
   feed.enter_lane(0);
   for (const PlannedBatch& batch : plan.queue) {
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-      for (std::size_t slot = 0; slot < batch.batch.documents.size(); ++slot) {
-        const int number = batch.batch.documents[slot];
-        const std::int64_t begin = chunk * batch.chunk_tokens;
-        const std::int64_t length = std::min(batch.chunk_tokens, plan.targets(number) - begin);
-        if (length <= 0) continue;
-        const auto place = static_cast<std::int64_t>(slot);
-        if (chunk == 0) feed.begin(place, number);
-        feed.propose(place, plan.document(number).start + 1 + begin, length,
-                     [&](std::int64_t target, std::span<const mlg_bias> biases) {
-                       auto& list = proposed[target];
-                       for (const mlg_bias& bias : biases) list.push_back(bias.token);
-                     });
-      }
+      feed.propose(batch, chunk, [&](std::size_t, std::int64_t target, std::span<const mlg_bias> biases) {
+        auto& list = proposed[target];
+        for (const mlg_bias& bias : biases) list.push_back(bias.token);
+      });
     }
   }
   return proposed;
@@ -95,7 +86,7 @@ TEST(TransformFeed, QueueOrderLearnsInTheOrderOfScoring) {
   std::map<int, std::vector<int>> histories;
   for (const PlannedBatch& batch : plan.queue) {
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-      for (const int number : batch.batch.documents) {
+      for (const int number : batch.documents) {
         std::vector<int>& history = histories[number];
         if (history.empty()) history = {1};
         const std::int64_t first = chunk * batch.chunk_tokens + 1;

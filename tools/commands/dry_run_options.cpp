@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "framework/core/error.h"
-#include "framework/ttt/ttt_plugins.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/run_length.h"
 #include "tools/cost/scaling.h"
+#include "tools/cost/ttt_memory.h"
 
 namespace mulligan {
 namespace {

@@ -17,9 +17,9 @@ SweepCell cell_of(const TttResult& result) {
   cell.with = result.with;
   cell.collapsed = result.report.collapsed_at >= 0;
   for (const TttBatchReport& batch : result.report.batches) {
-    if (!batch.adapted || batch.norms.empty()) continue;
-    cell.norm = batch.norms.front().norm;
-    cell.drift = batch.norms.front().drift;
+    if (!batch.adapted || batch.adapters.empty()) continue;
+    cell.norm = batch.adapters.front().norm;
+    cell.drift = batch.adapters.front().drift;
   }
   return cell;
 }

@@ -16,10 +16,10 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
 #include "framework/ttt/scoring_input.h"
-#include "framework/ttt/ttt_plugins.h"
 #include "tools/cost/cost.h"
 #include "tools/cost/cost_text.h"
 #include "tools/cost/dry_run.h"
+#include "tools/cost/ttt_memory.h"
 
 namespace mulligan {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/ttt/run_generate.h"
+#include "launch/commands/run_generate.h"
 
 #include <memory>
 #include <optional>
@@ -41,8 +41,7 @@ class DocumentAdapters {
   DocumentAdapters(const BaseModel& model, const TttPlugins& rule, const RunConfig& config,
                    std::span<const int> document, int bos_id, RunLog& log)
       : config_(config.ttt->config),
-        draws_(static_cast<std::uint64_t>(config.run.seed)),
-        setup_(of_one_document(rule.setup(config, draws_))),
+        setup_(of_one_document(rule.setup(config))),
         tokens_(document.begin(), document.end()),
         compute_(model.compute),
         run_(model, setup_, {tokens_, bos_id, nullptr, {}}) {
@@ -64,11 +63,10 @@ class DocumentAdapters {
     config_.prefix_documents = 0;
     config_.on_collapse = OnCollapse::off;
     return {config_, of_run.adapters, of_run.optimizer,  of_run.lr,
-            nullptr, nullptr,         of_run.row_tokens, draws_};
+            nullptr, nullptr,         of_run.row_tokens, of_run.draws};
   }
 
   TttConfig config_;
-  PhiloxDraws draws_;
   TttSetup setup_;
   std::vector<std::uint16_t> tokens_;
   DType compute_;

@@ -1,0 +1,43 @@
+// The memory that test-time training of a configuration will take.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/config/run_config.h"
+#include "framework/plugin/plugin_host.h"
+#include "framework/run/device_plan.h"
+
+namespace mulligan {
+
+// What test-time training of a configuration takes on its device: planned on the `null` backend, as a run
+// does it, without weights and without the device.
+struct TttMemory {
+  std::string documents;  // of which it was planned
+  // Bytes while documents are scored: persistent tensors by category, the shared arena, and, where known, the
+  // workspace of the kernels.
+  std::vector<MemoryRow> rows;
+  std::int64_t bytes = 0;                       // the peak over the plain evaluation before and the scoring
+  std::optional<std::int64_t> workspace_bytes;  // absent where the configured backend cannot be started here
+};
+
+// Windows, batches and adapters follow the documents of data.validation. Where that cannot be read, the plan
+// is that of the largest batches: a whole one and one that lacks a document, all documents as long as
+// ttt.context_tokens (documents of many lengths add only the token numbers of their windows). `loaded` has a
+// [ttt] section; its plugins' keys are resolved. Throws Error.
+TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host);
+
+// As a table for people; ends with a newline.
+std::string format_ttt_memory(const TttMemory& memory);
+
+// How many measurements of matmul algorithms the scoring takes on a GPU, where all ranks of a machine share
+// them: of these tokens, or of the documents that plan_ttt_memory() plans for. Planned on the cuda backend:
+// changes and resolves [backend] in `loaded`. Absent where that backend is not installed or refuses.
+std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
+                                                    std::span<const std::uint16_t> tokens, int bos_id);
+std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host);
+
+}  // namespace mulligan
