@@ -45,8 +45,10 @@ void run(EnsembleArguments arguments) {
 }  // namespace
 
 void add_probe_ensemble(CLI::App& probe) {
-  CLI::App* command = probe.add_subcommand(
-      "ensemble", "Scores several models made of one by rounding its weights, their probabilities averaged");
+  CLI::App* command =
+      probe.add_subcommand("ensemble",
+                           "Scores an ensemble: models made from one by rounding its weights, with averaged "
+                           "probabilities");
   auto arguments = std::make_shared<EnsembleArguments>();
   arguments->run.declare_weights(*command, arguments->path);
   command->add_option("--tokens", arguments->score.tokens, "Validation tokens to score, from the front")

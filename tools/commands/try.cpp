@@ -121,12 +121,11 @@ void add_try_command(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--base", request.base, "Configuration that it is compared with")->type_name("FILE");
   command
-      ->add_option(
-          "--pairs", request.pairs,
-          "Train so many pairs, base and variant in turn; without it the variant alone, on the 3 seeds of the kept baseline. "
-          "After 'undecided': a further look, with more pairs")
+      ->add_option("--pairs", request.pairs,
+                   "Number of pairs to train, base and variant in turn; without it the variant alone, on the "
+                   "three seeds of the kept baseline. After 'undecided' it adds pairs")
       ->check(CLI::Range(3, 1000));
-  command->add_option("--note", request.note, "What is tried, in one line");
+  command->add_option("--note", request.note, "Description of the change, in one line");
   command->add_option("--log", arguments->log, "Folder that remembers all tries")
       ->type_name("FOLDER")
       ->capture_default_str();
@@ -135,9 +134,8 @@ void add_try_command(CLI::App& app) {
                    "Key of data, validation, budget or bytes that the variant may change; may be repeated")
       ->type_name("KEY")
       ->allow_extra_args(false);
-  command->add_flag(
-      "--again", request.again,
-      "Try anew, on other seeds, what was tried before; also after data, program or machine changed");
+  command->add_flag("--again", request.again,
+                    "Repeat an earlier try on other seeds; also after a change of data, program or machine");
   command->add_flag("--list", arguments->list, "Print all tries, the best first");
   command->add_flag("--page", arguments->page, "Draw all tries as LOG/tries.html");
   command->add_flag("--json", arguments->json, "Print JSON");
