@@ -28,7 +28,7 @@ struct EnsembleArguments {
 
 void run(EnsembleArguments arguments) {
   require_one_process("probe ensemble");
-  // Without [ensemble] its defaults are used; what the user sets comes after them.
+  // Without [ensemble] its defaults apply; --set comes after them.
   if (!open_weights(arguments.path, arguments.run).loaded.config.ensemble) {
     arguments.run.overrides.insert(arguments.run.overrides.begin(), "ensemble.plugin=stochastic_rounding");
   }

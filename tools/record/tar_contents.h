@@ -8,9 +8,9 @@
 
 namespace mulligan::record {
 
-// Name and contents of each file of an archive in the format of tar (ustar), in its order. Files alone: whatever
-// else an archive may hold (links, folders), a header with a wrong sum, a size beyond the end and a name that
-// occurs twice are a std::runtime_error with a reason that reads on from the archive's name.
+// Returns name and contents of each file of a tar archive (ustar), in its order. Throws std::runtime_error for links and
+// folders, a wrong checksum, a size beyond the end, and a repeated name. The message continues a sentence that begins
+// with the archive's name.
 std::vector<std::pair<std::string, std::string>> tar_contents(std::string_view archive);
 
 }  // namespace mulligan::record
