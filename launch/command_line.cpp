@@ -82,8 +82,7 @@ std::vector<std::string> exit_code_texts() {
           "1 run failed",
           "2 bad configuration, command line or plugin",
           "3 bad data",
-          "4 stopped by a signal (train wrote a checkpoint, eval and ttt of a run the "
-          "state of their score: --resume goes on; other commands left nothing half-done)",
+          "4 stopped by a signal; train, eval and ttt have saved a state, from which --resume continues",
           "5 another rank of the run failed",
           "10 try: discard",
           "11 try: undecided"};

@@ -8,7 +8,7 @@
 namespace mulligan {
 namespace {
 
-constexpr const char* way_out = "or leave out [arena], and the run is none of the benchmark";
+constexpr const char* way_out = "or leave out [arena] for a run outside of the benchmark";
 
 // What the benchmark fixes; what a member does not say is its default.
 RunConfig benchmark() {

@@ -203,7 +203,7 @@ std::string write_reference() {
     } else {
       within = name.substr(0, name.find(']')) + ".";
       text +=
-          fmt::format("\n## {}\n\n{}\n\n| key | type | default | values | meaning |\n|---|---|---|---|---|\n",
+          fmt::format("\n## {}\n{}\n\n| key | type | default | values | meaning |\n|---|---|---|---|---|\n",
                       section.header, section.about);
     }
     for (const KeySpec& key : section.keys) {

@@ -67,7 +67,7 @@ void check_train(const TrainConfig& t, const Settings& s) {
         "{} is {}, which {} = {} does not divide; each micro-batch needs a whole number of tokens.",
         s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"), t.micro_batches);
   }
-  // A row's host memory is taken before anything can say that no device holds its activations.
+  // Host memory for a micro-batch is allocated before its device memory is checked.
   constexpr std::int64_t largest = 1 << 24;
   if (t.tokens_per_step / t.micro_batches > largest) {
     throw config_error("{} is {}, in {} = {} rows of more than {} tokens each; set more micro-batches.",
@@ -119,7 +119,7 @@ void check_data(const RunConfig& c, const LoadedConfig& loaded) {
   }
 }
 
-// A stream is read once, in steps of one size, and its rows begin where those before them end.
+// A stream is read once, in steps of equal size. Each row begins where the previous one ends.
 void check_stream(const RunConfig& c, const Settings& s) {
   if (c.data.order != DataOrder::stream) return;
   const std::string order = s.where("data.order");
@@ -129,8 +129,8 @@ void check_stream(const RunConfig& c, const Settings& s) {
   }
   if (c.train.steps == 0) {
     throw config_error(
-        "{} is \"stream\", which ends with the text, but {} is 0, so that nothing says how much of it a run "
-        "needs; set train.steps.",
+        "{} is \"stream\", which reads the text once, but {} is 0, so the number of tokens is unknown; set "
+        "train.steps.",
         order, s.where("train.steps"));
   }
   for (const Phase& phase : c.phases) {
@@ -163,13 +163,12 @@ void check_ema(const RunConfig& c, const Settings& s) {
                        s.where("ema.tau"), e.tau);
   }
   if (e.tau > 0 && e.decay > 0) {
-    throw config_error("{} is {}, but {} says how fast the average follows, too; leave one of them out.",
+    throw config_error("{} is {}, but {} also sets the decay of the average; leave one of them out.",
                        s.where("ema.tau"), e.tau, s.where("ema.decay"));
   }
   if (e.partial() && e.decay == 0 && e.tau == 0) {
-    throw config_error(
-        "[ema] says how an average is to be kept, but {} and {} are 0, so there is none; set one.",
-        s.where("ema.tau"), s.where("ema.decay"));
+    throw config_error("[ema] has settings of an average, but {} and {} are 0, so there is none; set one.",
+                       s.where("ema.tau"), s.where("ema.decay"));
   }
   if (e.until_step > 0 && e.until_step <= e.from_step) {
     throw config_error("{} is {}, but the average begins after update {} = {}; choose a later one.",
@@ -179,8 +178,8 @@ void check_ema(const RunConfig& c, const Settings& s) {
   for (const Phase& phase : c.phases) {
     if (!phase.reset_optimizer) continue;
     throw config_error(
-        "the phase '{}' empties the optimisers' states, and the updates that {} and ema.until_step count are those "
-        "since then; leave one of them out.",
+        "the phase '{}' resets the optimisers, and {} and ema.until_step count updates since that reset; leave one "
+        "of them out.",
         phase.name, s.where("ema.from_step"));
   }
 }
@@ -209,7 +208,7 @@ void check_noise(const RunConfig& c, const Settings& s) {
   }
 }
 
-// With other factors the division would not undo the multiplication to the bit.
+// Only powers of two make scaling and its inverse exact.
 void check_loss_scale(const LossScaleConfig& scale, const Settings& s) {
   const auto require = [&](const char* key, double value) {
     int exponent = 0;
@@ -229,7 +228,7 @@ void check_eval(const EvalConfig& e, const Settings& s) {
   }
 }
 
-// What is known before anything is scored; the ledger counts the tokens of each result (run_ledger.h).
+// Checks the settings before scoring. The ledger counts the tokens of each result (run_ledger.h).
 void check_strict(const RunConfig& c, const Settings& s) {
   if (c.ledger.rules != LedgerRules::strict || (!c.eval.drop_remainder && c.eval.tokens == 0)) return;
   throw config_error(
@@ -268,8 +267,8 @@ void check_parameters(const LoadedConfig& loaded) {
   for (const OptimizerConfig& optimizer : c.optimizers) {
     if (optimizer.name == no_optimizer) {
       throw config_error(
-          "{}: [optimizer.{}] has the word with which a row of [[parameters]] says that nothing updates its "
-          "parameters; give the table another name.",
+          "{}: [optimizer.{}] has the name that rows of [[parameters]] use for parameters without an optimiser; give "
+          "the table another name.",
           loaded.file, no_optimizer);
     }
     names.push_back(optimizer.name);
@@ -278,8 +277,8 @@ void check_parameters(const LoadedConfig& loaded) {
     const ParameterRow& row = c.parameters[i];
     if (row.optimizer == no_optimizer || std::ranges::find(names, row.optimizer) != names.end()) continue;
     throw config_error(
-        "{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}; \"none\" leaves parameters "
-        "as they are.",
+        "{}: optimizer = \"{}\" names no [optimizer.NAME] table; there are: {}; \"none\" excludes parameters "
+        "from training.",
         loaded.rows.at("parameters")[i].at("optimizer").origin.text(), row.optimizer, fmt::join(names, ", "));
   }
 }

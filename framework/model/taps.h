@@ -1,7 +1,5 @@
-// Taps: the named points of the one forward pass where other code may read or add.
-//
-// Training, evaluation, GPTQ calibration and test-time training build the same graph with different taps. So no second forward
-// pass can omit a part of the model.
+// Taps: named points of the forward pass at which other code reads or replaces a value. Training, evaluation, GPTQ calibration
+// and test-time training build the same graph with different taps, so there is only one forward pass.
 #pragma once
 
 #include <cstdint>

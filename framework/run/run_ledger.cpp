@@ -264,7 +264,7 @@ std::string ledger_table(const LedgerConfig& limits, const RunLedger& ledger) {
   for (const BudgetUse& use : budget_uses(limits, ledger)) {
     text += fmt::format("{:<28} {} of {}   {} ({})\n", counts_bytes(use) ? "bytes" : "seconds",
                         amount_text(use, use.used), amount_text(use, use.limit),
-                        use.kept() ? "kept" : "BROKEN", use.what);
+                        use.kept() ? "within budget" : "OVER BUDGET", use.what);
   }
   return text;
 }

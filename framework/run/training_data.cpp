@@ -80,8 +80,8 @@ void require_documents_in(const std::vector<std::filesystem::path>& shards, cons
                           int bos_id) {
   if (shards.empty() || documents_begin(shards, bos_id)) return;
   throw data_error(
-      "no document begins in the shards of {} ('{}' and {} more): they hold no BOS token ({}), and test-time training "
-      "([ttt]) adapts to documents; prepare the data anew with BOS in front of each document, or leave out [ttt]",
+      "the shards of {} ('{}' and {} more) have no BOS token ({}), but test-time training ([ttt]) adapts to documents; "
+      "prepare the data again with BOS before each document, or leave out [ttt]",
       key, shards.front().string(), shards.size() - 1, bos_id);
 }
 
@@ -129,17 +129,17 @@ TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<s
   log.print("overlap: {}", overlap.text());
   if (overlap.passages == 0)
     log.print(
-        "warning: whether the validation text is learned from is not known; its whole documents were looked for");
+        "warning: the overlap of training and validation text is unknown; only whole documents were compared");
   const std::string excess = overlap.excess();
   if (excess.empty()) return overlap;
   if (config.ledger.rules == LedgerRules::strict) {
     throw data_error(
-        "{}, so under ledger.rules = \"strict\" there would be no result; prepare the data anew with "
+        "{}, so under ledger.rules = \"strict\" there would be no result; prepare the data again with "
         "mulligan prepare --drop-overlap, or name other training data in data.train",
         excess);
   }
   log.print(
-      "warning: {}, so the score is partly of text that was learned from; mulligan prepare --drop-overlap "
+      "warning: {}, so the score is partly that of training text; mulligan prepare --drop-overlap "
       "leaves such documents out",
       excess);
   return overlap;
@@ -147,14 +147,14 @@ TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<s
 
 namespace {
 
-constexpr std::uint64_t shard_tokens = 100'000'000;  // of each published file but perhaps the last
+constexpr std::uint64_t shard_tokens = 100'000'000;  // of each published file except the last
 constexpr std::size_t published_shards = 103;
 
 void require_shard(const ShardIdentity& shard, const std::string& name, bool last) {
   if (shard.name == name && (shard.tokens == shard_tokens || last)) return;
   throw data_error(
-      "the shard '{}' of {} tokens stands where arena.track has '{}' of {}; name the files of kjj0/fineweb10B-gpt2 from "
-      "the first one on, or leave out [arena], and the run is none of the benchmark.",
+      "the shard '{}' has {} tokens, but arena.track requires '{}' with {}; name the files of kjj0/fineweb10B-gpt2 from "
+      "the first one on, or leave out [arena] for a run outside of the benchmark.",
       shard.name, shard.tokens, name, shard_tokens);
 }
 
@@ -164,7 +164,7 @@ void require_arena(const RunConfig& config, const DataIdentity& data, int world_
   if (config.arena.track == ArenaTrack::none) return;
   if (world_size < 1 || 8 % world_size != 0) {
     throw config_error(
-        "a run of arena.track has 1, 2, 4 or 8 ranks, not {}; start as many, or leave out [arena], and the run is none of "
+        "a run of arena.track has 1, 2, 4 or 8 ranks, not {}; start as many, or leave out [arena] for a run outside of "
         "the benchmark.",
         world_size);
   }
@@ -173,8 +173,8 @@ void require_arena(const RunConfig& config, const DataIdentity& data, int world_
                   i + 1 == published_shards);
   if (data.validation.shards.size() != 1) {
     throw data_error(
-        "{} validation shards are named where arena.track scores fineweb_val_000000.bin; name that one, or leave out "
-        "[arena], and the run is none of the benchmark.",
+        "{} validation shards are named, but arena.track scores fineweb_val_000000.bin; name that one, or leave out "
+        "[arena] for a run outside of the benchmark.",
         data.validation.shards.size());
   }
   require_shard(data.validation.shards.front(), "fineweb_val_000000.bin", false);
@@ -183,8 +183,8 @@ void require_arena(const RunConfig& config, const DataIdentity& data, int world_
 void require_arena_batch(const RunConfig& config, double batch_factor) {
   if (config.arena.track == ArenaTrack::none || batch_factor == 1) return;
   throw config_error(
-      "[schedule]: it asks for {} times the batch, but every step of the benchmark of arena.track reads {} tokens; take "
-      "another schedule, or leave out [arena], and the run is none of the benchmark.",
+      "[schedule] requests {} times the batch, but every step of arena.track reads {} tokens; choose another schedule, "
+      "or leave out [arena] for a run outside of the benchmark.",
       batch_factor, config.train.tokens_per_step);
 }
 

@@ -32,8 +32,8 @@ void TrainingRows::require_unwritten() const {
   for (std::size_t i = 0; i < data_.shards.size(); ++i) {
     if (opened[i] == data_.stamps[i] && InputFile(data_.shards[i]).stamp() == data_.stamps[i]) continue;
     throw run_error(
-        "the training shard '{}' was written to or replaced while the run was reading it, so nothing says "
-        "what it has learned from; under ledger.rules = \"strict\" the run is refused as a record.",
+        "the training shard '{}' was changed while the run was reading it, so it is unknown what the run "
+        "was trained on; under ledger.rules = \"strict\" the run is refused as a record.",
         data_.shards[i].string());
   }
 }

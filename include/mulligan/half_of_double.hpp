@@ -1,5 +1,4 @@
-// Rounds a double to fp16 once. A detour over float would round twice, and the second rounding may break ties to the wrong
-// side.
+// Rounds a double to fp16 once. A conversion through float rounds twice, which can break ties in the wrong direction.
 #pragma once
 
 #include <cmath>
@@ -9,8 +8,8 @@
 
 namespace mulligan::sdk {
 
-// Nearest fp16 bits, ties to even. The first rounding makes the last bit of an inexact float odd ("round to odd", Boldo and
-// Melquiond, IEEE Transactions on Computers 2008). Then the second rounding is correct.
+// Returns the nearest fp16 bits, ties to even. The first rounding makes the last bit of an inexact float odd ("round to odd",
+// Boldo and Melquiond, IEEE Transactions on Computers 2008). Then the second rounding is correct.
 inline std::uint16_t half_bits(double value) {
   auto narrow = static_cast<float>(value);
   if (std::isfinite(narrow) && static_cast<double>(narrow) != value) {

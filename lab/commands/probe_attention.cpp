@@ -95,7 +95,8 @@ void add_probe_attention(CLI::App& probe) {
 
   CLI::App* of_model = probe.add_subcommand(
       "attention",
-      "Holds a model's attention on a row of its training data against the exact one, layer by layer");
+      "Compares a model's attention on a sequence of its training data with exact results, layer "
+      "by layer");
   arguments->run.declare_weights(*of_model, arguments->path);
   of_model->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   arguments->run.declare(*of_model);
@@ -103,8 +104,8 @@ void add_probe_attention(CLI::App& probe) {
 
   CLI::App* made_up = probe.add_subcommand(
       "attention-bias",
-      "Measures how far attention lies to one side where maxima repeat, without and with the rule, on a "
-      "made-up problem");
+      "Measures the rounding bias of attention with repeated maxima on a synthetic problem, with "
+      "and without the rule");
   made_up->add_option("config", arguments->run.config, "Configuration (TOML); its backend computes")
       ->required()
       ->type_name("FILE");
@@ -115,7 +116,7 @@ void add_probe_attention(CLI::App& probe) {
   made_up->add_option("--segments", arguments->segments, "Segments of 64 tokens")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
-  made_up->add_option("--seeds", arguments->seeds, "How often it is drawn")
+  made_up->add_option("--seeds", arguments->seeds, "Number of random problems")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
       ->capture_default_str();
   made_up->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");

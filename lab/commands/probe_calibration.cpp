@@ -80,9 +80,10 @@ void add_probe_consistency(CLI::App& probe) {
   const auto share = [&](const char* name, double& value, const char* what) {
     command->add_option(name, value, what)->check(CLI::Range(0.0, 1.0))->capture_default_str();
   };
-  share("--risk-consistency", limits.consistency, "An item is at risk where so many of the runs agree,");
-  share("--risk-confidence", limits.confidence, "so sure are they,");
-  share("--risk-ece", limits.domain_ece, "and so badly is its subject calibrated");
+  share("--risk-consistency", limits.consistency,
+        "An item is at risk if at least this share of the runs agrees");
+  share("--risk-confidence", limits.confidence, "and their mean confidence is at least this");
+  share("--risk-ece", limits.domain_ece, "and the calibration error of its subject is at least this");
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   command->callback([arguments] { compare(*arguments); });
 }
@@ -90,7 +91,8 @@ void add_probe_consistency(CLI::App& probe) {
 void add_probe_calibration(CLI::App& probe) {
   CLI::App* command = probe.add_subcommand(
       "calibration",
-      "How far a model's confidence can be trusted: of next tokens and of multiple-choice questions");
+      "Measures the calibration of a model's confidence, on next tokens and on multiple-choice "
+      "questions");
   auto arguments = std::make_shared<CalibrateArguments>();
   arguments->run.declare_weights(*command, arguments->path);
   command

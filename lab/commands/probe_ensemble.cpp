@@ -28,7 +28,7 @@ struct EnsembleArguments {
 
 void run(EnsembleArguments arguments) {
   require_one_process("probe ensemble");
-  // Without [ensemble] its defaults are used; what the user sets comes after them.
+  // Without [ensemble] its defaults apply; --set comes after them.
   if (!open_weights(arguments.path, arguments.run).loaded.config.ensemble) {
     arguments.run.overrides.insert(arguments.run.overrides.begin(), "ensemble.plugin=stochastic_rounding");
   }
@@ -45,8 +45,10 @@ void run(EnsembleArguments arguments) {
 }  // namespace
 
 void add_probe_ensemble(CLI::App& probe) {
-  CLI::App* command = probe.add_subcommand(
-      "ensemble", "Scores several models made of one by rounding its weights, their probabilities averaged");
+  CLI::App* command =
+      probe.add_subcommand("ensemble",
+                           "Scores an ensemble: models made from one by rounding its weights, with averaged "
+                           "probabilities");
   auto arguments = std::make_shared<EnsembleArguments>();
   arguments->run.declare_weights(*command, arguments->path);
   command->add_option("--tokens", arguments->score.tokens, "Validation tokens to score, from the front")

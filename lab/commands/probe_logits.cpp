@@ -76,8 +76,8 @@ void run(const ProbeArguments& arguments) {
 void add_probe_logits(CLI::App& probe) {
   CLI::App* command = probe.add_subcommand(
       "logits",
-      "What batch size, precision and order of sums do to a model's logits and to the texts that it "
-      "continues");
+      "Measures how batch size, precision and order of sums change a model's logits and generated "
+      "texts");
   auto arguments = std::make_shared<ProbeArguments>();
   probe::ProbeOptions& options = arguments->probe;
   command
@@ -103,10 +103,9 @@ void add_probe_logits(CLI::App& probe) {
       ->type_name("LIST")
       ->capture_default_str();
   command
-      ->add_option(
-          "--vary", arguments->settings,
-          "A setting in which each precision is computed again, such as run.fused_kernels=false, or several "
-          "between spaces; may be repeated")
+      ->add_option("--vary", arguments->settings,
+                   "Settings, separated by spaces, with which each precision is computed again, such as "
+                   "run.fused_kernels=false; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
   const auto count = [&](const char* name, std::int64_t& value, std::int64_t least, const char* what) {

@@ -99,12 +99,14 @@ void add_vectors_merge(CLI::App& vectors) {
       ->type_name("VECTORS");
   std::vector<std::string> words;
   for (const MethodWord& method : method_words) words.emplace_back(method.word);
-  command->add_option("--method", arguments->method, "How (task_arithmetic)")->check(CLI::IsMember(words));
+  command->add_option("--method", arguments->method, "Method (default: task_arithmetic)")
+      ->check(CLI::IsMember(words));
   CLI::Option* scale = command->add_option(
       "--scale", arguments->scale,
-      "Factor on the sum of differences (0.3), or on what ties or average make of them (1)");
+      "Factor of the sum of differences (default: 0.3), or of the result of ties or average "
+      "(default: 1)");
   CLI::Option* keep = command->add_option(
-      "--keep", arguments->keep, "Of ties: the share of each model's largest differences that stays (0.2)");
+      "--keep", arguments->keep, "ties: kept share of each model's largest differences (default: 0.2)");
   command->add_option("--out", arguments->output, "Weights file to write (.safetensors)")
       ->required()
       ->type_name("FILE");

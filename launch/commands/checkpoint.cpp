@@ -274,7 +274,7 @@ void add_checkpoint_command(CLI::App& app) {
 
   CLI::App* in = add("import", "Makes a weights file of another trainer's safetensors file",
                      "Their .safetensors file, or a folder with model.safetensors");
-  add_exchange(in, "--out", "Safetensors file to write", "dtype of the file (f32)");
+  add_exchange(in, "--out", "Safetensors file to write", "dtype of the file (default: f32)");
   in->add_option("--config", arguments->run.config, "Configuration of the model (TOML)")
       ->required()
       ->type_name("FILE");

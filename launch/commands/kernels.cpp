@@ -83,7 +83,7 @@ void add_kernels_command(CLI::App& plugins) {
   auto arguments = std::make_shared<KernelArguments>();
   command->add_option("configs", arguments->configs, "Configurations (TOML)")->required()->type_name("FILE");
   arguments->run.declare(*command);
-  command->add_option("--architecture", arguments->architecture, "What to compile for, such as sm_80")
+  command->add_option("--architecture", arguments->architecture, "GPU architecture, such as sm_80")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "The file to write: backend.kernel_file of runs")
@@ -91,7 +91,7 @@ void add_kernels_command(CLI::App& plugins) {
       ->type_name("FILE");
   command
       ->add_option("--ranks", arguments->ranks,
-                   "Ranks that share a step; without: one, and train.micro_batches")
+                   "Ranks that share a step; without it one rank, and also train.micro_batches ranks")
       ->type_name("NUMBER");
   command->callback([arguments] { run(*arguments); });
 }

@@ -58,7 +58,7 @@ void declare_nodes(CLI::App& command, LaunchOptions& options) {
                   "Ranks on each machine; auto: one per visible GPU, one where there is none")
       ->type_name("P")
       ->capture_default_str();
-  command.add_option("--node-rank", options.node, "Which of the machines this is, from 0 on; 0 leads")
+  command.add_option("--node-rank", options.node, "Number of this machine, from 0; machine 0 leads")
       ->type_name("R")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
@@ -87,7 +87,7 @@ void add_launch_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--log-dir", options.logs,
-                   "Where all that ranks write is kept, as attempt_K/rank_NNNN.log; else launch_logs/ID")
+                   "Folder for the output of all ranks, attempt_K/rank_NNNN.log; without it launch_logs/ID")
       ->type_name("FOLDER");
   command
       ->add_option("--bind", options.bind,

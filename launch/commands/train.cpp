@@ -78,7 +78,7 @@ void add_train_command(CLI::App& app) {
       ->default_str("auto")
       ->type_name("PATH");
   command->add_flag("--force", arguments->force,
-                    "Start although a check of the doctor fails (doctor.level); result.json keeps that");
+                    "Start although a check of the doctor fails (doctor.level); result.json records it");
   for (const auto& declare : program_parts().train_answers) arguments->answers.push_back(declare(*command));
   declare_launcher(*command, arguments->launcher);
   declare_quiet(*command, arguments->train);

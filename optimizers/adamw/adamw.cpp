@@ -37,17 +37,16 @@ class Adamw : public sdk::Optimizer {
                "fraction of a weight taken off per step, times the scheduled learning rate")
           .at_least(0.0),
       sdk::key("bias_correction", &AdamwConfig::bias_correction,
-               "divide the moments by 1 - beta^t, for they begin at zero"),
+               "divide the moments by 1 - beta^t, because they begin at zero"),
       sdk::key("state_dtype", &AdamwConfig::state_dtype,
                "dtype of the two moments: fp32, bf16, or that of the master weights")
           .choices("fp32|bf16|master"),
       sdk::key("stochastic_rounding", &AdamwConfig::stochastic_rounding,
                "round moments in bf16 up or down so that their mean stays, by random numbers"),
       sdk::key("rounding_seed", &AdamwConfig::rounding_seed, "seed of these random numbers").at_least(0),
-      sdk::key(
-          "allow_stall", &AdamwConfig::allow_stall,
-          "keep moments in bf16 that are rounded to the nearest also at a beta2 that lets them stand still, to "
-          "repeat a run that was made so")};
+      sdk::key("allow_stall", &AdamwConfig::allow_stall,
+               "allow moments in bf16 with rounding to nearest at a beta2 that can stop their updates, to "
+               "repeat such a run")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>(),
                                               sdk::cpu_kernel<AdamwUpdate>(),
                                               sdk::cpu_kernel<AdamwStochasticUpdate>(),

@@ -60,7 +60,7 @@ template <typename Config, typename... Keys>
 sdk::Schema<Config> with_warmup_keys(const Keys&... own) {
   return sdk::Schema<Config>{
       sdk::key<Config, std::int64_t>("warmup_steps", &Config::warmup_steps,
-                                     "steps over which the rate rises in a line; 0: warmup_fraction")
+                                     "steps over which the rate rises linearly; 0: warmup_fraction")
           .at_least(0),
       sdk::key<Config, double>("warmup_fraction", &Config::warmup_fraction,
                                "the same as a share of the run; 0: no warm-up")

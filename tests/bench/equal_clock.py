@@ -47,7 +47,7 @@ def peer(options, dtype, seed, counted, folder):
     trained = json.loads(run(command, **fair_peer.ENVIRONMENT).splitlines()[-1])
     out = run([ROOT / options.build / "bin/mulligan", "eval", weights, "--config", CONFIG, "--quiet", *settings(options, "fp32", folder)])
     bpb = float(out.split("val_bpb")[1].split()[0])
-    return dict(bpb=bpb, steps=trained["steps"], compilation=trained["compilation_seconds"], tuned=trained["tuned"])
+    return dict(bpb=bpb, steps=trained["steps"], compilation=trained["compilation_seconds"], tuned=trained["tuned"], curve=trained["curve"])
 
 
 def main():

@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--order", choices=["spans", "shuffled"], default="shuffled", help="data.order")
     parser.add_argument("--mode", choices=["fp32", "bf16"], default="fp32")
-    model_arguments(parser, sequence=512, rows=4, threads=2, compile=1, count_compilation=0, seed=1)
+    model_arguments(parser, sequence=512, rows=4, threads=2, compile=1, count_compilation=0, seed=1, report_every=10)
     o = parser.parse_args()
     torch.set_num_threads(o.threads)
     tuned = tune()
@@ -123,15 +123,17 @@ def main():
     compilation = time.perf_counter() - begun
     if not o.count_compilation:
         begun = time.perf_counter()
-    number, spent, loss = 0, time.perf_counter() - begun, 0.0
+    number, spent, losses, curve = 0, time.perf_counter() - begun, [], []
     while spent < o.seconds:
-        loss = trainer.step(rows(), number, spent / o.seconds)
+        losses.append(trainer.step(rows(), number, spent / o.seconds))
         number, spent = number + 1, time.perf_counter() - begun
+        if number % o.report_every == 0:
+            curve.append([spent, sum(losses[-o.report_every:]) / o.report_every])
     with torch.no_grad():
         for parameter, average in zip(trainer.model.parameters(), trainer.average):
             parameter.copy_(average)
     save(o.weights, trainer.model, o.like)
-    print(json.dumps(dict(steps=number, seconds=spent, compilation_seconds=compilation, last_loss=loss, tuned=tuned)))
+    print(json.dumps(dict(steps=number, seconds=spent, compilation_seconds=compilation, last_loss=losses[-1], curve=curve, tuned=tuned)))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ for i in $(seq 40); do printf 'Dear customer number %d of the town %d,\n%s\nyour
 small_config "$work/letters_data" >letters.toml
 seen=$("$mulligan" train letters.toml --set run.name=letters "${strict[@]}" 2>&1)
 check_equal "strict rules take text that repeats itself" 0 $?
-check_contains "with a warning" "warning: whether the validation text is learned from is not known" "$seen"
+check_contains "with a warning" "warning: the overlap of training and validation text is unknown" "$seen"
 
 # Text of four letters: chance alone brings short pieces together.
 python3 - <<'END'

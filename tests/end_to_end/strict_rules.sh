@@ -56,7 +56,7 @@ for way in swapped linked; do
   fi
   wait $process
   check_equal "training text that was $way while it was read" 1 $?
-  check_contains "is named" "was written to or replaced" "$(cat $way.out)"
+  check_contains "is named" "was changed while the run was reading it" "$(cat $way.out)"
 done
 
 # Whose weights they are.

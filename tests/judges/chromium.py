@@ -16,7 +16,8 @@ FAULTS = ["wide-table"]
 
 WIDTHS = (390, 820, 1440)
 # What is searched in the site, and the page that must be among the first three results.
-SEARCHED = {"key": ("budget_seconds", "configuration"), "command": ("generate", "commands"), "kernel": ("qk_norm_rope", "kernels")}
+SEARCHED = {"key": ("budget_seconds", "configuration"), "command": ("generate", "commands"), "kernel": ("qk_norm_rope", "kernels"),
+            "plugin's key": ("momentum_warmup_start", "plugin_keys"), "glossary word": ("tap", "glossary")}
 
 
 def pages(context):
@@ -56,7 +57,7 @@ def searches(context, browser, archive):
             if not any(f"docs/{wanted}.html" in link for link in first):
                 missing.append(f"{kind} '{words}': {', '.join(link.rsplit('/', 1)[-1] for link in first)}")
             page.close()
-        yield Row(f"the site at a width of {width}: searches for a key, a command and a kernel show the page that explains it",
+        yield Row(f"the site at a width of {width}: searches for {', '.join(SEARCHED)} show the page that explains it",
                   "; ".join(missing) or "0 others", "0 others", not missing)
         yield Row(f"the site at a width of {width}: errors of the console, content beyond the width", f"{len(said)}{': ' + said[0] if said else ''}, {wide}",
                   "0, 0", not said and wide <= 0)

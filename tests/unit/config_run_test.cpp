@@ -247,11 +247,11 @@ TEST(ConfigRun, RulesOfAnAverage) {
             "'ema.tau' (--set) is 1, but an average of one step is the weights; choose more than 1.");
   EXPECT_EQ(
       refusal({"ema.tau=4", "ema.decay=0.9"}),
-      "'ema.tau' (--set) is 4, but 'ema.decay' (--set) says how fast the average follows, too; leave one of them "
+      "'ema.tau' (--set) is 4, but 'ema.decay' (--set) also sets the decay of the average; leave one of them "
       "out.");
   EXPECT_EQ(
       refusal({"ema.from_step=3"}),
-      "[ema] says how an average is to be kept, but 'ema.tau' (default) and 'ema.decay' (default) are 0, so there "
+      "[ema] has settings of an average, but 'ema.tau' (default) and 'ema.decay' (default) are 0, so there "
       "is none; set one.");
   EXPECT_EQ(
       refusal({"ema.tau=4", "ema.from_step=3", "ema.until_step=3"}),

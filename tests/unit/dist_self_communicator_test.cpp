@@ -1,5 +1,4 @@
-// The communicator of a world of one: data stay as they are, and calls that no communicator could
-// serve are refused.
+// The communicator for one rank: transfers leave data unchanged, and invalid calls are refused.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -67,7 +66,7 @@ TEST_F(SelfCommunicatorTest, TransfersThatCannotWorkAreRefused) {
   EXPECT_THROW(transfer(Collective::broadcast, "values", "values", 4, 1), std::logic_error);
   EXPECT_THROW(transfer(Collective::all_gather, "values", "values", 5), std::logic_error);
   store_.create("sum", TensorType(MLG_F32, {4}));
-  EXPECT_THROW(transfer(Collective::reduce, "values", "sum"), std::logic_error) << "in place alone";
+  EXPECT_THROW(transfer(Collective::reduce, "values", "sum"), std::logic_error) << "only in place";
   EXPECT_THROW(communicator_->prepare(store_, {{Collective::reduce, "values", "values", 3, 0, 2}}),
                std::logic_error);
   EXPECT_THROW(communicator_->prepare(store_, {{Collective::all_gather, "values", "values", 1, 0, 1}}),
@@ -75,7 +74,7 @@ TEST_F(SelfCommunicatorTest, TransfersThatCannotWorkAreRefused) {
   store_.reserve("numbers", 40);
   EXPECT_EQ(store_.reserved_bytes("numbers"), 40);
   transfer(Collective::all_gather, "numbers", "numbers", 10);
-  EXPECT_THROW(store_.reserve("numbers", 80), std::logic_error) << "its memory is taken";
+  EXPECT_THROW(store_.reserve("numbers", 80), std::logic_error) << "its memory is already reserved";
 }
 
 }  // namespace

@@ -38,13 +38,13 @@ TEST(RunArenaTrack, EightRanksOrADivisor) {
 TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
   DataIdentity data = published(3);
   data.train.shards[1].name = "fineweb_train_000003.bin";
-  EXPECT_NE(arena_refusal(data, 1).find(
-                "'fineweb_train_000003.bin' of 100000000 tokens stands where arena.track has "
-                "'fineweb_train_000002.bin'"),
-            std::string::npos);
+  EXPECT_NE(
+      arena_refusal(data, 1).find("'fineweb_train_000003.bin' has 100000000 tokens, but arena.track requires "
+                                  "'fineweb_train_000002.bin'"),
+      std::string::npos);
   data = published(3);
   data.train.shards[2].tokens = 524289;
-  EXPECT_NE(arena_refusal(data, 1).find("of 524289 tokens"), std::string::npos);
+  EXPECT_NE(arena_refusal(data, 1).find("has 524289 tokens"), std::string::npos);
   data = published(103);
   data.train.shards[102].tokens = 5'000'000;  // the last published file
   EXPECT_EQ(arena_refusal(data, 1), "");

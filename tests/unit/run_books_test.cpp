@@ -213,8 +213,8 @@ TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
   EXPECT_LT(after, last);
   EXPECT_NE(last, std::string::npos);
   EXPECT_NE(table.find("val_bpb 0.91000"), std::string::npos) << table;
-  EXPECT_NE(table.find("101.00 s of 100.00 s   BROKEN"), std::string::npos) << table;
-  EXPECT_NE(table.find("1000 bytes of 1000 bytes   kept"), std::string::npos) << table;
+  EXPECT_NE(table.find("101.00 s of 100.00 s   OVER BUDGET"), std::string::npos) << table;
+  EXPECT_NE(table.find("1000 bytes of 1000 bytes   within budget"), std::string::npos) << table;
 }
 
 }  // namespace

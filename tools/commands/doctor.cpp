@@ -107,7 +107,7 @@ void run(const DoctorArguments& arguments) {
 
 void add_doctor_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "doctor", "Checks what a run would learn from and with, before it does: data, loss, model, training");
+      "doctor", "Checks data, loss, model and training before a run, or the record of a finished one");
   auto arguments = std::make_shared<DoctorArguments>();
   command
       ->add_option("config", arguments->run.config,
@@ -123,18 +123,20 @@ void add_doctor_command(CLI::App& app) {
       ->check(CLI::IsMember(all_stages()));
   command
       ->add_option("--tokens", arguments->examination.tokens,
-                   "Tokens of training and of validation data that are looked at, at most")
+                   "Largest number of training and of validation tokens to check")
       ->check(CLI::Range(std::uint64_t{65'536}, std::uint64_t{1} << 36))
       ->capture_default_str();
   command
-      ->add_option("--weights", arguments->weights,
-                   "Weights that are looked at in place of the initial ones: a file, or a folder with "
-                   "model.safetensors; without it init.from")
+      ->add_option(
+          "--weights", arguments->weights,
+          "Weights to check in place of the initial ones: a file, or a folder with model.safetensors; "
+          "without it init.from")
       ->type_name("PATH");
   command->add_flag("--all-elements", arguments->all_elements,
                     "Stage load: compare every element with the file, not 64 of each tensor");
   command->add_option("--json", arguments->json, "File that the findings are written to")->type_name("FILE");
-  command->add_flag("--allow-skip", arguments->allow_skip, "End well although a check could not be made");
+  command->add_flag("--allow-skip", arguments->allow_skip,
+                    "Exit with code 0 although a check could not be made");
   command->callback([arguments] { run(*arguments); });
 }
 

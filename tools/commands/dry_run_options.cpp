@@ -102,13 +102,15 @@ TrainAnswer declare_dry_run(CLI::App& train) {
           ->needs(dry_run)
           ->check(CLI::Range(1, 1'000'000))
           ->capture_default_str();
-  CLI::Option* nodes = train
-                           .add_option("--nodes", arguments->nodes,
-                                       "Nodes of the dry run, which then predicts steps on 1 to that many, "
-                                       "and what a further one gains")
-                           ->needs(dry_run)
-                           ->excludes(ranks)
-                           ->check(CLI::Range(1, 1024));
+  CLI::Option* nodes =
+      train
+          .add_option(
+              "--nodes", arguments->nodes,
+              "Nodes of the dry run, which then predicts a step on 1 to N nodes and the gain of the last "
+              "one")
+          ->needs(dry_run)
+          ->excludes(ranks)
+          ->check(CLI::Range(1, 1024));
   train
       .add_option("--gpus-per-node", arguments->gpus_per_node,
                   "GPUs of each node of the dry run, a rank on each")

@@ -245,11 +245,11 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
   command.add_flag("--skip-bad-lines", o.text.skip_bad_lines,
                    "Leave out lines of JSON Lines that hold no text, and count them");
   command.add_option("--validation", o.validation_inputs,
-                     "Validation documents of their own; without it the inputs are divided");
+                     "Separate validation documents; without it the inputs are divided");
   command.add_option("--validation-fraction", o.validation_fraction, "Share of the documents held out")
       ->capture_default_str();
   command.add_option("--validation-documents", o.validation_documents,
-                     "Exactly so many documents held out instead");
+                     "Number of documents held out, in place of a share");
   command.add_option(
       "--text-transform", o.transform,
       "Transform of each document before it is tokenised, whose original bytes are counted: caseops "
@@ -258,8 +258,8 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
   command.add_option("--vocab-size", o.vocab_size, "Pieces of the trained tokenizer")->capture_default_str();
   command
       .add_option("--normalization", o.normalization,
-                  "Of the trained tokenizer: identity keeps text as it is; nmt_nfkc, nfkc, nmt_nfkc_cf, "
-                  "nfkc_cf rewrite it")
+                  "Normalisation of the trained tokenizer: identity changes nothing; nmt_nfkc, nfkc, "
+                  "nmt_nfkc_cf and nfkc_cf rewrite the text")
       ->capture_default_str();
   command
       .add_option("--tokenizer-bytes", o.tokenizer_bytes,
@@ -279,14 +279,16 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
                      "Symbols to take out of the training text: latex, digits, operators, greek, with commas "
                      "between them (docs/data.md)");
   command
-      .add_option(
-          "--ablate-mode", arguments.ablate_mode,
-          "remove; mask: others stand in their place; decontext: they change places within a document")
+      .add_option("--ablate-mode", arguments.ablate_mode,
+                  "remove; mask: replace by --ablate-mask; decontext: exchange symbols within a document")
       ->capture_default_str();
-  command.add_option("--ablate-probability", o.ablation.probability, "With which each symbol is taken")
+  command
+      .add_option("--ablate-probability", o.ablation.probability,
+                  "Probability with which each symbol is removed")
       ->capture_default_str();
-  command.add_option("--ablate-seed", o.ablation.seed, "Seed of the choice")->capture_default_str();
-  command.add_option("--ablate-mask", o.ablation.mask, "What stands for a symbol in the mode mask")
+  command.add_option("--ablate-seed", o.ablation.seed, "Seed of the choice of symbols")
+      ->capture_default_str();
+  command.add_option("--ablate-mask", o.ablation.mask, "Text that replaces a symbol in the mode mask")
       ->capture_default_str();
   command
       .add_option("--ablate-domains", o.ablation.domains,

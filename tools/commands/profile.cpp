@@ -57,10 +57,12 @@ void add_profile_command(CLI::App& app) {
       command->add_option("--steps", arguments->profile.steps, "Steps that are timed; the median counts")
           ->check(CLI::Range(1, 1'000'000))
           ->capture_default_str();
-  command->add_flag("--shapes", arguments->profile.by_shape, "A row per kernel and shapes of its arguments");
-  command->add_flag("--looped", arguments->profile.looped, "The first phase with the looped layer order")
+  command->add_flag("--shapes", arguments->profile.by_shape,
+                    "Print a row per kernel and shapes of its arguments");
+  command
+      ->add_flag("--looped", arguments->profile.looped, "Profile the first phase with the looped layer order")
       ->excludes(
-          command->add_option("--phase", arguments->profile.phase, "A phase by its name; without: the first")
+          command->add_option("--phase", arguments->profile.phase, "Name of the phase; without it the first")
               ->type_name("NAME"));
   command->add_flag("--json", arguments->json, "Print JSON");
   CLI::Option* predict = command
@@ -78,13 +80,13 @@ void add_profile_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--ranks", arguments->prediction.ranks,
-                   "Ranks that share the predicted step; the prediction is of one's work")
+                   "Ranks that share the predicted step; the prediction is for one rank")
       ->needs(predict)
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command
       ->add_option("--document-tokens", arguments->prediction.document_tokens,
-                   "Mean length over tokens of the documents in the predicted rows; without: whole segments")
+                   "Mean document length, weighted by tokens; without it whole segments")
       ->needs(predict)
       ->check(CLI::Range(1, 1'000'000'000));
   command->callback([arguments] { run(*arguments); });

@@ -223,21 +223,23 @@ void run(const CLI::App& command, const RecordArguments& arguments) {
 
 void declare_facts(CLI::App& command, RecordArguments& arguments) {
   Submission& about = arguments.about;
-  command.add_option("--author", about.author, "Who submits")->type_name("NAME");
-  command.add_option("--github-id", about.github_id, "Their account")->type_name("ID");
+  command.add_option("--author", about.author, "Author of the submission")->type_name("NAME");
+  command.add_option("--github-id", about.github_id, "Author's GitHub account")->type_name("ID");
   command.add_option("--name", about.name, "Title of the submission")->type_name("TEXT");
-  command.add_option("--blurb", about.blurb, "What it is, in a sentence or more")->type_name("TEXT");
-  command.add_option("--date", about.date, "Of the submission; without it today")->type_name("YYYY-MM-DD");
+  command.add_option("--blurb", about.blurb, "Description in one or more sentences")->type_name("TEXT");
+  command.add_option("--date", about.date, "Date of the submission; without it today")
+      ->type_name("YYYY-MM-DD");
   about.track = "non_record";
   command
       .add_option(
           "--track", about.track,
-          fmt::format("Which budgets it is held to besides [ledger]'s: 10min_16mb has the challenge's. {}: a "
-                      "result of the optimiser benchmark, decided as stats arena does; makes no submission",
-                      arena_record_track))
+          fmt::format(
+              "Budgets in addition to those of [ledger]: 10min_16mb has the challenge's. {}: a result of "
+              "the optimiser benchmark, decided as by stats arena, without a submission",
+              arena_record_track))
       ->type_name("NAME")
       ->capture_default_str();
-  command.add_option("--hardware", about.hardware, "What it ran on; without it what the runs say")
+  command.add_option("--hardware", about.hardware, "Hardware of the runs; without it what the runs record")
       ->type_name("TEXT");
 }
 
@@ -246,12 +248,13 @@ void declare_comparison(CLI::App& command, RecordArguments& arguments) {
   command
       .add_option(
           "--reference", arguments.reference,
-          fmt::format("Run directories, submissions or bits per byte to be held against, as stats accept "
-                      "does; with --track {} the runs of the old result",
-                      arena_record_track))
+          fmt::format(
+              "Run directories, submissions or bits per byte to compare with, as stats accept does; with "
+              "--track {} the runs of the old result",
+              arena_record_track))
       ->type_name("RUN|FOLDER|BPB");
-  command.add_option("--reference-name", comparison.name, "Whose scores these are")->type_name("TEXT");
-  command.add_option("--margin", comparison.margin_nats, "Nats per token to be better by")
+  command.add_option("--reference-name", comparison.name, "Name of the reference")->type_name("TEXT");
+  command.add_option("--margin", comparison.margin_nats, "Required improvement in nats per token")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--alpha", comparison.alpha, "Limit of p")
@@ -267,17 +270,16 @@ void add_record_command(CLI::App& app) {
       "record", "Trains, quantises and scores over several seeds and makes a submission; or checks one");
   auto arguments = std::make_shared<RecordArguments>();
   command->add_option("config", arguments->run.config, "Run configuration (TOML)")->type_name("FILE");
-  command->add_option("--seeds", arguments->seeds, "Values of run.seed, with commas between")
+  command->add_option("--seeds", arguments->seeds, "Values of run.seed, separated by commas")
       ->delimiter(',')
       ->type_name("SEEDS");
   command->add_option("--out", arguments->out, "Folder of the submission, which must not exist")
       ->type_name("FOLDER");
   command
-      ->add_option(
-          "--runs", arguments->runs,
-          "Folder of the runs and their logs, from which an interrupted record goes on; without it "
-          "run.directory with '_record' after it. With --rerun: of the new scores; without it FOLDER "
-          "with '_rerun' after it")
+      ->add_option("--runs", arguments->runs,
+                   "Folder of the runs and their logs, from which an interrupted record continues (default: "
+                   "run.directory with '_record' appended). With --rerun: folder of the new scores (default: "
+                   "FOLDER with '_rerun' appended)")
       ->type_name("FOLDER");
   command->add_option("--ranks", arguments->ranks, "Ranks of each run on this machine, one per GPU")
       ->check(CLI::Range(1, 1024))

@@ -86,14 +86,14 @@ void add_report_command(CLI::App& app) {
       ->type_name("RUN");
   CLI::Option* others = command
                             ->add_option("--compare", arguments->others,
-                                         "Other run directories, with which the page of one run ends in a "
-                                         "comparison")
+                                         "Other run directories, for a comparison at the end of the page")
                             ->type_name("RUN");
   CLI::Option* tables =
       command
           ->add_option(
               "--tables", arguments->tables,
-              "In place of a run: folders with a tables.md, or of such folders; one page of them all")
+              "Folders with a tables.md, or folders of such folders; makes one page of all tables in "
+              "place of a run's")
           ->type_name("FOLDER")
           ->excludes(others);
   CLI::Option* output =

@@ -162,7 +162,7 @@ void add_accept_command(CLI::App& stats_command) {
       ->add_option("--bytes-per-token", arguments->bytes_per_token,
                    "Bytes of text per validation token; without it those of the runs")
       ->check(CLI::PositiveNumber);
-  command->add_option("--margin", arguments->rule.margin_nats, "Nats per token to be better by")
+  command->add_option("--margin", arguments->rule.margin_nats, "Required improvement in nats per token")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--alpha", arguments->rule.alpha, "Limit of p")
@@ -200,14 +200,15 @@ void add_stats_command(CLI::App& app) {
   command->add_option("--baseline", arguments->study.baseline,
                       "Condition that the others are compared with; without it the first");
   command
-      ->add_option("--margin", arguments->study.margin, "Test equivalence within this, in the metric's unit")
+      ->add_option("--margin", arguments->study.margin,
+                   "Margin of the equivalence test, in the metric's unit")
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option(
           "--target-steps", arguments->target_steps,
           "Steps of the training that run directories are compared for; a note says where they have far fewer")
       ->check(CLI::PositiveNumber);
-  command->add_option("--confidence", arguments->study.confidence, "Of intervals")
+  command->add_option("--confidence", arguments->study.confidence, "Confidence of the intervals")
       ->check(CLI::Range(0.5, 0.9999))
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");

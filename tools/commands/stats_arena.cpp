@@ -178,10 +178,10 @@ void add_stats_arena_command(CLI::App& stats_command) {
       ->type_name("RUN");
   declare_side(*command, arguments->ours, "", "");
   declare_side(*command, arguments->old, "old-", " of the old one");
-  command->add_option("--metric", arguments->metric, "Which loss of published logs counts")
+  command->add_option("--metric", arguments->metric, "Loss of published logs to use")
       ->type_name("NAME")
       ->capture_default_str();
-  command->add_option("--old-metric", arguments->old_metric, "Which of the old result's logs")
+  command->add_option("--old-metric", arguments->old_metric, "Loss of the old result's logs to use")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");

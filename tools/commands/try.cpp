@@ -99,18 +99,17 @@ void add_try_command(CLI::App& app) {
   command->add_option("variant", arguments->run.config, "Configuration (TOML) that is tried");
   command->add_option("--base", request.base, "Configuration that it is compared with");
   command
-      ->add_option(
-          "--pairs", request.pairs,
-          "Train so many pairs, base and variant in turn; without it the variant alone, on the 3 seeds of the kept "
-          "baseline. After 'undecided': a further look, with more pairs")
+      ->add_option("--pairs", request.pairs,
+                   "Number of pairs to train, base and variant in turn; without it the variant alone, on the "
+                   "three seeds of the kept baseline. After 'undecided' it adds pairs")
       ->check(CLI::Range(3, 1000));
-  command->add_option("--note", request.note, "What is tried, in one line");
+  command->add_option("--note", request.note, "Description of the change, in one line");
   command->add_option("--log", arguments->log, "Folder that remembers all tries")->capture_default_str();
   command
       ->add_option("--also", request.also, "Key that the variant may change although it must be the base's")
       ->allow_extra_args(false);
   command->add_flag("--again", request.again,
-                    "Try anew, on other seeds; also after data, program or machine changed");
+                    "Repeat an earlier try on other seeds; also after a change of data, program or machine");
   command->add_flag("--list", arguments->list, "Print all tries, the best first");
   command->add_flag("--page", arguments->page, "Draw all tries as LOG/tries.html");
   command->add_flag("--json", arguments->json, "Print JSON");

@@ -13,59 +13,58 @@
 
 namespace mulligan {
 
-// `nodes` nodes with `ranks_per_node` ranks each, one card per rank, and `links_per_node` equal links (network
-// cards) to the other nodes. Rates in one direction; a link carries both at once.
+// `nodes` nodes with `ranks_per_node` ranks each, one card per rank, and `links_per_node` equal links (network cards) to the
+// other nodes. Rates are those of one direction; links are full duplex.
 struct Interconnect {
   int nodes = 1, ranks_per_node = 1, links_per_node = 1;
   double node_bytes_per_second = 0;  // between two cards of a node
   double link_bytes_per_second = 0;  // of one link between a node and the others
-  double node_step_seconds = 2e-6;   // what a step of a ring takes besides its bytes: an assumption
-  double link_step_seconds = 10e-6;  // the same where it crosses nodes
+  double node_step_seconds = 2e-6;   // latency of a step of a ring (assumed)
+  double link_step_seconds = 10e-6;  // the same between nodes (assumed)
 
   int ranks() const { return nodes * ranks_per_node; }
 };
 
-// Bytes that a rank sends to the next one of a ring of N ranks (all_to_all: to all others). all_reduce: 2 (N - 1) / N of the
-// tensor; reduce_scatter, all_gather and all_to_all: N - 1 shares; broadcast and reduce: the tensor.
+// Returns the bytes that a rank of a ring of N ranks sends to the next one (all_to_all: to all others). all_reduce:
+// 2 (N - 1) / N of the tensor; reduce_scatter, all_gather and all_to_all: N - 1 shares; broadcast and reduce: the tensor.
 double sent_bytes(const RehearsedTransfer& transfer, int ranks);
 
-// Seconds of transfers that are submitted together: 0 for one rank, a ring on one node. On several nodes a ring within each
-// node sums (or hands on) the R-th part of each of its R ranks. Then R rings between ranks of equal place on each node run
-// side by side over all links. all_to_all sends over the links what a node's ranks send elsewhere. Bytes add up; the steps
-// of the rings are paid once for each kind of transfer in the batch.
+// Returns the seconds of transfers that are submitted together: 0 for one rank, a ring on one node. On several nodes a ring
+// within each node reduces (or gathers) one of R parts per rank. Then R rings between ranks of equal local number run in
+// parallel over all links. all_to_all sends over the links what a node's ranks send to other nodes. Bytes add up; the latency
+// of a ring counts once for each kind of transfer in the batch.
 double batch_seconds(const std::vector<RehearsedTransfer>& batch, const Interconnect& net);
 
-// A step on two queues, the card and the network. Each does one thing at a time. A batch starts once it is submitted and the
-// batch before it is done; a join makes the card wait for its batch.
+// A step on two queues, card and network; each executes one event at a time. A batch starts when it is submitted and the
+// previous batch has ended. A join makes the card wait for its batch.
 struct StepTimeline {
   double compute_seconds = 0, communication_seconds = 0;
   double step_seconds = 0;
-  double exposed_seconds = 0;  // of the communication: that the card waits for
+  double exposed_seconds = 0;  // communication for which the card waits
 };
-// `seconds` of each event that is not a transfer (others are not looked at), and of each batch.
+// `seconds` has the duration of each event; those of transfers are ignored. `batch_seconds` has that of each batch.
 StepTimeline step_timeline(const std::vector<StepEvent>& events, const std::vector<double>& seconds,
                            const std::vector<double>& batch_seconds);
 
 struct ScalingOptions {
   Card card = known_cards().front();
   int nodes = 1, gpus_per_node = 1;
-  double link_bytes_per_second = 0;  // of a link between nodes, in one direction; not looked at for one node
+  double link_bytes_per_second = 0;  // of a link between nodes, in one direction; unused for one node
   int links_per_node = 1;
 };
 
-// A step of one phase on so many nodes.
+// A step of one phase on `nodes` nodes.
 struct ScalingRow {
   int nodes = 1;
   std::int64_t micro_batches = 0;  // of a step over all ranks
-  std::string impossible;          // why there is no such step; then the rest is not set
+  std::string impossible;          // the reason if there is no such step; then the other members are not set
   StepTimeline time;
   double tokens_per_second = 0;
-  // Tokens per second that the last node adds (of several since the row before, each), as a share of what one
-  // node makes alone.
+  // Tokens per second that each node since the previous row adds, relative to those of one node alone.
   double gain = 1;
 };
 
-// What the transfers of a kind move in a step.
+// The bytes of all transfers of one kind in a step.
 struct CollectiveRow {
   Collective kind = Collective::all_reduce;
   std::int64_t transfers = 0;
@@ -77,8 +76,7 @@ struct PhaseScaling {
   std::string name;
   std::vector<ScalingRow> rows;            // 1 to options.nodes
   std::vector<CollectiveRow> collectives;  // on options.nodes nodes
-  // The first number of nodes whose last node gains less than half of what it should;
-  // 0: none up to options.nodes.
+  // The first number of nodes with a gain below 0.5; 0: none up to options.nodes.
   int stops_paying = 0;
 };
 
@@ -88,17 +86,17 @@ struct Scaling {
   std::vector<PhaseScaling> phases;
 };
 
-// The configuration with so many micro-batches per step; throws Error where there is no such one.
+// Loads the configuration with that number of micro-batches per step; throws Error if it is invalid.
 using LoadWithMicroBatches = std::function<LoadedConfig(std::int64_t)>;
 
-// The fewest micro-batches per step, not below `configured`, that `ranks` ranks divide.
+// Returns the smallest multiple of `ranks` that is at least `configured`.
 std::int64_t micro_batches_for(std::int64_t configured, int ranks);
 
-// A step of the same tokens on 1 to options.nodes nodes, each with micro_batches_for() micro-batches.
+// Predicts a step with the same tokens on 1 to options.nodes nodes, with micro_batches_for() micro-batches each.
 Scaling predict_scaling(const LoadWithMicroBatches& load, std::int64_t configured_micro_batches,
                         PluginHost& host, const ScalingOptions& options);
 
-// As tables for people; ends with a newline.
+// Returns the prediction as text tables; ends with a newline.
 std::string format_scaling(const Scaling& scaling);
 
 }  // namespace mulligan

@@ -74,7 +74,7 @@ class Examiner {
     found_.push_back(
         check_overlap(measure_text_overlap(training, validation, tokenizer ? &*tokenizer : nullptr)));
     if (tokenizer) found_.push_back(check_tokenizer(*tokenizer));
-    // Tokens beyond the vocabulary are D20's, and a loader refuses them.
+    // D20 reports tokens beyond the vocabulary. A loader refuses such data.
     readable_ = std::ranges::none_of(
         found_, [](const Finding& f) { return f.id == "D20" && f.verdict == CheckOutcome::fail; });
     if (!readable_) return;
@@ -87,7 +87,7 @@ class Examiner {
     found_.push_back(check_end_of_data(options, config_.train.steps * config_.train.micro_batches));
   }
 
-  // A row of the training data, where it can be read, so that losses are those of text.
+  // Returns a row of the training data, or random tokens if the data cannot be loaded.
   Batch text_row(std::int64_t tokens) const {
     if (!readable_) return drawn_row({tokens}, config_.model.vocabulary, 12);
     const LoaderOptions options = loader_options(config_, unchecked_training_data(config_), 0, 1);
@@ -145,7 +145,7 @@ class Examiner {
     add(check_training(loaded_, host_, text_row(learned_tokens)));
   }
 
-  // The rates of a whole run, phase by phase.
+  // Checks the learning rates of a whole run, phase by phase.
   void rates() {
     OptimizerGroups groups(config_, plugins_, plan_parameters(config_));
     constexpr int points = 1000;
@@ -178,7 +178,7 @@ class Examiner {
   const Examination& wanted_;
   RunPlugins plugins_;
   Weights weights_;
-  bool readable_ = true;  // the data, as far as is known
+  bool readable_ = true;  // whether a loader accepts the training data
   std::vector<Finding> found_;
 };
 

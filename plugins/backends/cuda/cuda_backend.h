@@ -42,8 +42,8 @@ class CudaBackend final : public sdk::Backend {
  public:
   static constexpr const char* version = "1.0.0";
   static constexpr const char* summary =
-      "NVIDIA GPUs: run-time compiled kernels, cuBLASLt and cuDNN; or the same kernels emulated on the "
-      "processor.";
+      "NVIDIA GPUs: kernels compiled at run time, cuBLASLt and cuDNN; or the same kernels "
+      "emulated on the CPU.";
   static inline const sdk::Schema<CudaConfig> schema{
       sdk::key("device", &CudaConfig::device,
                "gpu: the machine's GPU; emulated: the kernels run on the CPU under memory and race "

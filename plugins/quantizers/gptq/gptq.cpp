@@ -185,7 +185,7 @@ class RowGroup {
 class Gptq : public sdk::ModelQuantizer {
  public:
   static constexpr const char* version = "1.1";
-  static constexpr const char* summary = "GPTQ: rounding errors of a column are made up by later columns";
+  static constexpr const char* summary = "GPTQ: later columns compensate the rounding errors of a column";
   static constexpr bool needs_hessian = true;
   static inline const sdk::Schema<GptqConfig> schema{
       sdk::key("damping", &GptqConfig::damping, "share of the Hessian's mean diagonal added to its diagonal")

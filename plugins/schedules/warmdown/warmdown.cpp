@@ -27,10 +27,9 @@ class Warmdown final : public sdk::Schedule {
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("fraction", &Config::fraction, "share of the run over which the rate falls; 0: it never falls")
           .range(0, 1),
-      sdk::key(
-          "steps", &Config::steps,
-          "steps over which it falls, in place of fraction; of a wall clock they take the share that the "
-          "pace of the run so far says; 0: fraction")
+      sdk::key("steps", &Config::steps,
+               "steps over which it falls, in place of fraction; under a time budget their share follows "
+               "from the pace of the run; 0: fraction")
           .at_least(0),
       sdk::key("min_factor", &Config::min_factor, "floor of the multiplier of the learning rate").range(0, 1),
       sdk::key("by", &Config::by, "what the share is taken of: the wall clock or step budget, or the steps")

@@ -74,7 +74,8 @@ class NgramStream : public sdk::TransformStream {
 class NgramTilt : public sdk::Transform {
  public:
   static constexpr const char* version = "1.0";
-  static constexpr const char* summary = "raises the token that mostly followed the last few tokens before";
+  static constexpr const char* summary =
+      "adds a bias to the token that mostly followed the last tokens in earlier text";
   static inline const sdk::Schema<NgramTiltConfig> schema{
       sdk::key("order", &NgramTiltConfig::order,
                "tokens of an n-gram: the context's and the one that follows")

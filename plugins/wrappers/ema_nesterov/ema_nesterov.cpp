@@ -36,10 +36,9 @@ class EmaNesterov : public sdk::Wrapper {
       sdk::key("until_step", &EmaNesterovConfig::until_step,
                "updates made before the first gradient that is taken at rest again; 0 = never")
           .at_least(0),
-      sdk::key(
-          "rate_of", &EmaNesterovConfig::rate_of,
-          "NAME of the [optimizer.NAME] whose rate, over its configured one, lookahead is times; empty: the "
-          "first")};
+      sdk::key("rate_of", &EmaNesterovConfig::rate_of,
+               "NAME of the [optimizer.NAME] whose scheduled rate, relative to its configured one, scales "
+               "lookahead; empty: the first")};
 
   explicit EmaNesterov(const EmaNesterovConfig& config) : config_(config) {}
 

@@ -1,5 +1,4 @@
-// What decides a function's code: all that the compiler gets of a launch, and nothing else, so that launches
-// which would get the same code share it.
+// The compiler's input for one device function. Launches with equal input share the compiled code.
 #pragma once
 
 #include <mulligan/cuda_kernel.h>
@@ -11,18 +10,18 @@
 namespace mulligan::cuda {
 
 struct FunctionSource {
-  std::string function;                  // as the compiler takes it: "rms_norm_fwd<float>"
-  std::vector<std::string> definitions;  // of constants, in alphabetic order: "-DMLG_VALUE_eps=0x1p-20f"
+  std::string function;                  // name expression for NVRTC: "rms_norm_fwd<float>"
+  std::vector<std::string> definitions;  // constants in alphabetical order: "-DMLG_VALUE_eps=0x1p-20f"
   std::string text;
 
   auto operator<=>(const FunctionSource&) const = default;
 };
 
-// Of a launch of a kernel with that source. A function that a header of device_headers.h states without
-// constants is compiled out of this header alone, whichever source includes it.
+// Returns the input for a launch of a kernel of `source`. A function without constants that a header of device_headers.h
+// defines is compiled from that header alone.
 FunctionSource function_source(const char* source, const mlg_cuda_launch& launch);
 
-// What ptxas says of a function.
+// Resources of a function, as reported by ptxas.
 struct FunctionResources {
   int registers = 0, shared_bytes = 0, spill_stores = 0, spill_loads = 0, stack_bytes = 0;
 };
@@ -33,7 +32,7 @@ struct CompiledFunction {
   FunctionResources resources;
 };
 
-// As bytes for a file, and back. unpack() throws std::runtime_error when they are too few.
+// Converts a function to bytes for a file, and back. unpack() throws std::runtime_error if bytes are missing.
 std::string pack(const CompiledFunction& function);
 CompiledFunction unpack(const std::string& bytes);
 
