@@ -39,8 +39,9 @@ class MessageFields {
 };
 
 // A SentencePiece model may carry a compiled map of how it changes characters before it cuts a text. What keeps
-// SentencePiece from reading beyond the maps of a serialised model, in words, or "" where nothing does: it follows a map's places and texts without looking whether they exist, so that a damaged model, or a
-// stranger's, would read (and perhaps reveal) memory that is not its own, or end the process.
+// SentencePiece from reading beyond the maps of a serialised model, in words, or "" where nothing does. It follows a
+// map's places and texts without looking whether they exist. So a damaged model, or a stranger's, would read (and perhaps
+// reveal) memory that is not its own, or end the process.
 std::string character_map_problem(std::string_view model);
 
 // What a serialised SentencePiece model says about itself.

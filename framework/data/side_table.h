@@ -1,8 +1,8 @@
 // SideTable: the bytes of each token of a stream, from files next to the token shards.
 //
 // Where a text transform (text_transform.h) or the tokenizer's normalisation changes the text, a token's piece does not
-// say how many bytes of the original it stands for. fineweb_val_bytes_000000.bin holds them: a shard (shard.h) whose tokens are the counts, cut as the
-// token shard of that number.
+// say how many bytes of the original it stands for. fineweb_val_bytes_000000.bin holds them: a shard (shard.h) whose
+// tokens are the counts, cut as the token shard of that number.
 #pragma once
 
 #include <cstdint>
