@@ -1,4 +1,4 @@
-// Decompression of source text. Counters predict each bit from fifteen contexts, and a small network mixes their
+// Decompression of source text. Counters predict each bit from twenty contexts, and a small network mixes their
 // predictions. Results are a quarter smaller than Brotli's, at 50 kB per second both ways. The package of an evaluation
 // contains this file, so it includes nothing of the tree. Arithmetic on integers and IEEE doubles is equal on all machines.
 #pragma once
@@ -17,8 +17,9 @@ namespace mulligan {
 
 class TextModel {
  public:
-  explicit TextModel(std::uint64_t text_bytes) : weights_{matrix(256), matrix(32), matrix(256)} {
-    while (table_bits_ < 22 && 1u << table_bits_ < 4 * text_bytes) ++table_bits_;
+  explicit TextModel(std::uint64_t text_bytes)
+      : weights_{matrix(256), matrix(32), matrix(256), matrix(256), matrix(256), matrix(2048)} {
+    while (table_bits_ < 22 && 1u << table_bits_ < 2 * text_bytes) ++table_bits_;
     table_.resize(std::size_t{contexts} << table_bits_);
     double odds = 3.3546262790251185e-4;  // exp(-8)
     for (int& p : squash_) {
@@ -59,16 +60,21 @@ class TextModel {
     const int sign = expected_ < 0 ? 0 : 2 * expected_ - 1;
     inputs_[2 * contexts] = sign * stretch_[*match_counter_ >> 20];
     inputs_[2 * contexts + 1] = sign * 256;
-    const int selected[] = {partial_, length, byte(1)};
+    const int selected[] = {partial_,
+                            length,
+                            byte(1),
+                            byte(2),
+                            static_cast<int>(scope() >> 24),
+                            static_cast<int>(bits_ * 256 + (last_word_ >> 24))};
     int sum = 0;
-    for (int set = 0; set < 3; ++set) {
+    for (int set = 0; set < sets; ++set) {
       used_[set] = &weights_[set][static_cast<std::size_t>(selected[set]) * inputs_.size()];
       int dot = 0;
       for (std::size_t i = 0; i < inputs_.size(); ++i) dot += inputs_[i] * (used_[set][i] >> 4);
       mixed_[set] = std::clamp(dot >> 12, -2047, 2047);
       sum += mixed_[set];
     }
-    const int x = sum / 3, low = (x + 2048) >> 7, weight = (x + 2048) & 127;
+    const int x = sum / sets, low = (x + 2048) >> 7, weight = (x + 2048) & 127;
     const std::uint32_t hashes[] = {static_cast<std::uint32_t>(partial_ * 256 + length),
                                     hash(recent_ & 0xffff, partial_), hash(word_, partial_)};
     int p = 2 * squash_[x + 2048];
@@ -82,8 +88,8 @@ class TextModel {
 
   void update(int bit) {
     const int target = bit ? 65535 : 0;
-    for (int set = 0; set < 3; ++set) {
-      const int error = ((bit << 16) - squash_[mixed_[set] + 2048]) * 8;
+    for (int set = 0; set < sets; ++set) {
+      const int error = ((bit << 16) - squash_[mixed_[set] + 2048]) * 5;
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
         const int weight = used_[set][i] + ((inputs_[i] * error + (1 << 17)) >> 18);
         used_[set][i] = std::clamp(weight, -(1 << 18), 1 << 18);
@@ -106,14 +112,14 @@ class TextModel {
   }
 
  private:
-  static constexpr int contexts = 15;
+  static constexpr int contexts = 20, sets = 6;
   struct Counter {
     std::uint16_t p = 32768, fast = 32768;  // over all updates and over the last few
     std::uint8_t n = 0, check = 0;
   };
   using Row = std::array<int, 3 * contexts + 2>;
 
-  static std::vector<int> matrix(std::size_t rows) { return std::vector<int>(rows * Row().size(), 9000); }
+  static std::vector<int> matrix(std::size_t rows) { return std::vector<int>(rows * Row().size(), 7500); }
   static std::uint32_t hash(std::uint32_t a, std::uint32_t b) {
     std::uint32_t mixed = a * 0x2F0B4C47u + b * 0x9E3779B1u + 0x1234567u;
     mixed = (mixed ^ mixed >> 15) * 0x85EBCA6Bu;
@@ -125,6 +131,7 @@ class TextModel {
     const int p = static_cast<int>(value >> 16), moved = p + (target - p) * 2 / static_cast<int>(2 * n + 5);
     value = static_cast<std::uint32_t>(moved) << 16 | std::min(n + 1, most);
   }
+  std::uint32_t scope() const { return scopes_.empty() ? 0 : scopes_.back(); }
   int byte(std::size_t back) const {
     return back > text_.size() ? 0 : static_cast<std::uint8_t>(text_[text_.size() - back]);
   }
@@ -146,7 +153,7 @@ class TextModel {
   void begin_byte() {
     bits_ = 0;
     partial_ = 1;
-    const std::uint32_t scope = scopes_.empty() ? 0 : scopes_.back(), pair = hash(word_, last_word_);
+    const std::uint32_t scope = this->scope(), pair = hash(word_, last_word_);
     const auto at = static_cast<std::uint32_t>(byte(1));
     const std::uint32_t wanted[contexts] = {at,
                                             recent_ & 0xffff,
@@ -162,7 +169,12 @@ class TextModel {
                                             hash(pair, scope),
                                             hash(pair, line_before_),
                                             hash(recent_ & 0xffff, scope),
-                                            hash(first_word_, word_)};
+                                            hash(first_word_, word_),
+                                            recent_ & 0xffff00,
+                                            hash(recent_ & 0xffffff00, 5),
+                                            hash(hash(first_word_, word_), scope),
+                                            hash(hash(word_, word_before_), 77),
+                                            hash(hash(pair, word_before_), scope)};
     for (std::uint32_t i = 0; i < contexts; ++i) hashes_[i] = hash(wanted[i], i + 1);
     if (match_length_ > 0) ++match_;
     const std::uint32_t six = hash(recent_, older_ & 0xffff) >> 12;
@@ -210,9 +222,9 @@ class TextModel {
   std::array<std::uint32_t*, contexts> adapted_at_{};
   std::array<std::uint32_t, contexts> hashes_{};
   Row inputs_{};
-  std::vector<int> weights_[3];
-  int* used_[3] = {};
-  int mixed_[3] = {};
+  std::vector<int> weights_[sets];
+  int* used_[sets] = {};
+  int mixed_[sets] = {};
   std::vector<std::uint16_t> corrections_[3];
   std::uint16_t* corrected_[3] = {};
   std::vector<std::uint32_t> match_counters_ = std::vector<std::uint32_t>(32, 1u << 31);

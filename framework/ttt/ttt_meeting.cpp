@@ -13,11 +13,8 @@ namespace mulligan {
 
 void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
-  report_batches();
   note_scored(stretch);
-  // One lane watches batch by batch; several decide here, so that it does not matter who was how far.
-  for (std::int64_t queue = stretch.first; setup_.lanes > 1 && queue < stretch.end; ++queue)
-    watch_for_collapse(report_.batches.at(static_cast<std::size_t>(queue)));
+  report_stretch(stretch);
   if (stretch.boundary && base_ && !report_.fell_back) train_base(*stretch.boundary, stretch.end - 1);
 }
 
@@ -80,18 +77,45 @@ void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
   });
 }
 
+// One lane watches for a collapse batch by batch.
+void TttScorer::report_batch(const TttPendingBatch& batch) {
+  pending_[batch.queue] = batch;
+  if (world_size() > 1) return;
+  const std::size_t reported = report_.batches.size();
+  report_batches();
+  if (setup_.lanes == 1) watch_for_collapse(report_.batches.at(reported));
+}
+
+// Several lanes decide where they meet, so that their speeds do not matter.
+void TttScorer::report_stretch(const LanePlan::Stretch& stretch) {
+  report_batches();
+  for (std::int64_t queue = stretch.first; setup_.lanes > 1 && queue < stretch.end; ++queue)
+    watch_for_collapse(report_.batches.at(static_cast<std::size_t>(queue)));
+}
+
+void TttScorer::report_run() {
+  report_.checks = suffixes_.summary();
+  report_.lanes = setup_.lanes;
+  report_.ranks = world_size();
+  report_.sums = report_.batches.empty() ? ScoreSums{} : report_.batches.back().running;
+  report_.compared = compared_;
+  report_.untransformed = plain_;
+  report_.documents = plan_.chosen_documents;
+  report_.bins = length_bins();
+}
+
 // What is scored, as far as every batch before it is.
 void TttScorer::report_batches() {
   while (true) {
     const auto next = pending_.find(static_cast<std::int64_t>(report_.batches.size()));
     if (next == pending_.end()) return;
-    report_.batches.push_back(report_batch(next->second));
+    report_.batches.push_back(report_of(next->second));
     pending_.erase(next);
     if (listener_) listener_->on_batch(report_.batches.back());
   }
 }
 
-TttBatchReport TttScorer::report_batch(const TttPendingBatch& pending) {
+TttBatchReport TttScorer::report_of(const TttPendingBatch& pending) {
   const PlannedBatch& batch = plan_.queue[static_cast<std::size_t>(pending.queue)];
   TttBatchReport report;
   report.queue = pending.queue;

@@ -94,14 +94,7 @@ TttReport TttScorer::run(const TttStanding* from) {
     score_stretch(stretch_);
     meet(lanes_.stretches[stretch_]);
   }
-  report_.checks = suffixes_.summary();
-  report_.lanes = setup_.lanes;
-  report_.ranks = world_size();
-  report_.sums = report_.batches.empty() ? ScoreSums{} : report_.batches.back().running;
-  report_.compared = compared_;
-  report_.untransformed = plain_;
-  report_.documents = plan_.chosen_documents;
-  report_.bins = length_bins();
+  report_run();
   return report_;
 }
 
@@ -125,11 +118,7 @@ void TttScorer::score_stretch(std::size_t stretch) {
       invalid_reason_ = reason.what();
       return;
     }
-    pending_[queue] = {queue, !report_.fell_back, seconds_since(start), set.norms()};
-    if (world_size() > 1) continue;
-    const std::size_t reported = report_.batches.size();
-    report_batches();
-    if (setup_.lanes == 1) watch_for_collapse(report_.batches.at(reported));
+    report_batch({queue, !report_.fell_back, seconds_since(start), set.norms()});
   }
 }
 

@@ -161,8 +161,11 @@ class TttScorer {
   void merge_losses(const LanePlan::Stretch& stretch);
   void score_chunk_without(std::int64_t queue, std::int64_t chunk, std::vector<float>& losses);
   void apply_message(const TttMessage& message);
+  void report_batch(const TttPendingBatch& batch);
+  void report_stretch(const LanePlan::Stretch& stretch);
+  void report_run();
   void report_batches();
-  TttBatchReport report_batch(const TttPendingBatch& pending);
+  TttBatchReport report_of(const TttPendingBatch& pending);
   void watch_for_collapse(const TttBatchReport& batch);
   void train_base(std::int64_t boundary, std::int64_t queue);
   std::vector<TttLengthBin> length_bins() const;
