@@ -338,10 +338,8 @@ struct File {
 template <typename Act>
 void for_functions(Items& items, Act&& act) {
   for (Item& item : items) {
-    for_functions(item.kind == Item::space ? item.inner
-                  : item.function          ? (act(item), item.inner)
-                                           : item.inner,
-                  act);
+    if (item.function) act(item);
+    if (item.kind == Item::space) for_functions(item.inner, act);
   }
 }
 
@@ -398,40 +396,23 @@ class Reach {
   bool changed_ = true;
 };
 
-// A function of launch/evaluator/replaced*.cpp takes the place of those of its name, of which a header keeps the declaration.
+// A function of launch/evaluator/replaced*.cpp takes the place of those of its name.
 void drop_replaced(std::vector<File>& files) {
-  const auto full = [](const Item& item) {
-    std::vector<std::string> words = item.scopes;
-    words.push_back(item.names[0]);
-    return words;
-  };
-  std::map<std::vector<std::string>, int> functions;
-  const auto replaces = [](const File& file) { return file.name.starts_with("launch/evaluator/replaced"); };
-  for (File& file : files) {
-    if (replaces(file)) for_functions(file.items, [&](Item& item) { functions[full(item)] = 0; });
+  std::map<std::string, int> functions;
+  for (const bool replaces : {true, false}) {
+    for (File& file : files) {
+      if (file.name.starts_with("launch/evaluator/replaced") != replaces) continue;
+      for_functions(file.items, [&](Item& item) {
+        std::string full = item.names[0];
+        for (const std::string& scope : item.scopes) full = scope + "::" + full;
+        if (replaces) functions[full] = 0;
+        item.dropped = !replaces && functions.contains(full);
+        if (item.dropped) ++functions[full];
+      });
+    }
   }
-  for (File& file : files) {
-    if (replaces(file)) continue;
-    for_functions(file.items, [&](Item& item) {
-      const auto found = functions.find(full(item));
-      if (found == functions.end()) return;
-      ++found->second;
-      if (file.name.ends_with(".cpp")) {
-        item.dropped = true;
-        return;
-      }
-      Tokens& tokens = file.tokens;
-      std::size_t open = item.begin;
-      while (!tokens[open].is("{")) ++open;
-      tokens[open].text = ";";
-      tokens[item.begin].text = tokens[item.begin].is("inline") ? "" : tokens[item.begin].text;
-      item.begin += tokens[item.begin].text.empty();
-      item.end = open + 1;
-    });
-  }
-  for (const auto& [words, count] : functions) {
-    if (count == 0)
-      throw std::runtime_error("launch/evaluator replaces '" + words.back() + "', which is not there");
+  for (const auto& [full, count] : functions) {
+    if (count == 0) throw std::runtime_error("launch/evaluator replaces '" + full + "', which is not there");
   }
 }
 

@@ -24,7 +24,8 @@ void evaluate(std::vector<std::string> words) {
         settings = read_evaluation_settings(declared.evaluation);
         settings.ttt.check = TttCheck::off;  // `mulligan ttt` checks; scores are the same
         if (active_elements(settings.model) != settings.active)
-          throw config_error("this evaluator lacks elements of the model; build it from the artifact's own files.");
+          throw config_error(
+              "this evaluator lacks elements of the model; build it from the artifact's own files.");
         require_model(declared, settings.model, words[0]);
       });
   ScoredText text(artifact, settings, words[1], {words.begin() + 2, words.end()});

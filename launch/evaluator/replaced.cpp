@@ -1,9 +1,8 @@
 // What an evaluation does otherwise than mulligan: each function takes the place of the one of its name. Here are no checks of plugins
 // and kernels, no report, no other ranks, no interrupted runs, and no sentences about tokenizers of other programs.
-#include <mulligan/control_group.hpp>
-
 #include "framework/adapters/row_guard.h"
 #include "framework/check/transform_probe.h"
+#include "framework/core/parallel.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/tokenizer_format.h"
 #include "framework/run/device_memory.h"
@@ -45,6 +44,9 @@ std::string AdaptationRule::text(const AdapterSet::Inheritance&) const {
   return {};
 }
 
+// Kernels have a member of its name, and nothing else calls it.
+void parallel_for(std::size_t, int, const std::function<void(std::size_t)>&) {}
+
 DeviceMemory memory_of(const TensorStore&, const std::vector<Program*>&) {
   return {};
 }
@@ -59,13 +61,5 @@ std::string character_map_problem(std::string_view) {
 ModelRules model_rules(std::string_view) {
   return {};
 }
-
-namespace sdk {
-
-ControlGroupLimits control_group_limits(const std::string&) {
-  return {};
-}
-
-}  // namespace sdk
 
 }  // namespace mulligan
