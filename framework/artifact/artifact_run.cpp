@@ -17,6 +17,7 @@
 #include "framework/core/file.h"
 #include "framework/core/sha256.h"
 #include "framework/plugin/quantizer.h"
+#include "framework/model/elements/stages.h"
 #include "framework/ranks/host_group.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
@@ -56,6 +57,8 @@ fs::path library_of(const PluginTableRef& ref, PluginHost& host) {
 ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
   ScoringCode code;
   code.plugins.insert(family_name(loaded.config.model.family));
+  for (const std::string& element : active_elements(loaded.config.model))
+    code.plugins.insert("element:" + element);
   const std::vector<const PluginTable*> scoring = scoring_tables(loaded.config);
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
     if (std::ranges::find(scoring, ref.table) == scoring.end()) continue;

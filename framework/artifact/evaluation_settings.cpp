@@ -20,7 +20,7 @@ void for_each_field(EvaluationSettings& s, Each each) {
        m.mlp_negative_slope, m.tied_head, m.softcap, m.attention_scale, m.norm_eps, m.ln_scale,
        m.residual_mix, m.qk_norm, m.q_gain, m.xsa_last_layers, m.attention_gate, m.skip_weights, m.skip_gates,
        m.rope.dims, m.rope.base, m.rope.form, m.rope.table, m.loop.first, m.loop.last, m.loop.extra_passes,
-       m.lanes.parallel_start, m.lanes.final_lane, s.elements);
+       m.lanes.parallel_start, m.lanes.final_lane, s.elements, s.active);
   EvalConfig& e = s.eval;
   each(e.mode, e.sequence_length, e.stride, e.packed_sequences, e.drop_remainder, e.tokens, e.shares);
   each(s.seed, s.fused_kernels, s.joined, s.activations, s.projections, s.backend);

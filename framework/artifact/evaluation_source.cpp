@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <iterator>
 #include <map>
@@ -15,6 +14,7 @@
 
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -90,35 +90,6 @@ std::vector<fs::path> includes_of(const fs::path& root, const fs::path& file) {
   return found;
 }
 
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
-}
-
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-// The end of the literal that begins at `begin`, after its closing quote; nothing is one: begin.
-std::size_t literal_end(std::string_view text, std::size_t begin) {
-  const bool raw = text[begin] == '"' && begin > 0 && text[begin - 1] == 'R';
-  if (raw) {
-    const std::size_t open = text.find('(', begin);
-    if (open == text.npos) return text.size();
-    const std::string close = ")" + std::string(text.substr(begin + 1, open - begin - 1)) + "\"";
-    const std::size_t end = text.find(close, open);
-    return end == text.npos ? text.size() : end + close.size();
-  }
-  // 1'000'000: a quote between digits separates them.
-  const bool separator = text[begin] == '\'' && begin > 0 && is_word(text[begin - 1]) &&
-                         begin + 1 < text.size() &&
-                         std::isxdigit(static_cast<unsigned char>(text[begin + 1])) != 0 &&
-                         std::isxdigit(static_cast<unsigned char>(text[begin - 1])) != 0;
-  if ((text[begin] != '"' && text[begin] != '\'') || separator) return begin;
-  std::size_t at = begin + 1;
-  while (at < text.size() && text[at] != text[begin] && text[at] != '\n') at += text[at] == '\\' ? 2 : 1;
-  return std::min(text.size(), at + 1);
-}
-
 // A gzip file without name and time, which every machine unpacks.
 std::string gzip(const std::string& text) {
   std::string stream = compress(Compression::zlib, text), end(8, '\0');
@@ -133,39 +104,6 @@ std::string gzip(const std::string& text) {
 }
 
 }  // namespace
-
-std::string without_comments(std::string_view source) {
-  std::string out;
-  const auto put_space = [&] {
-    if (!out.empty() && out.back() != ' ' && out.back() != '\n') out += ' ';
-  };
-  const auto put_line = [&] {
-    if (!out.empty() && out.back() == ' ') out.pop_back();
-    if (!out.empty() && out.back() != '\n') out += '\n';
-  };
-  for (std::size_t at = 0; at < source.size();) {
-    const std::string_view rest = source.substr(at);
-    if (rest.starts_with("//")) {
-      at = std::min(source.find('\n', at), source.size());
-    } else if (rest.starts_with("/*")) {
-      put_space();
-      const std::size_t end = source.find("*/", at + 2);
-      at = end == source.npos ? source.size() : end + 2;
-    } else if (source[at] == '\n') {
-      put_line();
-      ++at;
-    } else if (is_space(source[at])) {
-      put_space();
-      ++at;
-    } else {
-      const std::size_t end = std::max(at + 1, literal_end(source, at));
-      out += source.substr(at, end - at);
-      at = end;
-    }
-  }
-  put_line();
-  return out;
-}
 
 std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
   std::vector<const PluginTable*> tables{&config.backend};
@@ -210,16 +148,12 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
   return {files.begin(), files.end()};
 }
 
-std::string packed_as(const fs::path& name, const std::string& text) {
-  return is_code(name) ? without_comments(text) : text;
-}
-
 std::string evaluation_archive(const fs::path& root, const EvaluationSource& source) {
+  SourceFiles files;
+  for (const fs::path& file : source) files.emplace_back(file.generic_string(), read_file(root / file));
   std::string archive;
-  for (const fs::path& file : source) {
-    const std::string text = packed_as(file, read_file(root / file));
-    archive += fmt::format("{} {}\n", file.generic_string(), text.size()) + text;
-  }
+  for (const auto& [name, text] : reachable_source(std::move(files)))
+    archive += fmt::format("{} {}\n", name, text.size()) + text;
   return archive;
 }
 
@@ -248,7 +182,7 @@ EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource
   // A digest before the package finds a damaged file.
   constexpr std::size_t digest = 64;
   const std::string kept = kept_bytes(
-      "text_3_" + sha256_hex(archive), packed_code_folder(),
+      "text_4_" + sha256_hex(archive), packed_code_folder(),
       [](const std::string& file) {
         return file.size() > digest && sha256_hex(file.substr(digest)) == file.substr(0, digest);
       },

@@ -23,13 +23,7 @@ std::vector<const PluginTable*> scoring_tables(const RunConfig& config);
 // included file that is not there.
 EvaluationSource evaluation_source(const std::filesystem::path& root, const std::vector<std::string>& parts);
 
-// C++ or CUDA without comments, indentation, empty lines and repeated spaces; literals stay as they are.
-std::string without_comments(std::string_view source);
-
-// A file as the archive holds it: C++ and CUDA without_comments(), all else as it is.
-std::string packed_as(const std::filesystem::path& name, const std::string& text);
-
-// For each file a line "NAME LENGTH" and its packed_as(), one file after the other.
+// For each file of reachable_source() a line "NAME LENGTH" and its text, one file after the other.
 std::string evaluation_archive(const std::filesystem::path& root, const EvaluationSource& source);
 // The reverse: files by name. Throws a std::runtime_error for what is no such archive, with a reason that reads on from its
 // name.

@@ -5,6 +5,7 @@
 #include "framework/artifact/evaluation_settings.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/error.h"
+#include "framework/model/elements/stages.h"
 #include "framework/plugin/ttt.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/run/run_plugins.h"
@@ -82,6 +83,7 @@ std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& hos
     if (const ConfigValue* value = config.model.elements.find(name))
       settings.elements.emplace_back(name, *value);
   }
+  settings.active = active_elements(config.model);
   settings.eval = config.eval;
   settings.seed = config.run.seed;
   settings.fused_kernels = config.run.fused_kernels;

@@ -21,10 +21,7 @@ const char* event_name(TttEventKind kind) {
 
 void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
-  report_batches();
-  // One lane watches batch by batch; several decide here, so that it does not matter who was how far.
-  for (std::int64_t queue = stretch.first; setup_.lanes > 1 && queue < stretch.end; ++queue)
-    watch_for_collapse(now_.report.batches.at(static_cast<std::size_t>(queue)));
+  report_stretch(stretch);
   if (stretch.boundary && base_ && !now_.report.fell_back) train_base(stretch);
 }
 
@@ -76,6 +73,39 @@ void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
   if (!feed_) return;
   const std::vector<float> plain = merged(plain_book_);
   for_targets(false, [&](std::size_t target) { plain_book_[target] = plain[target]; });
+}
+
+// One lane watches for a collapse batch by batch.
+void TttScorer::report_batch(std::int64_t queue, AdapterSet& set, double seconds) {
+  const PlannedBatch& batch = plan_.batch(queue);
+  TttBatchReport& report = now_.pending[queue];
+  report.queue = queue;
+  report.batch = batch.index;
+  report.documents = batch.size();
+  report.longest_tokens = plan_.targets(batch.documents.back());
+  report.adapted = !now_.report.fell_back;
+  report.seconds = seconds;
+  report.adapters = set.norms();
+  if (world_size() > 1) return;
+  report_batches();
+  if (setup_.lanes == 1) watch_for_collapse(now_.report.batches.back());
+}
+
+// Several lanes decide where they meet, so that their speeds do not matter.
+void TttScorer::report_stretch(const LanePlan::Stretch& stretch) {
+  report_batches();
+  for (std::int64_t queue = stretch.first; setup_.lanes > 1 && queue < stretch.end; ++queue)
+    watch_for_collapse(now_.report.batches.at(static_cast<std::size_t>(queue)));
+}
+
+void TttScorer::report_run() {
+  TttReport& report = now_.report;
+  report.checks = suffixes_.summary();
+  report.lanes = setup_.lanes;
+  report.ranks = world_size();
+  if (!report.batches.empty()) report.sums = report.batches.back().running;
+  report.documents = plan_.chosen_documents;
+  report.bins = length_bins();
 }
 
 // What is scored, as far as every batch before it is.

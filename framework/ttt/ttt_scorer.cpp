@@ -93,14 +93,8 @@ TttReport TttScorer::run(const TttStanding* from) {
     score_stretch(lanes_.stretches[stretch_]);
     meet(lanes_.stretches[stretch_]);
   }
-  TttReport& report = now_.report;
-  report.checks = suffixes_.summary();
-  report.lanes = setup_.lanes;
-  report.ranks = world_size();
-  if (!report.batches.empty()) report.sums = report.batches.back().running;
-  report.documents = plan_.chosen_documents;
-  report.bins = length_bins();
-  return report;
+  report_run();
+  return now_.report;
 }
 
 // This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next
@@ -122,19 +116,7 @@ void TttScorer::score_stretch(const LanePlan::Stretch& stretch) {
       invalid_reason_ = reason.what();
       return;
     }
-    const PlannedBatch& batch = plan_.batch(queue);
-    TttBatchReport& report = now_.pending[queue];
-    report.queue = queue;
-    report.batch = batch.index;
-    report.documents = batch.size();
-    report.longest_tokens = plan_.targets(batch.documents.back());
-    report.adapted = !now_.report.fell_back;
-    report.seconds = seconds_since(start);
-    report.adapters = set.norms();
-    if (world_size() == 1) {
-      report_batches();
-      if (setup_.lanes == 1) watch_for_collapse(now_.report.batches.back());
-    }
+    report_batch(queue, set, seconds_since(start));
     done.push_back(queue);
   }
 }

@@ -147,6 +147,9 @@ class TttScorer {
   void meet(const LanePlan::Stretch& stretch);
   void exchange(const LanePlan::Stretch& stretch);
   void merge_losses(const LanePlan::Stretch& stretch);
+  void report_batch(std::int64_t queue, AdapterSet& set, double seconds);
+  void report_stretch(const LanePlan::Stretch& stretch);
+  void report_run();
   void report_batches();
   void watch_for_collapse(const TttBatchReport& batch);
   void train_base(const LanePlan::Stretch& stretch);

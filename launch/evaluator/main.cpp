@@ -9,6 +9,7 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/model/elements/stages.h"
 #include "launch/evaluator/scoring.h"
 
 namespace mulligan {
@@ -22,6 +23,9 @@ void evaluate(std::vector<std::string> words) {
       parse_artifact(read_file(words[0]), words[0], std::uint64_t{4} << 30, [&](const Artifact& declared) {
         settings = read_evaluation_settings(declared.evaluation);
         settings.ttt.check = TttCheck::off;  // `mulligan ttt` checks; scores are the same
+        if (active_elements(settings.model) != settings.active)
+          throw config_error(
+              "this evaluator lacks elements of the model; build it from the artifact's own files.");
         require_model(declared, settings.model, words[0]);
       });
   ScoredText text(artifact, settings, words[1], {words.begin() + 2, words.end()});

@@ -1,5 +1,5 @@
-"""Bytes of the code of an evaluation, counted without the program: files, comments, frames, the unpacker. The text coder
-alone is the program's; tests/end_to_end/evaluator.sh unpacks what it packed.
+"""Bytes of the code of an evaluation, counted without the program: files, frames, the unpacker. The program's are the choice of
+definitions and the text coder; tests/end_to_end/evaluator.sh builds what they packed.
 
     tests/structure/evaluation_code.py [ROOT] PART...     such as cuda record doc_lora adamw global_sgd sgd
 """
@@ -10,42 +10,13 @@ import sys
 import tempfile
 import zlib
 
-RECORD_1886 = ("cuda", "record", "doc_lora", "adamw", "global_sgd", "sgd")
+RECORD_1886 = ("cuda", "record", "element:softcap", "element:xsa", "element:dense_gate", "doc_lora", "adamw", "global_sgd", "sgd")
 PLUGIN_FOLDERS = ("plugins/backends", "plugins/losses", "plugins/schedules", "plugins/transforms", "optimizers", "ttt")
 INCLUDE = re.compile(r'^[ \t]*#include[ \t]*["<]([^">]+)[">]', re.M)
-TOKEN = re.compile(r'''(?P<line_comment>//[^\n]*)|(?P<comment>/\*.*?(?:\*/|\Z))|(?P<newline>\n)|(?P<space>[ \t\r]+)
-    |(?P<raw>(?<=R)"(?P<mark>[^("]*)\(.*?\)(?P=mark)")|(?P<string>"(?:\\.|[^"\\\n])*"?)
-    |(?P<separator>(?<=[0-9A-Fa-f])'(?=[0-9A-Fa-f]))|(?P<char>'(?:\\.|[^'\\\n])*'?)|(?P<other>.)''', re.S | re.X)
-
 
 def text_of(name):
     with open(name, encoding="latin-1") as file:
         return file.read()
-
-
-def stripped(source):
-    out = ""
-    parts = []
-    for match in TOKEN.finditer(source):
-        kind, text = match.lastgroup, match.group()
-        if kind == "mark":
-            kind = "raw"
-        if kind in ("comment", "space"):
-            text = " " if out and out not in " \n" else ""
-        elif kind == "newline":
-            if out == " ":
-                parts.pop()
-                out = parts[-1][-1] if parts else ""
-            text = "\n" if out and out != "\n" else ""
-        elif kind == "line_comment":
-            text = ""
-        if text:
-            parts.append(text)
-            out = text[-1]
-    if out == " ":
-        parts.pop()
-    joined = "".join(parts)
-    return joined if not joined or joined.endswith("\n") else joined + "\n"
 
 
 def included(name, include):
@@ -83,38 +54,38 @@ def files(parts):
     return sorted(found, key=lambda name: name.split("/"))
 
 
+# Reads names, lengths and texts; prints the packed bytes, then the unpacker's text.
 PACKER = """#include <iostream>
 #include <iterator>
-#include <string>
+#include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
-int main() { std::cout << mulligan::pack_text(std::string(std::istreambuf_iterator<char>(std::cin), {})).size(); }"""
-
-
-def text_packed(data):
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["g++", "-std=c++20", "-O2", "-I.", "-x", "c++", "-", "-o", f"{folder}/pack"],
-                       input=PACKER.encode(), check=True)
-        return int(subprocess.run([f"{folder}/pack"], input=data, stdout=subprocess.PIPE, check=True).stdout)
-
-
-def unpacker():
-    coder = stripped(text_of("framework/artifact/text_coder.h")).replace("#pragma once\n", "")
-    program = stripped(text_of("launch/evaluator/unpack.cpp"))
-    return (coder + re.sub(r'#include ".*text_coder.h"\n', "", program)).encode()
-
-
-def archive_of(parts):
-    archive = b""
-    for name in files(parts):
-        text = text_of(name)
-        if os.path.splitext(name)[1] in (".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"):
-            text = stripped(text)
-        archive += f"{name} {len(text)}\n{text}".encode("latin-1")
-    return archive
+int main() {
+  const std::string all(std::istreambuf_iterator<char>(std::cin), {});
+  mulligan::SourceFiles files;
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t space = all.find(' ', at), begin = all.find('\\n', at) + 1, length = std::stoul(all.substr(space));
+    files.emplace_back(all.substr(at, space - at), all.substr(begin, length));
+    at = begin + length;
+  }
+  const std::string unpacker = files.back().second;
+  files.pop_back();
+  std::string archive;
+  for (const auto& [name, text] : mulligan::reachable_source(files)) archive += name + " " + std::to_string(text.size()) + "\\n" + text;
+  std::cout << mulligan::pack_text(archive).size() << "\\n" << mulligan::without_comments(unpacker);
+}"""
 
 
 def packed_bytes(parts):
-    return text_packed(archive_of(parts)) + len(zlib.compress(unpacker(), 9)) + 12
+    coder = text_of("framework/artifact/text_coder.h").replace("#pragma once\n", "")
+    unpacker = coder + re.sub(r'#include ".*text_coder.h"\n', "", text_of("launch/evaluator/unpack.cpp"))
+    texts = [(name, text_of(name)) for name in files(parts)] + [("", unpacker)]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["g++", "-std=c++20", "-O2", "-I.", "framework/artifact/reachable_source.cpp", "-x", "c++", "-",
+                        "-o", f"{folder}/pack"], input=PACKER.encode(), check=True)
+        out = subprocess.run([f"{folder}/pack"], input="".join(f"{n} {len(t)}\n{t}" for n, t in texts).encode("latin-1"),
+                             stdout=subprocess.PIPE, check=True).stdout
+    packed, unpacker = out.split(b"\n", 1)
+    return int(packed) + len(zlib.compress(unpacker, 9)) + 12
 
 
 if __name__ == "__main__":

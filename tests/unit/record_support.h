@@ -10,6 +10,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
+#include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
 #include "framework/config/resolved_settings.h"
 #include "framework/core/error.h"
@@ -27,7 +28,7 @@ inline std::vector<std::pair<std::string, std::string>> sample_tree() {
   return {{"framework/a.cpp", "int a;  // first\n"}, {"launch/main.cpp", "int main() {}\n"}};
 }
 inline std::string sample_source() {
-  const std::string code = packed_as("a.cpp", sample_tree()[0].second);
+  const std::string code = without_comments(sample_tree()[0].second);
   return pack_text("cmake/Build.cmake 12\n# the build\n" + fmt::format("framework/a.cpp {}\n", code.size()) +
                    code);
 }

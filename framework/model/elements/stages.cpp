@@ -48,6 +48,14 @@ std::vector<StageList> model_stages(const ModelConfig& model) {
           stage(model, "head", &Element::transform_head)};
 }
 
+std::vector<std::string> active_elements(const ModelConfig& model) {
+  std::vector<std::string> names;
+  for (const Element& element : model_elements()) {
+    if (element.active(model)) names.emplace_back(element.name);
+  }
+  return names;
+}
+
 void check_tokenizer(const ModelConfig& model, int bos_id) {
   for_active(model, &Element::check_tokenizer,
              [&](const Element& element) { element.check_tokenizer(model, bos_id); });

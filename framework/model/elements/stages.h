@@ -14,6 +14,8 @@ namespace mulligan {
 
 // All elements, in the order of list.inc.
 std::span<const Element> model_elements();
+// Names of those that a model has.
+std::vector<std::string> active_elements(const ModelConfig& model);
 
 // The stages "embedding", "attention", "attention output" and "head" with their active elements, for listings.
 struct StageList {

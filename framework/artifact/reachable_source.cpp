@@ -1,0 +1,488 @@
+#include "framework/artifact/reachable_source.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace mulligan {
+namespace {
+
+using Words = std::set<std::string, std::less<>>;
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+struct Token {
+  std::string text;  // a line of the preprocessor is one
+  bool after_space = false;
+  bool is(std::string_view other) const { return text == other; }
+  bool is_name() const { return is_word(text[0]) && std::isdigit(static_cast<unsigned char>(text[0])) == 0; }
+  bool is_text() const { return text[0] == '"'; }
+};
+using Tokens = std::vector<Token>;
+
+// The end of the comment, literal, word or sign at `at`.
+std::size_t token_end(std::string_view source, std::size_t at) {
+  const char c = source[at];
+  const auto after = [&](std::string_view mark, std::size_t from) {
+    const std::size_t found = source.find(mark, from);
+    return found == source.npos ? source.size() : found + mark.size();
+  };
+  std::size_t end = at + 1;
+  if (source.substr(at, 2) == "//") return std::min(source.find('\n', at), source.size());
+  if (source.substr(at, 2) == "/*") return after("*/", at + 2);
+  if (c == '"' && at > 0 && source[at - 1] == 'R') {
+    const std::size_t open = std::min(source.find('(', at), source.size());
+    return after(")" + std::string(source.substr(end, open - end)) + "\"", open);
+  }
+  if (c == '"' || c == '\'') {
+    while (end < source.size() && source[end] != c && source[end] != '\n') end += source[end] == '\\' ? 2 : 1;
+    return std::min(end + 1, source.size());
+  }
+  const bool number = std::isdigit(static_cast<unsigned char>(c)) != 0;
+  if (is_word(c)) {
+    while (end < source.size() && (is_word(source[end]) || (number && source[end] == '\''))) ++end;
+  } else if (source.substr(at, 2) == "::" || source.substr(at, 2) == "->") {
+    ++end;
+  }
+  return end;
+}
+
+Tokens tokens_of(std::string_view source) {
+  Tokens tokens;
+  bool space = false, begins_line = true, directive = false;
+  for (std::size_t at = 0, end = 0; at < source.size(); at = end) {
+    end = token_end(source, at);
+    const std::string_view text = source.substr(at, end - at);
+    const bool continued = text == "\\" && end < source.size() && source[end] == '\n';
+    if (text == "\n") {
+      begins_line = true;
+      directive = false;
+    }
+    if (continued) ++end;
+    if (continued || std::isspace(static_cast<unsigned char>(text[0])) != 0 || text.starts_with("//") ||
+        text.starts_with("/*")) {
+      space = true;
+    } else if (directive) {
+      if (space) tokens.back().text += ' ';
+      tokens.back().text += text;
+      space = false;
+    } else {
+      directive = begins_line && text == "#";
+      tokens.push_back({std::string(text), std::exchange(space, false)});
+      begins_line = false;
+    }
+  }
+  return tokens;
+}
+
+// Appends tokens; `after` is the one before them.
+void put(std::string& out, const Tokens& tokens, std::size_t begin, std::size_t end) {
+  constexpr std::string_view longer =
+      "++ -- << >> <= >= == != && || += -= *= /= %= &= |= ^= -> :: .* // /* <: %: <% ## ..";
+  const auto quotes = [](char c) { return c == '"' || c == '\''; };
+  for (std::size_t i = begin; i < end; ++i) {
+    const Token& token = tokens[i];
+    const char a = out.empty() ? '\n' : out.back(), b = token.text[0];
+    const bool word = is_word(a) || quotes(a);
+    if (b == '#') {
+      out += (a == '\n' ? "" : "\n") + token.text + "\n";
+      continue;
+    }
+    if ((i == begin || token.after_space) &&
+        ((word && is_word(b)) || (is_word(a) && quotes(b)) || longer.find(std::string{a, b}) != longer.npos))
+      out += ' ';
+    out += token.text;
+  }
+}
+
+// A definition or a line of the preprocessor: tokens from `begin` to `end`. Of a namespace or class these are its head; `inner` and
+// the tokens from `body_end` to `last` follow.
+struct Item {
+  enum Kind { plain, space, type } kind = plain;
+  std::size_t begin = 0, end = 0, body_end = 0, last = 0;
+  bool root = false;      // reached with what it is in
+  bool function = false;  // with its body, outside of a class
+  bool dropped = false, live = false;
+  std::vector<std::string> names, scopes;  // one of the names and all of the scopes must be named
+  std::vector<Item> inner;
+};
+using Items = std::vector<Item>;
+
+const Words no_names{"alignas",  "bool",     "char",     "const",    "decltype", "double",
+                     "explicit", "float",    "for",      "if",       "inline",   "int",
+                     "long",     "noexcept", "operator", "requires", "sizeof",   "static",
+                     "switch",   "void",     "while",    "unsigned", "auto",     "__attribute__"};
+
+// Objects of these types only fill tables that an evaluation does not read.
+const Words unread_types{"KernelRules"};
+
+class Parser {
+ public:
+  Parser(const Tokens& tokens, bool header) : tokens_(tokens), header_(header) {}
+
+  Items items(const std::string& in_class) {
+    Items found;
+    while (more() && !now().is("}")) found.push_back(item(in_class));
+    return found;
+  }
+
+ private:
+  bool more() const { return at_ < tokens_.size(); }
+  const Token& now(std::size_t ahead = 0) const {
+    static const Token none{" "};
+    return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : none;
+  }
+  const Token& before() const { return tokens_[at_ - 1]; }
+
+  // Past what opens here, with all that is in it.
+  void skip(std::string_view open, std::string_view close) {
+    int depth = 0;
+    do {
+      const char c = now().text[0];
+      depth += open.find(c) != open.npos ? 1 : close.find(c) != close.npos && !now().is("->") ? -1 : 0;
+      ++at_;
+    } while (depth > 0 && more() && !(open[0] == '<' && before().is(";")));
+  }
+  void skip_group() { skip("([{", ")]}"); }
+
+  void to_semicolon() {
+    while (more() && !now().is(";"))
+      now().is("(") || now().is("{") || now().is("[") ? skip_group() : void(++at_);
+    ++at_;
+  }
+
+  Item item(const std::string& in_class) {
+    Item item;
+    item.begin = at_;
+    const std::string& first = now().text;
+    if (first[0] == '#') {
+      std::istringstream words(first.substr(1));
+      std::string command, name;
+      words >> command >> name;
+      item.root = command != "define" && command != "undef";
+      item.names = {name.substr(0, name.find('('))};
+      ++at_;
+    } else if ((first == "public" || first == "private" || first == "protected") && now(1).is(":")) {
+      item.root = true;
+      at_ += 2;
+    } else if ((first == "namespace" || first == "extern") && opens_body()) {
+      while (!now().is("{")) ++at_;
+      item.kind = Item::space;
+      item.end = ++at_;
+      item.inner = items({});
+      item.body_end = at_++;
+    } else if (first == "using" || first == "friend" || first == "typedef" || first == "static_assert") {
+      item.root = first != "using" || !now(2).is("=");
+      item.dropped = first == "static_assert";
+      item.names = {now(1).text};
+      to_semicolon();
+    } else {
+      declaration(item, in_class);
+    }
+    item.last = std::min(at_, tokens_.size());
+    if (item.kind == Item::plain) item.end = item.last;
+    return item;
+  }
+
+  bool opens_body() const {
+    std::size_t ahead = 1;
+    while (now(ahead).is_name() || now(ahead).is("::") || now(ahead).is_text()) ++ahead;
+    return now(ahead).is("{");
+  }
+
+  // `word` is the declared name, perhaps after A::B::.
+  void name(Item& item, std::size_t word) const {
+    item.names.push_back(tokens_[word].text);
+    if (word > item.begin && tokens_[word - 1].is("~")) --word;
+    while (word > item.begin + 1 && tokens_[word - 1].is("::")) {
+      word -= 2;
+      while (tokens_[word].is(">") || !tokens_[word].is_name()) --word;
+      item.scopes.push_back(tokens_[word].text);
+    }
+  }
+
+  void declaration(Item& item, const std::string& in_class) {
+    std::size_t type = 0, last_name = 0, called = 0;
+    bool value = false, constant = false, special = false, body = false;
+    for (; more() && !now().is("}"); ++at_) {
+      const std::string& token = now().text;
+      if (token == ";") {
+        ++at_;
+        break;
+      }
+      if (token[0] == '#') {
+        if (before().is(")") || before().is("}")) break;  // after a call of a macro
+        special = true;
+      } else if (token == "<" && at_ > 0 &&
+                 (before().is("template") || (before().is_name() && !now().after_space))) {
+        const std::size_t operand = at_;
+        skip("<([{", ">)]}");
+        at_ = before().is(";") ? operand : at_ - 1;
+      } else if (token == "virtual" || token == "override") {
+        special = true;
+      } else if (token == "operator") {
+        special = special || in_class.size() > 0 || !before().is("::");
+        if (called == 0) called = at_;
+        while (!now(1).is("(") || token == now().text) ++at_;
+      } else if (token == "constexpr" || token == "concept") {
+        constant = true;
+      } else if (token == "class" || token == "struct" || token == "union" || token == "enum") {
+        if (type == 0 && called == 0 && !value) type = at_ + 1;
+      } else if (token == "=" && called == 0) {
+        value = true;
+      } else if (token == "(" || token == "[") {
+        if (token == "(" && called == 0 && !value && at_ > item.begin && before().is_name() &&
+            !no_names.contains(before().text))
+          called = at_ - 1;
+        skip_group();
+        --at_;
+      } else if (token == "{") {
+        if (type > 0 && called == 0 && !value)
+          return tokens_[type - 1].is("enum") ? enumeration(item, type) : members(item, type);
+        const bool constraint = before().is("requires");
+        body = !value && !constraint;
+        skip_group();
+        if (body && !now().is(";") && !now().is(",") && !now().is("{") && !now().is("(")) break;
+        --at_;
+      } else if (called == 0 && !value && now().is_name() && !no_names.contains(token)) {
+        last_name = at_;
+      }
+    }
+    const Token& first = tokens_[item.begin];
+    const auto small = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
+    const bool macro = tokens_[item.begin + 1].is("(") && std::ranges::none_of(first.text, small);
+    item.dropped = unread_types.contains(first.is("const") ? tokens_[item.begin + 1].text : first.text);
+    if (called > 0 && tokens_[called].is("operator") && !special) {
+      name(item, called);
+      item.names = {item.scopes.front()};
+    } else if (called > 0) {
+      name(item, called);
+      item.function = body && in_class.empty();
+      // Without a body it may be an object, as `const Register registered(...);` is.
+      item.root = special || item.names[0] == in_class || item.names[0] == "main" ||
+                  (!header_ && !body && in_class.empty());
+    } else if (last_name > 0 && (constant || (type > 0 && last_name == type && !value))) {
+      name(item, last_name);
+      item.root = special;
+    } else {
+      item.root = true;
+    }
+    item.root |= macro;
+  }
+
+  void enumeration(Item& item, std::size_t word) {
+    for (std::size_t i = word; i < at_; ++i) item.names.push_back(tokens_[i].text);
+    for (++at_; more() && !now().is("}"); ++at_) {
+      if (before().is("{") || before().is(",")) item.names.push_back(now().text);
+    }
+    to_semicolon();
+  }
+
+  void members(Item& item, std::size_t word) {
+    item.kind = Item::type;
+    for (; word < at_ && !tokens_[word].is(":") && !tokens_[word].is("<"); ++word) {
+      if (tokens_[word].is_name() && !tokens_[word].is("final") && !no_names.contains(tokens_[word].text))
+        item.names = {tokens_[word].text};
+    }
+    item.root = item.names.empty();
+    item.end = ++at_;
+    item.inner = items(item.root ? "" : item.names[0]);
+    item.body_end = at_;
+    for (; more() && !now().is(";"); ++at_) item.names.push_back(now().text);
+    ++at_;
+  }
+
+  const Tokens& tokens_;
+  bool header_;
+  std::size_t at_ = 0;
+};
+
+// The help of a plugin's keys, the last argument of sdk::key(), and of an error's sentence the part after a semicolon: these are about
+// commands and pages of mulligan.
+void shorten_texts(Tokens& tokens) {
+  for (std::size_t i = 2; i < tokens.size(); ++i) {
+    const Token& call = tokens[i - 2];
+    const bool error =
+        tokens[i - 1].is("(") && (call.text.ends_with("rror") || call.is("bad") || call.is("fail"));
+    const bool help = tokens[i - 1].is(",") && i > 7 && tokens[i - 2].is_name() && tokens[i - 3].is("::");
+    std::size_t end = i;
+    while (end < tokens.size() && tokens[end].is_text()) ++end;
+    bool key = false;
+    for (std::size_t k = i - 2; help && k > 3 && !tokens[k].is("("); --k)
+      key = tokens[k - 1].is("(") && tokens[k - 2].is("key");
+    for (std::size_t k = i; k < end && (error || key); ++k) {
+      const std::size_t mark = key ? 1 : tokens[k].text.find("; ");
+      if (mark == std::string::npos) continue;
+      tokens[k].text = tokens[k].text.substr(0, mark) + '"';
+      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(k) + 1,
+                   tokens.begin() + static_cast<std::ptrdiff_t>(end));
+      break;
+    }
+  }
+}
+
+struct File {
+  std::string name, text;
+  bool parsed = false;
+  Tokens tokens = {};
+  Items items = {};
+};
+
+// Calls act(item) for the functions of namespaces.
+template <typename Act>
+void for_functions(Items& items, Act&& act) {
+  for (Item& item : items) {
+    if (item.function) act(item);
+    if (item.kind == Item::space) for_functions(item.inner, act);
+  }
+}
+
+class Reach {
+ public:
+  explicit Reach(std::vector<File>& files) {
+    for (File& file : files) {
+      if (!file.parsed) mention(file.tokens, 0, file.tokens.size(), all_);
+    }
+    for (changed_ = true; std::exchange(changed_, false);) {
+      for (File& file : files) mark(file, file.items, all_);
+    }
+  }
+
+ private:
+  static void mention(const Tokens& tokens, std::size_t begin, std::size_t end, Words& words) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::string& text = tokens[i].text;
+      if (tokens[i].is_name()) words.insert(text);
+      if (text[0] != '#' || text.find("include") == 1) continue;
+      const Tokens inside = tokens_of(text.substr(1));
+      mention(inside, 0, inside.size(), words);
+    }
+  }
+
+  // `words` are those that may name the items: an unnamed namespace sees those of its file.
+  void mark(const File& file, Items& items, Words& words) {
+    for (Item& item : items) {
+      if (item.kind == Item::space) {
+        const bool unnamed = item.end == item.begin + 2 && file.name.ends_with(".cpp");
+        mark(file, item.inner, unnamed ? own_[file.name] : words);
+        item.live = std::ranges::any_of(item.inner, &Item::live);
+        continue;
+      }
+      const auto named_in = [](const Words& known) {
+        return [&](const std::string& word) { return known.contains(word); };
+      };
+      const bool named = std::ranges::any_of(item.names, named_in(item.scopes.empty() ? words : all_));
+      const bool reached =
+          !item.dropped && (item.root || named) && std::ranges::all_of(item.scopes, named_in(words));
+      if (reached && !item.live) {
+        item.live = changed_ = true;
+        for (Words* known : {&all_, &own_[file.name]}) {
+          mention(file.tokens, item.begin, item.end, *known);
+          if (item.kind == Item::type) mention(file.tokens, item.body_end, item.last, *known);
+        }
+      }
+      if (item.live) mark(file, item.inner, all_);  // a template may name them
+    }
+  }
+
+  Words all_{"main", "begin", "end", "formatter", "format_as", "what", "hash", "swap"};
+  std::map<std::string, Words> own_;  // by file
+  bool changed_ = true;
+};
+
+// A function of launch/evaluator/replaced*.cpp takes the place of those of its name.
+void drop_replaced(std::vector<File>& files) {
+  std::map<std::string, int> functions;
+  for (const bool replaces : {true, false}) {
+    for (File& file : files) {
+      if (file.name.starts_with("launch/evaluator/replaced") != replaces) continue;
+      for_functions(file.items, [&](Item& item) {
+        std::string full = item.names[0];
+        for (const std::string& scope : item.scopes) full = scope + "::" + full;
+        if (replaces) functions[full] = 0;
+        item.dropped = !replaces && functions.contains(full);
+        if (item.dropped) ++functions[full];
+      });
+    }
+  }
+  for (const auto& [full, count] : functions) {
+    if (count == 0) throw std::runtime_error("launch/evaluator replaces '" + full + "', which is not there");
+  }
+}
+
+void write(const File& file, const Items& items, std::string& out) {
+  for (const Item& item : items) {
+    if (!item.live) continue;
+    put(out, file.tokens, item.begin, item.end);
+    write(file, item.inner, out);
+    if (item.kind != Item::plain) put(out, file.tokens, item.body_end, item.last);
+  }
+}
+
+bool defines(const File& file, const Items& items) {
+  return std::ranges::any_of(items, [&](const Item& item) {
+    if (!item.live || item.kind == Item::space) return item.live && defines(file, item.inner);
+    return file.tokens[item.begin].text[0] != '#' && !file.tokens[item.begin].is("using");
+  });
+}
+
+// The lines WORD(NAME) of a list for which the folder NAME has files.
+std::string listed(const std::vector<File>& files, const File& list) {
+  std::istringstream lines(list.text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t open = line.find('(') + 1;
+    const std::string folder = list.name.substr(0, list.name.rfind('/') + 1) +
+                               line.substr(open, line.find(')') - open) + "/element.cpp";
+    if (std::ranges::any_of(files, [&](const File& file) { return file.name == folder; }))
+      kept += line + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string without_comments(std::string_view source) {
+  const Tokens tokens = tokens_of(source);
+  std::string out;
+  put(out, tokens, 0, tokens.size());
+  return out + (out.empty() || out.back() == '\n' ? "" : "\n");
+}
+
+SourceFiles reachable_source(SourceFiles sources) {
+  std::vector<File> files;
+  for (auto& [name, text] : sources) {
+    File& file = files.emplace_back(File{name, std::move(text)});
+    const auto ends = [&](std::string_view end) { return name.ends_with(end); };
+    file.parsed = ends(".cpp") || ends(".h") || ends(".hpp");
+    file.tokens = tokens_of(file.text);
+    if (!file.parsed) continue;
+    shorten_texts(file.tokens);
+    file.items = Parser(file.tokens, !ends(".cpp")).items({});
+  }
+  drop_replaced(files);
+  const Reach reach(files);
+  SourceFiles kept;
+  for (const File& file : files) {
+    std::string text;
+    if (file.parsed) {
+      if (file.name.ends_with(".cpp") && !defines(file, file.items)) continue;
+      write(file, file.items, text);
+      text += "\n";
+    } else if (file.name.ends_with(".cu") || file.name.ends_with(".cuh")) {
+      text = without_comments(file.text);
+    } else {
+      text = file.name.ends_with("/list.inc") ? listed(files, file) : file.text;
+    }
+    kept.emplace_back(file.name, std::move(text));
+  }
+  return kept;
+}
+
+}  // namespace mulligan

@@ -1,0 +1,65 @@
+// What an evaluation does otherwise than mulligan: each function takes the place of the one of its name. Here are no checks of plugins
+// and kernels, no report, no other ranks, no interrupted runs, and no sentences about tokenizers of other programs.
+#include "framework/adapters/row_guard.h"
+#include "framework/check/transform_probe.h"
+#include "framework/core/parallel.h"
+#include "framework/data/exact_encoding.h"
+#include "framework/data/tokenizer_format.h"
+#include "framework/run/device_memory.h"
+#include "framework/ttt/causality.h"
+#include "framework/ttt/ttt_scorer.h"
+
+namespace mulligan {
+
+void RowGuard::view(const Graph&, Value, std::int64_t, const TensorType&) const {}
+void RowGuard::call(const Graph&, const std::string&, const std::vector<Value>&,
+                    const std::vector<Attribute>&) {}
+
+std::string transform_problem(const Transform&, std::int64_t) {
+  return {};
+}
+void probe_causality(AdapterSet&, const BaseModel&, const TttPlugin&) {}
+SuffixCheck::SuffixCheck(TttCheck, bool, const DocumentPlan&, std::int64_t, std::int64_t) {}
+std::vector<SuffixCheck::Pass> SuffixCheck::passes(std::int64_t, std::int64_t, const WindowShape&,
+                                                   std::span<const ChunkWindow>, std::span<const std::int32_t>,
+                                                   std::span<const std::int32_t>) const {
+  return {};
+}
+void SuffixCheck::compare(std::int64_t, std::int64_t, const Pass&, const Scores&, const Scores&) {}
+
+void TttScorer::exchange(const LanePlan::Stretch&) {}
+void TttScorer::restore(const TttStanding&) {}
+void TttScorer::report_batch(std::int64_t, AdapterSet&, double) {}
+void TttScorer::report_stretch(const LanePlan::Stretch&) {}
+void TttScorer::report_run() {}
+void TttScorer::tell(TttEvent) {}
+void TttScorer::tell(TttEventKind, const Turn&, bool, std::string) {}
+std::vector<AdapterNorm> AdapterSet::norms() {
+  return {};
+}
+std::string AdaptationRule::text(const ChunkChoice&, const std::vector<std::size_t>&) const {
+  return {};
+}
+std::string AdaptationRule::text(const AdapterSet::Inheritance&) const {
+  return {};
+}
+
+// Kernels have a member of its name, and nothing else calls it.
+void parallel_for(std::size_t, int, const std::function<void(std::size_t)>&) {}
+
+DeviceMemory memory_of(const TensorStore&, const std::vector<Program*>&) {
+  return {};
+}
+void require_memory(const DeviceMemory&, const Backend&, std::string_view, std::string_view) {}
+
+std::string foreign_tokenizer_format(std::string_view) {
+  return {};
+}
+std::string character_map_problem(std::string_view) {
+  return {};
+}
+ModelRules model_rules(std::string_view) {
+  return {};
+}
+
+}  // namespace mulligan

@@ -1,0 +1,10 @@
+// On a GPU no kernel of the processor runs.
+#include "optimizers/adamw/adamw_step.h"
+
+namespace mulligan::optimizers {
+
+void AdamwStep::run(const sdk::Launch&) {}
+void AdamwUpdate::run(const sdk::Launch&) {}
+void AdamwStochasticUpdate::run(const sdk::Launch&) {}
+
+}  // namespace mulligan::optimizers
