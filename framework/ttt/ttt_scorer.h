@@ -143,7 +143,7 @@ class TttScorer {
                               std::span<const std::int32_t> targets, bool with_normalisers);
   void tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen = {});
 
-  // ttt_meeting.cpp: what lanes and ranks exchange, and what follows from all of it
+  // ttt_meeting.cpp and ttt_exchange.cpp: what lanes and ranks exchange, and what follows from all of it
   void meet(const LanePlan::Stretch& stretch);
   void exchange(const LanePlan::Stretch& stretch);
   void merge_losses(const LanePlan::Stretch& stretch);
