@@ -27,7 +27,6 @@ std::vector<SuffixCheck::Pass> SuffixCheck::passes(std::int64_t, std::int64_t, c
 }
 void SuffixCheck::compare(std::int64_t, std::int64_t, const Pass&, const Scores&, const Scores&) {}
 
-void TttScorer::exchange(const LanePlan::Stretch&) {}
 void TttScorer::restore(const TttStanding&) {}
 void TttScorer::report_batch(std::int64_t, AdapterSet&, double) {}
 void TttScorer::report_stretch(const LanePlan::Stretch&) {}

@@ -62,6 +62,8 @@ struct Model {
 
 }  // namespace
 
+void TttScorer::exchange(const LanePlan::Stretch&) {}  // there is one rank
+
 ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& settings,
                        const fs::path& tokenizer, const std::vector<fs::path>& shards) {
   const Tokenizer pieces = Tokenizer::load(tokenizer);
