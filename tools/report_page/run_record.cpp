@@ -47,7 +47,8 @@ std::optional<T> ResultValue::as(std::string_view path) const {
 ResultValue ResultValue::operator[](std::string_view path) const {
   if (path.empty()) return *this;
   const std::string_view key = path.substr(0, path.find('/'));
-  if (json_ == nullptr || !json_->is_object()) return {};
+  if (json_ == nullptr || json_->is_array()) return {};
+  if (!json_->is_object()) refuse(fmt::format("{} is asked of {}, which is no object", key, json_->dump()));
   const auto found = json_->find(key);
   if (found == json_->end()) return {};
   const ResultValue member(file_, &*found);
