@@ -127,7 +127,8 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
   const auto takes = [&](const std::string& heading) {
     std::istringstream words(heading);
     return std::all_of(std::istream_iterator<std::string>(words), {}, [&](const std::string& word) {
-      return std::ranges::find(parts, word) != parts.end();
+      const bool without = word[0] == '!';
+      return (std::ranges::find(parts, word.substr(without)) == parts.end()) == without;
     });
   };
   for (const auto& [heading, files_of_it] : listed) {

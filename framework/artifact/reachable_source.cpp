@@ -81,7 +81,7 @@ Tokens tokens_of(std::string_view source) {
   return tokens;
 }
 
-// Appends tokens; `after` is the one before them.
+// Appends tokens.
 void put(std::string& out, const Tokens& tokens, std::size_t begin, std::size_t end) {
   constexpr std::string_view longer =
       "++ -- << >> <= >= == != && || += -= *= /= %= &= |= ^= -> :: .* // /* <: %: <% ## ..";
@@ -229,7 +229,7 @@ class Parser {
       } else if (token == "operator") {
         special = special || in_class.size() > 0 || !before().is("::");
         if (called == 0) called = at_;
-        while (!now(1).is("(") || token == now().text) ++at_;
+        while (more() && (!now(1).is("(") || token == now().text)) ++at_;
       } else if (token == "constexpr" || token == "concept") {
         constant = true;
       } else if (token == "class" || token == "struct" || token == "union" || token == "enum") {
@@ -254,10 +254,10 @@ class Parser {
         last_name = at_;
       }
     }
-    const Token& first = tokens_[item.begin];
+    const Token &first = tokens_[item.begin], &second = tokens_[std::min(item.begin + 1, tokens_.size() - 1)];
     const auto small = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
-    const bool macro = tokens_[item.begin + 1].is("(") && std::ranges::none_of(first.text, small);
-    item.dropped = unread_types.contains(first.is("const") ? tokens_[item.begin + 1].text : first.text);
+    const bool macro = second.is("(") && std::ranges::none_of(first.text, small);
+    item.dropped = unread_types.contains(first.is("const") ? second.text : first.text);
     if (called > 0 && tokens_[called].is("operator") && !special) {
       name(item, called);
       item.names = {item.scopes.front()};
@@ -303,26 +303,40 @@ class Parser {
   std::size_t at_ = 0;
 };
 
-// The help of a plugin's keys, the last argument of sdk::key(), and of an error's sentence the part after a semicolon: these are about
-// commands and pages of mulligan.
-void shorten_texts(Tokens& tokens) {
+void erase(Tokens& tokens, std::size_t begin, std::size_t end) {
+  tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+               tokens.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+// After `open`, a bracket, and all that is in it.
+std::size_t group_end(const Tokens& tokens, std::size_t open) {
+  int depth = 0;
+  do {
+    depth += tokens[open].is("(") ? 1 : tokens[open].is(")") ? -1 : 0;
+  } while (++open < tokens.size() && depth > 0);
+  return open;
+}
+
+// Without what is about commands and pages of mulligan: help and ranges of a plugin's keys, and of an error's sentence the part after
+// a semicolon.
+void shorten(Tokens& tokens) {
   for (std::size_t i = 2; i < tokens.size(); ++i) {
-    const Token& call = tokens[i - 2];
-    const bool error =
-        tokens[i - 1].is("(") && (call.text.ends_with("rror") || call.is("bad") || call.is("fail"));
-    const bool help = tokens[i - 1].is(",") && i > 7 && tokens[i - 2].is_name() && tokens[i - 3].is("::");
-    std::size_t end = i;
-    while (end < tokens.size() && tokens[end].is_text()) ++end;
-    bool key = false;
-    for (std::size_t k = i - 2; help && k > 3 && !tokens[k].is("("); --k)
-      key = tokens[k - 1].is("(") && tokens[k - 2].is("key");
-    for (std::size_t k = i; k < end && (error || key); ++k) {
-      const std::size_t mark = key ? 1 : tokens[k].text.find("; ");
+    const bool key = tokens[i].is("(") && tokens[i - 1].is("key") && tokens[i - 2].is("::");
+    const std::size_t end = key ? group_end(tokens, i) : 0;
+    if (key && tokens[end - 2].is_text()) {
+      while (end < tokens.size() && tokens[end].is(".")) erase(tokens, end, group_end(tokens, end + 2));
+      std::size_t text = end - 2;
+      while (tokens[text - 1].is_text()) --text;
+      tokens[text].text = "\"\"";
+      erase(tokens, text + 1, end - 1);
+    }
+    const std::string& call = tokens[i - 2].text;
+    if (!tokens[i - 1].is("(") || !(call.ends_with("rror") || call == "bad" || call == "fail")) continue;
+    for (; i < tokens.size() && tokens[i].is_text(); ++i) {
+      const std::size_t mark = tokens[i].text.find("; ");
       if (mark == std::string::npos) continue;
-      tokens[k].text = tokens[k].text.substr(0, mark) + '"';
-      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(k) + 1,
-                   tokens.begin() + static_cast<std::ptrdiff_t>(end));
-      break;
+      tokens[i].text = tokens[i].text.substr(0, mark) + '"';
+      while (i + 1 < tokens.size() && tokens[i + 1].is_text()) erase(tokens, i + 1, i + 2);
     }
   }
 }
@@ -463,7 +477,7 @@ SourceFiles reachable_source(SourceFiles sources) {
     file.parsed = ends(".cpp") || ends(".h") || ends(".hpp");
     file.tokens = tokens_of(file.text);
     if (!file.parsed) continue;
-    shorten_texts(file.tokens);
+    shorten(file.tokens);
     file.items = Parser(file.tokens, !ends(".cpp")).items({});
   }
   drop_replaced(files);
@@ -478,7 +492,8 @@ SourceFiles reachable_source(SourceFiles sources) {
     } else if (file.name.ends_with(".cu") || file.name.ends_with(".cuh")) {
       text = without_comments(file.text);
     } else {
-      text = file.name.ends_with("/list.inc") ? listed(files, file) : file.text;
+      std::istringstream lines(file.name.ends_with("/list.inc") ? listed(files, file) : file.text);
+      for (std::string line; std::getline(lines, line);) text += line.starts_with('#') ? "" : line + "\n";
     }
     kept.emplace_back(file.name, std::move(text));
   }

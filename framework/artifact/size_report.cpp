@@ -17,10 +17,6 @@ double coder_overhead(Compression compression) {
   return compression == Compression::adaptive ? 1.001 : 1.015;
 }
 
-// Codes of trained weights over those of normal rows: of the published model of pull request 1886, whose largest seed has
-// 15,949 kB without its script and by Brotli, 16,067 kB are predicted without this factor; its other numbers take 214 kB.
-constexpr double trained_over_normal = 0.9926;
-
 double normal_cdf(double x) {
   return 0.5 * std::erfc(-x / std::sqrt(2.0));
 }
@@ -39,7 +35,8 @@ double normal_code_entropy(double step, int qmax) {
 }
 
 std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
-                                  std::span<const QuantizeTensorRow> rows, Compression compression) {
+                                  std::span<const QuantizeTensorRow> rows, Compression compression,
+                                  double trained) {
   const double overhead = coder_overhead(compression);
   const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, rows);
   std::vector<double> sizes;
@@ -53,7 +50,7 @@ std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
       case TensorFormat::integer: {
         const int qmax = (1 << (table[i]->bits - 1)) - 1;
         const double bits = normal_code_entropy(table[i]->clip_sigmas / qmax, qmax);
-        sizes.push_back(elements * bits / 8 * overhead * trained_over_normal + scales);
+        sizes.push_back(elements * bits / 8 * overhead * trained + scales);
         break;
       }
       case TensorFormat::int8_row: {
@@ -203,10 +200,18 @@ std::string format_prediction(std::span<const ArtifactPart> parts, const Quantiz
   if (choice_bytes > 0)
     text +=
         fmt::format("{:<61} {:>12}\n", "protected columns and corrections, at most", rounded(choice_bytes));
-  const double sum =
-      std::accumulate(predicted.begin(), predicted.end(), choice_bytes + header_bytes(parts.size()));
+  const double rest = choice_bytes + header_bytes(parts.size());
+  const double sum = std::accumulate(predicted.begin(), predicted.end(), rest);
+  const std::vector<double> normal = predict_sizes(parts, quantize.tensors, quantize.options.compression, 1);
+  const double normal_sum = std::accumulate(normal.begin(), normal.end(), rest);
   text += fmt::format("{:<61} {:>12}\n", "header and manifest, about", rounded(header_bytes(parts.size())));
-  return text + "\n" + totals(sum, code, limit_bytes);
+  text += fmt::format("{:<61} {:>12}\n", "artifact of normal rows", rounded(normal_sum));
+  text +=
+      fmt::format("Codes of trained weights count {} times: the published model of pull request 1886.\n\n",
+                  trained_over_normal);
+  return text + totals(sum, code, limit_bytes) +
+         total_line("artifact of normal rows + code of an evaluation", normal_sum, code.evaluation_bytes,
+                    limit_bytes);
 }
 
 }  // namespace mulligan

@@ -64,6 +64,12 @@ struct Model {
 
 void TttScorer::exchange(const LanePlan::Stretch&) {}  // there is one rank
 
+std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings) {
+  if (settings.transform.name.empty()) return {};
+  return std::make_unique<Transform>(linked_plugin(PluginKind::transform, settings.transform),
+                                     plugin_config(settings.transform));
+}
+
 ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& settings,
                        const fs::path& tokenizer, const std::vector<fs::path>& shards) {
   const Tokenizer pieces = Tokenizer::load(tokenizer);
@@ -121,10 +127,7 @@ Score score_adapting(const Artifact& artifact, const EvaluationSettings& setting
     base_optimizer.emplace(plugin, plugin_config(settings.base_optimizer));
     if (plugin->name() != optimizer_plugin->name()) add_kernels(plugin);
   }
-  std::optional<Transform> transform;
-  if (!settings.transform.name.empty())
-    transform.emplace(linked_plugin(PluginKind::transform, settings.transform),
-                      plugin_config(settings.transform));
+  const std::unique_ptr<Transform> transform = score_transform(settings);
 
   const BaseModel view{model.store, settings.model, model.layouts, static_cast<DType>(settings.activations),
                        scored_order(settings.model)};
@@ -137,7 +140,7 @@ Score score_adapting(const Artifact& artifact, const EvaluationSettings& setting
                        .base_optimizer = base_optimizer ? &*base_optimizer : nullptr,
                        .row_tokens = settings.eval.sequence_length,
                        .draws = draws,
-                       .transform = transform ? &*transform : nullptr,
+                       .transform = transform.get(),
                        .transform_order = settings.transform_order,
                        .lanes = std::max<std::int64_t>(1, settings.ttt.lanes)};
   TttScorer scorer(view, setup, {text.tokens, text.bos_id, text.bytes.get(), {}});

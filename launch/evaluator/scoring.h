@@ -9,6 +9,7 @@
 #include "framework/artifact/artifact_file.h"
 #include "framework/artifact/evaluation_settings.h"
 #include "framework/data/byte_count.h"
+#include "framework/plugin/transform.h"
 
 namespace mulligan {
 
@@ -30,6 +31,9 @@ class ScoredText {
   std::unique_ptr<ByteCounter> bytes;
   int bos_id = 1;
 };
+
+// Null: there is none.
+std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings);
 
 // Without test-time training.
 Score score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text);

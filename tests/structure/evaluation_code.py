@@ -38,7 +38,7 @@ def files(parts):
             listed[section].append(line)
     pending = ["launch/evaluator/CMakeLists.txt"]
     for heading, names in listed.items():
-        if all(word in parts for word in heading.split()):
+        if all((word.strip("!") in parts) != word.startswith("!") for word in heading.split()):
             pending += names
     for part in parts:
         if part not in listed:
