@@ -105,7 +105,7 @@ std::vector<std::string> configurations(const Comparison& comparison) {
 std::string run_metrics_text() {
   std::vector<std::string> all;
   for (const Metric& metric : all_metrics) all.push_back(fmt::format("{} ({})", metric.name, metric.what));
-  return fmt::format("{}", fmt::join(all, ", "));
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 std::string final_metric(const std::vector<RunRecord>& runs) {
