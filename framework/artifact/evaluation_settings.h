@@ -31,7 +31,7 @@ struct EvaluationSettings {
   };
 
   ModelConfig model;
-  KeyValues elements;                // of model.elements
+  KeyValues elements;               // of model.elements
   std::vector<std::string> active;  // elements that the evaluator must have
   EvalConfig eval;
   std::int64_t seed = 0;  // of the run
