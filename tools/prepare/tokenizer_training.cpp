@@ -142,8 +142,8 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   if (!status.ok()) {
-    throw data_error("a tokenizer of {} pieces cannot be trained: {}", vocab_size,
-                     explained(status.error_message()));
+    throw VocabularyRefused(ExitCode::bad_data, fmt::format("a tokenizer of {} pieces cannot be trained: {}",
+                                                            vocab_size, explained(status.error_message())));
   }
   return model;
 }

@@ -6,9 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/error.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
+
+// SentencePiece refuses a vocabulary that is too large or too small for the texts.
+class VocabularyRefused : public Error {
+ public:
+  using Error::Error;
+};
 
 // Gives the next training text, or nothing at the end.
 using TextStream = std::function<std::optional<std::string>()>;
@@ -27,8 +34,8 @@ inline constexpr const char* kIdentity = "identity";
 //
 // `required`: characters that become pieces however rare they are.
 //
-// Throws config_error for a size or a normalisation that does not exist, and data_error when SentencePiece
-// refuses: a vocabulary too large or too small for the texts.
+// Throws config_error for a size or a normalisation that does not exist, data_error without text, VocabularyRefused, and
+// what `texts` throws.
 std::string train_tokenizer(const TextStream& texts, int vocab_size,
                             const std::string& normalization = kIdentity,
                             const std::vector<std::string>& symbols = {}, const std::string& required = {});
