@@ -291,8 +291,7 @@ class Preparation {
     std::string model;
     try {
       model = train("");
-    } catch (
-        const Error&) {  // a text without blanks may have too few words for all pieces but the space mark
+    } catch (const VocabularyRefused&) {  // too few words for all pieces: the space mark may be one
     }
     if (model.empty() || !has_space_piece(model)) model = train(std::string(kSpaceMark));
     begin("", "", 0);
