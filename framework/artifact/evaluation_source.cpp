@@ -183,7 +183,7 @@ EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource
   // A digest before the package finds a damaged file.
   constexpr std::size_t digest = 64;
   const std::string kept = kept_bytes(
-      "text_4_" + sha256_hex(archive), packed_code_folder(),
+      "text_5_" + sha256_hex(archive), packed_code_folder(),
       [](const std::string& file) {
         return file.size() > digest && sha256_hex(file.substr(digest)) == file.substr(0, digest);
       },
