@@ -74,7 +74,7 @@ check_contains "on one side alone" "PASS D41  beginnings of documents, validatio
   cat small.toml
   record_sections
 } >adapted.toml
-check_refused "are refused where [ttt] adapts to them" 3 "no document begins in the shards of data.train" train adapted.toml \
+check_refused "are refused where [ttt] adapts to them" 3 "no BOS token (1), but test-time training" train adapted.toml \
   --set run.directory=endless_run --set "data.train=$work/endless/fineweb_train_*.bin"
 check_equal "before anything is written" "" "$(ls endless_run 2>none)"
 cp -r data overlap
