@@ -405,7 +405,8 @@ class Reach {
     }
   }
 
-  Words all_{"main", "begin", "end", "formatter", "format_as", "what", "hash", "swap"};
+  Words all_{"main", "begin", "end",  "formatter", "format_as",
+             "what", "hash",  "swap", "generate",  "result_type"};
   std::map<std::string, Words> own_;  // by file
   bool changed_ = true;
 };

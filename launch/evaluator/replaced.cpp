@@ -23,7 +23,8 @@ std::string transform_problem(const Transform&, std::int64_t) {
 void probe_causality(AdapterSet&, const BaseModel&, const TttPlugin&) {}
 SuffixCheck::SuffixCheck(TttCheck, bool, const DocumentPlan&, std::int64_t, std::int64_t) {}
 std::vector<SuffixCheck::Pass> SuffixCheck::passes(std::int64_t, std::int64_t, const WindowShape&,
-                                                   std::span<const ChunkWindow>, std::span<const std::int32_t>,
+                                                   std::span<const ChunkWindow>,
+                                                   std::span<const std::int32_t>,
                                                    std::span<const std::int32_t>) const {
   return {};
 }
