@@ -2,7 +2,6 @@
 // and kernels, no report, no other ranks, no interrupted runs, and no sentences about tokenizers of other programs.
 #include "framework/adapters/row_guard.h"
 #include "framework/check/transform_probe.h"
-#include "framework/core/parallel.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/tokenizer_format.h"
 #include "framework/run/device_memory.h"
@@ -47,9 +46,6 @@ std::string AdaptationRule::text(const AdapterSet::Inheritance&) const {
 }
 
 void Backend::replace_known_kernels() {}
-// Kernels have a member of its name, and nothing else calls it.
-void parallel_for(std::size_t, int, const std::function<void(std::size_t)>&) {}
-
 DeviceMemory memory_of(const TensorStore&, const std::vector<Program*>&) {
   return {};
 }

@@ -237,9 +237,10 @@ TEST(ConfigRun, RulesBetweenTrainingKeys) {
   EXPECT_EQ(refusal({"eval.shares=8", "eval.drop_remainder=true"}),
             "'eval.shares' (--set) is 8, but 'eval.drop_remainder' (--set) is on, which cuts the text by the "
             "number of ranks; leave one of them out.");
-  EXPECT_EQ(refusal({"parameters.0.optimizer=nobody"}),
-            "--set: optimizer = \"nobody\" names no [optimizer.NAME] table; there are: all; \"none\" leaves "
-            "parameters as they are.");
+  EXPECT_EQ(
+      refusal({"parameters.0.optimizer=nobody"}),
+      "--set: optimizer = \"nobody\" names no [optimizer.NAME] table; there are: all; \"none\" excludes "
+      "parameters from training.");
 }
 
 TEST(ConfigRun, RulesOfAnAverage) {
@@ -260,7 +261,7 @@ TEST(ConfigRun, RulesOfAnAverage) {
   const std::string emptied = "\n[[phase]]\nuntil_steps = 2\n[[phase]]\nreset_optimizer = true\n";
   EXPECT_NE(error_of([&] {
               load({"ema.tau=4", "ema.from_step=3"}, emptied);
-            }).find("empties the optimisers' states"),
+            }).find("resets the optimisers"),
             std::string::npos);
   const LoadedConfig late = load({"ema.tau=4", "ema.from_step=3"});
   EXPECT_EQ(late.config.ema.decay, 0.75);
