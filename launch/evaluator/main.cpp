@@ -9,6 +9,7 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/printable.h"
 #include "framework/model/elements/stages.h"
 #include "launch/evaluator/scoring.h"
 
@@ -45,7 +46,7 @@ int main(int count, char** words) {
     mulligan::evaluate({words + 1, words + count});
     return 0;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mulligan_evaluate: {}\n", error.what());
+    fmt::print(stderr, "mulligan_evaluate: {}\n", mulligan::printable(error.what()));
     const auto* known = dynamic_cast<const mulligan::Error*>(&error);
     return static_cast<int>(known ? known->code() : mulligan::ExitCode::run_failed);
   }
