@@ -101,14 +101,14 @@ void put(std::string& out, const Tokens& tokens, std::size_t begin, std::size_t 
   }
 }
 
-// A definition or a line of the preprocessor: tokens from `begin` to `end`. Of a namespace or class these are its head; `inner` and
-// the tokens from `body_end` to `last` follow.
+// A definition or a preprocessor line: the tokens from `begin` to `end`. For a namespace or class these are its head. Its members
+// `inner` and the tokens from `body_end` to `last` follow.
 struct Item {
   enum Kind { plain, space, type } kind = plain;
   std::size_t begin = 0, end = 0, body_end = 0, last = 0;
   bool root = false;      // reached with what it is in
   bool function = false;  // with its body, outside of a class
-  bool dropped = false, live = false;
+  bool destructor = false, dropped = false, live = false;
   std::vector<std::string> names, scopes;  // one of the names and all of the scopes must be named
   std::vector<Item> inner;
 };
@@ -140,7 +140,7 @@ class Parser {
   }
   const Token& before() const { return tokens_[at_ - 1]; }
 
-  // Past what opens here, with all that is in it.
+  // Skips a bracketed group, including nested groups.
   void skip(std::string_view open, std::string_view close) {
     int depth = 0;
     do {
@@ -196,10 +196,11 @@ class Parser {
     return now(ahead).is("{");
   }
 
-  // `word` is the declared name, perhaps after A::B::.
+  // Records the declared name at `word` and the scopes A::B:: before it.
   void name(Item& item, std::size_t word) const {
     item.names.push_back(tokens_[word].text);
-    if (word > item.begin && tokens_[word - 1].is("~")) --word;
+    item.destructor = word > item.begin && tokens_[word - 1].is("~");
+    if (item.destructor) --word;
     while (word > item.begin + 1 && tokens_[word - 1].is("::")) {
       word -= 2;
       while (tokens_[word].is(">") || !tokens_[word].is_name()) --word;
@@ -308,7 +309,7 @@ void erase(Tokens& tokens, std::size_t begin, std::size_t end) {
                tokens.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-// After `open`, a bracket, and all that is in it.
+// Returns the index after the group that begins at `open`.
 std::size_t group_end(const Tokens& tokens, std::size_t open) {
   int depth = 0;
   do {
@@ -317,8 +318,7 @@ std::size_t group_end(const Tokens& tokens, std::size_t open) {
   return open;
 }
 
-// Without what is about commands and pages of mulligan: help and ranges of a plugin's keys, and of an error's sentence the part after
-// a semicolon.
+// Removes texts that an evaluation does not need: help and ranges of plugin keys, and the part of an error message after a semicolon.
 void shorten(Tokens& tokens) {
   for (std::size_t i = 2; i < tokens.size(); ++i) {
     const bool key = tokens[i].is("(") && tokens[i - 1].is("key") && tokens[i - 2].is("::");
@@ -348,12 +348,15 @@ struct File {
   Items items = {};
 };
 
-// Calls act(item) for the functions of namespaces.
+// Calls act(item, "mulligan::cuda::") for the functions of namespaces.
 template <typename Act>
-void for_functions(Items& items, Act&& act) {
+void for_functions(const Tokens& tokens, Items& items, const std::string& space, Act&& act) {
   for (Item& item : items) {
-    if (item.function) act(item);
-    if (item.kind == Item::space) for_functions(item.inner, act);
+    if (item.function) act(item, space);
+    if (item.kind != Item::space) continue;
+    std::string inner = space;
+    for (std::size_t i = item.begin + 1; i + 1 < item.end; ++i) inner += tokens[i].text;
+    for_functions(tokens, item.inner, inner + "::", act);
   }
 }
 
@@ -379,7 +382,7 @@ class Reach {
     }
   }
 
-  // `words` are those that may name the items: an unnamed namespace sees those of its file.
+  // Only `words` name the items. For an unnamed namespace these are the words of its file.
   void mark(const File& file, Items& items, Words& words) {
     for (Item& item : items) {
       if (item.kind == Item::space) {
@@ -411,15 +414,16 @@ class Reach {
   bool changed_ = true;
 };
 
-// A function of launch/evaluator/replaced*.cpp takes the place of those of its name.
+// Removes the functions that launch/evaluator/replaced*.cpp defines differently.
 void drop_replaced(std::vector<File>& files) {
   std::map<std::string, int> functions;
   for (const bool replaces : {true, false}) {
     for (File& file : files) {
       if (file.name.starts_with("launch/evaluator/replaced") != replaces) continue;
-      for_functions(file.items, [&](Item& item) {
-        std::string full = item.names[0];
+      for_functions(file.tokens, file.items, "", [&](Item& item, const std::string& space) {
+        std::string full = (item.destructor ? "~" : "") + item.names[0];
         for (const std::string& scope : item.scopes) full = scope + "::" + full;
+        full = space + full;
         if (replaces) functions[full] = 0;
         item.dropped = !replaces && functions.contains(full);
         if (item.dropped) ++functions[full];

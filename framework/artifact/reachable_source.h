@@ -1,4 +1,4 @@
-// The definitions that a program reaches, of its whole source. An evaluation counts these alone (docs/artifact.md).
+// Selects the definitions that an evaluation uses. Only these are packed and counted (docs/artifact.md).
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace mulligan {
 
-// C++ or CUDA without comments, on one line but for lines of the preprocessor; literals stay as they are.
+// Returns C++ or CUDA source without comments. Lines are joined, except those of the preprocessor. Literals do not change.
 std::string without_comments(std::string_view source);
 
-// All files of a program by name, C++ and CUDA without_comments(). Of .cpp, .h and .hpp files the definitions are dropped that
-// nothing names which is reached. Reached are main(), objects, virtual functions, operators, data of reached classes, and the words
-// of all other files. Names alone decide, so a namesake keeps a definition. .cpp files without definitions are dropped. A function of
-// launch/evaluator/replaced*.cpp takes the place of those of its name. Throws std::runtime_error where there is none.
+// `files` are all files of a program, each with name and text. Removes comments from C++ and CUDA. From .cpp, .h and .hpp files it
+// removes each definition that no reached code names. These are always reached: main(), objects, virtual functions, operators, data
+// members of reached classes. All words of other files name definitions. Matching is by name alone, so unrelated definitions of the
+// same name are kept. A .cpp file without definitions is removed. A function of launch/evaluator/replaced*.cpp replaces the functions
+// of the same qualified name. Throws std::runtime_error if there is no such function.
 using SourceFiles = std::vector<std::pair<std::string, std::string>>;
 SourceFiles reachable_source(SourceFiles files);
 

@@ -11,7 +11,7 @@ namespace mulligan {
 // In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was
 // there lies in
 //   .replacing   while it is being set aside or put back: what is found there goes back
-//   .replaced    once all of it is set aside: it goes back, unless the new run has saved something; then it goes
+//   .replaced    once all of it is set aside: it goes back if the new run has saved nothing, else it is removed
 // so that a process that is killed at any moment leaves no doubt.
 class ReplacedRun {
  public:

@@ -1,7 +1,8 @@
-// What an evaluation does otherwise than mulligan: each function takes the place of the one of its name. Here are no checks of plugins
-// and kernels, no report, no other ranks, no interrupted runs, and no sentences about tokenizers of other programs.
+// Functions that an evaluation defines differently from mulligan. Each replaces the function of the same qualified name. They omit checks
+// of plugins and kernels, reports, other ranks, resuming, and messages about tokenizers of other programs.
 #include "framework/adapters/row_guard.h"
 #include "framework/check/transform_probe.h"
+#include "framework/core/parallel.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/tokenizer_format.h"
 #include "framework/run/device_memory.h"
@@ -46,6 +47,9 @@ std::string AdaptationRule::text(const AdapterSet::Inheritance&) const {
 }
 
 void Backend::replace_known_kernels() {}
+// Kernels have a member of this name. Nothing else calls it.
+void parallel_for(std::size_t, int, const std::function<void(std::size_t)>&) {}
+
 DeviceMemory memory_of(const TensorStore&, const std::vector<Program*>&) {
   return {};
 }

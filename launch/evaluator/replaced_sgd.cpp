@@ -1,4 +1,4 @@
-// On a GPU no kernel of the processor runs.
+// On cuda, an evaluation runs no kernel on the CPU.
 #include "optimizers/sgd/sgd_step.h"
 
 namespace mulligan::optimizers {

@@ -1,4 +1,4 @@
-// Without a score transform.
+// Replacements for an evaluation without a score transform.
 #include "framework/core/error.h"
 #include "framework/ttt/ttt_scorer.h"
 #include "launch/evaluator/scoring.h"

@@ -41,6 +41,15 @@ std::string reached(const std::string& source, const std::string& other = "") {
   return kept[0].first == "a.cpp" ? kept[0].second : "";
 }
 
+TEST(EvaluationSource, AReplacementIsOfOneQualifiedName) {
+  EXPECT_EQ(reached("int f() { return 1; } namespace n { int f() { return 2; } int used() { return f(); } }",
+                    "int f() { return 0; }"),
+            "namespace n{int f(){return 2;}int used(){return f();}}\n");
+  EXPECT_EQ(reached("struct A { A(); ~A(); }; A::A() { f(); } A::~A() { g(); } A used() { return A(); }",
+                    "A::A() {}"),
+            "struct A{A();~A();};A::~A(){g();}A used(){return A();}\n");
+}
+
 TEST(EvaluationSource, DefinitionsThatNothingNamesGo) {
   EXPECT_EQ(reached("int used() { return 1; } int unused() { return used(); }"), "int used(){return 1;}\n");
   EXPECT_EQ(reached("int unused() { return 1; }"), "");

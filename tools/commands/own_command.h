@@ -13,12 +13,12 @@
 namespace mulligan {
 
 struct OwnCommand {
-  std::vector<std::string> words;              // without the program
-  std::vector<std::string> plugin_paths = {};  // as of --plugin-path
-  std::int64_t ranks = 1;                      // more than one: processes that `mulligan launch` starts
-  std::filesystem::path directory = {};        // of the run; the ranks' logs are in DIRECTORY_ranks
-  std::string what = {};  // with which the sentence of an Error begins: "seed 42, training: "
-  std::string log = {};   // what that sentence names
+  std::vector<std::string> words;                   // without the program
+  std::vector<std::string> plugin_paths = {};       // as of --plugin-path
+  std::int64_t ranks = 1;                           // more than one: processes that `mulligan launch` starts
+  std::filesystem::path directory = {};             // of the run; the ranks' logs are in DIRECTORY_ranks
+  std::string what = {};                            // beginning of an error message: "seed 42, training: "
+  std::string log = {};                             // log file that the message names
   std::function<void(std::string_view)> show = {};  // gets what the command prints
   std::function<bool()> end = {};  // asked at least five times a second: whether to end it early
 
@@ -28,7 +28,7 @@ struct OwnCommand {
   bool run() const;
 };
 
-// Prints what a command said, if there is a console.
+// Prints a command's output, if there is a console.
 void show_bytes(const ConsoleOptions& console, std::string_view bytes);
 
 }  // namespace mulligan

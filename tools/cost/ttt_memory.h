@@ -16,7 +16,7 @@ namespace mulligan {
 // What test-time training of a configuration takes on its device: planned on the `null` backend, as a run
 // does it, without weights and without the device.
 struct TttMemory {
-  std::string documents;  // of which it was planned
+  std::string documents;  // those that the plan assumes
   // Bytes while documents are scored: persistent tensors by category, the shared arena, and, where known, the
   // workspace of the kernels.
   std::vector<MemoryRow> rows;

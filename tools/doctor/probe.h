@@ -39,7 +39,7 @@ Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<Masking
 // A row of repeatable ids below `vocabulary` in segments of these lengths; the targets are the following ids.
 Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed);
 
-// Tensors of a graph that reads a row and a model's weights, both of which can be replaced; as many tokens stay.
+// A graph of a row and of the weights of a model. set() replaces either; the number of tokens stays the same.
 class RowProbe {
  public:
   void set(const Weights& weights);
