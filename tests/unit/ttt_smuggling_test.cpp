@@ -49,6 +49,12 @@ TEST(TttSmuggling, HonestAdaptersRun) {
 TEST(TttSmuggling, TokensCannotBeCutOrShifted) {
   expect_outcome(smuggled("shifted_view"), "would cut or shift tokens");
   expect_outcome(smuggled("shifted_output"), "would cut or shift tokens");
+  expect_outcome(smuggled("other_document"), "would cut or shift tokens");
+}
+
+TEST(TttSmuggling, NothingButDeclaredAdaptersIsKept) {
+  expect_outcome(smuggled("state"), "keeps nothing but its declared adapters");
+  expect_outcome(smuggled("late"), "the recording is over");
 }
 
 // The probe looked at the longest window only, and at one boundary in it.
