@@ -102,16 +102,6 @@ TEST(LaunchStatement, AFunctionIsGivenTheConstantsThatItNames) {
   EXPECT_EQ(given, (std::vector<std::vector<double>>{{3, 0, 1}, {3, 1, 1}}));
 }
 
-TEST(LaunchStatement, MissingConstantIsRefused) {
-  EXPECT_EQ(
-      refusal([](sdk::CudaCall& call) {
-        call.numbers({Kernel::factor});
-        launch_scale(call);
-      }),
-      "kernel stated gives no value to the constant accumulate, which its function scale_elements<float, "
-      "4> names");
-}
-
 TEST(LaunchStatement, MissingConstantIsRefusedWhereTheLaunchIsDropped) {
   EXPECT_NE(refusal([](sdk::CudaCall& call) {
               call.launch(MLG_INSTANCE(scale_elements, float, 4), {0, 1, 1}, {64, 1, 1},
@@ -120,40 +110,26 @@ TEST(LaunchStatement, MissingConstantIsRefusedWhereTheLaunchIsDropped) {
             std::string::npos);
 }
 
-TEST(LaunchStatement, UnknownConstantIsRefused) {
-  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
-              call.numbers({Kernel::factor});
-              call.flags({Kernel::accumulate});
-              call.constant("acumulate", 1);
-              launch_scale(call);
-            }),
+TEST(LaunchStatement, ConstantsThatDoNotFitAreRefused) {
+  using Constants = std::vector<std::uint32_t>;
+  const auto said = [](const Constants& numbers, const Constants& flags, const char* more = nullptr) {
+    return refusal([=](sdk::CudaCall& call) {
+      for (const std::uint32_t number : numbers) call.numbers({number});
+      for (const std::uint32_t flag : flags) call.flags({flag});
+      if (more) call.constant(more, 1);
+      launch_scale(call);
+    });
+  };
+  const std::uint32_t factor = Kernel::factor, accumulate = Kernel::accumulate;
+  EXPECT_EQ(said({factor}, {}),
+            "kernel stated gives no value to the constant accumulate, which its function "
+            "scale_elements<float, 4> names");
+  EXPECT_EQ(said({factor}, {accumulate}, "acumulate"),
             "the source of kernel stated declares no constant acumulate");
-}
-
-TEST(LaunchStatement, ConstantOfAnotherFunctionIsRefused) {
-  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
-              call.numbers({Kernel::factor});
-              call.flags({Kernel::accumulate, Kernel::of_another});
-              launch_scale(call);
-            }),
+  EXPECT_EQ(said({factor}, {accumulate, Kernel::of_another}),
             "kernel stated gives the constant of_another, which none of the functions it launches names");
-}
-
-TEST(LaunchStatement, ConstantGivenTwiceIsRefused) {
-  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
-              call.numbers({Kernel::factor, Kernel::factor});
-              call.flags({Kernel::accumulate});
-              launch_scale(call);
-            }),
-            "kernel stated gives the constant factor twice");
-}
-
-TEST(LaunchStatement, ConstantOfAnotherTypeIsRefused) {
-  EXPECT_EQ(refusal([](sdk::CudaCall& call) {
-              call.numbers({Kernel::factor, Kernel::accumulate});
-              launch_scale(call);
-            }),
-            "kernel stated gives the constant accumulate, an int, as float");
+  EXPECT_EQ(said({factor, factor}, {accumulate}), "kernel stated gives the constant factor twice");
+  EXPECT_EQ(said({factor, accumulate}, {}), "kernel stated gives the constant accumulate, an int, as float");
 }
 
 TEST(LaunchStatement, ReadOfAConstantThatTheKernelDoesNotNameIsFound) {

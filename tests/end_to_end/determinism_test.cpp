@@ -2,10 +2,10 @@
 // whole model. (Kernel by kernel: tests/kernels/row_invariance_test.cpp; "world": engine_ranks_test.cpp.)
 #include <gtest/gtest.h>
 
-#include "framework/core/error.h"
 #include "framework/run/run_plugins.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end::determinism_test {
 namespace {
@@ -38,28 +38,17 @@ TEST(Determinism, IsPassedOnToTheBackend) {
 
 TEST(Determinism, ABackendThatPromisesNothingIsRefused) {
   const std::string path = std::string("backend.path=") + MULLIGAN_MINIMAL_BACKEND;
-  try {
+  const std::string sentence = sentence_of(ExitCode::bad_configuration, [&] {
     make({"backend.plugin=minimal_backend", path});
-    FAIL() << "taken";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    const std::string sentence = error.what();
-    EXPECT_NE(sentence.find("run.determinism = \"run\""), sentence.npos) << sentence;
-    EXPECT_NE(sentence.find("minimal_backend"), sentence.npos) << sentence;
-  }
+  });
+  EXPECT_NE(sentence.find("run.determinism = \"run\""), sentence.npos) << sentence;
+  EXPECT_NE(sentence.find("minimal_backend"), sentence.npos) << sentence;
   EXPECT_FALSE(make({"backend.plugin=minimal_backend", path, "run.determinism=off"}).backend->repeats());
 }
 
 // The sentence with which such a configuration is refused.
 std::string refusal(const std::vector<std::string>& overrides) {
-  try {
-    make(overrides);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  ADD_FAILURE() << "taken";
-  return "";
+  return sentence_of(ExitCode::bad_configuration, [&] { make(overrides); });
 }
 
 TEST(Determinism, BatchIsPassedOnToTheBackend) {

@@ -159,11 +159,6 @@ double relative_distance(const std::vector<float>& a, const std::vector<float>& 
   return std::sqrt(difference / squares);
 }
 
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
 TEST(Engine, AStepAllocatesNothing) {
   const auto shard = tiny().folder() / "allocation.bin";
   write_shard(shard, rows_of_documents(1, 64, 200));

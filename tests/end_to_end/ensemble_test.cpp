@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/error.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
 #include "lab/ensemble/score_ensemble.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 
 namespace mulligan::end_to_end::ensemble_test {
@@ -43,13 +43,7 @@ class EnsembleRun : public testing::Test {
                           origin_of_weights(trained_->directory / "weights.safetensors"), loader(), options);
   }
   static std::string refusal(const std::vector<std::string>& overrides) {
-    try {
-      score(overrides);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return error.what();
-    }
-    return {};
+    return refusal_of(ExitCode::bad_configuration, [&] { score(overrides); });
   }
 
   static std::unique_ptr<TinyRun> tiny_;
@@ -183,14 +177,11 @@ TEST_F(EnsembleRun, ADivergedModelIsRefused) {
       upload_master(store, layout, values);
     }
   };
-  try {
+  const std::string sentence = sentence_of(ExitCode::run_failed, [&] {
     score_ensemble(loaded, test_plugin_host(), origin_of_weights(trained_->directory / "weights.safetensors"),
                    broken, options);
-    FAIL() << "scored";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::run_failed);
-    EXPECT_NE(std::string(error.what()).find("element 7 of the weight"), std::string::npos) << error.what();
-  }
+  });
+  EXPECT_NE(sentence.find("element 7 of the weight"), std::string::npos) << sentence;
 }
 
 }  // namespace

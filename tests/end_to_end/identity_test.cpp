@@ -10,7 +10,6 @@
 
 #include "framework/artifact/artifact_run.h"
 #include "framework/checkpoint/checkpoint_folder.h"
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/data/shard.h"
@@ -18,12 +17,12 @@
 #include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end::identity_test {
 namespace {
 
 namespace fs = std::filesystem;
-using Overrides = std::vector<std::string>;
 using Json = nlohmann::json;
 
 // Eight steps, a checkpoint after every second, and what scoring with test-time training needs.
@@ -31,11 +30,6 @@ const Overrides kRun = {"train.steps=8",          "checkpoint.every_steps=2", "c
                         "ttt.batch_documents=4",  "ttt.context_tokens=64",    "ttt.chunk_tokens=16",
                         "ttt.optimizer.lr=0.002", "ttt.optimizer.beta1=0.0",  "ttt.document_fraction=0.2",
                         "ttt.adapters.rank=2",    "ttt.adapters.alpha=2"};
-
-Overrides with(Overrides base, const Overrides& more) {
-  base.insert(base.end(), more.begin(), more.end());
-  return base;
-}
 
 class Identity : public testing::Test {
  protected:
@@ -64,16 +58,6 @@ class Identity : public testing::Test {
     return {"data.train=" + folder.string(), "data.validation=" + folder.string()};
   }
 
-  static std::string refused(ExitCode code, const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return "";
-  }
   static RunResult train(const Overrides& overrides, const std::string& resume = "") {
     LoadedConfig loaded =
         tiny_->config(with(with(kRun, {"run.directory=" + tiny_->next_directory()}), overrides));
@@ -147,9 +131,9 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
   ASSERT_NE(sha256_hex_of_file(tiny_->other_data() / "tokenizer.model"),
             sha256_hex_of_file(data() / "tokenizer.model"));
   // The manifest next to the shards knows better.
-  for (const auto& said : {refused(ExitCode::bad_data, [&] { train({other}); }),
-                           refused(ExitCode::bad_data, [&] { eval({other}); }),
-                           refused(ExitCode::bad_data, [&] { ttt({other}); })}) {
+  for (const auto& said : {sentence_of(ExitCode::bad_data, [&] { train({other}); }),
+                           sentence_of(ExitCode::bad_data, [&] { eval({other}); }),
+                           sentence_of(ExitCode::bad_data, [&] { ttt({other}); })}) {
     EXPECT_NE(said.find("the manifest next to it"), std::string::npos) << said;
   }
   // Without a manifest the shards themselves know: their tokens are not what it makes of their text.
@@ -157,11 +141,12 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
   const fs::path artifact = tiny_->folder() / "tokenizer.mulligan";
   quantize(artifact, {});
   for (const auto& said :
-       {refused(ExitCode::bad_data, [&] { eval(bare); }), refused(ExitCode::bad_data, [&] { ttt(bare); }),
-        refused(ExitCode::bad_data, [&] { quantize(artifact, bare); }),
-        refused(ExitCode::bad_data,
-                [&] { evaluate_artifact(artifact, bare, test_plugin_host(), {nullptr}); }),
-        refused(ExitCode::bad_data, [&] { train(bare, trained_->directory); })}) {
+       {sentence_of(ExitCode::bad_data, [&] { eval(bare); }),
+        sentence_of(ExitCode::bad_data, [&] { ttt(bare); }),
+        sentence_of(ExitCode::bad_data, [&] { quantize(artifact, bare); }),
+        sentence_of(ExitCode::bad_data,
+                    [&] { evaluate_artifact(artifact, bare, test_plugin_host(), {nullptr}); }),
+        sentence_of(ExitCode::bad_data, [&] { train(bare, trained_->directory); })}) {
     const bool by_shards = said.find("did not make the validation shards") != std::string::npos,
                by_weights = said.find("weights file") != std::string::npos;
     EXPECT_TRUE(by_shards || by_weights) << said;
@@ -181,7 +166,7 @@ TEST_F(Identity, AnArtifactThatDoesNotSayItsTokenizerGivesNoBitsPerByte) {
   const auto score = [&](const Overrides& overrides) {
     return evaluate_artifact(file, overrides, test_plugin_host(), {nullptr});
   };
-  EXPECT_NE(refused(ExitCode::bad_data, [&] { score({}); }).find("no digest of its tokenizer"),
+  EXPECT_NE(sentence_of(ExitCode::bad_data, [&] { score({}); }).find("no digest of its tokenizer"),
             std::string::npos);
   EXPECT_EQ(score({"data.tokenizer="}).bytes, 0u);
 }
@@ -194,18 +179,19 @@ TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
 
   for (const char* pattern : {"*.bin", "fineweb_val_000000.bin"}) {
     const std::string said =
-        refused(ExitCode::bad_data, [&] { train({"data.train=" + (data() / pattern).string()}); });
+        sentence_of(ExitCode::bad_data, [&] { train({"data.train=" + (data() / pattern).string()}); });
     EXPECT_NE(said.find("a validation shard"), std::string::npos) << said;
   }
   // Without a manifest, and under another name: the contents decide.
   const fs::path renamed = tiny_->folder() / "renamed" / "some.bin";
   fs::create_directories(renamed.parent_path());
   fs::copy_file(data() / "fineweb_val_000000.bin", renamed);
-  const std::string said = refused(ExitCode::bad_data, [&] { train({"data.train=" + renamed.string()}); });
+  const std::string said =
+      sentence_of(ExitCode::bad_data, [&] { train({"data.train=" + renamed.string()}); });
   EXPECT_NE(said.find("'some.bin' holds exactly what the validation shard"), std::string::npos) << said;
   const fs::path artifact = tiny_->folder() / "calibrated.mulligan";
   for (const fs::path& shard : {renamed, data() / "fineweb_val_000000.bin"}) {
-    refused(ExitCode::bad_data, [&] { quantize(artifact, {"data.train=" + shard.string()}); });
+    sentence_of(ExitCode::bad_data, [&] { quantize(artifact, {"data.train=" + shard.string()}); });
   }
   EXPECT_FALSE(fs::exists(artifact));
 }
@@ -249,11 +235,11 @@ TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
   fresh();
   EXPECT_EQ(train(shards_of(folder), checkpoint).final_loss_nats, trained_->final_loss_nats);
   change_one_token("fineweb_train_000001.bin");
-  std::string said = refused(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
+  std::string said = sentence_of(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
   EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
   fresh();
   change_one_token("fineweb_val_000000.bin");
-  said = refused(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
+  said = sentence_of(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
   EXPECT_NE(said.find("validation shards"), std::string::npos) << said;
 }
 
@@ -263,8 +249,8 @@ TEST_F(Identity, AFlippedBitInTheWeightsIsRefused) {
   bytes[bytes.size() - 1000] = static_cast<char>(bytes[bytes.size() - 1000] ^ 0x40);
   write_file_atomically(damaged, bytes);
   for (const auto& said :
-       {refused(ExitCode::bad_data, [&] { eval({}, damaged); }),
-        refused(ExitCode::bad_data, [&] { quantize(tiny_->folder() / "x", {}, damaged); })}) {
+       {sentence_of(ExitCode::bad_data, [&] { eval({}, damaged); }),
+        sentence_of(ExitCode::bad_data, [&] { quantize(tiny_->folder() / "x", {}, damaged); })}) {
     EXPECT_NE(said.find("is damaged"), std::string::npos) << said;
   }
 }
@@ -282,7 +268,7 @@ TEST_F(Identity, WeightsWithoutDigestsAreScoredWithoutATokenizerOnly) {
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_NE(notes[0].find("no checksum"), std::string::npos);
   EXPECT_NE(notes[1].find("no digests"), std::string::npos);
-  const std::string said = refused(ExitCode::bad_data, [&] { eval({}, bare); });
+  const std::string said = sentence_of(ExitCode::bad_data, [&] { eval({}, bare); });
   EXPECT_NE(said.find("no digest of its tokenizer"), std::string::npos) << said;
   const EvalResult score = eval({"data.tokenizer="}, bare);
   EXPECT_EQ(score.bytes, 0u);
@@ -290,8 +276,8 @@ TEST_F(Identity, WeightsWithoutDigestsAreScoredWithoutATokenizerOnly) {
 }
 
 TEST_F(Identity, AVocabularyBelowTheTokenizersNamesItself) {
-  for (const auto& said : {refused(ExitCode::bad_configuration, [&] { train({"model.vocabulary=300"}); }),
-                           refused(ExitCode::bad_configuration, [&] {
+  for (const auto& said : {sentence_of(ExitCode::bad_configuration, [&] { train({"model.vocabulary=300"}); }),
+                           sentence_of(ExitCode::bad_configuration, [&] {
                              train({"model.vocabulary=300", "data.tokenizer="});
                            })}) {
     EXPECT_NE(said.find("set model.vocabulary = 320"), std::string::npos) << said;
@@ -307,7 +293,7 @@ TEST_F(Identity, ABadTokenIsFoundBeforeTrainingStarts) {
   tokens[last] = 999;
   write_shard(folder / "a.bin", tokens);
   const std::string directory = tiny_->next_directory();
-  const std::string said = refused(ExitCode::bad_data, [&] {
+  const std::string said = sentence_of(ExitCode::bad_data, [&] {
     train({"data.train=" + (folder / "a.bin").string(), "run.directory=" + directory});
   });
   EXPECT_NE(said.find("token 999 at position " + std::to_string(last)), std::string::npos) << said;
@@ -336,7 +322,7 @@ TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
     }
     fs::resize_file(shard, 1024 + 600);
   });
-  const std::string said = refused(ExitCode::bad_data, [&] { run(directory, "1000000", ""); });
+  const std::string said = sentence_of(ExitCode::bad_data, [&] { run(directory, "1000000", ""); });
   saboteur.join();
   EXPECT_NE(said.find("changed while it was read"), std::string::npos) << said;
   EXPECT_NE(said.find("--resume"), std::string::npos) << said;
@@ -372,7 +358,7 @@ TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings);
   ASSERT_TRUE(status.ok()) << status.ToString();
   bool loaded_weights = false;
-  const std::string said = refused(ExitCode::bad_data, [&] {
+  const std::string said = sentence_of(ExitCode::bad_data, [&] {
     // Weights of this process say nothing of a tokenizer, so that the count itself is reached.
     LoadedConfig loaded = tiny_->config(with(with(kRun, shards_of(published())), {tokenizer_of(folder)}));
     TttOptions options;

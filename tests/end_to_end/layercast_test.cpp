@@ -18,15 +18,8 @@
 namespace mulligan::end_to_end::layercast_test {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
 // Plain calls: fused kernels make one matmul of several, whose sums are cut differently.
 const Overrides kPlain = {"run.fused_kernels=false", "train.steps=8"};
-
-Overrides with(Overrides base, const Overrides& more) {
-  base.insert(base.end(), more.begin(), more.end());
-  return base;
-}
 
 TinyRun& tiny() {
   static TinyRun run(5);

@@ -12,13 +12,6 @@
 namespace mulligan::end_to_end::memory_test {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
 // Everything that takes memory: averages, both layer orders, the momentum of a warm-up, an evaluation.
 const Overrides kTraining = {"train.steps=2", "train.tokens_per_step=128", "train.warmup.steps=1",
                              "ema.decay=0.9", "train.compute_dtype=bf16"};

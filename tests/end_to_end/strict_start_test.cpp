@@ -1,11 +1,11 @@
 // What strict rules refuse before a run starts: all of it at once, and each rule with what is predicted.
 #include "tools/cost/strict_start.h"
+#include "tests/support/sentence.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "framework/core/error.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end::strict_start_test {
@@ -17,13 +17,8 @@ LoadedConfig shipped(const std::string& name, std::vector<std::string> sets) {
 }
 
 std::string refusal(LoadedConfig loaded, const StrictStartOptions& options = {}) {
-  try {
-    require_strict_start(loaded, test_plugin_host(), options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::bad_configuration,
+                    [&] { require_strict_start(loaded, test_plugin_host(), options); });
 }
 
 Card card_of(double memory_bytes) {

@@ -1,12 +1,12 @@
 // A sweep from its file to its table.
 #include "tools/sweep/sweep.h"
+#include "tests/support/sentence.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -41,13 +41,7 @@ class SweepRun : public testing::Test {
     return tiny_->folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
   }
   std::string refusal(const std::string& rows) {
-    try {
-      read_sweep(write(rows));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return error.what();
-    }
-    return {};
+    return refusal_of(ExitCode::bad_configuration, [&] { read_sweep(write(rows)); });
   }
 
   static std::unique_ptr<TinyRun> tiny_;
@@ -121,13 +115,10 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
   const std::filesystem::path left = folder() / "shared/seed_3/result.json";
   for (const char* damage : {"{\"config_sha256\": ", "{\"config_sha256\": 5}"}) {
     write_file_atomically(left, damage);
-    try {
+    const std::string sentence = sentence_of(ExitCode::bad_data, [&] {
       run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
-      ADD_FAILURE() << damage;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data) << damage;
-      EXPECT_NE(std::string(error.what()).find(left.string()), std::string::npos) << error.what();
-    }
+    });
+    EXPECT_NE(sentence.find(left.string()), std::string::npos) << sentence;
   }
 }
 
@@ -138,12 +129,9 @@ TEST_F(SweepRun, ABadValueIsBlamedOnTheRowThatHasIt) {
   const std::string text = read_file(file);
   const auto line = 1 + std::ranges::count(text.substr(0, text.find("set = [\"train")), '\n');
   const auto sentence = [&](const std::vector<std::string>& overrides) -> std::string {
-    try {
+    return refusal_of([&] {
       run_sweep(read_sweep(file), overrides, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    });
   };
   EXPECT_NE(sentence({}).find(fmt::format("'train.micro_batches' ({}:{})", file, line)), std::string::npos)
       << sentence({});

@@ -9,6 +9,7 @@
 #include "framework/ttt/ttt_session.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end::ttt_test {
 namespace {
@@ -85,13 +86,7 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     return nlohmann::json::parse(read_file(trained_->directory / "ttt_result.json"));
   };
   const auto refusal = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
-    try {
-      run(order, rules, fraction);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return std::string(error.what());
-    }
-    return std::string();
+    return refusal_of(ExitCode::bad_configuration, [&] { run(order, rules, fraction); });
   };
   double without = 0;
   for (const std::string order : {"queue", "document", "file"}) {
@@ -222,25 +217,18 @@ TEST_F(TttEndToEnd, IsRefusedInFp16) {
   std::vector<std::string> keys = kTtt;
   keys.push_back("train.compute_dtype=fp16");
   LoadedConfig loaded = tiny_->config(keys);
-  try {
-    run_ttt(loaded, test_plugin_host(), "run", load, {});
-    ADD_FAILURE() << "nothing was refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    EXPECT_NE(std::string(error.what()).find("train.compute_dtype=bf16"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::bad_configuration, [&] { run_ttt(loaded, test_plugin_host(), "run", load, {}); });
+  EXPECT_NE(sentence.find("train.compute_dtype=bf16"), std::string::npos) << sentence;
 }
 
 TEST_F(TttEndToEnd, NeedsItsSection) {
   LoadedConfig loaded = tiny_->config({});
-  try {
+  const std::string sentence = sentence_of(ExitCode::bad_configuration, [&] {
     run_ttt(loaded, test_plugin_host(), "nothing", [](TensorStore&, const std::vector<ParameterLayout>&) {},
             {});
-    ADD_FAILURE() << "nothing was refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    EXPECT_NE(std::string(error.what()).find("[ttt]"), std::string::npos);
-  }
+  });
+  EXPECT_NE(sentence.find("[ttt]"), std::string::npos);
 }
 
 }  // namespace

@@ -139,14 +139,5 @@ TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
   EXPECT_EQ(stub().launches, 0);
 }
 
-TEST_F(AttentionExecution, WithoutALibraryAWarningSaysHowMuchSlower) {
-  std::vector<std::string> log;
-  stub().cudnn_version = 91701;
-  BackendFixture backend(gpu("false"), &log);
-  backend.run(call());
-  ASSERT_FALSE(log.empty());
-  EXPECT_NE(log.back().find("takes about ten times as long"), std::string::npos) << log.back();
-}
-
 }  // namespace
 }  // namespace mulligan::cuda::attention_execution_test

@@ -6,11 +6,11 @@
 #include <fstream>
 #include <string>
 
-#include "framework/core/error.h"
 #include "framework/plugin/backend.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::triton_backend_test {
 namespace {
@@ -49,13 +49,7 @@ class TritonBackend : public ::testing::Test {
                                                {nullptr, MLG_F32, 1, {8, 1, 1, 1}}};
     const mlg_attribute softcap{"softcap", 30};
     const mlg_call call{"softcap_ce_fwd", tensors.data(), 4, &softcap, 1};
-    try {
-      backend.prepare(call);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return error.what();
-    }
-    return {};
+    return refusal_of(ExitCode::bad_configuration, [&] { backend.prepare(call); });
   }
 
   mulligan::test_support::ScratchFolder folder_;

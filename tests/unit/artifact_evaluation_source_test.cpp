@@ -10,8 +10,8 @@
 #include "framework/artifact/compression.h"
 #include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
-#include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::artifact_evaluation_source_test {
 namespace {
@@ -160,12 +160,7 @@ TEST(EvaluationSource, ADamagedPackageIsRefused) {
 
 TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {
   const auto sentence = [](const fs::path& root, const std::string& plugin) {
-    try {
-      evaluation_source(root, {plugin});
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return refusal_of([&] { evaluation_source(root, {plugin}); });
   };
   EXPECT_NE(sentence(tree, "not_there").find("'not_there' is not a plugin of the source tree"),
             std::string::npos);

@@ -22,6 +22,7 @@
 #include "framework/plugin/quantizer.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan::artifact_quantize_test {
 namespace {
@@ -29,15 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 
 ModelConfig small_model() {
-  ModelConfig model;
-  model.vocabulary = 64;
-  model.layers = 3;
-  model.width = 16;
-  model.heads = 2;
-  model.kv_heads = 1;
-  model.mlp_hidden = 24;
+  ModelConfig model = mulligan::small_model(64, 3);
   model.lanes.parallel_start = 2;
-  resolve_model_defaults(model);
   return model;
 }
 

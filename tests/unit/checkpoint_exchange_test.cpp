@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 
 std::vector<float> gaussian(std::size_t count, double scale, const char* purpose = "weights") {
   std::vector<float> values(count);

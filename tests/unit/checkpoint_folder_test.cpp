@@ -14,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using test_support::sample_manifest;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 using test_support::write_sample;
 
 std::vector<std::string> names_in(const fs::path& folder) {

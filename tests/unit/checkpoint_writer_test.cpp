@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using test_support::sample_manifest;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 
 // Files of this process cannot grow beyond `bytes` while it lives: to a writer, the disk is full.
 class SmallDisk {

@@ -34,13 +34,10 @@ class CommunicatorFaults : public testing::TestWithParam<CommunicatorWorld> {
     }
     // Empty, or why it failed.
     std::string sum() {
-      try {
+      return refusal_of([&] {
         batch->submit();
         batch->join();
-        return "";
-      } catch (const Error& error) {
-        return error.what();
-      }
+      });
     }
     std::unique_ptr<Backend> backend;
     TensorStore store;

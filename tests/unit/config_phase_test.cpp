@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"
-#include "framework/core/error.h"
+#include "tests/support/sentence.h"
 #include "tests/support/small_config.h"
 
 namespace mulligan::config_phase_test {
@@ -21,14 +21,7 @@ std::vector<Phase> phases(const std::string& more, const std::vector<std::string
   return load(more, set).config.phases;
 }
 std::string refusal(const std::string& more) {
-  try {
-    load(more);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted: " << more;
-  return {};
+  return sentence_of(ExitCode::bad_configuration, [&] { load(more); });
 }
 
 TEST(Phases, AModelWithoutRepeatsHasOne) {
@@ -204,14 +197,7 @@ TEST(Phases, AMixHasWeightsByPhase) {
   EXPECT_EQ(load(kMix, {"data.train=''", "data.mix.1.weight=5"}).config.phases[0].mix_weights,
             (std::vector<double>{3, 5}));
   EXPECT_NE(refusal(kMix).find("both name training shards"), std::string::npos);
-  const auto refused = [&](const std::string& more) {
-    try {
-      load(more, no_train);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto refused = [&](const std::string& more) { return refusal_of([&] { load(more, no_train); }); };
   EXPECT_NE(refused(std::string(kMix) + "[[phase]]\nmix_weights = [1.0]\n").find("1 mix_weights"),
             std::string::npos);
   EXPECT_NE(refused(std::string(kMix) + "[[phase]]\nmix_weights = [0.0, 0.0]\n").find("read nothing"),

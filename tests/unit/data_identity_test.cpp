@@ -62,7 +62,7 @@ CheckedShards checked(const fs::path& folder, DataSplit split) {
 
 std::string refusal(const std::vector<fs::path>& files, const ShardUse& use,
                     ExitCode code = ExitCode::bad_data) {
-  return message_of(code, [&] { check_shards(files, use); });
+  return sentence_of(code, [&] { check_shards(files, use); });
 }
 
 TEST(FindShards, AFolderMeansTheShardsOfItsManifestsSide) {
@@ -87,7 +87,7 @@ TEST(FindShards, AShardThatItsManifestMissesIsNamed) {
   const fs::path folder = prepared("find_missing");
   fs::remove(folder / "fineweb_train_000001.bin");
   const std::string said =
-      message_of(ExitCode::bad_data, [&] { find_shards({folder.string()}, DataSplit::train); });
+      sentence_of(ExitCode::bad_data, [&] { find_shards({folder.string()}, DataSplit::train); });
   EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
   EXPECT_EQ(find_shards({folder.string()}, DataSplit::validation).size(), 1u);
 }
@@ -114,7 +114,7 @@ TEST(CheckShards, AFlippedBitIsRefused) {
   bytes[1024 + 51] =
       static_cast<char>(bytes[1024 + 51] ^ 1);  // the high byte: the token changes, lengths do not
   write_file_atomically(file, bytes);
-  const std::string said = message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
+  const std::string said = sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
   EXPECT_NE(said.find("fineweb_val_000000.bin"), std::string::npos) << said;
   EXPECT_NE(said.find("sha256"), std::string::npos) << said;
 }
@@ -150,9 +150,9 @@ TEST(CheckShards, ADamagedManifestIsNoForeignOne) {
   std::string text = read_file(folder / "manifest.json");
   text.replace(text.find("mulligan-data"), 8, "muxligan");
   write_file_atomically(folder / "manifest.json", text);
-  message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
+  sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
   write_file_atomically(folder / "manifest.json", "{");
-  message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
+  sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
 }
 
 // Far into the shard, where a run would have met it after its first checkpoint.
@@ -187,7 +187,7 @@ TEST(CheckShards, AChangedFileIsReadAnew) {
 
 TEST(Vocabulary, SmallerThanTheTokenizerIsTheVocabularysFault) {
   const std::string said =
-      message_of(ExitCode::bad_configuration, [] { require_vocabulary(300, 320, "tokenizer.model"); });
+      sentence_of(ExitCode::bad_configuration, [] { require_vocabulary(300, 320, "tokenizer.model"); });
   EXPECT_NE(said.find("set model.vocabulary = 320"), std::string::npos) << said;
   require_vocabulary(320, 320, "tokenizer.model");
 }
@@ -213,7 +213,7 @@ TEST(DataIdentity, ComesBackFromJson) {
   EXPECT_TRUE(data_identity_from_text("{}", "x").empty());
   for (const char* bad : {"[]", "", "{\"train\": 3}", "{\"tokenizer_sha256\": \"abc\"}",
                           "{\"train\": {\"tokens\": -1}}", "{\"train\": {\"shards\": {}}}"}) {
-    message_of(ExitCode::bad_data, [&] { data_identity_from_text(bad, "x"); });
+    sentence_of(ExitCode::bad_data, [&] { data_identity_from_text(bad, "x"); });
   }
 }
 
@@ -242,7 +242,7 @@ TEST(DataIdentity, AnotherOrNoTokenizerIsRefusedWithBothDigests) {
   DataIdentity now = run;
   require_same_tokenizer({"the weights", run}, now, "t.model");
   now.tokenizer_sha256 = sha256_hex("another");
-  const std::string said = message_of(ExitCode::bad_data, [&] {
+  const std::string said = sentence_of(ExitCode::bad_data, [&] {
     require_same_tokenizer({"the weights", run}, now, "t.model");
   });
   for (const std::string& part : {short_digest(run.tokenizer_sha256), short_digest(now.tokenizer_sha256),
@@ -250,7 +250,7 @@ TEST(DataIdentity, AnotherOrNoTokenizerIsRefusedWithBothDigests) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
   }
   // Nothing to compare with, and yet bytes would be counted.
-  message_of(ExitCode::bad_data, [&] { require_same_tokenizer({"the artifact", {}}, now, "t.model"); });
+  sentence_of(ExitCode::bad_data, [&] { require_same_tokenizer({"the artifact", {}}, now, "t.model"); });
   require_same_tokenizer({"the artifact", {}}, {}, "");
 }
 
@@ -259,13 +259,13 @@ TEST(DataIdentity, OtherTrainingShardsOfTheSameNamesAreNamed) {
   require_same_training_shards({"the checkpoint", run}, run.train);
   auto shards = run.train.shards;
   shards[1].sha256 = sha256_hex("other text");
-  const std::string said = message_of(ExitCode::bad_data, [&] {
+  const std::string said = sentence_of(ExitCode::bad_data, [&] {
     require_same_training_shards({"the checkpoint", run}, shard_set(shards));
   });
   EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
   shards = run.train.shards;
   shards.pop_back();
-  message_of(ExitCode::bad_data, [&] {
+  sentence_of(ExitCode::bad_data, [&] {
     require_same_training_shards({"the checkpoint", run}, shard_set(shards));
   });
 }
@@ -274,7 +274,7 @@ TEST(DataIdentity, OneShardOnBothSidesIsRefusedUnderAnyName) {
   DataIdentity run = identity_of("identity_apart");
   require_apart(run.train, run.validation);
   run.validation.shards.push_back({"renamed.bin", 600, run.train.shards[0].sha256});
-  const std::string said = message_of(ExitCode::bad_data, [&] { require_apart(run.train, run.validation); });
+  const std::string said = sentence_of(ExitCode::bad_data, [&] { require_apart(run.train, run.validation); });
   EXPECT_NE(said.find("renamed.bin"), std::string::npos) << said;
 }
 

@@ -90,7 +90,7 @@ TEST(Loader, RanksTogetherReadEverySpanOnce) {
 TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   const auto shards = make_shards("loader_small", {30, 36});
   EXPECT_NO_THROW(Loader(options_for(shards, 1)));
-  const std::string message = message_of(ExitCode::bad_data, [&] { Loader loader(options_for(shards, 2)); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { Loader loader(options_for(shards, 2)); });
   EXPECT_NE(message.find("34 tokens"), std::string::npos) << message;  // 2 ranks x 17
   EXPECT_NE(message.find("33"), std::string::npos) << message;         // 36 less 3 before the first BOS
 }
@@ -145,9 +145,9 @@ TEST(Loader, GroupsMayChangeOnTheWay) {
     EXPECT_EQ(rows.next().tokens, batch.tokens) << i;
   }
   EXPECT_EQ(rows.position(), larger.position());
-  const std::string odd = message_of(ExitCode::bad_configuration, [&] { rows.set_group_spans(3); });
+  const std::string odd = sentence_of(ExitCode::bad_configuration, [&] { rows.set_group_spans(3); });
   EXPECT_NE(odd.find("2 ranks"), std::string::npos) << odd;
-  message_of(ExitCode::bad_data, [&] { rows.set_group_spans(100); });
+  sentence_of(ExitCode::bad_data, [&] { rows.set_group_spans(100); });
   rows.set_group_spans(4);
   EXPECT_EQ(rows.next().tokens.size(), 16u);
 }
@@ -157,7 +157,7 @@ TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
   LoaderOptions small = options_for(shards);
   small.vocabulary = 15;
   Loader loader(small);
-  const std::string message = message_of(ExitCode::bad_data, [&] { next_tokens(loader); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { next_tokens(loader); });
   EXPECT_NE(message.find("vocabulary of 15"), std::string::npos) << message;
   EXPECT_NE(message.find("fineweb_train_000000.bin"), std::string::npos) << message;
   EXPECT_EQ(loader.position().consumed_spans, 0);
@@ -166,11 +166,11 @@ TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
   for (const LoaderPosition& bad :
        {LoaderPosition{100, 0, 99}, LoaderPosition{1, 0, 2}, LoaderPosition{3, -1, 0},
         LoaderPosition{-1, 0, -1}, LoaderPosition{INT64_MAX, 0, 0}, LoaderPosition{0, INT64_MAX, 0}}) {
-    message_of(ExitCode::bad_data, [&] { good.restore(bad); });
+    sentence_of(ExitCode::bad_data, [&] { good.restore(bad); });
   }
-  message_of(ExitCode::bad_configuration, [&] { Loader(options_for(shards, 2)).position_after(3); });
-  message_of(ExitCode::bad_configuration, [&] { Loader loader(options_for(shards, 2, 2)); });
-  message_of(ExitCode::bad_data, [&] { Loader loader(options_for({})); });
+  sentence_of(ExitCode::bad_configuration, [&] { Loader(options_for(shards, 2)).position_after(3); });
+  sentence_of(ExitCode::bad_configuration, [&] { Loader loader(options_for(shards, 2, 2)); });
+  sentence_of(ExitCode::bad_data, [&] { Loader loader(options_for({})); });
 }
 
 TEST(Batch, FillingARowNeverMovesItsArrays) {
@@ -217,7 +217,7 @@ TEST(Prefetcher, RestoresWhileReadingAhead) {
     EXPECT_EQ(ahead.next().tokens, third);
   }
   const LoaderPosition here = ahead.position();
-  message_of(ExitCode::bad_data, [&] { ahead.restore({1, 0, 2}); });
+  sentence_of(ExitCode::bad_data, [&] { ahead.restore({1, 0, 2}); });
   EXPECT_EQ(ahead.position(), here);
   Loader plain(options_for(shards));
   plain.restore(here);
@@ -235,7 +235,7 @@ TEST(Prefetcher, HandsOutTheGoodRowsBeforeRethrowingTheThreadsError) {
   Prefetcher ahead(std::make_unique<Loader>(options), 8);
   for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(ahead.next());
   for (int i = 0; i < 2; ++i) {
-    const std::string message = message_of(ExitCode::bad_data, [&] { ahead.next(); });
+    const std::string message = sentence_of(ExitCode::bad_data, [&] { ahead.next(); });
     EXPECT_NE(message.find("999"), std::string::npos) << message;
   }
   ahead.restore({});  // and can be used again

@@ -260,13 +260,13 @@ TEST(Prepare, TouchesAnExistingOutputOnlyAsAWhole) {
   PrepareOptions options = options_for({folder}, output);
   prepare(options);
   const std::string manifest = read_file(output / "manifest.json");
-  const std::string refused = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  const std::string refused = sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
   EXPECT_NE(refused.find("--overwrite"), std::string::npos) << refused;
   EXPECT_EQ(read_file(output / "manifest.json"), manifest);
 
   options.overwrite = true;
   write_file_atomically(output / "fineweb_train_000007.bin", "another's");
-  const std::string foreign = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  const std::string foreign = sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
   EXPECT_NE(foreign.find("fineweb_train_000007.bin"), std::string::npos) << foreign;
   EXPECT_EQ(read_file(output / "fineweb_train_000007.bin"), "another's");
   EXPECT_NO_THROW(verify_manifest(output));
@@ -274,7 +274,7 @@ TEST(Prepare, TouchesAnExistingOutputOnlyAsAWhole) {
 
   // A failure in the middle leaves the old data whole, and nothing else.
   options.vocab_size = 60000;
-  message_of(ExitCode::bad_data, [&] { prepare(options); });
+  sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_EQ(read_file(output / "manifest.json"), manifest);
   EXPECT_NO_THROW(verify_manifest(output));
   EXPECT_FALSE(fs::exists(output.string() + ".preparing"));
@@ -289,7 +289,7 @@ TEST(Prepare, TouchesAnExistingOutputOnlyAsAWhole) {
   const fs::path foreign_folder = fresh_folder("prepare_again_foreign");
   write_file_atomically(foreign_folder / "thesis.txt", "years of work");
   options.output = foreign_folder;
-  const std::string kept = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  const std::string kept = sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
   EXPECT_NE(kept.find("thesis.txt"), std::string::npos) << kept;
 }
 
@@ -298,12 +298,12 @@ TEST(Prepare, RefusesAnUnwritableOutputBeforeItReads) {
   PrepareOptions options = options_for({folder}, folder / "even" / "0.txt" / "out");
   bool read = false;
   options.progress = [&](const std::string&) { read = true; };
-  message_of(ExitCode::run_failed, [&] { prepare(options); });
+  sentence_of(ExitCode::run_failed, [&] { prepare(options); });
   options.output = "/proc/nothing_can_be_made_here";
-  const std::string message = message_of(ExitCode::run_failed, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::run_failed, [&] { prepare(options); });
   EXPECT_NE(message.find("nothing_can_be_made_here"), std::string::npos) << message;
   options.output = folder / "even" / "0.txt";
-  message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
   EXPECT_FALSE(read);
 }
 
@@ -314,7 +314,7 @@ TEST(Prepare, ReadsTheTextUnderAnotherKeyAndNamesTheKeysThereAre) {
   write_file_atomically(file, lines);
   PrepareOptions options = options_for({file}, fresh_folder("prepare_keys_out"));
   options.threads = 1;
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   for (const char* part : {"documents.jsonl:1", "'content'", "'id'", "--json-key"}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
@@ -322,7 +322,7 @@ TEST(Prepare, ReadsTheTextUnderAnotherKeyAndNamesTheKeysThereAre) {
   EXPECT_EQ(prepare(options).manifest.empty_dropped, 0u);
   write_file_atomically(file, lines + "{\"content\": \"cut o\n");
   options.overwrite = true;
-  const std::string broken = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string broken = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_NE(broken.find("documents.jsonl:31"), std::string::npos) << broken;
   EXPECT_NE(broken.find("not valid JSON"), std::string::npos) << broken;
 }
@@ -331,7 +331,7 @@ TEST(Prepare, ASingleDocumentNamesTheWayOut) {
   const fs::path file = fresh_folder("prepare_single") / "book.txt";
   write_file_atomically(file, document(1));
   const PrepareOptions options = options_for({file}, fresh_folder("prepare_single_out"));
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_NE(message.find("--validation"), std::string::npos) << message;
   EXPECT_NE(message.find("book.txt"), std::string::npos) << message;
 }
@@ -396,10 +396,10 @@ TEST(Prepare, UsesAGivenTokenizerAndRefusesOneThatLosesText) {
   options.output = fresh_folder("prepare_given_refused");
   write_file_atomically(models / "broken.model", "no model");
   options.tokenizer = models / "broken.model";
-  message_of(ExitCode::bad_data, [&] { prepare(options); });
+  sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   write_file_atomically(models / "lossy.model", model_without_byte_fallback());
   options.tokenizer = models / "lossy.model";
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_NE(message.find("byte fallback"), std::string::npos) << message;
 }
 
@@ -410,7 +410,7 @@ TEST(Prepare, SplitsByNumberAndBySeparateInputs) {
   options.overwrite = true;
   EXPECT_EQ(prepare(options).manifest.validation.documents, 7u);
   options.validation_documents = 40;
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_NE(message.find("40"), std::string::npos) << message;
 
   const fs::path own = fresh_folder("prepare_split_validation");
@@ -469,7 +469,7 @@ TEST(Prepare, RefusesADocumentOnBothSides) {
   write_file_atomically(own / "fine.txt", "Another text.");
   PrepareOptions options = options_for({folder}, fresh_folder("prepare_overlap_out"));
   options.validation_inputs = {own};
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_NE(message.find("twin.txt"), std::string::npos) << message;
   EXPECT_NE(message.find("4.txt"), std::string::npos) << message;
   EXPECT_FALSE(fs::exists(options.output / "manifest.json"));
@@ -492,7 +492,7 @@ TEST(Prepare, RefusesWhatCannotBePrepared) {
   const auto refused = [&](ExitCode code, const std::function<void(PrepareOptions&)>& change) {
     PrepareOptions options = options_for({folder}, output);
     change(options);
-    return message_of(code, [&] { prepare(options); });
+    return sentence_of(code, [&] { prepare(options); });
   };
   const fs::path empty = fresh_folder("prepare_refuse_empty");
   const fs::path broken = fresh_folder("prepare_refuse_jsonl") / "bad.jsonl";
@@ -519,7 +519,7 @@ TEST(Manifest, NoticesChangedTruncatedAndMissingFiles) {
     std::string bytes = original;
     change(bytes);
     write_file_atomically(output / name, bytes);
-    const std::string message = message_of(ExitCode::bad_data, [&] { verify_manifest(output); });
+    const std::string message = sentence_of(ExitCode::bad_data, [&] { verify_manifest(output); });
     write_file_atomically(output / name, original);
     return message;
   };
@@ -545,9 +545,9 @@ TEST(Manifest, NoticesChangedTruncatedAndMissingFiles) {
   damaged("manifest.json",
           [](std::string& b) { b.replace(b.find("mulligan-data-1"), 15, "mulligan-data-9"); });
   fs::remove(output / "fineweb_val_000000.bin");
-  message_of(ExitCode::bad_data, [&] { verify_manifest(output); });
+  sentence_of(ExitCode::bad_data, [&] { verify_manifest(output); });
   fs::remove(output / "manifest.json");
-  message_of(ExitCode::bad_data, [&] { load_manifest(output); });
+  sentence_of(ExitCode::bad_data, [&] { load_manifest(output); });
 }
 
 }  // namespace

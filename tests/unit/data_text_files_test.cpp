@@ -139,7 +139,7 @@ TEST(TextFiles, BadLinesAreRefusedOrCounted) {
   for (const std::string& one : bad) all += one + "\n" + line(100 + static_cast<int>(all.size()));
   write_file_atomically(folder / "mixed.jsonl", all);
   PrepareOptions options = options_for("bad_lines", {folder});
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   for (const char* part : {"mixed.jsonl:21: ", "3 more lines", "--skip-bad-lines"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
   options.text.skip_bad_lines = true;
@@ -188,7 +188,7 @@ TEST(TextFiles, WideEncodingsAreNamed) {
   write_file_atomically(folder / "b.jsonl", wide(lines(0, 4), 2, true, true));
   for (int i = 50; i < 70; ++i) write_file_atomically(folder / fmt::format("{}.txt", i), sentence(i));
   PrepareOptions options = options_for("wide", {folder});
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   for (const char* part :
        {"UTF-16", "20 other files are no such text", "iconv -f UTF-16 -t UTF-8 '", "--skip-binary"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -240,7 +240,7 @@ TEST(TextFiles, CompressedFilesAreNamedWithTheirCommand) {
   for (int i = 0; i < 20; ++i) write_file_atomically(folder / fmt::format("{}.txt", i), sentence(i));
   write_file_atomically(folder / "more.jsonl.gz", gzip);
   PrepareOptions options = options_for("compressed", {folder});
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_NE(message.find("more.jsonl.gz' is compressed with gzip"), std::string::npos) << message;
   EXPECT_NE(message.find("`gunzip /"), std::string::npos) << message;
   options.text.skip_binary = true;
@@ -287,14 +287,14 @@ TEST(TextFiles, ManifestAndRemarksSayHowFilesWereRead) {
   EXPECT_EQ(text.plain_files, 2u);
   EXPECT_EQ(summary.remarks.size(), 2u);
   const std::string alone =
-      message_of(ExitCode::bad_data, [&] { prepare(options_for("read_as_one", {folder / "array.json"})); });
+      sentence_of(ExitCode::bad_data, [&] { prepare(options_for("read_as_one", {folder / "array.json"})); });
   EXPECT_NE(alone.find("array.json' is a JSON array"), std::string::npos) << alone;
 }
 
 TEST(TokenizerFormat, OtherFormatsAreNamed) {
   const auto expect = [](const std::string& bytes, const std::vector<const char*>& parts) {
     const std::string message =
-        message_of(ExitCode::bad_data, [&] { Tokenizer::from_bytes(bytes, "tokenizer.model"); });
+        sentence_of(ExitCode::bad_data, [&] { Tokenizer::from_bytes(bytes, "tokenizer.model"); });
     EXPECT_NE(message.find("is not a SentencePiece model"), std::string::npos) << message;
     for (const char* part : parts) EXPECT_NE(message.find(part), std::string::npos) << message;
   };

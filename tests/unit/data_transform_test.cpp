@@ -83,16 +83,6 @@ DataConfig data_config(const fs::path& folder) {
   return data;
 }
 
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
 // A copy of the prepared data without its manifest, as a published set has none of ours.
 fs::path published(const std::string& name) {
   const fs::path folder = fresh_folder(name);
@@ -229,7 +219,7 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
 TEST(TransformedData, PieceTablesAreRefused) {
   const fs::path folder = published("transform_no_tables");
   fs::remove(folder / "fineweb_val_bytes_000000.bin");
-  const std::string message = message_of([&] { load_validation(data_config(folder), 340); });
+  const std::string message = sentence_of([&] { load_validation(data_config(folder), 340); });
   for (const char* part : {"caseops", "3 bytes", "data.validation_bytes"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }
@@ -243,7 +233,7 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
     write_shard(table, counts);
     DataConfig with = data;
     if (originals) with.validation_documents = (folder / "validation.jsonl").string();
-    return message_of([&] { load_validation(with, 340); });
+    return sentence_of([&] { load_validation(with, 340); });
   };
   std::vector<std::uint16_t> counts(good.begin(), good.end() - 1);
   EXPECT_NE(refusal(counts).find("counts, but its shard"), std::string::npos);
@@ -257,10 +247,10 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
   DataConfig fewer = data;
   fewer.validation_documents = (fresh_folder("transform_fewer") / "one.jsonl").string();
   write_file_atomically(fewer.validation_documents, "{\"text\": \"one\"}\n");
-  EXPECT_NE(message_of([&] { load_validation(fewer, 340); }).find("holds 1 documents"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { load_validation(fewer, 340); }).find("holds 1 documents"), std::string::npos);
   DataConfig tables = data;
   tables.validation = (folder / "fineweb_val_bytes_*.bin").string();
-  EXPECT_NE(message_of([&] { load_validation(tables, 340); }).find("data.validation_bytes"),
+  EXPECT_NE(sentence_of([&] { load_validation(tables, 340); }).find("data.validation_bytes"),
             std::string::npos);
 }
 
@@ -277,11 +267,11 @@ TEST(TransformedData, TablesBeyondTheDecodedTextAreRefused) {
   for (std::uint16_t& count : counts)
     count = static_cast<std::uint16_t>(count + (count > 0 ? 1 : 0));  // everywhere a little
   write_shard(table, counts);
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("in the validation set"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { load_validation(data, 340); }).find("in the validation set"), std::string::npos);
   counts = good;
   counts[5] = 5000;  // a lot in one document
   write_shard(table, counts);
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("validation document 1"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { load_validation(data, 340); }).find("validation document 1"), std::string::npos);
 }
 
 // Padded originals with tables that agree with them are not what the tokens say.
@@ -307,7 +297,7 @@ TEST(TransformedData, OriginalsOfOtherTextAreRefused) {
   write_file_atomically(folder / "padded.jsonl", lines);
   write_shard(table, counts);
   data.validation_documents = (folder / "padded.jsonl").string();
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("is not what its tokens say"),
+  EXPECT_NE(sentence_of([&] { load_validation(data, 340); }).find("is not what its tokens say"),
             std::string::npos);
 }
 
@@ -322,7 +312,7 @@ TEST(TransformedData, ATableOfPlainTextIsRefused) {
   const fs::path tables = fresh_folder("transform_plain_tables");
   write_shard(tables / "fineweb_val_bytes_000000.bin", counts);
   data.validation_bytes = tables.string();
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("says that its text is plain"),
+  EXPECT_NE(sentence_of([&] { load_validation(data, 340); }).find("says that its text is plain"),
             std::string::npos);
 }
 
@@ -343,27 +333,27 @@ TEST(TransformedData, AForeignTokenizerIsRefused) {
   prepare(options);
   DataConfig data = data_config(folder);
   data.tokenizer = (options.output / "tokenizer.model").string();
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("did not make the validation shards"),
+  EXPECT_NE(sentence_of([&] { load_validation(data, 340); }).find("did not make the validation shards"),
             std::string::npos);
 }
 
 TEST(TransformedData, WhatCannotBePreparedIsRefused) {
   PrepareOptions unknown = options_for("transform_unknown");
   unknown.transform = "casefold";
-  EXPECT_NE(message_of([&] { prepare(unknown); }).find("there is caseops"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { prepare(unknown); }).find("there is caseops"), std::string::npos);
   PrepareOptions foreign = options_for("transform_foreign");
   PrepareOptions plain = options_for("transform_plain");
   plain.transform.clear();
   prepare(plain);
   foreign.tokenizer = plain.output / "tokenizer.model";
-  EXPECT_NE(message_of([&] { prepare(foreign); }).find("symbols of the text transform caseops"),
+  EXPECT_NE(sentence_of([&] { prepare(foreign); }).find("symbols of the text transform caseops"),
             std::string::npos);
   PrepareOptions bytes = options_for("transform_bytes");
   const fs::path folder = fresh_folder("transform_bytes_texts");
   write_file_atomically(folder / "a.txt", "not \xFF UTF-8");
   write_file_atomically(folder / "b.txt", "another");
   bytes.inputs.push_back(folder);
-  EXPECT_NE(message_of([&] { prepare(bytes); }).find("is not UTF-8"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { prepare(bytes); }).find("is not UTF-8"), std::string::npos);
   EXPECT_FALSE(fs::exists(bytes.output));
 }
 
@@ -379,7 +369,7 @@ TEST(TransformedData, ATokenOfTooManyBytesGoesOnWithTheNext) {
     return bytes;
   };
   for (const std::size_t spaces : {65000u, 70000u}) EXPECT_EQ(counted(spaces), spaces + 2);
-  EXPECT_NE(message_of([&] { counted(1'000'000); }).find("65535"), std::string::npos);
+  EXPECT_NE(sentence_of([&] { counted(1'000'000); }).find("65535"), std::string::npos);
 }
 
 TEST(CaseOps, EveryShortTextComesBack) {

@@ -8,9 +8,9 @@
 #include <csignal>
 #include <optional>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::directory_lock_test {
 namespace {
@@ -20,13 +20,7 @@ using test_support::ScratchFolder;
 using Kind = DirectoryLock::Kind;
 
 std::string refusal(const fs::path& folder, Kind kind = Kind::exclusive) {
-  try {
-    const DirectoryLock lock(folder, "second", kind);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::bad_configuration, [&] { const DirectoryLock lock(folder, "second", kind); });
 }
 
 TEST(DirectoryLock, OneAtATimeAndTheSecondIsToldWho) {

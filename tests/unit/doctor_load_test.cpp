@@ -1,4 +1,5 @@
 // D03, D04, D08: weights files that are right, and files with a planted fault for the right check to name.
+#include "tests/support/sentence.h"
 #include "tools/doctor/load_checks.h"
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include <fstream>
 
 #include "framework/checkpoint/float_formats.h"
-#include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "tests/support/scratch_folder.h"
 
@@ -248,13 +248,7 @@ class PublishedConfig : public ::testing::Test {
  protected:
   std::string sentence_of(const std::string& text) {
     std::ofstream(folder_.path() / "config.json") << text;
-    try {
-      read_qwen2_config(folder_.path() / "config.json");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data);
-      return error.what();
-    }
-    return "";
+    return refusal_of(ExitCode::bad_data, [&] { read_qwen2_config(folder_.path() / "config.json"); });
   }
   test_support::ScratchFolder folder_;
   const std::string sizes_ =

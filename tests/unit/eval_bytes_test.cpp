@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "framework/core/error.h"
 #include "framework/data/shard.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
@@ -11,14 +10,12 @@
 #include "framework/ranks/host_group.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::eval_bytes_test {
 namespace {
 
-end_to_end::TinyRun& tiny() {
-  static end_to_end::TinyRun run;
-  return run;
-}
+using end_to_end::tiny;
 
 // An untrained tiny model that scores the prepared validation text.
 class EvalBytes : public testing::Test {
@@ -64,13 +61,7 @@ class EvalBytes : public testing::Test {
   }
 
   std::string refusal(const EvalConfig& eval, ExitCode code) {
-    try {
-      evaluate(evaluator(eval), validation_, *group_);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      return error.what();
-    }
+    return refusal_of(code, [&] { evaluate(evaluator(eval), validation_, *group_); });
   }
 
   LoadedConfig loaded_;
@@ -152,14 +143,10 @@ TEST_F(EvalBytes, TokensThatStandForNoTextAreRefused) {
   const auto shard = tiny().folder() / "unknown.bin";
   write_shard(shard, std::vector<std::uint16_t>{1, 3, 3, 3, 3, 1, 3});
   data.validation = shard.string();
-  try {
-    load_validation(data, loaded_.config.model.vocabulary);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find("unknown.bin"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("no text"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
+  EXPECT_NE(sentence.find("unknown.bin"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("no text"), std::string::npos) << sentence;
 }
 
 TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
@@ -167,13 +154,9 @@ TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
   const auto shard = tiny().folder() / "foreign.bin";
   write_shard(shard, std::vector<std::uint16_t>{1, 5, 999, 6});
   data.validation = shard.string();
-  try {
-    load_validation(data, loaded_.config.model.vocabulary);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find("999"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
+  EXPECT_NE(sentence.find("999"), std::string::npos) << sentence;
 }
 
 }  // namespace

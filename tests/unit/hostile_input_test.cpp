@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 
 // `before`, then lists nested so deep that any recursion over them leaves the stack, then `after`.
 std::string nested(const std::string& before, const std::string& after) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/core/error.h"
 #include "framework/model/initialise.h"
+#include "tests/support/sentence.h"
 #include "tests/support/small_config.h"
 
 namespace mulligan::initial_rows_test {
@@ -131,12 +131,7 @@ TEST(InitialRows, SignsOfAPairOfLayersBalanceInEachHead) {
 
 TEST(InitialRows, RowsThatDoNothingAndLawsThatDoNotFitAreRefused) {
   const auto refusal = [](const std::string& rows) -> std::string {
-    try {
-      drawn(rows, "embed.weight");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return refusal_of([&] { drawn(rows, "embed.weight"); });
   };
   EXPECT_NE(refusal(row("*.gate", "normal", 1)).find("first to match no parameter"), std::string::npos);
   EXPECT_NE(refusal(row("*", "normal", 1) + row("*.fc.*", "normal", 1)).find("\"*.fc.*\""),

@@ -4,8 +4,8 @@
 
 #include "framework/config/config_report.h"
 #include "framework/config/score_settings.h"
-#include "framework/core/error.h"
 #include "framework/run/parameter_plan.h"
+#include "tests/support/sentence.h"
 #include "tests/support/small_config.h"
 
 namespace mulligan::layercast_config_test {
@@ -18,13 +18,7 @@ LoadedConfig load(const std::string& rest, const std::vector<std::string>& overr
 }
 
 std::string refusal(const std::string& rest, const std::vector<std::string>& overrides = {}) {
-  try {
-    load(rest, overrides);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
+  return refusal_of(ExitCode::bad_configuration, [&] { load(rest, overrides); });
 }
 
 TEST(LayerCast, IsOffUnlessItIsAskedFor) {

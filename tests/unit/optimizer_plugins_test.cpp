@@ -96,13 +96,6 @@ TEST(AdamwPlugin, StochasticMomentsStayNearF32AndFollowTheirSeed) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.004) << i;
 }
 
-TEST(AdamwPlugin, NoGradientEverMeansOnlyDecay) {
-  OptimizerRunner runner("adamw", "eps = 1e-12\nweight_decay = 0.5",
-                         {{"w", TensorType(MLG_F32, {2}), {1.0f, -2.0f}}});
-  runner.step({{"w", {0.0f, 0.0f}}}, 0.1);
-  EXPECT_EQ(runner.master("w"), (std::vector<float>{0.95f, -1.9f}));
-}
-
 // With zero gradients from the start all that is left is p (1 - lr * lr_multiplier *
 // weight_decay * wd_multiplier).
 TEST(OptimizerPlugins, MultipliersScaleRateAndDecay) {
@@ -117,16 +110,6 @@ TEST(OptimizerPlugins, MultipliersScaleRateAndDecay) {
     EXPECT_FLOAT_EQ(runner.master("plain")[3], 0.95f) << plugin;
     EXPECT_FLOAT_EQ(runner.master("fast")[3], 0.85f) << plugin;
     EXPECT_FLOAT_EQ(runner.master("free")[3], 1.0f) << plugin;
-  }
-}
-
-// A resumed run asks for step n without having asked for the steps before it.
-TEST(OptimizerPlugins, ScalarsDependOnNothingButTheStep) {
-  const TensorType type(MLG_F32, {2, 2});
-  for (const std::string plugin : {"adamw", "muon", "schedule_free_adamw", "sgd"}) {
-    const OptimizerRunner fresh(plugin, "", {{"w", type}}), used(plugin, "", {{"w", type}});
-    for (std::int64_t step = 1; step < 40; ++step) used.scalars(step, 0.3);
-    EXPECT_EQ(used.scalars(7, 0.01), fresh.scalars(7, 0.01)) << plugin;
   }
 }
 

@@ -3,7 +3,6 @@
 #include "framework/plugin/plugin_host.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +13,8 @@
 #include "framework/plugin/schedule.h"
 #include "tests/support/built.h"
 #include "tests/support/plugins.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::plugin_host_test {
 namespace {
@@ -25,19 +26,12 @@ fs::path bad_file(const std::string& name) {
   return kBad / ("mulligan_" + name + ".so");
 }
 
-// What `action` says when it refuses; checks the exit code, and that it is one sentence.
+// What `action` says when it refuses, in one line.
 template <typename Action>
 std::string sentence(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    const std::string text = error.what();
-    EXPECT_EQ(text.find('\n'), text.npos) << text;
-    return text;
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
+  const std::string text = sentence_of(ExitCode::bad_configuration, action);
+  EXPECT_EQ(text.find('\n'), text.npos) << text;
+  return text;
 }
 
 std::string refusal(const std::string& name) {
@@ -52,14 +46,6 @@ std::string refusal(const std::string& name) {
 
 class PluginFolders : public testing::Test {
  protected:
-  PluginFolders() {
-    root_ = fs::temp_directory_path() / ("mulligan_plugins_" + std::to_string(::getpid()) + "_" +
-                                         testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~PluginFolders() override { fs::remove_all(root_); }
-
   // A folder holding copies of bad_plugins libraries: {library, file name}.
   fs::path folder(const std::string& name, std::vector<std::pair<std::string, std::string>> files) {
     const fs::path path = root_ / name;
@@ -67,31 +53,21 @@ class PluginFolders : public testing::Test {
     for (const auto& [library, file] : files) fs::copy_file(bad_file(library), path / file);
     return path;
   }
-  fs::path root_;
+  const test_support::ScratchFolder scratch_;
+  const fs::path root_ = scratch_.path();
 };
 
-TEST(PluginRefused, WrongMagic) {
-  EXPECT_SAYS(refusal("wrong_magic"), "magic number 0xdeadbeef instead of 0x4e474c4d");
-}
-TEST(PluginRefused, WrongAbiMajor) {
-  EXPECT_SAYS(refusal("wrong_major"),
-              "was built for plugin ABI 9.0, but this program has ABI 1.0; rebuild it");
-}
-TEST(PluginRefused, NewerAbiMinor) {
-  EXPECT_SAYS(refusal("newer_minor"),
-              "was built for plugin ABI 1.1, but this program has ABI 1.0; rebuild it");
-}
-TEST(PluginRefused, ShortTable) {
-  EXPECT_SAYS(refusal("short_table"), "has a table of 72 bytes, shorter than the 96");
-}
-TEST(PluginRefused, MissingFunctionOfTheTable) {
-  EXPECT_SAYS(refusal("missing_member"), "leaves the required function 'rate' of its table null");
-}
-TEST(PluginRefused, MissingVersion) {
-  EXPECT_SAYS(refusal("missing_version"), "leaves name, version or summary");
-}
-TEST(PluginRefused, MissingSymbolMlgPlugin) {
-  EXPECT_SAYS(refusal("no_function"), "is a shared library but not a mulligan plugin");
+TEST(PluginRefused, EachKindOfBadLibraryHasItsSentence) {
+  for (const auto& [library, says] :
+       {std::pair{"wrong_magic", "magic number 0xdeadbeef instead of 0x4e474c4d"},
+        {"wrong_major", "was built for plugin ABI 9.0, but this program has ABI 1.0; rebuild it"},
+        {"newer_minor", "was built for plugin ABI 1.1, but this program has ABI 1.0; rebuild it"},
+        {"short_table", "has a table of 72 bytes, shorter than the 96"},
+        {"missing_member", "leaves the required function 'rate' of its table null"},
+        {"missing_version", "leaves name, version or summary"},
+        {"no_function", "is a shared library but not a mulligan plugin"},
+        {"null_table", "returned no table from mlg_plugin"}})
+    EXPECT_SAYS(refusal(library), says);
 }
 TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
   const std::string text = refusal("unresolved_symbol");
@@ -100,9 +76,6 @@ TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
       text,
       "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines");
   EXPECT_EQ(text.find("Bad file descriptor"), text.npos) << text;
-}
-TEST(PluginRefused, NullTable) {
-  EXPECT_SAYS(refusal("null_table"), "returned no table from mlg_plugin");
 }
 TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
   PluginHost host({});

@@ -46,12 +46,7 @@ class ArenaRunFolders : public testing::Test {
     return arena_runs(read_runs(directories), notes_);
   }
   std::string refused(const std::vector<std::string>& directories) {
-    try {
-      read(directories);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
+    return refusal_of([&] { read(directories); });
   }
 
   TemporaryFolder folder_;

@@ -27,13 +27,7 @@ const std::string step_line =
     R"("step_seconds":0.1,"slowest_step_seconds":0.2,"elapsed_seconds":0.5,"budget_fraction":0.1})";
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_metrics(text, "metrics.jsonl");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    return error.what();
-  }
-  return "";
+  return refusal_of(ExitCode::bad_data, [&] { parse_metrics(text, "metrics.jsonl"); });
 }
 
 TEST(MetricsReader, ReadsEveryEvent) {
@@ -221,13 +215,8 @@ TEST_F(MadeUpRuns, DamagedFilesAreNamed) {
     std::error_code ignored;
     fs::rename(path, kept, ignored);
     write(path, text);
-    try {
-      run_page(read_run(directory));
-      ADD_FAILURE() << file << " " << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data);
-      EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
-    }
+    const std::string sentence = sentence_of(ExitCode::bad_data, [&] { run_page(read_run(directory)); });
+    EXPECT_NE(sentence.find(path.string()), std::string::npos) << sentence;
     fs::remove(path);
     fs::rename(kept, path, ignored);
   }

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "framework/core/error.h"
 #include "framework/run/training_data.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::run_arena_track_test {
 namespace {
@@ -21,12 +21,7 @@ std::string arena_refusal(const DataIdentity& data, int ranks) {
   RunConfig config;
   require_arena(config, data, ranks);  // without a track nothing is asked
   config.arena.track = ArenaTrack::modded3;
-  try {
-    require_arena(config, data, ranks);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  return refusal_of([&] { require_arena(config, data, ranks); });
 }
 
 TEST(RunArenaTrack, EightRanksOrADivisor) {

@@ -44,13 +44,7 @@ RunLedger whole(double train, std::uint64_t artifact, std::uint64_t source, doub
 }
 
 std::string refusal(const LedgerConfig& limits, const RunLedger& ledger) {
-  try {
-    require_limits(limits, ledger);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::run_failed);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::run_failed, [&] { require_limits(limits, ledger); });
 }
 
 constexpr LedgerConfig kLimits{LedgerRules::strict, 100, 60, 1000};
@@ -136,13 +130,8 @@ TEST(RunLedger, ADamagedFileIsRefused) {
        {"", "{", "[]", "{\"stages\": [{\"stage\": \"sleep\"}]}", "{\"stages\": 5}", deep.c_str()}) {
     const TemporaryFolder folder;
     folder.write("ledger.json", text);
-    try {
-      RunLedger::read(folder.path(""));
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data) << text;
-      EXPECT_NE(std::string(error.what()).find("ledger.json"), std::string::npos);
-    }
+    const std::string sentence = sentence_of(ExitCode::bad_data, [&] { RunLedger::read(folder.path("")); });
+    EXPECT_NE(sentence.find("ledger.json"), std::string::npos);
   }
 }
 
@@ -153,12 +142,7 @@ TEST(RunLedger, AmountsThatCannotBeAreRefused) {
     const TemporaryFolder folder;
     folder.write("ledger.json",
                  fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", stage));
-    try {
-      RunLedger::read(folder.path(""));
-      ADD_FAILURE() << stage;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data) << stage;
-    }
+    sentence_of(ExitCode::bad_data, [&] { RunLedger::read(folder.path("")); });
   }
 }
 

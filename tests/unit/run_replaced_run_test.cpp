@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 using test_support::write_sample;
 
 // Text by path of all files below a folder.

@@ -1,4 +1,5 @@
 // The challenge's rule on published claims, and the study's tables.
+#include "tests/support/sentence.h"
 #include "tools/stats/acceptance.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "framework/core/error.h"
 #include "tests/support/scratch_folder.h"
 #include "tools/stats/study.h"
 
@@ -125,14 +125,8 @@ TEST(Study, SaysWhatBothTestsSay) {
 TEST(Study, RefusesWindowsThatDoNotMatch) {
   Observations all = two_records();
   all.values.back().window = "steps 101 to 500";
-  try {
-    make_study(all);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find("'b2' over steps 101 to 500"), std::string::npos)
-        << error.what();
-  }
+  const std::string sentence = sentence_of(ExitCode::bad_data, [&] { make_study(all); });
+  EXPECT_NE(sentence.find("'b2' over steps 101 to 500"), std::string::npos) << sentence;
 }
 
 TEST(Study, SeedsThatAreNotSharedMakeNoPairs) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "framework/core/error.h"
+#include "tests/support/sentence.h"
 #include "tools/stats/arena_logs.h"
 #include "tools/stats/arena_rules.h"
 
@@ -81,13 +81,7 @@ TEST(StatsArena, AnotherLossOfALogCanBeTheScore) {
 }
 
 std::string log_refusal(const std::string& text) {
-  try {
-    parse_arena_log(text, "log", "val_loss");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::bad_data, [&] { parse_arena_log(text, "log", "val_loss"); });
 }
 
 TEST(StatsArena, LogsThatSayTwoThingsAreRefused) {

@@ -11,12 +11,12 @@
 #include <limits>
 #include <thread>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
 #include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_outputs.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_run_test {
@@ -303,12 +303,7 @@ TEST(TttScorer, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
                          runner.base_optimizer(),
                          row_tokens,
                          *runner.options().draws};
-    try {
-      TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
+    return refusal_of([&] { TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}}); });
   };
   EXPECT_EQ(refusal(runner.adapters(), *runner.base(), 8), "");
   EXPECT_NE(refusal(*runner.base(), *runner.base(), 8).find("[ttt.adapters]"), std::string::npos);
