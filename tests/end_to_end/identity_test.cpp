@@ -196,25 +196,6 @@ TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
   EXPECT_FALSE(fs::exists(artifact));
 }
 
-TEST_F(Identity, SharedDocumentsAreToldInTheLog) {
-  const fs::path folder = tiny_->folder() / "shared";
-  fs::create_directories(folder);
-  for (const auto& entry : fs::directory_iterator(published())) {
-    if (entry.path().extension() == ".bin") fs::copy(entry.path(), folder);
-  }
-  std::vector<std::uint16_t> mixed = read_tokens({folder / "fineweb_train_000000.bin"});
-  const std::vector<std::uint16_t> scored = read_tokens({folder / "fineweb_val_000000.bin"});
-  mixed.insert(mixed.end(), scored.begin(), scored.end());
-  write_shard(folder / "fineweb_train_000000.bin", mixed);
-  const RunResult run = train(shards_of(folder));
-  const Json overlap = Json::parse(read_file(run.directory / "result.json")).at("data").at("overlap");
-  EXPECT_EQ(overlap.at("duplicates"), 1);
-  const auto log = lines_of(run.directory / "log.txt");
-  EXPECT_TRUE(std::ranges::any_of(log, [](const std::string& line) {
-    return line.find("stands in the training data as whole documents, more than 1 %") != std::string::npos;
-  }));
-}
-
 TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
   const fs::path folder = tiny_->folder() / "resumed";
   const auto fresh = [&] {
@@ -273,31 +254,6 @@ TEST_F(Identity, WeightsWithoutDigestsAreScoredWithoutATokenizerOnly) {
   const EvalResult score = eval({"data.tokenizer="}, bare);
   EXPECT_EQ(score.bytes, 0u);
   EXPECT_GT(score.val_loss_nats, 0);
-}
-
-TEST_F(Identity, AVocabularyBelowTheTokenizersNamesItself) {
-  for (const auto& said : {sentence_of(ExitCode::bad_configuration, [&] { train({"model.vocabulary=300"}); }),
-                           sentence_of(ExitCode::bad_configuration, [&] {
-                             train({"model.vocabulary=300", "data.tokenizer="});
-                           })}) {
-    EXPECT_NE(said.find("set model.vocabulary = 320"), std::string::npos) << said;
-  }
-}
-
-// A token beyond the vocabulary that training would have met long after its first checkpoint.
-TEST_F(Identity, ABadTokenIsFoundBeforeTrainingStarts) {
-  const fs::path folder = tiny_->folder() / "bad_token";
-  fs::create_directories(folder);
-  std::vector<std::uint16_t> tokens = read_tokens({data() / "fineweb_train_000000.bin"});
-  const std::size_t last = tokens.size() - 1;
-  tokens[last] = 999;
-  write_shard(folder / "a.bin", tokens);
-  const std::string directory = tiny_->next_directory();
-  const std::string said = sentence_of(ExitCode::bad_data, [&] {
-    train({"data.train=" + (folder / "a.bin").string(), "run.directory=" + directory});
-  });
-  EXPECT_NE(said.find("token 999 at position " + std::to_string(last)), std::string::npos) << said;
-  EXPECT_FALSE(fs::exists(fs::path(directory) / "checkpoints"));
 }
 
 // A shard that is cut off while a run reads it: the state before the failing step is saved, and the restored
