@@ -1,7 +1,6 @@
 // From a trained run to an artifact and back to a score, through the functions that the commands call.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_run.h"

@@ -4,21 +4,7 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-# A walk over 16 letters, with two successors of each: no model has a loss below ln 2, and the letters' frequencies alone give
-# ln 16.
-mkdir corpus
-awk 'BEGIN {
-  state = 12345
-  for (document = 1; document <= 120; ++document) {
-    letter = document % 16
-    for (i = 1; i <= 1000; ++i) {
-      state = (state * 16807) % 2147483647
-      letter = (letter + (state % 1000 < 500 ? 1 : 15)) % 16
-      printf "%s", substr("abcdefghijklmnop", letter + 1, 1) >("corpus/" document ".txt")
-    }
-    close("corpus/" document ".txt")
-  }
-}'
+letter_walk corpus
 "$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 8 >/dev/null || flunk "prepare"
 cat >arena.toml <<END
 [data]

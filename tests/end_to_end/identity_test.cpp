@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
-#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>

@@ -2,7 +2,6 @@
 // counted, and a checkpoint continues where it was.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 

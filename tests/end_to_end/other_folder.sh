@@ -4,8 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir start other && cd start || exit 1
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4
+tiny_data --validation-documents 4
 {
   small_config data
   record_sections

@@ -5,8 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 flawed=$build/tests/flawed_plugins
 [[ -f $flawed/mulligan_flawed_loss.so ]] || flunk "the flawed plugins are built: $flawed"
 
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
+tiny_data --validation-fraction 0.1
 small_config data >small.toml
 # run WHAT...: a training run with a loss or schedule of the flawed plugins.
 settings() {

@@ -4,8 +4,7 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
+tiny_data --validation-fraction 0.1
 {
   small_config "$work/data"
   record_sections

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "tests/golden/differences.h"
 #include "tests/golden/golden_fixture.h"

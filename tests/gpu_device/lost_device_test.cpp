@@ -1,5 +1,4 @@
 // What the log has after an error that stays: the error itself, and at most one line of what is released then.
-#include <algorithm>
 
 #include "tests/gpu_device/stub_device.h"
 #include "tests/kernels/backend_fixture.h"

@@ -2,7 +2,6 @@
 // resuming under other ranks and batches, its end, shards that are too short, rows of joined documents.
 #include <gtest/gtest.h>
 
-#include <numeric>
 
 #include "framework/data/loader.h"
 #include "tests/unit/data_support.h"

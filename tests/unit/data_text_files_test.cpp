@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
 
 #include "framework/core/file.h"
 #include "framework/data/text_source.h"

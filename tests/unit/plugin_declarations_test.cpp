@@ -2,7 +2,6 @@
 // kernels; and a backend that says nothing.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <set>
 
