@@ -14,6 +14,7 @@
 #include "plugins/backends/cuda/compile/function_parameters.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/support/nvrtc.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -103,11 +104,11 @@ TEST(LaunchStatement, AFunctionIsGivenTheConstantsThatItNames) {
 }
 
 TEST(LaunchStatement, MissingConstantIsRefusedWhereTheLaunchIsDropped) {
-  EXPECT_NE(refusal([](sdk::CudaCall& call) {
-              call.launch(MLG_INSTANCE(scale_elements, float, 4), {0, 1, 1}, {64, 1, 1},
-                          call.tensor(Kernel::x), call.tensor(Kernel::y), kCount);
-            }).find("gives no value to the constant"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal([](sdk::CudaCall& call) {
+                         call.launch(MLG_INSTANCE(scale_elements, float, 4), {0, 1, 1}, {64, 1, 1},
+                                     call.tensor(Kernel::x), call.tensor(Kernel::y), kCount);
+                       }),
+                       "gives no value to the constant"));
 }
 
 TEST(LaunchStatement, ConstantsThatDoNotFitAreRefused) {
@@ -144,9 +145,7 @@ TEST(LaunchStatement, ReadOfAConstantThatTheKernelDoesNotNameIsFound) {
   } catch (const std::runtime_error& error) {
     said = error.what();
   }
-  EXPECT_NE(said.find("reads the constant accumulate, which its MLG_KERNEL statement does not name"),
-            said.npos)
-      << said;
+  EXPECT_TRUE(contains(said, "reads the constant accumulate, which its MLG_KERNEL statement does not name"));
 }
 
 TEST(LaunchStatement, TensorOfAnotherDtypeIsRefused) {
@@ -205,7 +204,7 @@ std::string name_of(const Instance&) {
 template <typename Instance>
 void expect_same_name(const Instance& instance, const std::string& text) {
   EXPECT_EQ(instance.text(), text);
-  EXPECT_NE(name_of(instance).find(text + '('), std::string::npos) << name_of(instance);
+  EXPECT_TRUE(contains(name_of(instance), text + '('));
 }
 
 template <typename T, int N>
@@ -318,11 +317,9 @@ TEST(LaunchStatement, HandWrittenMismatchIsRefusedByTheCompiler) {
   call.kernel = "by_hand";
   EXPECT_EQ(said("scale_elements<float, 4>", {MLG_CUDA_TENSOR, MLG_CUDA_TENSOR, MLG_CUDA_LONG}), "");
   // Compilable, but another function.
-  EXPECT_NE(said("forgetful_scale", {MLG_CUDA_TENSOR, MLG_CUDA_LONG}).find("gives 2 arguments to"),
-            std::string::npos);
-  EXPECT_NE(said("scale_elements<float, 4>", {MLG_CUDA_TENSOR, MLG_CUDA_TENSOR, MLG_CUDA_INT})
-                .find("gives int as argument 3"),
-            std::string::npos);
+  EXPECT_TRUE(contains(said("forgetful_scale", {MLG_CUDA_TENSOR, MLG_CUDA_LONG}), "gives 2 arguments to"));
+  EXPECT_TRUE(contains(said("scale_elements<float, 4>", {MLG_CUDA_TENSOR, MLG_CUDA_TENSOR, MLG_CUDA_INT}),
+                       "gives int as argument 3"));
   EXPECT_NE(said("scale_element<float, 4>", {MLG_CUDA_TENSOR}), "");  // no such name
   EXPECT_NE(said("scale_elements<f32, 4>", {MLG_CUDA_TENSOR}), "");   // no such instance
 }

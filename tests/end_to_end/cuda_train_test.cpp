@@ -81,8 +81,8 @@ TEST_F(CudaRun, CountsWhatItMakesBeforeAndOnTheClock) {
   EXPECT_EQ(made.at("attention_plans").at("on_clock"), 0);
   EXPECT_GT(made.at("graphs_captured").at("on_clock"), 0);
   EXPECT_TRUE(made.contains("products_measured"));
-  EXPECT_NE(read_file(cuda_->directory / "log.txt").find("made on the device, before the training clock"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(read_file(cuda_->directory / "log.txt"), "made on the device, before the training clock"));
   const auto cpu = nlohmann::json::parse(read_file(cpu_->directory / "result.json"));
   EXPECT_FALSE(cpu.contains("made_on_device")) << "it counts nothing";
 }

@@ -146,21 +146,20 @@ TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
 
 TEST_F(EnsembleRun, AStrictLedgerCountsTheMembersBytes) {
   const std::vector<std::string> strict = {"ledger.rules=strict", "ledger.artifact_bytes=1000"};
-  EXPECT_NE(refusal(strict).find("ensemble.count_members=true"), std::string::npos) << refusal(strict);
+  EXPECT_TRUE(contains(refusal(strict), "ensemble.count_members=true"));
   std::vector<std::string> counted = strict;
   counted.push_back("ensemble.count_members=true");
-  EXPECT_NE(refusal(counted).find("more than ledger.artifact_bytes = 1,000"), std::string::npos)
-      << refusal(counted);
+  EXPECT_TRUE(contains(refusal(counted), "more than ledger.artifact_bytes = 1,000"));
   counted[1] = "ledger.artifact_bytes=16000000";
   EXPECT_EQ(refusal(counted), "");
 }
 
 TEST_F(EnsembleRun, BadInputIsRefused) {
-  EXPECT_NE(refusal({"ensemble.members=0"}).find("ensemble.members"), std::string::npos);
-  EXPECT_NE(refusal({"ensemble.bits=1"}).find("ensemble.bits"), std::string::npos);
-  EXPECT_NE(refusal({"ensemble.scale=row"}).find("scales"), std::string::npos);
-  EXPECT_NE(refusal({"ensemble.plugin=nothing"}).find("nothing"), std::string::npos);
-  EXPECT_NE(refusal({"backend.plugin=null"}).find("computes nothing"), std::string::npos);
+  EXPECT_TRUE(contains(refusal({"ensemble.members=0"}), "ensemble.members"));
+  EXPECT_TRUE(contains(refusal({"ensemble.bits=1"}), "ensemble.bits"));
+  EXPECT_TRUE(contains(refusal({"ensemble.scale=row"}), "scales"));
+  EXPECT_TRUE(contains(refusal({"ensemble.plugin=nothing"}), "nothing"));
+  EXPECT_TRUE(contains(refusal({"backend.plugin=null"}), "computes nothing"));
 }
 
 // A weight that is not finite has no members.
@@ -181,7 +180,7 @@ TEST_F(EnsembleRun, ADivergedModelIsRefused) {
     score_ensemble(loaded, test_plugin_host(), origin_of_weights(trained_->directory / "weights.safetensors"),
                    broken, options);
   });
-  EXPECT_NE(sentence.find("element 7 of the weight"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "element 7 of the weight"));
 }
 
 }  // namespace

@@ -160,8 +160,8 @@ TEST_F(Generate, MissingThingsAreTold) {
     return refusal_of(ExitCode::bad_configuration,
                       [&] { run_generate(loaded, test_plugin_host(), "weights", load, asked); });
   };
-  EXPECT_NE(refusal({"data.tokenizer=''"}, "").find("data.tokenizer is not set"), std::string::npos);
-  EXPECT_NE(refusal({}, "some text").find("no [ttt] section"), std::string::npos);
+  EXPECT_TRUE(contains(refusal({"data.tokenizer=''"}, ""), "data.tokenizer is not set"));
+  EXPECT_TRUE(contains(refusal({}, "some text"), "no [ttt] section"));
 }
 
 }  // namespace

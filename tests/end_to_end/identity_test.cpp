@@ -133,7 +133,7 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
   for (const auto& said : {sentence_of(ExitCode::bad_data, [&] { train({other}); }),
                            sentence_of(ExitCode::bad_data, [&] { eval({other}); }),
                            sentence_of(ExitCode::bad_data, [&] { ttt({other}); })}) {
-    EXPECT_NE(said.find("the manifest next to it"), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, "the manifest next to it"));
   }
   // Without a manifest the shards themselves know: their tokens are not what it makes of their text.
   const Overrides bare = with(shards_of(published()), {other});
@@ -149,7 +149,7 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
     const bool by_shards = said.find("did not make the validation shards") != std::string::npos,
                by_weights = said.find("weights file") != std::string::npos;
     EXPECT_TRUE(by_shards || by_weights) << said;
-    EXPECT_NE(said.find("data.tokenizer"), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, "data.tokenizer"));
   }
   // The right one is taken wherever it lies.
   fs::copy_file(data() / "tokenizer.model", published() / "own.model");
@@ -165,8 +165,7 @@ TEST_F(Identity, AnArtifactThatDoesNotSayItsTokenizerGivesNoBitsPerByte) {
   const auto score = [&](const Overrides& overrides) {
     return evaluate_artifact(file, overrides, test_plugin_host(), {nullptr});
   };
-  EXPECT_NE(sentence_of(ExitCode::bad_data, [&] { score({}); }).find("no digest of its tokenizer"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { score({}); }), "no digest of its tokenizer"));
   EXPECT_EQ(score({"data.tokenizer="}).bytes, 0u);
 }
 
@@ -179,7 +178,7 @@ TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
   for (const char* pattern : {"*.bin", "fineweb_val_000000.bin"}) {
     const std::string said =
         sentence_of(ExitCode::bad_data, [&] { train({"data.train=" + (data() / pattern).string()}); });
-    EXPECT_NE(said.find("a validation shard"), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, "a validation shard"));
   }
   // Without a manifest, and under another name: the contents decide.
   const fs::path renamed = tiny_->folder() / "renamed" / "some.bin";
@@ -187,7 +186,7 @@ TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
   fs::copy_file(data() / "fineweb_val_000000.bin", renamed);
   const std::string said =
       sentence_of(ExitCode::bad_data, [&] { train({"data.train=" + renamed.string()}); });
-  EXPECT_NE(said.find("'some.bin' holds exactly what the validation shard"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "'some.bin' holds exactly what the validation shard"));
   const fs::path artifact = tiny_->folder() / "calibrated.mulligan";
   for (const fs::path& shard : {renamed, data() / "fineweb_val_000000.bin"}) {
     sentence_of(ExitCode::bad_data, [&] { quantize(artifact, {"data.train=" + shard.string()}); });
@@ -216,11 +215,11 @@ TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
   EXPECT_EQ(train(shards_of(folder), checkpoint).final_loss_nats, trained_->final_loss_nats);
   change_one_token("fineweb_train_000001.bin");
   std::string said = sentence_of(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
-  EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "fineweb_train_000001.bin"));
   fresh();
   change_one_token("fineweb_val_000000.bin");
   said = sentence_of(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
-  EXPECT_NE(said.find("validation shards"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "validation shards"));
 }
 
 TEST_F(Identity, AFlippedBitInTheWeightsIsRefused) {
@@ -231,7 +230,7 @@ TEST_F(Identity, AFlippedBitInTheWeightsIsRefused) {
   for (const auto& said :
        {sentence_of(ExitCode::bad_data, [&] { eval({}, damaged); }),
         sentence_of(ExitCode::bad_data, [&] { quantize(tiny_->folder() / "x", {}, damaged); })}) {
-    EXPECT_NE(said.find("is damaged"), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, "is damaged"));
   }
 }
 
@@ -246,10 +245,10 @@ TEST_F(Identity, WeightsWithoutDigestsAreScoredWithoutATokenizerOnly) {
   write_safetensors(bare, file.tensors(), metadata);
   const auto notes = require_data_of(origin_of_weights(bare), {}, {});
   ASSERT_EQ(notes.size(), 2u);
-  EXPECT_NE(notes[0].find("no checksum"), std::string::npos);
-  EXPECT_NE(notes[1].find("no digests"), std::string::npos);
+  EXPECT_TRUE(contains(notes[0], "no checksum"));
+  EXPECT_TRUE(contains(notes[1], "no digests"));
   const std::string said = sentence_of(ExitCode::bad_data, [&] { eval({}, bare); });
-  EXPECT_NE(said.find("no digest of its tokenizer"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "no digest of its tokenizer"));
   const EvalResult score = eval({"data.tokenizer="}, bare);
   EXPECT_EQ(score.bytes, 0u);
   EXPECT_GT(score.val_loss_nats, 0);
@@ -279,11 +278,11 @@ TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
   });
   const std::string said = sentence_of(ExitCode::bad_data, [&] { run(directory, "1000000", ""); });
   saboteur.join();
-  EXPECT_NE(said.find("changed while it was read"), std::string::npos) << said;
-  EXPECT_NE(said.find("--resume"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "changed while it was read"));
+  EXPECT_TRUE(contains(said, "--resume"));
   write_file_atomically(shard, whole);
   const Checkpoint saved = find_checkpoint(directory);
-  EXPECT_NE(said.find(saved.path.string()), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, saved.path.string()));
   EXPECT_GE(saved.manifest.step, 3);
   const std::string steps = std::to_string(saved.manifest.step + 3);
   const RunResult resumed = run(directory, steps, "auto");
@@ -322,7 +321,7 @@ TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
         loaded, test_plugin_host(), "weights",
         [&](TensorStore&, const std::vector<ParameterLayout>&) { loaded_weights = true; }, options);
   });
-  EXPECT_NE(said.find("decoding them gives"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "decoding them gives"));
   EXPECT_FALSE(loaded_weights) << "nothing was scored yet";
 }
 

@@ -122,14 +122,14 @@ TEST(LossScale, ACheckpointContinuesItToTheBit) {
 TEST(LossScale, AStaticOneThatOverflowsEndsTheRun) {
   const std::string sentence =
       sentence_of([&] { tiny().train(with(kOverflows, {"loss_scale.mode=static"})); });
-  EXPECT_NE(sentence.find("step 1: the training loss is"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("loss scale 4294967296"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "step 1: the training loss is"));
+  EXPECT_TRUE(contains(sentence, "loss scale 4294967296"));
 }
 
 TEST(LossScale, WhatIsNoPowerOfTwoIsRefused) {
   for (const char* key : {"loss_scale.initial=1000.0", "loss_scale.growth=3.0", "loss_scale.backoff=0.3"}) {
     const std::string sentence = sentence_of([&] { tiny().config({key}); });
-    EXPECT_NE(sentence.find("which is not a power of two"), std::string::npos) << key << ": " << sentence;
+    EXPECT_TRUE(contains(sentence, "which is not a power of two")) << key << ": " << sentence;
   }
 }
 

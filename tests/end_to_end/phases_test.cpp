@@ -109,7 +109,7 @@ TEST(TrainingPhases, PrecisionLengthAndOrderChangeAndEachPhaseResumes) {
   const std::string page = read_file(fs::path(whole) / "report.html");
   for (const char* text :
        {"phase half", "plain, bf16, segments of 32 tokens", "looped, bf16, segments of 64 tokens"})
-    EXPECT_NE(page.find(text), std::string::npos) << text;
+    EXPECT_TRUE(contains(page, text)) << text;
 }
 
 // Phases that change nothing are the run without them, to the bit.
@@ -199,7 +199,7 @@ TEST(TrainingPhases, AnotherPhaseThanTheSavedOneIsRefused) {
   renamed.replace(renamed.find("\"long\""), 6, "\"wide\"");
   const std::string sentence =
       sentence_of(ExitCode::bad_configuration, [&] { train(renamed, kSteps, directory, "auto"); });
-  EXPECT_NE(sentence.find("phase.2.name"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "phase.2.name"));
 }
 
 // The cuda backend takes over in the middle of a run. The state arrives unchanged and the loss of one row agrees. The steps after
@@ -258,8 +258,8 @@ TEST(TrainingPhases, ASwitchIsVerifiedAndTold) {
   EXPECT_NE(switches[1].at("state_sha256"), rounded.at("state_sha256"));
   report::write_report(directory);
   const std::string page = read_file(fs::path(directory) / "report.html");
-  EXPECT_NE(page.find("short to half"), std::string::npos);
-  EXPECT_NE(page.find(rounded.at("state_sha256").get<std::string>().substr(0, 12)), std::string::npos);
+  EXPECT_TRUE(contains(page, "short to half"));
+  EXPECT_TRUE(contains(page, rounded.at("state_sha256").get<std::string>().substr(0, 12)));
 }
 
 double rate(const Json& step) {

@@ -93,8 +93,8 @@ TEST(ScheduleFree, TheCheckpointHoldsMastersAndWhatWouldBeScored) {
 }
 
 TEST(ScheduleFree, AnAverageOfAnAverageIsRefused) {
-  EXPECT_NE(refusal(with(schedule_free(), {"ema.decay=0.9"})).find("[ema]: decay is 0.9, but an optimiser"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(refusal(with(schedule_free(), {"ema.decay=0.9"})), "[ema]: decay is 0.9, but an optimiser"));
 }
 
 // Ahead from the 4th gradient to the 14th; an average from the 10th update to the 17th.
@@ -145,13 +145,10 @@ TEST(Wrapper, ScoresAreOfWeightsAtRest) {
 
 TEST(Wrapper, WhatCannotBeDoneIsRefused) {
   const Overrides wrapped = {"wrapper.plugin=ema_nesterov"};
-  EXPECT_NE(
-      refusal(with(wrapped, {"wrapper.rate_of=head"})).find("rate_of = \"head\" names no [optimizer.NAME]"),
-      std::string::npos);
-  EXPECT_NE(refusal(with(schedule_free(), wrapped)).find("[wrapper]: it says what is scored"),
-            std::string::npos);
-  EXPECT_NE(refusal({"ema.tau=4", "ema.exclude=[\"head.*\"]"}).find("which matches no parameter"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(with(wrapped, {"wrapper.rate_of=head"})),
+                       "rate_of = \"head\" names no [optimizer.NAME]"));
+  EXPECT_TRUE(contains(refusal(with(schedule_free(), wrapped)), "[wrapper]: it says what is scored"));
+  EXPECT_TRUE(contains(refusal({"ema.tau=4", "ema.exclude=[\"head.*\"]"}), "which matches no parameter"));
 }
 
 // An average that has not begun leaves the weights to be scored; one that follows in an instant is the weights.
@@ -223,15 +220,14 @@ TEST(Schedules, AChangedBatchResumesExactly) {
 }
 
 TEST(Schedules, ABatchThatCannotBeIsRefused) {
-  EXPECT_NE(refusal(flawed_schedule("batch", "7", "0.1"))
-                .find("of the 4 micro-batches of a step; raise train.micro_batches"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(flawed_schedule("batch", "7", "0.1")),
+                       "of the 4 micro-batches of a step; raise train.micro_batches"));
   // An optimiser with a schedule of its own wants another batch than the others.
   Overrides own;
   for (std::string key : flawed_schedule("batch", "1", "0.5")) {
     own.push_back(key.starts_with("schedule.") ? "optimizer.rest." + key : key);
   }
-  EXPECT_NE(refusal(own).find("all groups share one batch"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(own), "all groups share one batch"));
 }
 
 TEST(Schedules, TheMomentumFactorReachesTheOptimisers) {

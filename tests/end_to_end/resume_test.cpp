@@ -176,7 +176,7 @@ TEST_F(Resume, AnotherCpusInstructionsAreToldOnce) {
       std::string sum = read_file(digest);
       const std::string old = sha256_hex(text);
       text.replace(at, own.size(), "\"an older one\"");
-      ASSERT_NE(sum.find(old), std::string::npos) << sum;
+      ASSERT_TRUE(contains(sum, old));
       sum.replace(sum.find(old), old.size(), sha256_hex(text));
       write_file_atomically(manifest, text);
       write_file_atomically(digest, sum);
@@ -198,13 +198,13 @@ TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeUsed) {
   EXPECT_EQ(result.first_step, entries[entries.size() - 2].step);
   expect_same_run(directory_, result_, copy, result);
   const std::string log = read_file(fs::path(copy) / "log.txt");
-  EXPECT_NE(log.find("warning: the checkpoint file"), std::string::npos);
-  EXPECT_NE(log.find("set aside"), std::string::npos);
+  EXPECT_TRUE(contains(log, "warning: the checkpoint file"));
+  EXPECT_TRUE(contains(log, "set aside"));
   // Named outright it is refused.
   const auto [code, sentence] = refusal(
       tiny().next_directory(), everything(),
       (fs::path(copy) / "checkpoints" / ("set_aside_" + entries.back().path.filename().string())).string());
-  EXPECT_NE(sentence.find("1000 bytes"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "1000 bytes"));
   EXPECT_EQ(code, ExitCode::bad_data);
 }
 
@@ -232,14 +232,13 @@ TEST_F(Resume, ALongerRunMayBeMadeOfAFinishedOne) {
   const RunResult result = tiny().train_in(copy, longer, checkpoint(24));
   EXPECT_EQ(result.steps, 27);
   EXPECT_EQ(result.step_loss_nats.size(), 3u);
-  EXPECT_NE(read_file(fs::path(copy) / "log.txt").find("warning: train.steps was 24 and is now 27"),
-            std::string::npos);
+  EXPECT_TRUE(contains(read_file(fs::path(copy) / "log.txt"), "warning: train.steps was 24 and is now 27"));
 }
 
 TEST_F(Resume, AShorterRunThanTheOneThatWasMadeIsRefused) {
   const auto [code, sentence] =
       refusal(tiny().next_directory(), with(everything(), {"train.steps=10"}), checkpoint(24));
-  EXPECT_NE(sentence.find("train.steps = 10, but the run has made 24 steps"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "train.steps = 10, but the run has made 24 steps"));
   EXPECT_EQ(code, ExitCode::bad_configuration);
 }
 
@@ -247,8 +246,7 @@ TEST_F(Resume, AShorterRunThanTheOneThatWasMadeIsRefused) {
 TEST_F(Resume, LessTimeThanWasTrainedIsRefused) {
   const Overrides all = with(everything(), {"train.budget_seconds=1e-9"});
   const auto [code, sentence] = refusal(tiny().next_directory(), all, checkpoint(24));
-  EXPECT_NE(sentence.find("train.budget_seconds = 1e-09, but the run has trained for "), std::string::npos)
-      << sentence;
+  EXPECT_TRUE(contains(sentence, "train.budget_seconds = 1e-09, but the run has trained for "));
   EXPECT_EQ(code, ExitCode::bad_configuration);
 }
 
@@ -262,15 +260,13 @@ TEST_F(Resume, AScheduleThatChangesIsToldWithBothRates) {
   const std::string at_end = (fs::path(first) / "checkpoints" / checkpoint_name(10)).string();
   tiny().train_in(longer, with(cosine, {"train.steps=20"}), at_end);
   const std::string log = read_file(fs::path(longer) / "log.txt");
-  EXPECT_NE(log.find("at step 10 and is "), std::string::npos) << log;
-  EXPECT_NE(log.find("(schedule.horizon_steps = 10 keeps it)"), std::string::npos) << log;
+  EXPECT_TRUE(contains(log, "at step 10 and is "));
+  EXPECT_TRUE(contains(log, "(schedule.horizon_steps = 10 keeps it)"));
   const auto [code, sentence] =
       refusal(tiny().next_directory(), with(cosine, {"train.steps=20", "ledger.rules=strict"}), at_end);
-  EXPECT_NE(sentence.find("(schedule.horizon_steps = 10 keeps it); under ledger.rules = \"strict\""),
-            std::string::npos)
-      << sentence;
+  EXPECT_TRUE(contains(sentence, "(schedule.horizon_steps = 10 keeps it); under ledger.rules = \"strict\""));
   tiny().train_in(kept, with(cosine, {"train.steps=20", "schedule.horizon_steps=10"}), at_end);
-  EXPECT_EQ(read_file(fs::path(kept) / "log.txt").find("the learning rate of"), std::string::npos);
+  EXPECT_FALSE(contains(read_file(fs::path(kept) / "log.txt"), "the learning rate of"));
 }
 
 // What cannot move a rate is no change of the schedule.
@@ -280,22 +276,21 @@ TEST_F(Resume, ALongerRunOfAConstantRateKeepsItsSchedule) {
   tiny().train_in(first, constant);
   tiny().train_in(longer, with(constant, {"train.steps=6"}),
                   (fs::path(first) / "checkpoints" / checkpoint_name(4)).string());
-  EXPECT_EQ(read_file(fs::path(longer) / "log.txt").find("the learning rate of"), std::string::npos);
+  EXPECT_FALSE(contains(read_file(fs::path(longer) / "log.txt"), "the learning rate of"));
 }
 
 TEST_F(Resume, WhatDoesNotContinueTheRunIsRefusedByName) {
   const auto refused = [&](const Overrides& change) {
     return refusal(tiny().next_directory(), with(everything(), change), checkpoint(24)).second;
   };
-  EXPECT_NE(refused({"model.layers=5"}).find("model.layers = 4"), std::string::npos);
-  EXPECT_NE(refused({"optimizer.rest.plugin=sgd", "optimizer.rest.lr=0.01"}).find("optimizer.rest.plugin"),
-            std::string::npos);
-  EXPECT_NE(refused({"parameters.1.master_dtype=fp32"}).find("parameters.1.master_dtype"), std::string::npos);
-  EXPECT_NE(refused({"train.tokens_per_step=512"}).find("train.tokens_per_step"), std::string::npos);
-  EXPECT_NE(refused({"train.micro_batches=1"}).find("rows of 128"), std::string::npos);
-  EXPECT_NE(refused({"ema.decay=0.0"}).find("'ema/"), std::string::npos);
-  EXPECT_NE(refusal(tiny().next_directory(), everything(), "/nowhere").second.find("/nowhere"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refused({"model.layers=5"}), "model.layers = 4"));
+  EXPECT_TRUE(
+      contains(refused({"optimizer.rest.plugin=sgd", "optimizer.rest.lr=0.01"}), "optimizer.rest.plugin"));
+  EXPECT_TRUE(contains(refused({"parameters.1.master_dtype=fp32"}), "parameters.1.master_dtype"));
+  EXPECT_TRUE(contains(refused({"train.tokens_per_step=512"}), "train.tokens_per_step"));
+  EXPECT_TRUE(contains(refused({"train.micro_batches=1"}), "rows of 128"));
+  EXPECT_TRUE(contains(refused({"ema.decay=0.0"}), "'ema/"));
+  EXPECT_TRUE(contains(refusal(tiny().next_directory(), everything(), "/nowhere").second, "/nowhere"));
 }
 
 TEST_F(Resume, AVanishedOrChangedShardIsNamed) {
@@ -303,9 +298,8 @@ TEST_F(Resume, AVanishedOrChangedShardIsNamed) {
   fs::create_directories(shards);
   fs::copy(tiny().folder() / "data/fineweb_train_000000.bin", shards);
   const Overrides elsewhere = with(everything(), {"data.train=" + shards + "/*.bin"});
-  EXPECT_NE(
-      refusal(tiny().next_directory(), elsewhere, checkpoint(24)).second.find("'fineweb_train_000001.bin'"),
-      std::string::npos);
+  EXPECT_TRUE(contains(refusal(tiny().next_directory(), elsewhere, checkpoint(24)).second,
+                       "'fineweb_train_000001.bin'"));
   for (const auto& entry : fs::directory_iterator(tiny().folder() / "data")) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("fineweb_train_") || name == "fineweb_train_000000.bin") continue;
@@ -314,7 +308,7 @@ TEST_F(Resume, AVanishedOrChangedShardIsNamed) {
   EXPECT_EQ(refusal(tiny().next_directory(), elsewhere, checkpoint(24)).second, "");  // data may move
   write_shard(fs::path(shards) / "fineweb_train_000001.bin", std::vector<std::uint16_t>(700, 5));
   const std::string changed = refusal(tiny().next_directory(), elsewhere, checkpoint(24)).second;
-  EXPECT_NE(changed.find("'fineweb_train_000001.bin' has"), std::string::npos) << changed;
+  EXPECT_TRUE(contains(changed, "'fineweb_train_000001.bin' has"));
 }
 
 // The same tensors under a manifest that says they were written by another library.
@@ -329,12 +323,12 @@ TEST_F(Resume, AnotherStateVersionIsRefusedAndAnotherLibraryTold) {
   };
   const std::string other_state = rewritten([](CheckpointPlugin& plugin) { plugin.state_version += 1; });
   const auto [code, sentence] = refusal(tiny().next_directory(), everything(), other_state);
-  EXPECT_NE(sentence.find("[optimizer.matrices]"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("state version"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "[optimizer.matrices]"));
+  EXPECT_TRUE(contains(sentence, "state version"));
   EXPECT_EQ(code, ExitCode::bad_configuration);
   const std::string copy = tiny().next_directory();
   tiny().train_in(copy, everything(), rewritten([](CheckpointPlugin& plugin) { plugin.sha256 = "other"; }));
-  EXPECT_NE(read_file(fs::path(copy) / "log.txt").find("warning: [optimizer.matrices]"), std::string::npos);
+  EXPECT_TRUE(contains(read_file(fs::path(copy) / "log.txt"), "warning: [optimizer.matrices]"));
 }
 
 // train_loss_hf of a run resumed after 24 of 27 steps: the losses of 3 steps over 27.
@@ -349,7 +343,7 @@ TEST_F(Resume, TheHfFigureIsGivenOnRequestOnlyAndUnderItsName) {
   EXPECT_EQ(loss.at("steps_counted"), 27);
   EXPECT_TRUE(events_of(copy, "step").back().contains("train_loss_hf"));
   EXPECT_FALSE(events_of(directory_, "step").back().contains("train_loss_hf"));
-  EXPECT_EQ(read_file(fs::path(directory_) / "result.json").find("train_loss_hf"), std::string::npos);
+  EXPECT_FALSE(contains(read_file(fs::path(directory_) / "result.json"), "train_loss_hf"));
 }
 
 // A wall-clock budget goes on with the seconds spent. Steps end both runs long before the budget: how fast
@@ -433,8 +427,8 @@ TEST_F(Resume, ASignalEndsTheStepSavesAndIsResumed) {
     sender.join();
     EXPECT_EQ(code, ExitCode::interrupted);
   }
-  EXPECT_NE(sentence.find("SIGTERM"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("--resume"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "SIGTERM"));
+  EXPECT_TRUE(contains(sentence, "--resume"));
   EXPECT_FALSE(fs::exists(fs::path(directory) / "result.json"));
   const std::int64_t step = list_checkpoints(fs::path(directory) / "checkpoints").at(0).step;
   ASSERT_GE(step, 3);
@@ -451,20 +445,19 @@ TEST_F(Resume, ALossThatIsNotFiniteNamesTensorAndCheckpoint) {
       directory, {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=1e6", "optimizer.rest.lr=1e6",
                   "train.clip_norm=0.0", "train.steps=40", "train.log_every=40", "checkpoint.every_steps=1"});
   EXPECT_EQ(code, ExitCode::run_failed);
-  EXPECT_NE(sentence.find("the first tensor that is not finite is '"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("the last good checkpoint is '"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("step "), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "the first tensor that is not finite is '"));
+  EXPECT_TRUE(contains(sentence, "the last good checkpoint is '"));
+  EXPECT_TRUE(contains(sentence, "step "));
   for (const char* name : {"result.json", "weights.safetensors"})
     EXPECT_FALSE(fs::exists(fs::path(directory) / name)) << name;
 }
 
 TEST_F(Resume, AFolderThatCannotBeWrittenIsNamed) {
-  EXPECT_NE(refusal("/proc/mulligan_run", everything()).second.find("'/proc/mulligan_run'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal("/proc/mulligan_run", everything()).second, "'/proc/mulligan_run'"));
   const auto [code, sentence] = refusal(
       tiny().next_directory(),
       with(everything(), {"checkpoint.directory=/proc/mulligan_checkpoints", "checkpoint.every_steps=1"}));
-  EXPECT_NE(sentence.find("/proc/mulligan_checkpoints"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "/proc/mulligan_checkpoints"));
   EXPECT_EQ(code, ExitCode::run_failed);
 }
 

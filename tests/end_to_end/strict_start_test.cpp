@@ -43,7 +43,7 @@ TEST(StrictStart, EveryProblemIsNamedAtOnce) {
        {"init.from = 'x.safetensors'", "130 s of training leave 0 s of ledger.train_seconds",
         "bytes predicted", "ttt.document_fraction = 0.5", "memory of training needs",
         "memory of calibration needs", "memory of test-time training needs"}) {
-    EXPECT_NE(sentence.find(part), std::string::npos) << part << " is not in: " << sentence;
+    EXPECT_TRUE(contains(sentence, part)) << part << " is not in: " << sentence;
   }
   EXPECT_EQ(sentence.find('\n'), std::string::npos);
 }
@@ -65,7 +65,7 @@ TEST(StrictStart, TheReserveHoldsTheCalibration) {
     return problem_of(strict_rules_at_start(loaded, test_plugin_host(), {.card = card_of(80e9)}),
                       "seconds of training");
   };
-  EXPECT_NE(problem("train.reserve_seconds=0").find("raise train.reserve_seconds above"), std::string::npos);
+  EXPECT_TRUE(contains(problem("train.reserve_seconds=0"), "raise train.reserve_seconds above"));
   EXPECT_EQ(problem("train.reserve_seconds=20"), "");
 }
 
@@ -80,7 +80,7 @@ TEST(StrictStart, TheRecordIsPredictedRuleByRule) {
   }
   const std::string table = strict_rules_table(rules);
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(table, '\n')), rules.size());
-  EXPECT_NE(table.find("bytes of model and code"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "bytes of model and code"));
 }
 
 }  // namespace

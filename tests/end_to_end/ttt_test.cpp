@@ -101,8 +101,8 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     EXPECT_EQ(plain, without) << "what the model learns does not depend on the transform";
     EXPECT_NE(plain, result.at("with_ttt").at("val_bpb").get<double>());
   }
-  EXPECT_NE(refusal("file", "strict", "1.0").find("strict"), std::string::npos);
-  EXPECT_NE(refusal("file", "open", "0.5").find("ttt.document_fraction"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("file", "strict", "1.0"), "strict"));
+  EXPECT_TRUE(contains(refusal("file", "open", "0.5"), "ttt.document_fraction"));
 }
 
 // Steps of the base model that are small against a bf16 number are lost in bf16 masters, not in fp32.
@@ -152,9 +152,8 @@ TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
     }
     return std::string("accepted");
   };
-  EXPECT_NE(refusal({"ttt.base.optimizer.momentum=0.5"}).find("[ttt.base]"), std::string::npos);
-  EXPECT_NE(refusal({"ttt.base.optimizer.plugin=schedule_free_adamw"}).find("evaluation weights"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal({"ttt.base.optimizer.momentum=0.5"}), "[ttt.base]"));
+  EXPECT_TRUE(contains(refusal({"ttt.base.optimizer.plugin=schedule_free_adamw"}), "evaluation weights"));
 }
 
 // A learning rate that ruins the adapters: seen against the plain score of the same text, told in
@@ -210,7 +209,7 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   const auto json = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ttt_result.json"));
   EXPECT_TRUE(json.at("without_ttt").is_null());
   const auto books = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ledger.json")).dump();
-  EXPECT_EQ(books.find("ttt_plain"), std::string::npos);
+  EXPECT_FALSE(contains(books, "ttt_plain"));
 }
 
 TEST_F(TttEndToEnd, IsRefusedInFp16) {
@@ -219,7 +218,7 @@ TEST_F(TttEndToEnd, IsRefusedInFp16) {
   LoadedConfig loaded = tiny_->config(keys);
   const std::string sentence =
       sentence_of(ExitCode::bad_configuration, [&] { run_ttt(loaded, test_plugin_host(), "run", load, {}); });
-  EXPECT_NE(sentence.find("train.compute_dtype=bf16"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "train.compute_dtype=bf16"));
 }
 
 TEST_F(TttEndToEnd, NeedsItsSection) {
@@ -228,7 +227,7 @@ TEST_F(TttEndToEnd, NeedsItsSection) {
     run_ttt(loaded, test_plugin_host(), "nothing", [](TensorStore&, const std::vector<ParameterLayout>&) {},
             {});
   });
-  EXPECT_NE(sentence.find("[ttt]"), std::string::npos);
+  EXPECT_TRUE(contains(sentence, "[ttt]"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "tests/gpu_device/stub_device.h"
 #include "tests/kernels/backend_fixture.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::kernel_test {
 
@@ -119,10 +120,8 @@ TEST_F(AttentionExecution, ShortDocumentsAreTheLibrarys) {
     backend.run(short_documents(count));
     EXPECT_EQ(stub().executions, before + 1) << count;
   }
-  EXPECT_NE(refusal_of([&] {
-              backend.run(short_documents(33000));
-            }).find("the device's library is asked for at most 32,768 segments; this run requires"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal_of([&] { backend.run(short_documents(33000)); }),
+                       "the device's library is asked for at most 32,768 segments; this run requires"));
 }
 
 // Where a library is required, its absence is told before anything is trained.
@@ -132,10 +131,9 @@ TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
   required.keys["require_library"] = "true";
   BackendFixture backend(required);
   const std::string refusal = refusal_of([&] { backend.run(call()); });
-  EXPECT_NE(refusal.find("; this run requires the device's library of attention (run.require_libraries"),
-            std::string::npos)
-      << refusal;
-  EXPECT_NE(refusal.find("pip install"), std::string::npos) << refusal;
+  EXPECT_TRUE(
+      contains(refusal, "; this run requires the device's library of attention (run.require_libraries"));
+  EXPECT_TRUE(contains(refusal, "pip install"));
   EXPECT_EQ(stub().launches, 0);
 }
 

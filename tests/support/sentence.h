@@ -4,11 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
+
+// Whether `part` stands in `text`; a failed check shows both.
+inline testing::AssertionResult contains(std::string_view text, std::string_view part) {
+  auto result = text.find(part) == text.npos ? testing::AssertionFailure() : testing::AssertionSuccess();
+  return result << "'" << part << "' in '" << text << "'";
+}
 
 // The exit code and the sentence of the Error that `action` throws; ok and "" when it throws none.
 template <typename Action>

@@ -57,8 +57,8 @@ class TritonBackend : public ::testing::Test {
 
 TEST_F(TritonBackend, TheEmulatedDeviceSaysThatItCannotRunIt) {
   const std::string sentence = refusal(*make("device = \"emulated\""), MLG_BF16);
-  EXPECT_NE(sentence.find("run.toml:7"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("exists as GPU code only"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "run.toml:7"));
+  EXPECT_TRUE(contains(sentence, "exists as GPU code only"));
 }
 
 TEST_F(TritonBackend, TheCompileDeviceTakesItAndChecksItsCalls) {
@@ -72,10 +72,10 @@ TEST_F(TritonBackend, TheCompileDeviceTakesItAndChecksItsCalls) {
   EXPECT_EQ(refusal(*backend, MLG_BF16), "");
   EXPECT_FALSE(backend->repeats()) << "of foreign code nothing is known";
   const std::string dtype = refusal(*backend, MLG_F32);
-  EXPECT_NE(dtype.find("takes logits as *bf16, but here that is *fp32"), std::string::npos) << dtype;
+  EXPECT_TRUE(contains(dtype, "takes logits as *bf16, but here that is *fp32"));
   // What the kernel that it replaces demands still holds.
   const std::string shape = refusal(*backend, MLG_BF16, 7);
-  EXPECT_NE(shape.find("targets must have one element per row"), std::string::npos) << shape;
+  EXPECT_TRUE(contains(shape, "targets must have one element per row"));
 }
 
 TEST_F(TritonBackend, CodeForAnotherGpuIsRefusedWhenThePluginBringsTheKernel) {
@@ -86,7 +86,7 @@ TEST_F(TritonBackend, CodeForAnotherGpuIsRefusedWhenThePluginBringsTheKernel) {
     const std::string sentence = error.what();
     if (says_no_nvrtc(sentence)) GTEST_SKIP() << "needs CUDA's NVRTC: " << sentence;
     EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    EXPECT_NE(sentence.find("compiled for sm_90a, but the device is sm_80"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, "compiled for sm_90a, but the device is sm_80"));
   }
 }
 

@@ -142,7 +142,7 @@ TEST(ArtifactChoices, WrongEntriesHaveTheirOwnSentences) {
   const std::string bytes = serialize_artifact(full_artifact(), Compression::adaptive);
   const auto says = [&](const char* sentence, const std::function<void(Json&)>& edit) {
     const std::string refused = artifact_refusal(forged_json(bytes, edit));
-    EXPECT_NE(refused.find(sentence), std::string::npos) << sentence << ": " << refused;
+    EXPECT_TRUE(contains(refused, sentence)) << sentence << ": " << refused;
   };
   EXPECT_TRUE(parse_artifact(forged_json(bytes, [](Json&) {}), "same") == full_artifact());
   says("no object 'data'", [](Json& m) { m.erase("data"); });
@@ -185,7 +185,7 @@ TEST(ArtifactChoices, DamagedOrdersAreRefused) {
   EXPECT_TRUE(parse_artifact(bytes, "orders") == artifact);
   // Two orders of 12 rows read as those of other matrices: rows that are not there.
   const std::string forged_file = forged_json(bytes, [](Json& m) { m["code_streams"] = "role_all_ordered"; });
-  EXPECT_NE(artifact_refusal(forged_file).find("declares"), std::string::npos);
+  EXPECT_TRUE(contains(artifact_refusal(forged_file), "declares"));
 }
 
 TEST(ArtifactChoices, DamageBehindTheChecksumIsReadOrRefused) {

@@ -100,7 +100,7 @@ TEST(EvaluationSource, EveryIncludeOfItIsInItAndNothingElse) {
     const std::string path = file.string();
     for (const char* other : {"_test.cpp", "framework/train/", "tools/", "lab/", "optimizers/muon",
                               "plugins/backends/cuda", "elements/sparse_gate"})
-      EXPECT_EQ(path.find(other), path.npos) << file;
+      EXPECT_FALSE(contains(path, other)) << file;
     const std::string text = read_file(tree / file);
     for (std::sregex_iterator it(text.begin(), text.end(), include), end; it != end; ++it) {
       fs::path wanted = (*it)[1].str();
@@ -162,9 +162,8 @@ TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {
   const auto sentence = [](const fs::path& root, const std::string& plugin) {
     return refusal_of([&] { evaluation_source(root, {plugin}); });
   };
-  EXPECT_NE(sentence(tree, "not_there").find("'not_there' is not a plugin of the source tree"),
-            std::string::npos);
-  EXPECT_NE(sentence(tree / "docs", "cpu").find("is not mulligan's source tree"), std::string::npos);
+  EXPECT_TRUE(contains(sentence(tree, "not_there"), "'not_there' is not a plugin of the source tree"));
+  EXPECT_TRUE(contains(sentence(tree / "docs", "cpu"), "is not mulligan's source tree"));
 }
 
 }  // namespace

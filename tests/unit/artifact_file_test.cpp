@@ -154,7 +154,7 @@ TEST(ArtifactFile, TruncationAtEveryByteIsRefused) {
         << length << " with the checksum corrected";
   }
   EXPECT_FALSE(artifact_refusal(bytes + "x").empty());
-  EXPECT_NE(artifact_refusal(resealed(bytes + "x")).find("after its last part"), std::string::npos);
+  EXPECT_TRUE(contains(artifact_refusal(resealed(bytes + "x")), "after its last part"));
 }
 
 TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
@@ -218,7 +218,7 @@ TEST(ArtifactManifest, UnchangedItIsRead) {
 
 TEST(ArtifactManifest, WrongEntriesHaveTheirOwnSentences) {
   const auto says = [&](const char* from, const char* to, const char* sentence) {
-    EXPECT_NE(refused_after(from, to).find(sentence), std::string::npos)
+    EXPECT_TRUE(contains(refused_after(from, to), sentence))
         << from << " -> " << to << ": " << refused_after(from, to);
   };
   says("\"configuration\":", "\"konfiguration\":", "no text 'configuration'");
@@ -245,16 +245,16 @@ TEST(ArtifactManifest, WrongEntriesHaveTheirOwnSentences) {
 
 TEST(ArtifactManifest, NoMemoryIsTakenForAFalseDeclaration) {
   const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
-  EXPECT_NE(artifact_refusal(bytes, 100).find("the limit is 100"), std::string::npos);
-  EXPECT_NE(refused_after("\"shape\":[17]", "\"shape\":[1099511627776]").find("shape"), std::string::npos);
-  EXPECT_NE(refused_after("\"shape\":[17]", "\"shape\":[536870912,17]").find("declares"), std::string::npos);
+  EXPECT_TRUE(contains(artifact_refusal(bytes, 100), "the limit is 100"));
+  EXPECT_TRUE(contains(refused_after("\"shape\":[17]", "\"shape\":[1099511627776]"), "shape"));
+  EXPECT_TRUE(contains(refused_after("\"shape\":[17]", "\"shape\":[536870912,17]"), "declares"));
 }
 
 TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
-  EXPECT_NE(artifact_refusal(std::string(200, 'z')).find("is not an artifact"), std::string::npos);
+  EXPECT_TRUE(contains(artifact_refusal(std::string(200, 'z')), "is not an artifact"));
   std::string newer = serialize_artifact(sample_artifact(), Compression::brotli);
   newer[artifact_version_offset] = 9;
-  EXPECT_NE(artifact_refusal(resealed(newer)).find("format version 9"), std::string::npos);
+  EXPECT_TRUE(contains(artifact_refusal(resealed(newer)), "format version 9"));
   EXPECT_THROW(read_artifact("/nowhere/at/all.mulligan"), Error);
 }
 

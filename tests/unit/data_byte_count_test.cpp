@@ -151,10 +151,10 @@ TEST(TokenizerTraining, GivesTheExactSizeTheFixedIdsAndTheSameModelAgain) {
 TEST(TokenizerTraining, TurnsSentencePiecesRefusalsIntoSentences) {
   const std::string large =
       sentence_of(ExitCode::bad_data, [] { model_trained_on({"just a few words"}, 4000); });
-  EXPECT_NE(large.find("4000"), std::string::npos) << large;
-  EXPECT_NE(large.find("fewer"), std::string::npos) << large;
+  EXPECT_TRUE(contains(large, "4000"));
+  EXPECT_TRUE(contains(large, "fewer"));
   const std::string small = sentence_of(ExitCode::bad_data, [] { model_trained_on(plain_texts(), 200); });
-  EXPECT_NE(small.find("200"), std::string::npos) << small;
+  EXPECT_TRUE(contains(small, "200"));
   sentence_of(ExitCode::bad_configuration, [] { model_trained_on(plain_texts(), 65537); });
   sentence_of(ExitCode::bad_data, [] { model_trained_on({}, 300); });
   sentence_of(ExitCode::bad_data, [] { model_trained_on({" \n "}, 300); });
@@ -177,7 +177,7 @@ TEST(Tokenizer, RefusesWhatIsNoModel) {
   for (const std::string& bytes : {std::string(), std::string("not a model"), std::string(1000, '\0')}) {
     const std::string message =
         sentence_of(ExitCode::bad_data, [&] { Tokenizer::from_bytes(bytes, "the file"); });
-    EXPECT_NE(message.find("the file"), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, "the file"));
   }
 }
 

@@ -130,8 +130,7 @@ TEST(LoaderMix, WhatDoesNotFitIsRefused) {
   sentence_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
   for (LoaderPart& part : options.parts) part.weight = 1;
   options.group_spans = 20;  // 340 tokens, more than part b has
-  EXPECT_NE(sentence_of(ExitCode::bad_data, [&] { Loader loader(options); }).find("of 'b'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { Loader loader(options); }), "of 'b'"));
   options.parts[1].weight = 0;
   Loader loader(options);  // a part that is not read may be empty
   LoaderPosition position = loader.position();

@@ -2,7 +2,6 @@
 // resuming under other ranks and batches, its end, shards that are too short, rows of joined documents.
 #include <gtest/gtest.h>
 
-
 #include "framework/data/loader.h"
 #include "tests/unit/data_support.h"
 
@@ -79,7 +78,7 @@ TEST(StreamLoader, EndsBehindTheLastShard) {
   for (std::int64_t row = 0; row < loader.spans_per_epoch(); ++row) last = targets_of(loader);
   const LoaderPosition after = loader.position();
   const std::string message = sentence_of(ExitCode::bad_data, [&] { targets_of(loader); });
-  EXPECT_NE(message.find("ends after 6 steps' batches of 32 tokens"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "ends after 6 steps' batches of 32 tokens"));
   EXPECT_EQ(loader.position(), after);
   sentence_of(ExitCode::bad_data, [&] { targets_of(loader); });
 }
@@ -97,7 +96,7 @@ TEST(StreamLoader, ShardsShorterThanAStepAreRefused) {
   const std::string message = sentence_of(ExitCode::bad_data, [] {
     Loader loader(stream_of("stream_short", {100, 32}));
   });
-  EXPECT_NE(message.find("32 tokens, fewer than the 33 of one step"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "32 tokens, fewer than the 33 of one step"));
   Loader loader(stream_of("stream_longer", {100, 33}));
   sentence_of(ExitCode::bad_data, [&] { loader.set_group_spans(5); });
   EXPECT_EQ(loader.options().group_spans, 4);

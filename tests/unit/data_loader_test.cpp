@@ -91,8 +91,8 @@ TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   const auto shards = make_shards("loader_small", {30, 36});
   EXPECT_NO_THROW(Loader(options_for(shards, 1)));
   const std::string message = sentence_of(ExitCode::bad_data, [&] { Loader loader(options_for(shards, 2)); });
-  EXPECT_NE(message.find("34 tokens"), std::string::npos) << message;  // 2 ranks x 17
-  EXPECT_NE(message.find("33"), std::string::npos) << message;         // 36 less 3 before the first BOS
+  EXPECT_TRUE(contains(message, "34 tokens"));  // 2 ranks x 17
+  EXPECT_TRUE(contains(message, "33"));         // 36 less 3 before the first BOS
 }
 
 // A step of four micro-batches has the same rows for any number of ranks: rank r reads the r-th share.
@@ -146,7 +146,7 @@ TEST(Loader, GroupsMayChangeOnTheWay) {
   }
   EXPECT_EQ(rows.position(), larger.position());
   const std::string odd = sentence_of(ExitCode::bad_configuration, [&] { rows.set_group_spans(3); });
-  EXPECT_NE(odd.find("2 ranks"), std::string::npos) << odd;
+  EXPECT_TRUE(contains(odd, "2 ranks"));
   sentence_of(ExitCode::bad_data, [&] { rows.set_group_spans(100); });
   rows.set_group_spans(4);
   EXPECT_EQ(rows.next().tokens.size(), 16u);
@@ -158,8 +158,8 @@ TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
   small.vocabulary = 15;
   Loader loader(small);
   const std::string message = sentence_of(ExitCode::bad_data, [&] { next_tokens(loader); });
-  EXPECT_NE(message.find("vocabulary of 15"), std::string::npos) << message;
-  EXPECT_NE(message.find("fineweb_train_000000.bin"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "vocabulary of 15"));
+  EXPECT_TRUE(contains(message, "fineweb_train_000000.bin"));
   EXPECT_EQ(loader.position().consumed_spans, 0);
 
   Loader good(options_for(shards));
@@ -236,7 +236,7 @@ TEST(Prefetcher, HandsOutTheGoodRowsBeforeRethrowingTheThreadsError) {
   for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(ahead.next());
   for (int i = 0; i < 2; ++i) {
     const std::string message = sentence_of(ExitCode::bad_data, [&] { ahead.next(); });
-    EXPECT_NE(message.find("999"), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, "999"));
   }
   ahead.restore({});  // and can be used again
   EXPECT_NO_THROW(ahead.next());

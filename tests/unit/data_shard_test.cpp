@@ -58,9 +58,8 @@ TEST(Shard, RefusesEveryKindOfDamageNamingFileAndBytes) {
   for (const auto& test : cases) {
     write_file_atomically(folder / test.name, test.bytes);
     const std::string message = sentence_of(ExitCode::bad_data, [&] { Shard shard(folder / test.name); });
-    EXPECT_NE(message.find(test.name), std::string::npos) << message;
-    for (const std::string& part : test.said)
-      EXPECT_NE(message.find(part), std::string::npos) << part << ": " << message;
+    EXPECT_TRUE(contains(message, test.name));
+    for (const std::string& part : test.said) EXPECT_TRUE(contains(message, part)) << part << ": " << message;
   }
   sentence_of(ExitCode::bad_data, [&] { Shard shard(folder / "missing.bin"); });
   sentence_of(ExitCode::bad_data, [&] { Shard shard{folder}; });
@@ -76,8 +75,8 @@ TEST(Shard, ThatBecomesShorterWhileItIsReadIsASentence) {
   std::vector<std::uint16_t> some(600);
   shard.read(0, std::span(some).first(500));
   const std::string said = sentence_of(ExitCode::bad_data, [&] { shard.read(0, some); });
-  EXPECT_NE(said.find("a.bin"), std::string::npos) << said;
-  EXPECT_NE(said.find("changed while it was read"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "a.bin"));
+  EXPECT_TRUE(contains(said, "changed while it was read"));
 }
 
 TEST(Shard, APipeIsRefusedWithoutWaitingForIt) {
@@ -99,7 +98,7 @@ TEST(FindShards, TakesFoldersGlobsAndFilesSortedByNameOnce) {
   EXPECT_EQ(names({(folder / "c.bin").string(), (folder / "?.bin").string()}), "a.bin b.bin c.bin ");
   const std::string message =
       sentence_of(ExitCode::bad_data, [&] { find_shards({(folder / "train_*.bin").string()}); });
-  EXPECT_NE(message.find("train_*.bin"), std::string::npos);
+  EXPECT_TRUE(contains(message, "train_*.bin"));
 }
 
 }  // namespace

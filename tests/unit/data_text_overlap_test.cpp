@@ -133,9 +133,8 @@ TEST_F(TextOverlapTest, ACopyIsFoundWholeInAnyOrderAndCut) {
   const TextOverlap copy = measure_text_overlap(shards, validation_, &tokenizer_);
   EXPECT_EQ(copy.copied, 1);
   EXPECT_EQ(copy.duplicates, 1);
-  EXPECT_NE(copy.excess().find("100 % of the validation text stands in the training data as whole documents"),
-            std::string::npos)
-      << copy.excess();
+  EXPECT_TRUE(
+      contains(copy.excess(), "100 % of the validation text stands in the training data as whole documents"));
 }
 
 TEST_F(TextOverlapTest, AChangedTokenInFortyHidesNothing) {
@@ -157,9 +156,8 @@ TEST_F(TextOverlapTest, NinetySevenPercentOfEachDocumentInAnotherOrder) {
   const TextOverlap overlap = with(documents);
   EXPECT_GT(overlap.similar, 0.95);
   EXPECT_EQ(overlap.duplicates, 0);
-  EXPECT_NE(overlap.excess().find("of the validation text stands in the training data, more than 1 %"),
-            std::string::npos)
-      << overlap.excess();
+  EXPECT_TRUE(
+      contains(overlap.excess(), "of the validation text stands in the training data, more than 1 %"));
 }
 
 TEST_F(TextOverlapTest, PrefixesOfDocuments) {

@@ -117,7 +117,7 @@ TEST_F(EvalBytes, AByteTableThatDisagreesWithTheTextGivesNoScore) {
   std::vector<std::uint8_t> zeros(end_to_end::tiny_vocabulary, 0);
   validation_.byte_table = ByteTable(base, zeros, zeros);
   const std::string message = refusal(loaded_.config.eval, ExitCode::bad_data);
-  EXPECT_NE(message.find("byte"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "byte"));
 }
 
 TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
@@ -127,14 +127,14 @@ TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
   EXPECT_EQ(result.bytes, 0u);
   EXPECT_TRUE(std::isnan(result.val_bpb));
   EXPECT_GT(result.val_loss_nats, 0);
-  EXPECT_NE(score_text(result).find("no bits per byte"), std::string::npos);
+  EXPECT_TRUE(contains(score_text(result), "no bits per byte"));
 }
 
 TEST_F(EvalBytes, NothingToScoreIsAnError) {
   EvalConfig eval = loaded_.config.eval;
   eval.drop_remainder = true;
   validation_.tokens.resize(50);
-  EXPECT_NE(refusal(eval, ExitCode::bad_data).find("drop_remainder"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(eval, ExitCode::bad_data), "drop_remainder"));
 }
 
 // What a tokenizer without byte fallback makes of foreign text; it once scored as if there were no tokenizer.
@@ -145,8 +145,8 @@ TEST_F(EvalBytes, TokensThatStandForNoTextAreRefused) {
   data.validation = shard.string();
   const std::string sentence =
       sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
-  EXPECT_NE(sentence.find("unknown.bin"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("no text"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "unknown.bin"));
+  EXPECT_TRUE(contains(sentence, "no text"));
 }
 
 TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
@@ -156,7 +156,7 @@ TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
   data.validation = shard.string();
   const std::string sentence =
       sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
-  EXPECT_NE(sentence.find("999"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "999"));
 }
 
 }  // namespace

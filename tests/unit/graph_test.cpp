@@ -53,7 +53,7 @@ TEST(GraphRecorder, AStateThatNoCallNamesIsRefused) {
   EXPECT_EQ(recorder.states(), std::vector<std::string>{"state/used"});
   ASSERT_EQ(table.state(table.self, "idle", &shape, &idle), nullptr);
   const std::string sentence = sentence_of([&] { static_cast<void>(recorder.states()); });
-  EXPECT_NE(sentence.find("no call names the state 'state/idle'"), std::string::npos);
+  EXPECT_TRUE(contains(sentence, "no call names the state 'state/idle'"));
 }
 
 TEST(Graph, ViewsOfViewsPointIntoTheOneBase) {

@@ -135,7 +135,7 @@ TEST(Masking, OddRows) {
     static_cast<void>(hide(masking, 0, {1, 5, 0, 7}));
     FAIL() << "the mask token in the text was not noticed";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("model.masking.token"), std::string::npos) << error.what();
+    EXPECT_TRUE(contains(std::string(error.what()), "model.masking.token")) << error.what();
     EXPECT_EQ(error.code(), ExitCode::bad_data);
   }
 }
@@ -212,7 +212,7 @@ TEST(Masking, LoaderRefusesRowsThatCannotHideAsManyAsSaid) {
     options.masking = options_of(share);
     Loader loader(options);
     const std::string sentence = sentence_of(ExitCode::bad_data, [&] { loader.next(row); });
-    EXPECT_NE(sentence.find("lower model.masking.share"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, "lower model.masking.share"));
   }
 }
 

@@ -37,11 +37,11 @@ std::string refusal(const std::string& name) {
   PluginHost host({});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "", bad_file(name)); });
   EXPECT_TRUE(host.loaded().empty());
-  EXPECT_NE(text.find(bad_file(name).string()), text.npos) << "no file in: " << text;
+  EXPECT_TRUE(contains(text, bad_file(name).string())) << "no file in: " << text;
   return text;
 }
 
-#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+#define EXPECT_SAYS(text, part) EXPECT_TRUE(contains((text), part)) << (text)
 
 class PluginFolders : public testing::Test {
  protected:
@@ -74,7 +74,7 @@ TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
   EXPECT_SAYS(
       text,
       "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines");
-  EXPECT_EQ(text.find("Bad file descriptor"), text.npos) << text;
+  EXPECT_FALSE(contains(text, "Bad file descriptor"));
 }
 TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
   PluginHost host({});

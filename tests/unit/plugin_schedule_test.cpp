@@ -72,9 +72,8 @@ TEST(ScheduleWarmup, TheFirstStepLearns) {
       const double full = name == "cosine" ? 1 : plain->rate({10, 0, 0.1, 0}, 1.0).lr;
       EXPECT_NEAR(share->rate({10, 0, 0.1, 0}, 1.0).lr, 0.22 * full, 1e-12) << name;
     }
-    EXPECT_NE(
-        sentence_of([&] { make(name, "warmup_steps = 4\nwarmup_fraction = 0.5" + own); }).find("leave one out"),
-        std::string::npos)
+    EXPECT_TRUE(contains(sentence_of([&] { make(name, "warmup_steps = 4\nwarmup_fraction = 0.5" + own); }),
+                         "leave one out"))
         << name;
   }
 }
@@ -132,14 +131,13 @@ TEST(ScheduleSgdr, CyclesGrowByAnyFactorFromOne) {
 }
 
 TEST(ScheduleRefusals, EachSaysHowToMendIt) {
-  EXPECT_NE(sentence_of([] { make("sgdr", "period = 10\nby = 'budget'"); }).find("share of the budget"),
-            std::string::npos);
-  EXPECT_NE(sentence_of([] { make("sgdr", "period = 0.5\nby = 'step'"); }).find("counts steps"),
-            std::string::npos);
-  EXPECT_NE(sentence_of([] { make("sgdr"); }).find("period"), std::string::npos) << "period is required";
+  EXPECT_TRUE(
+      contains(sentence_of([] { make("sgdr", "period = 10\nby = 'budget'"); }), "share of the budget"));
+  EXPECT_TRUE(contains(sentence_of([] { make("sgdr", "period = 0.5\nby = 'step'"); }), "counts steps"));
+  EXPECT_TRUE(contains(sentence_of([] { make("sgdr"); }), "period")) << "period is required";
   const auto schedule = make("warmdown", "by = 'step'");
-  EXPECT_NE(sentence_of([&] { schedule->rate(at_step(5, 0), 1.0); }).find("bounded by its wall clock"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { schedule->rate(at_step(5, 0), 1.0); }), "bounded by its wall clock"));
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ TEST(QuantizerChoices, ProtectedColumnsAndCorrectionsReachTheArtifact) {
 TEST(QuantizerChoices, WhatCannotBeIsAMistakeOfThePlugin) {
   const auto says = [](const char* how, const char* part) {
     const std::string sentence = sentence_of(ExitCode::run_failed, [&] { quantized(*chooser(how)); });
-    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("mistake of the plugin"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, part));
+    EXPECT_TRUE(contains(sentence, "mistake of the plugin"));
   };
   says("no_tensor", "chose tensor 3 of 3");
   says("beyond", "protects columns 15 to 17 of 'tok_emb.weight'");

@@ -110,7 +110,7 @@ TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
 TEST_P(ReplacedRunTest, WhatIsNoRunsIsRefusedAndKept) {
   fs::create_directories(checkpoints() / "step_00000007");
   std::ofstream(checkpoints() / "step_00000007" / "thesis.txt") << "precious";
-  EXPECT_NE(sentence_of([&] { replaced().require_only_a_run(); }).find("thesis.txt"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { replaced().require_only_a_run(); }), "thesis.txt"));
   keep_newest_checkpoints(checkpoints(), 1);
   EXPECT_TRUE(fs::exists(checkpoints() / "step_00000007" / "thesis.txt"));
 }
@@ -159,8 +159,7 @@ TEST(RunDirectory, AFolderOfCheckpointsThatCannotBeReadIsNotAnEmptyOne) {
   const ScratchFolder scratch;
   EXPECT_TRUE(list_checkpoints(scratch / "absent").empty());
   fs::create_symlink("loop", scratch / "loop");
-  EXPECT_NE(sentence_of([&] { list_checkpoints(scratch / "loop"); }).find("cannot be read"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { list_checkpoints(scratch / "loop"); }), "cannot be read"));
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ TEST(TttRule, AnotherAnswerOnResumeIsRefused) {
   const Outcome whole = run(planning("steps = 1"));
   const std::string sentence =
       sentence_of(ExitCode::bad_data, [&] { run(planning("steps = 2"), &whole.standings[0]); });
-  EXPECT_NE(sentence.find("now chooses otherwise"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "now chooses otherwise"));
 }
 
 // The rule of doc_lora as its keys' help reads.
@@ -190,7 +190,7 @@ TEST(TttRule, DocLoraIsTheRecordsRuleByDefault) {
     const std::string key = std::string(keys).substr(0, std::string(keys).find(' '));
     const std::string sentence =
         sentence_of(ExitCode::bad_configuration, [&] { TttRunner refused(doc_lora(keys)); });
-    EXPECT_NE(sentence.find(key), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, key));
   }
 }
 
@@ -198,10 +198,10 @@ TEST(TttRule, ImpossibleAnswersAreRefused) {
   const auto refusal = [](const std::string& keys) {
     return refusal_of(ExitCode::bad_configuration, [&] { run(planning(keys)); });
   };
-  EXPECT_NE(refusal("steps = -1").find("gradient_steps = -1"), std::string::npos);
-  EXPECT_NE(refusal("lr_factor = -0.5").find("lr_factor = -0.5"), std::string::npos);
-  EXPECT_NE(refusal("first_weight = -1.0").find("a weight = -1"), std::string::npos);
-  EXPECT_NE(refusal("keep = 1.5").find("keep = 1.5"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("steps = -1"), "gradient_steps = -1"));
+  EXPECT_TRUE(contains(refusal("lr_factor = -0.5"), "lr_factor = -0.5"));
+  EXPECT_TRUE(contains(refusal("first_weight = -1.0"), "a weight = -1"));
+  EXPECT_TRUE(contains(refusal("keep = 1.5"), "keep = 1.5"));
 }
 
 }  // namespace

@@ -239,10 +239,10 @@ TEST(TttTransform, APeekingTransformIsRefused) {
   EXPECT_GT(run(flawed("not_at_all"), tokens).report.sums.tokens, 0u);
   const std::string text =
       sentence_of(ExitCode::bad_configuration, [&] { run(flawed("remembers"), tokens); });
-  EXPECT_NE(text.find("[ttt.transform]"), std::string::npos) << text;
-  EXPECT_NE(text.find("knows more than the tokens before it"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "[ttt.transform]"));
+  EXPECT_TRUE(contains(text, "knows more than the tokens before it"));
   const std::string sentence = sentence_of([&] { run(flawed("outside"), tokens); });
-  EXPECT_NE(sentence.find("the vocabulary has 24"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "the vocabulary has 24"));
 }
 
 // The probe finds a host that tells a token before it asks for the proposal, as it would find one that tells
@@ -286,7 +286,7 @@ TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
   };
   EXPECT_EQ(problem(0), "");
   for (const std::size_t ahead : {1u, 2u, 7u})
-    EXPECT_NE(problem(ahead).find("changes with the tokens from"), std::string::npos) << ahead;
+    EXPECT_TRUE(contains(problem(ahead), "changes with the tokens from")) << ahead;
   EXPECT_GT(made, 0u);
 }
 
