@@ -270,6 +270,15 @@ TEST_F(TextOverlapTest, JsonHoldsAllOfIt) {
   EXPECT_EQ(text_overlap_from_json(to_json(overlap)), overlap);
 }
 
+void expect_no_overlap(const PrepareOptions& options) {
+  prepare(options);
+  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
+  const TextOverlap overlap =
+      measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
+                           find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
+  EXPECT_EQ(overlap.excess(), "") << overlap.text();
+}
+
 TEST(TextOverlap, ANoticeInFrontOfEveryDocumentIsNoOverlap) {
   const fs::path texts = fresh_folder("overlap_notice_texts");
   for (int i = 0; i < 100; ++i)
@@ -279,12 +288,7 @@ TEST(TextOverlap, ANoticeInFrontOfEveryDocumentIsNoOverlap) {
   options.output = fresh_folder("overlap_notice");
   options.vocab_size = 400;
   options.validation_fraction = 0.2;
-  prepare(options);
-  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
-  const TextOverlap overlap =
-      measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
-                           find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
-  EXPECT_EQ(overlap.excess(), "") << overlap.text();
+  expect_no_overlap(options);
 }
 
 TEST(TextOverlap, SentencesOfASmallGrammarAreNoOverlap) {
@@ -308,12 +312,7 @@ TEST(TextOverlap, SentencesOfASmallGrammarAreNoOverlap) {
   options.vocab_size = 290;
   options.validation_documents = 20;
   options.drop_overlap = false;
-  prepare(options);
-  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
-  const TextOverlap overlap =
-      measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
-                           find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
-  EXPECT_EQ(overlap.excess(), "") << overlap.text();
+  expect_no_overlap(options);
 }
 
 // Text of `letters` letters, drawn.

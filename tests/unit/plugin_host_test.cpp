@@ -37,11 +37,9 @@ std::string refusal(const std::string& name) {
   PluginHost host({});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "", bad_file(name)); });
   EXPECT_TRUE(host.loaded().empty());
-  EXPECT_TRUE(contains(text, bad_file(name).string())) << "no file in: " << text;
+  EXPECT_TRUE(contains(text, bad_file(name).string()));
   return text;
 }
-
-#define EXPECT_SAYS(text, part) EXPECT_TRUE(contains((text), part)) << (text)
 
 class PluginFolders : public testing::Test {
  protected:
@@ -66,41 +64,41 @@ TEST(PluginRefused, EachKindOfBadLibraryHasItsSentence) {
         {"missing_version", "leaves name, version or summary"},
         {"no_function", "is a shared library but not a mulligan plugin"},
         {"null_table", "returned no table from mlg_plugin"}})
-    EXPECT_SAYS(refusal(library), says);
+    EXPECT_TRUE(contains(refusal(library), says));
 }
 TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
   const std::string text = refusal("unresolved_symbol");
-  EXPECT_SAYS(text, "cannot be loaded");
-  EXPECT_SAYS(
+  EXPECT_TRUE(contains(text, "cannot be loaded"));
+  EXPECT_TRUE(contains(
       text,
-      "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines");
+      "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines"));
   EXPECT_FALSE(contains(text, "Bad file descriptor"));
 }
 TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
   PluginHost host({});
   const PluginHandle plugin = host.load(PluginKind::schedule, "", bad_file("throwing_constructor"));
   const PluginConfig defaults = test_plugin_config(plugin, "must = 7");
-  EXPECT_SAYS(sentence([&] { Schedule(plugin, defaults); }),
-              "[test]: schedule 'throwing_constructor' (" + fs::canonical(plugin->path()).string() +
-                  ") could not be set up: no good: 1 3 1099511627776 0.125 0.5 one 1 2.5 7");
+  EXPECT_TRUE(contains(sentence([&] { Schedule(plugin, defaults); }),
+                       "[test]: schedule 'throwing_constructor' (" + fs::canonical(plugin->path()).string() +
+                           ") could not be set up: no good: 1 3 1099511627776 0.125 0.5 one 1 2.5 7"));
   const PluginConfig set = test_plugin_config(
       plugin,
       "flag = false\ncount = 10\nbig = -5\nnumber = 2\nsmall = 0.25\nword = 'two'\nlist = [9]\nmust = -1.5");
-  EXPECT_SAYS(sentence([&] { Schedule(plugin, set); }), "no good: 0 10 -5 2 0.25 two 9 -1.5");
+  EXPECT_TRUE(contains(sentence([&] { Schedule(plugin, set); }), "no good: 0 10 -5 2 0.25 two 9 -1.5"));
 }
 
 TEST(PluginRefused, UnknownKeyNamesTheNearest) {
   const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
   const std::string text =
       sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplyer = 2"); });
-  EXPECT_SAYS(text, "test.toml:2");
-  EXPECT_SAYS(text, "period_multiplyer");
-  EXPECT_SAYS(text, "period_multiplier");
+  EXPECT_TRUE(contains(text, "test.toml:2"));
+  EXPECT_TRUE(contains(text, "period_multiplyer"));
+  EXPECT_TRUE(contains(text, "period_multiplier"));
 }
 TEST(PluginRefused, ValueOutOfTheDeclaredRange) {
   const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
-  EXPECT_SAYS(sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplier = 0.5"); }),
-              "period_multiplier");
+  EXPECT_TRUE(contains(sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplier = 0.5"); }),
+                       "period_multiplier"));
 }
 
 TEST_F(PluginFolders, FilesThatAreNoLibraries) {
@@ -108,9 +106,9 @@ TEST_F(PluginFolders, FilesThatAreNoLibraries) {
   const auto text = [&](const fs::path& path) {
     return sentence([&] { host.load(PluginKind::schedule, "", path); });
   };
-  EXPECT_SAYS(text(root_ / "absent.so"), "cannot be loaded: cannot open shared object file");
+  EXPECT_TRUE(contains(text(root_ / "absent.so"), "cannot be loaded: cannot open shared object file"));
   std::ofstream(root_ / "text.so") << "int main() {}\n";
-  EXPECT_SAYS(text(root_ / "text.so"), "cannot be loaded: ");
+  EXPECT_TRUE(contains(text(root_ / "text.so"), "cannot be loaded: "));
 }
 
 TEST_F(PluginFolders, AStrippedPlainCPluginWorks) {
@@ -130,16 +128,16 @@ TEST_F(PluginFolders, TwoDifferentLibrariesForOneNameAreRefused) {
   PluginHost host({{"--plugin-path", folder("a", {{"twin_a", "mulligan_twin.so"}})},
                    {"MULLIGAN_PLUGIN_PATH", folder("b", {{"twin_b", "mulligan_twin.so"}})}});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "twin"); });
-  EXPECT_SAYS(text, "two different libraries offer the schedule 'twin'");
-  EXPECT_SAYS(text, (root_ / "a" / "mulligan_twin.so").string());
-  EXPECT_SAYS(text, (root_ / "b" / "mulligan_twin.so").string());
+  EXPECT_TRUE(contains(text, "two different libraries offer the schedule 'twin'"));
+  EXPECT_TRUE(contains(text, (root_ / "a" / "mulligan_twin.so").string()));
+  EXPECT_TRUE(contains(text, (root_ / "b" / "mulligan_twin.so").string()));
 }
 TEST_F(PluginFolders, ASecondLibraryUnderANameInUseIsRefused) {
   PluginHost host({});
   host.load(PluginKind::schedule, "twin", bad_file("twin_a"));
-  EXPECT_SAYS(
+  EXPECT_TRUE(contains(
       sentence([&] { host.load(PluginKind::schedule, "twin", bad_file("twin_b")); }),
-      "is in use already, and '" + fs::canonical(bad_file("twin_b")).string() + "' has the same name");
+      "is in use already, and '" + fs::canonical(bad_file("twin_b")).string() + "' has the same name"));
 }
 TEST_F(PluginFolders, EqualCopiesAreNotDuplicatesAndThePathDecides) {
   const fs::path a = folder("a", {{"twin_a", "mulligan_twin.so"}}),
@@ -155,24 +153,25 @@ TEST_F(PluginFolders, NotFoundListsEveryPlaceAndWhy) {
   const fs::path a = folder("a", {{"plain_c", "mulligan_plain_c.so"}});
   PluginHost host({{"--plugin-path", a}, {"MULLIGAN_PLUGIN_PATH", root_ / "gone"}});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "plain_d"); });
-  EXPECT_SAYS(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)");
-  EXPECT_SAYS(text, "'" + a.string() + "' (from --plugin-path)");
-  EXPECT_SAYS(text, "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)");
+  EXPECT_TRUE(contains(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)"));
+  EXPECT_TRUE(contains(text, "'" + a.string() + "' (from --plugin-path)"));
+  EXPECT_TRUE(
+      contains(text, "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)"));
 }
 TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
   const fs::path a =
       folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_major", "mulligan_wrong_major.so"}});
   PluginHost host({{"--plugin-path", a}});
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "wrong_major"); }),
-              "was built for plugin ABI 9");
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "wrong_major"); }),
+                       "was built for plugin ABI 9"));
   EXPECT_EQ(host.load(PluginKind::schedule, "plain_c")->name(), "plain_c");
 }
 TEST_F(PluginFolders, PathOfAnotherKindOrName) {
   PluginHost host({});
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::optimizer, "", bad_file("plain_c")); }),
-              "holds a schedule ('plain_c'), but an optimizer is wanted here");
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "other", bad_file("plain_c")); }),
-              "holds the schedule 'plain_c', but plugin = \"other\" is wanted here");
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::optimizer, "", bad_file("plain_c")); }),
+                       "holds a schedule ('plain_c'), but an optimizer is wanted here"));
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "other", bad_file("plain_c")); }),
+                       "holds the schedule 'plain_c', but plugin = \"other\" is wanted here"));
 }
 
 TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
@@ -192,8 +191,8 @@ TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
   EXPECT_TRUE(places[4].path.is_absolute());
   EXPECT_TRUE(fs::is_directory(places[4].path)) << places[4].path << " holds the plugins of this build";
   PluginHost host(places);
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "plain_c"); }),
-              "there is no schedule plugin 'plain_c'");
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "plain_c"); }),
+                       "there is no schedule plugin 'plain_c'"));
   fs::current_path(before);
 }
 
@@ -201,19 +200,19 @@ TEST_F(PluginFolders, ListingShowsWhatIsUsableAndWhatIsNot) {
   PluginHost host({{"--plugin-path",
                     folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_magic", "mulligan_w.so"}})}});
   const std::string text = list_plugins(host, false);
-  EXPECT_SAYS(text, "schedule     plain_c");
-  EXPECT_SAYS(text, "unusable     mulligan_w.so: ");
-  EXPECT_SAYS(list_plugins(host, true), "\"unusable\"");
-  EXPECT_SAYS(sentence([&] { describe_plugin(host, "plainc", false); }), "did you mean 'plain_c'?");
+  EXPECT_TRUE(contains(text, "schedule     plain_c"));
+  EXPECT_TRUE(contains(text, "unusable     mulligan_w.so: "));
+  EXPECT_TRUE(contains(list_plugins(host, true), "\"unusable\""));
+  EXPECT_TRUE(contains(sentence([&] { describe_plugin(host, "plainc", false); }), "did you mean 'plain_c'?"));
 }
 TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   const std::string text = describe_plugin(test_plugin_host(), "sgdr", false);
-  EXPECT_SAYS(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts");
-  EXPECT_SAYS(text, "period_multiplier  float");
-  EXPECT_SAYS(text, "(required)");
-  EXPECT_SAYS(text, "step, epoch, budget");
-  EXPECT_SAYS(text, "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256());
-  EXPECT_SAYS(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true");
+  EXPECT_TRUE(contains(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts"));
+  EXPECT_TRUE(contains(text, "period_multiplier  float"));
+  EXPECT_TRUE(contains(text, "(required)"));
+  EXPECT_TRUE(contains(text, "step, epoch, budget"));
+  EXPECT_TRUE(contains(text, "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256()));
+  EXPECT_TRUE(contains(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true"));
 }
 
 // What stands in the program's plugin folder is the program's, by whatever path it is named; all else is the

@@ -92,16 +92,16 @@ TEST_F(VerifyRecord, ADroppedSeed) {
   EXPECT_TRUE(contains(failed(folder()), "R03"));
 }
 
-TEST_F(VerifyRecord, OtherBytesThanTheLogs) {
-  submission_.results[1].artifact_bytes = 4999;
-  restate();
-  EXPECT_EQ(failed(folder()), "R06");
-}
-
-TEST_F(VerifyRecord, OtherSecondsThanTheLogs) {
-  submission_.results[1].train_seconds = 1.0;
-  restate();
-  EXPECT_EQ(failed(folder()), "R07");
+TEST_F(VerifyRecord, OtherFiguresThanTheLogs) {
+  const Submission sound = submission_;
+  const auto changed = [&](void (*change)(Submission&)) {
+    change(submission_ = sound);
+    restate();
+    return failed(folder());
+  };
+  EXPECT_EQ(changed([](Submission& s) { s.results[1].artifact_bytes = 4999; }), "R06");
+  EXPECT_EQ(changed([](Submission& s) { s.bytes_total = 1; }), "R06");
+  EXPECT_EQ(changed([](Submission& s) { s.results[1].train_seconds = 1.0; }), "R07");
 }
 
 TEST_F(VerifyRecord, ABrokenBudgetIsARuleBroken) {
@@ -200,12 +200,6 @@ TEST_F(VerifyRecord, SettingsOrAModelThatWereNotRun) {
   submission_.files[name];
   sum_again();
   EXPECT_EQ(failed(folder()), "R12");
-}
-
-TEST_F(VerifyRecord, AnotherLargestArtifact) {
-  submission_.bytes_total = 1;
-  restate();
-  EXPECT_EQ(failed(folder()), "R06");
 }
 
 TEST_F(VerifyRecord, AKeyThatStandsTwice) {
