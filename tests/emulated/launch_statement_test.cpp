@@ -139,12 +139,7 @@ TEST(LaunchStatement, ReadOfAConstantThatTheKernelDoesNotNameIsFound) {
     call.launch(MLG_INSTANCE(forgetful_scale), {kCount / 64, 1, 1}, {64, 1, 1}, call.tensor(Kernel::x),
                 call.tensor(Kernel::y), kCount);
   };
-  std::string said;
-  try {
-    backend("emulated").run(call_of());
-  } catch (const std::runtime_error& error) {
-    said = error.what();
-  }
+  const std::string said = said_by([] { backend("emulated").run(call_of()); });
   EXPECT_TRUE(contains(said, "reads the constant accumulate, which its MLG_KERNEL statement does not name"));
 }
 
@@ -236,12 +231,7 @@ std::string disagreement(const char* function, const char* symbol,
   launch.function = function;
   launch.arguments = arguments.data();
   launch.argument_count = static_cast<std::uint32_t>(arguments.size());
-  try {
-    cuda::require_parameters("k", symbol, launch);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
+  return said_by([&] { cuda::require_parameters("k", symbol, launch); });
 }
 
 TEST(LaunchStatement, CompiledFunctionOfOtherParametersIsRefused) {

@@ -13,6 +13,7 @@ namespace mulligan::kernel_test::planted_bugs_test {
 namespace {
 
 #include "tests/emulated/planted_bugs.cu"
+#include "tests/support/sentence.h"
 
 constexpr std::int64_t kCount = 256;
 constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads + 1, 1, 1};
@@ -92,12 +93,7 @@ KernelCall call_of(const char* kernel, int bug_number) {
 
 // What the emulated device says about bug `number` of a kernel; "" when it passes.
 std::string finding(const char* kernel, int number, int variant = 1) {
-  try {
-    backend(variant).run(call_of(kernel, number));
-    return "";
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
+  return said_by([&] { backend(variant).run(call_of(kernel, number)); });
 }
 
 TEST(PlantedBugs, NoneFoundWhereNoneIs) {

@@ -144,14 +144,7 @@ TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
   EXPECT_NE(plain, adamw);
   EXPECT_EQ(adamw, score({"ttt.base.optimizer.plugin=adamw", "ttt.base.momentum=0.1"}))
       << "adamw has no such key";
-  const auto refusal = [&](const std::vector<std::string>& keys) {
-    try {
-      score(keys);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
+  const auto refusal = [&](const std::vector<std::string>& keys) { return refusal_of([&] { score(keys); }); };
   EXPECT_TRUE(contains(refusal({"ttt.base.optimizer.momentum=0.5"}), "[ttt.base]"));
   EXPECT_TRUE(contains(refusal({"ttt.base.optimizer.plugin=schedule_free_adamw"}), "evaluation weights"));
 }

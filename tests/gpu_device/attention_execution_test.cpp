@@ -55,7 +55,7 @@ TEST_F(AttentionExecution, AFailureEndsTheRunWithASentence) {
   EXPECT_EQ(stub().executions, 1);
   EXPECT_EQ(stub().launches, 1);  // rows, as the boundaries came
   stub().execution_fails = true;
-  EXPECT_EQ(refusal_of([&] { backend.run(call()); }),
+  EXPECT_EQ(said_by([&] { backend.run(call()); }),
             std::string(kFailure) +
                 "; set backend.attention = \"own\" to compute attention by the own kernel, or "
                 "backend.attention_fallback = true to do so for what fails");
@@ -120,7 +120,7 @@ TEST_F(AttentionExecution, ShortDocumentsAreTheLibrarys) {
     backend.run(short_documents(count));
     EXPECT_EQ(stub().executions, before + 1) << count;
   }
-  EXPECT_TRUE(contains(refusal_of([&] { backend.run(short_documents(33000)); }),
+  EXPECT_TRUE(contains(said_by([&] { backend.run(short_documents(33000)); }),
                        "the device's library is asked for at most 32,768 segments; this run requires"));
 }
 
@@ -130,7 +130,7 @@ TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
   BackendUnderTest required = gpu("false");
   required.keys["require_library"] = "true";
   BackendFixture backend(required);
-  const std::string refusal = refusal_of([&] { backend.run(call()); });
+  const std::string refusal = said_by([&] { backend.run(call()); });
   EXPECT_TRUE(
       contains(refusal, "; this run requires the device's library of attention (run.require_libraries"));
   EXPECT_TRUE(contains(refusal, "pip install"));

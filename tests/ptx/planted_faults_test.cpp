@@ -14,6 +14,7 @@ namespace mulligan::kernel_test {
 namespace {
 
 #include "tests/ptx/planted_faults.cu"
+#include "tests/support/sentence.h"
 
 constexpr std::int64_t kCount = 256;
 constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads, 1, 1};
@@ -76,12 +77,7 @@ KernelResult run(const char* kernel, int number, int variant, mlg_dtype result =
 
 // What the executor says about fault `number` of a kernel; "" when it passes.
 std::string finding(const char* kernel, int number, int variant = 1, mlg_dtype result = MLG_F32) {
-  try {
-    run(kernel, number, variant, result);
-    return "";
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
+  return said_by([&] { run(kernel, number, variant, result); });
 }
 
 TEST(PlantedFaults, NoneFoundWhereNoneIs) {

@@ -17,6 +17,17 @@ inline testing::AssertionResult contains(std::string_view text, std::string_view
   return result << "'" << part << "' in '" << text << "'";
 }
 
+// What the exception that `action` throws says; "" when it throws none.
+template <typename Action>
+std::string said_by(Action&& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
 // The exit code and the sentence of the Error that `action` throws; ok and "" when it throws none.
 template <typename Action>
 std::pair<ExitCode, std::string> ending_of(Action&& action) {

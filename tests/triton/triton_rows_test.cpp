@@ -40,13 +40,7 @@ LoadedConfig parse(const std::string& rows) {
 }
 
 std::string refusal(const std::string& rows) {
-  try {
-    parse(rows);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of(ExitCode::bad_configuration, [&] { parse(rows); });
 }
 
 constexpr const char* kRow = "[[backend.kernels]]\nmatch = \"softcap_ce_fwd\"\npath = \"kernels/a.ptx\"\n";

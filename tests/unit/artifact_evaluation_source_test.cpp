@@ -129,12 +129,7 @@ TEST(EvaluationSource, AnArchiveIsNamesLengthsAndContents) {
 }
 
 std::string reason_of(const std::string& packed) {
-  try {
-    unpack_text(packed, 1000);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
+  return said_by([&] { unpack_text(packed, 1000); });
 }
 
 TEST(EvaluationSource, TheTextCoderGivesItsTextBack) {

@@ -73,13 +73,8 @@ TEST(Compression, WhatIsWrongIsSaid) {
     const std::string packed = compress(compression, text);
     EXPECT_LT(packed.size(), text.size());
     EXPECT_EQ(decompress(compression, packed, text.size()), text);
-    const auto said = [&](const std::string& bytes, std::uint64_t declared) -> std::string {
-      try {
-        decompress(compression, bytes, declared);
-      } catch (const std::runtime_error& error) {
-        return error.what();
-      }
-      return "nothing";
+    const auto said = [&](const std::string& bytes, std::uint64_t declared) {
+      return said_by([&] { decompress(compression, bytes, declared); });
     };
     EXPECT_EQ(said(packed, text.size() - 1),
               fmt::format("holds more than the {} bytes declared", text.size() - 1));
@@ -88,7 +83,7 @@ TEST(Compression, WhatIsWrongIsSaid) {
     EXPECT_EQ(said(packed.substr(0, packed.size() / 2), text.size()), "is truncated");
     EXPECT_EQ(said(packed + "xyz", text.size()), "has 3 bytes too many");
     EXPECT_EQ(said("\x7f" + packed.substr(1), text.size()), "is corrupt");
-    EXPECT_NE(said("", text.size()), "nothing");
+    EXPECT_NE(said("", text.size()), "");
     EXPECT_EQ(decompress(compression, compress(compression, ""), 0), "");
   }
 }
