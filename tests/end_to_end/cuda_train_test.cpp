@@ -8,9 +8,7 @@
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/run_plugins.h"
-#include "framework/run/weights.h"
-#include "framework/ttt/ttt_session.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
@@ -172,16 +170,8 @@ TEST_F(CudaRun, TestTimeTraining) {
       "ttt.adapters.alpha=4",
       "ttt.base.chunk_tokens=128",
       "ttt.base.batch_rows=2"};
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(cpu_->directory / "weights.safetensors", store, layouts);
-  };
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = tiny_->folder() / name;
-    std::filesystem::create_directories(options.directory);
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    return adapt(tiny_->config(overrides), cpu_->directory / "weights.safetensors", tiny_->folder() / name);
   };
   const TttResult cpu = run(keys, "ttt_cpu"), cuda = run(with(keys, kDevice), "ttt_cuda");
   EXPECT_EQ(cuda.with.tokens, cpu.with.tokens);

@@ -5,10 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "framework/run/weights.h"
-#include "framework/ttt/ttt_session.h"
-#include "tests/end_to_end/tiny_run.h"
-#include "tests/support/plugins.h"
+#include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end::ttt_test {
@@ -40,8 +37,8 @@ class TttEndToEnd : public testing::Test {
     trained_.reset();
     tiny_.reset();
   }
-  static void load(TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(trained_->directory / "weights.safetensors", store, layouts);
+  static TttResult adapted(LoadedConfig loaded, const std::filesystem::path& directory = {}) {
+    return adapt(std::move(loaded), trained_->directory / "weights.safetensors", directory);
   }
 
   static std::unique_ptr<TinyRun> tiny_;
@@ -52,11 +49,7 @@ std::unique_ptr<RunResult> TttEndToEnd::trained_;
 
 TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   const RunResult& trained = *trained_;
-  LoadedConfig loaded = tiny_->config(kTtt);
-  TttOptions options;
-  options.console = nullptr;
-  options.directory = trained.directory;
-  const TttResult first = run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  const TttResult first = adapted(tiny_->config(kTtt), trained.directory);
   EXPECT_LT(first.with.val_bpb, first.without.value().val_bpb);
   EXPECT_EQ(first.with.tokens, first.without.value().tokens);
   EXPECT_EQ(first.report.phases.size(), 2u);
@@ -66,7 +59,7 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   EXPECT_EQ(json.at("batches").size(), first.report.batches.size());
   EXPECT_GT(lines_of(trained.directory / "ttt_audit.jsonl").size(), first.report.batches.size());
 
-  const TttResult second = run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  const TttResult second = adapted(tiny_->config(kTtt), trained.directory);
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
 }
 
@@ -78,11 +71,7 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     overrides.insert(overrides.end(),
                      {"ttt.audit=''", "ttt.document_fraction=" + fraction, "ttt.transform.plugin=ngram_tilt",
                       "ttt.transform.order=3", "ttt.transform.text_order=" + order, "ledger.rules=" + rules});
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = trained_->directory;
-    run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    adapted(tiny_->config(overrides), trained_->directory);
     return nlohmann::json::parse(read_file(trained_->directory / "ttt_result.json"));
   };
   const auto refusal = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
@@ -114,9 +103,7 @@ TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
     overrides.push_back(std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false"));
     LoadedConfig loaded = tiny_->config(overrides);
     for (ParameterRow& row : loaded.config.parameters) row.master_dtype = Precision::bf16;
-    TttOptions options;
-    options.console = nullptr;
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options).with.val_loss_nats;
+    return adapted(loaded).with.val_loss_nats;
   };
   EXPECT_EQ(score(true, "1e-6"), score(true, "0.0"));
   EXPECT_NE(score(false, "1e-6"), score(false, "0.0"));
@@ -130,11 +117,8 @@ TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
     std::vector<std::string> overrides = kTtt;
     overrides.push_back("ttt.audit=''");
     overrides.insert(overrides.end(), keys.begin(), keys.end());
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = tiny_->folder() / ("base" + std::to_string(runs++));
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options).with.val_bpb;
+    return adapted(tiny_->config(overrides), tiny_->folder() / ("base" + std::to_string(runs++)))
+        .with.val_bpb;
   };
   const double plain = score({});
   EXPECT_EQ(plain, score({"ttt.base.optimizer.plugin=sgd", "ttt.base.optimizer.nesterov=false"}));
@@ -158,11 +142,7 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
       overrides.push_back(one);
     overrides.push_back("ttt.optimizer.lr=" + lr);
     overrides.push_back("ttt.on_collapse=" + on_collapse);
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = tiny_->folder() / (on_collapse + lr);
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    return adapted(tiny_->config(overrides), tiny_->folder() / (on_collapse + lr));
   };
   const auto collapses = [&](const std::string& name) {
     int count = 0;
@@ -208,19 +188,14 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
 TEST_F(TttEndToEnd, IsRefusedInFp16) {
   std::vector<std::string> keys = kTtt;
   keys.push_back("train.compute_dtype=fp16");
-  LoadedConfig loaded = tiny_->config(keys);
   const std::string sentence =
-      sentence_of(ExitCode::bad_configuration, [&] { run_ttt(loaded, test_plugin_host(), "run", load, {}); });
+      sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny_->config(keys)); });
   EXPECT_TRUE(contains(sentence, "train.compute_dtype=bf16"));
 }
 
 TEST_F(TttEndToEnd, NeedsItsSection) {
-  LoadedConfig loaded = tiny_->config({});
-  const std::string sentence = sentence_of(ExitCode::bad_configuration, [&] {
-    run_ttt(loaded, test_plugin_host(), "nothing", [](TensorStore&, const std::vector<ParameterLayout>&) {},
-            {});
-  });
-  EXPECT_TRUE(contains(sentence, "[ttt]"));
+  EXPECT_TRUE(
+      contains(sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny_->config({})); }), "[ttt]"));
 }
 
 }  // namespace
