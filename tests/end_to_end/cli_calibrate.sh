@@ -4,8 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-small_config "$work/data" >small.toml
-record_sections >>small.toml
+record_config "$work/data" >small.toml
 check "train" "$mulligan" train small.toml
 run=runs/small
 

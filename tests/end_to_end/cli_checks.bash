@@ -174,9 +174,13 @@ packed_sequences = 4
 TOML
 }
 
-# record_sections: quantisation and test-time training for small_config.
+# record_config DATA [FRACTION]: the same with quantisation and with test-time training on that fraction of the documents.
+record_config() {
+  small_config "$1"
+  record_sections "${2:-}"
+}
 record_sections() {
-  cat <<'TOML'
+  cat <<TOML
 [quantize]
 plugin = "gptq"
 calibration_batches = 2
@@ -192,7 +196,7 @@ format = "fp16"
 batch_documents = 2
 context_tokens = 128
 chunk_tokens = 64
-document_fraction = 0.25
+document_fraction = ${1:-0.25}
 [ttt.adapters]
 plugin = "doc_lora"
 rank = 4

@@ -4,8 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 5
-small_config "$work/data" >small.toml
-record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|" >>small.toml # strict rules score the whole set
+record_config "$work/data" 1.0 >small.toml # strict rules score the whole set
 strict=(--set ledger.rules=strict --set train.steps=2)
 
 # shards CHANGE: training shards of other names in the folder CHANGE, the changed validation text among them.

@@ -4,10 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-{
-  small_config "$work/data"
-  record_sections
-} >small.toml
+record_config "$work/data" >small.toml
 
 # drawn FILE CHART: how many curves and bars the chart draws.
 drawn() { tr '\n' ' ' <"$1" | sed 's/<\/figure>/&\n/g' | grep "id=\"$2\"" | grep -o 'class="\(curve\|bar\) [a-z0-9 ]*" d="M' | wc -l; }

@@ -5,8 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-small_config "$work/data" >small.toml
-record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|" >>small.toml # strict rules take no less
+record_config "$work/data" 1.0 >small.toml # strict rules take no less
 cat >>small.toml <<'TOML'
 [ledger]
 train_seconds = 1000

@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-{ small_config "$work/data" && record_sections; } >small.toml
+record_config "$work/data" >small.toml
 {
   sed 's|^document_fraction = .*|&\nprefix_documents = 2\nphases = 1|' small.toml
   cat <<'TOML'

@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-{ small_config "$work/data"; record_sections; } >small.toml
+record_config "$work/data" >small.toml
 check "a run" "$mulligan" train small.toml --set run.directory=run --set train.steps=4 --quiet
 check "its artifact" "$mulligan" quantize run --quiet
 

@@ -5,8 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4 --tokens-per-shard 8000
-small_config "$work/data" >small.toml
-record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|" >>small.toml
+record_config "$work/data" 1.0 >small.toml
 strict=(--set ledger.rules=strict --set train.steps=2)
 check "a run under strict rules" "$mulligan" train small.toml "${strict[@]}"
 run=runs/small

@@ -6,8 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 mkdir start other && cd start || exit 1
 tiny_data --validation-documents 4
 {
-  small_config data
-  record_sections
+  record_config data
   printf '[checkpoint]\nevery_steps = 5\n'
 } >tiny.toml
 check "train" "$mulligan" train tiny.toml --set train.steps=6 --set run.directory=runs/tiny

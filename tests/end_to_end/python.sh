@@ -10,7 +10,7 @@ python=${MULLIGAN_PYTHON:-python3}
   finish
 }
 tiny_data --validation-documents 2
-{ small_config "$work/data"; record_sections; } >small.toml
+record_config "$work/data" >small.toml
 export MULLIGAN_PROGRAM=$mulligan PYTHONPATH=$root/launch/python PYTHONDONTWRITEBYTECODE=1
 "$python" -m unittest discover --verbose --start-directory "$root/launch/python/tests" >/dev/null 2>report
 code=$?

@@ -5,10 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.1
-{
-  small_config "$work/data"
-  record_sections
-} >small.toml
+record_config "$work/data" >small.toml
 # files FOLDER: what lies in it, with its digests; the report is drawn anew after a failure, whose story is kept, too.
 files() {
   (cd "$1" && find . -type f ! -name report.html ! -name '*_failed.*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)

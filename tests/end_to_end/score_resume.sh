@@ -12,8 +12,7 @@ echo "# MULLIGAN_KILL_SEED=$seed"
 
 tiny_data --validation-fraction 0.1
 {
-  small_config "$work/data"
-  record_sections
+  record_config "$work/data"
   echo '[ttt.base]
 plugin = "global_sgd"
 chunk_tokens = 512

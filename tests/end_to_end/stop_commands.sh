@@ -6,10 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.3
 small_config "$work/data" >small.toml
-{
-  small_config "$work/data"
-  record_sections
-} >record.toml
+record_config "$work/data" >record.toml
 slow=(--set 'eval.mode="sliding"' --set eval.stride=1) # minutes
 
 # files FOLDER: what lies in it, with its digests; without the states that stopped scorings left for --resume.

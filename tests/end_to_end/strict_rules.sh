@@ -6,8 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.05
 {
-  small_config "$work/data"
-  record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|"
+  record_config "$work/data" 1.0
   printf '[ledger]\nrules = "strict"\ntrain_seconds = 600\n'
 } >strict.toml
 plugins=$build/lib/mulligan/plugins
