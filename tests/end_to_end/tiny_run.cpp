@@ -158,8 +158,9 @@ LoadedConfig TinyRun::config(const std::vector<std::string>& overrides) const {
 }
 
 LoadedConfig TinyRun::config_without_data(const std::vector<std::string>& overrides) {
-  return parse_run_config(tiny_config, "tiny.toml",
-                          with({"data.train=none", "data.validation=none", "data.tokenizer=none"}, overrides));
+  return parse_run_config(
+      tiny_config, "tiny.toml",
+      with({"data.train=none", "data.validation=none", "data.tokenizer=none"}, overrides));
 }
 
 RunResult TinyRun::train(const std::vector<std::string>& overrides) {

@@ -3,7 +3,6 @@
 // are tested with them.
 #include <gtest/gtest.h>
 
-
 #include "framework/plugin/schedule.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugins.h"

@@ -1,6 +1,5 @@
 #include "tests/ptx/function_parser.h"
 
-
 namespace mulligan::ptx {
 
 void FunctionParser::parse_body() {
