@@ -63,15 +63,6 @@ Operator backward() {
 
 const RegisterOperator tests[] = {RegisterOperator(forward()), RegisterOperator(backward())};
 
-Array draw(mlg_dtype dtype, const Shape& shape, Random& random) {
-  Array array{dtype, shape, {}};
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  std::normal_distribution<double> normal;
-  for (std::int64_t i = 0; i < count; ++i) array.values.push_back(round_to(dtype, normal(random)));
-  return array;
-}
-
 // du is the derivative, with respect to u, of sum(dout * (f(u) W^T)): the loss that the next matmul passes on.
 TEST(LinearLeakyReluSquared, TheGradientIsThatOfTheNextMatmulsInput) {
   constexpr std::int64_t kTokens = 4, kWidth = 6, kFeatures = 5;

@@ -57,15 +57,6 @@ Operator widened_matmul() {
 
 const RegisterOperator registered(widened_matmul());
 
-Array draw(mlg_dtype dtype, const Shape& shape, Random& random) {
-  Array array{dtype, shape, {}};
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  std::normal_distribution<double> normal;
-  for (std::int64_t i = 0; i < count; ++i) array.values.push_back(round_to(dtype, normal(random)));
-  return array;
-}
-
 // The cuda backend's tests compare with the cpu backend.
 bool is_cpu() {
   return reference_backend() == nullptr;

@@ -1,8 +1,6 @@
 // uniform_draws: the bits of the host's definition (framework/core/philox.h).
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "framework/core/philox.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"

@@ -33,15 +33,6 @@ class Device {
   BackendFixture backend_;
 };
 
-Array draw(mlg_dtype dtype, std::vector<std::int64_t> shape, Random& random) {
-  Array array{dtype, std::move(shape), {}};
-  std::normal_distribution<double> normal;
-  for (std::int64_t i = 0; i < element_count(array.shape); ++i) {
-    array.values.push_back(round_to(dtype, normal(random)));
-  }
-  return array;
-}
-
 std::vector<KernelCall> calls(mlg_dtype dtype, std::int64_t rows, std::int64_t width, std::int64_t features) {
   Random random(7);
   const Array x = draw(dtype, {rows, width}, random), up = draw(dtype, {features, width}, random),

@@ -5,6 +5,7 @@
 
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::cuda::attention_absent_test {
 namespace {
@@ -107,12 +108,7 @@ TEST_F(AttentionAbsent, NoPlanIsSaidOncePerShape) {
 TEST_F(AttentionAbsent, ARequiredLibraryIsRefusedWhereItIsMissing) {
   const auto refused = [](Without& device, auto&& act) {
     AttentionLibrary library(device, {.required = true});
-    try {
-      act(library);
-    } catch (const std::runtime_error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return said_by([&] { act(library); });
   };
   Without missing("cuDNN was not found", ""), without_plans("", "cuDNN has no plan for it");
   for (const std::string& text :
@@ -123,10 +119,8 @@ TEST_F(AttentionAbsent, ARequiredLibraryIsRefusedWhereItIsMissing) {
           library.expect(shape(3));
           library.finish_expected();
         })}) {
-    EXPECT_NE(text.find("requires the device's library of attention (run.require_libraries"),
-              std::string::npos)
-        << text;
-    EXPECT_NE(text.find("about ten times as long"), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, "requires the device's library of attention (run.require_libraries"));
+    EXPECT_TRUE(contains(text, "about ten times as long"));
   }
   // A call that needs the own kernel by its nature is no error.
   AttentionLibrary library(missing, {.required = true});
@@ -162,15 +156,10 @@ TEST_F(AttentionAbsent, WhatTheLibraryIsNeverAskedForIsSaidOnce) {
     EXPECT_FALSE(library.wanted(backward));
     ASSERT_EQ(said.size(), 1U) << text;
     EXPECT_EQ(said[0].find(text), 0U) << said[0];
-    EXPECT_NE(said[0].find("the own kernel computes it, without tensor cores"), std::string::npos) << said[0];
+    EXPECT_TRUE(contains(said[0], "the own kernel computes it, without tensor cores"));
     AttentionLibrary required(device, {.required = true});
-    try {
-      required.wanted(shape);
-      ADD_FAILURE() << text;
-    } catch (const std::runtime_error& error) {
-      EXPECT_NE(std::string(error.what()).find("requires the device's library of attention"),
-                std::string::npos);
-    }
+    EXPECT_TRUE(
+        contains(said_by([&] { required.wanted(shape); }), "requires the device's library of attention"));
   }
   EXPECT_EQ(device.asked, 0);
 }
@@ -182,9 +171,8 @@ TEST_F(AttentionAbsent, OtherRoundingIsTheOwnKernels) {
   library.leave_to_own_kernel();
   library.leave_to_own_kernel();
   ASSERT_EQ(said.size(), 1U);
-  EXPECT_NE(said[0].find("model.attention asks for a softmax that the device's library cannot compute"),
-            std::string::npos)
-      << said[0];
+  EXPECT_TRUE(
+      contains(said[0], "model.attention asks for a softmax that the device's library cannot compute"));
 }
 
 }  // namespace

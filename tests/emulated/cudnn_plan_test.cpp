@@ -11,6 +11,7 @@
 #endif
 
 #include "plugins/backends/cuda/gpu/cudnn/attention_plan.h"
+#include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 
 namespace mulligan::cuda::cudnn::cudnn_plan_test {
@@ -30,12 +31,8 @@ std::string described(int version) {
 
 TEST(SharedLibrary, AMissingFunctionIsNamedWithTheLibrarysOwnRemedy) {
   const plugins::SharedLibrary library("The C library", {"libc.so.6"}, "install glibc");
-  try {
-    library.symbol("no_such_function");
-    FAIL() << "found";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "The C library has no function no_such_function; install glibc");
-  }
+  EXPECT_EQ(said_by([&] { library.symbol("no_such_function"); }),
+            "The C library has no function no_such_function; install glibc");
 }
 
 class CudnnPlan : public testing::Test {

@@ -1,8 +1,6 @@
 // From a trained run to an artifact and back to a score, through the functions that the commands call.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/error.h"
@@ -111,8 +109,8 @@ TEST_F(ArtifactRun, AnotherTokenizerIsRefused) {
     score(file,
           {"data.validation=" + other.string(), "data.tokenizer=" + (other / "tokenizer.model").string()});
   });
-  EXPECT_NE(said.find("the artifact"), std::string::npos) << said;
-  EXPECT_NE(said.find("--set data.tokenizer=FILE"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "the artifact"));
+  EXPECT_TRUE(contains(said, "--set data.tokenizer=FILE"));
 }
 
 // A forged artifact may carry any configuration; it must not reach files or libraries of its choice.
@@ -125,13 +123,12 @@ TEST_F(ArtifactRun, ItsConfigurationCanNeitherNameLibrariesNorReadFiles) {
     write_file_atomically(file, serialize_artifact(artifact, Compression::zlib));
     return sentence_of([&] { score(file); });
   };
-  EXPECT_NE(refused("extends = \"/etc/passwd\"\n" + own).find("may not extend"), std::string::npos);
-  EXPECT_NE(refused(own + "\n[loss.x]\npath = \"/tmp/evil.so\"\n").find("may not name a library"),
-            std::string::npos);
-  EXPECT_NE(refused("]]]").find("cannot use"), std::string::npos);
+  EXPECT_TRUE(contains(refused("extends = \"/etc/passwd\"\n" + own), "may not extend"));
+  EXPECT_TRUE(contains(refused(own + "\n[loss.x]\npath = \"/tmp/evil.so\"\n"), "may not name a library"));
+  EXPECT_TRUE(contains(refused("]]]"), "cannot use"));
   std::string wider = own;
   wider.replace(wider.find("mlp_hidden = 64"), 15, "mlp_hidden = 96");
-  EXPECT_NE(refused(wider).find("where the model of its configuration"), std::string::npos);
+  EXPECT_TRUE(contains(refused(wider), "where the model of its configuration"));
 }
 
 // Code counted both ways; the numbers are those of this test's binaries.
@@ -153,26 +150,26 @@ TEST_F(ArtifactRun, TheCodeIsCountedAsSourceAndAsBinaries) {
        {"code, all of the source compressed", "code, stripped binary and plugins compressed",
         "artifact + all source", "artifact + binary"}) {
     EXPECT_NE(row(counted), "") << table;
-    EXPECT_EQ(row(counted).find("not counted"), std::string::npos) << row(counted);
+    EXPECT_FALSE(contains(row(counted), "not counted"));
   }
-  EXPECT_NE(row("code of an evaluation").find("not counted"), std::string::npos) << table;
+  EXPECT_TRUE(contains(row("code of an evaluation"), "not counted")) << table;
   options.source = tiny_->folder();
-  EXPECT_NE(sentence_of([&] { predict_artifact(loaded, host, options); }).find("source tree"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { predict_artifact(loaded, host, options); }), "source tree"));
 }
 
 TEST_F(ArtifactRun, TheDryRunNeedsNoWeightsAndStrictRulesRefuse) {
   LoadedConfig loaded = config();
   const std::string table = predict_artifact(loaded, test_plugin_host());
-  EXPECT_NE(table.find("blocks.3.mlp.proj.weight"), std::string::npos);
-  EXPECT_NE(table.find("not counted"), std::string::npos);
-  EXPECT_NE(sentence_of([&] {
-              quantize(tiny_->folder() / "strict", {"ledger.rules=strict", "ledger.artifact_bytes=100"});
-            }).find("ledger.artifact_bytes = 100"),
-            std::string::npos);
+  EXPECT_TRUE(contains(table, "blocks.3.mlp.proj.weight"));
+  EXPECT_TRUE(contains(table, "not counted"));
+  EXPECT_TRUE(
+      contains(sentence_of([&] {
+                 quantize(tiny_->folder() / "strict", {"ledger.rules=strict", "ledger.artifact_bytes=100"});
+               }),
+               "ledger.artifact_bytes = 100"));
   LoadedConfig without = load_run_config((trained_->directory / "config.toml").string());
-  EXPECT_NE(sentence_of([&] { predict_artifact(without, test_plugin_host()); }).find("no [quantize] section"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { predict_artifact(without, test_plugin_host()); }), "no [quantize] section"));
 }
 
 }  // namespace

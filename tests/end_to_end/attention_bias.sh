@@ -4,8 +4,7 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
+tiny_data --validation-documents 4
 small_config "$work/data" >small.toml
 on=(--set model.attention.stabilize=repeat_max --set train.compute_dtype=bf16 --set train.steps=4)
 events() { grep '"event":"attention"' "$1/metrics.jsonl"; }

@@ -44,7 +44,7 @@ cp -a "$good" renamed
 sed -i 's/libdnnl\.so/libdnnX.so/' renamed/lib/mulligan/plugins/mulligan_cpu.so
 for library in renamed/lib/mulligan/libdnnl.so.*; do mv "$library" "${library/libdnnl/libdnnX}"; done
 tiny_corpus corpus
-{ small_config data; record_sections; } >scored.toml
+record_config data >scored.toml
 check "a bundle's library of its own: prepare" renamed/bin/mulligan prepare corpus --out data --vocab-size 512 --validation-documents 2
 check "a bundle's library of its own: train" renamed/bin/mulligan train scored.toml --set train.steps=2
 check "a bundle's library of its own: ttt" renamed/bin/mulligan ttt runs/small

@@ -95,6 +95,30 @@ tiny_corpus() {
   LC_ALL=C awk -v folder="$1" -f "$root/tests/support/tiny_text.awk"
 }
 
+# tiny_data OPTION...: tiny_corpus as `corpus`, prepared as `data` with 512 pieces.
+tiny_data() {
+  tiny_corpus corpus
+  check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 "$@"
+}
+
+# letter_walk FOLDER [EVERY]: 120 documents, each a walk over 16 letters by steps of one, with a space after EVERY letters. A letter
+# has two successors: no model of the next letter has a loss below ln 2. The letters' frequencies alone give ln 16.
+letter_walk() {
+  mkdir "$1"
+  awk -v folder="$1" -v every="${2:-0}" 'BEGIN {
+    state = 12345
+    for (document = 1; document <= 120; ++document) {
+      letter = document % 16
+      for (i = 1; i <= 1000; ++i) {
+        state = (state * 16807) % 2147483647
+        letter = (letter + (state % 1000 < 500 ? 1 : 15)) % 16
+        printf "%s%s", substr("abcdefghijklmnop", letter + 1, 1), every && i % every == 0 ? " " : "" >(folder "/" document ".txt")
+      }
+      close(folder "/" document ".txt")
+    }
+  }'
+}
+
 # small_config DATA: a configuration with every feature of the record's architecture that trains in seconds.
 small_config() {
   cat <<TOML
@@ -150,9 +174,13 @@ packed_sequences = 4
 TOML
 }
 
-# record_sections: quantisation and test-time training for small_config.
+# record_config DATA [FRACTION]: the same with quantisation and with test-time training on that fraction of the documents.
+record_config() {
+  small_config "$1"
+  record_sections "${2:-}"
+}
 record_sections() {
-  cat <<'TOML'
+  cat <<TOML
 [quantize]
 plugin = "gptq"
 calibration_batches = 2
@@ -168,7 +196,7 @@ format = "fp16"
 batch_documents = 2
 context_tokens = 128
 chunk_tokens = 64
-document_fraction = 0.25
+document_fraction = ${1:-0.25}
 [ttt.adapters]
 plugin = "doc_lora"
 rank = 4

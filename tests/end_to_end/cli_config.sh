@@ -5,7 +5,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 quickstart=$root/configs/quickstart.toml
 record=$root/configs/records/pr1886.toml
 
-check_contains "the record's parameter count" "35989658 parameters" "$("$mulligan" config check "$record")"
 check_contains "quickstart.toml is complete" ": ok," "$("$mulligan" config check "$quickstart")"
 
 # The printed configuration is complete: read back it is the same, with every plugin's keys.

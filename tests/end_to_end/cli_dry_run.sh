@@ -4,7 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 plan=$("$mulligan" train "$root/configs/records/pr1886.toml" --dry-run --card h100)
-check_contains "the record's parameter count" "35,989,658" "$plan"
 for word in tok_emb qo_bank kv_bank mlp_up_bank mlp_down_bank skip_weights muon adamw bf16; do
   check_contains "the table of tensors has $word" "$word" "$plan"
 done

@@ -3,10 +3,8 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
-small_config "$work/data" >small.toml
-record_sections >>small.toml
+tiny_data --validation-documents 4
+record_config "$work/data" >small.toml
 check "train" "$mulligan" train small.toml
 run=runs/small
 before=$(cat $run/result.json)
@@ -16,7 +14,6 @@ check_equal "ensemble" 0 $?
 check_contains "its score has a name of its own" "ensemble_bpb" "$seen"
 check_contains "and says so" "no run's val_bpb" "$seen"
 check_equal "as many tokens as asked for" 900 "$(json figures.json tokens)"
-check_true "never worse than the mean member" "$(json figures.json ambiguity_nats) >= 0"
 check_equal "the run keeps it" "$(cat figures.json)" "$(cat $run/ensemble.json)"
 check_contains "the report shows it" "ambiguity" "$(cat $run/report.html)"
 check_equal "the run's own result is what it was" "$before" "$(cat $run/result.json)"
@@ -27,12 +24,8 @@ check_equal "the same members again" "$(grep -v seconds figures.json)" "$(grep -
 check_equal "other settings are not the run's figures" "$(cat again.json | grep -v seconds)" "$(grep -v seconds $run/ensemble.json)"
 check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe ensemble $run/artifact.mulligan --tokens 256 --set ensemble.members=2"
 
-check_refused "a strict ledger" 2 "ensemble.count_members=true" probe ensemble $run --set ledger.rules=strict
-check_refused "too many bytes" 2 "more than ledger.artifact_bytes" probe ensemble $run --set ledger.rules=strict --set ledger.artifact_bytes=5000 --set ensemble.count_members=true
-check_refused "one bit" 2 "ensemble.bits" probe ensemble $run --set ensemble.bits=1
 check_refused "no model" 3 "nowhere" probe ensemble nowhere
 check_contains "the plugin's keys" "scales" "$("$mulligan" plugins stochastic_rounding)"
-check "it keeps its contract" "$mulligan" plugins check stochastic_rounding
 check "of two bits, too" "$mulligan" plugins check stochastic_rounding --set bits=2 --set scales=tensor
 
 cp -r "$root/configs" .

@@ -4,21 +4,8 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-# A walk over 16 letters, one step up or down: the letter before leaves two for the next one, so that no model of the next
-# letter has a loss below ln 2; the letters on both sides leave one where they differ, and two where they are the same.
-mkdir corpus
-awk 'BEGIN {
-  state = 12345
-  for (document = 1; document <= 120; ++document) {
-    letter = document % 16
-    for (i = 1; i <= 1000; ++i) {
-      state = (state * 16807) % 2147483647
-      letter = (letter + (state % 1000 < 500 ? 1 : 15)) % 16
-      printf "%s%s", substr("abcdefghijklmnop", letter + 1, 1), i % 100 == 0 ? " " : "" >("corpus/" document ".txt")
-    }
-    close("corpus/" document ".txt")
-  }
-}'
+# The letters on both sides leave one where they differ, and two where they are the same.
+letter_walk corpus 100
 # So many pieces: the letters, the bytes and nothing longer.
 "$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 4 >/dev/null || flunk "prepare"
 cat >next.toml <<END

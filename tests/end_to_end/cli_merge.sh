@@ -88,7 +88,6 @@ check_refused "seeds of weights of their own" 2 "each seed draws its own" "${swe
 
 # Refusals.
 check_refused "another base" 3 "name that base" vectors unpack v4.safetensors runs/y --task x --out no.safetensors
-check_refused "another base in merge" 3 "name that base" vectors merge runs/y v4.safetensors --out no.safetensors
 check_refused "no such task" 2 "there are: x, y" vectors unpack v4.safetensors runs/base --task z --out no.safetensors
 check_refused "which of two" 2 "name one as v4.safetensors@x" eval v4.safetensors --config small.toml
 check_refused "a file that exists" 2 "only exact copy" vectors unpack v4.safetensors runs/base --task x --out runs/x/weights.safetensors
@@ -96,11 +95,6 @@ check_refused "two of one name" 2 "name them otherwise" vectors pack runs/base r
 check_refused "too many bits" 2 "outside of 2 to 8" vectors pack runs/base runs/x --bits 9 --out no.safetensors
 check_refused "a scale that is not a number" 2 "is not a number" vectors merge runs/base runs/x --scale nan --out no.safetensors
 check_refused "keep without ties" 2 "--keep is of the method ties" vectors merge runs/base runs/x --keep 0.5 --out no.safetensors
-"$mulligan" train small.toml --quiet --set run.directory=runs/wide --set train.steps=1 --set model.mlp_hidden=64 >/dev/null
-check_refused "another shape" 3 "is not a fine-tuned form of the base" vectors merge runs/base runs/wide --out no.safetensors
-head -c 3000 v4.safetensors >cut.safetensors
-check_refused "a truncated file" 3 "cut.safetensors" vectors show cut.safetensors
-check_refused "weights are not task vectors" 3 "another format" vectors show runs/x/weights.safetensors
 mv runs/base runs/moved
 check_refused "a base that moved" 3 "does not lie at" eval v4.safetensors@x --config small.toml
 check "is named to unpack" "$mulligan" vectors unpack v4.safetensors runs/moved --task y --out y4.safetensors

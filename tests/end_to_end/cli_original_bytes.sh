@@ -24,8 +24,7 @@ side = json.load(open("data/manifest.json"))["validation"]
 print(side["source_bytes"], side["bytes"])')
 check_true "normalisation makes the text longer" "$spelled > 1.5 * $original"
 
-small_config "$work/data" >small.toml
-record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|" >>small.toml
+record_config "$work/data" 1.0 >small.toml
 strict=(--set ledger.rules=strict --set train.steps=2)
 figures() { # FILE FIELDS...: of a JSON file, by a path with dots
   python3 -c '

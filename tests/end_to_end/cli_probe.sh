@@ -3,10 +3,8 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
-small_config "$work/data" >small.toml
-record_sections >>small.toml
+tiny_data --validation-documents 4
+record_config "$work/data" >small.toml
 check "train" "$mulligan" train small.toml
 run=runs/small
 small=(--batches 1,3 --sequences 2 --length 48 --prompt 16 --tokens 12)

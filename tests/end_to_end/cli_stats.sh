@@ -15,9 +15,6 @@ END
 seen=$("$mulligan" stats records.csv --metric val_bpb --margin 0.005 --json stats.json --markdown stats.md)
 check_equal "stats ends well" 0 $?
 check_contains "Welch's test of two published records" "2.64, 3.61, 0.06" "$seen"
-check_contains "paired" "8.38, 2.00, 0.01" "$seen"
-check_contains "the least p of three pairs" "0.2500 (0.2500)" "$seen"
-check_contains "equivalence" "'1886' equals '1768' within 0.005" "$seen"
 check_equal "Markdown is what was printed" "$seen" "$(cat stats.md)"
 check_true "JSON" "$(json stats.json gain) > 0.00123 && $(json stats.json gain) < 0.00124"
 check_equal "the same again" "$seen" "$("$mulligan" stats records.csv --metric val_bpb --margin 0.005)"
@@ -29,13 +26,6 @@ check "a table is written" "$mulligan" stats records.csv --metric val_bpb --csv 
 check_equal "and gives the same statistics" "$seen" "$("$mulligan" stats written.csv --metric val_bpb --margin 0.005)"
 check_refused "no run directory" 3 "is not a run directory" stats "$work"
 
-cat >windows.csv <<'END'
-arm,seed,window,value
-A,1,steps 0 to 500,1.184
-C,1,steps 100 to 500,0.9177
-END
-check_refused "means over different steps" 3 "figures over different windows cannot be compared" stats windows.csv
-
 # The challenge's rule.
 seen=$("$mulligan" stats accept --new 1.060 1.0602 1.0599 --reference 1.0700 1.0698 1.0701 --bytes-per-token 3.7 --json accept.json)
 check_equal "a record" 0 $?
@@ -44,9 +34,6 @@ check_equal "also for programs" true "$(json accept.json accepted)"
 seen=$("$mulligan" stats accept --new 1.07010 1.06920 1.06942 --reference 1.07146 1.07014 1.07082 --bytes-per-token 3.7 2>&1)
 check_equal "less than the margin" 1 $?
 check_contains "is not a record" "REJECT: the mean is better by 0.0032 nats, less than the 0.0050 that a record needs" "$seen"
-seen=$("$mulligan" stats accept --new 1.060 1.1214 1.0599 --reference 1.0700 --bytes-per-token 3.7 2>&1)
-check_contains "a collapsed run counts, and is named" "1 of the new runs stand out upwards (1.12140" "$seen"
-check_contains "a published number has no variance" "the reference is a single number" "$seen"
 check_refused "one run" 2 "two runs or more" stats accept --new 1.06 --reference 1.07 --bytes-per-token 3.7
 check_refused "bits per byte alone" 3 "give --bytes-per-token" stats accept --new 1.06 1.061 --reference 1.07
 check_refused "pairs that are none" 2 "as many values" stats accept --new 1.06 1.061 --reference 1.07 --paired --bytes-per-token 3.7

@@ -4,10 +4,8 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
-small_config "$work/data" >small.toml
-record_sections | sed "s|^document_fraction = .*|document_fraction = 1.0|" >>small.toml # strict rules take no less
+tiny_data --validation-documents 4
+record_config "$work/data" 1.0 >small.toml # strict rules take no less
 cat >>small.toml <<'TOML'
 [ledger]
 train_seconds = 1000
@@ -137,29 +135,10 @@ check_refused "too many bytes" 2 "of ledger.artifact_bytes = 1000" record small.
 broken "too many seconds of scoring" "ledger.eval_seconds" ledger.eval_seconds=0.001
 check_refused "runs of other settings" 2 "holds a run of other settings" record small.toml --seeds 42 --out x "${facts[@]}" --set train.steps=3
 
-# Spoilt copies.
-spoilt() { # spoilt WHAT CODE TEXT COMMAND...: the copy is changed by the command, in it
-  local what=$1 code=$2 text=$3
-  shift 3
-  rm -rf spoilt
-  cp -r submission spoilt
-  (cd spoilt && "$@")
-  check_refused "$what" "$code" "$text" record --verify spoilt
-}
-spoilt "an edited line of a log" 3 "'train_seed42.log' has been changed" sed -i '0,/training/s//draining/' train_seed42.log
-spoilt "an edited figure of a log" 3 "but the log of seed 42 says 0." sed -i 's/^quantized_ttt_exact val_loss:./quantized_ttt_exact val_loss:0/' train_seed42.log
-spoilt "a missing log" 3 "seed 314 has no log" rm train_seed314.log
-spoilt "a dropped seed" 3 "seed 1337 has no result" python3 -c "
-import json; s = json.load(open('submission.json')); del s['seed_results']['1337']; json.dump(s, open('submission.json', 'w'))"
-spoilt "other bytes" 3 "artifact_bytes of seed 42" python3 -c "
-import json; s = json.load(open('submission.json')); s['seed_results']['42']['artifact_bytes'] -= 10; json.dump(s, open('submission.json', 'w'))"
-spoilt "a better score" 3 "R03" python3 -c "
-import json; s = json.load(open('submission.json')); s['seed_results']['42']['val_bpb'] -= .01; json.dump(s, open('submission.json', 'w'))"
-spoilt "other code" 3 "R09" bash -c "echo >>evaluation.pack"
-spoilt "other source of training" 3 "R09" bash -c "echo >>source.tar.br"
-spoilt "figures of README" 3 "R11" sed -i 's/Mean [0-9]/Mean 0/' README.md
-spoilt "no JSON" 3 "is not a JSON object" bash -c ": >submission.json"
-spoilt "other data" 3 "R12" sed -i 's/"validation": "../"validation": "zz/' submission.json
+# A spoilt copy.
+cp -r submission spoilt
+sed -i '0,/training/s//draining/' spoilt/train_seed42.log
+check_refused "an edited line of a log" 3 "'train_seed42.log' has been changed" record --verify spoilt
 
 # A better score, told alike in submission.json, the log, README and the sums: only scoring again finds it.
 better() {
@@ -199,26 +178,11 @@ check_refused "--rerun without a folder" 2 "--verify" record small.toml --rerun
 mkdir others
 echo "# A record" >others/README.md
 head -c 16594 /dev/zero >others/train_gpt.py
-for result in 42:1.08079352:15975336:15991930 314:1.08103112:15976335:15992929; do
-  IFS=: read -r seed bpb model total <<<"$result"
-  cat >"others/train_seed$seed.log" <<END
-  seed: $seed
-stopping_early: wallclock_cap train_time: 588047ms step: 4550/20000
-Code size: 16594 bytes
-Serialized model quantized+brotli: $model bytes
-Total submission size quantized+brotli: $total bytes
-quantized_ttt val_loss:2.79180191 val_bpb:$bpb eval_time:366525ms
-END
-done
-cat >others/submission.json <<'END'
-{"author": "a", "github_id": "a", "name": "n", "track": "10min_16mb", "val_bpb": 1.08091, "seeds": [42, 314],
- "seed_results": {"42": {"val_bpb": 1.08079, "artifact_bytes": 15991930}, "314": {"val_bpb": 1.08103, "artifact_bytes": 15992929}}}
-END
+echo '{"author": "a", "github_id": "a", "name": "n", "val_bpb": 1.08079, "seed_results": {"42": {"val_bpb": 1.08079}}}' >others/submission.json
+printf 'seed: 42\nquantized_ttt val_loss:2.79180191 val_bpb:1.08079352 eval_time:366525ms\n' >others/train_seed42.log
 seen=$("$mulligan" record --verify others)
 check_equal "one by others" 0 $?
 check_contains "what could not be checked is said" "SKIP R11" "$seen"
 check_refused "whose models this program cannot score" 3 "was not made by mulligan record" record --verify others --rerun
-sed -i 's/1.08079/1.07979/' others/submission.json
-check_refused "its claim against its log" 3 "R0" record --verify others
 check_refused "no folder" 3 "is not a folder" record --verify nowhere
 finish

@@ -4,8 +4,7 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512
+tiny_data
 sed 's/^steps = 20/steps = 8\nlog_every = 1/; s/^lr = .*/lr = 0.0005/' <(small_config "$work/data") >base.toml # poor rates
 variant() { printf 'extends = "base.toml"\n%s\n' "$2" >"$1.toml"; }
 variant better '[optimizer.embedding]

@@ -8,6 +8,7 @@
 #include "framework/core/philox.h"
 #include "framework/model/initialise.h"
 #include "tests/end_to_end/tiny_run.h"
+#include "tests/support/fused_model.h"
 #include "tests/support/model_runner.h"
 #include "tests/support/test_device.h"
 
@@ -61,17 +62,6 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
 }
 double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return dot(a, b) / std::sqrt(dot(a, a) * dot(b, b));
-}
-
-// The largest difference, in units of the largest element of `b`.
-double difference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return HUGE_VAL;
-  float largest = 0, scale = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::isfinite(a[i]) ? std::abs(a[i] - b[i]) : HUGE_VALF);
-    scale = std::max(scale, std::abs(b[i]));
-  }
-  return scale == 0 ? largest : largest / scale;
 }
 
 std::unique_ptr<Backend> cuda() {

@@ -5,15 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "framework/artifact/artifact_run.h"
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/run_plugins.h"
-#include "framework/run/weights.h"
-#include "framework/ttt/ttt_session.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/ttt_memory.h"
@@ -81,8 +79,8 @@ TEST_F(CudaRun, CountsWhatItMakesBeforeAndOnTheClock) {
   EXPECT_EQ(made.at("attention_plans").at("on_clock"), 0);
   EXPECT_GT(made.at("graphs_captured").at("on_clock"), 0);
   EXPECT_TRUE(made.contains("products_measured"));
-  EXPECT_NE(read_file(cuda_->directory / "log.txt").find("made on the device, before the training clock"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(read_file(cuda_->directory / "log.txt"), "made on the device, before the training clock"));
   const auto cpu = nlohmann::json::parse(read_file(cpu_->directory / "result.json"));
   EXPECT_FALSE(cpu.contains("made_on_device")) << "it counts nothing";
 }
@@ -172,16 +170,8 @@ TEST_F(CudaRun, TestTimeTraining) {
       "ttt.adapters.alpha=4",
       "ttt.base.chunk_tokens=128",
       "ttt.base.batch_rows=2"};
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(cpu_->directory / "weights.safetensors", store, layouts);
-  };
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = tiny_->folder() / name;
-    std::filesystem::create_directories(options.directory);
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    return adapt(tiny_->config(overrides), cpu_->directory / "weights.safetensors", tiny_->folder() / name);
   };
   const TttResult cpu = run(keys, "ttt_cpu"), cuda = run(with(keys, kDevice), "ttt_cuda");
   EXPECT_EQ(cuda.with.tokens, cpu.with.tokens);
@@ -201,18 +191,15 @@ TEST(CudaBackend, WithoutADriverTheErrorIsOneSentence) {
     dlclose(driver);
     GTEST_SKIP() << "the sentence about a missing driver: this machine has one";
   }
-  try {
+  const std::string what = sentence_of([&] {
     LoadedConfig loaded = TinyRun::config_without_data({"backend.plugin=cuda"});
     resolve_run_plugins(loaded, test_plugin_host());
     make_run_plugins(loaded, test_plugin_host());
-    ADD_FAILURE() << "nothing was refused";
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    EXPECT_TRUE(what.find("NVIDIA's driver was not found (libcuda.so.1)") != what.npos ||
-                what.find("built without CUDA") != what.npos)
-        << what;
-    EXPECT_EQ(what.find('\n'), what.npos);
-  }
+  });
+  EXPECT_TRUE(what.find("NVIDIA's driver was not found (libcuda.so.1)") != what.npos ||
+              what.find("built without CUDA") != what.npos)
+      << what;
+  EXPECT_EQ(what.find('\n'), what.npos);
 }
 
 }  // namespace

@@ -10,11 +10,6 @@
 namespace mulligan::end_to_end::elements_train_test {
 namespace {
 
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
 const std::vector<std::string> elements = {"model.attention_gate=false", "model.smear_gate.window=12",
                                            "model.sparse_gate.window=12", "model.softcap=20",
                                            "model.asymmetric_softcap.enabled=true"};
@@ -37,11 +32,6 @@ RunResult train(const std::string& match, std::vector<std::string> overrides) {
   TrainOptions options;
   options.console = nullptr;
   return mulligan::train(loaded, test_plugin_host(), options);
-}
-
-std::vector<float> weights_of(const RunResult& result, const std::string& name) {
-  const SafetensorsFile file(result.directory / "weights.safetensors");
-  return file.at(name).copy<float>();
 }
 
 TEST(ElementsTrain, LearnsAndMovesWhatHasAnOptimizer) {

@@ -1,5 +1,6 @@
 // Training steps of several ranks, each an engine in a thread of its own, against the same steps of one.
 #include "tests/end_to_end/rank_engines.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end::engine_ranks_test {
 namespace {
@@ -315,7 +316,7 @@ TEST(EngineRanks, ASingleMatrixIsNotCutForThem) {
     train(1, overrides, 1);
     ThreadWorld world(2);
     const std::string said = sentence_of([&] { Rank rank(overrides, world.rank(0)); });
-    EXPECT_NE(said.find("set communication = \"owner\""), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, "set communication = \"owner\""));
   }
 }
 
@@ -323,8 +324,8 @@ TEST(EngineRanks, OneRankDoesNotOwnWeightsThatAreScored) {
   ThreadWorld world(2);
   const std::string said =
       sentence_of([&] { Rank rank(with(with(base, owned), schedule_free), world.rank(0)); });
-  EXPECT_NE(said.find("has evaluation weights"), std::string::npos) << said;
-  EXPECT_NE(said.find("set communication = \"replicated\""), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "has evaluation weights"));
+  EXPECT_TRUE(contains(said, "set communication = \"replicated\""));
 }
 
 // Bytes that a rank holds of tensors whose names begin with one of `prefixes`.
@@ -423,14 +424,11 @@ TEST(EngineRanks, WorldsThatMakeNoTreeAreRefused) {
     ThreadWorld world(size);
     return sentence_of([&] { Rank rank(with(with(base, world_mode), overrides), world.rank(0)); });
   };
-  EXPECT_NE(refusal(1, {"train.micro_batches=3", "train.tokens_per_step=192"}).find("powers of two"),
-            std::string::npos);
-  EXPECT_NE(refusal(2, {"train.clip_order=before_reduction"}).find("clip_order"), std::string::npos);
-  EXPECT_NE(refusal(2, {"train.compute_dtype=bf16"}).find("fp32"), std::string::npos);
-  EXPECT_NE(refusal(2, {"parameters.0.communication_dtype=bf16"}).find("communication_dtype"),
-            std::string::npos);
-  EXPECT_NE(refusal(3, {"train.micro_batches=3", "train.tokens_per_step=192"}).find("3 ranks"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(1, {"train.micro_batches=3", "train.tokens_per_step=192"}), "powers of two"));
+  EXPECT_TRUE(contains(refusal(2, {"train.clip_order=before_reduction"}), "clip_order"));
+  EXPECT_TRUE(contains(refusal(2, {"train.compute_dtype=bf16"}), "fp32"));
+  EXPECT_TRUE(contains(refusal(2, {"parameters.0.communication_dtype=bf16"}), "communication_dtype"));
+  EXPECT_TRUE(contains(refusal(3, {"train.micro_batches=3", "train.tokens_per_step=192"}), "3 ranks"));
 }
 
 }  // namespace

@@ -159,11 +159,6 @@ double relative_distance(const std::vector<float>& a, const std::vector<float>& 
   return std::sqrt(difference / squares);
 }
 
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
 TEST(Engine, AStepAllocatesNothing) {
   const auto shard = tiny().folder() / "allocation.bin";
   write_shard(shard, rows_of_documents(1, 64, 200));
@@ -315,20 +310,6 @@ TEST(Engine, EmptiedStatesBeginAtRest) {
   EXPECT_EQ(floats("master/qo_bank"), rest);
   EXPECT_EQ(floats("rest/qo_bank"), rest);
   EXPECT_EQ(floats("wrapper/qo_bank.displacement"), std::vector<float>(rest.size()));
-}
-
-TEST(Engine, StateTensorsAreMastersOptimiserStatesAndAverages) {
-  const auto shard = tiny().folder() / "state.bin";
-  write_shard(shard, rows_of_documents(4, 64, 8));
-  EngineRunner runner(tiny().config({"ema.decay=0.9"}), shard);
-  const std::vector<std::string> names = runner.engine().state_tensors();
-  const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
-  EXPECT_TRUE(has("master/qo_bank"));
-  EXPECT_TRUE(has("ema/qo_bank"));
-  EXPECT_TRUE(has("optimizer/matrices/qo_bank.momentum_buffer"));
-  EXPECT_TRUE(has("optimizer/rest/tok_emb.weight.exp_avg"));
-  EXPECT_FALSE(has("gradient/qo_bank"));
-  for (const std::string& name : names) EXPECT_TRUE(runner.engine().store().contains(name)) << name;
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/error.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weights.h"
 #include "lab/ensemble/score_ensemble.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 
 namespace mulligan::end_to_end::ensemble_test {
@@ -43,13 +43,7 @@ class EnsembleRun : public testing::Test {
                           origin_of_weights(trained_->directory / "weights.safetensors"), loader(), options);
   }
   static std::string refusal(const std::vector<std::string>& overrides) {
-    try {
-      score(overrides);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return error.what();
-    }
-    return {};
+    return refusal_of(ExitCode::bad_configuration, [&] { score(overrides); });
   }
 
   static std::unique_ptr<TinyRun> tiny_;
@@ -152,21 +146,20 @@ TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
 
 TEST_F(EnsembleRun, AStrictLedgerCountsTheMembersBytes) {
   const std::vector<std::string> strict = {"ledger.rules=strict", "ledger.artifact_bytes=1000"};
-  EXPECT_NE(refusal(strict).find("ensemble.count_members=true"), std::string::npos) << refusal(strict);
+  EXPECT_TRUE(contains(refusal(strict), "ensemble.count_members=true"));
   std::vector<std::string> counted = strict;
   counted.push_back("ensemble.count_members=true");
-  EXPECT_NE(refusal(counted).find("more than ledger.artifact_bytes = 1,000"), std::string::npos)
-      << refusal(counted);
+  EXPECT_TRUE(contains(refusal(counted), "more than ledger.artifact_bytes = 1,000"));
   counted[1] = "ledger.artifact_bytes=16000000";
   EXPECT_EQ(refusal(counted), "");
 }
 
 TEST_F(EnsembleRun, BadInputIsRefused) {
-  EXPECT_NE(refusal({"ensemble.members=0"}).find("ensemble.members"), std::string::npos);
-  EXPECT_NE(refusal({"ensemble.bits=1"}).find("ensemble.bits"), std::string::npos);
-  EXPECT_NE(refusal({"ensemble.scale=row"}).find("scales"), std::string::npos);
-  EXPECT_NE(refusal({"ensemble.plugin=nothing"}).find("nothing"), std::string::npos);
-  EXPECT_NE(refusal({"backend.plugin=null"}).find("computes nothing"), std::string::npos);
+  EXPECT_TRUE(contains(refusal({"ensemble.members=0"}), "ensemble.members"));
+  EXPECT_TRUE(contains(refusal({"ensemble.bits=1"}), "ensemble.bits"));
+  EXPECT_TRUE(contains(refusal({"ensemble.scale=row"}), "scales"));
+  EXPECT_TRUE(contains(refusal({"ensemble.plugin=nothing"}), "nothing"));
+  EXPECT_TRUE(contains(refusal({"backend.plugin=null"}), "computes nothing"));
 }
 
 // A weight that is not finite has no members.
@@ -183,14 +176,11 @@ TEST_F(EnsembleRun, ADivergedModelIsRefused) {
       upload_master(store, layout, values);
     }
   };
-  try {
+  const std::string sentence = sentence_of(ExitCode::run_failed, [&] {
     score_ensemble(loaded, test_plugin_host(), origin_of_weights(trained_->directory / "weights.safetensors"),
                    broken, options);
-    FAIL() << "scored";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::run_failed);
-    EXPECT_NE(std::string(error.what()).find("element 7 of the weight"), std::string::npos) << error.what();
-  }
+  });
+  EXPECT_TRUE(contains(sentence, "element 7 of the weight"));
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 >/dev/null
-{ small_config "$work/data" && record_sections; } >small.toml
+tiny_data --validation-documents 4
+record_config "$work/data" >small.toml
 {
   sed 's|^document_fraction = .*|&\nprefix_documents = 2\nphases = 1|' small.toml
   cat <<'TOML'
@@ -23,10 +22,14 @@ TOML
 "$mulligan" train small.toml >/dev/null
 check "the artifact" "$mulligan" quantize runs/small --source "$root" --code code
 check "an artifact with everything" "$mulligan" quantize runs/small --config more.toml --output more.mulligan --source "$root" --code more_code
+unpacks() { # unpacks FOLDER
+  check "$1: the documented command unpacks them" bash -c "zcat $1/unpack.cpp.gz | g++ -std=c++20 -O2 -x c++ - -o unpack &&
+    ./unpack $1/evaluation.pack $1"
+}
+builds() { cmake -S "$1/launch/evaluator" -B "$2" && cmake --build "$2" -j2; } # builds CODE FOLDER
 for folder in code more_code; do
   check_equal "$folder: the counted files" "evaluation.pack unpack.cpp.gz" "$(find $folder -type f -printf '%f\n' | LC_ALL=C sort | xargs)"
-  check "$folder: the documented command unpacks them" bash -c "zcat $folder/unpack.cpp.gz | g++ -std=c++20 -O2 -x c++ - -o unpack &&
-    ./unpack $folder/evaluation.pack $folder"
+  unpacks $folder
 done
 check_refused "a folder that is there" 3 "exists already" quantize runs/small --dry-run --config small.toml --source "$root" --code code
 check_equal "every counted file of the smaller evaluation is in the larger one, but for what stands for a transform" \
@@ -37,7 +40,17 @@ if [[ -z ${MULLIGAN_LONG_TESTS:-} ]]; then
   echo "skipped - building the counted files (minutes; tests/run --long)"
   finish
 fi
-check "the documented command builds it" bash -c "cmake -S more_code/launch/evaluator -B built && cmake --build built -j2"
+check "the documented command builds it" builds more_code built
+if [[ ! -e $(sed -n 's/^MULLIGAN_CUDA_INCLUDE:[A-Z]*=//p' "$build/CMakeCache.txt")/cublasLt.h ]]; then
+  echo "skipped - the records on cuda (cublasLt.h is not here)"
+else
+  for record in pr1886 2014 2135; do
+    check "$record: the counted files" "$mulligan" quantize "$root/configs/records/$record.toml" --dry-run --set backend.plugin=cuda \
+      --source "$root" --code $record
+    unpacks $record
+    check "$record on cuda links" builds $record $record/built
+  done
+fi
 evaluate() { built/mulligan_evaluate "$@" data/tokenizer.model data/fineweb_val_*.bin; } # evaluate [--plain] ARTIFACT
 for artifact in runs/small/artifact.mulligan more.mulligan; do
   "$mulligan" ttt "$artifact" --output adapted >/dev/null

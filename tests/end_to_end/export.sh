@@ -3,9 +3,8 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4 --quiet >/dev/null
-{ small_config "$work/data"; record_sections; } >small.toml
+tiny_data --validation-documents 4
+record_config "$work/data" >small.toml
 check "a run" "$mulligan" train small.toml --set run.directory=run --set train.steps=4 --quiet
 check "its artifact" "$mulligan" quantize run --quiet
 

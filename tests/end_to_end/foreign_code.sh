@@ -7,8 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 marking=$build/tests/marking_plugins
 export MULLIGAN_MARK=$work/mark
 
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4
+tiny_data --validation-documents 4
 {
   small_config "$work/data" | sed -e 's/^steps = .*/steps = 4/'
   printf '[checkpoint]\nevery_steps = 2\n'

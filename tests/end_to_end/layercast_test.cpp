@@ -2,8 +2,6 @@
 // fp32; masters stay fp32 otherwise; the bytes are two an element of projections and four of the rest.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
@@ -18,15 +16,8 @@
 namespace mulligan::end_to_end::layercast_test {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
 // Plain calls: fused kernels make one matmul of several, whose sums are cut differently.
 const Overrides kPlain = {"run.fused_kernels=false", "train.steps=8"};
-
-Overrides with(Overrides base, const Overrides& more) {
-  base.insert(base.end(), more.begin(), more.end());
-  return base;
-}
 
 TinyRun& tiny() {
   static TinyRun run(5);

@@ -2,7 +2,6 @@
 // counted, and a checkpoint continues where it was.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,25 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-using Overrides = std::vector<std::string>;
-
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
-Overrides with(Overrides base, const Overrides& more) {
-  base.insert(base.end(), more.begin(), more.end());
-  return base;
-}
-
-RunResult train_in(const std::string& directory, const Overrides& overrides, const std::string& resume = "") {
-  LoadedConfig loaded = tiny().config(with(overrides, {"run.directory=" + directory}));
-  TrainOptions options;
-  options.console = nullptr;
-  options.resume = resume;
-  return train(loaded, test_plugin_host(), options);
-}
 
 Json result_of(const std::string& directory) {
   return Json::parse(read_file(fs::path(directory) / "result.json"));
@@ -47,15 +27,15 @@ const Overrides kFp16 = with(kSteps, {"train.compute_dtype=fp16"});
 
 TEST(LossScale, ChangesNoBitInFp32) {
   const std::string plain = tiny().next_directory();
-  const RunResult expected = train_in(plain, kSteps);
+  const RunResult expected = tiny().train_in(plain, kSteps);
   for (const char* mode : {"static", "dynamic"}) {
     for (const char* fused : {"true", "false"}) {
       SCOPED_TRACE(std::string(mode) + " " + fused);
       const std::string scaled = tiny().next_directory(), plain = tiny().next_directory();
       const Overrides plainly = with(kSteps, {std::string("run.fused_kernels=") + fused});
-      const RunResult result = train_in(
+      const RunResult result = tiny().train_in(
           scaled, with(plainly, {std::string("loss_scale.mode=") + mode, "loss_scale.growth_every=5"}));
-      EXPECT_EQ(result.step_loss_nats, train_in(plain, plainly).step_loss_nats);
+      EXPECT_EQ(result.step_loss_nats, tiny().train_in(plain, plainly).step_loss_nats);
       EXPECT_EQ(result_of(scaled).at("weights_sha256"), result_of(plain).at("weights_sha256"));
       EXPECT_EQ(result.step_loss_nats.front(), expected.step_loss_nats.front());
       const std::vector<Json> steps = events_of(scaled, "step");
@@ -81,7 +61,7 @@ const Overrides kOverflows = with(kFp16, {"loss_scale.initial=4294967296.0", "lo
 
 TEST(LossScale, AStepThatOverflowsIsSkippedAndCounted) {
   const std::string directory = tiny().next_directory();
-  const RunResult result = train_in(directory, with(kOverflows, {"train.steps=40"}));
+  const RunResult result = tiny().train_in(directory, with(kOverflows, {"train.steps=40"}));
   const std::vector<Json> skipped = events_of(directory, "skipped_update"),
                           steps = events_of(directory, "step");
   ASSERT_GT(skipped.size(), 3u);
@@ -109,7 +89,7 @@ TEST(LossScale, AStepThatOverflowsIsSkippedAndCounted) {
 // Skipped updates leave no trace in the optimiser: its bias corrections count updates.
 TEST(LossScale, SkippedStepsAreAsIfTheirDataHadNeverBeen) {
   const std::string directory = tiny().next_directory();
-  train_in(directory, with(kOverflows, {"checkpoint.at_end=true", "train.steps=30"}));
+  tiny().train_in(directory, with(kOverflows, {"checkpoint.at_end=true", "train.steps=30"}));
   const std::size_t skipped = events_of(directory, "skipped_update").size();
   ASSERT_GT(skipped, 0u);
   const auto saved = list_checkpoints((fs::path(directory) / "checkpoints").string());
@@ -121,7 +101,7 @@ TEST(LossScale, SkippedStepsAreAsIfTheirDataHadNeverBeen) {
 TEST(LossScale, ACheckpointContinuesItToTheBit) {
   const std::string whole = tiny().next_directory();
   const Overrides steps = with(kOverflows, {"train.steps=24", "train.log_every=3"});
-  const RunResult expected = train_in(whole, steps);
+  const RunResult expected = tiny().train_in(whole, steps);
   // A run of its own for each: a checkpoint that is due while another is being written is left out, so of those of
   // every step none is certain.
   for (const int step : {2, 7, 17}) {
@@ -129,9 +109,9 @@ TEST(LossScale, ACheckpointContinuesItToTheBit) {
     const Overrides saving =
         with(steps, {"checkpoint.every_steps=" + std::to_string(step), "checkpoint.keep=50"});
     const std::string first = tiny().next_directory();
-    train_in(first, saving);
+    tiny().train_in(first, saving);
     const std::string copy = only_checkpoint(tiny(), first, step);
-    const RunResult again = train_in(copy, saving, "auto");
+    const RunResult again = tiny().train_in(copy, saving, "auto");
     EXPECT_EQ(again.first_step, step);
     EXPECT_EQ(again.final_loss_nats, expected.final_loss_nats);
     EXPECT_EQ(result_of(copy).at("weights_sha256"), result_of(whole).at("weights_sha256"));
@@ -142,14 +122,14 @@ TEST(LossScale, ACheckpointContinuesItToTheBit) {
 TEST(LossScale, AStaticOneThatOverflowsEndsTheRun) {
   const std::string sentence =
       sentence_of([&] { tiny().train(with(kOverflows, {"loss_scale.mode=static"})); });
-  EXPECT_NE(sentence.find("step 1: the training loss is"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("loss scale 4294967296"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "step 1: the training loss is"));
+  EXPECT_TRUE(contains(sentence, "loss scale 4294967296"));
 }
 
 TEST(LossScale, WhatIsNoPowerOfTwoIsRefused) {
   for (const char* key : {"loss_scale.initial=1000.0", "loss_scale.growth=3.0", "loss_scale.backoff=0.3"}) {
     const std::string sentence = sentence_of([&] { tiny().config({key}); });
-    EXPECT_NE(sentence.find("which is not a power of two"), std::string::npos) << key << ": " << sentence;
+    EXPECT_TRUE(contains(sentence, "which is not a power of two")) << key << ": " << sentence;
   }
 }
 

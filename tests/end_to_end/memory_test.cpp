@@ -2,22 +2,13 @@
 // backend and the emulated GPU. Both count what allocate() gives.
 #include <gtest/gtest.h>
 
-#include "framework/run/weights.h"
-#include "framework/ttt/ttt_session.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/ttt_memory.h"
 
 namespace mulligan::end_to_end::memory_test {
 namespace {
-
-using Overrides = std::vector<std::string>;
-
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
 
 // Everything that takes memory: averages, both layer orders, the momentum of a warm-up, an evaluation.
 const Overrides kTraining = {"train.steps=2", "train.tokens_per_step=128", "train.warmup.steps=1",
@@ -37,16 +28,10 @@ TEST(PlannedMemory, OfTrainingIsWhatARunTakes) {
 }
 
 TEST(PlannedMemory, OfTestTimeTrainingIsWhatARunTakes) {
-  LoadedConfig planned = tiny().config(kTtt), scored = tiny().config(kTtt);
+  LoadedConfig planned = tiny().config(kTtt);
   const TttMemory plan = plan_ttt_memory(planned, test_plugin_host());
   ASSERT_TRUE(plan.workspace_bytes.has_value());
-  const std::filesystem::path weights = tiny().train(kTraining).directory / "weights.safetensors";
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(weights, store, layouts);
-  };
-  TttOptions options;
-  options.console = nullptr;
-  const TttResult run = run_ttt(scored, test_plugin_host(), "weights", load, options);
+  const TttResult run = adapt(tiny().config(kTtt), tiny().train(kTraining).directory / "weights.safetensors");
   EXPECT_GT(run.peak_device_memory_bytes, 500'000);
   EXPECT_EQ(plan.bytes, run.peak_device_memory_bytes);
 }

@@ -4,11 +4,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir start other && cd start || exit 1
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 4
+tiny_data --validation-documents 4
 {
-  small_config data
-  record_sections
+  record_config data
   printf '[checkpoint]\nevery_steps = 5\n'
 } >tiny.toml
 check "train" "$mulligan" train tiny.toml --set train.steps=6 --set run.directory=runs/tiny

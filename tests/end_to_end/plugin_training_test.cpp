@@ -3,43 +3,19 @@
 #include <gtest/gtest.h>
 
 #include "framework/checkpoint/checkpoint_folder.h"
-#include "framework/core/error.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/built.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end::plugin_training_test {
 namespace {
 
 namespace fs = std::filesystem;
-using Overrides = std::vector<std::string>;
-
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
-Overrides with(Overrides base, const Overrides& more) {
-  base.insert(base.end(), more.begin(), more.end());
-  return base;
-}
-
-RunResult train_in(const std::string& directory, const Overrides& overrides, const std::string& resume = "") {
-  LoadedConfig loaded = tiny().config(with(overrides, {"run.directory=" + directory}));
-  TrainOptions options;
-  options.console = nullptr;
-  options.resume = resume;
-  return train(loaded, test_plugin_host(), options);
-}
 
 std::string refusal(const Overrides& overrides) {
-  try {
-    train_in(tiny().next_directory(), overrides);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration) << error.what();
-    return error.what();
-  }
-  return "";
+  return refusal_of(ExitCode::bad_configuration,
+                    [&] { tiny().train_in(tiny().next_directory(), overrides); });
 }
 
 // Trains straight through and, from the checkpoint of step `at`, again: losses, weights and score are
@@ -48,9 +24,9 @@ void expect_resumes_exactly(const Overrides& overrides, std::int64_t at) {
   const Overrides keeping =
       with(overrides, {fmt::format("checkpoint.every_steps={}", at), "checkpoint.keep=9"});
   const std::string straight = tiny().next_directory(), resumed = tiny().next_directory();
-  const RunResult a = train_in(straight, keeping);
-  const RunResult b =
-      train_in(resumed, overrides, (fs::path(straight) / "checkpoints" / checkpoint_name(at)).string());
+  const RunResult a = tiny().train_in(straight, keeping);
+  const RunResult b = tiny().train_in(resumed, overrides,
+                                      (fs::path(straight) / "checkpoints" / checkpoint_name(at)).string());
   ASSERT_EQ(b.first_step, at);
   ASSERT_EQ(a.step_loss_nats.size(), b.step_loss_nats.size() + static_cast<std::size_t>(at));
   for (std::size_t i = 0; i < b.step_loss_nats.size(); ++i) {
@@ -72,7 +48,7 @@ Overrides schedule_free() {
 
 TEST(ScheduleFree, LearnsAndIsScoredByItsAverage) {
   const std::string directory = tiny().next_directory();
-  const RunResult result = train_in(directory, with(schedule_free(), {"train.steps=40"}));
+  const RunResult result = tiny().train_in(directory, with(schedule_free(), {"train.steps=40"}));
   EXPECT_LT(result.validation->val_loss_nats, result.initial_loss_nats - 1.0);
   // The weights file holds what was scored.
   LoadedConfig loaded = tiny().config(with(schedule_free(), {"run.directory=" + directory}));
@@ -95,16 +71,16 @@ TEST(ScheduleFree, GroupsMayDiffer) {
 }
 
 TEST(ScheduleFree, EvaluatingInBetweenChangesNothing) {
-  const RunResult plain = train_in(tiny().next_directory(), schedule_free());
+  const RunResult plain = tiny().train_in(tiny().next_directory(), schedule_free());
   const RunResult validated =
-      train_in(tiny().next_directory(), with(schedule_free(), {"train.validate_every=3"}));
+      tiny().train_in(tiny().next_directory(), with(schedule_free(), {"train.validate_every=3"}));
   EXPECT_EQ(plain.step_loss_nats, validated.step_loss_nats);
   EXPECT_EQ(plain.validation->val_loss_nats, validated.validation->val_loss_nats);
 }
 
 TEST(ScheduleFree, TheCheckpointHoldsMastersAndWhatWouldBeScored) {
   const std::string directory = tiny().next_directory();
-  train_in(directory, schedule_free());
+  tiny().train_in(directory, schedule_free());
   const SafetensorsFile saved(fs::path(directory) / "weights.safetensors");
   const Checkpoint checkpoint = find_checkpoint(directory);
   const SafetensorsFile state(checkpoint.path / "tensors.safetensors");
@@ -117,8 +93,8 @@ TEST(ScheduleFree, TheCheckpointHoldsMastersAndWhatWouldBeScored) {
 }
 
 TEST(ScheduleFree, AnAverageOfAnAverageIsRefused) {
-  EXPECT_NE(refusal(with(schedule_free(), {"ema.decay=0.9"})).find("[ema]: decay is 0.9, but an optimiser"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(refusal(with(schedule_free(), {"ema.decay=0.9"})), "[ema]: decay is 0.9, but an optimiser"));
 }
 
 // Ahead from the 4th gradient to the 14th; an average from the 10th update to the 17th.
@@ -140,10 +116,10 @@ TEST(Wrapper, AResumedRunIsTheSameBitForBit) {
 
 TEST(Wrapper, OfNoLookAheadItChangesNoWeight) {
   const Overrides none = {"train.steps=12"};
-  const RunResult plain = train_in(tiny().next_directory(), none),
-                  wrapped = train_in(tiny().next_directory(),
-                                     with(none, {"wrapper.plugin=ema_nesterov", "wrapper.from_step=0",
-                                                 "wrapper.lookahead=0.0"}));
+  const RunResult plain = tiny().train_in(tiny().next_directory(), none),
+                  wrapped = tiny().train_in(tiny().next_directory(),
+                                            with(none, {"wrapper.plugin=ema_nesterov", "wrapper.from_step=0",
+                                                        "wrapper.lookahead=0.0"}));
   EXPECT_EQ(plain.step_loss_nats, wrapped.step_loss_nats);
   EXPECT_EQ(plain.validation->val_loss_nats, wrapped.validation->val_loss_nats);
 }
@@ -152,8 +128,9 @@ TEST(Wrapper, ScoresAreOfWeightsAtRest) {
   const std::string directory = tiny().next_directory();
   const Overrides ahead = {"train.steps=12", "wrapper.plugin=ema_nesterov", "wrapper.from_step=0",
                            "wrapper.lookahead=2.0"};
-  const RunResult plain = train_in(directory, ahead);
-  const RunResult validated = train_in(tiny().next_directory(), with(ahead, {"train.validate_every=3"}));
+  const RunResult plain = tiny().train_in(directory, ahead);
+  const RunResult validated =
+      tiny().train_in(tiny().next_directory(), with(ahead, {"train.validate_every=3"}));
   EXPECT_EQ(plain.step_loss_nats, validated.step_loss_nats);
   EXPECT_EQ(plain.validation->val_loss_nats, validated.validation->val_loss_nats);
   const SafetensorsFile saved(fs::path(directory) / "weights.safetensors");
@@ -168,37 +145,35 @@ TEST(Wrapper, ScoresAreOfWeightsAtRest) {
 
 TEST(Wrapper, WhatCannotBeDoneIsRefused) {
   const Overrides wrapped = {"wrapper.plugin=ema_nesterov"};
-  EXPECT_NE(
-      refusal(with(wrapped, {"wrapper.rate_of=head"})).find("rate_of = \"head\" names no [optimizer.NAME]"),
-      std::string::npos);
-  EXPECT_NE(refusal(with(schedule_free(), wrapped)).find("[wrapper]: it says what is scored"),
-            std::string::npos);
-  EXPECT_NE(refusal({"ema.tau=4", "ema.exclude=[\"head.*\"]"}).find("which matches no parameter"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(with(wrapped, {"wrapper.rate_of=head"})),
+                       "rate_of = \"head\" names no [optimizer.NAME]"));
+  EXPECT_TRUE(contains(refusal(with(schedule_free(), wrapped)), "[wrapper]: it says what is scored"));
+  EXPECT_TRUE(contains(refusal({"ema.tau=4", "ema.exclude=[\"head.*\"]"}), "which matches no parameter"));
 }
 
 // An average that has not begun leaves the weights to be scored; one that follows in an instant is the weights.
 TEST(LateAverage, IsTheWeightsUntilItBegins) {
   const Overrides steps = {"train.steps=8"};
-  const RunResult plain = train_in(tiny().next_directory(), steps);
+  const RunResult plain = tiny().train_in(tiny().next_directory(), steps);
   for (const Overrides& late :
        {Overrides{"ema.tau=4", "ema.from_step=9"}, Overrides{"ema.tau=4", "ema.from_step=8"},
         Overrides{"ema.tau=4", "ema.blend=0.0"}, Overrides{"ema.tau=4", "ema.exclude=[\"*\"]"}}) {
-    const RunResult result = train_in(tiny().next_directory(), with(steps, late));
+    const RunResult result = tiny().train_in(tiny().next_directory(), with(steps, late));
     EXPECT_EQ(result.validation->val_loss_nats, plain.validation->val_loss_nats) << late.back();
   }
-  const RunResult blended = train_in(tiny().next_directory(),
-                                     with(steps, {"ema.tau=4", "ema.from_step=3", "ema.blend=0.6"})),
-                  whole = train_in(tiny().next_directory(), with(steps, {"ema.tau=4", "ema.from_step=3"}));
+  const RunResult blended = tiny().train_in(tiny().next_directory(),
+                                            with(steps, {"ema.tau=4", "ema.from_step=3", "ema.blend=0.6"})),
+                  whole =
+                      tiny().train_in(tiny().next_directory(), with(steps, {"ema.tau=4", "ema.from_step=3"}));
   EXPECT_NE(blended.validation->val_loss_nats, plain.validation->val_loss_nats);
   EXPECT_NE(blended.validation->val_loss_nats, whole.validation->val_loss_nats);
 }
 
 // What every update follows is what it was before there were other averages.
 TEST(LateAverage, OfAllUpdatesIsThePlainOne) {
-  const RunResult plain = train_in(tiny().next_directory(), {"train.steps=8", "ema.decay=0.75"}),
-                  blended =
-                      train_in(tiny().next_directory(), {"train.steps=8", "ema.tau=4", "ema.until_step=99"});
+  const RunResult plain = tiny().train_in(tiny().next_directory(), {"train.steps=8", "ema.decay=0.75"}),
+                  blended = tiny().train_in(tiny().next_directory(),
+                                            {"train.steps=8", "ema.tau=4", "ema.until_step=99"});
   EXPECT_NEAR(plain.validation->val_loss_nats, blended.validation->val_loss_nats, 1e-5);
 }
 
@@ -225,9 +200,9 @@ Overrides flawed_schedule(const std::string& how, const std::string& from_step, 
 }
 
 TEST(Schedules, TheBatchFactorChangesTheTokensOfAStep) {
-  const RunResult whole = train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
-  const RunResult half = train_in(tiny().next_directory(), flawed_schedule("batch", "7", "0.5"));
-  const RunResult twice = train_in(tiny().next_directory(), flawed_schedule("batch", "7", "2"));
+  const RunResult whole = tiny().train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
+  const RunResult half = tiny().train_in(tiny().next_directory(), flawed_schedule("batch", "7", "0.5"));
+  const RunResult twice = tiny().train_in(tiny().next_directory(), flawed_schedule("batch", "7", "2"));
   EXPECT_EQ(whole.tokens, 12 * 256);
   EXPECT_EQ(half.tokens, 6 * 256 + 6 * 128);
   EXPECT_EQ(twice.tokens, 6 * 256 + 6 * 512);
@@ -245,20 +220,19 @@ TEST(Schedules, AChangedBatchResumesExactly) {
 }
 
 TEST(Schedules, ABatchThatCannotBeIsRefused) {
-  EXPECT_NE(refusal(flawed_schedule("batch", "7", "0.1"))
-                .find("of the 4 micro-batches of a step; raise train.micro_batches"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(flawed_schedule("batch", "7", "0.1")),
+                       "of the 4 micro-batches of a step; raise train.micro_batches"));
   // An optimiser with a schedule of its own wants another batch than the others.
   Overrides own;
   for (std::string key : flawed_schedule("batch", "1", "0.5")) {
     own.push_back(key.starts_with("schedule.") ? "optimizer.rest." + key : key);
   }
-  EXPECT_NE(refusal(own).find("all groups share one batch"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(own), "all groups share one batch"));
 }
 
 TEST(Schedules, TheMomentumFactorReachesTheOptimisers) {
-  const RunResult plain = train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
-  const RunResult less = train_in(tiny().next_directory(), flawed_schedule("momentum", "4", "0.5"));
+  const RunResult plain = tiny().train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
+  const RunResult less = tiny().train_in(tiny().next_directory(), flawed_schedule("momentum", "4", "0.5"));
   EXPECT_EQ(plain.step_loss_nats[3], less.step_loss_nats[3]) << "the loss before the first changed update";
   EXPECT_NE(plain.step_loss_nats[5], less.step_loss_nats[5]);
 }

@@ -9,9 +9,8 @@ python=${MULLIGAN_PYTHON:-python3}
   check "the program prints its version" "$mulligan" --version
   finish
 }
-tiny_corpus corpus
-"$mulligan" prepare corpus --out data --vocab-size 512 --validation-documents 2 >/dev/null || flunk "prepare"
-{ small_config "$work/data"; record_sections; } >small.toml
+tiny_data --validation-documents 2
+record_config "$work/data" >small.toml
 export MULLIGAN_PROGRAM=$mulligan PYTHONPATH=$root/launch/python PYTHONDONTWRITEBYTECODE=1
 "$python" -m unittest discover --verbose --start-directory "$root/launch/python/tests" >/dev/null 2>report
 code=$?

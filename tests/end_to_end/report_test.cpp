@@ -12,11 +12,6 @@
 namespace mulligan::end_to_end::report_test {
 namespace {
 
-TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
 // From the element's id to the end of its figure or section.
 std::string element(const std::string& html, const std::string& id, const std::string& end) {
   const std::size_t start = html.find("id=\"" + id + "\"");

@@ -10,11 +10,9 @@ seed=${MULLIGAN_KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
 RANDOM=$((seed % 32768))
 echo "# MULLIGAN_KILL_SEED=$seed"
 
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.1
+tiny_data --validation-fraction 0.1
 {
-  small_config "$work/data"
-  record_sections
+  record_config "$work/data"
   echo '[ttt.base]
 plugin = "global_sgd"
 chunk_tokens = 512

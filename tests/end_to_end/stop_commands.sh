@@ -4,13 +4,9 @@
 # shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-tiny_corpus corpus
-check "prepare" "$mulligan" prepare corpus --out data --vocab-size 512 --validation-fraction 0.3
+tiny_data --validation-fraction 0.3
 small_config "$work/data" >small.toml
-{
-  small_config "$work/data"
-  record_sections
-} >record.toml
+record_config "$work/data" >record.toml
 slow=(--set 'eval.mode="sliding"' --set eval.stride=1) # minutes
 
 # files FOLDER: what lies in it, with its digests; without the states that stopped scorings left for --resume.

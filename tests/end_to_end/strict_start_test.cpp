@@ -1,11 +1,11 @@
 // What strict rules refuse before a run starts: all of it at once, and each rule with what is predicted.
 #include "tools/cost/strict_start.h"
+#include "tests/support/sentence.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "framework/core/error.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end::strict_start_test {
@@ -17,13 +17,8 @@ LoadedConfig shipped(const std::string& name, std::vector<std::string> sets) {
 }
 
 std::string refusal(LoadedConfig loaded, const StrictStartOptions& options = {}) {
-  try {
-    require_strict_start(loaded, test_plugin_host(), options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::bad_configuration,
+                    [&] { require_strict_start(loaded, test_plugin_host(), options); });
 }
 
 Card card_of(double memory_bytes) {
@@ -48,7 +43,7 @@ TEST(StrictStart, EveryProblemIsNamedAtOnce) {
        {"init.from = 'x.safetensors'", "130 s of training leave 0 s of ledger.train_seconds",
         "bytes predicted", "ttt.document_fraction = 0.5", "memory of training needs",
         "memory of calibration needs", "memory of test-time training needs"}) {
-    EXPECT_NE(sentence.find(part), std::string::npos) << part << " is not in: " << sentence;
+    EXPECT_TRUE(contains(sentence, part)) << part << " is not in: " << sentence;
   }
   EXPECT_EQ(sentence.find('\n'), std::string::npos);
 }
@@ -70,7 +65,7 @@ TEST(StrictStart, TheReserveHoldsTheCalibration) {
     return problem_of(strict_rules_at_start(loaded, test_plugin_host(), {.card = card_of(80e9)}),
                       "seconds of training");
   };
-  EXPECT_NE(problem("train.reserve_seconds=0").find("raise train.reserve_seconds above"), std::string::npos);
+  EXPECT_TRUE(contains(problem("train.reserve_seconds=0"), "raise train.reserve_seconds above"));
   EXPECT_EQ(problem("train.reserve_seconds=20"), "");
 }
 
@@ -85,7 +80,7 @@ TEST(StrictStart, TheRecordIsPredictedRuleByRule) {
   }
   const std::string table = strict_rules_table(rules);
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(table, '\n')), rules.size());
-  EXPECT_NE(table.find("bytes of model and code"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "bytes of model and code"));
 }
 
 }  // namespace

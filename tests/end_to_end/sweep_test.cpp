@@ -1,12 +1,12 @@
 // A sweep from its file to its table.
 #include "tools/sweep/sweep.h"
+#include "tests/support/sentence.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -41,13 +41,7 @@ class SweepRun : public testing::Test {
     return tiny_->folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
   }
   std::string refusal(const std::string& rows) {
-    try {
-      read_sweep(write(rows));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return error.what();
-    }
-    return {};
+    return refusal_of(ExitCode::bad_configuration, [&] { read_sweep(write(rows)); });
   }
 
   static std::unique_ptr<TinyRun> tiny_;
@@ -89,7 +83,7 @@ TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
   const std::string table = sweep_table(sweep, result);
   for (const char* part :
        {"seed 3", "seed 4", "no test-time training", "warm", "fresh", "A - A0", "* collapsed"})
-    EXPECT_NE(table.find(part), std::string::npos) << part << table;
+    EXPECT_TRUE(contains(table, part)) << part << table;
 
   // The second time nothing is trained, and every figure is the same.
   const auto trained_at = std::filesystem::last_write_time(folder() / "shared/seed_3/result.json");
@@ -114,20 +108,17 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
       run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
   EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[1][0].without.val_bpb);
   const std::string table = sweep_table(sweep, result);
-  EXPECT_NE(table.find("  no test-time training"), std::string::npos) << table;
-  EXPECT_NE(table.find("than 'a' of the same seed"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "  no test-time training"));
+  EXPECT_TRUE(contains(table, "than 'a' of the same seed"));
 
   // What an earlier training left is read again, and a damaged file of it is reported with its name.
   const std::filesystem::path left = folder() / "shared/seed_3/result.json";
   for (const char* damage : {"{\"config_sha256\": ", "{\"config_sha256\": 5}"}) {
     write_file_atomically(left, damage);
-    try {
+    const std::string sentence = sentence_of(ExitCode::bad_data, [&] {
       run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
-      ADD_FAILURE() << damage;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data) << damage;
-      EXPECT_NE(std::string(error.what()).find(left.string()), std::string::npos) << error.what();
-    }
+    });
+    EXPECT_TRUE(contains(sentence, left.string()));
   }
 }
 
@@ -138,18 +129,13 @@ TEST_F(SweepRun, ABadValueIsBlamedOnTheRowThatHasIt) {
   const std::string text = read_file(file);
   const auto line = 1 + std::ranges::count(text.substr(0, text.find("set = [\"train")), '\n');
   const auto sentence = [&](const std::vector<std::string>& overrides) -> std::string {
-    try {
+    return refusal_of([&] {
       run_sweep(read_sweep(file), overrides, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    });
   };
-  EXPECT_NE(sentence({}).find(fmt::format("'train.micro_batches' ({}:{})", file, line)), std::string::npos)
-      << sentence({});
-  EXPECT_EQ(sentence({}).find("--set"), std::string::npos) << sentence({});
-  EXPECT_NE(sentence({"model.heads=0"}).find("--set: 'model.heads'"), std::string::npos)
-      << sentence({"model.heads=0"});
+  EXPECT_TRUE(contains(sentence({}), fmt::format("'train.micro_batches' ({}:{})", file, line)));
+  EXPECT_FALSE(contains(sentence({}), "--set"));
+  EXPECT_TRUE(contains(sentence({"model.heads=0"}), "--set: 'model.heads'"));
 }
 
 // A cell without test-time training, or with.
@@ -168,17 +154,16 @@ TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
   sweep.baseline = "high rate";
   const std::string plain =
       sweep_table(sweep, {{{cell(3.389), cell(3.4), cell(3.39)}, {cell(3.619), cell(3.61), cell(3.61)}}, {}});
-  EXPECT_NE(plain.find("3.39300 +- 0.00608 | +0.22000 +- 0.01000 |\n"), std::string::npos) << plain;
-  EXPECT_NE(plain.find("3.61300 +- 0.00520 | baseline            |\n"), std::string::npos) << plain;
-  EXPECT_NE(plain.find("gain: lower bits per byte than 'high rate' of the same seed\n"), std::string::npos)
-      << plain;
-  EXPECT_EQ(plain.find("TTT"), std::string::npos) << plain;
+  EXPECT_TRUE(contains(plain, "3.39300 +- 0.00608 | +0.22000 +- 0.01000 |\n"));
+  EXPECT_TRUE(contains(plain, "3.61300 +- 0.00520 | baseline            |\n"));
+  EXPECT_TRUE(contains(plain, "gain: lower bits per byte than 'high rate' of the same seed\n"));
+  EXPECT_FALSE(contains(plain, "TTT"));
 
   const std::string adapted = sweep_table(sweep, {{{cell(3.0, 2.5), cell(3.2, 2.7), cell(3.1, 2.6)},
                                                    {cell(3.1, 3.0), cell(3.2, 3.1), cell(3.3, 3.2)}},
                                                   {}});
-  EXPECT_NE(adapted.find("+0.50000 +- 0.10000 | +0.50000 +- 0.00000 |\n"), std::string::npos) << adapted;
-  EXPECT_NE(adapted.find("| baseline            | +0.10000 +- 0.00000 |\n"), std::string::npos) << adapted;
+  EXPECT_TRUE(contains(adapted, "+0.50000 +- 0.10000 | +0.50000 +- 0.00000 |\n"));
+  EXPECT_TRUE(contains(adapted, "| baseline            | +0.10000 +- 0.00000 |\n"));
 }
 
 TEST(SweepTable, OfFewerThanThreeSeedsItSaysNoGain) {
@@ -187,9 +172,9 @@ TEST(SweepTable, OfFewerThanThreeSeedsItSaysNoGain) {
   sweep.rows = {{"low rate", "", {}}, {"high rate", "", {}}};
   sweep.baseline = "high rate";
   const std::string text = sweep_table(sweep, {{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}, {}});
-  EXPECT_NE(text.find("| 3.39450    | -          |\n"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "| 3.39450    | -          |\n"));
   EXPECT_EQ(text.find("+"), text.find("+- sd")) << text;
-  EXPECT_NE(text.find("fewer than three seeds"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "fewer than three seeds"));
 }
 
 // Experiment C of a forum thread: a mean over 400 steps, divided by 500, looked 22.5 % better.
@@ -209,11 +194,11 @@ TEST(SweepTable, TheArtefactOfForgottenSumsStandsNextToTheMeanOfAllSteps) {
     result.cells[1].push_back(c);
   }
   const std::string table = training_loss_table(sweep, result);
-  EXPECT_NE(table.find("steps [0, 500)"), std::string::npos) << table;
-  EXPECT_NE(table.find("+0.00400 (+0.3 %)"), std::string::npos) << table;
-  EXPECT_NE(table.find("+0.26632 (+22.5 %)"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "steps [0, 500)"));
+  EXPECT_TRUE(contains(table, "+0.00400 (+0.3 %)"));
+  EXPECT_TRUE(contains(table, "+0.26632 (+22.5 %)"));
   result.cells[1][0].training->steps = 400;
-  EXPECT_NE(training_loss_table(sweep, result).find("are not compared"), std::string::npos);
+  EXPECT_TRUE(contains(training_loss_table(sweep, result), "are not compared"));
   for (auto& cells : result.cells) {
     for (SweepCell& cell : cells) cell.several_phases = false;
   }
@@ -242,13 +227,12 @@ TEST_F(SweepRun, ARowMayHaveAConfigurationOfItsOwn) {
 }
 
 TEST_F(SweepRun, BadFilesAreRefused) {
-  EXPECT_NE(
-      refusal("baseline = \"c\"\n[[rows]]\nname = \"a\"\nset = []\n").find("names no [[rows]]; there are: a"),
-      std::string::npos);
-  EXPECT_NE(refusal("").find("[[rows]]"), std::string::npos);
-  EXPECT_NE(refusal("[[rows]]\nname = \"a\"\nsets = []\n").find("'rows.set'"), std::string::npos);
-  EXPECT_NE(refusal("[[rows]]\nname = \"a b\"\nset = []\n[[rows]]\nname = \"a_b\"\nset = []\n").find("twice"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal("baseline = \"c\"\n[[rows]]\nname = \"a\"\nset = []\n"),
+                       "names no [[rows]]; there are: a"));
+  EXPECT_TRUE(contains(refusal(""), "[[rows]]"));
+  EXPECT_TRUE(contains(refusal("[[rows]]\nname = \"a\"\nsets = []\n"), "'rows.set'"));
+  EXPECT_TRUE(
+      contains(refusal("[[rows]]\nname = \"a b\"\nset = []\n[[rows]]\nname = \"a_b\"\nset = []\n"), "twice"));
 }
 
 // The ablation of the record's table: three rows that differ in nothing but warm start and weight decay.

@@ -1,7 +1,5 @@
 #include "tests/end_to_end/tiny_run.h"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/file.h"
+#include "framework/core/safetensors.h"
 #include "framework/run/weights.h"
 #include "tests/support/plugins.h"
 #include "tools/prepare/prepare.h"
@@ -98,7 +97,7 @@ void prepare_documents(std::uint64_t first, int validation_documents, const std:
 
 // The prepared data of all objects with so many documents for validation.
 std::filesystem::path prepared_once(int validation_documents) {
-  static const TemporaryFolder folder;
+  static const test_support::ScratchFolder folder;
   const std::filesystem::path data = folder.path() / std::to_string(validation_documents);
   if (!std::filesystem::exists(data)) {
     prepare_documents(0, validation_documents,
@@ -109,15 +108,14 @@ std::filesystem::path prepared_once(int validation_documents) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "mulligan_end_to_end_XXXXXX").string();
-  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-  path_ = name;
+Overrides with(Overrides base, const Overrides& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+TinyRun& tiny() {
+  static TinyRun run;
+  return run;
 }
 
 std::string synthetic_document(std::uint64_t seed) {
@@ -152,26 +150,31 @@ std::string TinyRun::next_directory() {
 }
 
 LoadedConfig TinyRun::config(const std::vector<std::string>& overrides) const {
-  std::vector<std::string> all = {"data.train=" + (folder() / "data/fineweb_train_*.bin").string(),
-                                  "data.validation=" + (folder() / "data/fineweb_val_*.bin").string(),
-                                  "data.tokenizer=" + (folder() / "data/tokenizer.model").string()};
-  all.insert(all.end(), overrides.begin(), overrides.end());
-  return parse_run_config(tiny_config, "tiny.toml", all);
+  return parse_run_config(tiny_config, "tiny.toml",
+                          with({"data.train=" + (folder() / "data/fineweb_train_*.bin").string(),
+                                "data.validation=" + (folder() / "data/fineweb_val_*.bin").string(),
+                                "data.tokenizer=" + (folder() / "data/tokenizer.model").string()},
+                               overrides));
 }
 
 LoadedConfig TinyRun::config_without_data(const std::vector<std::string>& overrides) {
-  std::vector<std::string> all = {"data.train=none", "data.validation=none", "data.tokenizer=none"};
-  all.insert(all.end(), overrides.begin(), overrides.end());
-  return parse_run_config(tiny_config, "tiny.toml", all);
+  return parse_run_config(
+      tiny_config, "tiny.toml",
+      with({"data.train=none", "data.validation=none", "data.tokenizer=none"}, overrides));
 }
 
 RunResult TinyRun::train(const std::vector<std::string>& overrides) {
-  std::vector<std::string> all = {"run.directory=" + next_directory()};
-  all.insert(all.end(), overrides.begin(), overrides.end());
-  LoadedConfig loaded = config(all);
+  return train_in(next_directory(), overrides);
+}
+
+RunResult TinyRun::train_in(const std::string& directory, const Overrides& overrides,
+                            const std::string& resume, bool overwrite) {
+  LoadedConfig loaded = config(with({"run.directory=" + directory}, overrides));
   TrainOptions options;
   options.console = nullptr;
   options.observers = observers_;
+  options.resume = resume;
+  options.overwrite = overwrite;
   return mulligan::train(loaded, test_plugin_host(), options);
 }
 
@@ -195,6 +198,10 @@ std::vector<nlohmann::json> events_of(const std::filesystem::path& directory, co
     if (event.at("event") == kind) found.push_back(std::move(event));
   }
   return found;
+}
+
+std::vector<float> weights_of(const RunResult& result, const std::string& name) {
+  return SafetensorsFile(result.directory / "weights.safetensors").at(name).copy<float>();
 }
 
 std::vector<std::string> lines_of(const std::filesystem::path& file) {

@@ -11,6 +11,7 @@
 #include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_plugins.h"
 #include "framework/train/train.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan {
 
@@ -23,17 +24,10 @@ EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vecto
 
 namespace end_to_end {
 
-// A folder that is removed with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+// As of --set.
+using Overrides = std::vector<std::string>;
+// `base`, and then `more`.
+Overrides with(Overrides base, const Overrides& more);
 
 inline constexpr int tiny_vocabulary = 320;
 
@@ -53,6 +47,9 @@ class TinyRun {
   static LoadedConfig config_without_data(const std::vector<std::string>& overrides);
   // Trains it without console output, in a run directory of its own.
   RunResult train(const std::vector<std::string>& overrides);
+  // The same in that run directory, resumed from `resume`.
+  RunResult train_in(const std::string& directory, const Overrides& overrides, const std::string& resume = "",
+                     bool overwrite = false);
   // Data of other documents below the folder, with a tokenizer of the same size: fineweb_*.bin,
   // tokenizer.model. Made at the first call.
   std::filesystem::path other_data() const;
@@ -62,10 +59,13 @@ class TinyRun {
   const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
-  TemporaryFolder folder_;
+  test_support::ScratchFolder folder_;
   std::vector<MakeObserver> observers_;
   int runs_ = 0;
 };
+
+// The one that tests share.
+TinyRun& tiny();
 
 // Makes the tiny model one of the family modded, whose matrices are single ones, under `optimizer`.
 inline std::vector<std::string> of_single_matrices(const std::string& optimizer) {
@@ -117,6 +117,9 @@ std::string only_checkpoint(TinyRun& tiny, const std::string& directory, std::in
 
 // The lines of metrics.jsonl in a run directory that tell of one kind of event.
 std::vector<nlohmann::json> events_of(const std::filesystem::path& directory, const std::string& kind);
+
+// A tensor of the weights that a run has left.
+std::vector<float> weights_of(const RunResult& result, const std::string& name);
 
 // The lines of a text file.
 std::vector<std::string> lines_of(const std::filesystem::path& file);

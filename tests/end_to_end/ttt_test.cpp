@@ -5,10 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
-#include "framework/run/weights.h"
-#include "framework/ttt/ttt_session.h"
-#include "tests/end_to_end/tiny_run.h"
-#include "tests/support/plugins.h"
+#include "tests/end_to_end/tiny_ttt.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::end_to_end::ttt_test {
 namespace {
@@ -39,8 +37,8 @@ class TttEndToEnd : public testing::Test {
     trained_.reset();
     tiny_.reset();
   }
-  static void load(TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(trained_->directory / "weights.safetensors", store, layouts);
+  static TttResult adapted(LoadedConfig loaded, const std::filesystem::path& directory = {}) {
+    return adapt(std::move(loaded), trained_->directory / "weights.safetensors", directory);
   }
 
   static std::unique_ptr<TinyRun> tiny_;
@@ -51,11 +49,7 @@ std::unique_ptr<RunResult> TttEndToEnd::trained_;
 
 TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   const RunResult& trained = *trained_;
-  LoadedConfig loaded = tiny_->config(kTtt);
-  TttOptions options;
-  options.console = nullptr;
-  options.directory = trained.directory;
-  const TttResult first = run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  const TttResult first = adapted(tiny_->config(kTtt), trained.directory);
   EXPECT_LT(first.with.val_bpb, first.without.value().val_bpb);
   EXPECT_EQ(first.with.tokens, first.without.value().tokens);
   EXPECT_EQ(first.report.phases.size(), 2u);
@@ -65,7 +59,7 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   EXPECT_EQ(json.at("batches").size(), first.report.batches.size());
   EXPECT_GT(lines_of(trained.directory / "ttt_audit.jsonl").size(), first.report.batches.size());
 
-  const TttResult second = run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  const TttResult second = adapted(tiny_->config(kTtt), trained.directory);
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
 }
 
@@ -77,21 +71,11 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     overrides.insert(overrides.end(),
                      {"ttt.audit=''", "ttt.document_fraction=" + fraction, "ttt.transform.plugin=ngram_tilt",
                       "ttt.transform.order=3", "ttt.transform.text_order=" + order, "ledger.rules=" + rules});
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = trained_->directory;
-    run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    adapted(tiny_->config(overrides), trained_->directory);
     return nlohmann::json::parse(read_file(trained_->directory / "ttt_result.json"));
   };
   const auto refusal = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
-    try {
-      run(order, rules, fraction);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return std::string(error.what());
-    }
-    return std::string();
+    return refusal_of(ExitCode::bad_configuration, [&] { run(order, rules, fraction); });
   };
   double without = 0;
   for (const std::string order : {"queue", "document", "file"}) {
@@ -106,8 +90,8 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     EXPECT_EQ(plain, without) << "what the model learns does not depend on the transform";
     EXPECT_NE(plain, result.at("with_ttt").at("val_bpb").get<double>());
   }
-  EXPECT_NE(refusal("file", "strict", "1.0").find("strict"), std::string::npos);
-  EXPECT_NE(refusal("file", "open", "0.5").find("ttt.document_fraction"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("file", "strict", "1.0"), "strict"));
+  EXPECT_TRUE(contains(refusal("file", "open", "0.5"), "ttt.document_fraction"));
 }
 
 // Steps of the base model that are small against a bf16 number are lost in bf16 masters, not in fp32.
@@ -119,9 +103,7 @@ TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
     overrides.push_back(std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false"));
     LoadedConfig loaded = tiny_->config(overrides);
     for (ParameterRow& row : loaded.config.parameters) row.master_dtype = Precision::bf16;
-    TttOptions options;
-    options.console = nullptr;
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options).with.val_loss_nats;
+    return adapted(loaded).with.val_loss_nats;
   };
   EXPECT_EQ(score(true, "1e-6"), score(true, "0.0"));
   EXPECT_NE(score(false, "1e-6"), score(false, "0.0"));
@@ -135,11 +117,8 @@ TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
     std::vector<std::string> overrides = kTtt;
     overrides.push_back("ttt.audit=''");
     overrides.insert(overrides.end(), keys.begin(), keys.end());
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = tiny_->folder() / ("base" + std::to_string(runs++));
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options).with.val_bpb;
+    return adapted(tiny_->config(overrides), tiny_->folder() / ("base" + std::to_string(runs++)))
+        .with.val_bpb;
   };
   const double plain = score({});
   EXPECT_EQ(plain, score({"ttt.base.optimizer.plugin=sgd", "ttt.base.optimizer.nesterov=false"}));
@@ -149,17 +128,9 @@ TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
   EXPECT_NE(plain, adamw);
   EXPECT_EQ(adamw, score({"ttt.base.optimizer.plugin=adamw", "ttt.base.momentum=0.1"}))
       << "adamw has no such key";
-  const auto refusal = [&](const std::vector<std::string>& keys) {
-    try {
-      score(keys);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  EXPECT_NE(refusal({"ttt.base.optimizer.momentum=0.5"}).find("[ttt.base]"), std::string::npos);
-  EXPECT_NE(refusal({"ttt.base.optimizer.plugin=schedule_free_adamw"}).find("evaluation weights"),
-            std::string::npos);
+  const auto refusal = [&](const std::vector<std::string>& keys) { return refusal_of([&] { score(keys); }); };
+  EXPECT_TRUE(contains(refusal({"ttt.base.optimizer.momentum=0.5"}), "[ttt.base]"));
+  EXPECT_TRUE(contains(refusal({"ttt.base.optimizer.plugin=schedule_free_adamw"}), "evaluation weights"));
 }
 
 // A learning rate that ruins the adapters: seen against the plain score of the same text, told in
@@ -171,11 +142,7 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
       overrides.push_back(one);
     overrides.push_back("ttt.optimizer.lr=" + lr);
     overrides.push_back("ttt.on_collapse=" + on_collapse);
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = tiny_->folder() / (on_collapse + lr);
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    return adapted(tiny_->config(overrides), tiny_->folder() / (on_collapse + lr));
   };
   const auto collapses = [&](const std::string& name) {
     int count = 0;
@@ -215,32 +182,20 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   const auto json = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ttt_result.json"));
   EXPECT_TRUE(json.at("without_ttt").is_null());
   const auto books = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ledger.json")).dump();
-  EXPECT_EQ(books.find("ttt_plain"), std::string::npos);
+  EXPECT_FALSE(contains(books, "ttt_plain"));
 }
 
 TEST_F(TttEndToEnd, IsRefusedInFp16) {
   std::vector<std::string> keys = kTtt;
   keys.push_back("train.compute_dtype=fp16");
-  LoadedConfig loaded = tiny_->config(keys);
-  try {
-    run_ttt(loaded, test_plugin_host(), "run", load, {});
-    ADD_FAILURE() << "nothing was refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    EXPECT_NE(std::string(error.what()).find("train.compute_dtype=bf16"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny_->config(keys)); });
+  EXPECT_TRUE(contains(sentence, "train.compute_dtype=bf16"));
 }
 
 TEST_F(TttEndToEnd, NeedsItsSection) {
-  LoadedConfig loaded = tiny_->config({});
-  try {
-    run_ttt(loaded, test_plugin_host(), "nothing", [](TensorStore&, const std::vector<ParameterLayout>&) {},
-            {});
-    ADD_FAILURE() << "nothing was refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    EXPECT_NE(std::string(error.what()).find("[ttt]"), std::string::npos);
-  }
+  EXPECT_TRUE(
+      contains(sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny_->config({})); }), "[ttt]"));
 }
 
 }  // namespace

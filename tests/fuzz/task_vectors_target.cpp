@@ -1,8 +1,6 @@
 // Input: the description of a file of task vectors (JSON), a line ====, the JSON header of its tensors, a line
 // ====, and their data. The tensors' digest is always right: the fuzzer is to get past it. With anything but
 // '{' at the start of the header the whole rest is the file as it is.
-#include <algorithm>
-#include <numeric>
 
 #include "framework/core/safetensors.h"
 #include "lab/task_vectors/merge.h"

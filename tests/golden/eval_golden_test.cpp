@@ -2,7 +2,6 @@
 // eval/, weights of model/).
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <numbers>
 #include <regex>
 

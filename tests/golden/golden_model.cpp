@@ -7,6 +7,10 @@
 
 namespace mulligan {
 
+static FinalLane final_lane(const std::string& lane) {
+  return lane == "mean" ? FinalLane::mean : lane == "mlp" ? FinalLane::mlp : FinalLane::attention;
+}
+
 ModelConfig golden_model(const nlohmann::json& config) {
   ModelConfig model;
   model.layers = config.at("num_layers");
@@ -29,10 +33,7 @@ ModelConfig golden_model(const nlohmann::json& config) {
   model.softcap = config.at("logit_softcap");
   model.norm_eps = config.at("rms_eps");
   model.tied_head = config.at("tie_embeddings");
-  const std::string lane = config.at("parallel_final_lane");
-  model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
-                           : lane == "mlp" ? FinalLane::mlp
-                                           : FinalLane::attention;
+  model.lanes.final_lane = final_lane(config.at("parallel_final_lane"));
   resolve_model_defaults(model);
   return model;
 }
@@ -60,10 +61,7 @@ ModelConfig golden_later_model(const nlohmann::json& config) {
   elements::sparse_gate::set_config(
       model, {config.at("gate_window").get<std::int64_t>(), config.at("sparse_gate_scale").get<double>()});
   elements::asymmetric_softcap::set_config(model, {true});
-  const std::string lane = config.at("final_lane");
-  model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
-                           : lane == "mlp" ? FinalLane::mlp
-                                           : FinalLane::attention;
+  model.lanes.final_lane = final_lane(config.at("final_lane"));
   resolve_model_defaults(model);
   return model;
 }

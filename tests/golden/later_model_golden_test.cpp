@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "framework/model/elements/smear_gate/config.h"
 #include "framework/model/elements/sparse_gate/config.h"

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/schedule.h"

@@ -1,7 +1,6 @@
 // The loss plugin softcap_ce against the public reference's fused softcapped cross entropy.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 

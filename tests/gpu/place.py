@@ -9,7 +9,6 @@ import subprocess
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TEST_PROGRAMS = ("mulligan_first_contact", "mulligan_emulated_tests", "mulligan_golden_tests", "mulligan_end_to_end_tests")
 CUDA_LIBRARIES = {"libnvrtc": ("so.13", "so.12", "so"), "libcublasLt": ("so.13", "so.12", "so"), "libcudnn": ("so.9",),
                   "libnccl": ("so.2",)}
 

@@ -16,7 +16,7 @@ TEST_F(StubDevice, TellsWhatOtherProcessesLeaveOfItsMemory) {
   {
     GpuDevice second = device();
     EXPECT_EQ(second.facts().memory_bytes, left - 60 * kGigabyte);
-    const std::string refusal = refusal_of([&] { second.allocate(30 * kGigabyte); });
+    const std::string refusal = said_by([&] { second.allocate(30 * kGigabyte); });
     EXPECT_NE(refusal.find(" GB of its 80.00 GB left, and a tensor takes 30.00 GB; see with nvidia-smi"),
               std::string::npos)
         << refusal;

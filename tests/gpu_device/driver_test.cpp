@@ -20,7 +20,7 @@ TEST_F(StubDevice, ADriverOlderThanTheHeadersIsEnough) {
 
 TEST_F(StubDevice, ADriverThatIsTooOldIsNamed) {
   stub().driver_version = 11080;
-  EXPECT_EQ(refusal_of([] { Driver(); }),
+  EXPECT_EQ(said_by([] { Driver(); }),
             "NVIDIA's driver is of CUDA 11.8; install one of CUDA 12.4 or newer, or "
             "set backend.device = \"emulated\" to run the kernels on the CPU");
 }
@@ -33,7 +33,7 @@ TEST(CudaLibraries, AreNotNewerThanTheDriver) {
   EXPECT_NO_THROW(require_cuda_major("NVRTC 13.0", 13, 13000));
   EXPECT_NO_THROW(require_cuda_major("NVRTC 12.4", 12, 13000));
   EXPECT_NO_THROW(require_cuda_major("NVRTC 13.0", 13, 0));
-  EXPECT_EQ(refusal_of([] { require_cuda_major("NVRTC 13.0", 13, 12040); }),
+  EXPECT_EQ(said_by([] { require_cuda_major("NVRTC 13.0", 13, 12040); }),
             "NVRTC 13.0 was found, but the driver, of CUDA 12.4, may not load "
             "what it makes; install that of CUDA 12 (12.4 or newer), which goes "
             "with the driver of CUDA 12.4, or a driver of CUDA 13.0 or newer");

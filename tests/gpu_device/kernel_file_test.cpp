@@ -119,7 +119,7 @@ TEST_F(KernelFiles, ADamagedFileIsLeftAlone) {
 }
 
 TEST_F(KernelFiles, AFileThatIsNamedMustBeThere) {
-  EXPECT_EQ(refusal_of([&] { GpuDevice(0, "", path()); }), "backend.kernel_file: there is no file " + path());
+  EXPECT_EQ(said_by([&] { GpuDevice(0, "", path()); }), "backend.kernel_file: there is no file " + path());
 }
 
 TEST_F(KernelFiles, ReadsWhatWasWritten) {
@@ -173,7 +173,7 @@ TEST_F(StubDevice, ARefusalOfTheCompilerComesWithTheLoad) {
   gpu.expect({"norm", "source", &good});
   gpu.load({"norm", "source", &good});
   for (int twice = 0; twice < 2; ++twice) {
-    EXPECT_EQ(refusal_of([&] {
+    EXPECT_EQ(said_by([&] {
                 gpu.load({"norm", "source", &bad});
               }),
               "NVRTC 12.4 does not compile refused<float>:\n");

@@ -36,10 +36,7 @@ class Libraries : public StubDevice {
   static std::string refusal(std::size_t version, std::size_t cuda = 12090, int driver = 12040) {
     stub().cudnn_version = version;
     stub().cudnn_cuda = cuda;
-    return refusal_of([driver] { Functions({driver, {}}); });
-  }
-  static void expect_in(const std::string& part, const std::string& whole) {
-    EXPECT_NE(whole.find(part), std::string::npos) << whole;
+    return said_by([driver] { Functions({driver, {}}); });
   }
 
   fs::path folder_;
@@ -47,11 +44,12 @@ class Libraries : public StubDevice {
 
 TEST_F(Libraries, VersionsOfCudnnWithAKnownDefectAreRefused) {
   for (const std::size_t version : {90700UL, 91002UL, 91300UL, 91501UL})
-    expect_in("is no multiple of 128; run pip install --upgrade 'nvidia-cudnn-cu12>=9.18.1'",
-              refusal(version));
+    EXPECT_TRUE(contains(refusal(version),
+                         "is no multiple of 128; run pip install --upgrade 'nvidia-cudnn-cu12>=9.18.1'"));
   for (const std::size_t version : {91600UL, 91700UL, 91701UL, 91800UL})
-    expect_in("gradients are wrong (TransformerEngine issue 2186); run pip install", refusal(version));
-  expect_in("cuDNN 9.10.2 of /", refusal(91002));
+    EXPECT_TRUE(
+        contains(refusal(version), "gradients are wrong (TransformerEngine issue 2186); run pip install"));
+  EXPECT_TRUE(contains(refusal(91002), "cuDNN 9.10.2 of /"));
   for (const std::size_t version : {91801UL, 91900UL, 92500UL}) {
     stub().cudnn_version = version;
     EXPECT_NO_THROW(Functions({12040, {}})) << version;
@@ -60,8 +58,9 @@ TEST_F(Libraries, VersionsOfCudnnWithAKnownDefectAreRefused) {
 
 // One soname serves the builds for CUDA 12 and 13.
 TEST_F(Libraries, CudnnForANewerCudaThanTheDriversIsRefused) {
-  expect_in("is for CUDA 13, and the driver is of CUDA 12.4; run pip install --upgrade 'nvidia-cudnn-cu12",
-            refusal(91900, 13000, 12040));
+  EXPECT_TRUE(contains(
+      refusal(91900, 13000, 12040),
+      "is for CUDA 13, and the driver is of CUDA 12.4; run pip install --upgrade 'nvidia-cudnn-cu12"));
   stub().cudnn_cuda = 12090;
   EXPECT_NO_THROW(Functions({13000, {}}));
 }
@@ -69,9 +68,9 @@ TEST_F(Libraries, CudnnForANewerCudaThanTheDriversIsRefused) {
 // cuDNN compiles attention with it, and finds that out in the first step.
 TEST_F(Libraries, CudnnWithoutNvrtcIsRefused) {
   const std::string sentence = refusal(91900, 14000, 14000);
-  expect_in(
-      "NVRTC of CUDA 14, with which cuDNN 9.19.0 compiles attention, was not found (libnvrtc.so.14); run pip",
-      sentence);
+  EXPECT_TRUE(contains(
+      sentence,
+      "NVRTC of CUDA 14, with which cuDNN 9.19.0 compiles attention, was not found (libnvrtc.so.14); run pip"));
 }
 
 TEST_F(Libraries, OfTheActivePythonComeBeforeTheSystems) {
@@ -106,7 +105,7 @@ TEST_F(Libraries, OfAGivenFolderComeFirst) {
   setenv("VIRTUAL_ENV", folder_.c_str(), 1);
   const std::string path = folder_.string() + ":" + (folder_ / "given").string();
   EXPECT_EQ(Functions({12040, path}).library.file(), given);
-  EXPECT_EQ(refusal_of([] {
+  EXPECT_EQ(said_by([] {
               Functions({12040, "/nowhere"});
             }),
             "backend.library_path: there is no folder /nowhere");
@@ -117,8 +116,8 @@ TEST_F(Libraries, AFileThatDoesNotLoadIsNamedWithTheReason) {
   fs::create_directories(folder_ / "given");
   std::ofstream(folder_ / "given/libnothing.so") << "text";
   const std::string file = (folder_ / "given/libnothing.so").string();
-  expect_in(file + ": " + file + ": file too short",
-            refusal_of([&] { plugins::SharedLibrary("Nothing", {file}, "install it"); }));
+  EXPECT_TRUE(contains(said_by([&] { plugins::SharedLibrary("Nothing", {file}, "install it"); }),
+                       file + ": " + file + ": file too short"));
 }
 
 }  // namespace

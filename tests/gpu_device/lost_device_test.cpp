@@ -1,5 +1,4 @@
 // What the log has after an error that stays: the error itself, and at most one line of what is released then.
-#include <algorithm>
 
 #include "tests/gpu_device/stub_device.h"
 #include "tests/kernels/backend_fixture.h"
@@ -51,7 +50,7 @@ class LostDevice : public StubDevice {
 TEST_F(LostDevice, TheErrorThatWasThrownIsTheOnlyOne) {
   run_twice();
   stub_violates("a kernel touched what is not its own");
-  EXPECT_NE(refusal_of([&] { throw_error(table().synchronize(backend_.instance())); }).find("CUDA error 700"),
+  EXPECT_NE(said_by([&] { throw_error(table().synchronize(backend_.instance())); }).find("CUDA error 700"),
             std::string::npos);
   release_all();
   EXPECT_EQ(log_, std::vector<std::string>());

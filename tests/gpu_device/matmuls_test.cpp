@@ -128,7 +128,7 @@ TEST_F(Matmuls, AnAlgorithmThatFailsIsLeftOut) {
 
 TEST_F(Matmuls, WhereAllAlgorithmsFailTheMatmulIsNamed) {
   EXPECT_EQ(
-      refusal_of([] {
+      said_by([] {
         chosen({-1, -1});
       }),
       "each of the 2 algorithms that cuBLASLt proposes for the matmul [2048, 1024] x [1024, 2048] fails: "

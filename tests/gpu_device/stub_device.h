@@ -9,6 +9,7 @@
 
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 #include "tests/stub/stub.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::cuda {
 
@@ -25,17 +26,5 @@ class StubDevice : public testing::Test {
   // Compiled code is not kept from device to device.
   static GpuDevice device() { return {0, ""}; }
 };
-
-// What `action` throws; a failure of the test, and empty, when it throws nothing.
-template <typename Action>
-std::string refusal_of(Action&& action) {
-  try {
-    action();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
 
 }  // namespace mulligan::cuda

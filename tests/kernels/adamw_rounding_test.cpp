@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cmath>
 
 #include "framework/core/philox.h"
 #include "tests/kernels/backend_fixture.h"

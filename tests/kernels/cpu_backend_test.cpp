@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "tests/kernels/backend_fixture.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::kernel_test::cpu_backend_test {
 namespace {
@@ -56,20 +57,15 @@ TEST_F(CpuBackend, UnknownKernelNamesTheNearest) {
 }
 
 TEST_F(CpuBackend, WrongCallsAreRefusedWithKernelAndArgument) {
-  EXPECT_NE(
-      refusal("axpby", {vector_, vector_}, attributes_).find("kernel axpby: the call gives 2 arguments"),
-      std::string::npos);
-  EXPECT_NE(refusal("axpby", {absent_, absent_, vector_}, attributes_).find("argument a is required"),
-            std::string::npos);
-  EXPECT_NE(refusal("axpby", {vector_, absent_, vector_}, {{"alpha", 1}, {"beta", 0}})
-                .find("does not give attribute accumulate_y"),
-            std::string::npos);
-  EXPECT_NE(refusal("axpby", {vector_, absent_, vector_}, {{"alpha", 1}, {"gamma", 0}})
-                .find("attribute gamma is not"),
-            std::string::npos);
-  EXPECT_NE(refusal("axpby", {vector_, absent_, vector_}, {{"alpha", 1}, {"alpha", 0}})
-                .find("attribute alpha is given twice"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal("axpby", {vector_, vector_}, attributes_),
+                       "kernel axpby: the call gives 2 arguments"));
+  EXPECT_TRUE(contains(refusal("axpby", {absent_, absent_, vector_}, attributes_), "argument a is required"));
+  EXPECT_TRUE(contains(refusal("axpby", {vector_, absent_, vector_}, {{"alpha", 1}, {"beta", 0}}),
+                       "does not give attribute accumulate_y"));
+  EXPECT_TRUE(contains(refusal("axpby", {vector_, absent_, vector_}, {{"alpha", 1}, {"gamma", 0}}),
+                       "attribute gamma is not"));
+  EXPECT_TRUE(contains(refusal("axpby", {vector_, absent_, vector_}, {{"alpha", 1}, {"alpha", 0}}),
+                       "attribute alpha is given twice"));
 }
 
 // oneDNN makes some of a matmul's code when it runs for the first time, and does not look whether it got the
@@ -117,7 +113,7 @@ TEST_F(CpuBackend, BindingWithoutAnAddressIsRefused) {
   void* const addresses[] = {nullptr, nullptr, nullptr};
   const mlg_error error = table_.bind(backend_.instance(), prepared, addresses, nullptr);
   ASSERT_NE(error, nullptr);
-  EXPECT_NE(std::string(error).find("argument a is bound to no address"), std::string::npos) << error;
+  EXPECT_TRUE(contains(std::string(error), "argument a is bound to no address")) << error;
   table_.release(backend_.instance(), prepared);
 }
 
@@ -145,7 +141,7 @@ TEST(CpuBackendKernels, AddedOnceReplacedOnlyOnRequest) {
 
   const mlg_error twice = table.add_kernels(own.instance(), &mine, 1, 0);
   ASSERT_NE(twice, nullptr);
-  EXPECT_NE(std::string(twice).find("kernel fill_seven exists already"), std::string::npos) << twice;
+  EXPECT_TRUE(contains(std::string(twice), "kernel fill_seven exists already")) << twice;
 
   mlg_kernel replacement = mine;
   replacement.name = "axpby";
@@ -175,7 +171,7 @@ TEST_F(CpuBackend, MoreMemoryThanThereIsGivesASentence) {
   void* device = nullptr;
   const mlg_error error = table_.allocate(backend_.instance(), std::size_t{1} << 60, &device);
   ASSERT_NE(error, nullptr);
-  EXPECT_NE(std::string(error).find("cannot allocate 1152921504606846976 bytes"), std::string::npos) << error;
+  EXPECT_TRUE(contains(std::string(error), "cannot allocate 1152921504606846976 bytes")) << error;
 }
 
 TEST_F(CpuBackend, TellsItsMachine) {
@@ -184,7 +180,7 @@ TEST_F(CpuBackend, TellsItsMachine) {
   EXPECT_EQ(info.threads, 2);
   EXPECT_EQ(info.computes, 1);
   EXPECT_GT(info.memory_bytes, std::uint64_t{1} << 20);
-  EXPECT_NE(std::string(info.description).find("2 threads"), std::string::npos) << info.description;
+  EXPECT_TRUE(contains(std::string(info.description), "2 threads")) << info.description;
 }
 
 }  // namespace

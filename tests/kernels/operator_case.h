@@ -23,6 +23,15 @@ namespace mulligan::kernel_test {
 
 using Random = std::mt19937_64;
 using Shape = std::vector<std::int64_t>;
+
+// Normal values.
+inline Array draw(mlg_dtype dtype, const Shape& shape, Random& random) {
+  Array array{dtype, shape, {}};
+  std::normal_distribution<double> normal;
+  for (std::int64_t i = 0; i < element_count(shape); ++i)
+    array.values.push_back(round_to(dtype, normal(random)));
+  return array;
+}
 // Value of one element; `index` counts elements in row-major order.
 using Generator = std::function<double(Random&, std::int64_t index)>;
 

@@ -1,6 +1,5 @@
 #include "tests/kernels/row_probe.h"
 
-#include <random>
 #include <sstream>
 #include <stdexcept>
 

@@ -35,16 +35,6 @@ for who in 0 1 both; do
   resumes_to "SIGTERM to $who" "stopped_$who" "$straight" "${long[@]}"
 done
 
-begin_ranks 2 frozen "${long[@]}"
-kill -STOP "${processes[1]}"
-frozen=${processes[1]}
-processes=("${processes[0]}")
-end_ranks
-kill -KILL "$frozen"
-wait "$frozen" 2>/dev/null
-check_equal "rank 1 frozen: rank 0 ends with 5" 5 "${codes[0]}"
-check_contains "and names it" "rank 1" "$(tail -n 1 rank.0)"
-
 # Before the first step.
 port=$(free_port)
 be_rank 1 2 "$port"

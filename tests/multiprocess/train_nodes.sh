@@ -84,8 +84,12 @@ done
 # Faults in the midst of training.
 steps=100000
 log=(--set train.log_every=1 --set checkpoint.at_end=false)
+export MULLIGAN_INTERFACE=eth0
 start_ranks cut "0 0 1 2" "${log[@]}" --set checkpoint.every_steps=5
 wait_until made_steps cut 30
+check_equal "rank 0 listens at the chosen interface alone" 01004D0A:733C \
+  "$(ip netns exec node0 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A" && $2 ~ /:733C$/ { print $2 }')"
+unset MULLIGAN_INTERFACE
 ip link set wire1 down
 end_ranks
 check_equal "a cable is cut: exit codes" "5 5 5 5" "${codes[*]}"

@@ -238,7 +238,7 @@ TEST(PlantedFaults, AMeanOfMeans) {
   const Finding found = check_mean({wrong, 133}, losses);
   EXPECT_EQ(found.id, "D28");
   EXPECT_EQ(found.verdict, CheckOutcome::fail);
-  EXPECT_NE(found.message.find("a mean of means"), std::string::npos) << found.message;
+  EXPECT_TRUE(contains(found.message, "a mean of means"));
 }
 
 TEST(PlantedFaults, ARunThatIsForcedSaysSo) {
@@ -250,7 +250,7 @@ TEST(PlantedFaults, ARunThatIsForcedSaysSo) {
   options.observers = watched(true);
   // It goes on, and ends at the first loss, which is not a number.
   const std::string sentence = sentence_of([&] { train(loaded, test_plugin_host(), options); });
-  EXPECT_NE(sentence.find("the training loss is nan"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "the training loss is nan"));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "tests/ptx/function_parser.h"
 
-#include <algorithm>
-
 namespace mulligan::ptx {
 
 void FunctionParser::parse_body() {

@@ -9,6 +9,13 @@
 
 namespace mulligan::ptx {
 
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using s16 = std::int16_t;
+using s32 = std::int32_t;
+using s64 = std::int64_t;
+
 template <typename T>
 struct LaneValues {
   const T* values;

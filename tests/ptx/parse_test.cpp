@@ -10,6 +10,7 @@
 
 #include "tests/ptx/execution.h"
 #include "tests/ptx/opcodes.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::ptx {
 namespace {
@@ -21,12 +22,7 @@ std::string module_of(const std::string& body) {
 }
 
 std::string refusal(const std::string& body) {
-  try {
-    parse(module_of(body), "f");
-    return "";
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
+  return said_by([&] { parse(module_of(body), "f"); });
 }
 
 TEST(PtxParser, WhatItDoesNotKnowIsAnErrorWithLineAndText) {
@@ -51,13 +47,8 @@ TEST(PtxParser, WhatItDoesNotKnowIsAnErrorWithLineAndText) {
 }
 
 TEST(PtxOpcodes, OneThatIsNotListedIsNamed) {
-  const auto refused = [](const std::string& body) -> std::string {
-    try {
-      require_listed(*parse(module_of(body), "f"));
-      return "";
-    } catch (const std::runtime_error& error) {
-      return error.what();
-    }
+  const auto refused = [](const std::string& body) {
+    return said_by([&] { require_listed(*parse(module_of(body), "f")); });
   };
   EXPECT_EQ(refused("add.f32 %f1, %f2, %f3;"), "");
   EXPECT_NE(refused("mul.hi.u32 %r1, %r2, %r3;").find("f: tests/ptx/opcodes.inc does not list mul.hi.u32"),

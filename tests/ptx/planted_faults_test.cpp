@@ -14,6 +14,7 @@ namespace mulligan::kernel_test {
 namespace {
 
 #include "tests/ptx/planted_faults.cu"
+#include "tests/support/sentence.h"
 
 constexpr std::int64_t kCount = 256;
 constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads, 1, 1};
@@ -76,23 +77,8 @@ KernelResult run(const char* kernel, int number, int variant, mlg_dtype result =
 
 // What the executor says about fault `number` of a kernel; "" when it passes.
 std::string finding(const char* kernel, int number, int variant = 1, mlg_dtype result = MLG_F32) {
-  try {
-    run(kernel, number, variant, result);
-    return "";
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
+  return said_by([&] { run(kernel, number, variant, result); });
 }
-
-// In every order, with the line and its text, thread and block.
-#define EXPECT_FOUND(kernel, number, text)                                                       \
-  for (const int variant : {1, 2, 3}) {                                                          \
-    const std::string found = finding(kernel, number, variant);                                  \
-    EXPECT_NE(found.find(text), std::string::npos) << "order " << variant << " said: " << found; \
-    EXPECT_NE(found.find(", line "), std::string::npos) << found;                                \
-    EXPECT_NE(found.find("of block ("), std::string::npos) << found;                             \
-  }                                                                                              \
-  static_assert(true)
 
 TEST(PlantedFaults, NoneFoundWhereNoneIs) {
   for (const int variant : {1, 2, 3}) {
@@ -101,64 +87,48 @@ TEST(PlantedFaults, NoneFoundWhereNoneIs) {
     EXPECT_EQ(finding("faulty_round_elements", 0, variant, MLG_BF16), "");
   }
 }
-TEST(PlantedFaults, MissingBarrierBeforeReading) {
-  for (const int variant : {1, 2, 3}) {
-    // In some orders the element is not written yet.
-    const std::string found = finding("faulty_reverse_blocks", 1, variant);
-    EXPECT_TRUE(found.find("wrote since the last barrier") != found.npos ||
-                found.find("which its block has not written") != found.npos)
-        << found;
+
+// Fault `number` of a kernel, and what is said about it; in some orders something else.
+struct Fault {
+  const char* what;
+  const char* kernel;
+  int number;
+  const char* said;
+  const char* or_said = said;
+};
+constexpr Fault kFaults[] = {
+    {"no barrier before reading", "reverse_blocks", 1, "wrote since the last barrier",
+     "which its block has not written"},
+    {"no barrier before writing again", "reverse_blocks", 2, "since the last barrier"},
+    {"a barrier that half of the warps reach", "reverse_blocks", 3, "divergent barrier"},
+    {"shared memory that nobody wrote", "reverse_blocks", 4,
+     "of shared memory, which its block has not written"},
+    {"one past the end of a shared array", "reverse_blocks", 5, "byte 256 of the shared "},
+    {"one past the end of an input", "reverse_blocks", 6,
+     "reads 4 bytes at byte 1024 of x, which has 1024 bytes"},
+    // The next block's element is written twice before.
+    {"one past the end of an output", "reverse_blocks", 7,
+     "writes 4 bytes at byte 1024 of y, which has 1024 bytes", "writes in the same launch"},
+    {"a shuffle in divergent code", "sum_warps", 1, "a warp operation waits for lanes that do not come"},
+    {"a mask that misses its caller", "sum_warps", 2, "a mask that misses its caller"},
+    {"a shuffle from a lane that takes no part", "sum_warps", 3, "which takes no part in it"},
+    {"a shuffle with lanes that have ended", "sum_warps", 4, "has ended"},
+    {"two blocks write one element", "copy_blocks", 1, "writes in the same launch"},
+    {"a block reads what another writes", "copy_blocks", 2, "in the same launch",
+     "which nothing has written"},
+    {"a thread reads what another of its block writes", "copy_blocks", 3, "wrote since the last barrier"}};
+
+// With the line and its text, thread and block.
+TEST(PlantedFaults, EachIsFoundInEveryOrder) {
+  for (const Fault& fault : kFaults) {
+    for (const int variant : {1, 2, 3}) {
+      const std::string found =
+          finding(("faulty_" + std::string(fault.kernel)).c_str(), fault.number, variant);
+      EXPECT_TRUE((found.find(fault.said) != found.npos || found.find(fault.or_said) != found.npos) &&
+                  found.find(", line ") != found.npos && found.find("of block (") != found.npos)
+          << fault.what << ", order " << variant << ": " << found;
+    }
   }
-}
-TEST(PlantedFaults, MissingBarrierBeforeWritingAgain) {
-  EXPECT_FOUND("faulty_reverse_blocks", 2, "since the last barrier");
-}
-TEST(PlantedFaults, BarrierThatHalfOfTheWarpsReach) {
-  EXPECT_FOUND("faulty_reverse_blocks", 3, "divergent barrier");
-}
-TEST(PlantedFaults, SharedMemoryThatNobodyWrote) {
-  EXPECT_FOUND("faulty_reverse_blocks", 4, "of shared memory, which its block has not written");
-}
-TEST(PlantedFaults, IndexOnePastTheEndOfASharedArray) {
-  EXPECT_FOUND("faulty_reverse_blocks", 5, "byte 256 of the shared ");
-}
-TEST(PlantedFaults, IndexOnePastTheEndOfAnInput) {
-  EXPECT_FOUND("faulty_reverse_blocks", 6, "reads 4 bytes at byte 1024 of x, which has 1024 bytes");
-}
-TEST(PlantedFaults, IndexOnePastTheEndOfAnOutput) {
-  for (const int variant : {1, 2, 3}) {
-    // In some orders the next block's element is written twice before.
-    const std::string found = finding("faulty_reverse_blocks", 7, variant);
-    EXPECT_TRUE(found.find("writes 4 bytes at byte 1024 of y, which has 1024 bytes") != found.npos ||
-                found.find("writes in the same launch") != found.npos)
-        << found;
-  }
-}
-TEST(PlantedFaults, ShuffleInDivergentCode) {
-  EXPECT_FOUND("faulty_sum_warps", 1, "a warp operation waits for lanes that do not come");
-}
-TEST(PlantedFaults, MaskThatMissesItsCaller) {
-  EXPECT_FOUND("faulty_sum_warps", 2, "a mask that misses its caller");
-}
-TEST(PlantedFaults, ShuffleFromALaneThatTakesNoPart) {
-  EXPECT_FOUND("faulty_sum_warps", 3, "which takes no part in it");
-}
-TEST(PlantedFaults, ShuffleWithLanesThatHaveEnded) {
-  EXPECT_FOUND("faulty_sum_warps", 4, "has ended");
-}
-TEST(PlantedFaults, TwoBlocksWriteOneElement) {
-  EXPECT_FOUND("faulty_copy_blocks", 1, "writes in the same launch");
-}
-TEST(PlantedFaults, ABlockReadsWhatAnotherWrites) {
-  for (const int variant : {1, 2, 3}) {
-    const std::string found = finding("faulty_copy_blocks", 2, variant);
-    EXPECT_TRUE(found.find("in the same launch") != found.npos ||
-                found.find("which nothing has written") != found.npos)
-        << found;
-  }
-}
-TEST(PlantedFaults, AThreadReadsWhatAnotherOfItsBlockWrites) {
-  EXPECT_FOUND("faulty_copy_blocks", 3, "wrote since the last barrier");
 }
 
 // The CPU's compiler sees a kernel that rounds to nearest; NVRTC one that does not.

@@ -8,9 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/run/weights.h"
-#include "framework/ttt/ttt_session.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
 
@@ -91,16 +89,8 @@ TEST_F(PtxRun, AdaptsAtTestTimeLikeTheCpuBackend) {
                                          "ttt.base.chunk_tokens=128",
                                          "ttt.base.batch_rows=2"};
   const RunResult trained = tiny_->train(kFew);
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(trained.directory / "weights.safetensors", store, layouts);
-  };
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
-    LoadedConfig loaded = tiny_->config(overrides);
-    TttOptions options;
-    options.console = nullptr;
-    options.directory = tiny_->folder() / name;
-    std::filesystem::create_directories(options.directory);
-    return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+    return adapt(tiny_->config(overrides), trained.directory / "weights.safetensors", tiny_->folder() / name);
   };
   const TttResult cpu = run(keys, "ttt_cpu"), ptx = run(with(keys, kDevice), "ttt_ptx");
   EXPECT_EQ(ptx.with.tokens, cpu.with.tokens);

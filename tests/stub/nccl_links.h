@@ -39,7 +39,6 @@ class Links {
   void lose() const;
 
   void stop() const;  // any thread
-  bool is_stopped() const { return !pause(0); }
 
  private:
   bool ready(int socket, short events) const;

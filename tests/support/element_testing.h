@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "framework/core/error.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/model/parameters.h"
+#include "tests/support/sentence.h"
 #include "tests/support/small_config.h"
 
 namespace mulligan {
@@ -25,12 +25,7 @@ inline ModelConfig element_model(std::vector<std::string> sets = {}) {
 
 // The sentence with which such a configuration is refused; empty: it is not.
 inline std::string element_refusal(std::vector<std::string> sets) {
-  try {
-    element_model(std::move(sets));
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return refusal_of([&] { element_model(std::move(sets)); });
 }
 
 // Names of the calls of forward and backward pass over 8 tokens, unfused.

@@ -4,21 +4,66 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
 
-// The sentence of the Error that `action` throws. A failure of the test, and empty, when it throws none.
+// Whether `part` stands in `text`; a failed check shows both.
+inline testing::AssertionResult contains(std::string_view text, std::string_view part) {
+  auto result = text.find(part) == text.npos ? testing::AssertionFailure() : testing::AssertionSuccess();
+  return result << "'" << part << "' in '" << text << "'";
+}
+
+// What the exception that `action` throws says; "" when it throws none.
 template <typename Action>
-std::string sentence_of(Action&& action) {
+std::string said_by(Action&& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The exit code and the sentence of the Error that `action` throws; ok and "" when it throws none.
+template <typename Action>
+std::pair<ExitCode, std::string> ending_of(Action&& action) {
   try {
     action();
   } catch (const Error& error) {
-    return error.what();
+    return {error.code(), error.what()};
   }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
+  return {ExitCode::ok, ""};
+}
+
+// The sentence alone.
+template <typename Action>
+std::string refusal_of(Action&& action) {
+  return ending_of(action).second;
+}
+// The same; an Error of another code is a failure of the test.
+template <typename Action>
+std::string refusal_of(ExitCode code, Action&& action) {
+  const auto [ended, sentence] = ending_of(action);
+  EXPECT_TRUE(ended == code || ended == ExitCode::ok) << sentence;
+  return sentence;
+}
+
+// The same; no Error is a failure of the test, too.
+template <typename Action>
+std::string sentence_of(Action&& action) {
+  const std::string sentence = refusal_of(action);
+  EXPECT_FALSE(sentence.empty()) << "nothing was refused";
+  return sentence;
+}
+template <typename Action>
+std::string sentence_of(ExitCode code, Action&& action) {
+  const auto [ended, sentence] = ending_of(action);
+  EXPECT_EQ(ended, code) << sentence;
+  return sentence;
 }
 
 }  // namespace mulligan

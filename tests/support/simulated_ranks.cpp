@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <future>
 
 namespace mulligan::test_support {
@@ -15,12 +14,6 @@ LaunchEnvironment environment_of(int size) {
   environment.host = "127.0.0.1";
   environment.ports = {0};  // the system chooses one; no process connects to it
   return environment;
-}
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 }  // namespace
@@ -113,11 +106,9 @@ std::size_t SimulatedRanks::call(CallKind kind, const std::string& bytes, const 
     buffers_.clear();
     bytes_ = 0;
     const std::size_t before = done_;
-    const double start = cpu_seconds();
     hub_->arrive(arrival);
     for (const auto& link : links_) link->receive(message);
     if (kind == CallKind::consult) hub_->answer({sequence_, {answer}});
-    seconds_ = cpu_seconds() - start;
     EXPECT_EQ(done_, before + 1);
   });
   return bytes_;

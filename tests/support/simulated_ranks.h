@@ -20,9 +20,7 @@ class SimulatedRanks {
   // Every rank comes to the call with these bytes; returns when rank 0 has sent what it sends: how many bytes,
   // to all of them. `answer`: rank 0's, of consult.
   std::size_t call(CallKind kind, const std::string& bytes, const std::string& answer = "");
-  // CPU time that rank 0's thread has spent in the last call, in seconds.
-  double seconds_of_last_call() const { return seconds_; }
-  // Different buffers that were sent in it.
+  // Different buffers that were sent in the last call.
   std::size_t buffers_of_last_call() const { return buffers_.size(); }
   // How many ranks were sent this as the one part of the last result.
   int answered_with(const std::string& part) const;
@@ -38,7 +36,6 @@ class SimulatedRanks {
   std::set<const std::string*> buffers_;
   std::uint64_t sequence_ = 0;
   std::size_t bytes_ = 0, done_ = 0;
-  double seconds_ = 0;
 };
 
 }  // namespace mulligan::test_support

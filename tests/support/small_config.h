@@ -38,4 +38,17 @@ inline LoadedConfig small_config(const std::vector<std::string>& sets, const std
   return parse_run_config(kSmallConfig + more, "small.toml", sets);
 }
 
+// A model of two heads and width 16.
+inline ModelConfig small_model(std::int64_t vocabulary, std::int64_t layers) {
+  ModelConfig model;
+  model.vocabulary = vocabulary;
+  model.layers = layers;
+  model.width = 16;
+  model.heads = 2;
+  model.kv_heads = 1;
+  model.mlp_hidden = 24;
+  resolve_model_defaults(model);
+  return model;
+}
+
 }  // namespace mulligan

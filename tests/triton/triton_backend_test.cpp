@@ -6,11 +6,11 @@
 #include <fstream>
 #include <string>
 
-#include "framework/core/error.h"
 #include "framework/plugin/backend.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::triton_backend_test {
 namespace {
@@ -49,13 +49,7 @@ class TritonBackend : public ::testing::Test {
                                                {nullptr, MLG_F32, 1, {8, 1, 1, 1}}};
     const mlg_attribute softcap{"softcap", 30};
     const mlg_call call{"softcap_ce_fwd", tensors.data(), 4, &softcap, 1};
-    try {
-      backend.prepare(call);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return error.what();
-    }
-    return {};
+    return refusal_of(ExitCode::bad_configuration, [&] { backend.prepare(call); });
   }
 
   mulligan::test_support::ScratchFolder folder_;
@@ -63,8 +57,8 @@ class TritonBackend : public ::testing::Test {
 
 TEST_F(TritonBackend, TheEmulatedDeviceSaysThatItCannotRunIt) {
   const std::string sentence = refusal(*make("device = \"emulated\""), MLG_BF16);
-  EXPECT_NE(sentence.find("run.toml:7"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("exists as GPU code only"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "run.toml:7"));
+  EXPECT_TRUE(contains(sentence, "exists as GPU code only"));
 }
 
 TEST_F(TritonBackend, TheCompileDeviceTakesItAndChecksItsCalls) {
@@ -78,10 +72,10 @@ TEST_F(TritonBackend, TheCompileDeviceTakesItAndChecksItsCalls) {
   EXPECT_EQ(refusal(*backend, MLG_BF16), "");
   EXPECT_FALSE(backend->repeats()) << "of foreign code nothing is known";
   const std::string dtype = refusal(*backend, MLG_F32);
-  EXPECT_NE(dtype.find("takes logits as *bf16, but here that is *fp32"), std::string::npos) << dtype;
+  EXPECT_TRUE(contains(dtype, "takes logits as *bf16, but here that is *fp32"));
   // What the kernel that it replaces demands still holds.
   const std::string shape = refusal(*backend, MLG_BF16, 7);
-  EXPECT_NE(shape.find("targets must have one element per row"), std::string::npos) << shape;
+  EXPECT_TRUE(contains(shape, "targets must have one element per row"));
 }
 
 TEST_F(TritonBackend, CodeForAnotherGpuIsRefusedWhenThePluginBringsTheKernel) {
@@ -92,7 +86,7 @@ TEST_F(TritonBackend, CodeForAnotherGpuIsRefusedWhenThePluginBringsTheKernel) {
     const std::string sentence = error.what();
     if (says_no_nvrtc(sentence)) GTEST_SKIP() << "needs CUDA's NVRTC: " << sentence;
     EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    EXPECT_NE(sentence.find("compiled for sm_90a, but the device is sm_80"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, "compiled for sm_90a, but the device is sm_80"));
   }
 }
 

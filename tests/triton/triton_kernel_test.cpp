@@ -11,6 +11,7 @@
 #include "plugins/backends/cuda/triton/compiled_file.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::cuda::triton::triton_kernel_test {
 namespace {
@@ -71,17 +72,9 @@ class TritonKernel : public ::testing::Test {
   // The sentence that refuses these files; empty when they are accepted.
   std::string refusal(const std::string& ptx, const std::string& json) {
     write(ptx, json);
-    return sentence([&] { load(); });
+    return said_by([&] { load(); });
   }
   std::string refusal(const Json& json) { return refusal(kPtx, json.dump()); }
-  static std::string sentence(const std::function<void()>& body) {
-    try {
-      body();
-    } catch (const std::runtime_error& error) {
-      return error.what();
-    }
-    return {};
-  }
   static std::string replaced(std::string text, const std::string& old, const std::string& fresh) {
     const std::size_t at = text.find(old);
     EXPECT_NE(at, std::string::npos) << old;
@@ -215,7 +208,7 @@ TEST_F(TritonKernel, ParametersMustFitTheKernelThatIsReplaced) {
   fewer["mulligan"]["parameters"].erase(1);
   expect_has(refusal(fewer), {"passes the argument targets", "no parameter takes it"});
   write(kPtx, description().dump());
-  expect_has(sentence([&] { load("loss_bwd"); }), {"describes the kernel loss_fwd", "replace loss_bwd"});
+  expect_has(said_by([&] { load("loss_bwd"); }), {"describes the kernel loss_fwd", "replace loss_bwd"});
 }
 
 TEST_F(TritonKernel, ArchitecturesAreCompared) {
@@ -230,15 +223,15 @@ TEST_F(TritonKernel, ArchitecturesAreCompared) {
   EXPECT_FALSE(cubin_runs_on(86, "sm_90a"));
   EXPECT_FALSE(cubin_runs_on(100, "sm_103a"));
   write(kPtx, description().dump());
-  expect_has(sentence([&] { load("loss_fwd", "sm_80"); }),
+  expect_has(said_by([&] { load("loss_fwd", "sm_80"); }),
              {"loss.ptx is compiled for sm_90a", "the device is sm_80", "--architecture 80"});
-  EXPECT_EQ(sentence([&] { load("loss_fwd", ""); }), "");  // a device without an architecture
+  EXPECT_EQ(said_by([&] { load("loss_fwd", ""); }), "");  // a device without an architecture
 }
 
 TEST_F(TritonKernel, MissingAndDamagedFilesAreNamed) {
-  expect_has(sentence([&] { load(); }), {"loss.ptx", "cannot be read", "No such file"});
+  expect_has(said_by([&] { load(); }), {"loss.ptx", "cannot be read", "No such file"});
   std::ofstream(folder_ / "loss.ptx") << kPtx;
-  expect_has(sentence([&] { load(); }), {"loss.json", "cannot be read", "next to the .ptx"});
+  expect_has(said_by([&] { load(); }), {"loss.json", "cannot be read", "next to the .ptx"});
   const std::string json = description().dump();
   expect_has(refusal(kPtx, json.substr(0, json.size() / 2)), {"loss.json", "not JSON", "byte"});
   expect_has(refusal(kPtx, ""), {"loss.json", "not JSON"});
@@ -247,8 +240,7 @@ TEST_F(TritonKernel, MissingAndDamagedFilesAreNamed) {
   expect_has(refusal(std::string(kPtx).substr(0, 500), json), {"loss.ptx is cut off"});
   expect_has(refusal(replaced(kPtx, "entry loss(", "entry lost("), json),
              {"has no entry point loss", "other, lost"});
-  expect_has(sentence([] { CompiledKernel("x.so", "loss_fwd", kSignature, ""); }),
-             {"x.so", ".ptx or .cubin"});
+  expect_has(said_by([] { CompiledKernel("x.so", "loss_fwd", kSignature, ""); }), {"x.so", ".ptx or .cubin"});
 }
 
 TEST_F(TritonKernel, MembersOfAWrongKindAreNamed) {
@@ -284,7 +276,7 @@ TEST_F(TritonKernel, LaunchesThatAreNotPlainAreRefused) {
 TEST_F(TritonKernel, CallsForWhichTheCodeWasNotCompiledAreRefused) {
   write(kPtx, description().dump());
   const CompiledKernel kernel = load();
-  const auto refused = [&](const Call& call) { return sentence([&] { kernel.plan(call.launch()); }); };
+  const auto refused = [&](const Call& call) { return said_by([&] { kernel.plan(call.launch()); }); };
   Call call(7, 2048);
   call.tensors[0].dtype = MLG_F32;
   expect_has(refused(call), {"loss.ptx", "logits as *bf16", "here that is *fp32"});

@@ -5,7 +5,7 @@
 
 #include "framework/config/config_report.h"
 #include "framework/config/run_config.h"
-#include "framework/core/error.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::triton_rows_test {
 namespace {
@@ -40,13 +40,7 @@ LoadedConfig parse(const std::string& rows) {
 }
 
 std::string refusal(const std::string& rows) {
-  try {
-    parse(rows);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of(ExitCode::bad_configuration, [&] { parse(rows); });
 }
 
 constexpr const char* kRow = "[[backend.kernels]]\nmatch = \"softcap_ce_fwd\"\npath = \"kernels/a.ptx\"\n";
@@ -57,27 +51,22 @@ TEST(KernelRows, PathsAreTakenFromTheFolderOfTheFile) {
   EXPECT_EQ(loaded.config.kernels[0].match, "softcap_ce_fwd");
   EXPECT_EQ(loaded.config.kernels[0].path, std::filesystem::absolute("configs/kernels/a.ptx").string());
   EXPECT_EQ(loaded.config.backend.keys.find("kernels"), nullptr) << "the rows are not the plugin's";
-  EXPECT_NE(print_resolved(loaded).find("[[backend.kernels]]\nmatch = \"softcap_ce_fwd\""),
-            std::string::npos);
+  EXPECT_TRUE(contains(print_resolved(loaded), "[[backend.kernels]]\nmatch = \"softcap_ce_fwd\""));
 }
 
 TEST(KernelRows, MistakesAreNamedWithTheirPlace) {
-  EXPECT_NE(refusal(std::string(kRow) + kRow).find("'softcap_ce_fwd' is already replaced"),
-            std::string::npos);
-  EXPECT_NE(refusal("[[backend.kernels]]\nmatch = \"a\"\n").find("path"), std::string::npos);
-  EXPECT_NE(refusal("[[backend.kernels]]\nmatch = \"a\"\nfile = \"b\"\n").find("file"), std::string::npos);
-  EXPECT_NE(refusal("kernels = \"a.ptx\"\n").find("[[backend.kernels]]"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(std::string(kRow) + kRow), "'softcap_ce_fwd' is already replaced"));
+  EXPECT_TRUE(contains(refusal("[[backend.kernels]]\nmatch = \"a\"\n"), "path"));
+  EXPECT_TRUE(contains(refusal("[[backend.kernels]]\nmatch = \"a\"\nfile = \"b\"\n"), "file"));
+  EXPECT_TRUE(contains(refusal("kernels = \"a.ptx\"\n"), "[[backend.kernels]]"));
 }
 
 // A configuration that came with data could otherwise have code loaded.
 TEST(KernelRows, AStoredConfigurationNamesNoCode) {
   EXPECT_NO_THROW(parse_stored_config(kRun, "artifact"));
-  try {
-    parse_stored_config(std::string(kRun) + kRow, "artifact");
-    FAIL() << "taken";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("may not name a library"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of([&] { parse_stored_config(std::string(kRun) + kRow, "artifact"); });
+  EXPECT_TRUE(contains(sentence, "may not name a library"));
 }
 
 }  // namespace

@@ -35,8 +35,7 @@ TEST(CodeSize, TheTarArchiveIsReadByTar) {
   EXPECT_EQ(read_file(folder / "out" / "framework" / "a.txt"), std::string(600, 'a'));
   EXPECT_EQ(read_file(folder / "out" / "framework" / deep / "b.txt"), "b");
   EXPECT_GT(source_archive(folder).size(), 0U);
-  EXPECT_NE(sentence_of([&] { source_archive(folder / "out" / "framework"); }).find("source tree"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { source_archive(folder / "out" / "framework"); }), "source tree"));
 }
 
 // What a program was built from cannot be changed without another digest, device headers and lists included.
@@ -116,7 +115,7 @@ TEST(CodeSize, AStrippedBinaryNeedsNoStrip) {
   const std::string refusal = sentence_of([&] { compressed_binary_bytes({plugin}); });
   setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(without_strip, bytes);
-  EXPECT_NE(refusal.find("install binutils"), std::string::npos) << refusal;
+  EXPECT_TRUE(contains(refusal, "install binutils"));
 }
 
 }  // namespace

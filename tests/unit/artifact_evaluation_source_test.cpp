@@ -10,8 +10,8 @@
 #include "framework/artifact/compression.h"
 #include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
-#include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::artifact_evaluation_source_test {
 namespace {
@@ -100,7 +100,7 @@ TEST(EvaluationSource, EveryIncludeOfItIsInItAndNothingElse) {
     const std::string path = file.string();
     for (const char* other : {"_test.cpp", "framework/train/", "tools/", "lab/", "optimizers/muon",
                               "plugins/backends/cuda", "elements/sparse_gate"})
-      EXPECT_EQ(path.find(other), path.npos) << file;
+      EXPECT_FALSE(contains(path, other)) << file;
     const std::string text = read_file(tree / file);
     for (std::sregex_iterator it(text.begin(), text.end(), include), end; it != end; ++it) {
       fs::path wanted = (*it)[1].str();
@@ -129,12 +129,7 @@ TEST(EvaluationSource, AnArchiveIsNamesLengthsAndContents) {
 }
 
 std::string reason_of(const std::string& packed) {
-  try {
-    unpack_text(packed, 1000);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
+  return said_by([&] { unpack_text(packed, 1000); });
 }
 
 TEST(EvaluationSource, TheTextCoderGivesItsTextBack) {
@@ -160,16 +155,10 @@ TEST(EvaluationSource, ADamagedPackageIsRefused) {
 
 TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {
   const auto sentence = [](const fs::path& root, const std::string& plugin) {
-    try {
-      evaluation_source(root, {plugin});
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return refusal_of([&] { evaluation_source(root, {plugin}); });
   };
-  EXPECT_NE(sentence(tree, "not_there").find("'not_there' is not a plugin of the source tree"),
-            std::string::npos);
-  EXPECT_NE(sentence(tree / "docs", "cpu").find("is not mulligan's source tree"), std::string::npos);
+  EXPECT_TRUE(contains(sentence(tree, "not_there"), "'not_there' is not a plugin of the source tree"));
+  EXPECT_TRUE(contains(sentence(tree / "docs", "cpu"), "is not mulligan's source tree"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "framework/plugin/quantizer.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan::artifact_quantize_test {
 namespace {
@@ -29,15 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 
 ModelConfig small_model() {
-  ModelConfig model;
-  model.vocabulary = 64;
-  model.layers = 3;
-  model.width = 16;
-  model.heads = 2;
-  model.kv_heads = 1;
-  model.mlp_hidden = 24;
+  ModelConfig model = mulligan::small_model(64, 3);
   model.lanes.parallel_start = 2;
-  resolve_model_defaults(model);
   return model;
 }
 
@@ -135,12 +129,11 @@ TEST(QuantizeTable, FirstMatchWinsAndNothingIsLeftOver) {
   const auto refused = [&](std::vector<QuantizeTensorRow> rows) {
     return sentence_of([&] { resolve_quantize_table(parts, rows); });
   };
-  EXPECT_NE(refused({row("blocks.*", TensorFormat::fp16)}).find("'tok_emb.weight' is matched by no row"),
-            std::string::npos);
-  EXPECT_NE(
-      refused({row("*", TensorFormat::fp16), row("tok_emb*", TensorFormat::fp16)}).find("takes no tensor"),
-      std::string::npos);
-  EXPECT_NE(refused({row("*", TensorFormat::integer)}).find("has no rows to scale"), std::string::npos);
+  EXPECT_TRUE(
+      contains(refused({row("blocks.*", TensorFormat::fp16)}), "'tok_emb.weight' is matched by no row"));
+  EXPECT_TRUE(contains(refused({row("*", TensorFormat::fp16), row("tok_emb*", TensorFormat::fp16)}),
+                       "takes no tensor"));
+  EXPECT_TRUE(contains(refused({row("*", TensorFormat::integer)}), "has no rows to scale"));
 }
 
 TEST(Formats, Int8RowsClampTiesToEvenAndZeroRows) {
@@ -165,9 +158,8 @@ TEST(Formats, Int8RowsClipAtAQuantileAndHaveALeastRange) {
 }
 
 TEST(Formats, ValuesThatFp16CannotHoldAreRefused) {
-  EXPECT_NE(
-      sentence_of([] { store_as(TensorFormat::fp16, "w", {1}, std::vector<float>{1e6F}); }).find("bf16"),
-      std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([] { store_as(TensorFormat::fp16, "w", {1}, std::vector<float>{1e6F}); }),
+                       "bf16"));
   const QuantizedTensor stored = store_as(TensorFormat::bf16, "w", {1}, std::vector<float>{1e6F});
   EXPECT_NEAR(dequantize(stored)[0], 1e6F, 4e3F);
   const std::vector<float> exact = normal_values(40, "exact");
@@ -290,7 +282,7 @@ TEST(Quantizers, BrokenInputsAreNamed) {
     };
   };
   const std::string sentence = sentence_of([&] { quantize_small("gptq", record_rows(), with(NAN)); });
-  EXPECT_NE(sentence.find("blocks.0.attn.c_k.weight"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "blocks.0.attn.c_k.weight"));
 
   const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.0");
   const std::vector<float> weights(4, 1.0F), indefinite{1, 2, 2, 1};
@@ -314,8 +306,8 @@ TEST(Quantizers, BrokenInputsAreNamed) {
       0};
   mlg_quantize_result result{codes.data(), scales.data(), 0, nullptr};
   const std::string refused = sentence_of([&] { quantizer->quantize(request, result); });
-  EXPECT_NE(refused.find("some.matrix"), std::string::npos) << refused;
-  EXPECT_NE(refused.find("not positive definite"), std::string::npos) << refused;
+  EXPECT_TRUE(contains(refused, "some.matrix"));
+  EXPECT_TRUE(contains(refused, "not positive definite"));
 }
 
 TEST(ArtifactModel, OnlyTheTensorsOfTheModelAreTaken) {
@@ -327,13 +319,11 @@ TEST(ArtifactModel, OnlyTheTensorsOfTheModelAreTaken) {
     change(changed);
     return sentence_of([&] { require_model(changed, small_model(), "a"); });
   };
-  EXPECT_NE(refused([](Artifact& a) { a.tensors.pop_back(); }).find("tensors, but the model"),
-            std::string::npos);
-  EXPECT_NE(refused([](Artifact& a) { std::swap(a.tensors[1], a.tensors[2]); }).find("where the model"),
-            std::string::npos);
-  EXPECT_NE(
-      refused([](Artifact& a) { std::swap(a.tensors[0].shape[0], a.tensors[0].shape[1]); }).find("shape"),
-      std::string::npos);
+  EXPECT_TRUE(contains(refused([](Artifact& a) { a.tensors.pop_back(); }), "tensors, but the model"));
+  EXPECT_TRUE(
+      contains(refused([](Artifact& a) { std::swap(a.tensors[1], a.tensors[2]); }), "where the model"));
+  EXPECT_TRUE(contains(refused([](Artifact& a) { std::swap(a.tensors[0].shape[0], a.tensors[0].shape[1]); }),
+                       "shape"));
 }
 
 class CalibrationRowsTest : public testing::Test {
@@ -392,12 +382,12 @@ TEST(CalibrationShards, AStrideTakesTheFirstAndEverySoManyth) {
 }
 
 TEST_F(CalibrationRowsTest, ShortShardsAndForeignTokensAreRefused) {
-  EXPECT_NE(sentence_of([&] { CalibrationRows(paths_, 200, 2000, 1); }).find("none of the 2 training shards"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { CalibrationRows(paths_, 200, 2000, 1); }), "none of the 2 training shards"));
   EXPECT_EQ(CalibrationRows(paths_, 150, 2000, 1).count(), 1);
   CalibrationRows rows(paths_, 10, 500, 1);
   std::vector<std::int32_t> all(static_cast<std::size_t>(rows.count()) * 10);
-  EXPECT_NE(sentence_of([&] { rows.next(all); }).find("outside of the vocabulary"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { rows.next(all); }), "outside of the vocabulary"));
 }
 
 // The closed form against quantised normal numbers.
@@ -429,11 +419,11 @@ TEST(SizeReport, TotalsStandAgainstTheLimit) {
   ArtifactSizes sizes;
   serialize_artifact(artifact, Compression::brotli, &sizes);
   const std::string below = format_sizes(artifact, sizes, {}, {std::uint64_t{1000}, std::nullopt}, 16000000);
-  EXPECT_NE(below.find("below the limit of 16,000,000"), std::string::npos) << below;
-  EXPECT_NE(below.find("not counted"), std::string::npos);
-  EXPECT_NE(below.find("blocks.2.mlp.proj.weight"), std::string::npos);
+  EXPECT_TRUE(contains(below, "below the limit of 16,000,000"));
+  EXPECT_TRUE(contains(below, "not counted"));
+  EXPECT_TRUE(contains(below, "blocks.2.mlp.proj.weight"));
   const std::string over = format_sizes(artifact, sizes, {}, {std::uint64_t{1000}, std::nullopt}, 1500);
-  EXPECT_NE(over.find("OVER the limit of 1,500"), std::string::npos) << over;
+  EXPECT_TRUE(contains(over, "OVER the limit of 1,500"));
 }
 
 }  // namespace

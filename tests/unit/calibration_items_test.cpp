@@ -48,10 +48,10 @@ TEST(Questions, DamagedLinesAreRefusedByNumber) {
         std::pair{R"({"question":"a","choices":["x","y"]})", "none of the 2 choices"},
         std::pair{R"({"id":"1","question":"a","choices":["x","y"],"answer":0})", "stands there twice"}}) {
     const std::string sentence = sentence_of([&] { read_text(good + line); });
-    EXPECT_NE(sentence.find(says), std::string::npos) << line << ": " << sentence;
-    EXPECT_NE(sentence.find("line 2"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, says)) << line << ": " << sentence;
+    EXPECT_TRUE(contains(sentence, "line 2"));
   }
-  EXPECT_NE(sentence_of([] { read_text("\n"); }).find("holds no question"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([] { read_text("\n"); }), "holds no question"));
 }
 
 ItemSet items_of(const std::vector<int>& choices, double confidence = 0.9) {
@@ -73,8 +73,7 @@ TEST(Items, AreReadAsTheyWereWritten) {
   EXPECT_FALSE(read[1].questions);
   EXPECT_EQ(read[1].items[0].prediction.confidence, 1.0 / 3);
   write_file_atomically(scratch / "items.jsonl", items_text(sets) + "{\"set\":\"x\"}\n");
-  EXPECT_NE(sentence_of([&] { read_items(scratch / "items.jsonl"); }).find("line 5 is not an item"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { read_items(scratch / "items.jsonl"); }), "line 5 is not an item"));
 }
 
 // Subjects have figures of their own, with counts; law: 2 of 4 right, art: 1 of 2.
@@ -87,7 +86,7 @@ TEST(Items, TablesBySubject) {
   EXPECT_EQ(subjects.at(0).at("items"), 4);
   EXPECT_EQ(subjects.at(0).at("wrong"), 2);
   EXPECT_NEAR(subjects.at(0).at("ece").get<double>(), .4, 1e-12);
-  EXPECT_NE(calibration_text(sets).find("law"), std::string::npos);
+  EXPECT_TRUE(contains(calibration_text(sets), "law"));
 }
 
 // Of six items the second run loses four that the first has right: p = 2 / 2^4; by subject 2 / 2^3 and 1,
@@ -119,19 +118,13 @@ TEST(Items, AtRisk) {
 TEST(Items, OtherItemsAreNotCompared) {
   const ItemSet set = items_of({0, 1});
   ItemSet other = items_of({0, 1, 1});
-  EXPECT_NE(sentence_of([&] {
-              compare_items({{set}, {other}});
-            }).find("answered 2 items"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}, {other}}); }), "answered 2 items"));
   other.items.pop_back();
   other.items[1].answer = 1;
-  EXPECT_NE(sentence_of([&] { compare_items({{set}, {other}}); }).find("item 2"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}, {other}}); }), "item 2"));
   other.name = "another";
-  EXPECT_NE(sentence_of([&] {
-              compare_items({{set}, {other}});
-            }).find("not answered by every run"),
-            std::string::npos);
-  EXPECT_NE(sentence_of([&] { compare_items({{set}}); }).find("two runs or more"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}, {other}}); }), "not answered by every run"));
+  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}}); }), "two runs or more"));
 }
 
 }  // namespace

@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 
 std::vector<float> gaussian(std::size_t count, double scale, const char* purpose = "weights") {
   std::vector<float> values(count);
@@ -202,7 +201,7 @@ TEST_F(Exchange, SeveralFilesByTheirIndex) {
                                   {R"({"a":"../1.safetensors"})", "no file of the folder"},
                                   {R"({"a":7})", "no file of the folder"},
                                   {"[]", "has no weight_map"}}) {
-    EXPECT_NE(sentence_of([&, map = map] { open(map); }).find(said), std::string::npos) << map;
+    EXPECT_TRUE(contains(sentence_of([&, map = map] { open(map); }), said)) << map;
   }
 }
 
@@ -229,10 +228,10 @@ TEST_F(Exchange, AnImportMayNarrow) {
 TEST_F(Exchange, MislabelledFilesAreRefusedAndLeaveNothing) {
   write_theirs(StoredType::bf16, StoredType::f16);
   std::string sentence = sentence_of([&] { import(); });
-  EXPECT_NE(sentence.find("BF16 bytes decoded as F16"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "BF16 bytes decoded as F16"));
   write_theirs(StoredType::f16, StoredType::bf16);
   sentence = sentence_of([&] { import(); });
-  EXPECT_NE(sentence.find("F16 bytes decoded as BF16"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "F16 bytes decoded as BF16"));
   EXPECT_FALSE(fs::exists(scratch_ / "ours.safetensors"));
 }
 
@@ -248,24 +247,20 @@ TEST_F(Exchange, WhatDoesNotFitIsNamed) {
   const auto q = [](const std::string& more) {
     return "ignore = [\"*.rotary\", \"*.o\"]\n[[tensor]]\ntheirs = \"layer.{i}.q\"\nours = \"bank\"\n" + more;
   };
-  EXPECT_NE(refused(q("repeat = 2\nslice = 0\n") + rest).find("transposed"), std::string::npos);
-  EXPECT_NE(refused(q("repeat = 2\nslice = 0\ntranspose = true\n") + rest).find("bank (entry 2)"),
-            std::string::npos);
-  EXPECT_NE(refused(q("repeat = 2\nslice = 3\ntranspose = true\n") + rest).find("entry 4"),
-            std::string::npos);
-  EXPECT_NE(refused(q("repeat = 3\nslice = 0\ntranspose = true\n") + rest).find("layer.2.q"),
-            std::string::npos);
-  EXPECT_NE(refused(rest).find("tensors of the file"), std::string::npos);
-  EXPECT_NE(refused(q("slise = 0\n")).find("slice"), std::string::npos);
-  EXPECT_NE(refused("ignore = []\n").find("[[tensor]]"), std::string::npos);
-  EXPECT_NE(refused(rest + "[[tensor]]\ntheirs = \"embed\"\nours = \"gain\"\n").find("twice"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refused(q("repeat = 2\nslice = 0\n") + rest), "transposed"));
+  EXPECT_TRUE(contains(refused(q("repeat = 2\nslice = 0\ntranspose = true\n") + rest), "bank (entry 2)"));
+  EXPECT_TRUE(contains(refused(q("repeat = 2\nslice = 3\ntranspose = true\n") + rest), "entry 4"));
+  EXPECT_TRUE(contains(refused(q("repeat = 3\nslice = 0\ntranspose = true\n") + rest), "layer.2.q"));
+  EXPECT_TRUE(contains(refused(rest), "tensors of the file"));
+  EXPECT_TRUE(contains(refused(q("slise = 0\n")), "slice"));
+  EXPECT_TRUE(contains(refused("ignore = []\n"), "[[tensor]]"));
+  EXPECT_TRUE(contains(refused(rest + "[[tensor]]\ntheirs = \"embed\"\nours = \"gain\"\n"), "twice"));
 }
 
 TEST_F(Exchange, AValueThatTheFormatCannotHoldIsRefused) {
   values_["gain"][3] = 70000.0f;
   write_theirs(StoredType::f32);
-  EXPECT_NE(sentence_of([&] { import(StoredType::f16); }).find("70000"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { import(StoredType::f16); }), "70000"));
 }
 
 TEST_F(Exchange, DifferencesAreCountedAndMeasured) {
@@ -279,7 +274,7 @@ TEST_F(Exchange, DifferencesAreCountedAndMeasured) {
   ASSERT_EQ(differences.size(), 2u);
   EXPECT_EQ(differences[0].name, "embed");
   EXPECT_EQ(differences[0].what, "only in the first");
-  EXPECT_NE(differences[1].what.find("1 of 64 elements, first at 5, at most by 0.25"), std::string::npos);
+  EXPECT_TRUE(contains(differences[1].what, "1 of 64 elements, first at 5, at most by 0.25"));
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using test_support::sample_manifest;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 using test_support::write_sample;
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -36,18 +35,18 @@ TEST(CheckpointManifest, OtherVersionsMissingKeysAndWrongTypesAreNamed) {
     copy.replace(copy.find(from), from.size(), to);
     return sentence_of([&] { manifest_from_json(copy, "m.json"); });
   };
-  EXPECT_NE(changed("\"format_version\": 2", "\"format_version\": 3").find("version 3"), std::string::npos);
-  EXPECT_NE(changed("\"consumed_spans\"", "\"consumed_span\"").find("'data.consumed_spans' is missing"),
-            std::string::npos);
-  EXPECT_NE(changed("\"step\": 7", "\"step\": -7").find("'step' is -7"), std::string::npos);
-  EXPECT_NE(changed("\"phase\": \"looped\"", "\"phase\": 1").find("'progress.phase'"), std::string::npos);
-  EXPECT_NE(sentence_of([] { manifest_from_json("{]", "m.json"); }).find("m.json"), std::string::npos);
+  EXPECT_TRUE(contains(changed("\"format_version\": 2", "\"format_version\": 3"), "version 3"));
+  EXPECT_TRUE(
+      contains(changed("\"consumed_spans\"", "\"consumed_span\""), "'data.consumed_spans' is missing"));
+  EXPECT_TRUE(contains(changed("\"step\": 7", "\"step\": -7"), "'step' is -7"));
+  EXPECT_TRUE(contains(changed("\"phase\": \"looped\"", "\"phase\": 1"), "'progress.phase'"));
+  EXPECT_TRUE(contains(sentence_of([] { manifest_from_json("{]", "m.json"); }), "m.json"));
 }
 
 TEST(CheckpointManifest, ALossThatIsNoNumberIsNotWritten) {
   CheckpointManifest manifest = sample_manifest(7);
   manifest.loss.run.loss_sum_nats = NAN;
-  EXPECT_NE(sentence_of([&] { to_json(manifest); }).find("loss_sum_nats"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { to_json(manifest); }), "loss_sum_nats"));
 }
 
 TEST(CheckpointFolder, WhatIsWrittenReadsBack) {
@@ -79,7 +78,7 @@ TEST(CheckpointFolder, AnyChangedByteIsRefused) {
       std::ofstream(file, std::ios::binary) << damaged;
       const std::string sentence = sentence_of([&] { open_checkpoint(path); });
       ASSERT_FALSE(sentence.empty()) << name << ", byte " << at;
-      ASSERT_NE(sentence.find("step_00000003"), std::string::npos) << sentence;
+      ASSERT_TRUE(contains(sentence, "step_00000003"));
       ++positions;
     }
     std::ofstream(file, std::ios::binary) << sound;
@@ -100,7 +99,7 @@ TEST(CheckpointFolder, ShortLongAndMissingFilesAreRefused) {
     fs::resize_file(file, 0);
     EXPECT_FALSE(sentence_of([&] { open_checkpoint(file.parent_path()); }).empty()) << name;
     fs::remove(file);
-    EXPECT_NE(sentence_of([&] { open_checkpoint(file.parent_path()); }).find(name), std::string::npos);
+    EXPECT_TRUE(contains(sentence_of([&] { open_checkpoint(file.parent_path()); }), name));
   }
 }
 
@@ -115,10 +114,10 @@ TEST(CheckpointFolder, TheNewestSoundOneIsTaken) {
   fs::remove(scratch / "step_00000020/manifest.json");
   EXPECT_EQ(newest_sound_checkpoint(scratch.path(), damaged)->manifest.step, 10);
   ASSERT_EQ(damaged.size(), 2u);
-  EXPECT_NE(damaged[0].find("step_00000030"), std::string::npos);
+  EXPECT_TRUE(contains(damaged[0], "step_00000030"));
   fs::remove_all(scratch / "step_00000010");
-  EXPECT_NE(sentence_of([&] { newest_sound_checkpoint(scratch.path(), damaged); }).find("none of the 2"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { newest_sound_checkpoint(scratch.path(), damaged); }), "none of the 2"));
 }
 
 TEST(CheckpointFolder, UnfinishedFoldersAreNoCheckpoints) {
@@ -164,7 +163,7 @@ TEST(CheckpointFolder, AUserMayNameACheckpointOrARun) {
   EXPECT_EQ(find_checkpoint(scratch / "run").manifest.step, 2);
   EXPECT_EQ(find_checkpoint(scratch / "run/checkpoints").manifest.step, 2);
   EXPECT_EQ(find_checkpoint(scratch / "run/checkpoints/step_00000001").manifest.step, 1);
-  EXPECT_NE(sentence_of([&] { find_checkpoint(scratch.path()); }).find("neither"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { find_checkpoint(scratch.path()); }), "neither"));
 }
 
 }  // namespace

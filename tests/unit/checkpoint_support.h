@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "framework/checkpoint/checkpoint_folder.h"
-#include "framework/core/error.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::test_support {
 
@@ -53,17 +53,6 @@ inline std::filesystem::path write_sample(const std::filesystem::path& directory
   return write_checkpoint(directory, sample_manifest(step),
                           {{"master/w", StoredType::f32, {8, 8}, std::as_bytes(std::span(weights))},
                            {"optimizer/m", StoredType::bf16, {32}, std::as_bytes(std::span(moments))}});
-}
-
-// The sentence of the Error that `action` throws, or "" when it throws none.
-template <typename Action>
-std::string sentence_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace mulligan::test_support

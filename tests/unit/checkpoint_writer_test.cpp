@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using test_support::sample_manifest;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 
 // Files of this process cannot grow beyond `bytes` while it lives: to a writer, the disk is full.
 class SmallDisk {
@@ -94,8 +93,8 @@ TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
     const SmallDisk disk(500);
     writer.begin(sample_manifest(2), store_, state_tensors_of(names_));
     const std::string sentence = sentence_of([&] { writer.finish(); });
-    EXPECT_NE(sentence.find("tensors.safetensors"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find(std::strerror(EFBIG)), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, "tensors.safetensors"));
+    EXPECT_TRUE(contains(sentence, std::strerror(EFBIG)));
   }
   EXPECT_EQ(open_checkpoint(scratch_ / "step_00000001").manifest.step, 1);
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1) << "leftovers";
@@ -106,7 +105,7 @@ TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
 TEST_F(CheckpointWriterTest, AFolderThatCannotBeMadeIsNamed) {
   CheckpointWriter writer("/proc/no_such_folder", 1);
   writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
-  EXPECT_NE(sentence_of([&] { writer.finish(); }).find("/proc/no_such_folder"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { writer.finish(); }), "/proc/no_such_folder"));
 }
 
 TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUploaded) {
@@ -115,21 +114,19 @@ TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUpload
   writer.finish();
   const Checkpoint saved = open_checkpoint(scratch_ / "step_00000001");
   fill(5);
-  EXPECT_NE(sentence_of([&] {
-              restore_tensors(saved, store_, state_tensors_of({"master/w"}));
-            }).find("'optimizer/v'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { restore_tensors(saved, store_, state_tensors_of({"master/w"})); }),
+                       "'optimizer/v'"));
   store_.create("master/new", TensorType(MLG_F32, {1}));
-  EXPECT_NE(sentence_of([&] {
-              restore_tensors(saved, store_, state_tensors_of({"master/w", "optimizer/v", "master/new"}));
-            }).find("does not hold the tensor 'master/new'"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] {
+                 restore_tensors(saved, store_, state_tensors_of({"master/w", "optimizer/v", "master/new"}));
+               }),
+               "does not hold the tensor 'master/new'"));
   TensorStore other(*backend_);
   other.create("master/w", TensorType(MLG_BF16, {16, 16}));
   other.create("optimizer/v", TensorType(MLG_BF16, {7}));
-  EXPECT_NE(
-      sentence_of([&] { restore_tensors(saved, other, state_tensors_of(names_)); }).find("as F32 [16, 16]"),
-      std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { restore_tensors(saved, other, state_tensors_of(names_)); }),
+                       "as F32 [16, 16]"));
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 5.0f));
 }
 

@@ -43,9 +43,8 @@ void expect_refused(const Difference& difference) {
          } catch (const Error& error) {
            text = error.what();
          }
-         EXPECT_NE(text.find(difference.says), std::string::npos) << text;
-         EXPECT_NE(sentence_of([&] { batch->submit(); }).find("invalid usage"), std::string::npos)
-             << "sticky";
+         EXPECT_TRUE(contains(text, difference.says));
+         EXPECT_TRUE(contains(sentence_of([&] { batch->submit(); }), "invalid usage")) << "sticky";
          group.barrier();
          communicator->abort();
        })) {

@@ -76,7 +76,7 @@ TEST(NcclCommunicator, RanksThatDoNotComeAreMissedInTime) {
   options.open_seconds = 0.2;
   const std::string text =
       sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend, "", options); });
-  EXPECT_NE(text.find("'communicator/gpu of rank 1' within 0.2 s"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "'communicator/gpu of rank 1' within 0.2 s"));
 }
 
 TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
@@ -88,7 +88,7 @@ TEST(NcclCommunicator, AnErrorOfTheNetworkIsReported) {
       wanted.fails = 1;
       const StubFaults faults(wanted);
       const std::string text = sentence_of([&] { rank.communicator->transfers(); });
-      EXPECT_NE(text.find("network error"), std::string::npos) << text;
+      EXPECT_TRUE(contains(text, "network error"));
       group.barrier();
     }
     EXPECT_NE(sentence_of([&] { rank.batch->submit(); }), "") << "what failed once goes on failing";
@@ -110,8 +110,8 @@ TEST(NcclCommunicator, AbortEndsATransferThatHangsAndTheDeviceGoesOn) {
     std::thread other([&] { rank.communicator->abort(); });
     rank.backend->synchronize();
     other.join();
-    EXPECT_NE(sentence_of([&] { rank.batch->submit(); }).find("aborted"), std::string::npos);
-    EXPECT_NE(sentence_of([&] { rank.communicator->transfers(); }).find("aborted"), std::string::npos);
+    EXPECT_TRUE(contains(sentence_of([&] { rank.batch->submit(); }), "aborted"));
+    EXPECT_TRUE(contains(sentence_of([&] { rank.communicator->transfers(); }), "aborted"));
     group.barrier();
   }));
 }
@@ -189,10 +189,8 @@ TEST(NcclCommunicator, TheBackendWorksDuringATransferUntilItIsJoined) {
 TEST(NcclCommunicator, TwoRanksOnOneGpuAreRefused) {
   const StubSharedCard card;
   for (const std::string& sentence : run_ranks(2, [](HostGroup& group) { Rank rank(group); })) {
-    EXPECT_NE(
-        sentence.find("ranks 0 and 1 have one GPU, GPU-abababab-abab-abab-abab-abababababab; start no more"),
-        std::string::npos)
-        << sentence;
+    EXPECT_TRUE(contains(
+        sentence, "ranks 0 and 1 have one GPU, GPU-abababab-abab-abab-abab-abababababab; start no more"));
   }
 }
 
@@ -203,14 +201,14 @@ TEST(NcclCommunicator, AnOldLibraryIsRefused) {
   const StubFaults faults(wanted);
   ThreadGroups groups(1);
   const std::string text = sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend); });
-  EXPECT_NE(text.find("NCCL 2.16 was found; install NCCL 2.18 or newer"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "NCCL 2.16 was found; install NCCL 2.18 or newer"));
 }
 
 TEST(NcclCommunicator, MemoryThatIsNoGpusIsRefused) {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   ThreadGroups groups(1);
   const std::string text = sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend); });
-  EXPECT_NE(text.find("'nccl' moves memory of a GPU"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "'nccl' moves memory of a GPU"));
 }
 
 }  // namespace

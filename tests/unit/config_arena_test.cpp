@@ -24,8 +24,7 @@ TEST(ConfigArena, TheFamilyHasAHeadOfItsOwnAndNoPartOfTheRecord) {
   EXPECT_NE(model.elements.find("rational_softcap.cap"), nullptr);
   for (const char* key :
        {"model.softcap=15", "model.tied_head=true", "model.qk_norm=false", "model.q_gain=1"})
-    EXPECT_NE(refusal({"model.family=modded", key}).find("the family \"modded\" has no such part"),
-              std::string::npos)
+    EXPECT_TRUE(contains(refusal({"model.family=modded", key}), "the family \"modded\" has no such part"))
         << key;
   const RunConfig again = parse_run_config(print_resolved(loaded), "config.toml").config;
   EXPECT_EQ(again.model.family, ModelFamily::modded);
@@ -34,10 +33,8 @@ TEST(ConfigArena, TheFamilyHasAHeadOfItsOwnAndNoPartOfTheRecord) {
 
 TEST(ConfigArena, HalfTruncatedRotationNeedsQuarters) {
   EXPECT_EQ(config_of({"model.rope.form=half_truncated"}).model.rope.dims, 8);
-  EXPECT_NE(refusal({"model.rope.form=half_truncated", "model.rope.dims=6"}).find("multiple of 4"),
-            std::string::npos);
-  EXPECT_NE(refusal({"model.rope.form=half_truncated", "model.rope.dims=4"}).find("at least 8"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal({"model.rope.form=half_truncated", "model.rope.dims=6"}), "multiple of 4"));
+  EXPECT_TRUE(contains(refusal({"model.rope.form=half_truncated", "model.rope.dims=4"}), "at least 8"));
 }
 
 TEST(ConfigArena, NoTokenizerIsAWord) {
@@ -46,37 +43,34 @@ TEST(ConfigArena, NoTokenizerIsAWord) {
 
 TEST(ConfigArena, AStreamHasOneSizeOfStepAndAnEnd) {
   EXPECT_EQ(config_of({"data.order=stream"}).data.order, DataOrder::stream);
-  EXPECT_NE(refusal({"data.order=stream", "train.steps=0", "train.budget_seconds=1"}).find("train.steps"),
-            std::string::npos);
-  EXPECT_NE(refusal({"data.order=stream", "train.micro_batches=2"},
-                    "[[phase]]\nuntil_steps = 5\nmicro_batches = 4\n[[phase]]\n")
-                .find("steps of one size"),
-            std::string::npos);
-  EXPECT_NE(refusal({"data.order=stream", "data.train=''"}, "[[data.mix]]\nname = \"a\"\ntrain = \"t\"\n")
-                .find("several streams"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(refusal({"data.order=stream", "train.steps=0", "train.budget_seconds=1"}), "train.steps"));
+  EXPECT_TRUE(contains(refusal({"data.order=stream", "train.micro_batches=2"},
+                               "[[phase]]\nuntil_steps = 5\nmicro_batches = 4\n[[phase]]\n"),
+                       "steps of one size"));
+  EXPECT_TRUE(
+      contains(refusal({"data.order=stream", "data.train=''"}, "[[data.mix]]\nname = \"a\"\ntrain = \"t\"\n"),
+               "several streams"));
 }
 
 TEST(ConfigArena, JoinedDocumentsFillWholeRows) {
   const RunConfig config = config_of({"data.documents=joined", "train.sequence_length=64"});
   EXPECT_EQ(rotary_positions(config), 64);
   EXPECT_EQ(rotary_positions(config_of({"train.sequence_length=64"})), 256);
-  EXPECT_NE(refusal({"data.documents=joined", "train.sequence_length=100"}).find("no whole rows"),
-            std::string::npos);
-  EXPECT_NE(
-      refusal({"data.documents=joined", "train.sequence_length=64"}, "[ttt]\n[ttt.optimizer]\nlr = 0.01\n")
-          .find("adapts to each document"),
-      std::string::npos);
+  EXPECT_TRUE(contains(refusal({"data.documents=joined", "train.sequence_length=100"}), "no whole rows"));
+  EXPECT_TRUE(contains(
+      refusal({"data.documents=joined", "train.sequence_length=64"}, "[ttt]\n[ttt.optimizer]\nlr = 0.01\n"),
+      "adapts to each document"));
 }
 
 TEST(ConfigArena, SumsAndSharesOfTheTextAreNotForEveryRun) {
   EXPECT_EQ(config_of({"train.loss_reduction=sum", "train.clip_norm=1"}).train.loss_reduction,
             LossReduction::sum);
-  EXPECT_NE(refusal({"train.loss_reduction=sum", "train.clip_norm=1", "train.clip_order=before_reduction"})
-                .find("clips the mean of each rank"),
-            std::string::npos);
-  EXPECT_NE(refusal({"eval.tokens=100", "ledger.rules=strict"}).find("leaves validation tokens unscored"),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      refusal({"train.loss_reduction=sum", "train.clip_norm=1", "train.clip_order=before_reduction"}),
+      "clips the mean of each rank"));
+  EXPECT_TRUE(
+      contains(refusal({"eval.tokens=100", "ledger.rules=strict"}), "leaves validation tokens unscored"));
 }
 
 }  // namespace

@@ -37,9 +37,8 @@ class ConfigArenaTrackRefuses : public testing::TestWithParam<Refused> {};
 TEST_P(ConfigArenaTrackRefuses, WithTheWayOut) {
   const std::string said = error_of([&] { baseline({GetParam().set}); });
   const std::string key = GetParam().set.substr(0, GetParam().set.find('='));
-  EXPECT_NE(said.find("'" + key + "'"), std::string::npos) << said;
-  EXPECT_NE(said.find("has " + GetParam().must + "; set that, or leave out [arena]"), std::string::npos)
-      << said;
+  EXPECT_TRUE(contains(said, "'" + key + "'"));
+  EXPECT_TRUE(contains(said, "has " + GetParam().must + "; set that, or leave out [arena]"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -65,27 +64,23 @@ std::string with_rows(const std::string& rows, const std::vector<std::string>& s
 }
 
 TEST(ConfigArenaTrack, NothingComesBeforeOrAfterTraining) {
-  EXPECT_NE(with_rows("[quantize]\n[[quantize.tensors]]\nmatch = \"*\"\nformat = \"fp16\"\n")
-                .find("[quantize] makes an artifact"),
-            std::string::npos);
-  EXPECT_NE(with_rows("[ttt]\n[ttt.optimizer]\nlr = 0.01\n", {"data.documents=separate"})
-                .find("[ttt] trains on what is scored"),
-            std::string::npos);
-  EXPECT_NE(with_rows("", {"train.warmup.steps=5", "train.warmup.keep_muon_momentum=true"})
-                .find("passes beyond one for each step"),
-            std::string::npos);
+  EXPECT_TRUE(contains(with_rows("[quantize]\n[[quantize.tensors]]\nmatch = \"*\"\nformat = \"fp16\"\n"),
+                       "[quantize] makes an artifact"));
+  EXPECT_TRUE(contains(with_rows("[ttt]\n[ttt.optimizer]\nlr = 0.01\n", {"data.documents=separate"}),
+                       "[ttt] trains on what is scored"));
+  EXPECT_TRUE(contains(with_rows("", {"train.warmup.steps=5", "train.warmup.keep_muon_momentum=true"}),
+                       "passes beyond one for each step"));
   baseline({"train.warmup.steps=5"});
 }
 
 TEST(ConfigArenaTrack, EveryStepReadsTheSame) {
   for (const char* row : {"sequence_length = 512", "skip_batches = 1"}) {
-    EXPECT_NE(with_rows(std::string("[[phase]]\nname = \"first\"\nuntil_steps = 5\n") + row + "\n[[phase]]\n")
-                  .find("the phase 'first' has rows or batches of its own"),
-              std::string::npos)
+    EXPECT_TRUE(contains(
+        with_rows(std::string("[[phase]]\nname = \"first\"\nuntil_steps = 5\n") + row + "\n[[phase]]\n"),
+        "the phase 'first' has rows or batches of its own"))
         << row;
   }
-  EXPECT_NE(with_rows("[loss]\nplugin = \"softcap_ce\"\n").find("the loss is 'softcap_ce'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(with_rows("[loss]\nplugin = \"softcap_ce\"\n"), "the loss is 'softcap_ce'"));
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ TEST(Documents, SamplingFollowsPythonForLargePopulations) {
   EXPECT_EQ(sample_documents(100000, 3.0 / 100000, (1ull << 40) + 5),
             (std::vector<int>{35206, 66110, 67753}));
   EXPECT_EQ(sample_documents(90, 5.0 / 90, 0), (std::vector<int>{5, 33, 49, 53, 65}));
-  message_of(ExitCode::bad_configuration, [] { sample_documents(10, 0.0, 1); });
-  message_of(ExitCode::bad_configuration, [] { sample_documents(10, 1.5, 1); });
-  message_of(ExitCode::bad_configuration, [] { sample_documents(0, 0.5, 1); });
+  sentence_of(ExitCode::bad_configuration, [] { sample_documents(10, 0.0, 1); });
+  sentence_of(ExitCode::bad_configuration, [] { sample_documents(10, 1.5, 1); });
+  sentence_of(ExitCode::bad_configuration, [] { sample_documents(0, 0.5, 1); });
 }
 
 TEST(Documents, ChunksCoverEveryPredictedTokenOnceInsideTheirWindow) {

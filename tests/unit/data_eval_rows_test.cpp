@@ -107,10 +107,10 @@ TEST(EvalRows, AShortRowIsPaddedWithUnattendedTokens) {
 }
 
 TEST(EvalRows, RefusesImpossibleSizes) {
-  message_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {0, 1, 1, 0, false}); });
-  message_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {8, 1, 2, 2, false}); });
-  message_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 9, 1, 0); });
-  message_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 0, 1, 0); });
+  sentence_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {0, 1, 1, 0, false}); });
+  sentence_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {8, 1, 2, 2, false}); });
+  sentence_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 9, 1, 0); });
+  sentence_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 0, 1, 0); });
 }
 
 }  // namespace

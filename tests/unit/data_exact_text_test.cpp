@@ -142,7 +142,7 @@ TEST(ExactText, ATokenizerOfAnotherKindIsKnownAsSuch) {
   EXPECT_EQ(loaded.cut_after("several words", 1), 13u) << "its texts are never cut";
   EXPECT_FALSE(model_rules("").keeps_text);
   EXPECT_FALSE(model_rules("\x12\xFF\xFF\xFF\xFF\xFF\xFF").keeps_text);
-  message_of(ExitCode::bad_configuration, [] { model_trained_on({"text"}, 300, "nfd"); });
+  sentence_of(ExitCode::bad_configuration, [] { model_trained_on({"text"}, 300, "nfd"); });
 }
 
 // The trainer leaves out whole sentences with its reserved character; it may not cost their text.

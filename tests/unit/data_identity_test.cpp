@@ -62,7 +62,7 @@ CheckedShards checked(const fs::path& folder, DataSplit split) {
 
 std::string refusal(const std::vector<fs::path>& files, const ShardUse& use,
                     ExitCode code = ExitCode::bad_data) {
-  return message_of(code, [&] { check_shards(files, use); });
+  return sentence_of(code, [&] { check_shards(files, use); });
 }
 
 TEST(FindShards, AFolderMeansTheShardsOfItsManifestsSide) {
@@ -87,8 +87,8 @@ TEST(FindShards, AShardThatItsManifestMissesIsNamed) {
   const fs::path folder = prepared("find_missing");
   fs::remove(folder / "fineweb_train_000001.bin");
   const std::string said =
-      message_of(ExitCode::bad_data, [&] { find_shards({folder.string()}, DataSplit::train); });
-  EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
+      sentence_of(ExitCode::bad_data, [&] { find_shards({folder.string()}, DataSplit::train); });
+  EXPECT_TRUE(contains(said, "fineweb_train_000001.bin"));
   EXPECT_EQ(find_shards({folder.string()}, DataSplit::validation).size(), 1u);
 }
 
@@ -114,24 +114,23 @@ TEST(CheckShards, AFlippedBitIsRefused) {
   bytes[1024 + 51] =
       static_cast<char>(bytes[1024 + 51] ^ 1);  // the high byte: the token changes, lengths do not
   write_file_atomically(file, bytes);
-  const std::string said = message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
-  EXPECT_NE(said.find("fineweb_val_000000.bin"), std::string::npos) << said;
-  EXPECT_NE(said.find("sha256"), std::string::npos) << said;
+  const std::string said = sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
+  EXPECT_TRUE(contains(said, "fineweb_val_000000.bin"));
+  EXPECT_TRUE(contains(said, "sha256"));
 }
 
 TEST(CheckShards, ValidationShardsAreNeverTrainedOn) {
   const fs::path folder = prepared("check_side");
   const std::string said = refusal({folder / "fineweb_val_000000.bin"}, use_of(DataSplit::train));
-  EXPECT_NE(said.find("a validation shard"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "a validation shard"));
   check_shards({folder / "fineweb_train_000000.bin"}, use_of(DataSplit::validation));
 }
 
 TEST(CheckShards, AShardThatItsManifestDoesNotListIsRefused) {
   const fs::path folder = prepared("check_unlisted");
   write_shard(folder / "fineweb_train_000002.bin", documents(9, 3));
-  EXPECT_NE(
-      refusal({folder / "fineweb_train_000002.bin"}, use_of(DataSplit::train)).find("not in the manifest"),
-      std::string::npos);
+  EXPECT_TRUE(contains(refusal({folder / "fineweb_train_000002.bin"}, use_of(DataSplit::train)),
+                       "not in the manifest"));
 }
 
 TEST(CheckShards, AnotherTokenizerThanTheManifestsIsRefusedWithTheKeyToSet) {
@@ -141,7 +140,7 @@ TEST(CheckShards, AnotherTokenizerThanTheManifestsIsRefusedWithTheKeyToSet) {
   const std::string said = refusal({folder / "fineweb_val_000000.bin"}, use);
   for (const std::string& part : {short_digest(tokenizer_digest()), short_digest(use.tokenizer_sha256),
                                   std::string("data.tokenizer"), (folder / "tokenizer.model").string()}) {
-    EXPECT_NE(said.find(part), std::string::npos) << part << ": " << said;
+    EXPECT_TRUE(contains(said, part)) << part << ": " << said;
   }
 }
 
@@ -150,9 +149,9 @@ TEST(CheckShards, ADamagedManifestIsNoForeignOne) {
   std::string text = read_file(folder / "manifest.json");
   text.replace(text.find("mulligan-data"), 8, "muxligan");
   write_file_atomically(folder / "manifest.json", text);
-  message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
+  sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
   write_file_atomically(folder / "manifest.json", "{");
-  message_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
+  sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
 }
 
 // Far into the shard, where a run would have met it after its first checkpoint.
@@ -163,11 +162,11 @@ TEST(CheckShards, EveryTokenIsLookedAtBeforeARunStarts) {
   write_shard(folder / "a.bin", tokens);
   const std::string said = refusal({folder / "a.bin"}, use_of(DataSplit::train));
   for (const char* part : {"token 50", "position 700001", "50 pieces", "given.model"})
-    EXPECT_NE(said.find(part), std::string::npos) << part << ": " << said;
+    EXPECT_TRUE(contains(said, part)) << part << ": " << said;
   ShardUse without = use_of(DataSplit::train);
   without.tokenizer_file.clear();
   without.pieces = 0;
-  EXPECT_NE(refusal({folder / "a.bin"}, without).find("model.vocabulary = 50"), std::string::npos);
+  EXPECT_TRUE(contains(refusal({folder / "a.bin"}, without), "model.vocabulary = 50"));
   without.vocabulary = kPieces + 1;
   EXPECT_EQ(check_shards({folder / "a.bin"}, without).identity.tokens, tokens.size());
 }
@@ -187,8 +186,8 @@ TEST(CheckShards, AChangedFileIsReadAnew) {
 
 TEST(Vocabulary, SmallerThanTheTokenizerIsTheVocabularysFault) {
   const std::string said =
-      message_of(ExitCode::bad_configuration, [] { require_vocabulary(300, 320, "tokenizer.model"); });
-  EXPECT_NE(said.find("set model.vocabulary = 320"), std::string::npos) << said;
+      sentence_of(ExitCode::bad_configuration, [] { require_vocabulary(300, 320, "tokenizer.model"); });
+  EXPECT_TRUE(contains(said, "set model.vocabulary = 320"));
   require_vocabulary(320, 320, "tokenizer.model");
 }
 
@@ -213,7 +212,7 @@ TEST(DataIdentity, ComesBackFromJson) {
   EXPECT_TRUE(data_identity_from_text("{}", "x").empty());
   for (const char* bad : {"[]", "", "{\"train\": 3}", "{\"tokenizer_sha256\": \"abc\"}",
                           "{\"train\": {\"tokens\": -1}}", "{\"train\": {\"shards\": {}}}"}) {
-    message_of(ExitCode::bad_data, [&] { data_identity_from_text(bad, "x"); });
+    sentence_of(ExitCode::bad_data, [&] { data_identity_from_text(bad, "x"); });
   }
 }
 
@@ -225,7 +224,7 @@ TEST(DataIdentity, TheValidationOfARunIsToldFromAnother) {
   DataIdentity other = run;
   other.validation = run.train;
   EXPECT_FALSE(compare_validation(run, other).same_shards);
-  EXPECT_NE(compare_validation(run, other).difference.find("1200 tokens"), std::string::npos);
+  EXPECT_TRUE(contains(compare_validation(run, other).difference, "1200 tokens"));
   other = run;
   other.byte_table_sha256 = sha256_hex("other bytes");
   EXPECT_FALSE(compare_validation(run, other).same());
@@ -242,15 +241,15 @@ TEST(DataIdentity, AnotherOrNoTokenizerIsRefusedWithBothDigests) {
   DataIdentity now = run;
   require_same_tokenizer({"the weights", run}, now, "t.model");
   now.tokenizer_sha256 = sha256_hex("another");
-  const std::string said = message_of(ExitCode::bad_data, [&] {
+  const std::string said = sentence_of(ExitCode::bad_data, [&] {
     require_same_tokenizer({"the weights", run}, now, "t.model");
   });
   for (const std::string& part : {short_digest(run.tokenizer_sha256), short_digest(now.tokenizer_sha256),
                                   std::string("data.tokenizer")}) {
-    EXPECT_NE(said.find(part), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, part));
   }
   // Nothing to compare with, and yet bytes would be counted.
-  message_of(ExitCode::bad_data, [&] { require_same_tokenizer({"the artifact", {}}, now, "t.model"); });
+  sentence_of(ExitCode::bad_data, [&] { require_same_tokenizer({"the artifact", {}}, now, "t.model"); });
   require_same_tokenizer({"the artifact", {}}, {}, "");
 }
 
@@ -259,13 +258,13 @@ TEST(DataIdentity, OtherTrainingShardsOfTheSameNamesAreNamed) {
   require_same_training_shards({"the checkpoint", run}, run.train);
   auto shards = run.train.shards;
   shards[1].sha256 = sha256_hex("other text");
-  const std::string said = message_of(ExitCode::bad_data, [&] {
+  const std::string said = sentence_of(ExitCode::bad_data, [&] {
     require_same_training_shards({"the checkpoint", run}, shard_set(shards));
   });
-  EXPECT_NE(said.find("fineweb_train_000001.bin"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, "fineweb_train_000001.bin"));
   shards = run.train.shards;
   shards.pop_back();
-  message_of(ExitCode::bad_data, [&] {
+  sentence_of(ExitCode::bad_data, [&] {
     require_same_training_shards({"the checkpoint", run}, shard_set(shards));
   });
 }
@@ -274,8 +273,8 @@ TEST(DataIdentity, OneShardOnBothSidesIsRefusedUnderAnyName) {
   DataIdentity run = identity_of("identity_apart");
   require_apart(run.train, run.validation);
   run.validation.shards.push_back({"renamed.bin", 600, run.train.shards[0].sha256});
-  const std::string said = message_of(ExitCode::bad_data, [&] { require_apart(run.train, run.validation); });
-  EXPECT_NE(said.find("renamed.bin"), std::string::npos) << said;
+  const std::string said = sentence_of(ExitCode::bad_data, [&] { require_apart(run.train, run.validation); });
+  EXPECT_TRUE(contains(said, "renamed.bin"));
 }
 
 }  // namespace

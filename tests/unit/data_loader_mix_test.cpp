@@ -124,25 +124,24 @@ TEST(LoaderMix, OnePartIsTheStreamWithoutParts) {
 TEST(LoaderMix, WhatDoesNotFitIsRefused) {
   LoaderOptions options = three_parts("mix_refused");
   options.parts[2].shards = 2;
-  message_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
+  sentence_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
   options.parts[2].shards = 1;
   for (LoaderPart& part : options.parts) part.weight = 0;
-  message_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
+  sentence_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
   for (LoaderPart& part : options.parts) part.weight = 1;
   options.group_spans = 20;  // 340 tokens, more than part b has
-  EXPECT_NE(message_of(ExitCode::bad_data, [&] { Loader loader(options); }).find("of 'b'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { Loader loader(options); }), "of 'b'"));
   options.parts[1].weight = 0;
   Loader loader(options);  // a part that is not read may be empty
   LoaderPosition position = loader.position();
   position.parts.pop_back();
-  message_of(ExitCode::bad_data, [&] { loader.restore(position); });
+  sentence_of(ExitCode::bad_data, [&] { loader.restore(position); });
   position = loader.position();
   position.parts[0].visit_spans = 5;  // more than was read
-  message_of(ExitCode::bad_data, [&] { loader.restore(position); });
+  sentence_of(ExitCode::bad_data, [&] { loader.restore(position); });
   position.parts[0].spans = position.consumed_spans = 100000;
   position.parts[0].visit_spans = 1000;  // beyond the shard
-  message_of(ExitCode::bad_data, [&] { loader.restore(position); });
+  sentence_of(ExitCode::bad_data, [&] { loader.restore(position); });
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // resuming under other ranks and batches, its end, shards that are too short, rows of joined documents.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "framework/data/loader.h"
 #include "tests/unit/data_support.h"
 
@@ -79,10 +77,10 @@ TEST(StreamLoader, EndsBehindTheLastShard) {
   Ints last;
   for (std::int64_t row = 0; row < loader.spans_per_epoch(); ++row) last = targets_of(loader);
   const LoaderPosition after = loader.position();
-  const std::string message = message_of(ExitCode::bad_data, [&] { targets_of(loader); });
-  EXPECT_NE(message.find("ends after 6 steps' batches of 32 tokens"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { targets_of(loader); });
+  EXPECT_TRUE(contains(message, "ends after 6 steps' batches of 32 tokens"));
   EXPECT_EQ(loader.position(), after);
-  message_of(ExitCode::bad_data, [&] { targets_of(loader); });
+  sentence_of(ExitCode::bad_data, [&] { targets_of(loader); });
 }
 
 // The first shard is asked before anything is read of it, as the script does.
@@ -95,12 +93,12 @@ TEST(StreamLoader, AFirstShardOfOneBatchIsSkipped) {
 }
 
 TEST(StreamLoader, ShardsShorterThanAStepAreRefused) {
-  const std::string message = message_of(ExitCode::bad_data, [] {
+  const std::string message = sentence_of(ExitCode::bad_data, [] {
     Loader loader(stream_of("stream_short", {100, 32}));
   });
-  EXPECT_NE(message.find("32 tokens, fewer than the 33 of one step"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "32 tokens, fewer than the 33 of one step"));
   Loader loader(stream_of("stream_longer", {100, 33}));
-  message_of(ExitCode::bad_data, [&] { loader.set_group_spans(5); });
+  sentence_of(ExitCode::bad_data, [&] { loader.set_group_spans(5); });
   EXPECT_EQ(loader.options().group_spans, 4);
 }
 

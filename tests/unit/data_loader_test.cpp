@@ -90,9 +90,9 @@ TEST(Loader, RanksTogetherReadEverySpanOnce) {
 TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   const auto shards = make_shards("loader_small", {30, 36});
   EXPECT_NO_THROW(Loader(options_for(shards, 1)));
-  const std::string message = message_of(ExitCode::bad_data, [&] { Loader loader(options_for(shards, 2)); });
-  EXPECT_NE(message.find("34 tokens"), std::string::npos) << message;  // 2 ranks x 17
-  EXPECT_NE(message.find("33"), std::string::npos) << message;         // 36 less 3 before the first BOS
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { Loader loader(options_for(shards, 2)); });
+  EXPECT_TRUE(contains(message, "34 tokens"));  // 2 ranks x 17
+  EXPECT_TRUE(contains(message, "33"));         // 36 less 3 before the first BOS
 }
 
 // A step of four micro-batches has the same rows for any number of ranks: rank r reads the r-th share.
@@ -145,9 +145,9 @@ TEST(Loader, GroupsMayChangeOnTheWay) {
     EXPECT_EQ(rows.next().tokens, batch.tokens) << i;
   }
   EXPECT_EQ(rows.position(), larger.position());
-  const std::string odd = message_of(ExitCode::bad_configuration, [&] { rows.set_group_spans(3); });
-  EXPECT_NE(odd.find("2 ranks"), std::string::npos) << odd;
-  message_of(ExitCode::bad_data, [&] { rows.set_group_spans(100); });
+  const std::string odd = sentence_of(ExitCode::bad_configuration, [&] { rows.set_group_spans(3); });
+  EXPECT_TRUE(contains(odd, "2 ranks"));
+  sentence_of(ExitCode::bad_data, [&] { rows.set_group_spans(100); });
   rows.set_group_spans(4);
   EXPECT_EQ(rows.next().tokens.size(), 16u);
 }
@@ -157,20 +157,20 @@ TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
   LoaderOptions small = options_for(shards);
   small.vocabulary = 15;
   Loader loader(small);
-  const std::string message = message_of(ExitCode::bad_data, [&] { next_tokens(loader); });
-  EXPECT_NE(message.find("vocabulary of 15"), std::string::npos) << message;
-  EXPECT_NE(message.find("fineweb_train_000000.bin"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { next_tokens(loader); });
+  EXPECT_TRUE(contains(message, "vocabulary of 15"));
+  EXPECT_TRUE(contains(message, "fineweb_train_000000.bin"));
   EXPECT_EQ(loader.position().consumed_spans, 0);
 
   Loader good(options_for(shards));
   for (const LoaderPosition& bad :
        {LoaderPosition{100, 0, 99}, LoaderPosition{1, 0, 2}, LoaderPosition{3, -1, 0},
         LoaderPosition{-1, 0, -1}, LoaderPosition{INT64_MAX, 0, 0}, LoaderPosition{0, INT64_MAX, 0}}) {
-    message_of(ExitCode::bad_data, [&] { good.restore(bad); });
+    sentence_of(ExitCode::bad_data, [&] { good.restore(bad); });
   }
-  message_of(ExitCode::bad_configuration, [&] { Loader(options_for(shards, 2)).position_after(3); });
-  message_of(ExitCode::bad_configuration, [&] { Loader loader(options_for(shards, 2, 2)); });
-  message_of(ExitCode::bad_data, [&] { Loader loader(options_for({})); });
+  sentence_of(ExitCode::bad_configuration, [&] { Loader(options_for(shards, 2)).position_after(3); });
+  sentence_of(ExitCode::bad_configuration, [&] { Loader loader(options_for(shards, 2, 2)); });
+  sentence_of(ExitCode::bad_data, [&] { Loader loader(options_for({})); });
 }
 
 TEST(Batch, FillingARowNeverMovesItsArrays) {
@@ -217,7 +217,7 @@ TEST(Prefetcher, RestoresWhileReadingAhead) {
     EXPECT_EQ(ahead.next().tokens, third);
   }
   const LoaderPosition here = ahead.position();
-  message_of(ExitCode::bad_data, [&] { ahead.restore({1, 0, 2}); });
+  sentence_of(ExitCode::bad_data, [&] { ahead.restore({1, 0, 2}); });
   EXPECT_EQ(ahead.position(), here);
   Loader plain(options_for(shards));
   plain.restore(here);
@@ -235,8 +235,8 @@ TEST(Prefetcher, HandsOutTheGoodRowsBeforeRethrowingTheThreadsError) {
   Prefetcher ahead(std::make_unique<Loader>(options), 8);
   for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(ahead.next());
   for (int i = 0; i < 2; ++i) {
-    const std::string message = message_of(ExitCode::bad_data, [&] { ahead.next(); });
-    EXPECT_NE(message.find("999"), std::string::npos) << message;
+    const std::string message = sentence_of(ExitCode::bad_data, [&] { ahead.next(); });
+    EXPECT_TRUE(contains(message, "999"));
   }
   ahead.restore({});  // and can be used again
   EXPECT_NO_THROW(ahead.next());

@@ -211,7 +211,7 @@ TEST(OriginalBytes, OfShardsWithoutAManifest) {
   DataConfig data = data_config(bare);
   const ValidationSet unknown = load_validation(data, 340);
   EXPECT_EQ(unknown.byte_rule(), ByteRule::tokenizer);
-  EXPECT_NE(unknown.byte_note.find("data.byte_rule"), std::string::npos) << unknown.byte_note;
+  EXPECT_TRUE(contains(unknown.byte_note, "data.byte_rule"));
   EXPECT_NE(unproven_bytes(unknown, data), "");
   const Manifest manifest = load_manifest(options.output);
   std::vector<std::pair<std::string, std::string>> texts;
@@ -243,8 +243,8 @@ TEST(OriginalBytes, AManifestWithoutThemIsRefusedByStrictRules) {
   save_manifest(options.output, manifest);
   DataConfig data = data_config(options.output);
   const ValidationSet set = load_validation(data, 340);
-  EXPECT_NE(set.byte_note.find("warning"), std::string::npos) << set.byte_note;
-  EXPECT_NE(unproven_bytes(set, data).find("data.byte_rule"), std::string::npos);
+  EXPECT_TRUE(contains(set.byte_note, "warning"));
+  EXPECT_TRUE(contains(unproven_bytes(set, data), "data.byte_rule"));
   data.byte_rule = ByteRule::tokenizer;
   EXPECT_EQ(unproven_bytes(load_validation(data, 340), data), "");
 }
@@ -264,12 +264,11 @@ TEST(OriginalBytes, ALongStretchIsCountedByTheTokensAfterIt) {
   EXPECT_EQ(original_counts(encoding, 3, origin), (std::vector<std::uint16_t>{1, 65535, 4466}));
   EXPECT_EQ(original_counts(encoding, 3, TextOrigin({1, 2, 3}, 70003)),
             (std::vector<std::uint16_t>{1, 4467, 65535}));
-  EXPECT_NE(message_of(ExitCode::bad_data,
-                       [&] {
-                         original_counts(encoding, 3, TextOrigin({1, 2, 3}, 200000));
-                       })
-                .find("65535"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data,
+                                   [&] {
+                                     original_counts(encoding, 3, TextOrigin({1, 2, 3}, 200000));
+                                   }),
+                       "65535"));
 }
 
 TEST(OriginalBytes, CleaningKeepsTheOriginOfEveryByte) {

@@ -105,7 +105,7 @@ TEST(Prepare, WritesShardsTokenizerAndManifestThatVerify) {
   const Tokenizer tokenizer = Tokenizer::load(output / "tokenizer.model");
   EXPECT_EQ(count_bytes_by_decoding(tokenizer, tokens_of(output, "train")), manifest.train.bytes);
   for (const auto& entry : fs::directory_iterator(output)) {
-    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path();
+    EXPECT_FALSE(contains(entry.path().string(), ".tmp.")) << entry.path();
   }
 }
 
@@ -188,7 +188,7 @@ TEST(Prepare, KeepsEveryByteAndNamesWhatItLeavesOut) {
   EXPECT_EQ(manifest.text.hidden_left_out, 2u);
   const std::string changes = changes_of(output);
   for (const char* name : {"z_copy.txt", "empty.txt", ".git", ".hidden"}) {
-    EXPECT_NE(changes.find(name), std::string::npos) << name << " is not in " << changes;
+    EXPECT_TRUE(contains(changes, name)) << name << " is not in " << changes;
   }
   EXPECT_EQ(std::count(changes.begin(), changes.end(), '\n'), 4);
   EXPECT_EQ(verify_manifest(output).text.changes.sha256, sha256_hex(changes));
@@ -213,8 +213,8 @@ TEST(Prepare, CleansOnlyWhenAskedAndCountsWhatThatChanged) {
   EXPECT_GE(manifest.text.documents_cleaned, 1u);
   EXPECT_GE(manifest.text.documents_changed_by_tokenizer, 1u) << "a line end becomes a space";
   const std::string changes = changes_of(options.output);
-  EXPECT_NE(changes.find("spaced.txt"), std::string::npos);
-  EXPECT_NE(changes.find("normalisation"), std::string::npos);
+  EXPECT_TRUE(contains(changes, "spaced.txt"));
+  EXPECT_TRUE(contains(changes, "normalisation"));
   EXPECT_NO_THROW(verify_manifest(options.output));
 
   options = options_for({folder}, fresh_folder("prepare_skip_out"));
@@ -235,7 +235,7 @@ TEST(Prepare, ALongDocumentIsEncodedAsItWouldBeWhole) {
   std::string lines;
   options.progress = [&](const std::string& line) { lines += line + "\n"; };
   prepare(options);
-  EXPECT_NE(lines.find("50000 bytes"), std::string::npos) << lines;
+  EXPECT_TRUE(contains(lines, "50000 bytes"));
   const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
   bool seen = false;
   for (const char* split : {"train", "val"}) {
@@ -260,21 +260,21 @@ TEST(Prepare, TouchesAnExistingOutputOnlyAsAWhole) {
   PrepareOptions options = options_for({folder}, output);
   prepare(options);
   const std::string manifest = read_file(output / "manifest.json");
-  const std::string refused = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
-  EXPECT_NE(refused.find("--overwrite"), std::string::npos) << refused;
+  const std::string refused = sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  EXPECT_TRUE(contains(refused, "--overwrite"));
   EXPECT_EQ(read_file(output / "manifest.json"), manifest);
 
   options.overwrite = true;
   write_file_atomically(output / "fineweb_train_000007.bin", "another's");
-  const std::string foreign = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
-  EXPECT_NE(foreign.find("fineweb_train_000007.bin"), std::string::npos) << foreign;
+  const std::string foreign = sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  EXPECT_TRUE(contains(foreign, "fineweb_train_000007.bin"));
   EXPECT_EQ(read_file(output / "fineweb_train_000007.bin"), "another's");
   EXPECT_NO_THROW(verify_manifest(output));
   fs::remove(output / "fineweb_train_000007.bin");
 
   // A failure in the middle leaves the old data whole, and nothing else.
   options.vocab_size = 60000;
-  message_of(ExitCode::bad_data, [&] { prepare(options); });
+  sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   EXPECT_EQ(read_file(output / "manifest.json"), manifest);
   EXPECT_NO_THROW(verify_manifest(output));
   EXPECT_FALSE(fs::exists(output.string() + ".preparing"));
@@ -289,8 +289,8 @@ TEST(Prepare, TouchesAnExistingOutputOnlyAsAWhole) {
   const fs::path foreign_folder = fresh_folder("prepare_again_foreign");
   write_file_atomically(foreign_folder / "thesis.txt", "years of work");
   options.output = foreign_folder;
-  const std::string kept = message_of(ExitCode::bad_configuration, [&] { prepare(options); });
-  EXPECT_NE(kept.find("thesis.txt"), std::string::npos) << kept;
+  const std::string kept = sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  EXPECT_TRUE(contains(kept, "thesis.txt"));
 }
 
 TEST(Prepare, RefusesAnUnwritableOutputBeforeItReads) {
@@ -298,12 +298,12 @@ TEST(Prepare, RefusesAnUnwritableOutputBeforeItReads) {
   PrepareOptions options = options_for({folder}, folder / "even" / "0.txt" / "out");
   bool read = false;
   options.progress = [&](const std::string&) { read = true; };
-  message_of(ExitCode::run_failed, [&] { prepare(options); });
+  sentence_of(ExitCode::run_failed, [&] { prepare(options); });
   options.output = "/proc/nothing_can_be_made_here";
-  const std::string message = message_of(ExitCode::run_failed, [&] { prepare(options); });
-  EXPECT_NE(message.find("nothing_can_be_made_here"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::run_failed, [&] { prepare(options); });
+  EXPECT_TRUE(contains(message, "nothing_can_be_made_here"));
   options.output = folder / "even" / "0.txt";
-  message_of(ExitCode::bad_configuration, [&] { prepare(options); });
+  sentence_of(ExitCode::bad_configuration, [&] { prepare(options); });
   EXPECT_FALSE(read);
 }
 
@@ -314,26 +314,26 @@ TEST(Prepare, ReadsTheTextUnderAnotherKeyAndNamesTheKeysThereAre) {
   write_file_atomically(file, lines);
   PrepareOptions options = options_for({file}, fresh_folder("prepare_keys_out"));
   options.threads = 1;
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   for (const char* part : {"documents.jsonl:1", "'content'", "'id'", "--json-key"}) {
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, part));
   }
   options.text.json_key = "content";
   EXPECT_EQ(prepare(options).manifest.empty_dropped, 0u);
   write_file_atomically(file, lines + "{\"content\": \"cut o\n");
   options.overwrite = true;
-  const std::string broken = message_of(ExitCode::bad_data, [&] { prepare(options); });
-  EXPECT_NE(broken.find("documents.jsonl:31"), std::string::npos) << broken;
-  EXPECT_NE(broken.find("not valid JSON"), std::string::npos) << broken;
+  const std::string broken = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_TRUE(contains(broken, "documents.jsonl:31"));
+  EXPECT_TRUE(contains(broken, "not valid JSON"));
 }
 
 TEST(Prepare, ASingleDocumentNamesTheWayOut) {
   const fs::path file = fresh_folder("prepare_single") / "book.txt";
   write_file_atomically(file, document(1));
   const PrepareOptions options = options_for({file}, fresh_folder("prepare_single_out"));
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
-  EXPECT_NE(message.find("--validation"), std::string::npos) << message;
-  EXPECT_NE(message.find("book.txt"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_TRUE(contains(message, "--validation"));
+  EXPECT_TRUE(contains(message, "book.txt"));
 }
 
 TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
@@ -396,11 +396,11 @@ TEST(Prepare, UsesAGivenTokenizerAndRefusesOneThatLosesText) {
   options.output = fresh_folder("prepare_given_refused");
   write_file_atomically(models / "broken.model", "no model");
   options.tokenizer = models / "broken.model";
-  message_of(ExitCode::bad_data, [&] { prepare(options); });
+  sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   write_file_atomically(models / "lossy.model", model_without_byte_fallback());
   options.tokenizer = models / "lossy.model";
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
-  EXPECT_NE(message.find("byte fallback"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_TRUE(contains(message, "byte fallback"));
 }
 
 TEST(Prepare, SplitsByNumberAndBySeparateInputs) {
@@ -410,8 +410,8 @@ TEST(Prepare, SplitsByNumberAndBySeparateInputs) {
   options.overwrite = true;
   EXPECT_EQ(prepare(options).manifest.validation.documents, 7u);
   options.validation_documents = 40;
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
-  EXPECT_NE(message.find("40"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_TRUE(contains(message, "40"));
 
   const fs::path own = fresh_folder("prepare_split_validation");
   write_file_atomically(own / "v.txt", "A text of its own for validation.");
@@ -448,7 +448,7 @@ TEST(Prepare, DropsTrainingDocumentsThatHoldAPassageOfValidation) {
   EXPECT_EQ(load_manifest(options.output).text.overlap_left_out, 1u);
   EXPECT_TRUE(dropped.manifest.text.kept);
   ASSERT_EQ(dropped.changes.size(), 1u);
-  EXPECT_NE(dropped.changes[0].document.find("3.txt"), std::string::npos) << dropped.changes[0].document;
+  EXPECT_TRUE(contains(dropped.changes[0].document, "3.txt"));
   EXPECT_TRUE(fs::exists(options.output / "changes.jsonl"));
   EXPECT_EQ(dropped.manifest.overlap->similar, 0);
   EXPECT_GT(kept.overlap->similar, 0.1);
@@ -469,18 +469,18 @@ TEST(Prepare, RefusesADocumentOnBothSides) {
   write_file_atomically(own / "fine.txt", "Another text.");
   PrepareOptions options = options_for({folder}, fresh_folder("prepare_overlap_out"));
   options.validation_inputs = {own};
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
-  EXPECT_NE(message.find("twin.txt"), std::string::npos) << message;
-  EXPECT_NE(message.find("4.txt"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_TRUE(contains(message, "twin.txt"));
+  EXPECT_TRUE(contains(message, "4.txt"));
   EXPECT_FALSE(fs::exists(options.output / "manifest.json"));
-  EXPECT_NE(message.find("--drop-overlap"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "--drop-overlap"));
 
   options.drop_overlap = true;
   const Corpus corpus(options);
   EXPECT_EQ(corpus.validation.size(), 2u);
   EXPECT_EQ(corpus.train.size(), 19u);
   ASSERT_EQ(corpus.changes.size(), 1u);
-  EXPECT_NE(corpus.changes[0].document.find("4.txt"), std::string::npos) << corpus.changes[0].document;
+  EXPECT_TRUE(contains(corpus.changes[0].document, "4.txt"));
   EXPECT_EQ(corpus.changes[0].change, "left out: it is a validation document");
   options.inputs = options.validation_inputs;
   EXPECT_THROW(Corpus{options}, Error) << "nothing is left to train on";
@@ -492,17 +492,15 @@ TEST(Prepare, RefusesWhatCannotBePrepared) {
   const auto refused = [&](ExitCode code, const std::function<void(PrepareOptions&)>& change) {
     PrepareOptions options = options_for({folder}, output);
     change(options);
-    return message_of(code, [&] { prepare(options); });
+    return sentence_of(code, [&] { prepare(options); });
   };
   const fs::path empty = fresh_folder("prepare_refuse_empty");
   const fs::path broken = fresh_folder("prepare_refuse_jsonl") / "bad.jsonl";
   write_file_atomically(broken, "{\"text\": \"fine\"}\n{\"texts\": 3}\n");
   refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {empty}; });
   refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {folder / "missing"}; });
-  EXPECT_NE(refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {broken}; }).find("bad.jsonl:2"),
-            std::string::npos);
-  EXPECT_NE(refused(ExitCode::bad_configuration, [](auto& o) { o.vocab_size = 65537; }).find("65537"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {broken}; }), "bad.jsonl:2"));
+  EXPECT_TRUE(contains(refused(ExitCode::bad_configuration, [](auto& o) { o.vocab_size = 65537; }), "65537"));
   refused(ExitCode::bad_data, [](auto& o) { o.vocab_size = 60000; });
   refused(ExitCode::bad_configuration, [](auto& o) { o.validation_fraction = 1.0; });
   refused(ExitCode::bad_configuration, [](auto& o) { o.inputs.clear(); });
@@ -519,18 +517,17 @@ TEST(Manifest, NoticesChangedTruncatedAndMissingFiles) {
     std::string bytes = original;
     change(bytes);
     write_file_atomically(output / name, bytes);
-    const std::string message = message_of(ExitCode::bad_data, [&] { verify_manifest(output); });
+    const std::string message = sentence_of(ExitCode::bad_data, [&] { verify_manifest(output); });
     write_file_atomically(output / name, original);
     return message;
   };
   const auto flip = [](std::string& bytes) { bytes.back() = static_cast<char>(bytes.back() ^ 1); };
   for (const char* name :
        {"fineweb_train_000000.bin", "fineweb_val_000000.bin", "tokenizer.model", "validation.txt"}) {
-    EXPECT_NE(damaged(name, flip).find("sha256"), std::string::npos);
+    EXPECT_TRUE(contains(damaged(name, flip), "sha256"));
   }
-  EXPECT_NE(
-      damaged("fineweb_train_000000.bin", [](std::string& b) { b.resize(b.size() - 2); }).find("truncated"),
-      std::string::npos);
+  EXPECT_TRUE(contains(damaged("fineweb_train_000000.bin", [](std::string& b) { b.resize(b.size() - 2); }),
+                       "truncated"));
   damaged("manifest.json", [](std::string& b) { b.resize(b.size() / 2); });
   // Totals that the files do not bear out.
   for (const char* key : {"documents", "tokens", "bytes", "vocabulary", "bos_id"}) {
@@ -539,15 +536,15 @@ TEST(Manifest, NoticesChangedTruncatedAndMissingFiles) {
       const std::size_t value = b.rfind("\"" + std::string(key) + "\": ") + std::string(key).size() + 4;
       b.insert(value, "1");  // a digit in front: another number
     });
-    EXPECT_NE(sentence.find("manifest.json"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, "manifest.json"));
   }
   damaged("manifest.json", [](std::string& b) { b.replace(b.find("fineweb_val"), 11, "../../e/val"); });
   damaged("manifest.json",
           [](std::string& b) { b.replace(b.find("mulligan-data-1"), 15, "mulligan-data-9"); });
   fs::remove(output / "fineweb_val_000000.bin");
-  message_of(ExitCode::bad_data, [&] { verify_manifest(output); });
+  sentence_of(ExitCode::bad_data, [&] { verify_manifest(output); });
   fs::remove(output / "manifest.json");
-  message_of(ExitCode::bad_data, [&] { load_manifest(output); });
+  sentence_of(ExitCode::bad_data, [&] { load_manifest(output); });
 }
 
 }  // namespace

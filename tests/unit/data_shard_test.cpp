@@ -57,14 +57,13 @@ TEST(Shard, RefusesEveryKindOfDamageNamingFileAndBytes) {
   };
   for (const auto& test : cases) {
     write_file_atomically(folder / test.name, test.bytes);
-    const std::string message = message_of(ExitCode::bad_data, [&] { Shard shard(folder / test.name); });
-    EXPECT_NE(message.find(test.name), std::string::npos) << message;
-    for (const std::string& part : test.said)
-      EXPECT_NE(message.find(part), std::string::npos) << part << ": " << message;
+    const std::string message = sentence_of(ExitCode::bad_data, [&] { Shard shard(folder / test.name); });
+    EXPECT_TRUE(contains(message, test.name));
+    for (const std::string& part : test.said) EXPECT_TRUE(contains(message, part)) << part << ": " << message;
   }
-  message_of(ExitCode::bad_data, [&] { Shard shard(folder / "missing.bin"); });
-  message_of(ExitCode::bad_data, [&] { Shard shard{folder}; });
-  message_of(ExitCode::run_failed, [&] { write_shard(folder / "none.bin", {}); });
+  sentence_of(ExitCode::bad_data, [&] { Shard shard(folder / "missing.bin"); });
+  sentence_of(ExitCode::bad_data, [&] { Shard shard{folder}; });
+  sentence_of(ExitCode::run_failed, [&] { write_shard(folder / "none.bin", {}); });
 }
 
 // A mapping would end the process by SIGBUS.
@@ -75,15 +74,15 @@ TEST(Shard, ThatBecomesShorterWhileItIsReadIsASentence) {
   fs::resize_file(folder / "a.bin", 1024 + 1000);
   std::vector<std::uint16_t> some(600);
   shard.read(0, std::span(some).first(500));
-  const std::string said = message_of(ExitCode::bad_data, [&] { shard.read(0, some); });
-  EXPECT_NE(said.find("a.bin"), std::string::npos) << said;
-  EXPECT_NE(said.find("changed while it was read"), std::string::npos) << said;
+  const std::string said = sentence_of(ExitCode::bad_data, [&] { shard.read(0, some); });
+  EXPECT_TRUE(contains(said, "a.bin"));
+  EXPECT_TRUE(contains(said, "changed while it was read"));
 }
 
 TEST(Shard, APipeIsRefusedWithoutWaitingForIt) {
   const fs::path folder = fresh_folder("shard_pipe");
   ASSERT_EQ(::mkfifo((folder / "a.bin").c_str(), 0600), 0);
-  message_of(ExitCode::bad_data, [&] { Shard shard(folder / "a.bin"); });
+  sentence_of(ExitCode::bad_data, [&] { Shard shard(folder / "a.bin"); });
 }
 
 TEST(FindShards, TakesFoldersGlobsAndFilesSortedByNameOnce) {
@@ -98,8 +97,8 @@ TEST(FindShards, TakesFoldersGlobsAndFilesSortedByNameOnce) {
   EXPECT_EQ(names({(folder / "[bc].bin").string()}), "b.bin c.bin ");
   EXPECT_EQ(names({(folder / "c.bin").string(), (folder / "?.bin").string()}), "a.bin b.bin c.bin ");
   const std::string message =
-      message_of(ExitCode::bad_data, [&] { find_shards({(folder / "train_*.bin").string()}); });
-  EXPECT_NE(message.find("train_*.bin"), std::string::npos);
+      sentence_of(ExitCode::bad_data, [&] { find_shards({(folder / "train_*.bin").string()}); });
+  EXPECT_TRUE(contains(message, "train_*.bin"));
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "framework/core/file.h"
 #include "framework/data/text_source.h"
 #include "framework/data/tokenizer.h"
@@ -64,11 +62,11 @@ TEST(TextFiles, LinksAreFollowedOnce) {
   EXPECT_EQ(found.files, expected);
   EXPECT_EQ(found.links, 1u);
   EXPECT_EQ(found.left_out.size(), 8u);
-  EXPECT_NE(reason_for(found, folder / "to_folder_again").find("read before"), std::string::npos);
-  EXPECT_NE(reason_for(found, folder / "b/loop").find("read before"), std::string::npos);
-  EXPECT_NE(reason_for(found, folder / "broken").find("nowhere"), std::string::npos);
-  EXPECT_NE(reason_for(found, folder / "circle").find("nowhere"), std::string::npos);
-  EXPECT_NE(reason_for(found, folder / "device").find("neither"), std::string::npos);
+  EXPECT_TRUE(contains(reason_for(found, folder / "to_folder_again"), "read before"));
+  EXPECT_TRUE(contains(reason_for(found, folder / "b/loop"), "read before"));
+  EXPECT_TRUE(contains(reason_for(found, folder / "broken"), "nowhere"));
+  EXPECT_TRUE(contains(reason_for(found, folder / "circle"), "nowhere"));
+  EXPECT_TRUE(contains(reason_for(found, folder / "device"), "neither"));
   EXPECT_EQ(find_text_files({folder, other, folder / "b"}).files.size(), 4u)
       << "folders that were read before";
   EXPECT_EQ(find_text_files({folder / "to_folder"}).files.size(), 4u) << "an input may be a link";
@@ -106,7 +104,7 @@ TEST(TextFiles, JsonLinesAreKnownByTheirContents) {
 TEST(TextFiles, ABadLineIsNamedWithItsReasonAndColumn) {
   const auto problem = [](const std::string& text) { return read_json_line(text, "text").problem; };
   const auto expect = [&](const std::string& text, const std::vector<const char*>& parts) {
-    for (const char* part : parts) EXPECT_NE(problem(text).find(part), std::string::npos) << problem(text);
+    for (const char* part : parts) EXPECT_TRUE(contains(problem(text), part));
   };
   EXPECT_EQ(problem(R"({"text": "a"})"), "");
   EXPECT_EQ(problem(R"("a")"), "");
@@ -139,9 +137,9 @@ TEST(TextFiles, BadLinesAreRefusedOrCounted) {
   for (const std::string& one : bad) all += one + "\n" + line(100 + static_cast<int>(all.size()));
   write_file_atomically(folder / "mixed.jsonl", all);
   PrepareOptions options = options_for("bad_lines", {folder});
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   for (const char* part : {"mixed.jsonl:21: ", "3 more lines", "--skip-bad-lines"})
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, part));
   options.text.skip_bad_lines = true;
   const PrepareSummary summary = prepare(options);
   EXPECT_EQ(summary.manifest.text.bad_lines_dropped, bad.size());
@@ -149,7 +147,7 @@ TEST(TextFiles, BadLinesAreRefusedOrCounted) {
   EXPECT_EQ(load_manifest(options.output).text.bad_lines_dropped, bad.size());
   const std::string changes = read_file(options.output / "changes.jsonl");
   for (const char* name : {"mixed.jsonl:21", "mixed.jsonl:23", "mixed.jsonl:25", "mixed.jsonl:27"})
-    EXPECT_NE(changes.find(name), std::string::npos) << name;
+    EXPECT_TRUE(contains(changes, name)) << name;
 }
 
 // `unit` bytes of a character each.
@@ -172,8 +170,8 @@ TEST(TextFiles, WideEncodingsAreNamed) {
         const std::string name = "UTF-" + std::to_string(8 * unit);
         const OtherContents found = other_contents(wide(text, unit, little, marked));
         EXPECT_TRUE(found.command.starts_with("iconv -f " + name)) << found.command;
-        EXPECT_NE(found.shown.find(little ? "little" : "big"), std::string::npos);
-        EXPECT_NE(found.shown.find(marked ? "by its" : "without"), std::string::npos);
+        EXPECT_TRUE(contains(found.shown, little ? "little" : "big"));
+        EXPECT_TRUE(contains(found.shown, marked ? "by its" : "without"));
       }
     }
   }
@@ -188,10 +186,10 @@ TEST(TextFiles, WideEncodingsAreNamed) {
   write_file_atomically(folder / "b.jsonl", wide(lines(0, 4), 2, true, true));
   for (int i = 50; i < 70; ++i) write_file_atomically(folder / fmt::format("{}.txt", i), sentence(i));
   PrepareOptions options = options_for("wide", {folder});
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
   for (const char* part :
        {"UTF-16", "20 other files are no such text", "iconv -f UTF-16 -t UTF-8 '", "--skip-binary"})
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, part));
   options.text.skip_binary = true;
   const PrepareSummary summary = prepare(options);
   EXPECT_EQ(summary.manifest.text.paths_left_out, 21u);
@@ -214,7 +212,7 @@ TEST(TextFiles, Utf16IsFoundInEveryScript) {
           bytes += little ? high : low;
         }
       }
-      EXPECT_NE(other_contents(bytes).command.find(little ? "UTF-16LE" : "UTF-16BE"), std::string::npos)
+      EXPECT_TRUE(contains(other_contents(bytes).command, little ? "UTF-16LE" : "UTF-16BE"))
           << other_contents(bytes).shown;
     }
   }
@@ -240,9 +238,9 @@ TEST(TextFiles, CompressedFilesAreNamedWithTheirCommand) {
   for (int i = 0; i < 20; ++i) write_file_atomically(folder / fmt::format("{}.txt", i), sentence(i));
   write_file_atomically(folder / "more.jsonl.gz", gzip);
   PrepareOptions options = options_for("compressed", {folder});
-  const std::string message = message_of(ExitCode::bad_data, [&] { prepare(options); });
-  EXPECT_NE(message.find("more.jsonl.gz' is compressed with gzip"), std::string::npos) << message;
-  EXPECT_NE(message.find("`gunzip /"), std::string::npos) << message;
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { prepare(options); });
+  EXPECT_TRUE(contains(message, "more.jsonl.gz' is compressed with gzip"));
+  EXPECT_TRUE(contains(message, "`gunzip /"));
   options.text.skip_binary = true;
   EXPECT_EQ(prepare(options).manifest.text.paths_left_out, 1u);
 }
@@ -287,16 +285,16 @@ TEST(TextFiles, ManifestAndRemarksSayHowFilesWereRead) {
   EXPECT_EQ(text.plain_files, 2u);
   EXPECT_EQ(summary.remarks.size(), 2u);
   const std::string alone =
-      message_of(ExitCode::bad_data, [&] { prepare(options_for("read_as_one", {folder / "array.json"})); });
-  EXPECT_NE(alone.find("array.json' is a JSON array"), std::string::npos) << alone;
+      sentence_of(ExitCode::bad_data, [&] { prepare(options_for("read_as_one", {folder / "array.json"})); });
+  EXPECT_TRUE(contains(alone, "array.json' is a JSON array"));
 }
 
 TEST(TokenizerFormat, OtherFormatsAreNamed) {
   const auto expect = [](const std::string& bytes, const std::vector<const char*>& parts) {
     const std::string message =
-        message_of(ExitCode::bad_data, [&] { Tokenizer::from_bytes(bytes, "tokenizer.model"); });
-    EXPECT_NE(message.find("is not a SentencePiece model"), std::string::npos) << message;
-    for (const char* part : parts) EXPECT_NE(message.find(part), std::string::npos) << message;
+        sentence_of(ExitCode::bad_data, [&] { Tokenizer::from_bytes(bytes, "tokenizer.model"); });
+    EXPECT_TRUE(contains(message, "is not a SentencePiece model"));
+    for (const char* part : parts) EXPECT_TRUE(contains(message, part));
   };
   expect("IQ== 0\nIg== 1\nIw== 2\n", {"tiktoken", "3 pieces", "mulligan prepare"});
   std::string many;

@@ -133,9 +133,8 @@ TEST_F(TextOverlapTest, ACopyIsFoundWholeInAnyOrderAndCut) {
   const TextOverlap copy = measure_text_overlap(shards, validation_, &tokenizer_);
   EXPECT_EQ(copy.copied, 1);
   EXPECT_EQ(copy.duplicates, 1);
-  EXPECT_NE(copy.excess().find("100 % of the validation text stands in the training data as whole documents"),
-            std::string::npos)
-      << copy.excess();
+  EXPECT_TRUE(
+      contains(copy.excess(), "100 % of the validation text stands in the training data as whole documents"));
 }
 
 TEST_F(TextOverlapTest, AChangedTokenInFortyHidesNothing) {
@@ -157,9 +156,8 @@ TEST_F(TextOverlapTest, NinetySevenPercentOfEachDocumentInAnotherOrder) {
   const TextOverlap overlap = with(documents);
   EXPECT_GT(overlap.similar, 0.95);
   EXPECT_EQ(overlap.duplicates, 0);
-  EXPECT_NE(overlap.excess().find("of the validation text stands in the training data, more than 1 %"),
-            std::string::npos)
-      << overlap.excess();
+  EXPECT_TRUE(
+      contains(overlap.excess(), "of the validation text stands in the training data, more than 1 %"));
 }
 
 TEST_F(TextOverlapTest, PrefixesOfDocuments) {
@@ -272,6 +270,15 @@ TEST_F(TextOverlapTest, JsonHoldsAllOfIt) {
   EXPECT_EQ(text_overlap_from_json(to_json(overlap)), overlap);
 }
 
+void expect_no_overlap(const PrepareOptions& options) {
+  prepare(options);
+  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
+  const TextOverlap overlap =
+      measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
+                           find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
+  EXPECT_EQ(overlap.excess(), "") << overlap.text();
+}
+
 TEST(TextOverlap, ANoticeInFrontOfEveryDocumentIsNoOverlap) {
   const fs::path texts = fresh_folder("overlap_notice_texts");
   for (int i = 0; i < 100; ++i)
@@ -281,12 +288,7 @@ TEST(TextOverlap, ANoticeInFrontOfEveryDocumentIsNoOverlap) {
   options.output = fresh_folder("overlap_notice");
   options.vocab_size = 400;
   options.validation_fraction = 0.2;
-  prepare(options);
-  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
-  const TextOverlap overlap =
-      measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
-                           find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
-  EXPECT_EQ(overlap.excess(), "") << overlap.text();
+  expect_no_overlap(options);
 }
 
 TEST(TextOverlap, SentencesOfASmallGrammarAreNoOverlap) {
@@ -310,12 +312,7 @@ TEST(TextOverlap, SentencesOfASmallGrammarAreNoOverlap) {
   options.vocab_size = 290;
   options.validation_documents = 20;
   options.drop_overlap = false;
-  prepare(options);
-  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
-  const TextOverlap overlap =
-      measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
-                           find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
-  EXPECT_EQ(overlap.excess(), "") << overlap.text();
+  expect_no_overlap(options);
 }
 
 // Text of `letters` letters, drawn.

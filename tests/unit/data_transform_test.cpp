@@ -83,16 +83,6 @@ DataConfig data_config(const fs::path& folder) {
   return data;
 }
 
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
 // A copy of the prepared data without its manifest, as a published set has none of ours.
 fs::path published(const std::string& name) {
   const fs::path folder = fresh_folder(name);
@@ -175,7 +165,7 @@ TEST(TransformedData, LoadsWithItsSideTables) {
   ASSERT_TRUE(set.side_table.has_value());
   EXPECT_FALSE(set.byte_table.has_value());
   EXPECT_EQ(set.counter()->count(set.tokens), manifest.validation.bytes);
-  EXPECT_NE(set.byte_note.find("agree with"), std::string::npos) << set.byte_note;
+  EXPECT_TRUE(contains(set.byte_note, "agree with"));
   EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
 }
 
@@ -190,9 +180,9 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
     EXPECT_EQ(set.files.size(), 1u);
     ASSERT_TRUE(set.side_table.has_value());
     EXPECT_EQ(set.counter()->count(set.tokens), bytes);
-    EXPECT_NE(set.byte_note.find("no original documents"), std::string::npos) << set.byte_note;
+    EXPECT_TRUE(contains(set.byte_note, "no original documents"));
     data.validation_documents = (folder / "validation.jsonl").string();
-    EXPECT_NE(load_validation(data, 340).byte_note.find("agree with"), std::string::npos);
+    EXPECT_TRUE(contains(load_validation(data, 340).byte_note, "agree with"));
     data.validation_bytes = (folder / "fineweb_val_bytes_*.bin").string();
     EXPECT_EQ(load_validation(data, 340).counter()->count(set.tokens), bytes);
   }
@@ -229,9 +219,9 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
 TEST(TransformedData, PieceTablesAreRefused) {
   const fs::path folder = published("transform_no_tables");
   fs::remove(folder / "fineweb_val_bytes_000000.bin");
-  const std::string message = message_of([&] { load_validation(data_config(folder), 340); });
+  const std::string message = sentence_of([&] { load_validation(data_config(folder), 340); });
   for (const char* part : {"caseops", "3 bytes", "data.validation_bytes"})
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, part));
 }
 
 TEST(TransformedData, TablesThatDoNotFitAreRefused) {
@@ -243,25 +233,24 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
     write_shard(table, counts);
     DataConfig with = data;
     if (originals) with.validation_documents = (folder / "validation.jsonl").string();
-    return message_of([&] { load_validation(with, 340); });
+    return sentence_of([&] { load_validation(with, 340); });
   };
   std::vector<std::uint16_t> counts(good.begin(), good.end() - 1);
-  EXPECT_NE(refusal(counts).find("counts, but its shard"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(counts), "counts, but its shard"));
   counts = good;
   counts[0] = 3;
-  EXPECT_NE(refusal(counts).find("BOS"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(counts), "BOS"));
   counts = good;
   ++counts[5];  // one byte more in the first document
-  EXPECT_NE(refusal(counts, true).find("validation document 1"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(counts, true), "validation document 1"));
   write_shard(table, good);
   DataConfig fewer = data;
   fewer.validation_documents = (fresh_folder("transform_fewer") / "one.jsonl").string();
   write_file_atomically(fewer.validation_documents, "{\"text\": \"one\"}\n");
-  EXPECT_NE(message_of([&] { load_validation(fewer, 340); }).find("holds 1 documents"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { load_validation(fewer, 340); }), "holds 1 documents"));
   DataConfig tables = data;
   tables.validation = (folder / "fineweb_val_bytes_*.bin").string();
-  EXPECT_NE(message_of([&] { load_validation(tables, 340); }).find("data.validation_bytes"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { load_validation(tables, 340); }), "data.validation_bytes"));
 }
 
 // Tables without originals are believed only near what the tokens decode to, and never under strict rules.
@@ -271,17 +260,16 @@ TEST(TransformedData, TablesBeyondTheDecodedTextAreRefused) {
   const std::vector<std::uint16_t> good = read_tokens({table});
   const std::vector<std::uint16_t> tokens = read_tokens({folder / "fineweb_val_000000.bin"});
   const DataConfig data = data_config(folder);
-  EXPECT_NE(unproven_bytes(load_validation(data, 340), data).find("no original documents"),
-            std::string::npos);
+  EXPECT_TRUE(contains(unproven_bytes(load_validation(data, 340), data), "no original documents"));
   std::vector<std::uint16_t> counts = good;
   for (std::uint16_t& count : counts)
     count = static_cast<std::uint16_t>(count + (count > 0 ? 1 : 0));  // everywhere a little
   write_shard(table, counts);
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("in the validation set"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "in the validation set"));
   counts = good;
   counts[5] = 5000;  // a lot in one document
   write_shard(table, counts);
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("validation document 1"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "validation document 1"));
 }
 
 // Padded originals with tables that agree with them are not what the tokens say.
@@ -307,8 +295,7 @@ TEST(TransformedData, OriginalsOfOtherTextAreRefused) {
   write_file_atomically(folder / "padded.jsonl", lines);
   write_shard(table, counts);
   data.validation_documents = (folder / "padded.jsonl").string();
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("is not what its tokens say"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "is not what its tokens say"));
 }
 
 TEST(TransformedData, ATableOfPlainTextIsRefused) {
@@ -322,8 +309,7 @@ TEST(TransformedData, ATableOfPlainTextIsRefused) {
   const fs::path tables = fresh_folder("transform_plain_tables");
   write_shard(tables / "fineweb_val_bytes_000000.bin", counts);
   data.validation_bytes = tables.string();
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("says that its text is plain"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "says that its text is plain"));
 }
 
 TEST(TransformedData, AForeignTokenizerIsRefused) {
@@ -343,27 +329,26 @@ TEST(TransformedData, AForeignTokenizerIsRefused) {
   prepare(options);
   DataConfig data = data_config(folder);
   data.tokenizer = (options.output / "tokenizer.model").string();
-  EXPECT_NE(message_of([&] { load_validation(data, 340); }).find("did not make the validation shards"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { load_validation(data, 340); }), "did not make the validation shards"));
 }
 
 TEST(TransformedData, WhatCannotBePreparedIsRefused) {
   PrepareOptions unknown = options_for("transform_unknown");
   unknown.transform = "casefold";
-  EXPECT_NE(message_of([&] { prepare(unknown); }).find("there is caseops"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { prepare(unknown); }), "there is caseops"));
   PrepareOptions foreign = options_for("transform_foreign");
   PrepareOptions plain = options_for("transform_plain");
   plain.transform.clear();
   prepare(plain);
   foreign.tokenizer = plain.output / "tokenizer.model";
-  EXPECT_NE(message_of([&] { prepare(foreign); }).find("symbols of the text transform caseops"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { prepare(foreign); }), "symbols of the text transform caseops"));
   PrepareOptions bytes = options_for("transform_bytes");
   const fs::path folder = fresh_folder("transform_bytes_texts");
   write_file_atomically(folder / "a.txt", "not \xFF UTF-8");
   write_file_atomically(folder / "b.txt", "another");
   bytes.inputs.push_back(folder);
-  EXPECT_NE(message_of([&] { prepare(bytes); }).find("is not UTF-8"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { prepare(bytes); }), "is not UTF-8"));
   EXPECT_FALSE(fs::exists(bytes.output));
 }
 
@@ -379,7 +364,7 @@ TEST(TransformedData, ATokenOfTooManyBytesGoesOnWithTheNext) {
     return bytes;
   };
   for (const std::size_t spaces : {65000u, 70000u}) EXPECT_EQ(counted(spaces), spaces + 2);
-  EXPECT_NE(message_of([&] { counted(1'000'000); }).find("65535"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { counted(1'000'000); }), "65535"));
 }
 
 TEST(CaseOps, EveryShortTextComesBack) {

@@ -8,9 +8,9 @@
 #include <csignal>
 #include <optional>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::directory_lock_test {
 namespace {
@@ -20,13 +20,7 @@ using test_support::ScratchFolder;
 using Kind = DirectoryLock::Kind;
 
 std::string refusal(const fs::path& folder, Kind kind = Kind::exclusive) {
-  try {
-    const DirectoryLock lock(folder, "second", kind);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::bad_configuration, [&] { const DirectoryLock lock(folder, "second", kind); });
 }
 
 TEST(DirectoryLock, OneAtATimeAndTheSecondIsToldWho) {
@@ -36,10 +30,9 @@ TEST(DirectoryLock, OneAtATimeAndTheSecondIsToldWho) {
     const DirectoryLock lock(folder, "train");
     EXPECT_EQ(lock.warning(), "");
     const std::string sentence = refusal(folder);
-    EXPECT_NE(sentence.find(fmt::format("mulligan train, process {} on host", getpid())), std::string::npos)
-        << sentence;
-    EXPECT_NE(sentence.find(" UTC; wait"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("network file system"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, fmt::format("mulligan train, process {} on host", getpid())));
+    EXPECT_TRUE(contains(sentence, " UTC; wait"));
+    EXPECT_TRUE(contains(sentence, "network file system"));
     EXPECT_NE(refusal(folder, Kind::shared), "");
   }
   EXPECT_FALSE(fs::exists(folder)) << "an empty folder that the lock made goes with it";
@@ -71,7 +64,7 @@ TEST(DirectoryLock, EndsWithItsProcessHoweverThatEnds) {
   }
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_NE(refusal(scratch.path()).find(fmt::format("process {}", child)), std::string::npos);
+  EXPECT_TRUE(contains(refusal(scratch.path()), fmt::format("process {}", child)));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(fs::exists(scratch / directory_lock_file));
@@ -81,7 +74,7 @@ TEST(DirectoryLock, EndsWithItsProcessHoweverThatEnds) {
 TEST(DirectoryLock, TextOfAForeignLockFileIsPrintable) {
   const ScratchFolder scratch;
   const DirectoryLock lock(scratch.path(), "a\x1b[2Jb");
-  EXPECT_NE(refusal(scratch.path()).find("a\\x1b[2Jb"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(scratch.path()), "a\\x1b[2Jb"));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(ControlChannel, MessagesMayBeLargerThanAFrame) {
     const auto channel = meet(group.environment(0), group.options);
     channel->all_gather(std::string(largest_message, 'x'));
   });
-  EXPECT_NE(sentence.find("send it in parts"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "send it in parts"));
 }
 
 TEST(ControlChannel, AValueThatNobodyPutsIsASentence) {

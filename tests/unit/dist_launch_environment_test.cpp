@@ -117,10 +117,10 @@ TEST(LaunchEnvironment, DeepspeedAndKubernetes) {
   const Variables kubernetes = with(environment, {{"LOCAL_WORLD_SIZE", ""}, {"LOCAL_RANK", ""}});
   EXPECT_EQ(describe(find(kubernetes)), "rank 1 of 2, local rank 0 of 1 (env)");
   EXPECT_EQ(find(kubernetes).host, "host");
-  EXPECT_NE(sentence_of([] {
-              find(with(environment, {{"LOCAL_WORLD_SIZE", ""}}));
-            }).find("LOCAL_WORLD_SIZE"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([] {
+                         find(with(environment, {{"LOCAL_WORLD_SIZE", ""}}));
+                       }),
+                       "LOCAL_WORLD_SIZE"));
 }
 
 TEST(LaunchEnvironment, OpenMpiAndHydra) {
@@ -135,7 +135,7 @@ TEST(LaunchEnvironment, OpenMpiAndHydra) {
 TEST(LaunchEnvironment, SeveralMachinesNeedAHost) {
   const Variables two_machines =
       with(openmpi, {{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
-  EXPECT_NE(sentence_of([&] { find(two_machines); }).find("mpirun -x MASTER_ADDR=HOST"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { find(two_machines); }), "mpirun -x MASTER_ADDR=HOST"));
   EXPECT_EQ(find(with(two_machines, {{"MASTER_ADDR", "node7"}})).host, "node7");
   EXPECT_EQ(find(with(two_machines, {{"SLURM_STEP_NODELIST", "n[08-09]"}})).host, "n08");
   const LaunchEnvironment own = find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", "[fe80::1]:77"}}));
@@ -143,10 +143,10 @@ TEST(LaunchEnvironment, SeveralMachinesNeedAHost) {
   EXPECT_EQ(own.ports.front(), 77);
   EXPECT_EQ(find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", "fe80::1"}})).host, "fe80::1");
   for (const char* odd : {"host:port", "host:0", "host:70000", ":5", "[fe80::1", "a b"}) {
-    EXPECT_NE(sentence_of([&] {
-                find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", odd}}));
-              }).find("MULLIGAN_RENDEZVOUS"),
-              std::string::npos);
+    EXPECT_TRUE(contains(sentence_of([&] {
+                           find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", odd}}));
+                         }),
+                         "MULLIGAN_RENDEZVOUS"));
   }
 }
 
@@ -158,14 +158,11 @@ TEST(LaunchEnvironment, SlurmCountsTasksPerNode) {
   const Variables script{{"SLURM_PROCID", "0"},  {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"},
                          {"SLURM_JOB_ID", "99"}, {"SLURM_NTASKS", "5"},  {"SLURM_TASKS_PER_NODE", "2(x2),1"}};
   EXPECT_EQ(describe(find(script)), "rank 0 of 1, local rank 0 of 1 (none)");
-  EXPECT_NE(sentence_of([] {
-              find(with(slurm, {{"SLURM_NODEID", "3"}}));
-            }).find("SLURM_NODEID='3'"),
-            std::string::npos);
-  EXPECT_NE(sentence_of([] {
-              find(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", ""}}));
-            }).find("is missing"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([] { find(with(slurm, {{"SLURM_NODEID", "3"}})); }), "SLURM_NODEID='3'"));
+  EXPECT_TRUE(contains(sentence_of([] {
+                         find(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", ""}}));
+                       }),
+                       "is missing"));
 }
 
 TEST(LaunchEnvironment, TheFirstLauncherWinsAndANameOverrules) {
@@ -203,8 +200,7 @@ TEST(LaunchEnvironment, AChosenLauncherNamesWhatIsMissing) {
       if (std::ranges::count(optional, name)) continue;
       const std::string sentence = sentence_of([&] { find(with(variables, {{name, ""}}), launcher); });
       const bool host = name == "MASTER_ADDR" || name == "SLURM_STEP_NODELIST";
-      EXPECT_NE(sentence.find(host ? "MULLIGAN_RENDEZVOUS=HOST" : name), std::string::npos)
-          << name << sentence;
+      EXPECT_TRUE(contains(sentence, host ? "MULLIGAN_RENDEZVOUS=HOST" : name)) << name << sentence;
     }
   }
 }
@@ -219,8 +215,8 @@ TEST(LaunchEnvironment, OtherLaunchersAreRefused) {
                                           {{"PMIX_RANK", "1"}}};
   for (const Variables& variables : several) {
     const std::string sentence = sentence_of([&] { find(variables); });
-    EXPECT_NE(sentence.find(" in the environment says that "), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("LOCAL_WORLD_SIZE"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, " in the environment says that "));
+    EXPECT_TRUE(contains(sentence, "LOCAL_WORLD_SIZE"));
     EXPECT_EQ(find(with(variables, torchrun)).world_size, 8);
   }
   EXPECT_EQ(find({{"MV2_COMM_WORLD_RANK", "0"}, {"MV2_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}).world_size,
@@ -259,8 +255,8 @@ TEST(LaunchEnvironment, AnIncompleteSetIsRefused) {
     const std::string sentence = sentence_of([&, &some = variables] { find(some); });
     const std::string end =
         sentence.substr(sentence.find("but ") == std::string::npos ? 0 : sentence.find("but "));
-    for (const std::string& name : missing) EXPECT_NE(end.find(name), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("missing"), std::string::npos) << sentence;
+    for (const std::string& name : missing) EXPECT_TRUE(contains(end, name)) << sentence;
+    EXPECT_TRUE(contains(sentence, "missing"));
     EXPECT_EQ(find(variables, "none").world_size, 1);
   }
   EXPECT_EQ(find(with(slurm, {{"RANK", "1"}, {"MASTER_ADDR", "host"}})).launcher, "slurm");
@@ -286,7 +282,7 @@ TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
   for (const Variables& change : wrong) {
     const auto& [name, value] = *change.begin();
     const std::string sentence = sentence_of([&] { find(with(environment, change)); });
-    EXPECT_NE(sentence.find(name), std::string::npos) << name << "=" << value << ": " << sentence;
+    EXPECT_TRUE(contains(sentence, name)) << name << "=" << value << ": " << sentence;
   }
   EXPECT_EQ(sentence_of([] {
               find(with(environment, {{"RANK", "2"}}));
@@ -307,7 +303,7 @@ TEST(SlurmNodes, ListsAreExpanded) {
   EXPECT_EQ(expand("n[098-101]"), (Names{"n098", "n099", "n100", "n101"}));
   for (const char* odd : {"", "n[", "n[]", "n[1-]", "n[2-1]", "n[1", "n1]", "a,", ",a", "n[1-99999]", "n[a]",
                           "n[1-9999][1-9999]", "n[9999999999]"}) {
-    EXPECT_NE(sentence_of([&] { expand(odd); }).find("V='"), std::string::npos) << odd;
+    EXPECT_TRUE(contains(sentence_of([&] { expand(odd); }), "V='")) << odd;
   }
 }
 
@@ -315,7 +311,7 @@ TEST(SlurmNodes, TaskCountsAreExpanded) {
   EXPECT_EQ(expand_task_counts("2(x3),1", "V"), (std::vector<int>{2, 2, 2, 1}));
   EXPECT_EQ(expand_task_counts("16", "V"), std::vector<int>{16});
   for (const char* odd : {"", "0", "2(x0)", "2(x", "2(3)", "a", "1,", "1(x99999999)", "2(x1)3"}) {
-    EXPECT_NE(sentence_of([&] { expand_task_counts(odd, "V"); }).find("V='"), std::string::npos) << odd;
+    EXPECT_TRUE(contains(sentence_of([&] { expand_task_counts(odd, "V"); }), "V='")) << odd;
   }
 }
 

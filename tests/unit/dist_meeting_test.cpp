@@ -23,10 +23,6 @@ constexpr int peer = static_cast<int>(ExitCode::peer_failed);
 
 void nothing(ControlChannel&) {}
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(Meeting, TakenPortsAreLeftAlone) {
   RankGroup group(3);
   // Neither says a word; the second one takes connections up, of the ranks that come by before they find rank 0.
@@ -46,7 +42,7 @@ TEST(Meeting, NoPortIsFree) {
   group.ports.resize(1);
   const RawListener taken(group.ports[0]);
   const std::string sentence = sentence_of([&] { meet(group.environment(0), group.options); });
-  EXPECT_TRUE(contains(sentence, fmt::format("none of the ports {0} to {0}", group.ports[0]))) << sentence;
+  EXPECT_TRUE(contains(sentence, fmt::format("none of the ports {0} to {0}", group.ports[0])));
 }
 
 TEST(Meeting, AnotherSecretIsRefusedOnBothSides) {
@@ -56,8 +52,8 @@ TEST(Meeting, AnotherSecretIsRefusedOnBothSides) {
   };
   for (const Outcome& outcome : group.in_threads(nothing)) {
     EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "rank 1 (")) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "has another secret than rank 0")) << outcome.sentence;
+    EXPECT_TRUE(contains(outcome.sentence, "rank 1 ("));
+    EXPECT_TRUE(contains(outcome.sentence, "has another secret than rank 0"));
   }
 }
 
@@ -77,7 +73,7 @@ TEST(Meeting, TheSecretIsNotKnownToWhoOnlyListens) {
   group.options.secret = "right";
   const Outcome outcome = group.run_rank(1, nothing);
   EXPECT_EQ(outcome.code, config);
-  EXPECT_TRUE(contains(outcome.sentence, "has another secret")) << outcome.sentence;
+  EXPECT_TRUE(contains(outcome.sentence, "has another secret"));
   false_rank0.join();
 }
 
@@ -88,7 +84,7 @@ TEST(Meeting, AnotherNumberOfRanksIsRefusedOnBothSides) {
   };
   for (const Outcome& outcome : group.in_threads(nothing)) {
     EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "one of 4 ranks, and rank 0 as one of 2")) << outcome.sentence;
+    EXPECT_TRUE(contains(outcome.sentence, "one of 4 ranks, and rank 0 as one of 2"));
   }
 }
 
@@ -102,7 +98,7 @@ TEST(Meeting, TwoOfOneRankAreRefused) {
   for (int rank = 0; rank < 3; ++rank) {
     const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "two processes are rank 1")) << outcome.sentence;
+    EXPECT_TRUE(contains(outcome.sentence, "two processes are rank 1"));
   }
 }
 
@@ -113,7 +109,7 @@ TEST(Meeting, TwoOfRankZeroAreRefused) {
   for (int rank = 0; rank < 2; ++rank) {
     const Outcome outcome = group.in_threads(nothing)[static_cast<std::size_t>(rank)];
     EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "two processes are rank 0")) << outcome.sentence;
+    EXPECT_TRUE(contains(outcome.sentence, "two processes are rank 0"));
   }
 }
 
@@ -126,12 +122,12 @@ TEST(Meeting, ALatecomerDoesNotDisturbTheRun) {
     if (channel.rank() == 0) {
       const Outcome late = group.run_rank(1, nothing);
       EXPECT_EQ(late.code, config);
-      EXPECT_TRUE(contains(late.sentence, "two processes are rank 1")) << late.sentence;
+      EXPECT_TRUE(contains(late.sentence, "two processes are rank 1"));
     }
     channel.barrier();
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.sentence;
-  EXPECT_TRUE(contains(log.text(), "warning: two processes are rank 1")) << log.text();
+  EXPECT_TRUE(contains(log.text(), "warning: two processes are rank 1"));
 }
 
 TEST(Meeting, AnotherVersionIsRefusedOnBothSides) {
@@ -147,12 +143,12 @@ TEST(Meeting, AnotherVersionIsRefusedOnBothSides) {
     hello.mark.version = 9;
     connection.send(write_message(hello));
     const auto refusal = read_message<Refusal>(connection.receive());
-    EXPECT_TRUE(contains(refusal.sentence, "speaks version 9 of the control protocol")) << refusal.sentence;
+    EXPECT_TRUE(contains(refusal.sentence, "speaks version 9 of the control protocol"));
   });
   group.absent = {1};
   const Outcome server = group.in_threads(nothing)[0];
   other.join();
-  EXPECT_TRUE(contains(server.sentence, "speaks version 9 of the control protocol")) << server.sentence;
+  EXPECT_TRUE(contains(server.sentence, "speaks version 9 of the control protocol"));
 
   group.ports = test_support::free_ports();
   group.options.meet = 60;
@@ -167,7 +163,7 @@ TEST(Meeting, AnotherVersionIsRefusedOnBothSides) {
   const Outcome rank1 = group.run_rank(1, nothing);
   false_rank0.join();
   EXPECT_EQ(rank1.code, config);
-  EXPECT_TRUE(contains(rank1.sentence, "rank 0 speaks version 9")) << rank1.sentence;
+  EXPECT_TRUE(contains(rank1.sentence, "rank 0 speaks version 9"));
 }
 
 TEST(Meeting, AnotherRunAtThePortIsPassedBy) {
@@ -196,9 +192,9 @@ TEST(Meeting, MissingRanksAreNamed) {
   for (const int rank : {0, 1, 4}) {
     const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     EXPECT_EQ(outcome.code, peer) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "ranks 2 to 3, 5 of 6 did not come")) << outcome.sentence;
+    EXPECT_TRUE(contains(outcome.sentence, "ranks 2 to 3, 5 of 6 did not come"));
   }
-  EXPECT_TRUE(contains(log.text(), "rank 0 waits for ranks 2 to 3, 5 of 6")) << log.text();
+  EXPECT_TRUE(contains(log.text(), "rank 0 waits for ranks 2 to 3, 5 of 6"));
 }
 
 TEST(Meeting, RankZeroIsMissing) {
@@ -210,9 +206,9 @@ TEST(Meeting, RankZeroIsMissing) {
   group.options.log = log.sink();
   const Outcome outcome = group.in_threads(nothing)[1];
   EXPECT_EQ(outcome.code, peer);
-  EXPECT_TRUE(contains(outcome.sentence, "did not find rank 0 at 127.0.0.1 ports")) << outcome.sentence;
-  EXPECT_TRUE(contains(outcome.sentence, "refused")) << outcome.sentence;
-  EXPECT_TRUE(contains(log.text(), "rank 1 looks for rank 0")) << log.text();
+  EXPECT_TRUE(contains(outcome.sentence, "did not find rank 0 at 127.0.0.1 ports"));
+  EXPECT_TRUE(contains(outcome.sentence, "refused"));
+  EXPECT_TRUE(contains(log.text(), "rank 1 looks for rank 0"));
 }
 
 TEST(Meeting, OtherMachinesNeedASecret) {
@@ -220,8 +216,8 @@ TEST(Meeting, OtherMachinesNeedASecret) {
   LaunchEnvironment environment = group.environment(1);
   environment.host = "node7";
   const std::string sentence = sentence_of([&] { meet(environment, group.options); });
-  EXPECT_TRUE(contains(sentence, "meet at node7")) << sentence;
-  EXPECT_TRUE(contains(sentence, "MULLIGAN_SECRET_FILE")) << sentence;
+  EXPECT_TRUE(contains(sentence, "meet at node7"));
+  EXPECT_TRUE(contains(sentence, "MULLIGAN_SECRET_FILE"));
   // Rank 0 does not take one up without it either.
   const RunIdentity run{"test", "address", 0, 2, ""};
   Greeting greeting;
@@ -233,7 +229,7 @@ TEST(Meeting, OtherMachinesNeedASecret) {
             Judgement::Admission::accepted);
   const Judgement judgement = judge_hello(answer, greeting.nonce, run, "10.0.0.7", false);
   EXPECT_EQ(judgement.admission, Judgement::Admission::refused);
-  EXPECT_TRUE(contains(judgement.sentence, "MULLIGAN_SECRET")) << judgement.sentence;
+  EXPECT_TRUE(contains(judgement.sentence, "MULLIGAN_SECRET"));
 }
 
 TEST(Meeting, SecretsComeFromEnvironmentOrFile) {
@@ -262,8 +258,8 @@ TEST(Meeting, AnUnknownInterfaceIsNamed) {
   environment.host = "node7";
   environment.interface_name = "eth99";
   const std::string sentence = sentence_of([&] { meet(environment, group.options); });
-  EXPECT_TRUE(contains(sentence, "'eth99'")) << sentence;
-  EXPECT_TRUE(contains(sentence, "lo")) << sentence;
+  EXPECT_TRUE(contains(sentence, "'eth99'"));
+  EXPECT_TRUE(contains(sentence, "lo"));
 }
 
 }  // namespace

@@ -55,18 +55,18 @@ TEST(UserSecret, WhatOthersMayReadOrChangeIsRefused) {
   const fs::path folder = home.path() / ".mulligan", file = folder / "secret";
   const auto refusal = [&] { return sentence_of([&] { user_secret(home_at(home.path())); }); };
   fs::permissions(file, fs::perms(0640));
-  EXPECT_NE(refusal().find("others may read"), std::string::npos) << refusal();
+  EXPECT_TRUE(contains(refusal(), "others may read"));
   fs::permissions(file, fs::perms(0600));
   fs::permissions(folder, fs::perms(0722));
-  EXPECT_NE(refusal().find("others may write to"), std::string::npos) << refusal();
+  EXPECT_TRUE(contains(refusal(), "others may write to"));
   fs::permissions(folder, fs::perms(0700));
   fs::remove(file);
   fs::create_symlink("/etc/hostname", file);
-  EXPECT_NE(refusal().find("is not a file"), std::string::npos) << refusal();
+  EXPECT_TRUE(contains(refusal(), "is not a file"));
   fs::remove(file);
   write_file_atomically(file, "\n");
   fs::permissions(file, fs::perms(0600));
-  EXPECT_NE(refusal().find("empty line"), std::string::npos) << refusal();
+  EXPECT_TRUE(contains(refusal(), "empty line"));
 }
 
 TEST(OwnAddresses, TheLoopbackIsHereAndOthersAreNot) {

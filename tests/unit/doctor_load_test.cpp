@@ -1,4 +1,5 @@
 // D03, D04, D08: weights files that are right, and files with a planted fault for the right check to name.
+#include "tests/support/sentence.h"
 #include "tools/doctor/load_checks.h"
 
 #include <fmt/format.h>
@@ -6,12 +7,10 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 
 #include <fstream>
 
 #include "framework/checkpoint/float_formats.h"
-#include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "tests/support/scratch_folder.h"
 
@@ -85,7 +84,7 @@ constexpr const char* o_weight = "model.layers.1.self_attn.o_proj.weight";
 
 void expect_fail(const Finding& finding, const std::string& words) {
   EXPECT_EQ(finding.verdict, CheckOutcome::fail) << finding.id << " " << finding.measured;
-  EXPECT_NE(finding.message.find(words), std::string::npos) << finding.message;
+  EXPECT_TRUE(contains(finding.message, words));
   EXPECT_FALSE(finding.hint.empty());
 }
 
@@ -128,7 +127,7 @@ TEST(DoctorLoad, AMislabelledDtypeFailsAlthoughTheLoaderBelievedIt) {
     weights.label(said);
     const Finding finding = check_source_bits(weights.write(), weights.loaded(), 1);
     expect_fail(finding, "the header mislabels the dtype");
-    EXPECT_NE(finding.message.find("re-decoded as " + std::string(stored_name(stored))), std::string::npos);
+    EXPECT_TRUE(contains(finding.message, "re-decoded as " + std::string(stored_name(stored))));
   }
 }
 
@@ -155,7 +154,7 @@ TEST(DoctorLoad, OtherBitsAreAnotherCheckpointOrATranspose) {
   tensor.bytes = encode_weights(values, StoredType::f32);
   const Finding finding = check_source_bits(source, loaded, 1);
   expect_fail(finding, "another checkpoint or layout");
-  EXPECT_NE(finding.measured.find("1 tensors differ"), std::string::npos) << finding.measured;
+  EXPECT_TRUE(contains(finding.measured, "1 tensors differ"));
 }
 
 // The elements are 64: the first 6, the last 2, the others drawn, the same for the same seed. One wrong bit
@@ -238,7 +237,7 @@ TEST(DoctorLoad, ConfigJsonIsHeldAgainstTheModel) {
   EXPECT_EQ(check_architecture(WeightsFile().write(), small_model(), published).verdict, CheckOutcome::pass);
   const Finding dtype = check_architecture(WeightsFile(StoredType::f16).write(), small_model(), published);
   EXPECT_EQ(dtype.verdict, CheckOutcome::warn);
-  EXPECT_NE(dtype.message.find("config.json says bfloat16"), std::string::npos) << dtype.message;
+  EXPECT_TRUE(contains(dtype.message, "config.json says bfloat16"));
   published.model.rope.base = 1e6;
   expect_fail(check_architecture(WeightsFile().write(), small_model(), published),
               "model.rope.base is 10000, config.json says 1000000");
@@ -248,13 +247,7 @@ class PublishedConfig : public ::testing::Test {
  protected:
   std::string sentence_of(const std::string& text) {
     std::ofstream(folder_.path() / "config.json") << text;
-    try {
-      read_qwen2_config(folder_.path() / "config.json");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data);
-      return error.what();
-    }
-    return "";
+    return refusal_of(ExitCode::bad_data, [&] { read_qwen2_config(folder_.path() / "config.json"); });
   }
   test_support::ScratchFolder folder_;
   const std::string sizes_ =
@@ -284,7 +277,7 @@ TEST_F(PublishedConfig, WhatCannotBeComputedIsRefusedWithItsKey) {
     return sentence_of("{\"model_type\": \"qwen2\", " + sizes_ + more + "}");
   };
   const auto says = [](const std::string& sentence, const std::string& words) {
-    EXPECT_NE(sentence.find(words), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, words));
   };
   says(sentence_of(""), "is not a JSON object");
   says(sentence_of("[1]"), "is not a JSON object");

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -54,9 +53,7 @@ TEST(RunDirectory, ARateThatJumpsAtAResumeIsAWarmRestart) {
   const Finding found = only(jumps);
   EXPECT_EQ(found.id, "D29");
   EXPECT_EQ(found.verdict, CheckOutcome::fail);
-  EXPECT_NE(found.message.find("after step 200, where the run was resumed: this is a warm restart"),
-            std::string::npos)
-      << found.message;
+  EXPECT_TRUE(contains(found.message, "after step 200, where the run was resumed: this is a warm restart"));
   jumps.restarts = {{200, "all", 1, 1.0}};  // a schedule with cycles
   EXPECT_EQ(only(jumps).verdict, CheckOutcome::pass);
 }
@@ -83,9 +80,7 @@ TEST(RunDirectory, ASwitchOfPhasesIsDeclaredByItsPolicyOrFactor) {
   };
   const Finding undeclared = judged(LrPolicy::continued, 1, 1);
   EXPECT_EQ(undeclared.verdict, CheckOutcome::fail);
-  EXPECT_NE(undeclared.message.find("from 0.01 to 0.9 after step 100, where phase 'main' begins"),
-            std::string::npos)
-      << undeclared.message;
+  EXPECT_TRUE(contains(undeclared.message, "from 0.01 to 0.9 after step 100, where phase 'main' begins"));
   EXPECT_EQ(judged(LrPolicy::rejoin, 1, 1).verdict, CheckOutcome::pass);
   EXPECT_EQ(judged(LrPolicy::independent, 1, 1).verdict, CheckOutcome::pass);
   EXPECT_EQ(judged(LrPolicy::continued, 0.01, 0.9).verdict, CheckOutcome::pass) << "the phases' factors";
@@ -109,8 +104,8 @@ TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
   const test_support::ScratchFolder folder;
   RunConfig config;
   config.phases = kMain;
-  EXPECT_NE(sentence_of([&] { examine_run_directory(folder.path(), config); }).find("holds no finished run"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { examine_run_directory(folder.path(), config); }), "holds no finished run"));
   const std::filesystem::path result = folder.path() / "result.json";
   write(result, R"({"doctor": {"findings": [{"id": "D26", "title": "t", "verdict": "FAIL", "measured": "m",
                     "threshold": "h", "message": "no better than guessing", "hint": "look"}]}})");

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "framework/core/error.h"
 #include "framework/data/shard.h"
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
@@ -11,14 +10,12 @@
 #include "framework/ranks/host_group.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::eval_bytes_test {
 namespace {
 
-end_to_end::TinyRun& tiny() {
-  static end_to_end::TinyRun run;
-  return run;
-}
+using end_to_end::tiny;
 
 // An untrained tiny model that scores the prepared validation text.
 class EvalBytes : public testing::Test {
@@ -64,13 +61,7 @@ class EvalBytes : public testing::Test {
   }
 
   std::string refusal(const EvalConfig& eval, ExitCode code) {
-    try {
-      evaluate(evaluator(eval), validation_, *group_);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      return error.what();
-    }
+    return refusal_of(code, [&] { evaluate(evaluator(eval), validation_, *group_); });
   }
 
   LoadedConfig loaded_;
@@ -126,7 +117,7 @@ TEST_F(EvalBytes, AByteTableThatDisagreesWithTheTextGivesNoScore) {
   std::vector<std::uint8_t> zeros(end_to_end::tiny_vocabulary, 0);
   validation_.byte_table = ByteTable(base, zeros, zeros);
   const std::string message = refusal(loaded_.config.eval, ExitCode::bad_data);
-  EXPECT_NE(message.find("byte"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "byte"));
 }
 
 TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
@@ -136,14 +127,14 @@ TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
   EXPECT_EQ(result.bytes, 0u);
   EXPECT_TRUE(std::isnan(result.val_bpb));
   EXPECT_GT(result.val_loss_nats, 0);
-  EXPECT_NE(score_text(result).find("no bits per byte"), std::string::npos);
+  EXPECT_TRUE(contains(score_text(result), "no bits per byte"));
 }
 
 TEST_F(EvalBytes, NothingToScoreIsAnError) {
   EvalConfig eval = loaded_.config.eval;
   eval.drop_remainder = true;
   validation_.tokens.resize(50);
-  EXPECT_NE(refusal(eval, ExitCode::bad_data).find("drop_remainder"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(eval, ExitCode::bad_data), "drop_remainder"));
 }
 
 // What a tokenizer without byte fallback makes of foreign text; it once scored as if there were no tokenizer.
@@ -152,14 +143,10 @@ TEST_F(EvalBytes, TokensThatStandForNoTextAreRefused) {
   const auto shard = tiny().folder() / "unknown.bin";
   write_shard(shard, std::vector<std::uint16_t>{1, 3, 3, 3, 3, 1, 3});
   data.validation = shard.string();
-  try {
-    load_validation(data, loaded_.config.model.vocabulary);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find("unknown.bin"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("no text"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
+  EXPECT_TRUE(contains(sentence, "unknown.bin"));
+  EXPECT_TRUE(contains(sentence, "no text"));
 }
 
 TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
@@ -167,13 +154,9 @@ TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
   const auto shard = tiny().folder() / "foreign.bin";
   write_shard(shard, std::vector<std::uint16_t>{1, 5, 999, 6});
   data.validation = shard.string();
-  try {
-    load_validation(data, loaded_.config.model.vocabulary);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find("999"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
+  EXPECT_TRUE(contains(sentence, "999"));
 }
 
 }  // namespace

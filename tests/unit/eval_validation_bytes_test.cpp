@@ -63,11 +63,11 @@ TEST(ValidationBytes, PlainTextIsProvenByATextNextToTheShards) {
   DataConfig data = data_config(folder);
   EXPECT_EQ(unproven(data), "");
   write_file_atomically(folder / "validation.txt", read_file(folder / "validation.txt") + "more");
-  EXPECT_NE(unproven(data).find("is not the text that the validation shards hold"), std::string::npos);
+  EXPECT_TRUE(contains(unproven(data), "is not the text that the validation shards hold"));
   fs::remove(folder / "validation.txt");
-  EXPECT_NE(unproven(data).find("no original documents"), std::string::npos);
+  EXPECT_TRUE(contains(unproven(data), "no original documents"));
   fs::remove(folder / "manifest.json");
-  EXPECT_NE(unproven(data).find("no original documents"), std::string::npos);
+  EXPECT_TRUE(contains(unproven(data), "no original documents"));
 }
 
 // The tokenizer reads one space of twenty. The other nineteen are bytes of the original, and the log says how many.
@@ -79,9 +79,8 @@ TEST(ValidationBytes, BytesThatNoTokenSpellsAreTheOriginals) {
     const ValidationSet set = load_validation(data_config(folder), 340);
     EXPECT_EQ(set.counter()->count(set.tokens), load_manifest(folder).validation.source_bytes);
   }
-  EXPECT_NE(
-      load_validation(data_config(prepared("bytes_spaces", "", 20)), 340).byte_note.find("its tokens spell"),
-      std::string::npos);
+  EXPECT_TRUE(contains(load_validation(data_config(prepared("bytes_spaces", "", 20)), 340).byte_note,
+                       "its tokens spell"));
 }
 
 }  // namespace

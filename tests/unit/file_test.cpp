@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "framework/core/error.h"
 #include "framework/core/mapped_file.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::file_test {
 namespace {
@@ -27,31 +27,14 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNoTemporaryBehind) {
 TEST(WriteFileAtomically, NamesThePathWhenTheFolderCannotBeMade) {
   const auto file = std::filesystem::path(testing::TempDir()) / "plain_file";
   write_file_atomically(file, "x");
-  try {
-    write_file_atomically(file / "child", "y");
-    FAIL() << "expected an error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::run_failed);
-    EXPECT_NE(std::string(error.what()).find("plain_file"), std::string::npos);
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::run_failed, [&] { write_file_atomically(file / "child", "y"); });
+  EXPECT_TRUE(contains(sentence, "plain_file"));
 }
 
 TEST(ReadFile, RefusesAFolderAndAMissingFile) {
   EXPECT_THROW(read_file(testing::TempDir()), Error);
   EXPECT_THROW(read_file("no/such/file"), Error);
-}
-
-// The sentence with which `action` is refused as bad data.
-template <typename Action>
-std::string refusal(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
 }
 
 // Each of these once never came back: a pipe waits for a writer, the device never ends.
@@ -60,11 +43,11 @@ TEST(ReadFile, RefusesPipesAndDevicesAtOnce) {
   std::filesystem::remove(pipe);
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   for (const std::filesystem::path& path : {pipe, std::filesystem::path("/dev/zero")}) {
-    for (const std::string& sentence :
-         {refusal([&] { read_file(path); }), refusal([&] { sha256_hex_of_file(path); }),
-          refusal([&] { MappedFile{path}; })}) {
-      EXPECT_NE(sentence.find(path.string()), std::string::npos) << sentence;
-      EXPECT_NE(sentence.find("regular file"), std::string::npos) << sentence;
+    for (const std::string& sentence : {sentence_of(ExitCode::bad_data, [&] { read_file(path); }),
+                                        sentence_of(ExitCode::bad_data, [&] { sha256_hex_of_file(path); }),
+                                        sentence_of(ExitCode::bad_data, [&] { MappedFile{path}; })}) {
+      EXPECT_TRUE(contains(sentence, path.string()));
+      EXPECT_TRUE(contains(sentence, "regular file"));
     }
   }
   std::filesystem::remove(pipe);
@@ -74,27 +57,28 @@ TEST(ReadFile, RefusesMoreThanItsReaderTakes) {
   const auto file = std::filesystem::path(testing::TempDir()) / "read_file_large";
   write_file_atomically(file, "12345678");
   EXPECT_EQ(read_file(file, 8), "12345678");
-  const std::string sentence = refusal([&] { read_file(file, 7); });
-  EXPECT_NE(sentence.find("7 bytes"), std::string::npos) << sentence;
+  const std::string sentence = sentence_of(ExitCode::bad_data, [&] { read_file(file, 7); });
+  EXPECT_TRUE(contains(sentence, "7 bytes"));
   // A file with a hole of 300 GiB takes no room on the disk; it must take none in memory either.
   std::filesystem::resize_file(file, std::uintmax_t{300} << 30);
-  refusal([&] { read_file(file); });
+  sentence_of(ExitCode::bad_data, [&] { read_file(file); });
   std::filesystem::remove(file);
 }
 
 // /proc/self/mem is a regular file whose first page cannot be read: the system answers EIO.
 TEST(Sha256, OfAFileNamesAReadError) {
-  const std::string sentence = refusal([] { sha256_hex_of_file("/proc/self/mem"); });
-  EXPECT_NE(sentence.find("/proc/self/mem"), std::string::npos) << sentence;
-  EXPECT_NE(refusal([] { read_file("/proc/self/mem"); }).find("/proc/self/mem"), std::string::npos);
+  const std::string sentence = sentence_of(ExitCode::bad_data, [] { sha256_hex_of_file("/proc/self/mem"); });
+  EXPECT_TRUE(contains(sentence, "/proc/self/mem"));
+  EXPECT_TRUE(
+      contains(sentence_of(ExitCode::bad_data, [] { read_file("/proc/self/mem"); }), "/proc/self/mem"));
 }
 
 TEST(ReadFile, ReadsFilesOfUnknownSizeAndNamesCircularLinks) {
-  EXPECT_NE(read_file("/proc/self/status").find("Name:"), std::string::npos);
+  EXPECT_TRUE(contains(read_file("/proc/self/status"), "Name:"));
   const auto link = std::filesystem::path(testing::TempDir()) / "read_file_link";
   std::filesystem::remove(link);
   std::filesystem::create_symlink(link, link);
-  EXPECT_NE(refusal([&] { read_file(link); }).find("read_file_link"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { read_file(link); }), "read_file_link"));
   std::filesystem::remove(link);
 }
 

@@ -104,12 +104,12 @@ TEST(Fp8Head, IsRefusedWhereItsScaleWouldNotHold) {
                                     {"loss_scale.mode=dynamic", "loss_scale.mode"},
                                     {"loss_scale.mode=static", "loss_scale.mode"}}) {
     const std::string sentence = refusal({set});
-    EXPECT_NE(sentence.find("train.fp8_head"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find(reason), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, "train.fp8_head"));
+    EXPECT_TRUE(contains(sentence, reason));
   }
   const std::string modded = refusal({"model.family=modded", "model.rational_softcap.cap=15"});
-  EXPECT_NE(modded.find("train.fp8_head"), std::string::npos) << modded;
-  EXPECT_NE(modded.find("\"modded\" adds a bias"), std::string::npos) << modded;
+  EXPECT_TRUE(contains(modded, "train.fp8_head"));
+  EXPECT_TRUE(contains(modded, "\"modded\" adds a bias"));
   EXPECT_TRUE(small_config({"train.fp8_head=true", "train.compute_dtype=bf16"}, "").config.train.fp8_head);
 }
 

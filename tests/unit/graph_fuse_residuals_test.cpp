@@ -90,34 +90,34 @@ TEST(FuseResiduals, ASumThatOutlastsTheGraphIsWritten) {
   EXPECT_EQ(built.graph.calls()[0].arguments[sum_argument], sum);
 }
 
-TEST(FuseResiduals, WhoReadsTheSumInBetweenKeepsTheCallsApart) {
-  Built built;
-  const Value sum = built.add(built.in("x"), "a");
-  built.read(sum, "kept");
-  built.mix(sum);
-  const Kernels before = built.kernels();
-  built.fuse();
-  EXPECT_EQ(built.kernels(), before);
-}
-
-TEST(FuseResiduals, WhoWritesAnInputInBetweenKeepsTheCallsApart) {
-  Built built;
-  const Value sum = built.add(built.in("x"), "a");
-  built.read(built.in("other"), "x");
-  built.mix(sum);
-  const Kernels before = built.kernels();
-  built.fuse();
-  EXPECT_EQ(built.kernels(), before);
-}
-
-TEST(FuseResiduals, AKernelThatNobodyKnowsMayDoAnything) {
-  Built built;
-  const Value sum = built.add(built.in("x"), "a");
-  built.graph.call("a_plugins_kernel", {built.in("x")});
-  built.mix(sum);
-  const Kernels before = built.kernels();
-  built.fuse();
-  EXPECT_EQ(built.kernels(), before);
+// The sum that a norm follows, and what keeps the two calls apart.
+TEST(FuseResiduals, WhatReadsOrWritesInBetweenKeepsTheCallsApart) {
+  const auto apart = [](const char* what, auto&& make_sum) {
+    Built built;
+    built.mix(make_sum(built));
+    const Kernels before = built.kernels();
+    built.fuse();
+    EXPECT_EQ(built.kernels(), before) << what;
+  };
+  const auto after_sum = [](auto&& act) {
+    return [act](Built& built) {
+      const Value sum = built.add(built.in("x"), "a");
+      act(built, sum);
+      return sum;
+    };
+  };
+  apart("a reader of the sum", after_sum([](Built& built, Value sum) { built.read(sum, "kept"); }));
+  apart("a writer of an input", after_sum([](Built& built, Value) { built.read(built.in("other"), "x"); }));
+  apart("a kernel that nobody knows",
+        after_sum([](Built& built, Value) { built.graph.call("a_plugins_kernel", {built.in("x")}); }));
+  apart("a change of the sum", after_sum([](Built& built, Value sum) {
+          built.graph.call("axpby", {built.in("other"), Value{}, sum},
+                           {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", 1.0}});
+        }));
+  apart("a norm of its own", [](Built& built) {
+    return ops::scaled_add_norm(built.tape, built.in("x"), built.in("a"), built.vector("s"), 1.0, eps, true)
+        .sum;
+  });
 }
 
 TEST(FuseResiduals, UnrelatedCallsInBetweenStayWhereTheyAre) {
@@ -127,27 +127,6 @@ TEST(FuseResiduals, UnrelatedCallsInBetweenStayWhereTheyAre) {
   built.mix(sum);
   built.fuse();
   EXPECT_EQ(built.kernels(), (Kernels{"cast", "residual_chain_fwd"}));
-}
-
-TEST(FuseResiduals, ASumThatIsChangedAfterwardsIsNotFused) {
-  Built built;
-  const Value sum = built.add(built.in("x"), "a");
-  built.graph.call("axpby", {built.in("other"), Value{}, sum},
-                   {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", 1.0}});
-  built.mix(sum);
-  const Kernels before = built.kernels();
-  built.fuse();
-  EXPECT_EQ(built.kernels(), before);
-}
-
-TEST(FuseResiduals, AnAdditionWithANormOfItsOwnIsNotFused) {
-  Built built;
-  const Value sum =
-      ops::scaled_add_norm(built.tape, built.in("x"), built.in("a"), built.vector("s"), 1.0, eps, true).sum;
-  built.mix(sum);
-  const Kernels before = built.kernels();
-  built.fuse();
-  EXPECT_EQ(built.kernels(), before);
 }
 
 // The first decoder block's skip is the sum itself.

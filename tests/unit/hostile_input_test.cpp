@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 
 // `before`, then lists nested so deep that any recursion over them leaves the stack, then `after`.
 std::string nested(const std::string& before, const std::string& after) {
@@ -61,27 +60,26 @@ TEST(HostileInput, JsonNestedDeeplyIsRefusedByEveryReader) {
     return folder / name;
   };
   const fs::path manifest = file("manifest.json", nested(R"({"format": )", "}"));
-  EXPECT_NE(sentence_of([&] { load_manifest(manifest); }).find("manifest.json"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { load_manifest(manifest); }), "manifest.json"));
 
   const std::string checkpoint = nested(R"({"format": "mulligan checkpoint", "format_version": )", "}");
-  EXPECT_NE(sentence_of([&] { manifest_from_json(checkpoint, "m.json"); }).find("m.json"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { manifest_from_json(checkpoint, "m.json"); }), "m.json"));
 
   const std::string header = nested(R"({"a": )", "}");
   const std::uint64_t length = header.size();
   const fs::path tensors =
       file("a.safetensors", std::string(reinterpret_cast<const char*>(&length), sizeof length) + header);
-  EXPECT_NE(sentence_of([&] { SafetensorsFile{tensors}; }).find("a.safetensors"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { SafetensorsFile{tensors}; }), "a.safetensors"));
 
   const fs::path text = file("text.jsonl", nested(R"({"text": )", "}"));
-  EXPECT_NE(sentence_of([&] { TextSource({text}).text(0); }).find("text.jsonl:1"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { TextSource({text}).text(0); }), "text.jsonl:1"));
 
   const std::string artifact = artifact_of(nested(R"({"configuration": )", "}"));
-  EXPECT_NE(sentence_of([&] { parse_artifact(artifact, "x.mulligan"); }).find("x.mulligan"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { parse_artifact(artifact, "x.mulligan"); }), "x.mulligan"));
 
   const fs::path metrics = file("metrics.jsonl", nested(R"({"event": )", "}\n") + R"({"step": 1})" + "\n");
   const std::string before = read_file(metrics);
-  EXPECT_NE(sentence_of([&] { MetricsFile(metrics, 3); }).find("metrics.jsonl:1"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { MetricsFile(metrics, 3); }), "metrics.jsonl:1"));
   EXPECT_EQ(read_file(metrics), before);
 }
 
@@ -100,7 +98,7 @@ TEST(HostileInput, NumbersOfADataManifestAreWholeAndInRange) {
     std::string changed = text;
     write_file_atomically(folder / "manifest.json",
                           changed.replace(at, text.find_first_of(",\n", at) - at, value));
-    EXPECT_NE(sentence_of([&] { load_manifest(folder.path()); }).find(key), std::string::npos) << key;
+    EXPECT_TRUE(contains(sentence_of([&] { load_manifest(folder.path()); }), key)) << key;
   }
 }
 
@@ -109,12 +107,11 @@ TEST(HostileInput, TomlNestedDeeplyIsRefused) {
   for (int i = 0; i < 100'000; ++i) key += ".a";
   for (const std::string& text : {key + " = 1\n", "[" + key + "]\n", "[[" + key + "]]\n",
                                   "x = " + std::string(100'000, '[') + "\n", "x = {" + key + " = 1}\n"}) {
-    EXPECT_NE(sentence_of([&] { parse_run_config(text, "deep.toml"); }).find("deep.toml:1"),
-              std::string::npos)
+    EXPECT_TRUE(contains(sentence_of([&] { parse_run_config(text, "deep.toml"); }), "deep.toml:1"))
         << text.substr(0, 20);
   }
-  EXPECT_NE(sentence_of([&] { parse_run_config("", "run.toml", std::vector{key + "=1"}); }).find("--set"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { parse_run_config("", "run.toml", std::vector{key + "=1"}); }), "--set"));
 }
 
 TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
@@ -123,22 +120,19 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
       R"({"configuration": "", "data": {}, "streams": [{"content": "fp32", "layout": "bytes",)"
       R"( "compression": "brotli", "raw_bytes": 1073741824, "bytes": 100}], "tensors":)"
       R"( [{"name": "w", "shape": [268435456], "format": "fp32", "bits": 0}]})";
-  EXPECT_NE(sentence_of([&] {
-              parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan");
-            }).find("1073741824 bytes"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan"); }),
+               "1073741824 bytes"));
   // Codes of two bits: 32 MiB packed would be half a gigabyte of weights.
   const std::string codes =
       R"({"configuration": "", "data": {}, "streams": [{"content": "codes2", "layout": "packed",)"
       R"( "compression": "brotli", "raw_bytes": 33554432, "bytes": 100}], "tensors":)"
       R"( [{"name": "w", "shape": [134217728], "format": "int", "bits": 2}]})";
-  EXPECT_NE(sentence_of([&] {
-              parse_artifact(artifact_of(codes, std::string(100, 'x')), "x.mulligan");
-            }).find("more than"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(sentence_of([&] { parse_artifact(artifact_of(codes, std::string(100, 'x')), "x.mulligan"); }),
+               "more than"));
   const std::string blank = std::string(60 << 20, ' ') + "{}";
-  EXPECT_NE(sentence_of([&] { parse_artifact(artifact_of(blank), "x.mulligan"); }).find("manifest"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { parse_artifact(artifact_of(blank), "x.mulligan"); }), "manifest"));
 }
 
 // What the caller finds wrong with the declaration is said before the numbers are unpacked: these
@@ -162,8 +156,7 @@ TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
 TEST(HostileInput, AConfigurationHasAtMostAMegabyte) {
   std::string text;
   for (int i = 0; text.size() <= std::size_t{1} << 20; ++i) text += fmt::format("k{} = 1\n", i);
-  EXPECT_NE(sentence_of([&] { parse_stored_config(text, "x.toml"); }).find("more than the 1048576"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { parse_stored_config(text, "x.toml"); }), "more than the 1048576"));
 }
 
 }  // namespace

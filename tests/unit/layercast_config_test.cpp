@@ -4,8 +4,8 @@
 
 #include "framework/config/config_report.h"
 #include "framework/config/score_settings.h"
-#include "framework/core/error.h"
 #include "framework/run/parameter_plan.h"
+#include "tests/support/sentence.h"
 #include "tests/support/small_config.h"
 
 namespace mulligan::layercast_config_test {
@@ -18,13 +18,7 @@ LoadedConfig load(const std::string& rest, const std::vector<std::string>& overr
 }
 
 std::string refusal(const std::string& rest, const std::vector<std::string>& overrides = {}) {
-  try {
-    load(rest, overrides);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    return error.what();
-  }
+  return refusal_of(ExitCode::bad_configuration, [&] { load(rest, overrides); });
 }
 
 TEST(LayerCast, IsOffUnlessItIsAskedFor) {
@@ -69,8 +63,8 @@ TEST(LayerCast, OfQwen2StoresEveryProjectionOfABlock) {
 
 TEST(LayerCast, IsRefusedWithAnotherComputeDtype) {
   const std::string refused = refusal("", {"train.layercast=bf16", "train.compute_dtype=bf16"});
-  EXPECT_NE(refused.find("compute_dtype is \"bf16\""), std::string::npos) << refused;
-  EXPECT_NE(refusal("", {"train.layercast=fp8"}).find("layercast"), std::string::npos);
+  EXPECT_TRUE(contains(refused, "compute_dtype is \"bf16\""));
+  EXPECT_TRUE(contains(refusal("", {"train.layercast=fp8"}), "layercast"));
 }
 
 constexpr const char* kPhases = R"(
@@ -86,7 +80,7 @@ TEST(LayerCast, IsAPhasesOwnAndScoresFollowTheLastPhase) {
   EXPECT_EQ(loaded.config.phases[0].layercast, LayerCast::off);
   EXPECT_EQ(loaded.config.phases[1].layercast, LayerCast::fp16);
   EXPECT_EQ(scored_types(loaded.config), ComputeTypes(MLG_F32, MLG_F16));
-  EXPECT_NE(phase_text(loaded.config.phases[1]).find("projections in fp16"), std::string::npos);
+  EXPECT_TRUE(contains(phase_text(loaded.config.phases[1]), "projections in fp16"));
   // Printed, it reads back to the same settings.
   EXPECT_TRUE(diff_configs(loaded, parse_run_config(print_resolved(loaded), "again.toml")).empty());
 
@@ -98,7 +92,7 @@ compute_dtype = "bf16"
 [[phase]]
 )",
                                    {"train.layercast=bf16"});
-  EXPECT_NE(both.find("the phase 'narrow'"), std::string::npos) << both;
+  EXPECT_TRUE(contains(both, "the phase 'narrow'"));
 }
 
 TEST(LayerCast, KeepsWeightsInOneSixteenBitFormat) {
@@ -111,9 +105,7 @@ compute_dtype = "bf16"
 [[phase]]
 name = "wide"
 )" + second + " = \"fp16\"\n");
-    EXPECT_NE(refused.find("the phase 'wide' has weights in fp16, but the phase 'narrow' in bf16"),
-              std::string::npos)
-        << refused;
+    EXPECT_TRUE(contains(refused, "the phase 'wide' has weights in fp16, but the phase 'narrow' in bf16"));
   }
 }
 

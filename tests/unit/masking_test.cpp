@@ -131,13 +131,12 @@ TEST(Masking, OddRows) {
   EXPECT_EQ(starts.targets, Ints(5, -1));
   EXPECT_EQ(hide(masking, 0, {4}).chosen, 1);
   EXPECT_EQ(hide(masking, 0, {}).chosen, 0);
-  try {
-    static_cast<void>(hide(masking, 0, {1, 5, 0, 7}));
-    FAIL() << "the mask token in the text was not noticed";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("model.masking.token"), std::string::npos) << error.what();
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-  }
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data,
+                                   [&] {
+                                     static_cast<void>(hide(masking, 0, {1, 5, 0, 7}));
+                                   }),
+                       "model.masking.token"))
+      << "the mask token in the text was not noticed";
 }
 
 // Two ranks read the rows that one reads, hidden alike; a restored loader hides alike, too; and what is hidden of
@@ -211,14 +210,8 @@ TEST(Masking, LoaderRefusesRowsThatCannotHideAsManyAsSaid) {
   for (const double share : {0.8, 1.0}) {
     options.masking = options_of(share);
     Loader loader(options);
-    try {
-      loader.next(row);
-      ADD_FAILURE() << share;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data);
-      EXPECT_NE(std::string(error.what()).find("lower model.masking.share"), std::string::npos)
-          << error.what();
-    }
+    const std::string sentence = sentence_of(ExitCode::bad_data, [&] { loader.next(row); });
+    EXPECT_TRUE(contains(sentence, "lower model.masking.share"));
   }
 }
 

@@ -29,10 +29,6 @@ ModelConfig record_model() {
   return model;
 }
 
-TEST(Model, TheRecordHasExactlyThePublishedNumberOfParameters) {
-  EXPECT_EQ(parameter_count(model_parameters(record_model())), 35'989'658);
-}
-
 TEST(Model, LayerOrdersOfTheRecord) {
   const LayerOrder looped = layer_order(record_model(), LayerOrderKind::looped);
   EXPECT_EQ(looped.encoder, (Order{0, 1, 2, 3, 4, 5, 3, 4}));

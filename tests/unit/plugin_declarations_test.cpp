@@ -2,7 +2,6 @@
 // kernels; and a backend that says nothing.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -51,7 +50,7 @@ TEST(PluginDeclarations, OnlyAStateCanBeDeclaredToSurvive) {
   ASSERT_EQ(table.state(table.self, "w.sum", &shape, &state), nullptr);
   const mlg_error refusal = table.survives_warmup(table.self, scratch);
   ASSERT_NE(refusal, nullptr);
-  EXPECT_NE(std::string(refusal).find("is not a state"), std::string::npos) << refusal;
+  EXPECT_TRUE(contains(std::string(refusal), "is not a state")) << refusal;
   EXPECT_TRUE(recorder.surviving().empty());
   EXPECT_EQ(table.survives_warmup(table.self, state), nullptr);
   EXPECT_EQ(recorder.surviving(), std::set<std::string>{"optimizer.matrices/w.sum"});
@@ -61,8 +60,8 @@ TEST(PluginDeclarations, ABackendThatTakesNoCompiledKernelSaysSo) {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   const std::string sentence =
       sentence_of([&] { backend->replace_kernel("cast", "cast.ptx", "run.toml:7"); });
-  EXPECT_NE(sentence.find("takes no compiled kernels"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("run.toml:7"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "takes no compiled kernels"));
+  EXPECT_TRUE(contains(sentence, "run.toml:7"));
 }
 
 TEST(PluginDeclarations, BackendsSayWhereTransfersStand) {
@@ -83,7 +82,7 @@ TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
   backend.await(0);
   EXPECT_TRUE(backend.made().empty());
   const std::string sentence = sentence_of([&] { backend.work(nullptr); });
-  EXPECT_NE(sentence.find("does not say what its calls launch"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "does not say what its calls launch"));
 }
 
 }  // namespace

@@ -12,29 +12,18 @@
 #include "framework/step/step_graphs.h"
 #include "tests/support/built.h"
 #include "tests/support/plugins.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan::plugin_hidden_loss_test {
 namespace {
 
 constexpr std::int64_t tokens = 12;
 
-ModelConfig small_model() {
-  ModelConfig model;
-  model.vocabulary = 19;
-  model.layers = 2;
-  model.width = 16;
-  model.heads = 2;
-  model.kv_heads = 1;
-  model.mlp_hidden = 24;
-  resolve_model_defaults(model);
-  return model;
-}
-
 // One micro step of training with a loss of the test's plugins.
 class MicroStep {
  public:
   explicit MicroStep(const std::string& keys)
-      : model_(small_model()), backend_(make_cpu_backend(1)), store_(*backend_) {
+      : model_(small_model(19, 2)), backend_(make_cpu_backend(1)), store_(*backend_) {
     const PluginHandle plugin = test_plugin_host().load(
         PluginKind::loss, "", test_support::built("flawed_plugins") / "mulligan_hidden_loss.so");
     backend_->add_kernels(*plugin);

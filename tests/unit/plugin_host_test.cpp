@@ -3,9 +3,7 @@
 #include "framework/plugin/plugin_host.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -14,6 +12,8 @@
 #include "framework/plugin/schedule.h"
 #include "tests/support/built.h"
 #include "tests/support/plugins.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::plugin_host_test {
 namespace {
@@ -25,41 +25,24 @@ fs::path bad_file(const std::string& name) {
   return kBad / ("mulligan_" + name + ".so");
 }
 
-// What `action` says when it refuses; checks the exit code, and that it is one sentence.
+// What `action` says when it refuses, in one line.
 template <typename Action>
 std::string sentence(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-    const std::string text = error.what();
-    EXPECT_EQ(text.find('\n'), text.npos) << text;
-    return text;
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
+  const std::string text = sentence_of(ExitCode::bad_configuration, action);
+  EXPECT_EQ(text.find('\n'), text.npos) << text;
+  return text;
 }
 
 std::string refusal(const std::string& name) {
   PluginHost host({});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "", bad_file(name)); });
   EXPECT_TRUE(host.loaded().empty());
-  EXPECT_NE(text.find(bad_file(name).string()), text.npos) << "no file in: " << text;
+  EXPECT_TRUE(contains(text, bad_file(name).string()));
   return text;
 }
 
-#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
 class PluginFolders : public testing::Test {
  protected:
-  PluginFolders() {
-    root_ = fs::temp_directory_path() / ("mulligan_plugins_" + std::to_string(::getpid()) + "_" +
-                                         testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~PluginFolders() override { fs::remove_all(root_); }
-
   // A folder holding copies of bad_plugins libraries: {library, file name}.
   fs::path folder(const std::string& name, std::vector<std::pair<std::string, std::string>> files) {
     const fs::path path = root_ / name;
@@ -67,68 +50,55 @@ class PluginFolders : public testing::Test {
     for (const auto& [library, file] : files) fs::copy_file(bad_file(library), path / file);
     return path;
   }
-  fs::path root_;
+  const test_support::ScratchFolder scratch_;
+  const fs::path root_ = scratch_.path();
 };
 
-TEST(PluginRefused, WrongMagic) {
-  EXPECT_SAYS(refusal("wrong_magic"), "magic number 0xdeadbeef instead of 0x4e474c4d");
-}
-TEST(PluginRefused, WrongAbiMajor) {
-  EXPECT_SAYS(refusal("wrong_major"),
-              "was built for plugin ABI 9.0, but this program has ABI 1.0; rebuild it");
-}
-TEST(PluginRefused, NewerAbiMinor) {
-  EXPECT_SAYS(refusal("newer_minor"),
-              "was built for plugin ABI 1.1, but this program has ABI 1.0; rebuild it");
-}
-TEST(PluginRefused, ShortTable) {
-  EXPECT_SAYS(refusal("short_table"), "has a table of 72 bytes, shorter than the 96");
-}
-TEST(PluginRefused, MissingFunctionOfTheTable) {
-  EXPECT_SAYS(refusal("missing_member"), "leaves the required function 'rate' of its table null");
-}
-TEST(PluginRefused, MissingVersion) {
-  EXPECT_SAYS(refusal("missing_version"), "leaves name, version or summary");
-}
-TEST(PluginRefused, MissingSymbolMlgPlugin) {
-  EXPECT_SAYS(refusal("no_function"), "is a shared library but not a mulligan plugin");
+TEST(PluginRefused, EachKindOfBadLibraryHasItsSentence) {
+  for (const auto& [library, says] :
+       {std::pair{"wrong_magic", "magic number 0xdeadbeef instead of 0x4e474c4d"},
+        {"wrong_major", "was built for plugin ABI 9.0, but this program has ABI 1.0; rebuild it"},
+        {"newer_minor", "was built for plugin ABI 1.1, but this program has ABI 1.0; rebuild it"},
+        {"short_table", "has a table of 72 bytes, shorter than the 96"},
+        {"missing_member", "leaves the required function 'rate' of its table null"},
+        {"missing_version", "leaves name, version or summary"},
+        {"no_function", "is a shared library but not a mulligan plugin"},
+        {"null_table", "returned no table from mlg_plugin"}})
+    EXPECT_TRUE(contains(refusal(library), says));
 }
 TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
   const std::string text = refusal("unresolved_symbol");
-  EXPECT_SAYS(text, "cannot be loaded");
-  EXPECT_SAYS(
+  EXPECT_TRUE(contains(text, "cannot be loaded"));
+  EXPECT_TRUE(contains(
       text,
-      "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines");
-  EXPECT_EQ(text.find("Bad file descriptor"), text.npos) << text;
-}
-TEST(PluginRefused, NullTable) {
-  EXPECT_SAYS(refusal("null_table"), "returned no table from mlg_plugin");
+      "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines"));
+  EXPECT_FALSE(contains(text, "Bad file descriptor"));
 }
 TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
   PluginHost host({});
   const PluginHandle plugin = host.load(PluginKind::schedule, "", bad_file("throwing_constructor"));
   const PluginConfig defaults = test_plugin_config(plugin, "must = 7");
-  EXPECT_SAYS(sentence([&] { Schedule(plugin, defaults); }),
-              "[test]: schedule 'throwing_constructor' (" + fs::canonical(plugin->path()).string() +
-                  ") could not be set up: no good: 1 3 1099511627776 0.125 0.5 one 1 2.5 7");
+  EXPECT_TRUE(contains(sentence([&] { Schedule(plugin, defaults); }),
+                       "[test]: schedule 'throwing_constructor' (" + fs::canonical(plugin->path()).string() +
+                           ") could not be set up: no good: 1 3 1099511627776 0.125 0.5 one 1 2.5 7"));
   const PluginConfig set = test_plugin_config(
       plugin,
       "flag = false\ncount = 10\nbig = -5\nnumber = 2\nsmall = 0.25\nword = 'two'\nlist = [9]\nmust = -1.5");
-  EXPECT_SAYS(sentence([&] { Schedule(plugin, set); }), "no good: 0 10 -5 2 0.25 two 9 -1.5");
+  EXPECT_TRUE(contains(sentence([&] { Schedule(plugin, set); }), "no good: 0 10 -5 2 0.25 two 9 -1.5"));
 }
 
 TEST(PluginRefused, UnknownKeyNamesTheNearest) {
   const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
   const std::string text =
       sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplyer = 2"); });
-  EXPECT_SAYS(text, "test.toml:2");
-  EXPECT_SAYS(text, "period_multiplyer");
-  EXPECT_SAYS(text, "period_multiplier");
+  EXPECT_TRUE(contains(text, "test.toml:2"));
+  EXPECT_TRUE(contains(text, "period_multiplyer"));
+  EXPECT_TRUE(contains(text, "period_multiplier"));
 }
 TEST(PluginRefused, ValueOutOfTheDeclaredRange) {
   const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
-  EXPECT_SAYS(sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplier = 0.5"); }),
-              "period_multiplier");
+  EXPECT_TRUE(contains(sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplier = 0.5"); }),
+                       "period_multiplier"));
 }
 
 TEST_F(PluginFolders, FilesThatAreNoLibraries) {
@@ -136,9 +106,9 @@ TEST_F(PluginFolders, FilesThatAreNoLibraries) {
   const auto text = [&](const fs::path& path) {
     return sentence([&] { host.load(PluginKind::schedule, "", path); });
   };
-  EXPECT_SAYS(text(root_ / "absent.so"), "cannot be loaded: cannot open shared object file");
+  EXPECT_TRUE(contains(text(root_ / "absent.so"), "cannot be loaded: cannot open shared object file"));
   std::ofstream(root_ / "text.so") << "int main() {}\n";
-  EXPECT_SAYS(text(root_ / "text.so"), "cannot be loaded: ");
+  EXPECT_TRUE(contains(text(root_ / "text.so"), "cannot be loaded: "));
 }
 
 TEST_F(PluginFolders, AStrippedPlainCPluginWorks) {
@@ -158,16 +128,16 @@ TEST_F(PluginFolders, TwoDifferentLibrariesForOneNameAreRefused) {
   PluginHost host({{"--plugin-path", folder("a", {{"twin_a", "mulligan_twin.so"}})},
                    {"MULLIGAN_PLUGIN_PATH", folder("b", {{"twin_b", "mulligan_twin.so"}})}});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "twin"); });
-  EXPECT_SAYS(text, "two different libraries offer the schedule 'twin'");
-  EXPECT_SAYS(text, (root_ / "a" / "mulligan_twin.so").string());
-  EXPECT_SAYS(text, (root_ / "b" / "mulligan_twin.so").string());
+  EXPECT_TRUE(contains(text, "two different libraries offer the schedule 'twin'"));
+  EXPECT_TRUE(contains(text, (root_ / "a" / "mulligan_twin.so").string()));
+  EXPECT_TRUE(contains(text, (root_ / "b" / "mulligan_twin.so").string()));
 }
 TEST_F(PluginFolders, ASecondLibraryUnderANameInUseIsRefused) {
   PluginHost host({});
   host.load(PluginKind::schedule, "twin", bad_file("twin_a"));
-  EXPECT_SAYS(
+  EXPECT_TRUE(contains(
       sentence([&] { host.load(PluginKind::schedule, "twin", bad_file("twin_b")); }),
-      "is in use already, and '" + fs::canonical(bad_file("twin_b")).string() + "' has the same name");
+      "is in use already, and '" + fs::canonical(bad_file("twin_b")).string() + "' has the same name"));
 }
 TEST_F(PluginFolders, EqualCopiesAreNotDuplicatesAndThePathDecides) {
   const fs::path a = folder("a", {{"twin_a", "mulligan_twin.so"}}),
@@ -183,24 +153,25 @@ TEST_F(PluginFolders, NotFoundListsEveryPlaceAndWhy) {
   const fs::path a = folder("a", {{"plain_c", "mulligan_plain_c.so"}});
   PluginHost host({{"--plugin-path", a}, {"MULLIGAN_PLUGIN_PATH", root_ / "gone"}});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "plain_d"); });
-  EXPECT_SAYS(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)");
-  EXPECT_SAYS(text, "'" + a.string() + "' (from --plugin-path)");
-  EXPECT_SAYS(text, "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)");
+  EXPECT_TRUE(contains(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)"));
+  EXPECT_TRUE(contains(text, "'" + a.string() + "' (from --plugin-path)"));
+  EXPECT_TRUE(
+      contains(text, "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)"));
 }
 TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
   const fs::path a =
       folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_major", "mulligan_wrong_major.so"}});
   PluginHost host({{"--plugin-path", a}});
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "wrong_major"); }),
-              "was built for plugin ABI 9");
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "wrong_major"); }),
+                       "was built for plugin ABI 9"));
   EXPECT_EQ(host.load(PluginKind::schedule, "plain_c")->name(), "plain_c");
 }
 TEST_F(PluginFolders, PathOfAnotherKindOrName) {
   PluginHost host({});
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::optimizer, "", bad_file("plain_c")); }),
-              "holds a schedule ('plain_c'), but an optimizer is wanted here");
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "other", bad_file("plain_c")); }),
-              "holds the schedule 'plain_c', but plugin = \"other\" is wanted here");
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::optimizer, "", bad_file("plain_c")); }),
+                       "holds a schedule ('plain_c'), but an optimizer is wanted here"));
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "other", bad_file("plain_c")); }),
+                       "holds the schedule 'plain_c', but plugin = \"other\" is wanted here"));
 }
 
 TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
@@ -220,8 +191,8 @@ TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
   EXPECT_TRUE(places[4].path.is_absolute());
   EXPECT_TRUE(fs::is_directory(places[4].path)) << places[4].path << " holds the plugins of this build";
   PluginHost host(places);
-  EXPECT_SAYS(sentence([&] { host.load(PluginKind::schedule, "plain_c"); }),
-              "there is no schedule plugin 'plain_c'");
+  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "plain_c"); }),
+                       "there is no schedule plugin 'plain_c'"));
   fs::current_path(before);
 }
 
@@ -229,19 +200,19 @@ TEST_F(PluginFolders, ListingShowsWhatIsUsableAndWhatIsNot) {
   PluginHost host({{"--plugin-path",
                     folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_magic", "mulligan_w.so"}})}});
   const std::string text = list_plugins(host, false);
-  EXPECT_SAYS(text, "schedule     plain_c");
-  EXPECT_SAYS(text, "unusable     mulligan_w.so: ");
-  EXPECT_SAYS(list_plugins(host, true), "\"unusable\"");
-  EXPECT_SAYS(sentence([&] { describe_plugin(host, "plainc", false); }), "did you mean 'plain_c'?");
+  EXPECT_TRUE(contains(text, "schedule     plain_c"));
+  EXPECT_TRUE(contains(text, "unusable     mulligan_w.so: "));
+  EXPECT_TRUE(contains(list_plugins(host, true), "\"unusable\""));
+  EXPECT_TRUE(contains(sentence([&] { describe_plugin(host, "plainc", false); }), "did you mean 'plain_c'?"));
 }
 TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   const std::string text = describe_plugin(test_plugin_host(), "sgdr", false);
-  EXPECT_SAYS(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts");
-  EXPECT_SAYS(text, "period_multiplier  float");
-  EXPECT_SAYS(text, "(required)");
-  EXPECT_SAYS(text, "step, epoch, budget");
-  EXPECT_SAYS(text, "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256());
-  EXPECT_SAYS(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true");
+  EXPECT_TRUE(contains(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts"));
+  EXPECT_TRUE(contains(text, "period_multiplier  float"));
+  EXPECT_TRUE(contains(text, "(required)"));
+  EXPECT_TRUE(contains(text, "step, epoch, budget"));
+  EXPECT_TRUE(contains(text, "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256()));
+  EXPECT_TRUE(contains(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true"));
 }
 
 // What stands in the program's plugin folder is the program's, by whatever path it is named; all else is the

@@ -3,7 +3,6 @@
 
 #include <mulligan/optimizer.hpp>
 
-#include <cmath>
 #include <map>
 #include <new>
 

@@ -39,8 +39,7 @@ TEST(Submission, IsReadAsItWasWritten) {
   EXPECT_EQ(read.results.size(), 3U);
   EXPECT_EQ(read.results[1].eval_seconds, written.results[1].eval_seconds);
   EXPECT_EQ(read.results[1].byte_rule, "original");
-  EXPECT_NE(read_file(scratch / readme_file).find("Bits per byte are of the original text"),
-            std::string::npos);
+  EXPECT_TRUE(contains(read_file(scratch / readme_file), "Bits per byte are of the original text"));
 }
 
 TEST(Submission, OfOthersIsReadAsFarAsItGoes) {
@@ -87,8 +86,7 @@ TEST(Submission, OfOthersUnderOtherNames) {
 
 TEST(Submission, DamagedFilesAreRefusedByName) {
   for (const char* text : {"", "[1]"}) {
-    EXPECT_NE(sentence_of([&] { read_text(text); }).find("submission.json' is not a JSON object"),
-              std::string::npos);
+    EXPECT_TRUE(contains(sentence_of([&] { read_text(text); }), "submission.json' is not a JSON object"));
   }
   for (const auto& [text, says] :
        {std::pair{R"({"val_bpb":"1.08"})", "val_bpb is not a finite number"},
@@ -102,7 +100,7 @@ TEST(Submission, DamagedFilesAreRefusedByName) {
         std::pair{R"({"name":4})", "name is not text"}}) {
     const Submission others = read_text(text);
     ASSERT_FALSE(others.oddities.empty()) << text;
-    EXPECT_NE(others.oddities.front().find(says), std::string::npos) << others.oddities.front();
+    EXPECT_TRUE(contains(others.oddities.front(), says));
   }
 }
 

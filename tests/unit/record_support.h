@@ -13,8 +13,8 @@
 #include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
 #include "framework/config/resolved_settings.h"
-#include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tests/support/sentence.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/seed_log.h"
 #include "tools/record/verify.h"
@@ -129,12 +129,7 @@ inline std::string failed(const std::filesystem::path& folder) {
 
 // The exit code of a refusal; 0: none.
 inline int refused_with(const std::filesystem::path& folder) {
-  try {
-    require_sound(folder, verify_submission(folder));
-    return 0;
-  } catch (const Error& error) {
-    return static_cast<int>(error.code());
-  }
+  return static_cast<int>(ending_of([&] { require_sound(folder, verify_submission(folder)); }).first);
 }
 
 }  // namespace mulligan::record::samples

@@ -46,12 +46,7 @@ class ArenaRunFolders : public testing::Test {
     return arena_runs(read_runs(directories), notes_);
   }
   std::string refused(const std::vector<std::string>& directories) {
-    try {
-      read(directories);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
+    return refusal_of([&] { read(directories); });
   }
 
   TemporaryFolder folder_;
@@ -69,28 +64,25 @@ TEST_F(ArenaRunFolders, GiveTheirValidations) {
 TEST_F(ArenaRunFolders, WithoutATrackAreNoted) {
   read({make("a", 1, 3.25)});
   ASSERT_EQ(notes_.size(), 1u);
-  EXPECT_NE(notes_[0].find("no [arena] track"), std::string::npos);
+  EXPECT_TRUE(contains(notes_[0], "no [arena] track"));
 }
 
 TEST_F(ArenaRunFolders, DifferInTheSeedAlone) {
   const std::string a = make("a", 1, 3.25), other = make("b", 2, 3.5, "lr = 2  # --set\n"),
                     same_seed = make("c", 1, 3.75);
-  EXPECT_NE(refused({a, other}).find("so they are not runs of one condition"), std::string::npos);
-  EXPECT_NE(refused({a, same_seed}).find("which counts once"), std::string::npos);
+  EXPECT_TRUE(contains(refused({a, other}), "so they are not runs of one condition"));
+  EXPECT_TRUE(contains(refused({a, same_seed}), "which counts once"));
 }
 
 TEST_F(ArenaRunFolders, AreScoredOnTheSameTargets) {
-  EXPECT_NE(refused({make("a", 1, 3.25), make("b", 2, 3.5, "", 8192)}).find("score both on the same"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refused({make("a", 1, 3.25), make("b", 2, 3.5, "", 8192)}), "score both on the same"));
 }
 
 TEST_F(ArenaRunFolders, LeaveOutNoFinishedSibling) {
   const std::string a = make("a", 1, 3.25), b = make("b", 2, 3.5), worse = make("c", 3, 3.9);
   make("other", 4, 3.1, "lr = 2  # --set\n");
   const std::string said = refused({a, b});
-  EXPECT_NE(said.find("'" + worse + "' is a finished run of the same settings with run.seed = 3"),
-            std::string::npos)
-      << said;
+  EXPECT_TRUE(contains(said, "'" + worse + "' is a finished run of the same settings with run.seed = 3"));
   EXPECT_EQ(refused({a, b, worse}), "");
   fs::remove(fs::path(worse) / "result.json");  // a run that was not finished is none
   EXPECT_EQ(refused({a, b}), "");
@@ -102,9 +94,9 @@ TEST_F(ArenaRunFolders, AreFinishedAndUnchanged) {
       "a/metrics.jsonl",
       R"({"event":"validation","step":20,"val_loss_nats":3.0,"val_bpb":null,"val_tokens":9,"val_bytes":0,"seconds":1.0})"
       "\n");
-  EXPECT_NE(refused({a}).find("its result 3.25"), std::string::npos);
+  EXPECT_TRUE(contains(refused({a}), "its result 3.25"));
   fs::remove(fs::path(a) / "result.json");
-  EXPECT_NE(refused({a}).find("has no result with a validation loss"), std::string::npos);
+  EXPECT_TRUE(contains(refused({a}), "has no result with a validation loss"));
 }
 
 }  // namespace

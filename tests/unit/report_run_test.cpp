@@ -27,13 +27,7 @@ const std::string step_line =
     R"("step_seconds":0.1,"slowest_step_seconds":0.2,"elapsed_seconds":0.5,"budget_fraction":0.1})";
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_metrics(text, "metrics.jsonl");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    return error.what();
-  }
-  return "";
+  return refusal_of(ExitCode::bad_data, [&] { parse_metrics(text, "metrics.jsonl"); });
 }
 
 TEST(MetricsReader, ReadsEveryEvent) {
@@ -85,20 +79,18 @@ TEST(MetricsReader, AnUnfinishedLastLineIsLeftOut) {
 
 TEST(MetricsReader, ADamagedLineIsNamed) {
   const std::string torn = step_line.substr(0, 40);
-  EXPECT_NE(refusal(step_line + "\n" + torn + "\n" + step_line + "\n").find("metrics.jsonl:2:"),
-            std::string::npos);
-  EXPECT_NE(refusal(step_line + "\n" + torn + "\n").find("metrics.jsonl:2:"), std::string::npos);
-  EXPECT_NE(refusal("\n" + step_line + "\n").find("metrics.jsonl:1:"), std::string::npos);
-  EXPECT_NE(refusal("[1]\n").find("not a JSON object"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(step_line + "\n" + torn + "\n" + step_line + "\n"), "metrics.jsonl:2:"));
+  EXPECT_TRUE(contains(refusal(step_line + "\n" + torn + "\n"), "metrics.jsonl:2:"));
+  EXPECT_TRUE(contains(refusal("\n" + step_line + "\n"), "metrics.jsonl:1:"));
+  EXPECT_TRUE(contains(refusal("[1]\n"), "not a JSON object"));
   for (const char* line :
        {R"({"step":5})", R"({"event":"step"})", R"({"event":"step","step":"five","tokens":1})",
         R"({"event":"step","step":1e300,"tokens":1})", R"({"event":"step","step":1.5,"tokens":1})",
         R"({"event":"step","step":1,"tokens":1,"lr":[1]})",
         R"({"event":"step","step":1,"tokens":1,"window":3})",
         R"({"event":"step","step":1,"tokens":1,"loss_nats":"low"})"}) {
-    EXPECT_NE(
-        refusal(line + std::string("\n")).find("metrics.jsonl:1: the record is not as mulligan writes it"),
-        std::string::npos)
+    EXPECT_TRUE(contains(refusal(line + std::string("\n")),
+                         "metrics.jsonl:1: the record is not as mulligan writes it"))
         << line;
   }
 }
@@ -145,7 +137,7 @@ TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
   const std::string html = run_page(read_run(directory), {});
   for (const char* text :
        {"node7", "2026-11-21T23:10:22Z", "2 min 13 s", "train &#39;a b.toml&#39;", "12,346"}) {
-    EXPECT_NE(html.find(text), std::string::npos) << text;
+    EXPECT_TRUE(contains(html, text)) << text;
   }
 }
 
@@ -161,8 +153,8 @@ TEST_F(MadeUpRuns, OnlyCrossEntropyIsConvertedToBitsPerByte) {
   EXPECT_TRUE(bpb_of_nats(read_run(own)));
   EXPECT_FALSE(bpb_of_nats(read_run(other)));
   const std::string chart = draw(bpb_chart(read_run(other)));
-  EXPECT_EQ(chart.find("training, window mean"), std::string::npos);
-  EXPECT_NE(chart.find("no cross entropy"), std::string::npos);
+  EXPECT_FALSE(contains(chart, "training, window mean"));
+  EXPECT_TRUE(contains(chart, "no cross entropy"));
 }
 
 // Losses of masked tokens are not compared with those of the next token, nor with those of other maskings.
@@ -194,9 +186,9 @@ TEST_F(MadeUpRuns, LossesOfMaskedTokensStandApart) {
   EXPECT_EQ(losses, 6);
   const std::string page = comparison_page(comparison);
   EXPECT_EQ(xml_fault(page), "");
-  EXPECT_NE(page.find("Training loss of masked tokens by step"), std::string::npos);
-  EXPECT_NE(loss_chart(hidden).about.find("of masked tokens"), std::string::npos);
-  EXPECT_EQ(loss_chart(next).about.find("masked"), std::string::npos);
+  EXPECT_TRUE(contains(page, "Training loss of masked tokens by step"));
+  EXPECT_TRUE(contains(loss_chart(hidden).about, "of masked tokens"));
+  EXPECT_FALSE(contains(loss_chart(next).about, "masked"));
   const auto study = [](const RunRecord& one, const RunRecord& other, const char* metric) {
     return stats::make_study(observe_runs({one, other}, metric));
   };
@@ -221,13 +213,8 @@ TEST_F(MadeUpRuns, DamagedFilesAreNamed) {
     std::error_code ignored;
     fs::rename(path, kept, ignored);
     write(path, text);
-    try {
-      run_page(read_run(directory));
-      ADD_FAILURE() << file << " " << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data);
-      EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
-    }
+    const std::string sentence = sentence_of(ExitCode::bad_data, [&] { run_page(read_run(directory)); });
+    EXPECT_TRUE(contains(sentence, path.string()));
     fs::remove(path);
     fs::rename(kept, path, ignored);
   }
@@ -252,9 +239,9 @@ TEST_F(MadeUpRuns, ThatDifferInTheirSeedAloneMakeOneGroup) {
   EXPECT_EQ(statistic.n, 3u);
   EXPECT_FALSE(statistic_of(comparison.figures[0], comparison.groups[1])->deviation);
   const std::string text = comparison_text(comparison);
-  EXPECT_NE(text.find("| a and 2 more | val_bpb "), std::string::npos) << text;
-  EXPECT_NE(text.find("1.200000"), std::string::npos) << text;
-  EXPECT_NE(text.find("0.100000"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "| a and 2 more | val_bpb "));
+  EXPECT_TRUE(contains(text, "1.200000"));
+  EXPECT_TRUE(contains(text, "0.100000"));
 }
 
 TEST_F(MadeUpRuns, RunsWithoutAFigureCountForNothingInItsMean) {
@@ -281,8 +268,8 @@ TEST_F(MadeUpRuns, AHostileNameStaysText) {
   write(directory / "config.toml", "[run]\nname = \"" + hostile + "\"  # <i>\n");
   const std::string html = run_page(read_run(directory), {read_run(make("y", 2, 1.2))});
   EXPECT_EQ(xml_fault(html), "");
-  EXPECT_EQ(html.find("<script>alert"), std::string::npos);
-  EXPECT_NE(html.find("&lt;script&gt;alert(1)&lt;&amp;&gt;"), std::string::npos);
+  EXPECT_FALSE(contains(html, "<script>alert"));
+  EXPECT_TRUE(contains(html, "&lt;script&gt;alert(1)&lt;&amp;&gt;"));
 }
 
 TEST(ResolvedSettings, ReadTablesRowsAndOrigins) {

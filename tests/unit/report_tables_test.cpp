@@ -85,7 +85,7 @@ TEST(ReportMarkdown, RowsHaveAsManyCellsAsTheHead) {
   const Table table = only_table("|a|b|c|\n|-|-|-|\n|1\n|1|\n||\n|\n|  |2|\n|1\\|2|3|4");
   EXPECT_EQ(table.rows, (std::vector<Row>{{"1"}, {"1"}, {""}, {""}, {"", "2"}, {"1|2", "3", "4"}}));
   const std::string refused = sentence_of([] { read("x\n\n|a|\n|-|\n|1|\n|1|2|\n"); });
-  EXPECT_NE(refused.find("t.md:6: a row of 2 cells below a head of 1"), refused.npos) << refused;
+  EXPECT_TRUE(contains(refused, "t.md:6: a row of 2 cells below a head of 1"));
 }
 
 // Cells that a row leaves out take no memory: a short file cannot ask for much.
@@ -112,13 +112,13 @@ TEST(ReportTables, APageOfHostileCells) {
   write_file_atomically(scratch.path() / "file", "x");
   const std::string page = tables_page({scratch.path()});
   EXPECT_EQ(xml_fault(page), "");
-  EXPECT_EQ(page.find("alert(1)</script>"), page.npos);
-  EXPECT_NE(page.find("class=\"number\" data-label=\""), page.npos);
-  EXPECT_NE(page.find(">cell b</td>"), page.npos);
-  EXPECT_NE(page.find("x&lt;&amp;</h2>"), page.npos);
-  EXPECT_EQ(page.find(">not<"), page.npos) << "of another file";
+  EXPECT_FALSE(contains(page, "alert(1)</script>"));
+  EXPECT_TRUE(contains(page, "class=\"number\" data-label=\""));
+  EXPECT_TRUE(contains(page, ">cell b</td>"));
+  EXPECT_TRUE(contains(page, "x&lt;&amp;</h2>"));
+  EXPECT_FALSE(contains(page, ">not<")) << "of another file";
   EXPECT_LT(page.find("head b"), page.find("a&lt;")) << "sections come by name";
-  EXPECT_EQ(tables_page({scratch.path() / "b"}).find("a&lt;"), page.npos) << "a folder of its own";
+  EXPECT_FALSE(contains(tables_page({scratch.path() / "b"}), "a&lt;")) << "a folder of its own";
 }
 
 TEST(ReportTables, RefusesWhatHoldsNoTables) {
@@ -126,15 +126,15 @@ TEST(ReportTables, RefusesWhatHoldsNoTables) {
   const auto refusal = [&](const std::string& folder) {
     return sentence_of([&] { tables_page({scratch.path() / folder}); });
   };
-  EXPECT_NE(refusal("nowhere").find("cannot be read"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("nowhere"), "cannot be read"));
   write_file_atomically(scratch.path() / "empty/other.md", "");
-  EXPECT_NE(refusal("empty").find("holds neither"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("empty"), "holds neither"));
   write_file_atomically(scratch.path() / "text/tables.md", "No table.\n");
-  EXPECT_NE(refusal("text").find("holds no Markdown table"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("text"), "holds no Markdown table"));
   write_file_atomically(scratch.path() / "wide/tables.md", "|a|\n|-|\n|1|2|\n");
-  EXPECT_NE(refusal("wide").find("tables.md:3:"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("wide"), "tables.md:3:"));
   std::filesystem::create_directories(scratch.path() / "folder/tables.md");
-  EXPECT_NE(refusal("folder").find("folder/tables.md"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("folder"), "folder/tables.md"));
 }
 
 }  // namespace

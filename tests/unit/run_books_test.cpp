@@ -44,13 +44,7 @@ RunLedger whole(double train, std::uint64_t artifact, std::uint64_t source, doub
 }
 
 std::string refusal(const LedgerConfig& limits, const RunLedger& ledger) {
-  try {
-    require_limits(limits, ledger);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::run_failed);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::run_failed, [&] { require_limits(limits, ledger); });
 }
 
 constexpr LedgerConfig kLimits{LedgerRules::strict, 100, 60, 1000};
@@ -62,9 +56,9 @@ TEST(RunLedger, AResultWithinEveryBudgetIsARecord) {
 TEST(RunLedger, CalibrationCountsAsTraining) {
   EXPECT_EQ(refusal(kLimits, whole(92, 600, 400, 49)), "");
   const std::string sentence = refusal(kLimits, whole(92.5, 600, 400, 49));
-  EXPECT_NE(sentence.find("train + calibrate took 100.50 s"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("ledger.train_seconds = 100"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("refused as a record"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "train + calibrate took 100.50 s"));
+  EXPECT_TRUE(contains(sentence, "ledger.train_seconds = 100"));
+  EXPECT_TRUE(contains(sentence, "refused as a record"));
   // Quantising and compressing read no training data.
   RunLedger ledger;
   ledger.book(trained(99));
@@ -78,13 +72,11 @@ TEST(RunLedger, EveryBrokenBudgetIsNamed) {
   const RunLedger ledger = whole(200, 601, 400, 50);
   const std::vector<std::string> broken = broken_limits(kLimits, ledger);
   ASSERT_EQ(broken.size(), 3u);
-  EXPECT_NE(broken[0].find("train + calibrate"), std::string::npos) << broken[0];
-  EXPECT_NE(broken[1].find("ttt_setup + ttt_plain + ttt took 61.00 s, 1.00 s more"), std::string::npos)
-      << broken[1];
-  EXPECT_NE(broken[2].find("artifact + counted source took 1001 bytes, 1 bytes more"), std::string::npos)
-      << broken[2];
+  EXPECT_TRUE(contains(broken[0], "train + calibrate"));
+  EXPECT_TRUE(contains(broken[1], "ttt_setup + ttt_plain + ttt took 61.00 s, 1.00 s more"));
+  EXPECT_TRUE(contains(broken[2], "artifact + counted source took 1001 bytes, 1 bytes more"));
   const std::string sentence = refusal(kLimits, ledger);
-  for (const std::string& one : broken) EXPECT_NE(sentence.find(one), std::string::npos) << sentence;
+  for (const std::string& one : broken) EXPECT_TRUE(contains(sentence, one));
 }
 
 TEST(RunLedger, OpenRulesRefuseNothingAndUnsetLimitsAreNone) {
@@ -96,7 +88,7 @@ TEST(RunLedger, OpenRulesRefuseNothingAndUnsetLimitsAreNone) {
 }
 
 TEST(RunLedger, AnArtifactWhoseCodeWasNotCountedIsNoRecord) {
-  EXPECT_NE(refusal(kLimits, whole(92, 600, 0, 40)).find("code"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(kLimits, whole(92, 600, 0, 40)), "code"));
 }
 
 // A new artifact makes the score of the old one meaningless, a new training both.
@@ -136,13 +128,8 @@ TEST(RunLedger, ADamagedFileIsRefused) {
        {"", "{", "[]", "{\"stages\": [{\"stage\": \"sleep\"}]}", "{\"stages\": 5}", deep.c_str()}) {
     const TemporaryFolder folder;
     folder.write("ledger.json", text);
-    try {
-      RunLedger::read(folder.path(""));
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data) << text;
-      EXPECT_NE(std::string(error.what()).find("ledger.json"), std::string::npos);
-    }
+    const std::string sentence = sentence_of(ExitCode::bad_data, [&] { RunLedger::read(folder.path("")); });
+    EXPECT_TRUE(contains(sentence, "ledger.json"));
   }
 }
 
@@ -153,12 +140,7 @@ TEST(RunLedger, AmountsThatCannotBeAreRefused) {
     const TemporaryFolder folder;
     folder.write("ledger.json",
                  fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", stage));
-    try {
-      RunLedger::read(folder.path(""));
-      ADD_FAILURE() << stage;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_data) << stage;
-    }
+    sentence_of(ExitCode::bad_data, [&] { RunLedger::read(folder.path("")); });
   }
 }
 
@@ -167,13 +149,12 @@ TEST(RunLedger, AnArtifactThatWasScoredCountsWhereverItLies) {
   scored.bytes = {{"artifact_scored", 16000}};
   RunLedger alone;
   alone.book(scored);
-  EXPECT_NE(refusal(kLimits, alone).find("16000 bytes"), std::string::npos);
-  EXPECT_NE(refusal({LedgerRules::strict, 0, 0, 20000}, alone).find("code"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(kLimits, alone), "16000 bytes"));
+  EXPECT_TRUE(contains(refusal({LedgerRules::strict, 0, 0, 20000}, alone), "code"));
   RunLedger other = whole(90, 600, 400, 40);
   other.book(scored);
-  EXPECT_NE(refusal({LedgerRules::strict, 0, 0, 20000}, other)
-                .find("16000 bytes, but the one that the ledger books 600"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal({LedgerRules::strict, 0, 0, 20000}, other),
+                       "16000 bytes, but the one that the ledger books 600"));
 }
 
 // A score says how many tokens its validation set has, also after it was written and read.
@@ -191,8 +172,7 @@ TEST(RunLedger, AScoreOfAPartOfTheSetIsNoRecord) {
       return refusal(kLimits, RunLedger::read(folder.path("")));
     };
     EXPECT_EQ(refused(101), "");
-    EXPECT_NE(refused(102).find("1 of the validation set were not scored"), std::string::npos)
-        << refused(102);
+    EXPECT_TRUE(contains(refused(102), "1 of the validation set were not scored"));
   }
 }
 
@@ -212,9 +192,9 @@ TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
   EXPECT_LT(before, after);
   EXPECT_LT(after, last);
   EXPECT_NE(last, std::string::npos);
-  EXPECT_NE(table.find("val_bpb 0.91000"), std::string::npos) << table;
-  EXPECT_NE(table.find("101.00 s of 100.00 s   OVER BUDGET"), std::string::npos) << table;
-  EXPECT_NE(table.find("1000 bytes of 1000 bytes   within budget"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "val_bpb 0.91000"));
+  EXPECT_TRUE(contains(table, "101.00 s of 100.00 s   OVER BUDGET"));
+  EXPECT_TRUE(contains(table, "1000 bytes of 1000 bytes   within budget"));
 }
 
 }  // namespace

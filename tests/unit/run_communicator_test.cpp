@@ -55,7 +55,7 @@ TEST(RunCommunicator, ItsKeysAreThoseOfTheTable) {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   const std::string text =
       sentence_of([&] { make_run_communicator(loaded, host, groups.group(0), *backend); });
-  EXPECT_NE(text.find("did you mean 'communicator.timeout'"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "did you mean 'communicator.timeout'"));
 }
 #endif
 
@@ -76,7 +76,7 @@ TEST(RunCommunicator, OneRankTakesWhatIsNamed) {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   const auto group = make_single_group();
   const std::string text = sentence_of([&] { make_run_communicator(loaded, host, *group, *backend); });
-  EXPECT_NE(text.find("'nccl' moves memory of a GPU"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "'nccl' moves memory of a GPU"));
 }
 
 TEST(RunCommunicator, SelfRefusesSeveralRanks) {
@@ -86,7 +86,7 @@ TEST(RunCommunicator, SelfRefusesSeveralRanks) {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   const std::string text =
       sentence_of([&] { make_run_communicator(loaded, host, groups.group(0), *backend); });
-  EXPECT_NE(text.find("for a run of one rank"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "for a run of one rank"));
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test_support::ScratchFolder;
-using test_support::sentence_of;
 using test_support::write_sample;
 
 // Text by path of all files below a folder.
@@ -111,7 +110,7 @@ TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
 TEST_P(ReplacedRunTest, WhatIsNoRunsIsRefusedAndKept) {
   fs::create_directories(checkpoints() / "step_00000007");
   std::ofstream(checkpoints() / "step_00000007" / "thesis.txt") << "precious";
-  EXPECT_NE(sentence_of([&] { replaced().require_only_a_run(); }).find("thesis.txt"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { replaced().require_only_a_run(); }), "thesis.txt"));
   keep_newest_checkpoints(checkpoints(), 1);
   EXPECT_TRUE(fs::exists(checkpoints() / "step_00000007" / "thesis.txt"));
 }
@@ -160,8 +159,7 @@ TEST(RunDirectory, AFolderOfCheckpointsThatCannotBeReadIsNotAnEmptyOne) {
   const ScratchFolder scratch;
   EXPECT_TRUE(list_checkpoints(scratch / "absent").empty());
   fs::create_symlink("loop", scratch / "loop");
-  EXPECT_NE(sentence_of([&] { list_checkpoints(scratch / "loop"); }).find("cannot be read"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { list_checkpoints(scratch / "loop"); }), "cannot be read"));
 }
 
 }  // namespace

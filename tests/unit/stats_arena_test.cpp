@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "framework/core/error.h"
+#include "tests/support/sentence.h"
 #include "tools/stats/arena_logs.h"
 #include "tools/stats/arena_rules.h"
 
@@ -81,23 +81,15 @@ TEST(StatsArena, AnotherLossOfALogCanBeTheScore) {
 }
 
 std::string log_refusal(const std::string& text) {
-  try {
-    parse_arena_log(text, "log", "val_loss");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    return error.what();
-  }
-  return {};
+  return refusal_of(ExitCode::bad_data, [&] { parse_arena_log(text, "log", "val_loss"); });
 }
 
 TEST(StatsArena, LogsThatSayTwoThingsAreRefused) {
-  EXPECT_NE(log_refusal("nothing\n").find("no log of the optimiser benchmark"), std::string::npos);
-  EXPECT_NE(log_refusal("step:1/9 val_loss:3.1x\n").find("line 1: the validation has no number 'val_loss'"),
-            std::string::npos);
-  EXPECT_NE(log_refusal("step:1/9 val_loss:3.1\nstep:1/9 val_loss:3.2\n").find("two losses"),
-            std::string::npos);
-  EXPECT_NE(log_refusal("step:1/9 val_loss:3.1\nstep:2/8 val_loss:3\n").find("goes on as one of 8"),
-            std::string::npos);
+  EXPECT_TRUE(contains(log_refusal("nothing\n"), "no log of the optimiser benchmark"));
+  EXPECT_TRUE(
+      contains(log_refusal("step:1/9 val_loss:3.1x\n"), "line 1: the validation has no number 'val_loss'"));
+  EXPECT_TRUE(contains(log_refusal("step:1/9 val_loss:3.1\nstep:1/9 val_loss:3.2\n"), "two losses"));
+  EXPECT_TRUE(contains(log_refusal("step:1/9 val_loss:3.1\nstep:2/8 val_loss:3\n"), "goes on as one of 8"));
 }
 
 }  // namespace

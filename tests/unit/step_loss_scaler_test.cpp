@@ -77,11 +77,7 @@ TEST(LossScaler, AStateIsContinuedAndADamagedOneRefused) {
   again.restore(scaler.state());
   EXPECT_EQ(again.state(), scaler.state());
   for (const double scale : {0.0, 3.0, -2.0, 0.5, 1e300, std::nan("")}) {
-    EXPECT_NE(sentence_of([&] {
-                again.restore({scale, 0, 0});
-              }).find("loss scale"),
-              std::string::npos)
-        << scale;
+    EXPECT_TRUE(contains(sentence_of([&] { again.restore({scale, 0, 0}); }), "loss scale")) << scale;
   }
 }
 

@@ -61,11 +61,9 @@ TEST(StepSeconds, AreOfAllPhasesAndOfABudget) {
     });
   };
   const std::vector<std::string> budget = {"train.budget_seconds=60"};
-  EXPECT_NE(refusal("step_seconds = 1", "", budget).find("the phase 'b' has no step_seconds"),
-            std::string::npos);
-  EXPECT_NE(refusal("step_seconds = 1", "step_seconds = 2", {}).find("set train.budget_seconds"),
-            std::string::npos);
-  EXPECT_NE(refusal("step_seconds = 1e-7", "step_seconds = 2", budget).find("raise it"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("step_seconds = 1", "", budget), "the phase 'b' has no step_seconds"));
+  EXPECT_TRUE(contains(refusal("step_seconds = 1", "step_seconds = 2", {}), "set train.budget_seconds"));
+  EXPECT_TRUE(contains(refusal("step_seconds = 1e-7", "step_seconds = 2", budget), "raise it"));
   const LoadedConfig counted =
       small_config(budget, "[[phase]]\nuntil_steps = 5\nstep_seconds = 1\n[[phase]]\nstep_seconds = 0.5\n");
   EXPECT_TRUE(StepSeconds::counts(counted.config));

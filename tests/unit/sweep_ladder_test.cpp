@@ -37,23 +37,23 @@ std::string table_of(const std::vector<double>& first, const std::vector<double>
 
 TEST(SweepLadder, ALeadThatGrowsIsTold) {
   const std::string table = table_of({0.10, 0.11, 0.09}, {0.20, 0.21, 0.19}, {0.30, 0.312, 0.288});
-  EXPECT_NE(table.find("| other"), std::string::npos) << table;
-  EXPECT_NE(table.find("400 steps"), std::string::npos) << table;
-  EXPECT_NE(table.find("+0.20000 +- 0.01000"), std::string::npos) << table;
-  EXPECT_NE(table.find("+0.10000"), std::string::npos) << table;  // a doubling
-  EXPECT_NE(table.find("leads by more"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "| other"));
+  EXPECT_TRUE(contains(table, "400 steps"));
+  EXPECT_TRUE(contains(table, "+0.20000 +- 0.01000"));
+  EXPECT_TRUE(contains(table, "+0.10000"));  // a doubling
+  EXPECT_TRUE(contains(table, "leads by more"));
 }
 
 TEST(SweepLadder, ALeadThatIsLostChangesSides) {
-  EXPECT_NE(table_of({0.10, 0.11, 0.09}, {0.05, 0.06, 0.04}, {-0.02, -0.01, -0.03}).find("changes sides"),
-            std::string::npos);
-  EXPECT_NE(table_of({0.10, 0.11, 0.09}, {0.06, 0.07, 0.05}, {0.02, 0.03, 0.01}).find("leads by less"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(table_of({0.10, 0.11, 0.09}, {0.05, 0.06, 0.04}, {-0.02, -0.01, -0.03}), "changes sides"));
+  EXPECT_TRUE(
+      contains(table_of({0.10, 0.11, 0.09}, {0.06, 0.07, 0.05}, {0.02, 0.03, 0.01}), "leads by less"));
 }
 
 TEST(SweepLadder, SeedsThatDisagreeSayNoTrend) {
-  EXPECT_NE(table_of({0.1, -0.1, 0.0}, {0.0, 0.1, -0.1}, {-0.1, 0.0, 0.1}).find("no trend beyond chance"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(table_of({0.1, -0.1, 0.0}, {0.0, 0.1, -0.1}, {-0.1, 0.0, 0.1}), "no trend beyond chance"));
 }
 
 TEST(SweepLadder, OneLengthIsNoLadder) {
@@ -61,7 +61,7 @@ TEST(SweepLadder, OneLengthIsNoLadder) {
 }
 
 TEST(SweepLadder, FarBelowTheTargetIsSaid) {
-  EXPECT_NE(short_runs_text(400, 3250).find("400 steps, 12 % of the 3250"), std::string::npos);
+  EXPECT_TRUE(contains(short_runs_text(400, 3250), "400 steps, 12 % of the 3250"));
   EXPECT_EQ(short_runs_text(1625, 3250), "");
   EXPECT_EQ(short_runs_text(400, 0), "");
 }
@@ -83,12 +83,9 @@ TEST(SweepLadder, MultipliesStepsAndHorizon) {
   EXPECT_EQ(three[2].sweep.own.settings,
             (std::vector<std::string>{"train.steps=40", "schedule.horizon_steps=48"}));
   EXPECT_EQ(lengths(rows).front().sweep.directory, "runs/s");
-  EXPECT_NE(error_of([&] { lengths("ladder = [2, 1]\n" + rows); }).find("rising whole numbers"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              lengths("ladder = [1, 2]\n" + rows + "set = [\"train.steps=5\"]\n");
-            }).find("take it out of the row"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of([&] { lengths("ladder = [2, 1]\n" + rows); }), "rising whole numbers"));
+  EXPECT_TRUE(contains(error_of([&] { lengths("ladder = [1, 2]\n" + rows + "set = [\"train.steps=5\"]\n"); }),
+                       "take it out of the row"));
 }
 
 }  // namespace

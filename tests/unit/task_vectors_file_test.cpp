@@ -75,7 +75,7 @@ TEST_F(TaskVectorsFile, EveryTruncationIsRefused) {
   for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 97) {
     write_file_atomically(folder_ / "cut.safetensors", whole.substr(0, length));
     const std::string sentence = sentence_of([&] { read_task_vectors(folder_ / "cut.safetensors"); });
-    EXPECT_NE(sentence.find("cut.safetensors"), std::string::npos) << sentence;
+    EXPECT_TRUE(contains(sentence, "cut.safetensors"));
   }
 }
 
@@ -84,8 +84,7 @@ TEST_F(TaskVectorsFile, AChangedByteIsRefused) {
   std::string whole = read_file(folder_ / "v.safetensors");
   whole.back() = static_cast<char>(whole.back() ^ 1);
   write_file_atomically(folder_ / "v.safetensors", whole);
-  EXPECT_NE(sentence_of([&] { read_task_vectors(folder_ / "v.safetensors"); }).find("damaged"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { read_task_vectors(folder_ / "v.safetensors"); }), "damaged"));
 }
 
 TEST_F(TaskVectorsFile, AWrongDescriptionIsRefused) {
@@ -113,7 +112,7 @@ TEST_F(TaskVectorsFile, AWrongDescriptionIsRefused) {
       {"not a JSON object", [](Json& json) { json = 1; }}};
   for (const auto& [expected, change] : changes) {
     const std::string sentence = refusal_of(change);
-    EXPECT_NE(sentence.find(expected), std::string::npos) << expected << ": " << sentence;
+    EXPECT_TRUE(contains(sentence, expected)) << expected << ": " << sentence;
   }
 }
 
@@ -133,15 +132,15 @@ TEST_F(TaskVectorsFile, AWrongTensorIsRefused) {
     return [=](std::vector<std::byte>& bytes) { std::memcpy(bytes.data() + 8 * at, &value, 8); };
   };
   for (const double bad : {std::nan(""), HUGE_VAL, -1.0})
-    EXPECT_NE(refusal("grids/0", set_number(0, bad)).find("finite whole steps"), std::string::npos) << bad;
-  EXPECT_NE(refusal("grids/1", set_number(3, 0.5)).find("finite whole steps"), std::string::npos);
+    EXPECT_TRUE(contains(refusal("grids/0", set_number(0, bad)), "finite whole steps")) << bad;
+  EXPECT_TRUE(contains(refusal("grids/1", set_number(3, 0.5)), "finite whole steps"));
   // 17 codes of 3 bits leave 5 bits of 7 bytes.
-  EXPECT_NE(refusal("codes/0/a", [](auto& bytes) { bytes.back() |= std::byte{0x80}; }).find("end in zeros"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(refusal("codes/0/a", [](auto& bytes) { bytes.back() |= std::byte{0x80}; }), "end in zeros"));
   auto tensors = file.tensors();
   tensors.pop_back();
   EXPECT_NE(refusal_of_tensors(tensors, file.metadata()), "");
-  EXPECT_NE(refusal_of_tensors(file.tensors(), {{"format", "pt"}}).find("another format"), std::string::npos);
+  EXPECT_TRUE(contains(refusal_of_tensors(file.tensors(), {{"format", "pt"}}), "another format"));
 }
 
 TEST_F(TaskVectorsFile, ModelsWithoutADifferenceAreRefused) {
@@ -149,19 +148,18 @@ TEST_F(TaskVectorsFile, ModelsWithoutADifferenceAreRefused) {
     const Model model = open_model(write_model(folder_ / "m.safetensors", values));
     return sentence_of([&] { pack(model, {model}, {}); });
   };
-  EXPECT_NE(refusal({{"a", {1, NAN}}}).find("value nan in 'a', element 1"), std::string::npos);
-  EXPECT_NE(refusal({{"a", {-INFINITY}}}).find("value -inf in 'a', element 0"), std::string::npos);
-  EXPECT_NE(sentence_of([&] { open_model(folder_ / "none"); }).find("does not exist"), std::string::npos);
+  EXPECT_TRUE(contains(refusal({{"a", {1, NAN}}}), "value nan in 'a', element 1"));
+  EXPECT_TRUE(contains(refusal({{"a", {-INFINITY}}}), "value -inf in 'a', element 0"));
+  EXPECT_TRUE(contains(sentence_of([&] { open_model(folder_ / "none"); }), "does not exist"));
   write_safetensors(folder_ / "i.safetensors", {{"a", StoredType::u8, {0}, {}}});
-  EXPECT_NE(sentence_of([&] { open_model(folder_ / "i.safetensors"); }).find("as U8"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { open_model(folder_ / "i.safetensors"); }), "as U8"));
   write_safetensors(folder_ / "e.safetensors", {});
-  EXPECT_NE(sentence_of([&] { open_model(folder_ / "e.safetensors"); }).find("no tensors"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { open_model(folder_ / "e.safetensors"); }), "no tensors"));
   const std::vector<float> values{1};
   write_safetensors(folder_ / "d.safetensors",
                     {{"a", StoredType::f32, {1}, std::as_bytes(std::span(values))}},
                     {{tensors_sha256_key, "0"}});
-  EXPECT_NE(sentence_of([&] { open_model(folder_ / "d.safetensors"); }).find("damaged"), std::string::npos);
+  EXPECT_TRUE(contains(sentence_of([&] { open_model(folder_ / "d.safetensors"); }), "damaged"));
 }
 
 // A model is called after its run, or after its file.
@@ -182,7 +180,7 @@ TEST_F(TaskVectorsFile, NothingThatExistsIsReplacedByWhatIsDerived) {
   const std::string sentence = sentence_of([&] {
     save_model(folder_ / "m.safetensors", {{"a", {1}}}, {{1.0f}}, {});
   });
-  EXPECT_NE(sentence.find("only exact copy"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "only exact copy"));
   EXPECT_EQ(read_file(folder_ / "m.safetensors"), before);
 }
 
@@ -209,7 +207,7 @@ TEST_F(TaskVectorsFile, MergedWeightsNameTheDataOfAll) {
   EXPECT_FALSE(metadata.contains("run"));
   const std::string sentence =
       sentence_of([&] { metadata_of_merged(base, {with_data("y", "u", "two")}, "how"); });
-  EXPECT_NE(sentence.find("different tokenizers"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "different tokenizers"));
 }
 
 }  // namespace

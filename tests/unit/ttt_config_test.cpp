@@ -59,21 +59,20 @@ TEST(TttConfig, AScoreTransformHasAnOrder) {
     EXPECT_EQ(load(table + "[ttt.transform]\ntext_order = '" + word + "'\n").config.ttt->transform_order,
               order);
   }
-  EXPECT_NE(refusal(table + "[ttt.transform]\ntext_order = 'random'\n").find("text_order"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(table + "[ttt.transform]\ntext_order = 'random'\n"), "text_order"));
 }
 
 TEST(TttConfig, TheRateHasAFactor) {
   const std::string table = std::string("[ttt]\n") + kOptimizer;
   EXPECT_EQ(load(table).config.ttt->lr, 1e-4);
   EXPECT_DOUBLE_EQ(load(table + "lr_multiplier = 0.75\n").config.ttt->lr, 0.75e-4);
-  EXPECT_NE(refusal(table + "lr_multiplier = -1.0\n").find("lr_multiplier"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(table + "lr_multiplier = -1.0\n"), "lr_multiplier"));
 }
 
 TEST(TttConfig, IsPrintedAndCompared) {
   const LoadedConfig a = load(std::string("[ttt]\n") + kOptimizer);
   const LoadedConfig b = load(std::string("[ttt]\nchunk_tokens = 32\n") + kOptimizer);
-  EXPECT_NE(print_resolved(a).find("[ttt]\n"), std::string::npos);
+  EXPECT_TRUE(contains(print_resolved(a), "[ttt]\n"));
   const std::vector<ConfigDifference> differences = diff_configs(a, b);
   ASSERT_EQ(differences.size(), 1u);
   EXPECT_EQ(differences[0].key, "ttt.chunk_tokens");
@@ -96,29 +95,21 @@ TEST(TttConfig, TheBaseOptimizerLeavesTheMomentumToTheBase) {
   const Settings& settings = resolved.plugin("ttt.base.optimizer").settings();
   EXPECT_EQ(settings.at("decay").value.real(), 0.5);
   EXPECT_EQ(settings.find("momentum"), nullptr);
-  try {
-    resolve(load(table + "momentum = 0.5\n"));
-    ADD_FAILURE() << "a second place for the momentum was taken";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("ttt.base.optimizer.momentum is what [ttt.base] says"),
-              std::string::npos)
-        << error.what();
-  }
+  const std::string sentence = sentence_of([&] { resolve(load(table + "momentum = 0.5\n")); });
+  EXPECT_TRUE(contains(sentence, "ttt.base.optimizer.momentum is what [ttt.base] says"));
 }
 
 TEST(TttConfig, RefusesWhatContradicts) {
   const std::string table = std::string("[ttt]\n") + kOptimizer;
-  EXPECT_NE(refusal("[ttt]\n").find("ttt.optimizer.lr"), std::string::npos);
-  EXPECT_NE(refusal(table, {"ttt.prefix_documents=5"}).find("[ttt.base]"), std::string::npos);
-  EXPECT_NE(refusal(table, {"ttt.chunk_limits=[10, 20]", "ttt.chunk_sizes=[4]"}).find("2 entries"),
-            std::string::npos);
-  EXPECT_NE(refusal(table, {"ttt.chunk_limits=[20, 10]", "ttt.chunk_sizes=[4, 8]"}).find("does not ascend"),
-            std::string::npos);
-  EXPECT_NE(refusal(table, {"ttt.chunk_limits=[20]", "ttt.chunk_sizes=[4.5]"}).find("whole number"),
-            std::string::npos);
-  EXPECT_NE(refusal(table, {"ttt.context_tokens=40"}).find("hold a whole chunk"), std::string::npos);
-  EXPECT_NE(refusal(table, {"ttt.audit='../a.jsonl'"}).find("bare file name"), std::string::npos);
-  EXPECT_NE(refusal(table, {"ttt.chunk_token=3"}).find("chunk_tokens"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("[ttt]\n"), "ttt.optimizer.lr"));
+  EXPECT_TRUE(contains(refusal(table, {"ttt.prefix_documents=5"}), "[ttt.base]"));
+  EXPECT_TRUE(contains(refusal(table, {"ttt.chunk_limits=[10, 20]", "ttt.chunk_sizes=[4]"}), "2 entries"));
+  EXPECT_TRUE(
+      contains(refusal(table, {"ttt.chunk_limits=[20, 10]", "ttt.chunk_sizes=[4, 8]"}), "does not ascend"));
+  EXPECT_TRUE(contains(refusal(table, {"ttt.chunk_limits=[20]", "ttt.chunk_sizes=[4.5]"}), "whole number"));
+  EXPECT_TRUE(contains(refusal(table, {"ttt.context_tokens=40"}), "hold a whole chunk"));
+  EXPECT_TRUE(contains(refusal(table, {"ttt.audit='../a.jsonl'"}), "bare file name"));
+  EXPECT_TRUE(contains(refusal(table, {"ttt.chunk_token=3"}), "chunk_tokens"));
 }
 
 }  // namespace

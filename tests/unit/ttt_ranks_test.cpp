@@ -1,7 +1,6 @@
 // Test-time training shared by ranks, which are threads here: what they score is what one process with as many lanes scores.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
 #include <mutex>
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "tests/support/built.h"
+#include "tests/support/sentence.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_rule_test {
@@ -130,13 +130,9 @@ TEST(TttRule, AnInterruptedRunGoesOnToTheBit) {
 
 TEST(TttRule, AnotherAnswerOnResumeIsRefused) {
   const Outcome whole = run(planning("steps = 1"));
-  try {
-    run(planning("steps = 2"), &whole.standings[0]);
-    ADD_FAILURE() << "it was continued";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find("now chooses otherwise"), std::string::npos) << error.what();
-  }
+  const std::string sentence =
+      sentence_of(ExitCode::bad_data, [&] { run(planning("steps = 2"), &whole.standings[0]); });
+  EXPECT_TRUE(contains(sentence, "now chooses otherwise"));
 }
 
 // The rule of doc_lora as its keys' help reads.
@@ -192,30 +188,20 @@ TEST(TttRule, DocLoraIsTheRecordsRuleByDefault) {
   for (const char* keys :
        {"lr_decay = 1.01", "lr_decay = -0.1", "lr_decay = nan", "patience = -1", "steps = 0"}) {
     const std::string key = std::string(keys).substr(0, std::string(keys).find(' '));
-    try {
-      TttRunner refused(doc_lora(keys));
-      ADD_FAILURE() << keys << " was taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
-    }
+    const std::string sentence =
+        sentence_of(ExitCode::bad_configuration, [&] { TttRunner refused(doc_lora(keys)); });
+    EXPECT_TRUE(contains(sentence, key));
   }
 }
 
 TEST(TttRule, ImpossibleAnswersAreRefused) {
   const auto refusal = [](const std::string& keys) {
-    try {
-      run(planning(keys));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bad_configuration);
-      return std::string(error.what());
-    }
-    return std::string();
+    return refusal_of(ExitCode::bad_configuration, [&] { run(planning(keys)); });
   };
-  EXPECT_NE(refusal("steps = -1").find("gradient_steps = -1"), std::string::npos);
-  EXPECT_NE(refusal("lr_factor = -0.5").find("lr_factor = -0.5"), std::string::npos);
-  EXPECT_NE(refusal("first_weight = -1.0").find("a weight = -1"), std::string::npos);
-  EXPECT_NE(refusal("keep = 1.5").find("keep = 1.5"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("steps = -1"), "gradient_steps = -1"));
+  EXPECT_TRUE(contains(refusal("lr_factor = -0.5"), "lr_factor = -0.5"));
+  EXPECT_TRUE(contains(refusal("first_weight = -1.0"), "a weight = -1"));
+  EXPECT_TRUE(contains(refusal("keep = 1.5"), "keep = 1.5"));
 }
 
 }  // namespace

@@ -6,17 +6,16 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <limits>
 #include <thread>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
 #include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_outputs.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_run_test {
@@ -201,10 +200,9 @@ TEST(TttScorer, ReportsEveryBatchPhaseAndLength) {
   std::uint64_t binned = 0;
   for (const TttLengthBin& bin : report.bins) binned += bin.score.tokens;
   EXPECT_EQ(binned, report.sums.tokens);
-  EXPECT_NE(bins_text(report).find("document tokens"), std::string::npos);
-  EXPECT_NE(batch_text(report.batches[0], 4).find("batch 1 of 4 (1 documents of up to 31 tokens)"),
-            std::string::npos);
-  EXPECT_NE(phase_text(report.phases[0]).find("4 documents"), std::string::npos);
+  EXPECT_TRUE(contains(bins_text(report), "document tokens"));
+  EXPECT_TRUE(contains(batch_text(report.batches[0], 4), "batch 1 of 4 (1 documents of up to 31 tokens)"));
+  EXPECT_TRUE(contains(phase_text(report.phases[0]), "4 documents"));
 }
 
 // With warm start A is carried over; without it every batch starts from new draws of the same size.
@@ -303,19 +301,13 @@ TEST(TttScorer, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
                          runner.base_optimizer(),
                          row_tokens,
                          *runner.options().draws};
-    try {
-      TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
+    return refusal_of([&] { TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}}); });
   };
   EXPECT_EQ(refusal(runner.adapters(), *runner.base(), 8), "");
-  EXPECT_NE(refusal(*runner.base(), *runner.base(), 8).find("[ttt.adapters]"), std::string::npos);
-  EXPECT_NE(refusal(runner.adapters(), runner.adapters(), 8).find("[ttt.base]"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(*runner.base(), *runner.base(), 8), "[ttt.adapters]"));
+  EXPECT_TRUE(contains(refusal(runner.adapters(), runner.adapters(), 8), "[ttt.base]"));
   // A row longer than a chunk of [ttt.base].
-  EXPECT_NE(refusal(runner.adapters(), *runner.base(), 17).find("chunks of at least one row"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(runner.adapters(), *runner.base(), 17), "chunks of at least one row"));
 }
 
 // metrics.jsonl is a file that anything may have happened to: only earlier test-time training and what is

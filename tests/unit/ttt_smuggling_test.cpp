@@ -6,6 +6,7 @@
 
 #include "framework/graph/row_rules.h"
 #include "tests/support/built.h"
+#include "tests/support/sentence.h"
 #include "tests/unit/ttt_world.h"
 
 namespace mulligan::ttt_smuggling_test {
@@ -16,17 +17,14 @@ const std::string kFolder = test_support::built("ttt_plugins");
 // The sentence with which a run is refused or void; empty when it runs.
 std::string outcome(const TttRunner::Options& options) {
   const std::vector<std::uint16_t> tokens = made_up_stream({9, 14, 31, 7, 22});
-  try {
+  return refusal_of([&] {
     TttRunner runner(options);
     runner.set_random_parameters(3);
     const TttConfig config = tiny_config();
     const TttSetup setup = runner.setup(config);
     TttScorer run(runner.model(), setup, {tokens, 1, nullptr, {}});
     EXPECT_EQ(run.run().sums.tokens, tokens.size() - 1);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  });
 }
 
 std::string smuggled(const std::string& how, int number = 0) {
@@ -37,7 +35,7 @@ std::string smuggled(const std::string& how, int number = 0) {
 }
 
 void expect_outcome(const std::string& seen, const std::string& sentence) {
-  EXPECT_NE(seen.find(sentence), std::string::npos) << seen;
+  EXPECT_TRUE(contains(seen, sentence));
 }
 
 TEST(TttSmuggling, HonestAdaptersRun) {
@@ -49,6 +47,12 @@ TEST(TttSmuggling, HonestAdaptersRun) {
 TEST(TttSmuggling, TokensCannotBeCutOrShifted) {
   expect_outcome(smuggled("shifted_view"), "would cut or shift tokens");
   expect_outcome(smuggled("shifted_output"), "would cut or shift tokens");
+  expect_outcome(smuggled("other_document"), "would cut or shift tokens");
+}
+
+TEST(TttSmuggling, NothingButDeclaredAdaptersIsKept) {
+  expect_outcome(smuggled("state"), "keeps nothing but its declared adapters");
+  expect_outcome(smuggled("late"), "the recording is over");
 }
 
 // The probe looked at the longest window only, and at one boundary in it.

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tests/support/small_config.h"
 #include "tests/support/ttt_runner.h"
 
 namespace mulligan {
@@ -10,18 +11,11 @@ namespace mulligan {
 inline constexpr std::int64_t kTinyVocabulary = 24;
 
 inline ModelConfig tiny_model() {
-  ModelConfig model;
-  model.vocabulary = kTinyVocabulary;
-  model.layers = 4;
-  model.width = 16;
-  model.heads = 2;
-  model.kv_heads = 1;
-  model.mlp_hidden = 24;
+  ModelConfig model = small_model(kTinyVocabulary, 4);
   model.loop.first = 1;
   model.loop.last = 2;
   model.loop.extra_passes = 1;
   model.lanes.parallel_start = 3;
-  resolve_model_defaults(model);
   return model;
 }
 

@@ -1,0 +1,23 @@
+// Test-time training of weights that a tiny run has written.
+#pragma once
+
+#include "framework/run/weights.h"
+#include "framework/ttt/ttt_session.h"
+#include "tests/end_to_end/tiny_run.h"
+#include "tests/support/plugins.h"
+
+namespace mulligan::end_to_end {
+
+// Without console output; its files lie in `directory`, if there is one.
+inline TttResult adapt(LoadedConfig loaded, const std::filesystem::path& weights,
+                       const std::filesystem::path& directory = {}) {
+  TttOptions options;
+  options.console = nullptr;
+  options.directory = directory;
+  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(weights, store, layouts);
+  };
+  return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+}
+
+}  // namespace mulligan::end_to_end

@@ -1,2 +1,0 @@
-#define PLUGIN_NAME "another"
-#include "schedule_table.h"
