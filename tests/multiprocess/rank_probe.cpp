@@ -21,7 +21,7 @@ void say(const std::string& line) {
 }
 
 void make_calls(ControlChannel& channel, int calls) {
-  call_roll(channel, {{"run", "probe", Fact::Rule::equal}});
+  call_roll(channel, {{"run", "probe"}});
   fmt::print("rank {} of {} is there\n", channel.rank(), channel.world_size());
   std::fflush(stdout);
   for (int i = 0; i < calls; ++i) {
