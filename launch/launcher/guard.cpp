@@ -13,48 +13,36 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
+#include "framework/ranks/launch_agent.h"
 
 namespace mulligan {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The parent in /proc/PID/stat: the second word after the name. The name may hold anything, but it ends with the last ")".
-// 0 if the process has ended.
-pid_t parent_of(const fs::path& process) {
-  std::ifstream file(process / "stat");
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos || name_end + 4 > line.size()) return 0;
-  return std::atoi(line.c_str() + name_end + 4);
-}
-
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
-    if (process > 0 && parent_of(entry.path()) == ::getpid()) found.push_back(process);
+    if (process > 0 && parent_of(process) == ::getpid()) found.push_back(process);
   }
   return found;
 }
 
-}  // namespace
-
+// From now on processes with an ended parent become children of this one, so that kill_descendants() finds them.
 void adopt_orphans() {
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     throw run_error("the system does not let the launcher adopt orphaned processes: {}.",
                     std::strerror(errno));
   }
 }
+
+}  // namespace
 
 bool kill_descendants() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);

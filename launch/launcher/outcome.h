@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -19,12 +20,14 @@ struct RankEnd {
   bool ok() const;
   // Its exit code; 1 where a signal ended it.
   int code() const;
+  auto fields() { return std::tie(rank, status, stopped, seconds, host, log, words); }
 };
 
-// All ranks have ended, in this order.
+// All ranks have ended, in this order. Launchers tell it each other (framework/ranks/wire.h).
 struct AttemptEnd {
   int signal = 0;  // that asked a launcher for an end, 0 for none
   std::vector<RankEnd> ranks;
+  auto fields() { return std::tie(signal, ranks); }
 };
 
 // How `mulligan launch` ends. `sentence`: "" where all is well.
