@@ -219,7 +219,7 @@ std::string find_host(const LaunchVariables& variables, const Launcher& launcher
   if (same_machine) return one_machine;
   if (auto master = variables.host_and_port("MASTER_ADDR")) return master->host;
   for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"}) {
-    if (auto nodes = variables.text(list)) return expand_node_list(*nodes, list).front();
+    if (auto nodes = variables.text(list)) return first_node(*nodes, list);
   }
   throw config_error(
       "the ranks of the run are on several machines, and nothing names "
