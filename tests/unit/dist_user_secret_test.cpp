@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "framework/core/file.h"
+#include "framework/ranks/socket_loop.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
