@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
 #include "framework/ranks/launch_agent.h"
+#include "framework/ranks/wire.h"
 
 namespace mulligan {
 namespace {
@@ -82,21 +82,18 @@ void write_all(int descriptor, std::string_view bytes) {
     outcome = {static_cast<int>(ExitCode::run_failed), std::string("internal error: ") + error.what()};
   }
   kill_descendants();
-  write_all(line, fmt::format("{} {}", outcome.code, outcome.sentence));
+  write_all(line, to_wire(outcome));
   ::_exit(0);
 }
 
-// "CODE SENTENCE"
-LaunchOutcome parse_outcome(const std::string& text) {
-  LaunchOutcome outcome;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), outcome.code);
-  const auto used = static_cast<std::size_t>(parsed.ptr - text.data());
-  if (parsed.ec != std::errc() || used >= text.size()) {
+// What the supervisor wrote at its end.
+LaunchOutcome read_outcome(const std::string& told) {
+  try {
+    return from_wire<LaunchOutcome>(told);
+  } catch (const Error&) {
     return {static_cast<int>(ExitCode::run_failed),
             "the launcher's second process, which watches the ranks, was killed; all ranks were ended."};
   }
-  outcome.sentence = text.substr(used + 1);
-  return outcome;
 }
 
 LaunchOutcome be_guard(int line, pid_t supervisor) {
@@ -116,7 +113,7 @@ LaunchOutcome be_guard(int line, pid_t supervisor) {
   }
   ::waitpid(supervisor, nullptr, 0);
   kill_descendants();
-  return parse_outcome(told);
+  return read_outcome(told);
 }
 
 }  // namespace

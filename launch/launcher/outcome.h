@@ -35,6 +35,7 @@ struct LaunchOutcome {
   int code = 0;
   std::string sentence;
   bool worth_restarting = false;  // another attempt may go better
+  auto fields() { return std::tie(code, sentence, worth_restarting); }
 };
 
 // What follows from an attempt. Its root cause is the first rank that failed by itself; ranks that ended
