@@ -2,7 +2,6 @@
 // ranks go through its HostGroup.
 #pragma once
 
-#include <mulligan/communicator.h>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,14 +12,8 @@
 
 namespace mulligan {
 
-enum class Collective {
-  all_reduce = MLG_ALL_REDUCE,
-  reduce_scatter = MLG_REDUCE_SCATTER,
-  all_gather = MLG_ALL_GATHER,
-  all_to_all = MLG_ALL_TO_ALL,
-  broadcast = MLG_BROADCAST,
-  reduce = MLG_REDUCE,
-};
+// In the order of mlg_collective_kind.
+enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce };
 
 // One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> defines each kind. `count` is in
 // elements: of the whole tensor (all_reduce, broadcast, reduce), or of one rank's share (the others). Sums are over ranks. Except

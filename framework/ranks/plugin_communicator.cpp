@@ -1,5 +1,6 @@
 #include "framework/ranks/plugin_communicator.h"
 
+#include <mulligan/communicator.h>
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -62,6 +63,9 @@ class PluginGroup {
   std::string name_, interface_name_;
   mlg_group table_;
 };
+
+static_assert(static_cast<int>(Collective::all_to_all) == MLG_ALL_TO_ALL &&
+              static_cast<int>(Collective::reduce) == MLG_REDUCE);
 
 // A stretch of device memory and the host's copy of it.
 struct Staged {
