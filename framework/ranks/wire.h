@@ -1,4 +1,5 @@
-// Messages as bytes. A message lists its fields once, in `auto fields() { return std::tie(...); }`. Numbers are little-endian; a text or a list follows its length.
+// Messages as bytes. A message lists its fields once, in `auto fields() { return std::tie(...); }`.
+// Numbers are little-endian; a text or a list follows its length.
 #pragma once
 
 #include <array>

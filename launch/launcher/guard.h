@@ -11,8 +11,8 @@
 namespace mulligan {
 
 // Kills all descendants of this process, also in groups and sessions of their own, and waits at most 10 seconds for their end.
-// For the processes of run_guarded(), which adopt orphans. Returns true if none is left. The system cannot end a process that waits for a device or a network
-// file system.
+// For the processes of run_guarded(), which adopt orphans. Returns true if none is left. The system cannot end a process that
+// waits for a device or a network file system.
 bool kill_descendants();
 
 // The supervisor's connection to the guard.
