@@ -12,6 +12,7 @@
 
 namespace mulligan {
 
+// In the order of mlg_collective_kind.
 enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce };
 
 // One collective between tensors of a store, of the dtype of `from`; <mulligan/communicator.h> defines each kind. `count` is in

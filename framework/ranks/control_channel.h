@@ -1,6 +1,5 @@
 // ControlChannel: the HostGroup of a run of several processes, over TCP connections of all ranks to rank 0. It also detects
 // failures. If a rank is gone, silent or stuck, or reports a failure, the run ends on all ranks with one verdict that names it.
-// failure ends the run on all of them, with one verdict that names it.
 #pragma once
 
 #include <atomic>
@@ -69,9 +68,6 @@ class ControlChannel final : public HostGroup {
   // wrong; otherwise the verdict's. `cause`: communication for errors of transfers, since another rank's fault causes most of
   // them and is looked for first. Any thread.
   Error report_failure(const Error& own, FailureCause cause = FailureCause::own);
-  Error report_failure(const std::string& sentence) {
-    return report_failure(Error(ExitCode::run_failed, sentence));
-  }
 
  private:
   struct State;

@@ -49,9 +49,7 @@ class ControlEnd {
   virtual void leave() = 0;
 };
 
-// Both throw like SocketLoop::listen. The loop is stopped before they are destroyed.
-std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
-                                                ControlOptions options, ControlEnd::Callbacks callbacks);
+// The loop is stopped before it is destroyed.
 std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
                                                 ControlOptions options, ControlEnd::Callbacks callbacks);
 

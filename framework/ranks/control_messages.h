@@ -20,10 +20,7 @@ using Proof = std::array<unsigned char, 32>;  // HMAC-SHA256
 struct ProtocolMark {
   std::array<unsigned char, 8> magic{'m', 'u', 'l', 'l', 'i', 'g', 'a', 'n'};
   std::uint32_t version = control_version;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(magic), archive(version);
-  }
+  auto fields() { return std::tie(magic, version); }
   bool is_ours() const { return magic == ProtocolMark().magic; }
 };
 
@@ -32,10 +29,7 @@ struct Greeting {
   static constexpr std::uint8_t kind = 1;
   ProtocolMark mark;
   Nonce nonce{};
-  template <typename Archive>
-  void fields(Archive& archive) {
-    mark.fields(archive), archive(nonce);
-  }
+  auto fields() { return std::tie(mark, nonce); }
 };
 
 // The run, and the sender's place in it. Host and process are for messages to people.
@@ -48,11 +42,8 @@ struct Hello {
   std::string host;
   std::uint32_t process = 0;
   Proof proof{};
-  template <typename Archive>
-  void fields(Archive& archive) {
-    mark.fields(archive), archive(nonce), archive(run_id), archive(address), archive(restart_count),
-        archive(rank);
-    archive(world_size), archive(host), archive(process), archive(proof);
+  auto fields() {
+    return std::tie(mark, nonce, run_id, address, restart_count, rank, world_size, host, process, proof);
   }
 };
 
@@ -62,20 +53,14 @@ struct Welcome {
   Proof proof{};
   std::string host;
   std::uint32_t process = 0;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(proof), archive(host), archive(process);
-  }
+  auto fields() { return std::tie(proof, host, process); }
 };
 
 struct Refusal {
   static constexpr std::uint8_t kind = 4;
   std::uint8_t other_run = 0;  // 1: another rank 0 may be at another port
   std::string sentence;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(other_run), archive(sentence);
-  }
+  auto fields() { return std::tie(other_run, sentence); }
 };
 
 // The progress of a rank, about once a second. It also shows that the rank lives.
@@ -88,11 +73,8 @@ struct Heartbeat {
   std::uint8_t in_call = 0;    // WaitsIn
   std::uint8_t long_work = 0;  // 1: counters may stand still for longer
   double waited_seconds = 0;   // for other ranks, in all
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(submitted), archive(completed), archive(steps), archive(calls), archive(entered),
-        archive(in_call), archive(long_work);
-    archive(waited_seconds);
+  auto fields() {
+    return std::tie(submitted, completed, steps, calls, entered, in_call, long_work, waited_seconds);
   }
 };
 
@@ -112,10 +94,7 @@ struct Arrival {
   std::uint64_t sequence = 0;
   std::uint8_t call = 0;  // CallKind
   std::string bytes;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(sequence), archive(call), archive(bytes);
-  }
+  auto fields() { return std::tie(sequence, call, bytes); }
 };
 
 // All ranks have reached it. all_gather: bytes by rank; broadcast and consult: one; barrier: none.
@@ -123,39 +102,27 @@ struct CallResult {
   static constexpr std::uint8_t kind = 7;
   std::uint64_t sequence = 0;
   std::vector<std::string> parts;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(sequence), archive(parts);
-  }
+  auto fields() { return std::tie(sequence, parts); }
 };
 
 struct Put {
   static constexpr std::uint8_t kind = 8;
   std::string key, value;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(key), archive(value);
-  }
+  auto fields() { return std::tie(key, value); }
 };
 
 struct Get {
   static constexpr std::uint8_t kind = 9;
   std::uint64_t request = 0;
   std::string key;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(request), archive(key);
-  }
+  auto fields() { return std::tie(request, key); }
 };
 
 struct FoundValue {
   static constexpr std::uint8_t kind = 10;
   std::uint64_t request = 0;
   std::string value;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(request), archive(value);
-  }
+  auto fields() { return std::tie(request, value); }
 };
 
 // A rank's own failure or stop, sent to rank 0.
@@ -163,10 +130,7 @@ struct FailureReport {
   static constexpr std::uint8_t kind = 11;
   std::uint8_t cause = 0;  // FailureCause
   std::string sentence;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(cause), archive(sentence);
-  }
+  auto fields() { return std::tie(cause, sentence); }
 };
 
 // Rank 0's decision that the run is over.
@@ -175,17 +139,13 @@ struct VerdictMessage {
   std::int32_t culprit = -1;   // -1: none
   std::int32_t exit_code = 0;  // of the others
   std::string sentence;
-  template <typename Archive>
-  void fields(Archive& archive) {
-    archive(culprit), archive(exit_code), archive(sentence);
-  }
+  auto fields() { return std::tie(culprit, exit_code, sentence); }
 };
 
 // To rank 0: this rank is done. From rank 0: all ranks are done.
 struct Farewell {
   static constexpr std::uint8_t kind = 13;
-  template <typename Archive>
-  void fields(Archive&) {}
+  auto fields() { return std::tie(); }
 };
 
 // The message of a frame. Throws run_error if the kind differs or the payload is malformed.

@@ -41,7 +41,7 @@ std::optional<std::uint32_t> version_of(const ControlMessage& message, std::uint
   try {
     ProtocolMark mark;
     WireReader reader(message.payload);
-    mark.fields(reader);
+    reader(mark);
     return mark.is_ours() ? std::optional(mark.version) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;

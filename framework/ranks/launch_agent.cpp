@@ -46,6 +46,11 @@ bool has_variable(long process, const std::string& name) {
 
 }  // namespace
 
+long parent_of(long process) {
+  const auto found = look_at(process);
+  return found ? found->parent : 0;
+}
+
 std::string launch_agent(const std::string& sign) {
   auto own = look_at(getpid());
   for (long process = own ? own->parent : 0; process > 0; process = own->parent) {

@@ -10,4 +10,7 @@ namespace mulligan {
 // is empty if the system gives no information.
 std::string launch_agent(const std::string& sign);
 
+// 0 if the process has ended.
+long parent_of(long process);
+
 }  // namespace mulligan

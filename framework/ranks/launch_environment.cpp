@@ -18,22 +18,14 @@ constexpr int most_ranks = 65536;
 constexpr int most_ports = 17;  // the launcher's own and 16 more
 constexpr const char* one_machine = "127.0.0.1";
 
-// What one launcher says, before it is made a LaunchEnvironment.
-struct Found {
-  int rank = 0, world_size = 1, local_rank = 0, local_size = 1;
-  std::string run_id;
-  int restart_count = 0;
-  bool port_is_taken = false;  // torchrun's own store listens at MASTER_PORT
-};
-
 // Names of the variables that say who a process is.
 struct PositionNames {
   const char *rank, *size, *local_rank, *local_size;
 };
 
-Found position(const LaunchVariables& variables, const PositionNames& names) {
+LaunchEnvironment position(const LaunchVariables& variables, const PositionNames& names) {
   variables.require({names.rank, names.size, names.local_rank, names.local_size});
-  Found found;
+  LaunchEnvironment found;
   found.world_size = variables.require_number(names.size, 1, most_ranks);
   found.rank = variables.require_number(names.rank, 0, most_ranks);
   found.local_size = variables.require_number(names.local_size, 1, most_ranks);
@@ -54,16 +46,15 @@ Found position(const LaunchVariables& variables, const PositionNames& names) {
   return found;
 }
 
-Found read_torchrun(const LaunchVariables& variables) {
-  Found found = position(variables, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
+LaunchEnvironment read_torchrun(const LaunchVariables& variables) {
+  LaunchEnvironment found = position(variables, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
   found.run_id = variables.text("TORCHELASTIC_RUN_ID").value_or("");
   found.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, 1 << 30).value_or(0);
-  found.port_is_taken = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   return found;
 }
 
 // If one process per machine is started (Kubernetes, a shell), local numbers are missing; deepspeed renames them.
-Found read_environment(const LaunchVariables& variables) {
+LaunchEnvironment read_environment(const LaunchVariables& variables) {
   const bool deepspeed = !variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_SIZE");
   const char* local_size = deepspeed ? "LOCAL_SIZE" : "LOCAL_WORLD_SIZE";
   if (variables.has("LOCAL_RANK") || variables.has(local_size)) {
@@ -76,18 +67,18 @@ Found read_environment(const LaunchVariables& variables) {
   return position({alone, "env"}, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
 }
 
-Found read_openmpi(const LaunchVariables& variables) {
-  Found found = position(variables, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"});
+LaunchEnvironment read_openmpi(const LaunchVariables& variables) {
+  LaunchEnvironment found = position(variables, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                                 "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"});
   found.run_id = variables.first_text({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}).value_or("");
   return found;
 }
 
-Found read_hydra(const LaunchVariables& variables) {
+LaunchEnvironment read_hydra(const LaunchVariables& variables) {
   return position(variables, {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
 }
 
-Found read_slurm(const LaunchVariables& variables) {
+LaunchEnvironment read_slurm(const LaunchVariables& variables) {
   const char* per_node = "SLURM_STEP_TASKS_PER_NODE";
   variables.require({"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NODEID", per_node,
                      "SLURM_JOB_ID", "SLURM_STEP_ID"});
@@ -97,15 +88,15 @@ Found read_slurm(const LaunchVariables& variables) {
   const EnvironmentLookup with_local_size = [&](const std::string& name) {
     return name == per_node ? local_size : variables.text(name);
   };
-  Found found = position({with_local_size, "slurm"},
-                         {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", per_node});
+  LaunchEnvironment found = position({with_local_size, "slurm"},
+                                     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", per_node});
   found.run_id =
       fmt::format("{}.{}", variables.require_text("SLURM_JOB_ID"), variables.require_text("SLURM_STEP_ID"));
   found.restart_count = variables.number("SLURM_RESTART_COUNT", 0, 1 << 30).value_or(0);
   return found;
 }
 
-Found read_none(const LaunchVariables&) {
+LaunchEnvironment read_none(const LaunchVariables&) {
   return {};
 }
 
@@ -113,7 +104,7 @@ struct Launcher {
   const char* name;
   std::vector<const char*> signs;  // variables that are there when it started this process
   std::vector<const char*> parts;  // others that say which of several processes this one is
-  Found (*read)(const LaunchVariables&);
+  LaunchEnvironment (*read)(const LaunchVariables&);
   const char* how_to_name_host;
 };
 
@@ -219,7 +210,7 @@ std::string find_host(const LaunchVariables& variables, const Launcher& launcher
   if (same_machine) return one_machine;
   if (auto master = variables.host_and_port("MASTER_ADDR")) return master->host;
   for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"}) {
-    if (auto nodes = variables.text(list)) return expand_node_list(*nodes, list).front();
+    if (auto nodes = variables.text(list)) return first_node(*nodes, list);
   }
   throw config_error(
       "the ranks of the run are on several machines, and nothing names "
@@ -232,16 +223,19 @@ int port_of_job(const std::string& run_id) {
   return 20000 + static_cast<int>(std::stoul(sha256_hex(run_id).substr(0, 7), nullptr, 16) % 10000);
 }
 
-void set_meeting_place(const LaunchVariables& variables, const Launcher& launcher, const Found& found,
+void set_meeting_place(const LaunchVariables& variables, const Launcher& launcher,
                        LaunchEnvironment& result) {
   const auto own = variables.host_and_port("MULLIGAN_RENDEZVOUS");
-  result.host = own ? own->host : find_host(variables, launcher, found.local_size == found.world_size);
+  result.host = own ? own->host : find_host(variables, launcher, result.local_size == result.world_size);
+  // Torchrun's own store listens at MASTER_PORT.
+  const bool port_is_taken =
+      result.launcher == "torchrun" && variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   int first = 0, count = most_ports;
   if (own && own->port) {
     first = *own->port;
   } else if (const auto port = variables.number("MASTER_PORT", 1, 65535)) {
-    first = found.port_is_taken ? *port + 1 : *port;
-    if (found.port_is_taken) --count;
+    first = port_is_taken ? *port + 1 : *port;
+    if (port_is_taken) --count;
   } else {
     first = port_of_job(result.run_id);
   }
@@ -265,19 +259,15 @@ EnvironmentLookup process_environment() {
 LaunchEnvironment find_launch(const EnvironmentLookup& lookup, const std::string& name) {
   const Launcher& launcher = choose(lookup, name);
   const LaunchVariables variables(lookup, launcher.name);
-  const Found found = launcher.read(variables);
-  LaunchEnvironment result;
+  LaunchEnvironment result = launcher.read(variables);
   result.launcher = launcher.name;
   // It sets the variables that others do, so that any program can be started by it.
   if (result.launcher == "env" && variables.text("MULLIGAN_LAUNCH")) result.launcher = "mulligan launch";
-  result.rank = found.rank;
-  result.world_size = found.world_size;
-  result.local_rank = found.local_rank;
-  result.local_size = found.local_size;
   result.interface_name = variables.text("MULLIGAN_INTERFACE").value_or("");
-  result.restart_count = variables.number("MULLIGAN_RESTART_COUNT", 0, 1 << 30).value_or(found.restart_count);
-  result.run_id = variables.text("MULLIGAN_RUN_ID").value_or(found.run_id);
-  if (result.run_id.empty() && found.world_size > 1) {
+  result.restart_count =
+      variables.number("MULLIGAN_RESTART_COUNT", 0, 1 << 30).value_or(result.restart_count);
+  result.run_id = variables.text("MULLIGAN_RUN_ID").value_or(result.run_id);
+  if (result.run_id.empty() && result.world_size > 1) {
     result.run_id = variables.first_text({"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}).value_or("");
   }
   if (result.run_id.size() > 255) {
@@ -285,7 +275,7 @@ LaunchEnvironment find_launch(const EnvironmentLookup& lookup, const std::string
         "the run's name from the launcher ({}...) has {} bytes; set MULLIGAN_RUN_ID to one of at most 255.",
         printable(result.run_id.substr(0, 40)), result.run_id.size());
   }
-  if (found.world_size > 1) set_meeting_place(variables, launcher, found, result);
+  if (result.world_size > 1) set_meeting_place(variables, launcher, result);
   return result;
 }
 

@@ -53,50 +53,35 @@ int number(std::string_view digits) {
   return value;
 }
 
-// Each of `heads` followed by each number of one pair of brackets.
-std::vector<std::string> with_numbers(const std::vector<std::string>& heads, ListReader& reader) {
-  std::vector<std::string> numbers;
+// The first number in a pair of brackets; reads over the others.
+std::string_view first_number(ListReader& reader) {
+  std::string_view first;
   do {
-    const std::string_view first = reader.digits();
-    const std::string_view last = reader.take('-') ? reader.digits() : first;
-    if (number(last) < number(first) ||
-        static_cast<std::size_t>(number(last) - number(first)) + numbers.size() >= most_nodes) {
-      reader.refuse();
-    }
-    for (int i = number(first); i <= number(last); ++i) {
-      numbers.push_back(fmt::format("{:0{}}", i, first.size()));
-    }
+    const std::string_view low = reader.digits();
+    const std::string_view high = reader.take('-') ? reader.digits() : low;
+    if (number(high) < number(low)) reader.refuse();
+    if (first.empty()) first = low;
   } while (reader.take(','));
   reader.expect(']');
-  if (heads.size() * numbers.size() > most_nodes) reader.refuse();
-  std::vector<std::string> names;
-  for (const std::string& head : heads) {
-    for (const std::string& tail : numbers) names.push_back(head + tail);
-  }
-  return names;
+  return first;
 }
 
 }  // namespace
 
-std::vector<std::string> expand_node_list(std::string_view list, std::string_view variable) {
+std::string first_node(std::string_view list, std::string_view variable) {
   ListReader reader(list, variable);
-  std::vector<std::string> nodes;
+  std::string first;
   do {
-    std::vector<std::string> names(1);
-    const bool starts_with_text = !reader.at_end();
-    while (!reader.at_end()) {
-      const std::string text(reader.take_until("[],"));
-      for (std::string& name : names) name += text;
-      if (!reader.take('[')) break;
-      names = with_numbers(names, reader);
+    std::string name(reader.take_until("[],"));
+    while (reader.take('[')) {
+      name += first_number(reader);
+      name += reader.take_until("[],");
     }
-    if (!starts_with_text || names.front().empty() || nodes.size() + names.size() > most_nodes) {
-      reader.refuse();
-    }
-    nodes.insert(nodes.end(), names.begin(), names.end());
+    if (name.empty()) reader.refuse();
+    if (first.empty()) first = name;
   } while (reader.take(','));
   if (!reader.at_end()) reader.refuse();
-  return nodes;
+  return first;
 }
 
 std::vector<int> expand_task_counts(std::string_view list, std::string_view variable) {

@@ -12,11 +12,10 @@ namespace mulligan {
 
 // The compressed lists of Slurm: names of nodes and tasks per node.
 
-// "n[01-03,7],m5" -> n01 n02 n03 n7 m5. At most 65,536 names. Throws config_error that names `variable` if the list is
-// malformed.
-std::vector<std::string> expand_node_list(std::string_view list, std::string_view variable);
+// "n[01-03,7],m5" -> n01. Throws config_error that names `variable` if the list is malformed.
+std::string first_node(std::string_view list, std::string_view variable);
 
-// "2(x3),1" -> 2 2 2 1. Throws as above.
+// "2(x3),1" -> 2 2 2 1, at most 65,536 of them. Throws as above.
 std::vector<int> expand_task_counts(std::string_view list, std::string_view variable);
 
 struct HostAndPort {

@@ -1,5 +1,6 @@
 #include "framework/ranks/plugin_communicator.h"
 
+#include <mulligan/communicator.h>
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -26,50 +27,45 @@ mlg_error told(Body&& body) {
   }
 }
 
-}  // namespace
-
-PluginGroup::PluginGroup(HostGroup& group, std::string name, std::string interface_name)
-    : group_(group), name_(std::move(name)), interface_name_(std::move(interface_name)) {
-  table_ = {};
-  table_.rank = group.rank();
-  table_.size = group.world_size();
-  table_.local_rank = group.local_rank();
-  table_.local_size = group.local_size();
-  table_.interface_name = interface_name_.c_str();
-  table_.self = this;
-  table_.put = [](void* self, const char* key, const void* value, std::size_t bytes) {
-    auto& group = *static_cast<PluginGroup*>(self);
-    return told([&] { group.group_.put(group.name_ + "/" + key, {static_cast<const char*>(value), bytes}); });
-  };
-  table_.get = [](void* self, const char* key, void* value, std::size_t* bytes, double seconds) {
-    auto& group = *static_cast<PluginGroup*>(self);
-    return told([&] {
-      const std::string found = group.group_.get(group.name_ + "/" + key, seconds);
-      std::memcpy(value, found.data(), std::min(*bytes, found.size()));
-      *bytes = found.size();
-    });
-  };
-}
-
-namespace {
-
-mlg_collective_kind plugin_kind(Collective kind) {
-  switch (kind) {
-    case Collective::reduce:
-      return MLG_REDUCE;
-    case Collective::all_reduce:
-      return MLG_ALL_REDUCE;
-    case Collective::reduce_scatter:
-      return MLG_REDUCE_SCATTER;
-    case Collective::all_gather:
-      return MLG_ALL_GATHER;
-    case Collective::all_to_all:
-      return MLG_ALL_TO_ALL;
-    case Collective::broadcast:
-      return MLG_BROADCAST;
+// A HostGroup in the form that communicator plugins see. Neither copied nor moved, because the table points to it.
+class PluginGroup {
+ public:
+  // `name` precedes every key.
+  PluginGroup(HostGroup& group, std::string name, std::string interface_name)
+      : group_(group), name_(std::move(name)), interface_name_(std::move(interface_name)) {
+    table_ = {};
+    table_.rank = group.rank();
+    table_.size = group.world_size();
+    table_.local_rank = group.local_rank();
+    table_.local_size = group.local_size();
+    table_.interface_name = interface_name_.c_str();
+    table_.self = this;
+    table_.put = [](void* self, const char* key, const void* value, std::size_t bytes) {
+      auto& group = *static_cast<PluginGroup*>(self);
+      return told([&] {
+        group.group_.put(group.name_ + "/" + key, {static_cast<const char*>(value), bytes});
+      });
+    };
+    table_.get = [](void* self, const char* key, void* value, std::size_t* bytes, double seconds) {
+      auto& group = *static_cast<PluginGroup*>(self);
+      return told([&] {
+        const std::string found = group.group_.get(group.name_ + "/" + key, seconds);
+        std::memcpy(value, found.data(), std::min(*bytes, found.size()));
+        *bytes = found.size();
+      });
+    };
   }
-  throw std::logic_error("no collective");
-}
+  PluginGroup(const PluginGroup&) = delete;
+  const mlg_group& table() const { return table_; }
+
+ private:
+  HostGroup& group_;
+  std::string name_, interface_name_;
+  mlg_group table_;
+};
+
+static_assert(static_cast<int>(Collective::all_to_all) == MLG_ALL_TO_ALL &&
+              static_cast<int>(Collective::reduce) == MLG_REDUCE);
 
 // A stretch of device memory and the host's copy of it.
 struct Staged {
@@ -98,8 +94,8 @@ class PluginBatch final : public TransferBatch {
         const bool reads = transfer.kind != Collective::broadcast || transfer.root == rank;
         stage(transfer, extent, reads, from, to);
       }
-      list.push_back({plugin_kind(transfer.kind), store.type(transfer.from).dtype, transfer.root,
-                      from + extent.from_offset, to + extent.to_offset, transfer.count});
+      list.push_back({static_cast<std::int32_t>(transfer.kind), store.type(transfer.from).dtype,
+                      transfer.root, from + extent.from_offset, to + extent.to_offset, transfer.count});
     }
     prepared_ = connection.plugin->prepare(list);
   }

@@ -1,7 +1,6 @@
 // The communicator of several ranks: collectives by a communicator plugin, host messages by the HostGroup.
 #pragma once
 
-#include <mulligan/communicator.h>
 #include <memory>
 #include <string>
 
@@ -10,23 +9,6 @@
 #include "framework/ranks/host_group.h"
 
 namespace mulligan {
-
-// A HostGroup in the form that communicator plugins see.
-
-// Neither copied nor moved, because the table points to it.
-class PluginGroup {
- public:
-  // `name` precedes every key.
-  PluginGroup(HostGroup& group, std::string name, std::string interface_name);
-  PluginGroup(const PluginGroup&) = delete;
-  PluginGroup& operator=(const PluginGroup&) = delete;
-  const mlg_group& table() const { return table_; }
-
- private:
-  HostGroup& group_;
-  std::string name_, interface_name_;
-  mlg_group table_;
-};
 
 struct CommunicatorOptions {
   // The beginning of its keys in the group: the same on all ranks, and different for each communicator of a run. A run with two

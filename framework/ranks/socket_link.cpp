@@ -17,18 +17,10 @@ using boost::system::error_code;
 
 namespace {
 
-bool is_loopback(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
-  }
-  return address.is_loopback();
-}
-
-std::string text_of(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
-  }
-  return address.to_string();
+// Of an IPv4 address that came as IPv6: the IPv4 address.
+asio::ip::address unmapped(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
 }
 
 // A process that ends closes or resets its connections, as it comes.
@@ -50,11 +42,11 @@ SocketLink::SocketLink(asio::ip::tcp::socket socket, double silent_seconds, std:
   const auto milliseconds = static_cast<unsigned int>(silent_seconds * 1000);
   setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
   const auto own = socket_.local_endpoint(ignored);
-  if (!ignored) own_address_ = text_of(own.address());
+  if (!ignored) own_address_ = unmapped(own.address()).to_string();
   const auto peer = socket_.remote_endpoint(ignored);
   if (ignored) return;
-  peer_address_ = text_of(peer.address());
-  peer_on_loopback_ = is_loopback(peer.address());
+  peer_address_ = unmapped(peer.address()).to_string();
+  peer_on_loopback_ = unmapped(peer.address()).is_loopback();
 }
 
 SocketLink::~SocketLink() {

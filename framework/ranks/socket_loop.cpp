@@ -11,14 +11,15 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <cstring>
 #include <list>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/ranks/socket_link.h"
-#include "framework/ranks/user_secret.h"
 
 namespace mulligan {
 
@@ -32,26 +33,31 @@ std::chrono::microseconds duration(double seconds) {
   return std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
 }
 
-// The addresses of a network interface, IPv4 first.
-asio::ip::address address_of_interface(const std::string& name) {
+// Names of the network interfaces, each with an address, if it has one.
+std::vector<std::pair<std::string, std::optional<asio::ip::address>>> interfaces() {
+  std::vector<std::pair<std::string, std::optional<asio::ip::address>>> found;
   ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return found;
+  for (const ifaddrs* one = all; one; one = one->ifa_next) {
+    found.emplace_back(one->ifa_name, std::nullopt);
+    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
+    if (family != AF_INET && family != AF_INET6) continue;
+    tcp::endpoint endpoint;
+    std::memcpy(endpoint.data(), one->ifa_addr,
+                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    found.back().second = endpoint.address();
+  }
+  freeifaddrs(all);
+  return found;
+}
+
+// The address of a network interface, IPv4 first.
+asio::ip::address address_of_interface(const std::string& name) {
   std::optional<asio::ip::address> found;
   std::set<std::string> names;
-  if (getifaddrs(&all) == 0) {
-    for (const ifaddrs* one = all; one; one = one->ifa_next) {
-      names.insert(one->ifa_name);
-      if (name != one->ifa_name || !one->ifa_addr || (found && found->is_v4())) continue;
-      if (one->ifa_addr->sa_family == AF_INET) {
-        const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-        found = asio::ip::address_v4(ntohl(address->sin_addr.s_addr));
-      } else if (one->ifa_addr->sa_family == AF_INET6) {
-        const auto* address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
-        asio::ip::address_v6::bytes_type bytes;
-        std::copy_n(address->sin6_addr.s6_addr, bytes.size(), bytes.begin());
-        found = asio::ip::address_v6(bytes, address->sin6_scope_id);
-      }
-    }
-    freeifaddrs(all);
+  for (const auto& [own, address] : interfaces()) {
+    names.insert(own);
+    if (name == own && address && !(found && found->is_v4())) found = address;
   }
   if (found) return *found;
   throw config_error(
@@ -84,12 +90,22 @@ error_code open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   return error;
 }
 
+// All of 127.0.0.0/8 is here, though interfaces name one address of it.
+bool is_own_address(const asio::ip::address& address) {
+  const auto without_scope = [](const asio::ip::address& one) {
+    return one.is_v6() ? asio::ip::address(asio::ip::address_v6(one.to_v6().to_bytes())) : one;
+  };
+  return address.is_loopback() || std::ranges::any_of(interfaces(), [&](const auto& one) {
+           return one.second && without_scope(*one.second) == without_scope(address);
+         });
+}
+
 // Adds the loopback after an address of this machine: a server that was given this machine's name listens there.
 std::vector<tcp::endpoint> with_loopback(const tcp::resolver::results_type& found) {
   std::vector<tcp::endpoint> endpoints;
   for (const auto& one : found) endpoints.push_back(one.endpoint());
   const tcp::endpoint loopback(asio::ip::address_v4::loopback(), endpoints.front().port());
-  const auto is_own = [](const tcp::endpoint& one) { return is_own_address(one.address().to_string()); };
+  const auto is_own = [](const tcp::endpoint& one) { return is_own_address(one.address()); };
   if (std::ranges::find(endpoints, loopback) == endpoints.end() && std::ranges::any_of(endpoints, is_own)) {
     endpoints.push_back(loopback);
   }
@@ -155,6 +171,14 @@ struct SocketLoop::Implementation {
            [&](std::shared_ptr<Link> link) { on_connected(std::move(link), ""); });
   }
 };
+
+bool names_this_machine(const std::string& host) {
+  asio::io_context context;
+  error_code unknown;
+  const auto found = tcp::resolver(context).resolve(host, "", tcp::resolver::flags(), unknown);
+  return std::any_of(found.begin(), found.end(),
+                     [](const auto& one) { return is_own_address(one.endpoint().address()); });
+}
 
 SocketLoop::SocketLoop(double silent_seconds) : implementation_(new Implementation(silent_seconds)) {
   try {

@@ -41,6 +41,10 @@ class Link {
   virtual double last_heard() const = 0;
 };
 
+// Whether a name or an address leads to this machine: the loopback, or an address of one of the interfaces. It asks the
+// resolver, which may take a moment. False if the resolver knows nothing.
+bool names_this_machine(const std::string& host);
+
 class SocketLoop {
  public:
   using OnLink = std::function<void(std::shared_ptr<Link>)>;

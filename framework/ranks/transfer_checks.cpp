@@ -47,21 +47,9 @@ TransferExtent transfer_extent(const TensorStore& store, const Transfer& transfe
 }
 
 const char* collective_name(Collective kind) {
-  switch (kind) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::all_to_all:
-      return "all_to_all";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::reduce:
-      return "reduce";
-  }
-  return "no collective";
+  constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                   "all_to_all", "broadcast",      "reduce"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace mulligan

@@ -17,7 +17,7 @@ struct TransferExtent {
 // that is not summed, tensors of two dtypes or without room, a root that is not a rank, an all_to_all in place.
 TransferExtent transfer_extent(const TensorStore& store, const Transfer& transfer, int rank, int world_size);
 
-// "all_reduce"; "no collective" for an unknown kind.
+// "all_reduce"
 const char* collective_name(Collective kind);
 
 }  // namespace mulligan

@@ -1,5 +1,5 @@
-// Messages as bytes. A message lists its fields once, in `template <typename Archive> void fields(Archive& archive)`, for both
-// WireWriter and WireReader. Numbers are little-endian; a text follows its length.
+// Messages as bytes. A message lists its fields once, in `auto fields() { return std::tie(...); }`.
+// Numbers are little-endian; a text or a list follows its length.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -33,9 +34,16 @@ class WireWriter {
     (*this)(static_cast<std::uint64_t>(text.size()));
     bytes_.append(text);
   }
-  void operator()(const std::vector<std::string>& texts) {
-    (*this)(static_cast<std::uint64_t>(texts.size()));
-    for (const std::string& text : texts) (*this)(std::string_view(text));
+  template <typename Item>
+  void operator()(const std::vector<Item>& items) {
+    (*this)(static_cast<std::uint64_t>(items.size()));
+    for (const Item& item : items) (*this)(item);
+  }
+  template <typename Message>
+  requires requires(Message& message) { message.fields(); }
+  void operator()(const Message& message) {
+    std::apply([this](const auto&... field) { ((*this)(field), ...); },
+               const_cast<Message&>(message).fields());
   }
 
  private:
@@ -50,6 +58,7 @@ class WireReader {
   template <typename Number>
   requires std::is_arithmetic_v<Number>
   void operator()(Number& value) { std::memcpy(&value, take(sizeof value).data(), sizeof value); }
+  void operator()(bool& value) { value = take(1).front() != 0; }
   template <std::size_t n>
   void operator()(std::array<unsigned char, n>& value) {
     std::memcpy(value.data(), take(n).data(), n);
@@ -59,12 +68,19 @@ class WireReader {
     (*this)(size);
     text = take(size);
   }
-  void operator()(std::vector<std::string>& texts) {
+  // Each item has at least the bytes of a length.
+  template <typename Item>
+  void operator()(std::vector<Item>& items) {
     std::uint64_t count = 0;
     (*this)(count);
     if (count > rest_.size() / sizeof count) throw run_error("a message says that it has {} texts.", count);
-    texts.resize(static_cast<std::size_t>(count));
-    for (std::string& text : texts) (*this)(text);
+    items.resize(static_cast<std::size_t>(count));
+    for (Item& item : items) (*this)(item);
+  }
+  template <typename Message>
+  requires requires(Message& message) { message.fields(); }
+  void operator()(Message& message) {
+    std::apply([this](auto&... field) { ((*this)(field), ...); }, message.fields());
   }
   void require_end() const {
     if (!rest_.empty()) throw run_error("a message has {} bytes too many.", rest_.size());
@@ -81,20 +97,20 @@ class WireReader {
   std::string_view rest_;
 };
 
-template <typename Fields>
-std::string to_wire(const Fields& message) {
+template <typename Message>
+std::string to_wire(const Message& message) {
   std::string bytes;
   WireWriter writer(bytes);
-  const_cast<Fields&>(message).fields(writer);  // which only reads them
+  writer(message);
   return bytes;
 }
 
 // Throws run_error if the bytes are no such message, or more than one.
-template <typename Fields>
-Fields from_wire(std::string_view bytes) {
+template <typename Message>
+Message from_wire(std::string_view bytes) {
   WireReader reader(bytes);
-  Fields message;
-  message.fields(reader);
+  Message message;
+  reader(message);
   reader.require_end();
   return message;
 }

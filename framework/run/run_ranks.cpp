@@ -95,11 +95,10 @@ void RunRanks::require_same_run(const LoadedConfig& loaded, PluginHost& host) {
   double first_on_machine[] = {group().local_rank() == 0 ? 1.0 : 0.0};
   group().sum(first_on_machine);
   nodes_ = static_cast<int>(first_on_machine[0]);
-  std::vector<Fact> facts{{"commit of the program", build_commit()},
-                          {"CPU's instructions", instruction_set(), Fact::Rule::any}};
+  std::vector<Fact> facts{{"commit of the program", build_commit()}};
   // Setting by setting, so that the difference is named.
   for (const auto& [key, value] : flat_settings(loaded)) {
-    facts.push_back({key, value, is_place(key) ? Fact::Rule::any : Fact::Rule::equal});
+    if (!is_place(key)) facts.push_back({key, value});
   }
   for (const PluginHandle& plugin : plugins_in_use(loaded, host)) {
     facts.push_back(

@@ -8,53 +8,41 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
+#include "framework/ranks/launch_agent.h"
+#include "framework/ranks/wire.h"
 
 namespace mulligan {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The parent in /proc/PID/stat: the second word after the name. The name may hold anything, but it ends with the last ")".
-// 0 if the process has ended.
-pid_t parent_of(const fs::path& process) {
-  std::ifstream file(process / "stat");
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos || name_end + 4 > line.size()) return 0;
-  return std::atoi(line.c_str() + name_end + 4);
-}
-
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
-    if (process > 0 && parent_of(entry.path()) == ::getpid()) found.push_back(process);
+    if (process > 0 && parent_of(process) == ::getpid()) found.push_back(process);
   }
   return found;
 }
 
-}  // namespace
-
+// From now on processes with an ended parent become children of this one, so that kill_descendants() finds them.
 void adopt_orphans() {
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     throw run_error("the system does not let the launcher adopt orphaned processes: {}.",
                     std::strerror(errno));
   }
 }
+
+}  // namespace
 
 bool kill_descendants() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -94,21 +82,18 @@ void write_all(int descriptor, std::string_view bytes) {
     outcome = {static_cast<int>(ExitCode::run_failed), std::string("internal error: ") + error.what()};
   }
   kill_descendants();
-  write_all(line, fmt::format("{} {}", outcome.code, outcome.sentence));
+  write_all(line, to_wire(outcome));
   ::_exit(0);
 }
 
-// "CODE SENTENCE"
-LaunchOutcome parse_outcome(const std::string& text) {
-  LaunchOutcome outcome;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), outcome.code);
-  const auto used = static_cast<std::size_t>(parsed.ptr - text.data());
-  if (parsed.ec != std::errc() || used >= text.size()) {
+// What the supervisor wrote at its end.
+LaunchOutcome read_outcome(const std::string& told) {
+  try {
+    return from_wire<LaunchOutcome>(told);
+  } catch (const Error&) {
     return {static_cast<int>(ExitCode::run_failed),
             "the launcher's second process, which watches the ranks, was killed; all ranks were ended."};
   }
-  outcome.sentence = text.substr(used + 1);
-  return outcome;
 }
 
 LaunchOutcome be_guard(int line, pid_t supervisor) {
@@ -128,7 +113,7 @@ LaunchOutcome be_guard(int line, pid_t supervisor) {
   }
   ::waitpid(supervisor, nullptr, 0);
   kill_descendants();
-  return parse_outcome(told);
+  return read_outcome(told);
 }
 
 }  // namespace

@@ -10,15 +10,9 @@
 
 namespace mulligan {
 
-// Ends every process that descends from this one.
-
-// From now on processes with an ended parent become children of this one, so that kill_descendants() finds them. Throws
-// run_error if the system refuses.
-void adopt_orphans();
-
 // Kills all descendants of this process, also in groups and sessions of their own, and waits at most 10 seconds for their end.
-// Needs adopt_orphans(). Returns true if none is left. The system cannot end a process that waits for a device or a network
-// file system.
+// For the processes of run_guarded(), which adopt orphans. Returns true if none is left. The system cannot end a process that
+// waits for a device or a network file system.
 bool kill_descendants();
 
 // The supervisor's connection to the guard.

@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include <algorithm>
 #include <charconv>
@@ -15,6 +14,7 @@
 
 #include "framework/core/error.h"
 #include "framework/ranks/control_options.h"
+#include "framework/ranks/user_secret.h"
 #include "framework/report/machine.h"
 
 namespace mulligan {
@@ -168,16 +168,6 @@ void set_endpoint(const LaunchOptions& options, LaunchPlan& plan) {
   }
 }
 
-std::string random_hex(std::size_t bytes) {
-  std::vector<unsigned char> random(bytes);
-  if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
-    throw run_error("the system gives no random numbers for the secret of this run.");
-  }
-  std::string text;
-  for (const unsigned char byte : random) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
 void set_secret(LaunchPlan& plan) {
   if (!find_secret(process_environment()).empty()) return;
   if (plan.nodes > 1) {
@@ -186,7 +176,7 @@ void set_secret(LaunchPlan& plan) {
         "file that MULLIGAN_SECRET_FILE names, on every node.",
         plan.nodes);
   }
-  plan.secret = random_hex(32);
+  plan.secret = random_secret();
 }
 
 std::string own_program() {

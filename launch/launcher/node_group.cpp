@@ -8,9 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
-
-#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
@@ -70,14 +67,9 @@ void NodeGroup::work(Call call) {
   });
 }
 
-void NodeGroup::clear_descriptor() const {
-  std::uint64_t ignored = 0;
-  [[maybe_unused]] const ssize_t count = ::read(wakeup_, &ignored, sizeof ignored);
-}
-
 void NodeGroup::note_line(const std::string& line) {
   const std::lock_guard lock(mutex_);
-  lines_.push_back(line);
+  news_.lines.push_back(line);
   wake(wakeup_);
 }
 
@@ -91,7 +83,7 @@ void NodeGroup::meet_others() {
   channel_ = meet(environment_of(plan_), std::move(options));
   channel_->on_verdict([this](const Verdict&) {
     const std::lock_guard lock(mutex_);
-    broken_ = true;
+    news_.broken = true;
     wake(wakeup_);
   });
   const std::vector<std::string> settings = channel_->all_gather(common_settings(plan_));
@@ -114,7 +106,7 @@ void NodeGroup::begin_attempt(int attempt) {
   if (listener_.joinable()) listener_.join();  // "over" has come, or comes in a moment
   {
     const std::lock_guard lock(mutex_);
-    news_.reset();
+    news_.told.reset();
     end_.reset();
   }
   news_key_ = fmt::format("news of attempt {}", attempt);
@@ -126,7 +118,7 @@ void NodeGroup::listen(const std::string& key) {
     const std::string value = channel_->get(key, -1);
     if (value == kOver) return;
     const std::lock_guard lock(mutex_);
-    news_ = std::atoi(value.c_str());
+    news_.told = std::atoi(value.c_str());
   } catch (const Error&) {
     return;  // a launcher is lost, which on_verdict() has said
   }
@@ -141,19 +133,21 @@ void NodeGroup::tell(int news) {
   }
 }
 
-std::optional<int> NodeGroup::take_news() {
+NodeGroup::News NodeGroup::take_news() {
+  std::uint64_t ignored = 0;
+  [[maybe_unused]] const ssize_t count = ::read(wakeup_, &ignored, sizeof ignored);
   const std::lock_guard lock(mutex_);
-  return std::exchange(news_, std::nullopt);
+  return std::exchange(news_, News{{}, std::nullopt, news_.broken});
 }
 
 void NodeGroup::end_attempt(const AttemptEnd& end) {
-  work([this, own = to_text(end)] { gather(own); });
+  work([this, own = to_wire(end)] { gather(own); });
 }
 
 void NodeGroup::gather(const std::string& own) {
   AttemptEnd all;
   for (const std::string& text : channel_->all_gather(own)) {
-    AttemptEnd one = parse_attempt_end(text);
+    auto one = from_wire<AttemptEnd>(text);
     if (all.signal == 0) all.signal = one.signal;
     for (RankEnd& rank : one.ranks) all.ranks.push_back(std::move(rank));
   }
@@ -169,16 +163,6 @@ std::optional<AttemptEnd> NodeGroup::take_end() {
   return std::exchange(end_, std::nullopt);
 }
 
-bool NodeGroup::is_broken() {
-  const std::lock_guard lock(mutex_);
-  return broken_;
-}
-
-std::vector<std::string> NodeGroup::take_lines() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(lines_, {});
-}
-
 void NodeGroup::finish() {
   if (worker_.joinable()) worker_.join();
   try {
@@ -186,36 +170,6 @@ void NodeGroup::finish() {
   } catch (const Error&) {
     return;  // a launcher that was lost after the end changes nothing
   }
-}
-
-std::string to_text(const AttemptEnd& end) {
-  nlohmann::json ranks = nlohmann::json::array();
-  for (const RankEnd& rank : end.ranks) {
-    ranks.push_back({{"rank", rank.rank},
-                     {"status", rank.status},
-                     {"stopped", rank.stopped},
-                     {"seconds", rank.seconds},
-                     {"host", rank.host},
-                     {"log", rank.log},
-                     {"words", rank.words}});
-  }
-  const nlohmann::json all = {{"signal", end.signal}, {"ranks", std::move(ranks)}};
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-AttemptEnd parse_attempt_end(const std::string& text) {
-  AttemptEnd end;
-  try {
-    const nlohmann::json all = parse_json(text);
-    end.signal = all.at("signal");
-    for (const nlohmann::json& rank : all.at("ranks")) {
-      end.ranks.push_back({rank.at("rank"), rank.at("status"), rank.at("stopped"), rank.at("seconds"),
-                           rank.at("host"), rank.at("log"), rank.at("words")});
-    }
-  } catch (const nlohmann::json::exception& error) {
-    throw data_error("the launcher of another node sent what is not an end of an attempt: {}.", error.what());
-  }
-  return end;
 }
 
 }  // namespace mulligan

@@ -26,7 +26,6 @@ class NodeGroup {
   static NodeGroup& make(const LaunchPlan& plan);
 
   int descriptor() const { return wakeup_; }
-  void clear_descriptor() const;
 
   // Whether all launchers are there and start alike. Throws what meeting them threw:
   // config_error, peer_failed.
@@ -35,16 +34,17 @@ class NodeGroup {
   void begin_attempt(int attempt);
   // Tells all nodes that the attempt is to stop: 0 for a failure, otherwise a signal.
   void tell(int news);
-  // What some node has told, once.
-  std::optional<int> take_news();
+  // What came since the last call: lines for people, what some node has told, and whether a launcher is lost.
+  struct News {
+    std::vector<std::string> lines;
+    std::optional<int> told;
+    bool broken = false;
+  };
+  News take_news();
   // The ranks of this node have ended.
   void end_attempt(const AttemptEnd& end);
   // The end on all nodes, once all have called end_attempt(). Throws peer_failed when a launcher is lost.
   std::optional<AttemptEnd> take_end();
-  // Whether a launcher was lost.
-  bool is_broken();
-  // Lines for people that came up meanwhile.
-  std::vector<std::string> take_lines();
   // The last call, after an end that all have judged: waits until they have come here, too.
   void finish();
 
@@ -63,15 +63,10 @@ class NodeGroup {
   std::unique_ptr<ControlChannel> channel_;
   std::thread worker_, listener_;
   std::mutex mutex_;  // guards what follows
-  bool met_ = false, broken_ = false;
+  bool met_ = false;
   std::optional<Error> error_;
-  std::optional<int> news_;
+  News news_;
   std::optional<AttemptEnd> end_;
-  std::vector<std::string> lines_;
 };
-
-// As text, for the way between launchers. parse_attempt_end throws data_error for what is none.
-std::string to_text(const AttemptEnd& end);
-AttemptEnd parse_attempt_end(const std::string& text);
 
 }  // namespace mulligan

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -19,12 +20,14 @@ struct RankEnd {
   bool ok() const;
   // Its exit code; 1 where a signal ended it.
   int code() const;
+  auto fields() { return std::tie(rank, status, stopped, seconds, host, log, words); }
 };
 
-// All ranks have ended, in this order.
+// All ranks have ended, in this order. Launchers tell it each other (framework/ranks/wire.h).
 struct AttemptEnd {
   int signal = 0;  // that asked a launcher for an end, 0 for none
   std::vector<RankEnd> ranks;
+  auto fields() { return std::tie(signal, ranks); }
 };
 
 // How `mulligan launch` ends. `sentence`: "" where all is well.
@@ -32,6 +35,7 @@ struct LaunchOutcome {
   int code = 0;
   std::string sentence;
   bool worth_restarting = false;  // another attempt may go better
+  auto fields() { return std::tie(code, sentence, worth_restarting); }
 };
 
 // What follows from an attempt. Its root cause is the first rank that failed by itself; ranks that ended

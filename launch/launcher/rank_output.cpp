@@ -128,12 +128,7 @@ void RankOutput::read() {
 
 void RankOutput::finish() {
   for (Source& source : sources_) {
-    while (true) {
-      char bytes[4096];
-      const ssize_t count = ::read(source.descriptor, bytes, sizeof bytes);
-      if (count <= 0) break;
-      take(source, {bytes, static_cast<std::size_t>(count)});
-    }
+    while (read_piece(source) > 0) continue;
     if (!source.begun.empty()) end_line(source);
     ::close(source.descriptor);
   }
@@ -143,14 +138,19 @@ void RankOutput::finish() {
 
 bool RankOutput::read_some(Source& source) {
   for (int piece = 0; piece < kPiecesAtOnce; ++piece) {
-    char bytes[4096];
-    const ssize_t count = ::read(source.descriptor, bytes, sizeof bytes);
+    const ssize_t count = read_piece(source);
     if (count == 0) return false;
     // EIO: the last process on the other side of a terminal has gone.
     if (count < 0) return errno == EAGAIN || errno == EINTR;
-    take(source, {bytes, static_cast<std::size_t>(count)});
   }
   return true;
+}
+
+ssize_t RankOutput::read_piece(Source& source) {
+  char bytes[4096];
+  const ssize_t count = ::read(source.descriptor, bytes, sizeof bytes);
+  if (count > 0) take(source, {bytes, static_cast<std::size_t>(count)});
+  return count;
 }
 
 void RankOutput::take(Source& source, std::string_view bytes) {

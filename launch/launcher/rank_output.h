@@ -111,7 +111,8 @@ class RankOutput {
     bool terminal;
     std::string begun;  // of a line
   };
-  bool read_some(Source& source);  // false: ended
+  bool read_some(Source& source);      // false: ended
+  ssize_t read_piece(Source& source);  // as read(2)
   void take(Source& source, std::string_view bytes);
   void end_line(Source& source);
 

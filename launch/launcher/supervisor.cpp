@@ -80,15 +80,10 @@ class Supervisor {
   }
 
   void take_news() {
-    group_->clear_descriptor();
-    for (const std::string& line : group_->take_lines()) console_.note(line);
-    if (const auto news = group_->take_news()) {
-      if (*news == 0)
-        ranks_.stop();
-      else
-        pass_on(*news);
-    }
-    if (group_->is_broken()) ranks_.stop();
+    const NodeGroup::News news = group_->take_news();
+    for (const std::string& line : news.lines) console_.note(line);
+    if (news.told && *news.told != 0) pass_on(*news.told);
+    if (news.broken || news.told == 0) ranks_.stop();
   }
 
   void tell_start() {

@@ -112,9 +112,9 @@ void call_the_roll(std::string_view input) {
   std::vector<RollCallEntry> ranks;
   while (!input.empty() && ranks.size() < 8) {
     const std::string bytes(take_part(input));
-    auto entry = unless_refused([&] { return parse_roll_call_entry(bytes); });
+    auto entry = unless_refused([&] { return from_wire<RollCallEntry>(bytes); });
     if (!entry) continue;
-    require(roll_call_bytes(*entry) == bytes, "an answer to the roll call does not read back");
+    require(to_wire(*entry) == bytes, "an answer to the roll call does not read back");
     ranks.push_back(std::move(*entry));
   }
   if (const auto sentence = first_difference(ranks)) require_printable(*sentence);

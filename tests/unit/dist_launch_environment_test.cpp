@@ -294,16 +294,14 @@ TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
   EXPECT_EQ(find(with(environment, {{"MASTER_PORT", "65530"}})).ports.size(), 6U);
 }
 
-TEST(SlurmNodes, ListsAreExpanded) {
-  using Names = std::vector<std::string>;
-  const auto expand = [](const char* list) { return expand_node_list(list, "V"); };
-  EXPECT_EQ(expand("n[01-03,7],m5"), (Names{"n01", "n02", "n03", "n7", "m5"}));
-  EXPECT_EQ(expand("node"), Names{"node"});
-  EXPECT_EQ(expand("r[1-2]n[8-9]x"), (Names{"r1n8x", "r1n9x", "r2n8x", "r2n9x"}));
-  EXPECT_EQ(expand("n[098-101]"), (Names{"n098", "n099", "n100", "n101"}));
-  for (const char* odd : {"", "n[", "n[]", "n[1-]", "n[2-1]", "n[1", "n1]", "a,", ",a", "n[1-99999]", "n[a]",
-                          "n[1-9999][1-9999]", "n[9999999999]"}) {
-    EXPECT_TRUE(contains(sentence_of([&] { expand(odd); }), "V='")) << odd;
+TEST(SlurmNodes, TheFirstOfAListIsFound) {
+  EXPECT_EQ(first_node("n[01-03,7],m5", "V"), "n01");
+  EXPECT_EQ(first_node("node", "V"), "node");
+  EXPECT_EQ(first_node("r[1-2]n[8-9]x", "V"), "r1n8x");
+  EXPECT_EQ(first_node("n[098-101]", "V"), "n098");
+  for (const char* odd :
+       {"", "n[", "n[]", "n[1-]", "n[2-1]", "n[1", "n1]", "a,", ",a", "n[a]", "n[9999999999]"}) {
+    EXPECT_TRUE(contains(sentence_of([&] { first_node(odd, "V"); }), "V='")) << odd;
   }
 }
 
