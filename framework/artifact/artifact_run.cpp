@@ -79,7 +79,7 @@ std::string packed_own_files(const ScoringCode& scoring) {
   std::vector<std::pair<std::string, std::string>> contents;
   for (const fs::path& file : scoring.own_files)
     contents.emplace_back(file.filename().string(), read_file(file));
-  return compress_once(Compression::brotli, tar_archive(std::move(contents)), packed_code_folder());
+  return compress_once(tar_archive(std::move(contents)), packed_code_folder());
 }
 
 namespace {
@@ -142,7 +142,7 @@ CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const Quantiz
   auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries);
   if (!tree.empty()) {
     auto packed_source =
-        std::async(std::launch::async, compress_once, Compression::brotli, archive, packed_code_folder());
+        std::async(std::launch::async, compress_once, archive, packed_code_folder());
     count_evaluation(loaded, scoring, tree, code);
     code.source_bytes = packed_source.get().size();
   }

@@ -58,11 +58,12 @@ std::string kept_bytes(const std::string& key, const fs::path& folder,
   return made;
 }
 
-std::string compress_once(Compression compression, std::string_view contents, const fs::path& folder) {
+std::string compress_once(std::string_view contents, const fs::path& folder) {
+  constexpr Compression brotli = Compression::brotli;
   return kept_bytes(
-      sha256_hex(fmt::format("{} {}", compressor_version(compression), sha256_hex(contents))), folder,
-      [&](const std::string& kept) { return decompress(compression, kept, contents.size()) == contents; },
-      [&] { return compress(compression, contents); });
+      sha256_hex(fmt::format("{} {}", brotli_version(), sha256_hex(contents))), folder,
+      [&](const std::string& kept) { return decompress(brotli, kept, contents.size()) == contents; },
+      [&] { return compress(brotli, contents); });
 }
 
 namespace {
@@ -213,7 +214,7 @@ std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
     stripped.push_back(folder.path() / binary.filename());
     strip(binary, stripped.back());
   }
-  return compress_once(Compression::brotli, tar_archive(folder.path(), stripped), packed_code_folder())
+  return compress_once(tar_archive(folder.path(), stripped), packed_code_folder())
       .size();
 }
 

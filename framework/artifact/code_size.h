@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config/stored_formats.h"
-
 namespace mulligan {
 
 // Compressing the code at the strongest setting takes many seconds, and it is the same code for every run of a sweep: what came out is
@@ -26,10 +24,9 @@ std::string kept_bytes(const std::string& key, const std::filesystem::path& fold
                        const std::function<bool(const std::string&)>& is_right,
                        const std::function<std::string()>& make);
 
-// `contents` as compress() makes them. A kept result counts only if it unpacks to the contents, so its size is true.
-// Throws as compress() does.
-std::string compress_once(Compression compression, std::string_view contents,
-                          const std::filesystem::path& folder);
+// `contents` by Brotli. A kept result counts only if it unpacks to the contents, so its size is true. Throws as compress()
+// does.
+std::string compress_once(std::string_view contents, const std::filesystem::path& folder);
 
 // Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
 // equal bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/artifact/code_size.h"
-#include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -76,8 +75,7 @@ void ship_source(const Ship& ship, const SubmissionOptions& options, std::uint64
   ship(source_file, packed.files);
   ship(unpacker_file, packed.unpacker);
   if (!own.empty()) ship(own_code_file, own);
-  ship(whole_source_file,
-       compress_once(Compression::brotli, source_archive(options.source), packed_code_folder()));
+  ship(whole_source_file, compress_once(source_archive(options.source), packed_code_folder()));
 }
 
 }  // namespace
