@@ -214,8 +214,7 @@ std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
     stripped.push_back(folder.path() / binary.filename());
     strip(binary, stripped.back());
   }
-  return compress_once(tar_archive(folder.path(), stripped), packed_code_folder())
-      .size();
+  return compress_once(tar_archive(folder.path(), stripped), packed_code_folder()).size();
 }
 
 }  // namespace mulligan
