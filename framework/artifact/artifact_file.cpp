@@ -168,7 +168,7 @@ double entropy_bits(std::string_view bytes, int element_bytes) {
 // Each stream's bytes go to the tensors in it by the entropy of their parts (plus one bit, so that
 // nothing is free).
 void share_out(const Artifact& artifact, std::span<const Stream> streams, ArtifactSizes& sizes) {
-  for (const QuantizedTensor& tensor : artifact.tensors) sizes.tensors.push_back({tensor.name, 0});
+  sizes.tensors.resize(artifact.tensors.size());
   for (const Stream& stream : streams) {
     std::vector<double> bits;
     double total = 0;
@@ -178,7 +178,7 @@ void share_out(const Artifact& artifact, std::span<const Stream> streams, Artifa
       total += bits.back();
     }
     for (std::size_t i = 0; i < bits.size(); ++i) {
-      sizes.tensors[i].bytes += bits[i] / total * static_cast<double>(stream.compressed.size());
+      sizes.tensors[i] += bits[i] / total * static_cast<double>(stream.compressed.size());
     }
     sizes.streams.push_back(
         {stream.kind->content, stream.layout, stream.raw_bytes, stream.compressed.size()});

@@ -112,7 +112,6 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
     quantize.quantized = [&](std::int64_t elements) { progress.advance(static_cast<double>(elements)); };
     model = quantize_model(config.model, config.quantize->tensors, quantize);
   }
-  made.squared_error = std::move(model.squared_error);
   made.artifact.configuration = artifact_configuration(loaded);
   made.artifact.evaluation = sources.evaluation;
   made.artifact.data = without_shards(sources.data);

@@ -37,7 +37,6 @@ struct MadeArtifact {
   Artifact artifact;
   std::string bytes;  // of the file
   ArtifactSizes sizes;
-  std::vector<double> squared_error;  // by tensor, see QuantizedModel
   // Calibration reads training data, so its time belongs to the training budget, from its first batch on; the
   // rest does not. The set-up is that of calibration: programs, memory, and a run that reads no data.
   double setup_seconds = 0;

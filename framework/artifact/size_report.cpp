@@ -131,11 +131,11 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
                                  "format", "bytes", "bits/element", predicted.empty() ? "" : "predicted");
   for (std::size_t i = 0; i < artifact.tensors.size(); ++i) {
     const QuantizedTensor& tensor = artifact.tensors[i];
-    text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, names,
-                        shape_text(tensor.shape), format_text(tensor.format, tensor.bits),
-                        rounded(sizes.tensors[i].bytes),
-                        sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements()),
-                        predicted.empty() ? "" : rounded(predicted[i]));
+    text +=
+        fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, names,
+                    shape_text(tensor.shape), format_text(tensor.format, tensor.bits),
+                    rounded(sizes.tensors[i]), sizes.tensors[i] * 8 / static_cast<double>(tensor.elements()),
+                    predicted.empty() ? "" : rounded(predicted[i]));
   }
   text += "\n";
   for (const ArtifactStream& stream : sizes.streams) {
@@ -171,8 +171,8 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
         {{"name", tensor.name},
          {"shape", tensor.shape},
          {"format", format_text(tensor.format, tensor.bits)},
-         {"bytes", sizes.tensors[i].bytes},
-         {"bits_per_element", sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements())}});
+         {"bytes", sizes.tensors[i]},
+         {"bits_per_element", sizes.tensors[i] * 8 / static_cast<double>(tensor.elements())}});
   }
   return json.dump(1) + "\n";
 }
