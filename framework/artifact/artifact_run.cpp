@@ -1,7 +1,6 @@
 #include "framework/artifact/artifact_run.h"
 
 #include <algorithm>
-#include <future>
 #include <optional>
 
 #include "framework/artifact/artifact_layout.h"
@@ -94,23 +93,13 @@ void require_built_from(const LedgerConfig& ledger, const fs::path& tree, const 
       tree.string());
 }
 
-// Of an evaluation's code: what the tree holds of it, and files of the user's own.
-std::uint64_t evaluation_bytes(const fs::path& tree, const EvaluationSource& source,
-                               const ScoringCode& scoring) {
-  return packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size();
-}
-
-void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
-                      CodeSizes& code) {
-  try {
-    const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
-    code.evaluation_bytes = evaluation_bytes(tree, source, scoring);
-    code.evaluation_parts = fmt::format("{} files", source.size());
-    for (const fs::path& file : scoring.own_files)
-      code.evaluation_parts += fmt::format(", {} (own file)", file.filename().string());
-  } catch (const Error&) {
-    if (loaded.config.ledger.rules == LedgerRules::strict) throw;
-  }
+CodeSize evaluation_code(const fs::path& tree, const ScoringCode& scoring) {
+  const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
+  CodeSize code{packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size(),
+                fmt::format("{} files", source.size())};
+  for (const fs::path& file : scoring.own_files)
+    code.parts += fmt::format(", {} (own file)", file.filename().string());
+  return code;
 }
 
 // The tree whose code is counted: the one that is named, else the current folder; empty: neither is one.
@@ -119,38 +108,21 @@ fs::path source_tree(const fs::path& named) {
   return here ? fs::path(".") : named;
 }
 
-// The source where there is any, and the binaries: this program, the plugins loaded so far, and those that
-// the configuration names and that are there; none is loaded to be counted.
-CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
-  CodeSizes code;
-  if (!options.count_code) return code;
-  std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
-  for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());
-  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const fs::path file = library_of(ref, host);
-    if (!file.empty() && std::ranges::find(binaries, file) == binaries.end()) binaries.push_back(file);
-  }
+CodeSize count_code(const LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const fs::path tree = source_tree(options.source);
-  std::string archive;
-  ScoringCode scoring;
-  if (!tree.empty()) {
-    archive = source_archive(tree);
-    scoring = scoring_code(loaded, host);
-    require_built_from(loaded.config.ledger, tree, options.built_from);
+  if (!options.count_code || tree.empty()) return {};
+  require_source_tree(tree);
+  const ScoringCode scoring = scoring_code(loaded, host);
+  require_built_from(loaded.config.ledger, tree, options.built_from);
+  try {
+    return evaluation_code(tree, scoring);
+  } catch (const Error&) {
+    if (loaded.config.ledger.rules == LedgerRules::strict) throw;
+    return {};
   }
-  // Each takes seconds of one core, and they have nothing to do with each other.
-  auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries);
-  if (!tree.empty()) {
-    auto packed_source =
-        std::async(std::launch::async, compress_once, archive, packed_code_folder());
-    count_evaluation(loaded, scoring, tree, code);
-    code.source_bytes = packed_source.get().size();
-  }
-  code.binary_bytes = binary_bytes.get();
-  return code;
 }
 
-LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
+LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code) {
   LedgerEntry entry;
   entry.stage = LedgerStage::quantize;
   entry.seconds = {{"quantize_setup", made.setup_seconds},
@@ -159,8 +131,7 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
                    {"compress", made.compress_seconds}};
   entry.bytes = {{"artifact", made.sizes.total_bytes}};
   entry.overlap = made.overlap;
-  if (code.evaluation_bytes) entry.bytes.emplace_back("code_source", *code.evaluation_bytes);
-  if (code.binary_bytes) entry.bytes.emplace_back("code_binary", *code.binary_bytes);
+  if (code.bytes) entry.bytes.emplace_back("code_source", *code.bytes);
   return entry;
 }
 
@@ -282,7 +253,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   // Before anything is written: a tree that cannot be counted refuses the whole command.
   std::optional<Progress> counting;
   counting.emplace(&log, ProgressPhase{.what = "counting the code", .ticks = true});
-  const CodeSizes code = count_code(loaded, host, options);
+  const CodeSize code = count_code(loaded, host, options);
   counting.reset();
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
@@ -332,10 +303,7 @@ PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::p
   const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
   PredictedBytes predicted{predicted_model_bytes(parts, quantize), {}};
   const fs::path tree = source_tree(source);
-  if (tree.empty()) return predicted;
-  const ScoringCode scoring = scoring_code(loaded, host);
-  predicted.code = evaluation_bytes(
-      tree, evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()}), scoring);
+  if (!tree.empty()) predicted.code = evaluation_code(tree, scoring_code(loaded, host)).bytes;
   return predicted;
 }
 

@@ -116,11 +116,7 @@ std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
 }
 
 EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::string>& parts) {
-  if (!fs::is_directory(root / "framework")) {
-    throw data_error(
-        "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
-        root.string());
-  }
+  require_source_tree(root);
   const auto listed = listed_sources(root);
   std::set<fs::path> files{"launch/evaluator/CMakeLists.txt"};
   std::vector<fs::path> open;
