@@ -38,8 +38,9 @@ void run(ProfileArguments& arguments) {
   if (arguments.predict) {
     arguments.prediction.card = find_card(arguments.card);
     arguments.prediction.profile = arguments.profile;
-    const Prediction prediction = predict_step(loaded, host, arguments.prediction);
-    fmt::print("{}", arguments.json ? prediction_json(prediction) : format_prediction(prediction));
+    const std::vector<PredictedPhase> phases = predict_step(loaded, host, arguments.prediction);
+    fmt::print("{}", (arguments.json ? prediction_json : format_prediction)(
+                         phases, arguments.prediction, loaded.config.train.tokens_per_step));
     return;
   }
   const Profile profile = profile_step(loaded, host, arguments.profile);

@@ -155,7 +155,7 @@ std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& 
     add("validation set", [&](StrictRule& rule) { judge_validation(rule, config); });
   add("memory of training", [&](StrictRule& rule) {
     const DryRun plan = dry_run(loaded, host, {options.card.value_or(known_cards().front()), options.ranks});
-    judge_memory(rule, memory, static_cast<double>(plan.memory_bytes), plan.workspace_bytes.has_value(),
+    judge_memory(rule, memory, static_cast<double>(plan.bytes), plan.workspace_bytes.has_value(),
                  "raise train.micro_batches, or make the model smaller");
   });
   if (!config.ttt) return rules;
