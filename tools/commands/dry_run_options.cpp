@@ -29,9 +29,11 @@ void print_scaling(const DryRunArguments& arguments, const RunOptions& run, Plug
   const auto load = [&](std::int64_t wanted) {
     return load_config(run.config, run.overrides, {for_ranks(wanted)});
   };
-  const ScalingOptions options{find_card(arguments.card), arguments.nodes, arguments.gpus_per_node,
-                               arguments.link_gbps * 1e9 / 8, arguments.links_per_node};
-  fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options)));
+  const Card& card = find_card(arguments.card);
+  const ScalingOptions options{card,
+                               {arguments.nodes, arguments.gpus_per_node, arguments.links_per_node,
+                                card.node_link_bytes_per_second, arguments.link_gbps * 1e9 / 8}};
+  fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options), options));
 }
 
 // Where the configuration says how many steps there are; what has no kernels for a GPU has no hours there.
