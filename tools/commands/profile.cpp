@@ -31,8 +31,8 @@ void run(ProfileArguments& arguments) {
   if (arguments.graph) {
     LoadedConfig plain = load_config(arguments.run.config, arguments.run.overrides);
     plain.config.run.fused_kernels = false;
-    fmt::print("{}{}", list_micro_step(plain, host, arguments.profile),
-               list_micro_step(loaded, host, arguments.profile));
+    fmt::print("{}{}", list_micro_step(plain, host, arguments.profile.phase),
+               list_micro_step(loaded, host, arguments.profile.phase));
     return;
   }
   if (arguments.predict) {
@@ -60,11 +60,8 @@ void add_profile_command(CLI::App& app) {
           ->capture_default_str();
   command->add_flag("--shapes", arguments->profile.by_shape,
                     "Print a row per kernel and shapes of its arguments");
-  command
-      ->add_flag("--looped", arguments->profile.looped, "Profile the first phase with the looped layer order")
-      ->excludes(
-          command->add_option("--phase", arguments->profile.phase, "Name of the phase; without it the first")
-              ->type_name("NAME"));
+  command->add_option("--phase", arguments->profile.phase, "Name of the phase; without it the first")
+      ->type_name("NAME");
   command->add_flag("--json", arguments->json, "Print JSON");
   CLI::Option* predict = command
                              ->add_flag("--predict", arguments->predict,

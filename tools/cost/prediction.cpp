@@ -51,10 +51,9 @@ std::vector<PredictedPhase> predict_step(LoadedConfig& loaded, PluginHost& host,
   StepRehearsal rehearsal(loaded, host, options.ranks, options.document_tokens);
   const RunConfig& config = rehearsal.config();
   std::vector<PredictedPhase> predicted;
-  const bool one = options.profile.looped || !options.profile.phase.empty();
-  const std::size_t chosen = one ? chosen_phase(config, options.profile) : 0;
+  const std::size_t chosen = chosen_phase(config, options.profile.phase);
   for (std::size_t phase = 0; phase < config.phases.size(); ++phase) {
-    if (one && phase != chosen) continue;
+    if (phase != chosen && !options.profile.phase.empty()) continue;
     predicted.push_back(predict_phase(rehearsal, phase, options));
   }
   return predicted;
