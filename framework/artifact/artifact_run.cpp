@@ -224,16 +224,14 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   Backend& backend = *plugins.backend;
   RunLog log(options, {});
 
-  ArtifactSources sources;
-  sources.data = origin_of(loaded, weights, log).data;  // what the artifact says of its data
+  const DataIdentity data = origin_of(loaded, weights, log).data;  // what the artifact says of its data
   std::optional<TextOverlap> overlap;
   if (quantizer.needs_hessian()) {
     const TrainingData training = open_training_data(config, nullptr);
-    require_apart(training.data.train, sources.data.validation);
-    overlap = calibration_overlap(config, training, sources.data, log);
+    require_apart(training.data.train, data.validation);
+    overlap = calibration_overlap(config, training, data, log);
   }
-  sources.quantizer = &quantizer;
-  sources.evaluation = evaluation_settings_text(loaded, host);
+  const std::string evaluation = evaluation_settings_text(loaded, host);
   if (const std::string missing = missing_scoring_plugin(loaded); !missing.empty()) {
     log.print(
         "warning: there is no plugin '{}', so the artifact carries no evaluation settings; add the folder of "
@@ -241,14 +239,9 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
         missing);
   }
   LoadedModel model(backend, config);
-  sources.store = &model.store();
-  sources.layouts = model.layouts();
   model.load([&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   });
-  sources.weights = [&](const std::string& parameter) {
-    return model.store().download_as<float>(master_name(parameter));
-  };
 
   // Before anything is written: a tree that cannot be counted refuses the whole command.
   std::optional<Progress> counting;
@@ -257,8 +250,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   counting.reset();
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
-  sources.progress = &log;
-  MadeArtifact made = make_artifact(loaded, sources);
+  MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, data, &log});
   made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
   const std::vector<double> predicted =
