@@ -262,7 +262,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   if (!options.result.empty()) {
     write_file_atomically(options.result,
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes,
-                                     {sha256_hex(made.bytes), origin_of_weights(weights).sha256}));
+                                     sha256_hex(made.bytes), origin_of_weights(weights).sha256));
   }
   // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
   const bool booked = in_run && (fs::exists(RunLedger::file(run)) || fs::exists(RunFiles{run}.result()));

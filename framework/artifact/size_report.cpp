@@ -119,14 +119,13 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
   std::size_t names = 34;
   for (const QuantizedTensor& tensor : artifact.tensors) names = std::max(names, tensor.name.size());
   std::string text = fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12} {:>12}\n", "tensor", names, "shape",
-                                 "format", "bytes", "bits/element", predicted.empty() ? "" : "predicted");
+                                 "format", "bytes", "bits/element", "predicted");
   for (std::size_t i = 0; i < artifact.tensors.size(); ++i) {
     const QuantizedTensor& tensor = artifact.tensors[i];
-    text +=
-        fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, names,
-                    shape_text(tensor.shape), format_text(tensor.format, tensor.bits),
-                    rounded(sizes.tensors[i]), sizes.tensors[i] * 8 / static_cast<double>(tensor.elements()),
-                    predicted.empty() ? "" : rounded(predicted[i]));
+    text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, names,
+                        shape_text(tensor.shape), format_text(tensor.format, tensor.bits),
+                        rounded(sizes.tensors[i]),
+                        sizes.tensors[i] * 8 / static_cast<double>(tensor.elements()), rounded(predicted[i]));
   }
   text += "\n";
   for (const ArtifactStream& stream : sizes.streams) {
@@ -136,20 +135,19 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
   }
   text += fmt::format("{:<51} {:>22}\n\n", "header and manifest",
                       grouped(static_cast<std::int64_t>(sizes.overhead_bytes)));
-  if (!predicted.empty()) {
-    const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);
-    text += fmt::format("{:<44} {:>14}   {:+.1f} % of the real size\n", "predicted", rounded(sum),
-                        100 * (sum / static_cast<double>(sizes.total_bytes) - 1));
-  }
+  const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);
+  text += fmt::format("{:<44} {:>14}   {:+.1f} % of the real size\n", "predicted", rounded(sum),
+                      100 * (sum / static_cast<double>(sizes.total_bytes) - 1));
   return text + totals(static_cast<double>(sizes.total_bytes), code, limit_bytes);
 }
 
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSize& code,
-                       std::int64_t limit_bytes, const ArtifactDigests& digests) {
+                       std::int64_t limit_bytes, const std::string& artifact_sha256,
+                       const std::string& weights_sha256) {
   using Json = nlohmann::ordered_json;
   Json json{{"artifact_bytes", sizes.total_bytes},
-            {"artifact_sha256", digests.artifact},
-            {"weights_sha256", digests.weights},
+            {"artifact_sha256", artifact_sha256},
+            {"weights_sha256", weights_sha256},
             {"evaluation_source_bytes", code.bytes ? Json(*code.bytes) : Json()},
             {"limit_bytes", limit_bytes}};
   json["tensors"] = Json::array();

@@ -40,19 +40,16 @@ struct CodeSize {
 };
 
 // One line per tensor: shape, format, bytes in the file, bits per element; then the streams, the file, the
-// code, and each total against `limit_bytes` (0: no limit). `predicted` (by tensor; may be empty)
-// adds a column.
+// code, and each total against `limit_bytes` (0: no limit). `predicted`: by
+// tensor.
 std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
                          std::span<const double> predicted, const CodeSize& code, std::int64_t limit_bytes);
 
-// The sha256 of the artifact's file, and that of the tensors that it was made of ("": they do not say).
-struct ArtifactDigests {
-  std::string artifact, weights;
-};
-
-// The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit.
+// The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit. `weights_sha256` is of the tensors that
+// the artifact was made of ("": they do not say).
 std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSize& code,
-                       std::int64_t limit_bytes, const ArtifactDigests& digests);
+                       std::int64_t limit_bytes, const std::string& artifact_sha256,
+                       const std::string& weights_sha256);
 
 // Predicted bytes of the artifact's file, without what the quantiser chooses over the whole model.
 double predicted_model_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize);
