@@ -72,8 +72,8 @@ void add_cost_table(TextLines& text, const char* heading, const std::vector<Cost
   }
 }
 
-MemoryPlan::MemoryPlan(const std::map<std::string, std::int64_t>& tensor_bytes, std::int64_t arena_bytes,
-                       std::optional<std::int64_t> workspace)
+DeviceBytes::DeviceBytes(const std::map<std::string, std::int64_t>& tensor_bytes, std::int64_t arena_bytes,
+                         std::optional<std::int64_t> workspace)
     : rows(memory_by_category(tensor_bytes)), workspace_bytes(workspace) {
   rows.push_back({"arena (activations, shared by all programs)", arena_bytes});
   if (workspace) rows.push_back({"workspace of the backend's kernels", *workspace});
@@ -84,7 +84,7 @@ std::string memory_line(const MemoryRow& row) {
   return fmt::format("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
 }
 
-void add_memory(TextLines& text, const MemoryPlan& plan, const char* sum, const std::string& why_not) {
+void add_memory(TextLines& text, const DeviceBytes& plan, const char* sum, const std::string& why_not) {
   for (const MemoryRow& row : plan.rows) text.line("{}", memory_line(row));
   text.line("{} = {:.2f} GiB", memory_line({sum, plan.bytes}), static_cast<double>(plan.bytes) / (1 << 30));
   if (!plan.workspace_bytes) {

@@ -18,7 +18,7 @@ struct DryRunOptions {
   int ranks = 1;  // must divide train.micro_batches
 };
 
-struct DryRun : MemoryPlan {
+struct DryRun : DeviceBytes {
   // One optimiser step of one rank.
   struct Step {
     std::int64_t layers = 0;  // executed

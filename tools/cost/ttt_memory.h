@@ -15,7 +15,7 @@ namespace mulligan {
 // What test-time training of a configuration takes on its device: planned on the `null` backend, as a run
 // does it, without weights and without the device.
 // The rows are those while documents are scored; `bytes` is the peak over the plain evaluation before and the scoring.
-struct TttMemory : MemoryPlan {
+struct TttMemory : DeviceBytes {
   std::string documents;  // those that the plan assumes
 };
 
