@@ -94,7 +94,7 @@ void require_built_from(const LedgerConfig& ledger, const fs::path& tree, const 
 }
 
 CodeSize evaluation_code(const fs::path& tree, const ScoringCode& scoring) {
-  const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
+  const EvaluationSource source = evaluation_source(tree, scoring.plugins);
   CodeSize code{packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size(),
                 fmt::format("{} files", source.size())};
   for (const fs::path& file : scoring.own_files)

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <iterator>
 #include <map>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -115,7 +114,7 @@ std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
   return tables;
 }
 
-EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::string>& parts) {
+EvaluationSource evaluation_source(const fs::path& root, const std::set<std::string>& parts) {
   require_source_tree(root);
   const auto listed = listed_sources(root);
   std::set<fs::path> files{"launch/evaluator/CMakeLists.txt"};
@@ -124,7 +123,7 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
     std::istringstream words(heading);
     return std::all_of(std::istream_iterator<std::string>(words), {}, [&](const std::string& word) {
       const bool without = word[0] == '!';
-      return (std::ranges::find(parts, word.substr(without)) == parts.end()) == without;
+      return parts.contains(word.substr(without)) != without;
     });
   };
   for (const auto& [heading, files_of_it] : listed) {

@@ -62,9 +62,8 @@ void require_alike(const Submission& submission) {
 using Ship = std::function<void(const std::string& name, std::string_view bytes)>;
 
 void ship_source(const Ship& ship, const SubmissionOptions& options, std::uint64_t counted) {
-  const std::set<std::string>& plugins = options.scoring.plugins;
-  const EvaluationSource source = evaluation_source(options.source, {plugins.begin(), plugins.end()});
-  const EvaluationPackage packed = packed_evaluation(options.source, source);
+  const EvaluationPackage packed =
+      packed_evaluation(options.source, evaluation_source(options.source, options.scoring.plugins));
   const std::string own = packed_own_files(options.scoring);
   if (packed.bytes() + own.size() != counted) {
     throw run_error(
