@@ -63,8 +63,7 @@ class Calibration {
   SharedArena arena_;
 };
 
-}  // namespace
-
+// The configuration text that an artifact carries: all resolved keys, without origins and without library paths.
 std::string artifact_configuration(const LoadedConfig& loaded) {
   const std::string resolved = print_resolved(loaded);
   std::string text;
@@ -85,6 +84,8 @@ std::string artifact_configuration(const LoadedConfig& loaded) {
   }
   return text;
 }
+
+}  // namespace
 
 MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources) {
   const RunConfig& config = loaded.config;

@@ -39,10 +39,6 @@ struct MadeArtifact {
   std::optional<TextOverlap> overlap{};  // of what calibration read; absent where none was measured
 };
 
-// The configuration text that an artifact carries: all resolved keys, without origins and
-// without library paths.
-std::string artifact_configuration(const LoadedConfig& loaded);
-
 // Reads the training shards and the tokenizer file that `loaded` names. Precondition: loaded.config.quantize
 // is set. With a quantiser that needs no hessian nothing is calibrated. Throws Error.
 MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources);
