@@ -39,13 +39,10 @@ std::vector<StreamKind> all_kinds(CodeStreams streams) {
     if (bits < 8) layouts.emplace_back("packed");
     kinds.push_back({fmt::format("codes{}", bits), 1, bits, std::move(layouts), true});
   }
-  kinds.push_back({"protected_codes", 1, 8, {"bytes"}, true});
-  kinds.push_back({"correction_codes", 1, 8, {"bytes"}, true});
-  kinds.push_back({"scales", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"protected_scales", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"correction_scales", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"fp16", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"bf16", 2, 16, {"bytes", "shuffled"}});
+  for (const char* content : {"protected_codes", "correction_codes"})
+    kinds.push_back({content, 1, 8, {"bytes"}, true});
+  for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
+    kinds.push_back({content, 2, 16, {"bytes", "shuffled"}});
   kinds.push_back({"fp32", 4, 32, {"bytes", "shuffled"}});
   for (StreamKind& kind : kinds) kind.streams = streams;
   return kinds;
