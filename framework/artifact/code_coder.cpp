@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
-#include <memory>
+#include <map>
 #include <stdexcept>
 
 #include "framework/artifact/rans.h"
@@ -159,15 +159,12 @@ class CodeModel {
   // Probabilities by spread and fraction of the mean, in quarters of a code: 0 to 3.
   SymbolTable& table_of(std::int32_t spread, int fraction) {
     const int spread_class = class_of(spread);
-    auto& table = tables_[static_cast<std::size_t>(4 * spread_class + fraction)];
-    if (!table) {
-      table = std::make_unique<SymbolTable>();
-      table->start(first_guess(spread_class, fraction), prior_strength);
-    }
-    return *table;
+    SymbolTable& table = tables_[static_cast<std::size_t>(4 * spread_class + fraction)];
+    if (!table.started()) table.start(first_guess(spread_class, fraction), prior_strength);
+    return table;
   }
 
-  std::array<std::unique_ptr<SymbolTable>, 4 * spread_classes> tables_;
+  std::array<SymbolTable, 4 * spread_classes> tables_;
   std::vector<Column> columns_;
   std::array<std::int32_t, inputs> weights_{};
   std::array<std::int32_t, inputs> input_{};
@@ -188,26 +185,13 @@ class CodeModel {
 constexpr std::int64_t block_codes = std::int64_t{1} << 20;
 constexpr int escape_bits = 8;
 
-class Models {
- public:
-  CodeModel& of(int role) {
-    if (role < 0 || role >= code_roles) throw std::logic_error("a matrix has a role that there is not");
-    auto& model = models_[static_cast<std::size_t>(role)];
-    if (!model) model = std::make_unique<CodeModel>();
-    return *model;
-  }
-
- private:
-  std::array<std::unique_ptr<CodeModel>, code_roles> models_;
-};
-
 // Calls row(model, first code of the row, columns) for all rows.
 template <typename Row>
 void for_rows(std::span<const CodeMatrix> matrices, Row&& row) {
-  Models models;
+  std::map<int, CodeModel> models;  // by role
   std::size_t first = 0;
   for (const CodeMatrix& matrix : matrices) {
-    CodeModel& model = models.of(matrix.role);
+    CodeModel& model = models[matrix.role];
     model.begin(matrix.columns);
     for (std::int64_t i = 0; i < matrix.rows; ++i) {
       model.begin_row();

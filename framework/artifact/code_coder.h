@@ -14,9 +14,8 @@ namespace mulligan {
 // what the model learns of them.
 struct CodeMatrix {
   std::int64_t rows = 0, columns = 0;  // at least 1
-  int role = 0;                        // 0 to code_roles - 1
+  int role = 0;
 };
-inline constexpr int code_roles = 16;
 
 // Any codes; their number must be that of the matrices. Depends on the codes alone, not on the machine.
 std::string encode_codes(std::span<const std::int8_t> codes, std::span<const CodeMatrix> matrices);
