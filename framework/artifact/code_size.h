@@ -18,14 +18,12 @@ namespace mulligan {
 // empty without either.
 std::filesystem::path packed_code_folder();
 
-// What `folder` keeps under `key`, if `is_right` says so, else what `make` returns, which is then kept. The newest 64 are
-// kept. With an empty `folder`, or one that cannot be written, nothing is kept.
+// What `folder` keeps under `key`, if it is undamaged, else what `make` returns, which is then kept behind its sha256. The
+// newest 64 are kept. With an empty `folder`, or one that cannot be written, nothing is kept.
 std::string kept_bytes(const std::string& key, const std::filesystem::path& folder,
-                       const std::function<bool(const std::string&)>& is_right,
                        const std::function<std::string()>& make);
 
-// `contents` by Brotli. A kept result counts only if it unpacks to the contents, so its size is true. Throws as compress()
-// does.
+// `contents` by Brotli. Throws as compress() does.
 std::string compress_once(std::string_view contents, const std::filesystem::path& folder);
 
 // Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
@@ -39,8 +37,8 @@ void require_source_tree(const std::filesystem::path& root);
 // configs of `root`, as tar_archive. Throws data_error for no source tree and for an unreadable file.
 std::string source_archive(const std::filesystem::path& root);
 
-// sha256 of lines "SHA256  PATH" of every file of code (.h .hpp .inc .c .cpp .cu .cuh) below framework, include, kernels, plugins, optimizers, ttt, tools, lab and launch of
-// `root`, by path: equal for the tree that a program was built from (launch/write_source_digest.cmake).
+// sha256 of lines "SHA256  PATH" of every file of code (.h .hpp .inc .c .cpp .cu .cuh) of source_archive(), by path: equal for
+// the tree that a program was built from (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 
 // The same of files by name, such as an archive of the tree holds.

@@ -175,18 +175,8 @@ std::vector<std::pair<std::string, std::string>> archived_files(std::string_view
 EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource& source) {
   const std::string archive = evaluation_archive(root, source);
   EvaluationPackage package;
-  // A digest before the package finds a damaged file.
-  constexpr std::size_t digest = 64;
-  const std::string kept = kept_bytes(
-      "text_5_" + sha256_hex(archive), packed_code_folder(),
-      [](const std::string& file) {
-        return file.size() > digest && sha256_hex(file.substr(digest)) == file.substr(0, digest);
-      },
-      [&] {
-        const std::string packed = pack_text(archive);
-        return sha256_hex(packed) + packed;
-      });
-  package.files = kept.substr(digest);
+  package.files =
+      kept_bytes("text_5_" + sha256_hex(archive), packed_code_folder(), [&] { return pack_text(archive); });
   std::string program = without_comments(read_file(root / "framework/artifact/text_coder.h"));
   program.erase(0, program.find('\n') + 1);  // #pragma once
   std::istringstream lines(without_comments(read_file(root / "launch/evaluator/unpack.cpp")));
