@@ -224,12 +224,12 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   Backend& backend = *plugins.backend;
   RunLog log(options, {});
 
-  const DataIdentity data = origin_of(loaded, weights, log).data;  // what the artifact says of its data
+  const WeightOrigin origin = origin_of(loaded, weights, log);
   std::optional<TextOverlap> overlap;
   if (quantizer.needs_hessian()) {
     const TrainingData training = open_training_data(config, nullptr);
-    require_apart(training.data.train, data.validation);
-    overlap = calibration_overlap(config, training, data, log);
+    require_apart(training.data.train, origin.data.validation);
+    overlap = calibration_overlap(config, training, origin.data, log);
   }
   const std::string evaluation = evaluation_settings_text(loaded, host);
   if (const std::string missing = missing_scoring_plugin(loaded); !missing.empty()) {
@@ -250,7 +250,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   counting.reset();
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
-  MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, data, &log});
+  MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, origin.data, &log});
   made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
   const std::vector<double> predicted =
@@ -262,7 +262,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   if (!options.result.empty()) {
     write_file_atomically(options.result,
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes,
-                                     sha256_hex(made.bytes), origin_of_weights(weights).sha256));
+                                     sha256_hex(made.bytes), origin.sha256));
   }
   // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
   const bool booked = in_run && (fs::exists(RunLedger::file(run)) || fs::exists(RunFiles{run}.result()));
@@ -270,23 +270,15 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   return made;
 }
 
-namespace {
-
-// What the quantiser may add by its choices over the whole model.
-double choice_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
-                    const LoadedConfig& loaded, PluginHost& host) {
-  const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
-  return quantizer.extra_bytes(integer_shapes(parts, resolve_quantize_table(parts, quantize.tensors)));
-}
-
-}  // namespace
-
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
   const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
-  return format_prediction(parts, quantize, choice_bytes(parts, quantize, loaded, host),
-                           count_code(loaded, host, options), loaded.config.ledger.artifact_bytes);
+  const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
+  const double choice_bytes =
+      quantizer.extra_bytes(integer_shapes(parts, resolve_quantize_table(parts, quantize.tensors)));
+  return format_prediction(parts, quantize, choice_bytes, count_code(loaded, host, options),
+                           loaded.config.ledger.artifact_bytes);
 }
 
 PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::path& source) {

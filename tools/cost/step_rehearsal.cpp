@@ -4,7 +4,6 @@
 
 #include "framework/core/error.h"
 #include "framework/run/device_plan.h"
-#include "framework/run/run_plugins.h"
 
 namespace mulligan {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "framework/graph/call_access.h"
 #include "framework/ranks/communicator.h"
+#include "framework/run/run_plugins.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {
