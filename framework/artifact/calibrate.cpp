@@ -13,8 +13,6 @@ namespace mulligan {
 namespace {
 
 constexpr const char* prefix = "calibration";
-// A batch is cut into forward passes of whole rows and at most so many tokens.
-constexpr std::int64_t most_pass_tokens = 32768;
 
 std::string moment_name(const TapPoint& point) {
   return fmt::format("hessian/{}.{}", static_cast<int>(point.kind), point.layer);
@@ -73,7 +71,7 @@ Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
 }
 
 std::int64_t Calibrator::rows_per_pass() const {
-  const std::int64_t most = std::max<std::int64_t>(1, most_pass_tokens / shape_.row_tokens);
+  const std::int64_t most = std::max<std::int64_t>(1, shape_.pass_tokens / shape_.row_tokens);
   std::int64_t rows = std::min(most, shape_.batch_rows);
   while (shape_.batch_rows % rows != 0) --rows;
   return rows;

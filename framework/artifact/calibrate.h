@@ -18,6 +18,8 @@ namespace mulligan {
 struct CalibrationShape {
   std::int64_t batch_rows = 1;  // rows of one batch
   std::int64_t row_tokens = 0;  // tokens of one row
+  // A batch is cut into forward passes of whole rows and at most so many tokens.
+  std::int64_t pass_tokens = 32768;
 };
 
 // H = X^T X of every tap point, in f32 on the backend, summed over the batches and over repeated executions
