@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -22,13 +23,13 @@ static_assert(std::endian::native == std::endian::little, "numbers are stored as
 
 using OrderedJson = nlohmann::ordered_json;
 
-// One stream in one of its layouts, compressed.
-struct Candidate {
-  const StreamKind* kind;
-  std::string layout;
+// One stream, compressed.
+struct Stream {
+  const StreamKind* kind = nullptr;
+  std::string layout = {};
   Compression compression = Compression::brotli;
   std::uint64_t raw_bytes = 0;
-  std::string compressed;
+  std::string compressed = {};
 };
 
 std::string gather(const Artifact& artifact, const StreamKind& kind) {
@@ -68,62 +69,43 @@ Artifact with_row_orders(Artifact artifact, CodeStreams streams, int threads) {
   return artifact;
 }
 
-std::vector<CodeMatrix> matrices_of(const Artifact& artifact, const StreamKind& kind) {
-  std::vector<CodeMatrix> matrices;
-  for (const QuantizedTensor& tensor : artifact.tensors) {
-    const std::vector<CodeMatrix> own = stream_matrices(tensor, kind);
-    matrices.insert(matrices.end(), own.begin(), own.end());
+// The stream in the smallest of its layouts.
+Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compression compression) {
+  const std::string bytes = gather(artifact, kind);
+  if (compression == Compression::adaptive) {
+    if (kind.matrices) {
+      const std::span codes(reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size());
+      return {&kind, "matrices", compression, bytes.size(),
+              encode_codes(codes, stream_matrices(artifact.tensors, kind))};
+    }
+    compression = Compression::brotli;
   }
-  return matrices;
+  const auto in_layout = [&](std::string_view part, const std::string& layout) -> Stream {
+    const std::string encoded = encode_layout(part, kind, layout);
+    return {&kind, layout, compression, encoded.size(), compress(compression, encoded)};
+  };
+  const std::string_view piece = trial_piece(bytes);
+  Stream smallest = in_layout(piece, kind.layouts[0]);
+  for (std::size_t i = 1; i < kind.layouts.size(); ++i) {
+    Stream other = in_layout(piece, kind.layouts[i]);
+    if (other.compressed.size() < smallest.compressed.size()) smallest = std::move(other);
+  }
+  if (piece.size() < bytes.size()) return in_layout(bytes, smallest.layout);
+  return smallest;
 }
 
-std::vector<Candidate> compress_streams(const Artifact& artifact, Compression compression,
-                                        CodeStreams streams, int threads) {
-  std::vector<std::string> raw;
-  std::vector<Candidate> candidates;
-  std::vector<std::size_t> source;
-  for (const StreamKind& kind : stream_kinds(streams)) {
-    std::string bytes = gather(artifact, kind);
-    if (bytes.empty()) continue;
-    raw.push_back(std::move(bytes));
-    if (compression == Compression::adaptive && kind.matrices) {
-      candidates.push_back({&kind, "matrices", Compression::adaptive, 0, {}});
-      source.push_back(raw.size() - 1);
-      continue;
-    }
-    const Compression general = compression == Compression::adaptive ? Compression::brotli : compression;
-    for (const std::string& layout : kind.layouts) {
-      candidates.push_back({&kind, layout, general, 0, {}});
-      source.push_back(raw.size() - 1);
-    }
+std::vector<Stream> compress_streams(const Artifact& artifact, Compression compression,
+                                     CodeStreams code_streams, int threads) {
+  std::vector<Stream> streams;
+  for (const StreamKind& kind : stream_kinds(code_streams)) {
+    const bool used = std::ranges::any_of(
+        artifact.tensors, [&](const QuantizedTensor& tensor) { return stream_elements(tensor, kind) > 0; });
+    if (used) streams.push_back({&kind});
   }
-  const auto fill = [&](Candidate& candidate, std::string_view bytes) {
-    if (candidate.compression == Compression::adaptive) {
-      candidate.raw_bytes = bytes.size();
-      candidate.compressed = encode_codes({reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size()},
-                                          matrices_of(artifact, *candidate.kind));
-      return;
-    }
-    const std::string encoded = encode_layout(bytes, *candidate.kind, candidate.layout);
-    candidate.raw_bytes = encoded.size();
-    candidate.compressed = compress(candidate.compression, encoded);
-  };
-  parallel_for(candidates.size(), threads, [&](std::size_t i) {
-    if (candidates[i].layout != "matrices") fill(candidates[i], trial_piece(raw[source[i]]));
+  parallel_for(streams.size(), threads, [&](std::size_t i) {
+    streams[i] = compressed_stream(artifact, *streams[i].kind, compression);
   });
-  std::vector<Candidate> smallest;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const bool same_stream = i > 0 && source[i] == source[i - 1];
-    if (!same_stream) {
-      smallest.push_back(std::move(candidates[i]));
-    } else if (candidates[i].compressed.size() < smallest.back().compressed.size()) {
-      smallest.back() = std::move(candidates[i]);
-    }
-  }
-  parallel_for(smallest.size(), threads, [&](std::size_t i) {
-    if (raw[i].size() > large_part || smallest[i].layout == "matrices") fill(smallest[i], raw[i]);
-  });
-  return smallest;
+  return streams;
 }
 
 // What a tensor's entry says beyond name, shape, format and bits.
@@ -139,15 +121,14 @@ void add_choices(const QuantizedTensor& tensor, OrderedJson& entry) {
   }
 }
 
-OrderedJson manifest_of(const Artifact& artifact, std::span<const Candidate> streams,
-                        CodeStreams code_streams) {
+OrderedJson manifest_of(const Artifact& artifact, std::span<const Stream> streams, CodeStreams code_streams) {
   OrderedJson manifest{{"configuration", artifact.configuration},
                        {"data", to_json(without_shards(artifact.data))},
                        {"streams", OrderedJson::array()},
                        {"tensors", OrderedJson::array()}};
   if (!artifact.evaluation.empty()) manifest["evaluation"] = artifact.evaluation;
   if (code_streams != CodeStreams::width) manifest["code_streams"] = code_streams_word(code_streams);
-  for (const Candidate& stream : streams) {
+  for (const Stream& stream : streams) {
     manifest["streams"].push_back({{"content", stream.kind->content},
                                    {"layout", stream.layout},
                                    {"compression", compression_word(stream.compression)},
@@ -186,9 +167,9 @@ double entropy_bits(std::string_view bytes, int element_bytes) {
 
 // Each stream's bytes go to the tensors in it by the entropy of their parts (plus one bit, so that
 // nothing is free).
-void share_out(const Artifact& artifact, std::span<const Candidate> streams, ArtifactSizes& sizes) {
-  for (const QuantizedTensor& tensor : artifact.tensors) sizes.tensors.push_back({tensor.name, 0});
-  for (const Candidate& stream : streams) {
+void share_out(const Artifact& artifact, std::span<const Stream> streams, ArtifactSizes& sizes) {
+  sizes.tensors.resize(artifact.tensors.size());
+  for (const Stream& stream : streams) {
     std::vector<double> bits;
     double total = 0;
     for (const QuantizedTensor& tensor : artifact.tensors) {
@@ -197,7 +178,7 @@ void share_out(const Artifact& artifact, std::span<const Candidate> streams, Art
       total += bits.back();
     }
     for (std::size_t i = 0; i < bits.size(); ++i) {
-      sizes.tensors[i].bytes += bits[i] / total * static_cast<double>(stream.compressed.size());
+      sizes.tensors[i] += bits[i] / total * static_cast<double>(stream.compressed.size());
     }
     sizes.streams.push_back(
         {stream.kind->content, stream.layout, stream.raw_bytes, stream.compressed.size()});
@@ -211,7 +192,7 @@ std::string serialize_artifact(const Artifact& given, Compression compression, A
   std::optional<Artifact> ordered;
   if (code_streams != CodeStreams::width) ordered = with_row_orders(given, code_streams, threads);
   const Artifact& artifact = ordered ? *ordered : given;
-  const std::vector<Candidate> streams = compress_streams(artifact, compression, code_streams, threads);
+  const std::vector<Stream> streams = compress_streams(artifact, compression, code_streams, threads);
   const std::string manifest = manifest_of(artifact, streams, code_streams).dump();
   const std::string packed_manifest = compress(Compression::brotli, manifest);
 
@@ -222,7 +203,7 @@ std::string serialize_artifact(const Artifact& given, Compression compression, A
   bytes.append(artifact_header_bytes - bytes.size(), '\0');
   bytes += packed_manifest;
   const std::uint64_t overhead = bytes.size();
-  for (const Candidate& stream : streams) bytes += stream.compressed;
+  for (const Stream& stream : streams) bytes += stream.compressed;
   bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset, artifact_hash(bytes));
 
   if (sizes) {

@@ -36,13 +36,9 @@ struct ArtifactStream {
 
 // Where the bytes of a file went.
 struct ArtifactSizes {
-  struct Tensor {
-    std::string name;
-    double bytes =
-        0;  // its share of the streams, by the entropy of its numbers; all shares add up to the streams
-  };
   std::vector<ArtifactStream> streams;
-  std::vector<Tensor> tensors;       // in the order of the artifact
+  // Of each tensor: its share of the streams, by the entropy of its numbers. All shares add up to the streams.
+  std::vector<double> tensors;
   std::uint64_t overhead_bytes = 0;  // header and manifest
   std::uint64_t total_bytes = 0;     // of the file
 };

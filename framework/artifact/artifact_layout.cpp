@@ -39,32 +39,56 @@ std::vector<StreamKind> all_kinds(CodeStreams streams) {
     if (bits < 8) layouts.emplace_back("packed");
     kinds.push_back({fmt::format("codes{}", bits), 1, bits, std::move(layouts), true});
   }
-  kinds.push_back({"protected_codes", 1, 8, {"bytes"}, true});
-  kinds.push_back({"correction_codes", 1, 8, {"bytes"}, true});
-  kinds.push_back({"scales", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"protected_scales", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"correction_scales", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"fp16", 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"bf16", 2, 16, {"bytes", "shuffled"}});
+  for (const char* content : {"protected_codes", "correction_codes"})
+    kinds.push_back({content, 1, 8, {"bytes"}, true});
+  for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
+    kinds.push_back({content, 2, 16, {"bytes", "shuffled"}});
   kinds.push_back({"fp32", 4, 32, {"bytes", "shuffled"}});
   for (StreamKind& kind : kinds) kind.streams = streams;
   return kinds;
 }
 
-// How many groups `count` numbers make, the last one perhaps smaller.
 std::int64_t coded_columns(const QuantizedTensor& tensor) {
   return tensor.columns() - tensor.protected_columns.columns();
 }
 
-template <typename T>
-std::string bytes_of(const std::vector<T>& numbers) {
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
+// Whether the stream is that of the tensor's role, where each matrix is transposed.
+bool transposes(const QuantizedTensor& tensor, const StreamKind& kind) {
+  return kind.content == code_role_word(code_role(tensor.name));
 }
 
-template <typename T>
-void set_numbers(std::vector<T>& numbers, std::string_view bytes) {
-  numbers.resize(bytes.size() / sizeof(T));
-  bytes.copy(reinterpret_cast<char*>(numbers.data()), bytes.size());
+// Calls act(numbers, how many there are) for each list of numbers that the tensor has in the stream, in their order.
+template <typename Tensor, typename Act>
+void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
+  auto& fine = tensor.protected_columns;
+  auto& correction = tensor.correction;
+  const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
+  const std::int64_t left = rows * correction.rank, right = correction.rank * columns;
+  const bool own = by_role(tensor, kind.streams);
+  if (kind.content.starts_with("codes")) {
+    if (has_codes(tensor) && !own && tensor.bits == kind.bits)
+      act(tensor.codes, rows * coded_columns(tensor));
+  } else if (kind.content == "orders") {
+    if (own && coded_columns(tensor) > 0 && orders_rows(kind.streams, code_role(tensor.name)))
+      act(tensor.row_order, rows);
+  } else if (transposes(tensor, kind)) {
+    if (own) act(tensor.codes, rows * coded_columns(tensor));
+  } else if (kind.content == "protected_codes") {
+    act(fine.codes, rows * fine.columns());
+  } else if (kind.content == "correction_codes") {
+    act(correction.left, left);
+    act(correction.right, right);
+  } else if (kind.content == "scales") {
+    if (has_codes(tensor)) act(tensor.scales, rows);
+  } else if (kind.content == "protected_scales") {
+    if (fine.columns() > 0) act(fine.scales, rows);
+  } else if (kind.content == "correction_scales") {
+    if (correction.rank == 0) return;
+    act(correction.left_scales, group_count(left, correction.left_group));
+    act(correction.right_scales, group_count(right, correction.right_group));
+  } else if (kind.content == format_word(tensor.format)) {
+    act(tensor.values, tensor.elements());
+  }
 }
 
 }  // namespace
@@ -86,87 +110,49 @@ std::span<const StreamKind> stream_kinds(CodeStreams streams) {
 }
 
 std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind) {
-  const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
-  const std::int64_t fine = tensor.protected_columns.columns();
-  const LowRankCorrection& correction = tensor.correction;
-  const std::int64_t left = rows * correction.rank, right = correction.rank * columns;
-  std::int64_t count = 0;
-  const bool own = by_role(tensor, kind.streams);
-  if (kind.content.starts_with("codes")) {
-    count = has_codes(tensor) && !own && tensor.bits == kind.bits ? rows * (columns - fine) : 0;
-  } else if (kind.content == "orders") {
-    count = own && columns > fine && orders_rows(kind.streams, code_role(tensor.name)) ? rows : 0;
-  } else if (kind.content == code_role_word(code_role(tensor.name))) {
-    count = own ? rows * (columns - fine) : 0;
-  } else if (kind.content == "protected_codes") {
-    count = rows * fine;
-  } else if (kind.content == "correction_codes") {
-    count = left + right;
-  } else if (kind.content == "scales") {
-    count = has_codes(tensor) ? rows : 0;
-  } else if (kind.content == "protected_scales") {
-    count = fine > 0 ? rows : 0;
-  } else if (kind.content == "correction_scales") {
-    count = correction.rank > 0
-                ? group_count(left, correction.left_group) + group_count(right, correction.right_group)
-                : 0;
-  } else if (format_word(tensor.format) == kind.content) {
-    count = tensor.elements();
-  }
-  return static_cast<std::uint64_t>(count);
+  std::uint64_t elements = 0;
+  for_numbers(tensor, kind,
+              [&](const auto&, std::int64_t count) { elements += static_cast<std::uint64_t>(count); });
+  return elements;
 }
 
 std::string stream_part(const QuantizedTensor& tensor, const StreamKind& kind) {
-  const LowRankCorrection& correction = tensor.correction;
-  if (stream_elements(tensor, kind) == 0) return {};
-  if (kind.content.starts_with("codes")) return bytes_of(tensor.codes);
-  if (kind.content == "orders") return bytes_of(tensor.row_order);
-  if (kind.content == code_role_word(code_role(tensor.name)))
-    return transposed_codes(tensor.codes, coded_columns(tensor), tensor.row_order);
-  if (kind.content == "protected_codes") return bytes_of(tensor.protected_columns.codes);
-  if (kind.content == "correction_codes") return bytes_of(correction.left) + bytes_of(correction.right);
-  if (kind.content == "scales") return bytes_of(tensor.scales);
-  if (kind.content == "protected_scales") return bytes_of(tensor.protected_columns.scales);
-  if (kind.content == "correction_scales")
-    return bytes_of(correction.left_scales) + bytes_of(correction.right_scales);
-  return tensor.values;
+  std::string bytes;
+  for_numbers(tensor, kind, [&](const auto& numbers, std::int64_t) {
+    bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
+  });
+  if (bytes.empty() || !transposes(tensor, kind)) return bytes;
+  return transposed_codes(tensor.codes, coded_columns(tensor), tensor.row_order);
 }
 
 void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes) {
-  LowRankCorrection& correction = tensor.correction;
-  const std::int64_t rows = tensor.elements() / tensor.columns(), left = rows * correction.rank;
-  if (kind.content.starts_with("codes")) {
-    set_numbers(tensor.codes, bytes);
-  } else if (kind.content == "orders") {
-    set_numbers(tensor.row_order, bytes);
-  } else if (kind.content == code_role_word(code_role(tensor.name))) {
+  if (transposes(tensor, kind)) {
     tensor.codes = untransposed_codes(bytes, coded_columns(tensor), tensor.row_order);
-  } else if (kind.content == "protected_codes") {
-    set_numbers(tensor.protected_columns.codes, bytes);
-  } else if (kind.content == "correction_codes") {
-    set_numbers(correction.left, bytes.substr(0, static_cast<std::size_t>(left)));
-    set_numbers(correction.right, bytes.substr(static_cast<std::size_t>(left)));
-  } else if (kind.content == "scales") {
-    set_numbers(tensor.scales, bytes);
-  } else if (kind.content == "protected_scales") {
-    set_numbers(tensor.protected_columns.scales, bytes);
-  } else if (kind.content == "correction_scales") {
-    const auto split = static_cast<std::size_t>(2 * group_count(left, correction.left_group));
-    set_numbers(correction.left_scales, bytes.substr(0, split));
-    set_numbers(correction.right_scales, bytes.substr(split));
-  } else {
-    tensor.values = bytes;
+    return;
   }
+  for_numbers(tensor, kind, [&](auto& numbers, std::int64_t count) {
+    const auto size = static_cast<std::size_t>(count) * static_cast<std::size_t>(kind.element_bytes);
+    numbers.resize(size / sizeof numbers[0]);
+    bytes.copy(reinterpret_cast<char*>(numbers.data()), size);
+    bytes.remove_prefix(size);
+  });
 }
 
-std::vector<CodeMatrix> stream_matrices(const QuantizedTensor& tensor, const StreamKind& kind) {
-  if (!kind.matrices || stream_elements(tensor, kind) == 0) return {};
-  const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
-  const std::int64_t fine = tensor.protected_columns.columns();
-  if (kind.content == "protected_codes") return {{rows, fine, 0}};
-  if (kind.content == "correction_codes")
-    return {{rows, tensor.correction.rank, 0}, {tensor.correction.rank, columns, 1}};
-  return {{rows, columns - fine, static_cast<int>(code_role(tensor.name))}};
+std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind) {
+  std::vector<CodeMatrix> matrices;
+  for (const QuantizedTensor& tensor : tensors) {
+    if (stream_elements(tensor, kind) == 0) continue;
+    const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
+    if (kind.content == "protected_codes") {
+      matrices.push_back({rows, tensor.protected_columns.columns(), 0});
+    } else if (kind.content == "correction_codes") {
+      matrices.push_back({rows, tensor.correction.rank, 0});
+      matrices.push_back({tensor.correction.rank, columns, 1});
+    } else {
+      matrices.push_back({rows, coded_columns(tensor), static_cast<int>(code_role(tensor.name))});
+    }
+  }
+  return matrices;
 }
 
 std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout) {

@@ -48,8 +48,8 @@ std::string stream_part(const QuantizedTensor& tensor, const StreamKind& kind);
 // set_stream_part throws std::runtime_error with a reason for an order of rows that is none.
 void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes);
 
-// The matrices of codes that the tensor has in the stream, for the layout "matrices".
-std::vector<CodeMatrix> stream_matrices(const QuantizedTensor& tensor, const StreamKind& kind);
+// The matrices of codes that the tensors have in the stream, for the layout "matrices".
+std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind);
 
 // A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason.
 std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout);

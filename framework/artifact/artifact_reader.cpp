@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <mulligan/half.hpp>
-#include <optional>
 #include <set>
 
 #include "framework/artifact/artifact_file.h"
@@ -37,20 +36,6 @@ struct DeclaredStream {
   Compression compression = Compression::brotli;
   std::uint64_t raw_bytes = 0, bytes = 0;
 };
-
-// A typed member of a JSON object, or nothing.
-template <typename T>
-std::optional<T> member(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) return std::nullopt;
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (!found->is_string()) return std::nullopt;
-    return found->template get_ref<const std::string&>();
-  } else {
-    if (!found->is_number_unsigned()) return std::nullopt;
-    return found->template get<T>();
-  }
-}
 
 class ArtifactReader {
  public:
@@ -122,17 +107,18 @@ class ArtifactReader {
     const std::uint64_t raw = u32(artifact_manifest_raw_offset);
     if (raw > largest_manifest || raw / largest_manifest_ratio > packed.size())
       throw bad("declares a manifest of {} bytes, more than any has", raw);
-    Json manifest = parse_json(decompressed(Compression::brotli, packed, raw, "manifest"));
+    Json manifest;
+    reading("manifest", [&] { manifest = parse_json(decompress(Compression::brotli, packed, raw)); });
     if (!manifest.is_object()) throw bad("has a manifest that is not a JSON object");
     return manifest;
   }
 
-  std::string decompressed(Compression compression, std::string_view packed, std::uint64_t raw,
-                           std::string_view what) {
+  template <typename Act>
+  void reading(std::string_view part, Act&& act) const {
     try {
-      return decompress(compression, packed, raw);
+      act();
     } catch (const std::runtime_error& error) {
-      throw bad("has a part '{}' that {}", what, error.what());
+      throw bad("has a part '{}' that {}", part, error.what());
     }
   }
 
@@ -143,14 +129,15 @@ class ArtifactReader {
   }
 
   std::string string_of(const Json& object, const char* name) const {
-    const auto value = member<std::string>(object, name);
-    if (!value) throw bad("has no text '{}' in its manifest", name);
-    return *value;
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_string()) throw bad("has no text '{}' in its manifest", name);
+    return found->get<std::string>();
   }
   std::uint64_t number_of(const Json& object, const char* name) const {
-    const auto value = member<std::uint64_t>(object, name);
-    if (!value) throw bad("has no whole number '{}' in an entry of its manifest", name);
-    return *value;
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_number_unsigned())
+      throw bad("has no whole number '{}' in an entry of its manifest", name);
+    return found->get<std::uint64_t>();
   }
   const Json& list_of(const Json& object, const char* name) const {
     const auto found = object.find(name);
@@ -306,50 +293,35 @@ class ArtifactReader {
 
   void fill_tensors(const DeclaredStream& stream, Artifact& artifact) {
     const std::string_view packed = take(stream.bytes, stream.kind->content.c_str());
-    std::string bytes;
-    try {
+    reading(stream.kind->content, [&] {
+      std::string bytes;
       if (stream.compression == Compression::adaptive) {
-        std::vector<CodeMatrix> matrices;
-        for (const QuantizedTensor& tensor : artifact.tensors) {
-          std::ranges::copy(stream_matrices(tensor, *stream.kind), std::back_inserter(matrices));
-        }
-        const std::vector<std::int8_t> codes = decode_codes(packed, matrices);
+        const std::vector<std::int8_t> codes =
+            decode_codes(packed, stream_matrices(artifact.tensors, *stream.kind));
         bytes.assign(reinterpret_cast<const char*>(codes.data()), codes.size());
       } else {
         bytes = decode_layout(decompress(stream.compression, packed, stream.raw_bytes), *stream.kind,
                               stream.layout, elements_of(artifact, *stream.kind));
       }
-    } catch (const std::runtime_error& error) {
-      throw bad("has a part '{}' that {}", stream.kind->content, error.what());
-    }
-    std::size_t offset = 0;
-    for (QuantizedTensor& tensor : artifact.tensors) {
-      const std::uint64_t elements = stream_elements(tensor, *stream.kind);
-      if (elements == 0) continue;
-      const auto size =
-          static_cast<std::size_t>(elements) * static_cast<std::size_t>(stream.kind->element_bytes);
-      try {
-        set_stream_part(tensor, *stream.kind, std::string_view(bytes).substr(offset, size));
-      } catch (const std::runtime_error& error) {
-        throw bad("has a part '{}' that {}", stream.kind->content, error.what());
+      std::size_t offset = 0;
+      for (QuantizedTensor& tensor : artifact.tensors) {
+        const auto size = static_cast<std::size_t>(stream_elements(tensor, *stream.kind)) *
+                          static_cast<std::size_t>(stream.kind->element_bytes);
+        if (size > 0) set_stream_part(tensor, *stream.kind, std::string_view(bytes).substr(offset, size));
+        offset += size;
       }
-      offset += size;
-    }
+    });
   }
 
   void require_sound(const QuantizedTensor& tensor) const {
-    const int qmax = tensor.bits > 0 ? (1 << (tensor.bits - 1)) - 1 : 0;
-    const auto beyond = [&](std::int8_t code) { return code > qmax || code < -qmax; };
-    if (std::ranges::any_of(tensor.codes, beyond)) {
-      throw bad("has codes in the tensor '{}' outside of [-{}, {}]", tensor.name, qmax, qmax);
-    }
+    const auto require_codes = [&](const char* what, const std::vector<std::int8_t>& codes, int bits) {
+      const int qmax = bits > 0 ? (1 << (bits - 1)) - 1 : 0;
+      if (std::ranges::any_of(codes, [&](std::int8_t code) { return std::abs(code) > qmax; }))
+        throw bad("has {} in the tensor '{}' outside of [-{}, {}]", what, tensor.name, qmax, qmax);
+    };
     const ProtectedColumns& fine = tensor.protected_columns;
-    const int fine_qmax = fine.bits > 0 ? (1 << (fine.bits - 1)) - 1 : 0;
-    if (std::ranges::any_of(fine.codes,
-                            [&](std::int8_t code) { return code > fine_qmax || code < -fine_qmax; })) {
-      throw bad("has protected codes in the tensor '{}' outside of [-{}, {}]", tensor.name, fine_qmax,
-                fine_qmax);
-    }
+    require_codes("codes", tensor.codes, tensor.bits);
+    require_codes("protected codes", fine.codes, fine.bits);
     const auto unusable = [](std::uint16_t bits) {
       return !(std::isfinite(sdk::half_value(bits)) && bits < 0x8000U);
     };

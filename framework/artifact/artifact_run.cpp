@@ -1,7 +1,6 @@
 #include "framework/artifact/artifact_run.h"
 
 #include <algorithm>
-#include <future>
 #include <optional>
 
 #include "framework/artifact/artifact_layout.h"
@@ -79,7 +78,7 @@ std::string packed_own_files(const ScoringCode& scoring) {
   std::vector<std::pair<std::string, std::string>> contents;
   for (const fs::path& file : scoring.own_files)
     contents.emplace_back(file.filename().string(), read_file(file));
-  return compress_once(Compression::brotli, tar_archive(std::move(contents)), packed_code_folder());
+  return compress_once(tar_archive(std::move(contents)), packed_code_folder());
 }
 
 namespace {
@@ -94,23 +93,13 @@ void require_built_from(const LedgerConfig& ledger, const fs::path& tree, const 
       tree.string());
 }
 
-// Of an evaluation's code: what the tree holds of it, and files of the user's own.
-std::uint64_t evaluation_bytes(const fs::path& tree, const EvaluationSource& source,
-                               const ScoringCode& scoring) {
-  return packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size();
-}
-
-void count_evaluation(const LoadedConfig& loaded, const ScoringCode& scoring, const fs::path& tree,
-                      CodeSizes& code) {
-  try {
-    const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
-    code.evaluation_bytes = evaluation_bytes(tree, source, scoring);
-    code.evaluation_parts = fmt::format("{} files", source.size());
-    for (const fs::path& file : scoring.own_files)
-      code.evaluation_parts += fmt::format(", {} (own file)", file.filename().string());
-  } catch (const Error&) {
-    if (loaded.config.ledger.rules == LedgerRules::strict) throw;
-  }
+CodeSize evaluation_code(const fs::path& tree, const ScoringCode& scoring) {
+  const EvaluationSource source = evaluation_source(tree, scoring.plugins);
+  CodeSize code{packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size(),
+                fmt::format("{} files", source.size())};
+  for (const fs::path& file : scoring.own_files)
+    code.parts += fmt::format(", {} (own file)", file.filename().string());
+  return code;
 }
 
 // The tree whose code is counted: the one that is named, else the current folder; empty: neither is one.
@@ -119,38 +108,21 @@ fs::path source_tree(const fs::path& named) {
   return here ? fs::path(".") : named;
 }
 
-// The source where there is any, and the binaries: this program, the plugins loaded so far, and those that
-// the configuration names and that are there; none is loaded to be counted.
-CodeSizes count_code(const LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
-  CodeSizes code;
-  if (!options.count_code) return code;
-  std::vector<fs::path> binaries{fs::read_symlink("/proc/self/exe")};
-  for (const PluginHandle& plugin : host.loaded()) binaries.push_back(plugin->path());
-  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    const fs::path file = library_of(ref, host);
-    if (!file.empty() && std::ranges::find(binaries, file) == binaries.end()) binaries.push_back(file);
-  }
+CodeSize count_code(const LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const fs::path tree = source_tree(options.source);
-  std::string archive;
-  ScoringCode scoring;
-  if (!tree.empty()) {
-    archive = source_archive(tree);
-    scoring = scoring_code(loaded, host);
-    require_built_from(loaded.config.ledger, tree, options.built_from);
+  if (!options.count_code || tree.empty()) return {};
+  require_source_tree(tree);
+  const ScoringCode scoring = scoring_code(loaded, host);
+  require_built_from(loaded.config.ledger, tree, options.built_from);
+  try {
+    return evaluation_code(tree, scoring);
+  } catch (const Error&) {
+    if (loaded.config.ledger.rules == LedgerRules::strict) throw;
+    return {};
   }
-  // Each takes seconds of one core, and they have nothing to do with each other.
-  auto binary_bytes = std::async(std::launch::async, compressed_binary_bytes, binaries);
-  if (!tree.empty()) {
-    auto packed_source =
-        std::async(std::launch::async, compress_once, Compression::brotli, archive, packed_code_folder());
-    count_evaluation(loaded, scoring, tree, code);
-    code.source_bytes = packed_source.get().size();
-  }
-  code.binary_bytes = binary_bytes.get();
-  return code;
 }
 
-LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
+LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code) {
   LedgerEntry entry;
   entry.stage = LedgerStage::quantize;
   entry.seconds = {{"quantize_setup", made.setup_seconds},
@@ -159,8 +131,7 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSizes& code) {
                    {"compress", made.compress_seconds}};
   entry.bytes = {{"artifact", made.sizes.total_bytes}};
   entry.overlap = made.overlap;
-  if (code.evaluation_bytes) entry.bytes.emplace_back("code_source", *code.evaluation_bytes);
-  if (code.binary_bytes) entry.bytes.emplace_back("code_binary", *code.binary_bytes);
+  if (code.bytes) entry.bytes.emplace_back("code_source", *code.bytes);
   return entry;
 }
 
@@ -253,16 +224,14 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   Backend& backend = *plugins.backend;
   RunLog log(options, {});
 
-  ArtifactSources sources;
-  sources.data = origin_of(loaded, weights, log).data;  // what the artifact says of its data
+  const WeightOrigin origin = origin_of(loaded, weights, log);
   std::optional<TextOverlap> overlap;
   if (quantizer.needs_hessian()) {
     const TrainingData training = open_training_data(config, nullptr);
-    require_apart(training.data.train, sources.data.validation);
-    overlap = calibration_overlap(config, training, sources.data, log);
+    require_apart(training.data.train, origin.data.validation);
+    overlap = calibration_overlap(config, training, origin.data, log);
   }
-  sources.quantizer = &quantizer;
-  sources.evaluation = evaluation_settings_text(loaded, host);
+  const std::string evaluation = evaluation_settings_text(loaded, host);
   if (const std::string missing = missing_scoring_plugin(loaded); !missing.empty()) {
     log.print(
         "warning: there is no plugin '{}', so the artifact carries no evaluation settings; add the folder of "
@@ -270,24 +239,18 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
         missing);
   }
   LoadedModel model(backend, config);
-  sources.store = &model.store();
-  sources.layouts = model.layouts();
   model.load([&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   });
-  sources.weights = [&](const std::string& parameter) {
-    return model.store().download_as<float>(master_name(parameter));
-  };
 
   // Before anything is written: a tree that cannot be counted refuses the whole command.
   std::optional<Progress> counting;
   counting.emplace(&log, ProgressPhase{.what = "counting the code", .ticks = true});
-  const CodeSizes code = count_code(loaded, host, options);
+  const CodeSize code = count_code(loaded, host, options);
   counting.reset();
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
-  sources.progress = &log;
-  MadeArtifact made = make_artifact(loaded, sources);
+  MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, origin.data, &log});
   made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
   const std::vector<double> predicted =
@@ -299,7 +262,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   if (!options.result.empty()) {
     write_file_atomically(options.result,
                           sizes_json(made.artifact, made.sizes, code, config.ledger.artifact_bytes,
-                                     {sha256_hex(made.bytes), origin_of_weights(weights).sha256}));
+                                     sha256_hex(made.bytes), origin.sha256));
   }
   // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
   const bool booked = in_run && (fs::exists(RunLedger::file(run)) || fs::exists(RunFiles{run}.result()));
@@ -307,23 +270,15 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   return made;
 }
 
-namespace {
-
-// What the quantiser may add by its choices over the whole model.
-double choice_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
-                    const LoadedConfig& loaded, PluginHost& host) {
-  const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
-  return quantizer.extra_bytes(integer_shapes(parts, resolve_quantize_table(parts, quantize.tensors)));
-}
-
-}  // namespace
-
 std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const QuantizeRunOptions& options) {
   const QuantizeConfig& quantize = require_quantize(loaded);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
   const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
-  return format_prediction(parts, quantize, choice_bytes(parts, quantize, loaded, host),
-                           count_code(loaded, host, options), loaded.config.ledger.artifact_bytes);
+  const Quantizer quantizer(quantizer_plugin(loaded, host), loaded.plugin("quantize"));
+  const double choice_bytes =
+      quantizer.extra_bytes(integer_shapes(parts, resolve_quantize_table(parts, quantize.tensors)));
+  return format_prediction(parts, quantize, choice_bytes, count_code(loaded, host, options),
+                           loaded.config.ledger.artifact_bytes);
 }
 
 PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::path& source) {
@@ -332,10 +287,7 @@ PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::p
   const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
   PredictedBytes predicted{predicted_model_bytes(parts, quantize), {}};
   const fs::path tree = source_tree(source);
-  if (tree.empty()) return predicted;
-  const ScoringCode scoring = scoring_code(loaded, host);
-  predicted.code = evaluation_bytes(
-      tree, evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()}), scoring);
+  if (!tree.empty()) predicted.code = evaluation_code(tree, scoring_code(loaded, host)).bytes;
   return predicted;
 }
 

@@ -33,8 +33,7 @@ std::string packed_own_files(const ScoringCode& scoring);
 struct QuantizeRunOptions : ConsoleOptions {
   std::filesystem::path output;  // the artifact file
   std::filesystem::path result;  // the sizes as JSON (sizes_json); empty: none
-  // Count the code, which takes seconds: the source and the binaries.
-  bool count_code = false;
+  bool count_code = false;       // which takes seconds
   // Source tree whose code is counted; empty: the current folder where it is one, else the source
   // is not counted.
   std::filesystem::path source;

@@ -18,8 +18,8 @@ namespace mulligan {
 struct CalibrationShape {
   std::int64_t batch_rows = 1;  // rows of one batch
   std::int64_t row_tokens = 0;  // tokens of one row
-  std::int64_t pass_tokens =
-      32768;  // a batch is cut into forward passes of whole rows and at most so many tokens
+  // A batch is cut into forward passes of whole rows and at most so many tokens.
+  std::int64_t pass_tokens = 32768;
 };
 
 // H = X^T X of every tap point, in f32 on the backend, summed over the batches and over repeated executions
@@ -41,17 +41,16 @@ class Calibrator {
   void rehearse();
   // One batch: batch_rows * row_tokens tokens, row after row.
   void add(std::span<const std::int32_t> tokens);
-  std::int64_t batches() const { return batches_; }
 
   // [columns, columns] f32. Waits for the backend. Throws std::logic_error before the first batch.
   std::vector<float> hessian(const TapPoint& point) const;
   // [columns]: root mean square of each column of X over all rows of all batches and executions; the square
   // root of H's diagonal over rows in place of batches. Throws like hessian.
   std::vector<float> input_rms(const TapPoint& point) const;
-  // Frees nothing, but starts anew with zero moments.
-  void reset();
 
  private:
+  // Frees nothing, but starts anew with zero moments.
+  void reset();
   Graph build(const ModelConfig& model, const std::vector<ParameterLayout>& layouts);
 
   TensorStore& store_;

@@ -1,19 +1,15 @@
 #include "framework/artifact/code_size.h"
 
-#include <elf.h>
 #include <fmt/format.h>
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <string>
 
 #include "framework/artifact/compression.h"
 #include "framework/core/cache_folder.h"
-#include "framework/core/child_process.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
@@ -37,13 +33,14 @@ fs::path packed_code_folder() {
 }
 
 std::string kept_bytes(const std::string& key, const fs::path& folder,
-                       const std::function<bool(const std::string&)>& is_right,
                        const std::function<std::string()>& make) {
   const fs::path file = folder / key;
   try {
     if (std::error_code unknown; !folder.empty() && fs::is_regular_file(file, unknown)) {
-      std::string kept = read_file(file, kLargestDescription);
-      if (is_right(kept)) return kept;
+      const std::string kept = read_file(file, kLargestDescription);
+      constexpr std::size_t digest = 64;
+      if (kept.size() > digest && sha256_hex(kept.substr(digest)) == kept.substr(0, digest))
+        return kept.substr(digest);
     }
   } catch (const std::runtime_error&) {  // as good as none
   }
@@ -52,17 +49,15 @@ std::string kept_bytes(const std::string& key, const fs::path& folder,
   try {
     fs::create_directories(folder);
     remove_oldest(folder);
-    write_file_atomically(file, made);
+    write_file_atomically(file, sha256_hex(made) + made);
   } catch (const std::runtime_error&) {  // nothing depends on it but the time of the next command
   }
   return made;
 }
 
-std::string compress_once(Compression compression, std::string_view contents, const fs::path& folder) {
-  return kept_bytes(
-      sha256_hex(fmt::format("{} {}", compressor_version(compression), sha256_hex(contents))), folder,
-      [&](const std::string& kept) { return decompress(compression, kept, contents.size()) == contents; },
-      [&] { return compress(compression, contents); });
+std::string compress_once(std::string_view contents, const fs::path& folder) {
+  return kept_bytes(sha256_hex(fmt::format("{} {}", brotli_version(), sha256_hex(contents))), folder,
+                    [&] { return compress(Compression::brotli, contents); });
 }
 
 namespace {
@@ -102,53 +97,31 @@ std::string tar_header(const std::string& name, std::size_t size) {
   return header;
 }
 
-// Whether there is a symbol table besides the dynamic one, which `strip` takes away.
-bool has_symbols(const fs::path& binary) {
-  const std::string file = read_file(binary);
-  Elf64_Ehdr header{};
-  std::memcpy(&header, file.data(), std::min(sizeof header, file.size()));
-  const bool whole =
-      header.e_shoff <= file.size() && (file.size() - header.e_shoff) / sizeof(Elf64_Shdr) >= header.e_shnum;
-  if (!file.starts_with(std::string_view(ELFMAG, SELFMAG)) || !whole)
-    throw run_error("'{}' is not a program or library, or is cut short; it cannot be counted as code",
-                    binary.string());
-  for (std::size_t i = 0; i < header.e_shnum; ++i) {
-    Elf64_Shdr section;
-    std::memcpy(&section, file.data() + header.e_shoff + i * sizeof section, sizeof section);
-    if (section.sh_type == SHT_SYMTAB) return true;
-  }
-  return false;
-}
-
-// `from` without its symbols as `to`. A file that has none, such as those of the portable bundle, is copied:
-// machines that run it need not have strip.
-void strip(const fs::path& from, const fs::path& to) {
-  if (!has_symbols(from)) {
-    fs::copy_file(from, to);
-    return;
-  }
-  if (run_program({"strip", "-o", to.string(), from.string()}) != 0) {
-    throw run_error("strip could not copy '{}' without its symbols; install binutils", from.string());
-  }
-}
-
 constexpr std::string_view digested_folders[] = {"framework", "include", "kernels", "plugins", "optimizers",
                                                  "ttt",       "launch",  "tools",   "lab"};
 
-std::string digest_of(const std::map<std::string, std::string>& sums) {
-  std::string lines;
-  for (const auto& [name, sum] : sums) lines += fmt::format("{}  {}\n", sum, name);
-  return sha256_hex(lines);
+// Whether a file's name is that of C++ or CUDA code.
+bool is_code(const fs::path& file) {
+  constexpr std::string_view kinds[] = {".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"};
+  return std::ranges::find(kinds, file.extension().string()) != std::end(kinds);
+}
+
+// The files of the digest and of configs, by name.
+std::vector<std::pair<std::string, std::string>> source_files(const fs::path& root) {
+  std::vector<std::string_view> folders(std::begin(digested_folders), std::end(digested_folders));
+  folders.emplace_back("configs");
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const std::string_view folder : folders) {
+    if (!fs::is_directory(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.is_regular_file())
+        files.emplace_back(entry.path().lexically_relative(root).generic_string(), read_file(entry.path()));
+    }
+  }
+  return files;
 }
 
 }  // namespace
-
-std::string tar_archive(const fs::path& root, const std::vector<fs::path>& files) {
-  std::vector<std::pair<std::string, std::string>> contents;
-  for (const fs::path& file : files)
-    contents.emplace_back(file.lexically_relative(root).generic_string(), read_file(file));
-  return tar_archive(std::move(contents));
-}
 
 std::string tar_archive(std::vector<std::pair<std::string, std::string>> files) {
   std::ranges::sort(files);
@@ -162,38 +135,19 @@ std::string tar_archive(std::vector<std::pair<std::string, std::string>> files) 
   return archive;
 }
 
-std::string source_archive(const fs::path& root) {
-  if (!fs::is_directory(root / "framework")) {
-    throw data_error(
-        "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
-        root.string());
-  }
-  std::vector<fs::path> files;
-  for (const char* folder : {"framework", "include", "kernels", "plugins", "optimizers", "ttt", "launch",
-                             "tools", "lab", "configs"}) {
-    if (!fs::is_directory(root / folder)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-  }
-  return tar_archive(root, files);
+void require_source_tree(const fs::path& root) {
+  if (fs::is_directory(root / "framework")) return;
+  throw data_error("'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
+                   root.string());
 }
 
-bool is_code(const fs::path& file) {
-  constexpr std::string_view kinds[] = {".h", ".hpp", ".inc", ".c", ".cpp", ".cu", ".cuh"};
-  return std::ranges::find(kinds, file.extension().string()) != std::end(kinds);
+std::string source_archive(const fs::path& root) {
+  require_source_tree(root);
+  return tar_archive(source_files(root));
 }
 
 std::string source_digest(const fs::path& root) {
-  std::map<std::string, std::string> sums;
-  for (const std::string_view folder : digested_folders) {
-    if (!fs::is_directory(root / folder)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (is_code(entry.path()) && entry.is_regular_file())
-        sums[entry.path().lexically_relative(root).generic_string()] = sha256_hex_of_file(entry.path());
-    }
-  }
-  return digest_of(sums);
+  return source_digest(source_files(root));
 }
 
 std::string source_digest(const std::vector<std::pair<std::string, std::string>>& contents) {
@@ -203,18 +157,9 @@ std::string source_digest(const std::vector<std::pair<std::string, std::string>>
     if (std::ranges::find(digested_folders, folder) != std::end(digested_folders) && is_code(name))
       sums[name] = sha256_hex(text);
   }
-  return digest_of(sums);
-}
-
-std::uint64_t compressed_binary_bytes(const std::vector<fs::path>& binaries) {
-  const TemporaryPath folder(make_private_folder());
-  std::vector<fs::path> stripped;
-  for (const fs::path& binary : binaries) {
-    stripped.push_back(folder.path() / binary.filename());
-    strip(binary, stripped.back());
-  }
-  return compress_once(Compression::brotli, tar_archive(folder.path(), stripped), packed_code_folder())
-      .size();
+  std::string lines;
+  for (const auto& [name, sum] : sums) lines += fmt::format("{}  {}\n", sum, name);
+  return sha256_hex(lines);
 }
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// How many bytes the code of a result counts, in two ways: as source and as binaries.
+// The code of a result: its archives, its digest, and what is kept of compressing it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config/stored_formats.h"
-
 namespace mulligan {
 
 // Compressing the code at the strongest setting takes many seconds, and it is the same code for every run of a sweep: what came out is
@@ -20,41 +18,30 @@ namespace mulligan {
 // empty without either.
 std::filesystem::path packed_code_folder();
 
-// What `folder` keeps under `key`, if `is_right` says so, else what `make` returns, which is then kept. The newest 64 are
-// kept. With an empty `folder`, or one that cannot be written, nothing is kept.
+// What `folder` keeps under `key`, if it is undamaged, else what `make` returns, which is then kept behind its sha256. The
+// newest 64 are kept. With an empty `folder`, or one that cannot be written, nothing is kept.
 std::string kept_bytes(const std::string& key, const std::filesystem::path& folder,
-                       const std::function<bool(const std::string&)>& is_right,
                        const std::function<std::string()>& make);
 
-// `contents` as compress() makes them. A kept result counts only if it unpacks to the contents, so its size is true.
-// Throws as compress() does.
-std::string compress_once(Compression compression, std::string_view contents,
-                          const std::filesystem::path& folder);
+// `contents` by Brotli. Throws as compress() does.
+std::string compress_once(std::string_view contents, const std::filesystem::path& folder);
 
 // Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
-// equal bytes. Names are relative to `root`. Throws data_error for an unreadable file and for a name that
-// ustar cannot hold.
-std::string tar_archive(const std::filesystem::path& root, const std::vector<std::filesystem::path>& files);
-
-// The same of contents by name.
+// equal bytes. Throws data_error for a name that ustar cannot hold.
 std::string tar_archive(std::vector<std::pair<std::string, std::string>> contents);
 
+// Throws data_error when `root` holds no framework folder.
+void require_source_tree(const std::filesystem::path& root);
+
 // Source of training and evaluation: all files below framework, include, kernels, plugins, optimizers, ttt, launch, tools, lab and
-// configs of `root`, as tar_archive. Throws data_error when `root` holds no framework folder.
+// configs of `root`, as tar_archive. Throws data_error for no source tree and for an unreadable file.
 std::string source_archive(const std::filesystem::path& root);
 
-// Whether a file's name is that of C++ or CUDA code: .h .hpp .inc .c .cpp .cu .cuh.
-bool is_code(const std::filesystem::path& file);
-
-// sha256 of lines "SHA256  PATH" of every file of code below framework, include, kernels, plugins, optimizers, ttt, tools, lab and launch of
-// `root`, by path: equal for the tree that a program was built from (launch/write_source_digest.cmake).
+// sha256 of lines "SHA256  PATH" of every file of code (.h .hpp .inc .c .cpp .cu .cuh) of source_archive(), by path: equal for
+// the tree that a program was built from (launch/write_source_digest.cmake).
 std::string source_digest(const std::filesystem::path& root);
 
 // The same of files by name, such as an archive of the tree holds.
 std::string source_digest(const std::vector<std::pair<std::string, std::string>>& contents);
-
-// The program and the plugin libraries, stripped of symbols (by the system's strip where a file has any), as
-// tar_archive, compressed with Brotli. Throws run_error when strip is needed and missing, or fails.
-std::uint64_t compressed_binary_bytes(const std::vector<std::filesystem::path>& binaries);
 
 }  // namespace mulligan

@@ -6,8 +6,8 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
-#include <span>
 #include <stdexcept>
 
 #include "framework/core/error.h"
@@ -83,7 +83,7 @@ std::string decode(std::string_view compressed, std::uint64_t declared, Step&& s
   return bytes;
 }
 
-std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes, bool exactly = true) {
+std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes, bool exactly) {
   const std::unique_ptr<BrotliDecoderState, void (*)(BrotliDecoderState*)> state(
       BrotliDecoderCreateInstance(nullptr, nullptr, nullptr), BrotliDecoderDestroyInstance);
   if (!state) throw std::bad_alloc();
@@ -122,63 +122,38 @@ std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes
   });
 }
 
+// In the order of Compression.
+constexpr std::string_view compression_words[] = {"brotli", "zlib", "adaptive"};
+
+}  // namespace
+
+std::optional<Compression> compression_of(std::string_view word) {
+  const auto found = std::ranges::find(compression_words, word);
+  if (found == std::end(compression_words)) return {};
+  return static_cast<Compression>(found - std::begin(compression_words));
+}
+
+std::string_view compression_word(Compression compression) {
+  return compression_words[static_cast<std::size_t>(compression)];
+}
+
 std::string brotli_version() {
   const std::uint32_t version = BrotliEncoderVersion();
   return fmt::format("brotli {}.{}.{} quality {} window {}", version >> 24, version >> 12 & 0xFFF,
                      version & 0xFFF, BROTLI_MAX_QUALITY, BROTLI_MAX_WINDOW_BITS);
 }
 
-struct Compressor {
-  std::string_view word;
-  std::string (*compress)(std::string_view);
-  std::string (*decompress)(std::string_view, std::uint64_t);
-  std::string version;
-};
-
-// In the order of Compression.
-std::span<const Compressor> all_compressors() {
-  const auto brotli = [](std::string_view bytes, std::uint64_t raw_bytes) {
-    return decompress_brotli(bytes, raw_bytes);
-  };
-  static const Compressor compressors[] = {
-      {"brotli", compress_brotli, brotli, brotli_version()},
-      {"zlib", compress_zlib, decompress_zlib,
-       fmt::format("zlib {} level {}", zlibVersion(), Z_BEST_COMPRESSION)},
-      {"adaptive", compress_brotli, brotli, "adaptive, " + brotli_version()}};
-  return compressors;
-}
-
-const Compressor& compressor(Compression compression) {
-  return all_compressors()[static_cast<std::size_t>(compression)];
-}
-
-}  // namespace
-
-std::optional<Compression> compression_of(std::string_view word) {
-  const auto all = all_compressors();
-  const auto found = std::ranges::find(all, word, &Compressor::word);
-  if (found == all.end()) return {};
-  return static_cast<Compression>(found - all.begin());
-}
-
-std::string_view compression_word(Compression compression) {
-  return compressor(compression).word;
-}
-
-std::string compressor_version(Compression compression) {
-  return compressor(compression).version;
-}
-
 std::string compress(Compression compression, std::string_view bytes) {
-  return compressor(compression).compress(bytes);
+  return compression == Compression::zlib ? compress_zlib(bytes) : compress_brotli(bytes);
+}
+
+std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes) {
+  return compression == Compression::zlib ? decompress_zlib(compressed, raw_bytes)
+                                          : decompress_brotli(compressed, raw_bytes, /*exactly=*/true);
 }
 
 std::string decompress_brotli_within(std::string_view compressed, std::uint64_t most) {
   return decompress_brotli(compressed, most, /*exactly=*/false);
-}
-
-std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes) {
-  return compressor(compression).decompress(compressed, raw_bytes);
 }
 
 }  // namespace mulligan

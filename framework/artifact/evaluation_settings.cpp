@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <functional>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
 namespace {
 
-// All fields in the order of the text, stated once for both directions.
+// All fields in the order of the text, stated once for both directions: Writer and Reader.
 template <typename Each>
-void for_each_field(EvaluationSettings& s, Each each) {
+void for_each_field(EvaluationSettings& s, Each& each) {
   ModelConfig& m = s.model;
   each(m.family, m.vocabulary, m.layers, m.width, m.heads, m.kv_heads, m.head_width, m.mlp_hidden,
        m.mlp_negative_slope, m.tied_head, m.softcap, m.attention_scale, m.norm_eps, m.ln_scale,
@@ -30,57 +30,66 @@ void for_each_field(EvaluationSettings& s, Each each) {
   each(s.lr, s.transform_order, s.masters, s.adapters, s.optimizer, s.transform, s.base, s.base_optimizer);
 }
 
+template <typename Each>
+void for_each_field(EvaluationSettings::Master& master, Each& each) {
+  each(master.dtype, master.trained);
+}
+template <typename Each>
+void for_each_field(EvaluationPlugin& plugin, Each& each) {
+  each(plugin.section, plugin.name, plugin.keys);
+}
+template <typename Each>
+void for_each_field(std::pair<std::string, ConfigValue>& key, Each& each) {
+  ConfigValue& value = key.second;
+  ValueType type = value.type();
+  each(key.first, type);
+  const bool written = type == value.type();
+  const auto as = [&](auto held) {
+    each(held);
+    value = ConfigValue(std::move(held));
+  };
+  switch (type) {
+    case ValueType::boolean:
+      return as(written ? value.boolean() : false);
+    case ValueType::integer:
+      return as(written ? value.integer() : std::int64_t{0});
+    case ValueType::real:
+      return as(written ? value.real() : 0.0);
+    case ValueType::string:
+      return as(written ? value.string() : std::string());
+    case ValueType::real_list:
+      return as(written ? value.reals() : ConfigValue::Reals());
+    default:
+      each.refuse_type();
+  }
+}
+
 class Writer {
  public:
   template <typename... T>
   void operator()(T&... values) {
     (put(values), ...);
   }
+  static void refuse_type() {
+    throw std::logic_error("evaluation settings: no plugin has a list of strings");
+  }
   std::string text;
 
  private:
   template <typename T>
-  void put(const T& value) {
-    if constexpr (std::is_enum_v<T>) {
-      put(static_cast<int>(value));
-    } else if constexpr (std::is_same_v<T, bool>) {
-      put(static_cast<int>(value));
-    } else {
+  void put(T& value) {
+    if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
+      text += fmt::format("{}\n", static_cast<int>(value));
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       text += fmt::format("{}\n", value);
+    } else {
+      for_each_field(value, *this);
     }
   }
   template <typename T>
-  void put(const std::vector<T>& list) {
-    put(list.size());
-    for (const T& entry : list) put(entry);
-  }
-  void put(const EvaluationSettings::Master& master) {
-    put(master.dtype);
-    put(master.trained);
-  }
-  void put(const EvaluationPlugin& plugin) {
-    put(plugin.section);
-    put(plugin.name);
-    put(plugin.keys);
-  }
-  void put(const std::pair<std::string, ConfigValue>& key) {
-    put(key.first);
-    const ConfigValue& value = key.second;
-    put(value.type());
-    switch (value.type()) {
-      case ValueType::boolean:
-        return put(value.boolean());
-      case ValueType::integer:
-        return put(value.integer());
-      case ValueType::real:
-        return put(value.real());
-      case ValueType::string:
-        return put(value.string());
-      case ValueType::real_list:
-        return put(value.reals());
-      case ValueType::string_list:
-        throw std::logic_error("evaluation settings: no plugin has a list of strings");
-    }
+  void put(std::vector<T>& list) {
+    text += fmt::format("{}\n", list.size());
+    for (T& entry : list) put(entry);
   }
 };
 
@@ -91,6 +100,7 @@ class Reader {
   void operator()(T&... values) {
     (take(values), ...);
   }
+  static void refuse_type() { throw bad(); }
   void finish() const {
     if (!rest_.empty()) throw bad();
   }
@@ -114,10 +124,12 @@ class Reader {
       take(number);
       if (std::is_same_v<T, bool> && number > 1) throw bad();
       value = static_cast<T>(number);
-    } else {
+    } else if constexpr (std::is_arithmetic_v<T>) {
       const std::string_view text = line();
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (error != std::errc() || end != text.data() + text.size()) throw bad();
+    } else {
+      for_each_field(value, *this);
     }
   }
   void take(std::string& value) { value = line(); }
@@ -129,40 +141,6 @@ class Reader {
     list.resize(count);
     for (T& entry : list) take(entry);
   }
-  void take(EvaluationSettings::Master& master) {
-    take(master.dtype);
-    take(master.trained);
-  }
-  void take(EvaluationPlugin& plugin) {
-    take(plugin.section);
-    take(plugin.name);
-    take(plugin.keys);
-  }
-  template <typename T>
-  void take_as(ConfigValue& value) {
-    T taken{};
-    take(taken);
-    value = ConfigValue(std::move(taken));
-  }
-  void take(std::pair<std::string, ConfigValue>& key) {
-    take(key.first);
-    ValueType type{};
-    take(type);
-    switch (type) {
-      case ValueType::boolean:
-        return take_as<bool>(key.second);
-      case ValueType::integer:
-        return take_as<std::int64_t>(key.second);
-      case ValueType::real:
-        return take_as<double>(key.second);
-      case ValueType::string:
-        return take_as<std::string>(key.second);
-      case ValueType::real_list:
-        return take_as<ConfigValue::Reals>(key.second);
-      default:
-        throw bad();
-    }
-  }
 
   std::string_view rest_;
 };
@@ -172,14 +150,14 @@ class Reader {
 std::string write_evaluation_settings(const EvaluationSettings& settings) {
   EvaluationSettings copy = settings;
   Writer writer;
-  for_each_field(copy, std::ref(writer));
+  for_each_field(copy, writer);
   return writer.text;
 }
 
 EvaluationSettings read_evaluation_settings(std::string_view text) {
   EvaluationSettings settings;
   Reader reader(text);
-  for_each_field(settings, std::ref(reader));
+  for_each_field(settings, reader);
   reader.finish();
   for (const auto& [name, value] : settings.elements) settings.model.elements.set(name, value);
   return settings;

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <iterator>
 #include <map>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -115,12 +114,8 @@ std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
   return tables;
 }
 
-EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::string>& parts) {
-  if (!fs::is_directory(root / "framework")) {
-    throw data_error(
-        "'{}' is not mulligan's source tree, so its code cannot be counted; name it with --source",
-        root.string());
-  }
+EvaluationSource evaluation_source(const fs::path& root, const std::set<std::string>& parts) {
+  require_source_tree(root);
   const auto listed = listed_sources(root);
   std::set<fs::path> files{"launch/evaluator/CMakeLists.txt"};
   std::vector<fs::path> open;
@@ -128,7 +123,7 @@ EvaluationSource evaluation_source(const fs::path& root, const std::vector<std::
     std::istringstream words(heading);
     return std::all_of(std::istream_iterator<std::string>(words), {}, [&](const std::string& word) {
       const bool without = word[0] == '!';
-      return (std::ranges::find(parts, word.substr(without)) == parts.end()) == without;
+      return parts.contains(word.substr(without)) != without;
     });
   };
   for (const auto& [heading, files_of_it] : listed) {
@@ -180,18 +175,8 @@ std::vector<std::pair<std::string, std::string>> archived_files(std::string_view
 EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource& source) {
   const std::string archive = evaluation_archive(root, source);
   EvaluationPackage package;
-  // A digest before the package finds a damaged file.
-  constexpr std::size_t digest = 64;
-  const std::string kept = kept_bytes(
-      "text_5_" + sha256_hex(archive), packed_code_folder(),
-      [](const std::string& file) {
-        return file.size() > digest && sha256_hex(file.substr(digest)) == file.substr(0, digest);
-      },
-      [&] {
-        const std::string packed = pack_text(archive);
-        return sha256_hex(packed) + packed;
-      });
-  package.files = kept.substr(digest);
+  package.files =
+      kept_bytes("text_5_" + sha256_hex(archive), packed_code_folder(), [&] { return pack_text(archive); });
   std::string program = without_comments(read_file(root / "framework/artifact/text_coder.h"));
   program.erase(0, program.find('\n') + 1);  // #pragma once
   std::istringstream lines(without_comments(read_file(root / "launch/evaluator/unpack.cpp")));

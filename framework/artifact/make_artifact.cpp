@@ -37,9 +37,9 @@ class Calibration {
         rows_(calibration_shards(find_shards(training_patterns(config.data), DataSplit::train),
                                  config.quantize->options.calibration_shard_stride),
               shape_.row_tokens, config.model.vocabulary, static_cast<std::uint64_t>(config.run.seed)),
-        calibrator_(*sources.store, config.model, sources.layouts, shape_),
-        arena_(sources.store->backend()) {
-    arena_.bind({&calibrator_.program()}, *sources.store);
+        calibrator_(sources.model.store(), config.model, sources.model.layouts(), shape_),
+        arena_(sources.model.store().backend()) {
+    arena_.bind({&calibrator_.program()}, sources.model.store());
     calibrator_.rehearse();
   }
   void run(const RunConfig& config, const ArtifactSources& sources) {
@@ -52,7 +52,7 @@ class Calibration {
       calibrator_.add(batch);
       progress.advance();
     }
-    sources.store->backend().synchronize();
+    sources.model.store().backend().synchronize();
   }
   const Calibrator& moments() const { return calibrator_; }
 
@@ -63,8 +63,7 @@ class Calibration {
   SharedArena arena_;
 };
 
-}  // namespace
-
+// The configuration text that an artifact carries: all resolved keys, without origins and without library paths.
 std::string artifact_configuration(const LoadedConfig& loaded) {
   const std::string resolved = print_resolved(loaded);
   std::string text;
@@ -86,22 +85,26 @@ std::string artifact_configuration(const LoadedConfig& loaded) {
   return text;
 }
 
+}  // namespace
+
 MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources) {
   const RunConfig& config = loaded.config;
   MadeArtifact made;
   Stopwatch watch(sources.clock);
   std::optional<Calibration> calibration;
-  if (sources.quantizer->needs_hessian()) {
+  if (sources.quantizer.needs_hessian()) {
     calibration.emplace(config, sources);
     made.setup_seconds = watch.lap();
     calibration->run(config, sources);
     made.calibrate_seconds = watch.lap();
   }
   QuantizeSources quantize;
-  quantize.weights = sources.weights;
+  quantize.weights = [&](const std::string& parameter) {
+    return sources.model.store().download_as<float>(master_name(parameter));
+  };
   quantize.hessian = [&](const TapPoint& point) { return calibration->moments().hessian(point); };
   quantize.input_rms = [&](const TapPoint& point) { return calibration->moments().input_rms(point); };
-  quantize.quantizer = sources.quantizer;
+  quantize.quantizer = &sources.quantizer;
   quantize.threads = static_cast<int>(config.run.threads);
   QuantizedModel model;
   {
@@ -112,7 +115,6 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
     quantize.quantized = [&](std::int64_t elements) { progress.advance(static_cast<double>(elements)); };
     model = quantize_model(config.model, config.quantize->tensors, quantize);
   }
-  made.squared_error = std::move(model.squared_error);
   made.artifact.configuration = artifact_configuration(loaded);
   made.artifact.evaluation = sources.evaluation;
   made.artifact.data = without_shards(sources.data);

@@ -2,7 +2,6 @@
 // command goes through.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,9 +9,8 @@
 #include "framework/artifact/artifact_file.h"
 #include "framework/config/run_config.h"
 #include "framework/data/text_overlap.h"
-#include "framework/graph/tensor_store.h"
-#include "framework/model/parameter_values.h"
 #include "framework/run/ledger.h"
+#include "framework/run/loaded_model.h"
 
 namespace mulligan {
 
@@ -20,15 +18,10 @@ class ProgressSink;
 class Quantizer;
 
 struct ArtifactSources {
-  // A store that holds the weights to quantise (averaged ones, where the run keeps them) under the read names
-  // of `layouts`, compute copies up to date.
-  TensorStore* store = nullptr;
-  std::vector<ParameterLayout> layouts;
-  // f32 elements of a whole parameter, before any rounding to the compute dtype.
-  std::function<std::vector<float>(const std::string& parameter)> weights;
-  const Quantizer* quantizer = nullptr;
-  std::string evaluation;  // evaluation_settings_text()
-  DataIdentity data;       // of the weights' run; without a tokenizer that of data.tokenizer is taken
+  LoadedModel& model;  // its weights (averaged ones, where the run keeps them) are quantised
+  const Quantizer& quantizer;
+  std::string evaluation = {};  // evaluation_settings_text()
+  DataIdentity data = {};       // of the weights' run; without a tokenizer that of data.tokenizer is taken
   ProgressSink* progress = nullptr;  // where each phase shows how far it is; may be null
   SecondsClock clock = steady_seconds;
 };
@@ -37,7 +30,6 @@ struct MadeArtifact {
   Artifact artifact;
   std::string bytes;  // of the file
   ArtifactSizes sizes;
-  std::vector<double> squared_error;  // by tensor, see QuantizedModel
   // Calibration reads training data, so its time belongs to the training budget, from its first batch on; the
   // rest does not. The set-up is that of calibration: programs, memory, and a run that reads no data.
   double setup_seconds = 0;
@@ -46,10 +38,6 @@ struct MadeArtifact {
   double compress_seconds = 0;
   std::optional<TextOverlap> overlap{};  // of what calibration read; absent where none was measured
 };
-
-// The configuration text that an artifact carries: all resolved keys, without origins and
-// without library paths.
-std::string artifact_configuration(const LoadedConfig& loaded);
 
 // Reads the training shards and the tokenizer file that `loaded` names. Precondition: loaded.config.quantize
 // is set. With a quantiser that needs no hessian nothing is calibrated. Throws Error.

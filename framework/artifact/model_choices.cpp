@@ -42,7 +42,6 @@ void add_group(void* context, std::int64_t tensor, std::int64_t start) {
   if (ProtectedColumns* chosen = columns.at(tensor)) chosen->starts.push_back(start);
 }
 
-// ceil(count / group)
 bool take_scales(const float* scales, std::int64_t count, std::vector<std::uint16_t>& taken) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (!std::isfinite(scales[i]) || scales[i] < 0 || sdk::round_to_half(scales[i]) != scales[i])
@@ -75,16 +74,11 @@ void add_correction(void* context, std::int64_t tensor, const mlg_low_rank* give
   }
 }
 
-template <typename Choice>
-Collected<Choice> empty_choices(std::span<const mlg_quantize_tensor> tensors) {
-  return {tensors, std::vector<Choice>(tensors.size()), {}};
-}
-
 }  // namespace
 
 std::vector<ProtectedColumns> chosen_columns(const Quantizer& quantizer,
                                              std::span<const mlg_quantize_tensor> tensors) {
-  auto columns = empty_choices<ProtectedColumns>(tensors);
+  Columns columns{tensors, std::vector<ProtectedColumns>(tensors.size()), {}};
   mlg_quantize_choices choices{&columns, add_group, nullptr, 0, 0};
   quantizer.protect(tensors, choices);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -109,7 +103,7 @@ std::vector<ProtectedColumns> chosen_columns(const Quantizer& quantizer,
 
 std::vector<LowRankCorrection> chosen_corrections(const Quantizer& quantizer,
                                                   std::span<const mlg_quantize_tensor> tensors) {
-  auto corrections = empty_choices<LowRankCorrection>(tensors);
+  Corrections corrections{tensors, std::vector<LowRankCorrection>(tensors.size()), {}};
   mlg_quantize_choices choices{&corrections, nullptr, add_correction, 0, 0};
   quantizer.correct(tensors, choices);
   corrections.require_sound();

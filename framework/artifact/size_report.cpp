@@ -105,37 +105,27 @@ double header_bytes(std::size_t tensors) {
   return 3000 + 12.0 * static_cast<double>(tensors);
 }
 
-std::string totals(double model, const CodeSizes& code, std::int64_t limit) {
-  const auto code_line = [](const char* name, std::optional<std::uint64_t> bytes) {
-    return fmt::format("{:<44} {:>14}\n", name,
-                       bytes ? grouped(static_cast<std::int64_t>(*bytes)) : "not counted");
-  };
-  std::string parts;
-  if (code.evaluation_bytes) parts = fmt::format("the code of an evaluation: {}\n", code.evaluation_parts);
+std::string totals(double model, const CodeSize& code, std::int64_t limit) {
   return total_line("artifact", model, 0, limit) +
-         code_line("code of an evaluation, compressed source", code.evaluation_bytes) +
-         code_line("code, all of the source compressed", code.source_bytes) +
-         code_line("code, stripped binary and plugins compressed", code.binary_bytes) +
-         total_line("artifact + code of an evaluation", model, code.evaluation_bytes, limit) +
-         total_line("artifact + all source", model, code.source_bytes, limit) +
-         total_line("artifact + binary", model, code.binary_bytes, limit) + parts;
+         total_line("code of an evaluation, compressed source", 0, code.bytes, 0) +
+         total_line("artifact + code of an evaluation", model, code.bytes, limit) +
+         (code.bytes ? fmt::format("the code of an evaluation: {}\n", code.parts) : "");
 }
 
 }  // namespace
 
 std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
-                         std::span<const double> predicted, const CodeSizes& code, std::int64_t limit_bytes) {
+                         std::span<const double> predicted, const CodeSize& code, std::int64_t limit_bytes) {
   std::size_t names = 34;
   for (const QuantizedTensor& tensor : artifact.tensors) names = std::max(names, tensor.name.size());
   std::string text = fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12} {:>12}\n", "tensor", names, "shape",
-                                 "format", "bytes", "bits/element", predicted.empty() ? "" : "predicted");
+                                 "format", "bytes", "bits/element", "predicted");
   for (std::size_t i = 0; i < artifact.tensors.size(); ++i) {
     const QuantizedTensor& tensor = artifact.tensors[i];
     text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, names,
                         shape_text(tensor.shape), format_text(tensor.format, tensor.bits),
-                        rounded(sizes.tensors[i].bytes),
-                        sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements()),
-                        predicted.empty() ? "" : rounded(predicted[i]));
+                        rounded(sizes.tensors[i]),
+                        sizes.tensors[i] * 8 / static_cast<double>(tensor.elements()), rounded(predicted[i]));
   }
   text += "\n";
   for (const ArtifactStream& stream : sizes.streams) {
@@ -145,24 +135,20 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
   }
   text += fmt::format("{:<51} {:>22}\n\n", "header and manifest",
                       grouped(static_cast<std::int64_t>(sizes.overhead_bytes)));
-  if (!predicted.empty()) {
-    const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);
-    text += fmt::format("{:<44} {:>14}   {:+.1f} % of the real size\n", "predicted", rounded(sum),
-                        100 * (sum / static_cast<double>(sizes.total_bytes) - 1));
-  }
+  const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);
+  text += fmt::format("{:<44} {:>14}   {:+.1f} % of the real size\n", "predicted", rounded(sum),
+                      100 * (sum / static_cast<double>(sizes.total_bytes) - 1));
   return text + totals(static_cast<double>(sizes.total_bytes), code, limit_bytes);
 }
 
-std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
-                       std::int64_t limit_bytes, const ArtifactDigests& digests) {
+std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSize& code,
+                       std::int64_t limit_bytes, const std::string& artifact_sha256,
+                       const std::string& weights_sha256) {
   using Json = nlohmann::ordered_json;
-  const auto optional = [](std::optional<std::uint64_t> bytes) { return bytes ? Json(*bytes) : Json(); };
   Json json{{"artifact_bytes", sizes.total_bytes},
-            {"artifact_sha256", digests.artifact},
-            {"weights_sha256", digests.weights},
-            {"evaluation_source_bytes", optional(code.evaluation_bytes)},
-            {"source_bytes", optional(code.source_bytes)},
-            {"binary_bytes", optional(code.binary_bytes)},
+            {"artifact_sha256", artifact_sha256},
+            {"weights_sha256", weights_sha256},
+            {"evaluation_source_bytes", code.bytes ? Json(*code.bytes) : Json()},
             {"limit_bytes", limit_bytes}};
   json["tensors"] = Json::array();
   for (std::size_t i = 0; i < artifact.tensors.size(); ++i) {
@@ -171,8 +157,8 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
         {{"name", tensor.name},
          {"shape", tensor.shape},
          {"format", format_text(tensor.format, tensor.bits)},
-         {"bytes", sizes.tensors[i].bytes},
-         {"bits_per_element", sizes.tensors[i].bytes * 8 / static_cast<double>(tensor.elements())}});
+         {"bytes", sizes.tensors[i]},
+         {"bits_per_element", sizes.tensors[i] * 8 / static_cast<double>(tensor.elements())}});
   }
   return json.dump(1) + "\n";
 }
@@ -183,7 +169,7 @@ double predicted_model_bytes(std::span<const ArtifactPart> parts, const Quantize
 }
 
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
-                              double choice_bytes, const CodeSizes& code, std::int64_t limit_bytes) {
+                              double choice_bytes, const CodeSize& code, std::int64_t limit_bytes) {
   const std::vector<double> predicted = predict_sizes(parts, quantize.tensors, quantize.options.compression);
   const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, quantize.tensors);
   std::size_t names = 34;
@@ -210,8 +196,7 @@ std::string format_prediction(std::span<const ArtifactPart> parts, const Quantiz
       fmt::format("Codes of trained weights count {} times: the published model of pull request 1886.\n\n",
                   trained_over_normal);
   return text + totals(sum, code, limit_bytes) +
-         total_line("artifact of normal rows + code of an evaluation", normal_sum, code.evaluation_bytes,
-                    limit_bytes);
+         total_line("artifact of normal rows + code of an evaluation", normal_sum, code.bytes, limit_bytes);
 }
 
 }  // namespace mulligan

@@ -33,29 +33,23 @@ std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
 
 // The table of an artifact's bytes.
 
-// Bytes of code, counted in three ways; what cannot be counted here is absent.
-struct CodeSizes {
-  std::optional<std::uint64_t> source_bytes;  // source of training and evaluation, compressed
-  std::optional<std::uint64_t> binary_bytes;  // program and plugins, stripped and compressed
-  // What a budget counts: source that an evaluation needs (evaluation_source.h), and of what that consists.
-  std::optional<std::uint64_t> evaluation_bytes = {};
-  std::string evaluation_parts = {};
+// What a budget counts as code: source that an evaluation needs (evaluation_source.h).
+struct CodeSize {
+  std::optional<std::uint64_t> bytes = {};  // absent: it cannot be counted here
+  std::string parts = {};                   // "212 files, mine.so (own file)"
 };
 
 // One line per tensor: shape, format, bytes in the file, bits per element; then the streams, the file, the
-// code each way, and each total against `limit_bytes` (0: no limit). `predicted` (by tensor; may be empty)
-// adds a column.
+// code, and each total against `limit_bytes` (0: no limit). `predicted`: by
+// tensor.
 std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
-                         std::span<const double> predicted, const CodeSizes& code, std::int64_t limit_bytes);
+                         std::span<const double> predicted, const CodeSize& code, std::int64_t limit_bytes);
 
-// The sha256 of the artifact's file, and that of the tensors that it was made of ("": they do not say).
-struct ArtifactDigests {
-  std::string artifact, weights;
-};
-
-// The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit.
-std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSizes& code,
-                       std::int64_t limit_bytes, const ArtifactDigests& digests);
+// The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit. `weights_sha256` is of the tensors that
+// the artifact was made of ("": they do not say).
+std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, const CodeSize& code,
+                       std::int64_t limit_bytes, const std::string& artifact_sha256,
+                       const std::string& weights_sha256);
 
 // Predicted bytes of the artifact's file, without what the quantiser chooses over the whole model.
 double predicted_model_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize);
@@ -63,6 +57,6 @@ double predicted_model_bytes(std::span<const ArtifactPart> parts, const Quantize
 // The table before there are weights: predicted bytes alone. `choice_bytes`: at most, of what the quantiser
 // chooses over the whole model (Quantizer::extra_bytes).
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
-                              double choice_bytes, const CodeSizes& code, std::int64_t limit_bytes);
+                              double choice_bytes, const CodeSize& code, std::int64_t limit_bytes);
 
 }  // namespace mulligan

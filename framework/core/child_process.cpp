@@ -1,10 +1,7 @@
 #include "framework/core/child_process.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 
 #include "framework/core/shell.h"
@@ -33,32 +30,6 @@ void become_program(const std::vector<std::string>& arguments) {
   for (const int signal : ignored_signals) ::signal(signal, SIG_IGN);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
-
-int run_program(const std::vector<std::string>& arguments) {
-  const std::vector<char*> pointers = pointers_to(arguments);
-  sigset_t none, usual;
-  sigemptyset(&none);
-  sigemptyset(&usual);
-  for (const int signal : ignored_signals) sigaddset(&usual, signal);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &usual);
-  pid_t process = 0;
-  const int failed = posix_spawnp(&process, pointers[0], nullptr, &attributes, pointers.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0) return -1;
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0) {
-    if (errno != EINTR) return -1;
-  }
-  return status;
-}
-
-}  // namespace mulligan
-
-namespace mulligan {
 
 std::string shell_quoted(std::string_view argument) {
   constexpr std::string_view plain =

@@ -1,12 +1,9 @@
 #include "framework/run/device_plan.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
-
-#include "framework/core/printable.h"
 
 namespace mulligan {
 namespace {
@@ -28,14 +25,6 @@ const std::vector<std::pair<std::string_view, std::string_view>> categories = {
 };
 
 }  // namespace
-
-std::string memory_line(const MemoryRow& row) {
-  return fmt::format("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
-}
-
-double gibibytes(std::int64_t bytes) {
-  return static_cast<double>(bytes) / (1 << 30);
-}
 
 std::vector<MemoryRow> memory_by_category(const std::map<std::string, std::int64_t>& tensor_bytes) {
   std::map<std::string_view, std::int64_t> by_category;

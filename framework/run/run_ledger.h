@@ -22,7 +22,7 @@ enum class LedgerStage { train, quantize, ttt };
 
 // What one command booked. Phases and parts are named alike in no two stages: train: setup, compile, warmup,
 // train, validate (on the way), save, evaluate (at the end; evaluate_unfinished: stopped and made again);
-// quantize: quantize_setup, calibrate, quantise, compress, and bytes of artifact, code_source, code_binary;
+// quantize: quantize_setup, calibrate, quantise, compress, and bytes of artifact and code_source;
 // ttt: ttt_setup, ttt_plain (the same text without adapters, which the collapse detector needs), ttt.
 struct LedgerEntry {
   LedgerStage stage = LedgerStage::train;

@@ -50,8 +50,7 @@ void run(const QuantizeArguments& arguments) {
   if (!arguments.code.empty()) {
     const ScoringCode scoring = scoring_code(loaded, host);
     const fs::path tree = arguments.source.empty() ? "." : arguments.source;
-    const EvaluationSource source = evaluation_source(tree, {scoring.plugins.begin(), scoring.plugins.end()});
-    write_evaluation(packed_evaluation(tree, source), arguments.code);
+    write_evaluation(packed_evaluation(tree, evaluation_source(tree, scoring.plugins)), arguments.code);
   }
   if (arguments.dry_run) {
     fmt::print("{}", predict_artifact(loaded, host, options));

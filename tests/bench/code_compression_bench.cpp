@@ -64,7 +64,7 @@ std::string zpaq(const std::string& bytes) {
   const std::filesystem::path in = std::filesystem::path(folder) / "codes", out = in.string() + ".lrz";
   write_file_atomically(in, bytes);
   std::string packed;
-  if (run_program({"lrzip", "-z", "-L", "9", "-Q", "-o", out.string(), in.string()}) == 0)
+  if (run_program({"lrzip", "-z", "-L", "9", "-Q", "-o", out.string(), in.string()}, {}) == 0)
     packed = read_file(out);
   std::filesystem::remove_all(folder);
   return packed;

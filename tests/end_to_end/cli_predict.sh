@@ -11,7 +11,7 @@ for word in "predicted, not measured" "phase plain (11 layers)" "phase looped (1
   check_contains "the prediction has: $word" "$word" "$seen"
 done
 check_contains "--shapes: a product with its shapes" "[98304, 512] [2048, 512] [98304, 2048]" "$(predict --shapes)"
-check_equal "--looped: that phase alone" "phase looped (17 layers)" "$(predict --looped | grep '^phase')"
+check_equal "--phase: that phase alone" "phase looped (17 layers)" "$(predict --phase looped | grep '^phase')"
 predict --card h100 --ranks 8 --document-tokens 1250 --json >eight.json
 predict --card h100 --document-tokens 1250 --json --set train.micro_batches=1 --set train.tokens_per_step=98304 --set run.fused_kernels=false >one.json
 predict --card h100 --document-tokens 1250 --json --set train.micro_batches=1 --set train.tokens_per_step=98304 >fused.json
@@ -52,6 +52,6 @@ check_refused "an unknown card" 2 "abacus" profile "$record" --predict --card ab
 check_refused "--card needs --predict" 2 "--predict" profile "$record" --card h100
 check_refused "--steps times nothing there" 2 "--steps" profile "$record" --predict --steps 2
 check_refused "ranks that do not divide the step" 2 "3 ranks" profile "$record" --predict --ranks 3
-check_refused "a layer order that is not trained" 2 "extra_passes" profile "$record" --predict --looped --set model.loop.extra_passes=0
+check_refused "a phase that there is not" 2 "no phase 'looped'; there are: plain" profile "$record" --predict --phase looped --set model.loop.extra_passes=0
 check_equal "nothing was written" "eight.json fused.json one.json refused.err refused.out slow.json" "$(echo *)"
 finish

@@ -51,5 +51,5 @@ assert sum(row["flops"] for row in rows) == profile["flops"]
 assert profile["tokens_per_step"] == 1024 and profile["first_step_seconds"] > profile["step_seconds"] > 0
 assert profile["peak_device_memory_bytes"] > 1_000_000
 PYTHON
-check_refused "profile: a layer order that is not trained" 2 "extra_passes" profile small.toml --looped --set model.loop.extra_passes=0
+check_refused "profile: a phase that there is not" 2 "no phase 'looped'" profile small.toml --phase looped --set model.loop.extra_passes=0
 finish

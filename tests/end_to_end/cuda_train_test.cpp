@@ -65,7 +65,7 @@ TEST_F(CudaRun, TrainsLikeTheCpuBackendStepByStep) {
 
 TEST_F(CudaRun, TakesTheMemoryThatWasPlanned) {
   LoadedConfig loaded = tiny_->config(with(kSmall, kDevice));
-  EXPECT_EQ(dry_run(loaded, test_plugin_host()).memory_bytes, cuda_->peak_device_memory_bytes);
+  EXPECT_EQ(dry_run(loaded, test_plugin_host()).bytes, cuda_->peak_device_memory_bytes);
 }
 
 const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
@@ -92,7 +92,7 @@ TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlannedForThem) {
   const std::vector<std::string> keys = with(few, kPlain);
   LoadedConfig loaded = tiny_->config(keys);
   const RunResult plain = tiny_->train(keys);
-  EXPECT_EQ(dry_run(loaded, test_plugin_host()).memory_bytes, plain.peak_device_memory_bytes);
+  EXPECT_EQ(dry_run(loaded, test_plugin_host()).bytes, plain.peak_device_memory_bytes);
   const double fused =
       long_tests() ? cuda_->final_loss_nats : tiny_->train(with(few, {"data.validation=''"})).final_loss_nats;
   EXPECT_NEAR(plain.final_loss_nats, fused, 2e-3);

@@ -197,7 +197,7 @@ TEST(LayerCast, ThePlanSaysTheBytesThatAreRead) {
   const DryRun plan = dry_run(loaded, test_plugin_host());
   EXPECT_EQ(plan.read_weights.projection_elements, kBanks);
   EXPECT_EQ(plan.read_weights.bytes, 2 * kBanks + 4 * (plan.parameters - kBanks));
-  for (const MemoryRow& row : plan.memory) {
+  for (const MemoryRow& row : plan.rows) {
     if (row.what == "master weights") {
       EXPECT_EQ(row.bytes, 4 * plan.parameters);
     }
@@ -205,7 +205,7 @@ TEST(LayerCast, ThePlanSaysTheBytesThatAreRead) {
       EXPECT_EQ(row.bytes, 2 * kBanks);
     }
   }
-  EXPECT_NE(format_dry_run(plan).find("elements in bf16"), std::string::npos);
+  EXPECT_NE(format_dry_run(loaded.config, {}, plan).find("elements in bf16"), std::string::npos);
 }
 
 }  // namespace

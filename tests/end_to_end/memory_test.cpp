@@ -24,7 +24,7 @@ TEST(PlannedMemory, OfTrainingIsWhatARunTakes) {
   ASSERT_TRUE(plan.workspace_bytes.has_value()) << plan.workspace_note;
   const RunResult run = tiny().train(kTraining);
   EXPECT_GT(run.peak_device_memory_bytes, 1'000'000);
-  EXPECT_EQ(plan.memory_bytes, run.peak_device_memory_bytes);
+  EXPECT_EQ(plan.bytes, run.peak_device_memory_bytes);
 }
 
 TEST(PlannedMemory, OfTestTimeTrainingIsWhatARunTakes) {

@@ -116,15 +116,8 @@ TEST(CalibrationClock, BeginsWithTheFirstBatch) {
       loaded.plugin("quantize"));
   ASSERT_TRUE(quantizer.needs_hessian());
   LoadedModel model(*plugins.backend, loaded.config);
-  ArtifactSources sources;
-  sources.store = &model.store();
-  sources.layouts = model.layouts();
-  sources.weights = [&](const std::string& parameter) {
-    return model.store().download_as<float>(master_name(parameter));
-  };
-  sources.quantizer = &quantizer;
-  sources.clock = device_now;
-  const MadeArtifact made = make_artifact(loaded, sources);
+  const MadeArtifact made =
+      make_artifact(loaded, {.model = model, .quantizer = quantizer, .clock = device_now});
   EXPECT_EQ(made.setup_seconds, 7);
   EXPECT_EQ(made.calibrate_seconds, 0);
 }

@@ -33,7 +33,7 @@ void codes(std::string_view input) {
   std::size_t count = 0;
   for (int left = take_byte(input) % 8; left > 0; --left) {
     const std::int64_t rows = 1 + take_byte(input) % 16, columns = 1 + take_byte(input) % 32;
-    matrices.push_back({rows, columns, take_byte(input) % code_roles});
+    matrices.push_back({rows, columns, take_byte(input) % 16});
     count += static_cast<std::size_t>(rows * columns);
   }
   if (coded) return decode(input, matrices);

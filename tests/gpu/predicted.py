@@ -28,7 +28,7 @@ def document_tokens(context):
 
 def predict(context, config, card, looped):
     """One phase of `mulligan profile --predict --json` for the record's shape on one GPU."""
-    order = ["--looped"] if looped else []
+    order = ["--phase", "looped"] if looped else []
     text = context.mulligan("profile", config, "--predict", "--json", "--card", card, "--document-tokens",
                             document_tokens(context), *order, *record_settings(context))
     return json.loads(text)["phases"][0]

@@ -37,7 +37,7 @@ def ceilings(context, detail):
 
 
 def profile(context, looped, steps, environment=None, **settings):
-    order = ["--looped"] if looped else []
+    order = ["--phase", "looped"] if looped else []
     return json.loads(context.mulligan("profile", context.config(RECORD), "--json", "--steps", steps, *order,
                                        *record_settings(context, **settings), environment=environment))
 

@@ -121,7 +121,7 @@ TEST(ArtifactChoices, SizesAddUp) {
   const std::string bytes = serialize_artifact(full_artifact(), Compression::adaptive, &sizes);
   double streams = static_cast<double>(sizes.overhead_bytes), tensors = streams;
   for (const ArtifactStream& stream : sizes.streams) streams += static_cast<double>(stream.bytes);
-  for (const auto& tensor : sizes.tensors) tensors += tensor.bytes;
+  for (const double bytes : sizes.tensors) tensors += bytes;
   EXPECT_EQ(streams, static_cast<double>(bytes.size()));
   EXPECT_NEAR(tensors, static_cast<double>(bytes.size()), 1e-6);
 }

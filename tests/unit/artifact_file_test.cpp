@@ -95,7 +95,7 @@ TEST(ArtifactFile, SizesAddUpToTheFile) {
   std::uint64_t streams = sizes.overhead_bytes;
   double tensors = 0;
   for (const ArtifactStream& stream : sizes.streams) streams += stream.bytes;
-  for (const auto& tensor : sizes.tensors) tensors += tensor.bytes;
+  for (const double bytes : sizes.tensors) tensors += bytes;
   EXPECT_EQ(streams, bytes.size());
   EXPECT_NEAR(tensors, static_cast<double>(bytes.size() - sizes.overhead_bytes), 1e-6);
 }

@@ -418,12 +418,13 @@ TEST(SizeReport, TotalsStandAgainstTheLimit) {
   artifact.tensors = quantize_small("rtn", record_rows(), small_weights).tensors;
   ArtifactSizes sizes;
   serialize_artifact(artifact, Compression::brotli, &sizes);
-  const std::string below = format_sizes(artifact, sizes, {}, {std::uint64_t{1000}, std::nullopt}, 16000000);
-  EXPECT_TRUE(contains(below, "below the limit of 16,000,000"));
-  EXPECT_TRUE(contains(below, "not counted"));
-  EXPECT_TRUE(contains(below, "blocks.2.mlp.proj.weight"));
-  const std::string over = format_sizes(artifact, sizes, {}, {std::uint64_t{1000}, std::nullopt}, 1500);
-  EXPECT_TRUE(contains(over, "OVER the limit of 1,500"));
+  const std::string below = format_sizes(artifact, sizes, sizes.tensors, {1000, "9 files"}, 16000000);
+  EXPECT_NE(below.find("below the limit of 16,000,000"), std::string::npos) << below;
+  EXPECT_NE(below.find("the code of an evaluation: 9 files\n"), std::string::npos) << below;
+  EXPECT_NE(format_sizes(artifact, sizes, sizes.tensors, {}, 0).find("not counted"), std::string::npos);
+  EXPECT_NE(below.find("blocks.2.mlp.proj.weight"), std::string::npos);
+  const std::string over = format_sizes(artifact, sizes, sizes.tensors, {1000, "9 files"}, 1500);
+  EXPECT_NE(over.find("OVER the limit of 1,500"), std::string::npos) << over;
 }
 
 }  // namespace

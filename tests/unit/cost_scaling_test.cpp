@@ -9,7 +9,7 @@ namespace {
 using Kind = StepEvent::Kind;
 
 RehearsedTransfer transfer(Collective kind, std::int64_t bytes) {
-  return {kind, "tensor", bytes};
+  return {kind, bytes};
 }
 
 // 100 GB/s within a node, 10 GB/s between nodes, steps of 1 and 5 us.

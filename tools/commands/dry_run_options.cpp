@@ -29,22 +29,21 @@ void print_scaling(const DryRunArguments& arguments, const RunOptions& run, Plug
   const auto load = [&](std::int64_t wanted) {
     return load_config(run.config, run.overrides, {for_ranks(wanted)});
   };
-  const ScalingOptions options{find_card(arguments.card), arguments.nodes, arguments.gpus_per_node,
-                               arguments.link_gbps * 1e9 / 8, arguments.links_per_node};
-  fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options)));
+  const Card& card = find_card(arguments.card);
+  const ScalingOptions options{card,
+                               {arguments.nodes, arguments.gpus_per_node, arguments.links_per_node,
+                                card.node_link_bytes_per_second, arguments.link_gbps * 1e9 / 8}};
+  fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options), options));
 }
 
 // Where the configuration says how many steps there are; what has no kernels for a GPU has no hours there.
-void print_length(LoadedConfig loaded, PluginHost& host, const DryRun& plan) {
+void print_length(LoadedConfig loaded, PluginHost& host, const DryRunOptions& options, const DryRun& plan) {
   if (planned_steps(loaded.config).empty()) return;
   const RunConfig config = loaded.config;
   try {
-    PredictOptions options;
-    options.card = plan.card;
-    options.ranks = plan.ranks;
-    fmt::print("\n{}", format_run_length(config, predict_step(loaded, host, options), plan));
+    fmt::print("\n{}", format_run_length(config, predict_step(loaded, host, {options}), options, plan));
   } catch (const Error& error) {
-    fmt::print("\nhours on {}: not predicted ({})\n", plan.card.description, error.what());
+    fmt::print("\nhours on {}: not predicted ({})\n", options.card.description, error.what());
   }
 }
 
@@ -63,20 +62,21 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
     of_nodes = {for_ranks(micro_batches_for(configured, ranks))};
     loaded = load_config(run.config, run.overrides, of_nodes);
   }
-  const DryRun plan = dry_run(loaded, host, {find_card(arguments.card), ranks});
-  fmt::print("{}", format_dry_run(plan));
+  const DryRunOptions options{find_card(arguments.card), ranks};
+  const DryRun plan = dry_run(loaded, host, options);
+  fmt::print("{}", format_dry_run(loaded.config, options, plan));
   // Anew, for the plan has resolved the keys of its plugins.
-  print_length(load_config(run.config, run.overrides, of_nodes), host, plan);
+  print_length(load_config(run.config, run.overrides, of_nodes), host, options, plan);
   if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
   if (!loaded.config.ttt) return;
   const TttMemory memory = plan_ttt_memory(loaded, host);
   fmt::print("\n{}memory of test-time training: {}\n", format_ttt_memory(memory),
-             memory_of_card(memory.bytes, plan.card, "lower ttt.batch_documents"));
-  if (static_cast<double>(memory.bytes) > plan.card.memory_bytes) {
+             memory_of_card(memory.bytes, options.card, "lower ttt.batch_documents"));
+  if (static_cast<double>(memory.bytes) > options.card.memory_bytes) {
     throw config_error(
         "test-time training needs {:.1f} GB on a card, but {} has {:.0f} GB; lower ttt.batch_documents, "
         "ttt.context_tokens or the adapters' rank.",
-        static_cast<double>(memory.bytes) / 1e9, plan.card.description, plan.card.memory_bytes / 1e9);
+        static_cast<double>(memory.bytes) / 1e9, options.card.description, options.card.memory_bytes / 1e9);
   }
   if (const auto measurements = ttt_matmul_measurements(loaded, host)) {
     fmt::print(

@@ -31,15 +31,16 @@ void run(ProfileArguments& arguments) {
   if (arguments.graph) {
     LoadedConfig plain = load_config(arguments.run.config, arguments.run.overrides);
     plain.config.run.fused_kernels = false;
-    fmt::print("{}{}", list_micro_step(plain, host, arguments.profile),
-               list_micro_step(loaded, host, arguments.profile));
+    fmt::print("{}{}", list_micro_step(plain, host, arguments.profile.phase),
+               list_micro_step(loaded, host, arguments.profile.phase));
     return;
   }
   if (arguments.predict) {
     arguments.prediction.card = find_card(arguments.card);
     arguments.prediction.profile = arguments.profile;
-    const Prediction prediction = predict_step(loaded, host, arguments.prediction);
-    fmt::print("{}", arguments.json ? prediction_json(prediction) : format_prediction(prediction));
+    const std::vector<PredictedPhase> phases = predict_step(loaded, host, arguments.prediction);
+    fmt::print("{}", (arguments.json ? prediction_json : format_prediction)(
+                         phases, arguments.prediction, loaded.config.train.tokens_per_step));
     return;
   }
   const Profile profile = profile_step(loaded, host, arguments.profile);
@@ -59,11 +60,8 @@ void add_profile_command(CLI::App& app) {
           ->capture_default_str();
   command->add_flag("--shapes", arguments->profile.by_shape,
                     "Print a row per kernel and shapes of its arguments");
-  command
-      ->add_flag("--looped", arguments->profile.looped, "Profile the first phase with the looped layer order")
-      ->excludes(
-          command->add_option("--phase", arguments->profile.phase, "Name of the phase; without it the first")
-              ->type_name("NAME"));
+  command->add_option("--phase", arguments->profile.phase, "Name of the phase; without it the first")
+      ->type_name("NAME");
   command->add_flag("--json", arguments->json, "Print JSON");
   CLI::Option* predict = command
                              ->add_flag("--predict", arguments->predict,

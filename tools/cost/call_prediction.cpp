@@ -151,6 +151,9 @@ CostRow predict_call(const Graph& graph, const Call& call, const CallAccess& acc
   return prediction;
 }
 
+namespace {
+
+// A row of the table of sums. `in_micro_step` is false for clip, update and averages.
 std::string cost_category(const Graph& graph, const Call& call, bool in_micro_step) {
   const std::string_view kernel = call.kernel;
   if (!in_micro_step) return "optimiser, clip, averages";
@@ -164,6 +167,8 @@ std::string cost_category(const Graph& graph, const Call& call, bool in_micro_st
   if (kernel.starts_with("softcap_ce")) return "cross entropy";  // the loss's own kernels
   return "skips, lanes, embedding, sums";
 }
+
+}  // namespace
 
 CostRow event_cost(const StepRehearsal& rehearsal, const StepEvent& event, std::int64_t segment_tokens,
                    const Card& card) {

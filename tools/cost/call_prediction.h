@@ -28,10 +28,6 @@ ProductClass product_class(const Graph& graph, const Call& call);
 CostRow predict_call(const Graph& graph, const Call& call, const CallAccess& access, const mlg_work& work,
                      std::int64_t segment_tokens, const Card& card);
 
-// A row of the table of sums: "layer matmuls", "attention, backward", ... `in_micro_step` is false for clip, update and
-// averages.
-std::string cost_category(const Graph& graph, const Call& call, bool in_micro_step);
-
 // The cost of an event of the rehearsal's last step that is not a transfer; shapes are left out.
 CostRow event_cost(const StepRehearsal& rehearsal, const StepEvent& event, std::int64_t segment_tokens,
                    const Card& card);

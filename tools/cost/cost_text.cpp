@@ -72,6 +72,27 @@ void add_cost_table(TextLines& text, const char* heading, const std::vector<Cost
   }
 }
 
+DeviceBytes::DeviceBytes(const std::map<std::string, std::int64_t>& tensor_bytes, std::int64_t arena_bytes,
+                         std::optional<std::int64_t> workspace)
+    : rows(memory_by_category(tensor_bytes)), workspace_bytes(workspace) {
+  rows.push_back({"arena (activations, shared by all programs)", arena_bytes});
+  if (workspace) rows.push_back({"workspace of the backend's kernels", *workspace});
+  for (const MemoryRow& row : rows) bytes += row.bytes;
+}
+
+std::string memory_line(const MemoryRow& row) {
+  return fmt::format("  {:<44} {:>18} bytes", row.what, grouped(row.bytes));
+}
+
+void add_memory(TextLines& text, const DeviceBytes& plan, const char* sum, const std::string& why_not) {
+  for (const MemoryRow& row : plan.rows) text.line("{}", memory_line(row));
+  text.line("{} = {:.2f} GiB", memory_line({sum, plan.bytes}), static_cast<double>(plan.bytes) / (1 << 30));
+  if (!plan.workspace_bytes) {
+    text.line("  in addition, workspace of the backend's kernels: not known{}",
+              why_not.empty() ? "" : fmt::format(" ({})", why_not));
+  }
+}
+
 std::string token_rate(std::int64_t tokens, double seconds) {
   return grouped(static_cast<std::int64_t>(static_cast<double>(tokens) / seconds));
 }

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/graph/graph.h"
+#include "framework/run/device_plan.h"
 
 namespace mulligan {
 
@@ -60,6 +63,20 @@ constexpr RateUnit tera_rates{1e12, "TFLOP/s", "TB/s", true};
 // Names, calls, milliseconds with their share of `all_seconds`, and rates. A row without a kernel is named by its category.
 void add_cost_table(TextLines& text, const char* heading, const std::vector<CostRow>& rows,
                     double all_seconds, const RateUnit& unit);
+
+// Bytes of one rank on its device: tensors by category, the arena that all programs share, and, where the configured
+// backend can be started here, the workspace of its kernels. The sum is what Backend::peak_allocated_bytes() comes to.
+struct DeviceBytes {
+  DeviceBytes(const std::map<std::string, std::int64_t>& tensor_bytes, std::int64_t arena_bytes,
+              std::optional<std::int64_t> workspace);
+  std::vector<MemoryRow> rows;
+  std::int64_t bytes = 0;
+  std::optional<std::int64_t> workspace_bytes;
+};
+// "  gradients                     1,234 bytes".
+std::string memory_line(const MemoryRow& row);
+// A line for each row and one for the sum, which is called `sum`; where the workspace is not known, a line with `why_not`.
+void add_memory(TextLines& text, const DeviceBytes& plan, const char* sum, const std::string& why_not = {});
 
 // "12,345": tokens a second of a step.
 std::string token_rate(std::int64_t tokens, double seconds);

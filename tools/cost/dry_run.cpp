@@ -6,48 +6,24 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/graph/program.h"
+#include "framework/model/elements/stages.h"
 #include "framework/model/layer_order.h"
 #include "framework/ranks/communicator.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"
 #include "framework/step/training_programs.h"
-#include "tools/cost/cost_text.h"
 
 namespace mulligan {
 namespace {
 
-std::vector<DryRun::Tensor> describe(const RunConfig& config,
-                                     const std::vector<PlannedParameter>& parameters) {
-  std::vector<DryRun::Tensor> tensors;
-  for (const PlannedParameter& parameter : parameters) {
-    const TensorType& type = parameter.layout.spec.type;
-    DryRun::Tensor tensor;
-    tensor.name = parameter.name();
-    tensor.shape = fmt::format("[{}]", fmt::join(type.dims.begin(), type.dims.begin() + type.rank, ", "));
-    tensor.elements = type.elements();
-    tensor.master_dtype = dtype_name(parameter.layout.master);
-    tensor.optimizer = no_optimizer;
-    if (parameter.trained()) {
-      tensor.optimizer = config.optimizers[parameter.optimizer].name;
-      tensor.plugin = config.optimizers[parameter.optimizer].table.plugin;
-    }
-    tensor.lr_multiplier = parameter.lr_multiplier;
-    tensor.weight_decay_multiplier = parameter.weight_decay_multiplier;
-    constexpr std::array words = {"replicated", "sharded", "owner"};
-    tensor.communication = words[static_cast<std::size_t>(parameter.communication)];
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
 DryRun::ReadWeights read_weights(const RunConfig& config) {
   const ComputeTypes types = scored_types(config);
   DryRun::ReadWeights read;
-  read.projection_dtype = dtype_name(types.projections);
   for (const ParameterSpec& spec : model_parameters(config.model)) {
     (spec.projection ? read.projection_elements : read.other_elements) += spec.type.elements();
     read.bytes += spec.type.as(types.of(spec)).bytes();
@@ -55,33 +31,39 @@ DryRun::ReadWeights read_weights(const RunConfig& config) {
   return read;
 }
 
-void plan_memory(DryRun& plan, TrainingPrograms& training, Backend* device) {
-  const TensorStore& store = training.engine().store();
-  std::map<std::string, std::int64_t> tensors;
-  for (const std::string& name : store.names()) tensors[name] = store.reserved_bytes(name);
-  plan.memory = memory_by_category(tensors);
-  plan.memory.push_back({"arena (activations, shared by all programs)", training.memory().arena_bytes});
-  for (const Program* program : training.programs()) {
-    plan.arenas.push_back({program->name(), program->arena_bytes()});
+DryRun::Step plan_step(const RunConfig& config, const Phase& phase, const std::vector<PlannedStep>& programs,
+                       const Card& card) {
+  DryRun::Step step{executed_layers(config, phase), {}};
+  for (const PlannedStep& planned : programs) {
+    if (planned.runs_per_step == 0) continue;
+    const Cost cost = graph_cost(planned.program->graph(), phase.sequence_length, card);
+    step.cost += cost * static_cast<double>(planned.runs_per_step);
   }
-  if (device) {
-    plan.workspace_bytes = workspace_on(*device, training.programs());
-    plan.memory.push_back({"workspace of the backend's kernels", *plan.workspace_bytes});
-  }
-  for (const MemoryRow& row : plan.memory) plan.memory_bytes += row.bytes;
+  return step;
 }
 
-void plan_steps(DryRun& plan, const RunConfig& config, const StepPlan& steps) {
-  for (std::size_t i = 0; i < config.phases.size(); ++i) {
-    const Phase& phase = config.phases[i];
-    const LayerOrder order = layer_order(config.model, phase.layer_order);
-    DryRun::Step step{phase.name, static_cast<std::int64_t>(order.encoder.size() + order.decoder.size()), {}};
-    for (const PlannedStep& program : steps.steps(i)) {
-      if (program.runs_per_step == 0) continue;
-      const Cost cost = graph_cost(program.program->graph(), phase.sequence_length, plan.card);
-      step.cost += cost * static_cast<double>(program.runs_per_step);
-    }
-    plan.steps.push_back(std::move(step));
+void add_tensors(TextLines& text, const RunConfig& config, const std::vector<PlannedParameter>& tensors) {
+  const auto optimizer_of = [&](const PlannedParameter& tensor) -> std::string {
+    if (!tensor.trained()) return no_optimizer;
+    const OptimizerConfig& optimizer = config.optimizers[tensor.optimizer];
+    if (optimizer.table.plugin.empty()) return optimizer.name;
+    return fmt::format("{} ({})", optimizer.name, optimizer.table.plugin);
+  };
+  std::size_t names = 28, optimizers = 20;
+  for (const PlannedParameter& tensor : tensors) {
+    names = std::max(names, tensor.name().size());
+    optimizers = std::max(optimizers, optimizer_of(tensor).size());
+  }
+  text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", "tensor", names, "shape", "elements",
+            "master", "optimiser", optimizers, "lr x", "wd x", "communication");
+  constexpr std::array communication = {"replicated", "sharded", "owner"};
+  for (const PlannedParameter& tensor : tensors) {
+    const TensorType& type = tensor.layout.spec.type;
+    text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", tensor.name(), names,
+              fmt::format("[{}]", fmt::join(type.dims.begin(), type.dims.begin() + type.rank, ", ")),
+              grouped(type.elements()), dtype_name(tensor.layout.master), optimizer_of(tensor), optimizers,
+              tensor.lr_multiplier, tensor.weight_decay_multiplier,
+              communication[static_cast<std::size_t>(tensor.communication)]);
   }
 }
 
@@ -93,81 +75,75 @@ void require_divisor(const RunConfig& config, int ranks) {
                      config.train.micro_batches, ranks);
 }
 
+std::int64_t executed_layers(const RunConfig& config, const Phase& phase) {
+  const LayerOrder order = layer_order(config.model, phase.layer_order);
+  return static_cast<std::int64_t>(order.encoder.size() + order.decoder.size());
+}
+
 DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& options) {
   resolve_run_plugins(loaded, host);
   const RunConfig& config = loaded.config;
   require_divisor(config, options.ranks);
   const std::vector<PlannedParameter> parameters = plan_parameters(config);
-  DryRun plan;
-  const RunPlugins device = device_plugins(loaded, host, plan.workspace_note);
+  std::string note;
+  const RunPlugins device = device_plugins(loaded, host, note);
   const RunPlugins plugins = make_run_plugins(loaded, host, "null");
   if (device.backend) plugins.backend->act_for(*device.backend);
   OptimizerGroups groups(config, plugins, parameters);
-
-  plan.parameters = parameter_count(model_parameters(config.model));
-  plan.read_weights = read_weights(config);
-  plan.stages = model_stages(config.model);
-  plan.tensors = describe(config, parameters);
-  plan.tokens_per_step = config.train.tokens_per_step;
-  plan.ranks = options.ranks;
-  plan.card = options.card;
-
   const std::unique_ptr<Communicator> ranks = make_planned_communicator(options.ranks);
   TrainingPrograms training(config, {}, plugins, parameters, groups, *ranks,
                             config.data.validation.empty() ? std::nullopt : std::optional<int>(1));
-  plan_memory(plan, training, device.backend.get());
-  plan_steps(plan, config, training.engine().plan());
+
+  const TensorStore& store = training.engine().store();
+  std::map<std::string, std::int64_t> tensors;
+  for (const std::string& name : store.names()) tensors[name] = store.reserved_bytes(name);
+  std::optional<std::int64_t> workspace;
+  if (device.backend) workspace = workspace_on(*device.backend, training.programs());
+  DryRun plan{{tensors, training.memory().arena_bytes, workspace}, note};
+  for (const Program* program : training.programs())
+    plan.arenas.push_back({program->name(), program->arena_bytes()});
+  plan.tensors = parameters;
+  plan.parameters = parameter_count(model_parameters(config.model));
+  plan.read_weights = read_weights(config);
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    plan.steps.push_back(
+        plan_step(config, config.phases[i], training.engine().plan().steps(i), options.card));
+  }
   return plan;
 }
 
-std::string format_dry_run(const DryRun& plan) {
+std::string format_dry_run(const RunConfig& config, const DryRunOptions& options, const DryRun& plan) {
   TextLines text;
-  const auto optimizer_of = [](const DryRun::Tensor& t) {
-    return t.plugin.empty() ? t.optimizer : fmt::format("{} ({})", t.optimizer, t.plugin);
-  };
-  std::size_t names = 28, optimizers = 20;
-  for (const DryRun::Tensor& t : plan.tensors) {
-    names = std::max(names, t.name.size());
-    optimizers = std::max(optimizers, optimizer_of(t).size());
-  }
-  text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", "tensor", names, "shape", "elements",
-            "master", "optimiser", optimizers, "lr x", "wd x", "communication");
-  for (const DryRun::Tensor& t : plan.tensors) {
-    text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", t.name, names, t.shape,
-              grouped(t.elements), t.master_dtype, optimizer_of(t), optimizers, t.lr_multiplier,
-              t.weight_decay_multiplier, t.communication);
-  }
+  add_tensors(text, config, plan.tensors);
   text.line("");
   text.line("parameters: {}", grouped(plan.parameters));
   text.line("weights as they are read to score: {} bytes (projections: {} elements in {}; {} others)",
             grouped(plan.read_weights.bytes), grouped(plan.read_weights.projection_elements),
-            plan.read_weights.projection_dtype, grouped(plan.read_weights.other_elements));
-  for (const StageList& stage : plan.stages) {
+            dtype_name(scored_types(config).projections), grouped(plan.read_weights.other_elements));
+  for (const StageList& stage : model_stages(config.model)) {
     if (!stage.elements.empty()) text.line("stage {}: {}", stage.stage, fmt::join(stage.elements, ", "));
   }
   text.line("");
-  text.line("memory of one of {} rank{}:", plan.ranks, plan.ranks == 1 ? "" : "s");
-  for (const MemoryRow& row : plan.memory) text.line("{}", memory_line(row));
-  text.line("{} = {:.2f} GiB", memory_line({"total", plan.memory_bytes}), gibibytes(plan.memory_bytes));
-  if (!plan.workspace_bytes) {
-    text.line("  in addition, workspace of the backend's kernels: not known ({})", plan.workspace_note);
-  }
+  text.line("memory of one of {} rank{}:", options.ranks, options.ranks == 1 ? "" : "s");
+  add_memory(text, plan, "total", plan.workspace_note);
   text.line("scratch of each program (the arena holds the largest):");
   for (const MemoryRow& row : plan.arenas) text.line("{}", memory_line(row));
   text.line("");
+  const Card& card = options.card;
+  const std::int64_t tokens = config.train.tokens_per_step;
   text.line(
       "one step of {} tokens on {} x {} ({:.0f} TFLOP/s bf16, {:.0f} fp32, {:.2f} TB/s each), per rank:",
-      grouped(plan.tokens_per_step), plan.ranks, plan.card.description,
-      plan.card.bf16_flops_per_second / 1e12, plan.card.fp32_flops_per_second / 1e12,
-      plan.card.bytes_per_second / 1e12);
-  for (const DryRun::Step& step : plan.steps) {
+      grouped(tokens), options.ranks, card.description, card.bf16_flops_per_second / 1e12,
+      card.fp32_flops_per_second / 1e12, card.bytes_per_second / 1e12);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& [layers, cost] = plan.steps[i];
     text.line(
         "  phase {} ({} layers): {:.2f} TFLOP of matmuls, "
         "{:.2f} TFLOP of attention, {:.1f} GB of bytes moved",
-        step.phase, step.layers, step.cost.matmul_flops / 1e12, step.cost.attention_flops / 1e12,
-        step.cost.bytes / 1e9);
-    text.line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * step.cost.seconds,
-              token_rate(plan.tokens_per_step, step.cost.seconds));
+        config.phases[i].name, layers, cost.matmul_flops / 1e12, cost.attention_flops / 1e12,
+        cost.bytes / 1e9);
+    text.line("    roofline: at least {:.2f} ms a step, at most {} tokens/s", 1e3 * cost.seconds,
+              token_rate(tokens, cost.seconds));
   }
   return text.take();
 }

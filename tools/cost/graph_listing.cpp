@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tools/cost/cost_text.h"
+#include "tools/cost/profile.h"
 #include "tools/cost/step_rehearsal.h"
 
 namespace mulligan {
@@ -38,9 +39,9 @@ std::string list_calls(const Graph& graph, const CallAccess& access) {
 
 }  // namespace
 
-std::string list_micro_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options) {
+std::string list_micro_step(LoadedConfig& loaded, PluginHost& host, const std::string& name) {
   const StepRehearsal rehearsal(loaded, host, 1, 0);
-  const std::size_t phase = chosen_phase(rehearsal.config(), options);
+  const std::size_t phase = chosen_phase(rehearsal.config(), name);
   const Graph& graph = rehearsal.micro_step(phase).graph();
   return fmt::format("# micro-step of phase '{}', {}: {} calls\n{}\n", rehearsal.config().phases[phase].name,
                      loaded.config.run.fused_kernels ? "after the passes" : "as the model is written",

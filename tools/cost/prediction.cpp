@@ -2,10 +2,7 @@
 
 #include <set>
 
-#include "framework/model/layer_order.h"
 #include "tools/cost/call_prediction.h"
-#include "tools/cost/cost_text.h"
-#include "tools/cost/dry_run.h"
 #include "tools/cost/step_rehearsal.h"
 
 namespace mulligan {
@@ -16,10 +13,9 @@ using Kind = StepEvent::Kind;
 PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const PredictOptions& options) {
   const RunConfig& config = rehearsal.config();
   const RehearsedStep step = rehearsal.step(phase);
-  const LayerOrder order = layer_order(config.model, config.phases[phase].layer_order);
   PredictedPhase predicted;
   predicted.name = config.phases[phase].name;
-  predicted.layers = static_cast<std::int64_t>(order.encoder.size() + order.decoder.size());
+  predicted.layers = executed_layers(config, config.phases[phase]);
 
   std::vector<CostRow> rows, categories;
   std::set<std::uint32_t> measurements;
@@ -49,22 +45,18 @@ PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const 
 
 }  // namespace
 
-Prediction predict_step(LoadedConfig& loaded, PluginHost& host, const PredictOptions& options) {
+std::vector<PredictedPhase> predict_step(LoadedConfig& loaded, PluginHost& host,
+                                         const PredictOptions& options) {
   require_divisor(loaded.config, options.ranks);
   StepRehearsal rehearsal(loaded, host, options.ranks, options.document_tokens);
   const RunConfig& config = rehearsal.config();
-  Prediction prediction;
-  prediction.card = options.card;
-  prediction.ranks = options.ranks;
-  prediction.document_tokens = options.document_tokens;
-  prediction.tokens_per_step = config.train.tokens_per_step;
-  const bool one = options.profile.looped || !options.profile.phase.empty();
-  const std::size_t chosen = one ? chosen_phase(config, options.profile) : 0;
+  std::vector<PredictedPhase> predicted;
+  const std::size_t chosen = chosen_phase(config, options.profile.phase);
   for (std::size_t phase = 0; phase < config.phases.size(); ++phase) {
-    if (one && phase != chosen) continue;
-    prediction.phases.push_back(predict_phase(rehearsal, phase, options));
+    if (phase != chosen && !options.profile.phase.empty()) continue;
+    predicted.push_back(predict_phase(rehearsal, phase, options));
   }
-  return prediction;
+  return predicted;
 }
 
 }  // namespace mulligan

@@ -7,18 +7,17 @@
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
-#include "tools/cost/card.h"
 #include "tools/cost/cost_text.h"
+#include "tools/cost/dry_run.h"
 #include "tools/cost/profile.h"
 
 namespace mulligan {
 
-struct PredictOptions {
-  Card card = known_cards().front();
-  int ranks = 1;  // must divide train.micro_batches; the step is that of one of them
-  std::int64_t document_tokens =
-      0;                   // token-weighted mean length of the documents in a row; 0: whole segments
-  ProfileOptions profile;  // by_shape, and which phase; where it names none: all
+// The step is that of one of the ranks.
+struct PredictOptions : DryRunOptions {
+  // Token-weighted mean length of the documents in a row; 0: whole segments.
+  std::int64_t document_tokens = 0;
+  ProfileOptions profile = {};  // by_shape, and which phase; where it names none: all
 };
 
 struct PredictedPhase {
@@ -31,22 +30,17 @@ struct PredictedPhase {
   std::int64_t measurements = 0;  // of matmul algorithms, once, before the first step
 };
 
-struct Prediction {
-  Card card;
-  int ranks = 1;
-  std::int64_t document_tokens = 0;
-  std::int64_t tokens_per_step = 0;  // of all ranks
-  std::vector<PredictedPhase> phases;
-};
-
 // Makes a step of each phase where nothing is computed (StepRehearsal) and adds up predict_call(). Each
 // memset, copy or upload costs a launch or upload_seconds, and its bytes. Changes [backend] in `loaded`.
 // Throws Error.
-Prediction predict_step(LoadedConfig& loaded, PluginHost& host, const PredictOptions& options);
+std::vector<PredictedPhase> predict_step(LoadedConfig& loaded, PluginHost& host,
+                                         const PredictOptions& options);
 
-// As tables for people; ends with a newline.
-std::string format_prediction(const Prediction& prediction);
+// As tables for people; ends with a newline. `tokens`: of a step of all ranks.
+std::string format_prediction(const std::vector<PredictedPhase>& phases, const PredictOptions& options,
+                              std::int64_t tokens);
 // As one JSON object, with units in the names; ends with a newline.
-std::string prediction_json(const Prediction& prediction);
+std::string prediction_json(const std::vector<PredictedPhase>& phases, const PredictOptions& options,
+                            std::int64_t tokens);
 
 }  // namespace mulligan

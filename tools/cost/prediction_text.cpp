@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void add_phase(TextLines& text, const Prediction& prediction, const PredictedPhase& phase) {
+void add_phase(TextLines& text, const PredictedPhase& phase, int ranks, std::int64_t tokens) {
   const CostRow& total = phase.total;
   text.line("");
   text.line("phase {} ({} layers)", phase.name, phase.layers);
@@ -18,8 +18,7 @@ void add_phase(TextLines& text, const Prediction& prediction, const PredictedPha
   add_cost_table(text, "program: kernel", phase.rows, total.seconds, tera_rates);
   text.line("");
   text.line("predicted step  {:>9.2f} ms, {} tokens/s of {} rank{}, communication left out",
-            1e3 * total.seconds, token_rate(prediction.tokens_per_step, total.seconds), prediction.ranks,
-            prediction.ranks == 1 ? "" : "s");
+            1e3 * total.seconds, token_rate(tokens, total.seconds), ranks, ranks == 1 ? "" : "s");
   text.line(
       "{} calls, {} launches, {} memsets, {} copies, {} uploads; {:.2f} TFLOP, {:.1f} GB read, {:.1f} GB "
       "written",
@@ -64,34 +63,34 @@ Json phase_json(const PredictedPhase& phase) {
 
 }  // namespace
 
-std::string format_prediction(const Prediction& prediction) {
-  const Card& card = prediction.card;
+std::string format_prediction(const std::vector<PredictedPhase>& phases, const PredictOptions& options,
+                              std::int64_t tokens) {
+  const Card& card = options.card;
   TextLines text;
-  text.line("predicted, not measured: one step of {} tokens on {} x {}, work of one rank",
-            grouped(prediction.tokens_per_step), prediction.ranks, card.description);
+  text.line("predicted, not measured: one step of {} tokens on {} x {}, work of one rank", grouped(tokens),
+            options.ranks, card.description);
   text.line(
       "taken for granted: {:.2f} TB/s; bf16 matmuls {:.0f} TFLOP/s (layers) and "
       "{:.0f} (head), attention {:.0f} forward and {:.0f} backward; {:.1f} us a launch",
       card.sustained_bytes_per_second / 1e12, card.layer_product_flops_per_second / 1e12,
       card.wide_product_flops_per_second / 1e12, card.attention_forward_flops_per_second / 1e12,
       card.attention_backward_flops_per_second / 1e12, card.launch_seconds * 1e6);
-  text.line("{}", prediction.document_tokens == 0
-                      ? std::string("rows of whole segments")
-                      : fmt::format("rows of documents, {} tokens long (mean over tokens)",
-                                    grouped(prediction.document_tokens)));
-  for (const PredictedPhase& phase : prediction.phases) add_phase(text, prediction, phase);
+  if (options.document_tokens == 0) {
+    text.line("rows of whole segments");
+  } else {
+    text.line("rows of documents, {} tokens long (mean over tokens)", grouped(options.document_tokens));
+  }
+  for (const PredictedPhase& phase : phases) add_phase(text, phase, options.ranks, tokens);
   return text.take();
 }
 
-std::string prediction_json(const Prediction& prediction) {
-  Json phases = Json::array();
-  for (const PredictedPhase& phase : prediction.phases) phases.push_back(phase_json(phase));
-  const Json json{{"predicted", true},
-                  {"card", prediction.card.name},
-                  {"ranks", prediction.ranks},
-                  {"document_tokens", prediction.document_tokens},
-                  {"tokens_per_step", prediction.tokens_per_step},
-                  {"phases", std::move(phases)}};
+std::string prediction_json(const std::vector<PredictedPhase>& phases, const PredictOptions& options,
+                            std::int64_t tokens) {
+  Json list = Json::array();
+  for (const PredictedPhase& phase : phases) list.push_back(phase_json(phase));
+  const Json json{{"predicted", true},         {"card", options.card.name},
+                  {"ranks", options.ranks},    {"document_tokens", options.document_tokens},
+                  {"tokens_per_step", tokens}, {"phases", std::move(list)}};
   return json.dump(2) + "\n";
 }
 

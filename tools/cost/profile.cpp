@@ -91,26 +91,19 @@ class StepProfiler {
 
 }  // namespace
 
-std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options) {
+std::size_t chosen_phase(const RunConfig& config, const std::string& name) {
+  if (name.empty()) return 0;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < config.phases.size(); ++i) {
-    const Phase& phase = config.phases[i];
-    if (phase.name == options.phase) return i;
-    names.push_back(phase.name);
-    if (!options.phase.empty()) continue;
-    if (!options.looped || phase.layer_order == LayerOrderKind::looped) return i;
-  }
-  if (options.phase.empty()) {
-    throw config_error(
-        "training never uses the looped layer order; set model.loop.extra_passes, or leave out --looped.");
-  }
-  throw config_error("this run has no phase '{}'; there are: {}.", options.phase, fmt::join(names, ", "));
+  for (const Phase& phase : config.phases) names.push_back(phase.name);
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  throw config_error("this run has no phase '{}'; there are: {}.", name, fmt::join(names, ", "));
 }
 
 Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options) {
   const RunConfig& config = loaded.config;
   resolve_run_plugins(loaded, host);
-  const std::size_t phase = chosen_phase(config, options);
+  const std::size_t phase = chosen_phase(config, options.phase);
   const auto start = std::chrono::steady_clock::now();
   StepProfiler profiler(loaded, host, phase);
   Profile profile;

@@ -14,7 +14,6 @@ namespace mulligan {
 struct ProfileOptions {
   int steps = 3;          // each is timed; the median counts
   bool by_shape = false;  // a row per kernel and shapes, not per kernel
-  bool looped = false;    // the first phase with the looped layer order, where `phase` is empty
   std::string phase;      // a name; empty: the first one
 };
 
@@ -29,8 +28,8 @@ struct Profile {
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
 };
 
-// The phase that the options choose, an index into RunConfig::phases; config_error where there is none.
-std::size_t chosen_phase(const RunConfig& config, const ProfileOptions& options);
+// The phase with that name ("": the first), an index into RunConfig::phases; config_error where there is none.
+std::size_t chosen_phase(const RunConfig& config, const std::string& name);
 
 // Initial weights, the first rows of data.train. In the profiled pass every call is followed by a
 // synchronisation, which on a device adds to short calls. Throws Error.

@@ -38,13 +38,14 @@ std::string memory_of_card(std::int64_t bytes, const Card& card, const char* rem
   return text;
 }
 
-std::string format_run_length(const RunConfig& config, const Prediction& prediction, const DryRun& plan) {
+std::string format_run_length(const RunConfig& config, const std::vector<PredictedPhase>& phases,
+                              const DryRunOptions& options, const DryRun& plan) {
   const std::vector<std::int64_t> steps = planned_steps(config);
   if (steps.empty()) return {};
   TextLines text;
   double seconds = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const PredictedPhase& phase = prediction.phases[i];
+    const PredictedPhase& phase = phases[i];
     seconds += static_cast<double>(steps[i]) * phase.total.seconds;
     text.line("  phase {}: {} steps of {:.1f} ms", phase.name, grouped(steps[i]), 1e3 * phase.total.seconds);
   }
@@ -52,10 +53,9 @@ std::string format_run_length(const RunConfig& config, const Prediction& predict
   text.line(
       "the whole run: {} steps, predicted, not measured: {:.2f} hours on {} x {}, without validations "
       "and communication",
-      grouped(total), seconds / 3600, prediction.ranks, prediction.card.description);
-  text.line(
-      "memory: {}{}", plan.workspace_bytes ? "" : "the kernels' workspace and ",
-      memory_of_card(plan.memory_bytes, prediction.card, "more micro-batches of fewer tokens need less"));
+      grouped(total), seconds / 3600, options.ranks, options.card.description);
+  text.line("memory: {}{}", plan.workspace_bytes ? "" : "the kernels' workspace and ",
+            memory_of_card(plan.bytes, options.card, "more micro-batches of fewer tokens need less"));
   return text.take();
 }
 

@@ -1,7 +1,6 @@
 #include "tools/cost/scaling.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,12 +21,6 @@ int ring_steps(Collective kind, int ranks) {
     default:
       return ranks - 1;
   }
-}
-
-// Bytes of the whole tensor: what ranks have shares of, all of them together.
-double whole_bytes(const RehearsedTransfer& transfer, int ranks) {
-  const bool shares = transfer.kind == Collective::reduce_scatter || transfer.kind == Collective::all_gather;
-  return static_cast<double>(transfer.bytes) * (shares ? ranks : 1);
 }
 
 // What each of `ranks` sends of a tensor of so many bytes by a ring of them.
@@ -67,17 +60,14 @@ double step_seconds(Collective kind, const Interconnect& net) {
 
 }  // namespace
 
+double whole_bytes(const RehearsedTransfer& transfer, int ranks) {
+  const bool whole = transfer.kind == Collective::all_reduce || transfer.kind == Collective::broadcast ||
+                     transfer.kind == Collective::reduce;
+  return static_cast<double>(transfer.bytes) * (whole ? 1 : ranks);
+}
+
 double sent_bytes(const RehearsedTransfer& transfer, int ranks) {
-  const auto bytes = static_cast<double>(transfer.bytes);
-  switch (transfer.kind) {
-    case Collective::all_reduce:
-      return 2 * bytes * (ranks - 1) / ranks;
-    case Collective::broadcast:
-    case Collective::reduce:
-      return ranks > 1 ? bytes : 0;
-    default:
-      return bytes * (ranks - 1);
-  }
+  return ring_bytes(transfer.kind, whole_bytes(transfer, ranks), ranks);
 }
 
 double batch_seconds(const std::vector<RehearsedTransfer>& batch, const Interconnect& net) {
@@ -117,45 +107,30 @@ StepTimeline step_timeline(const std::vector<StepEvent>& events, const std::vect
 
 namespace {
 
-Interconnect net_of(const ScalingOptions& options, int nodes) {
-  Interconnect net;
-  net.nodes = nodes;
-  net.ranks_per_node = options.gpus_per_node;
-  net.links_per_node = options.links_per_node;
-  net.node_bytes_per_second = options.card.node_link_bytes_per_second;
-  net.link_bytes_per_second = options.link_bytes_per_second;
-  return net;
-}
-
 StepTimeline timeline_of(const StepRehearsal& rehearsal, const RehearsedStep& step, std::size_t phase,
-                         const ScalingOptions& options, const Interconnect& net) {
+                         const Card& card, const Interconnect& net) {
   std::vector<double> batches, seconds;
   for (const auto& batch : step.batches) batches.push_back(batch_seconds(batch, net));
   for (const StepEvent& event : step.events) {
     const bool transfer = event.kind == StepEvent::Kind::submit || event.kind == StepEvent::Kind::join;
-    seconds.push_back(
-        transfer ? 0 : event_cost(rehearsal, event, rehearsal.segment_tokens(phase), options.card).seconds);
+    seconds.push_back(transfer ? 0
+                               : event_cost(rehearsal, event, rehearsal.segment_tokens(phase), card).seconds);
   }
   return step_timeline(step.events, seconds, batches);
 }
 
-std::vector<CollectiveRow> collectives_of(const RehearsedStep& step, int ranks) {
+std::map<Collective, CollectiveRow> collectives_of(const RehearsedStep& step, int ranks) {
   std::map<Collective, CollectiveRow> rows;
   for (const StepEvent& event : step.events) {
     if (event.kind != StepEvent::Kind::submit) continue;
     for (const RehearsedTransfer& transfer : step.batches[event.batch]) {
       CollectiveRow& row = rows[transfer.kind];
-      const bool whole = transfer.kind == Collective::all_reduce || transfer.kind == Collective::broadcast ||
-                         transfer.kind == Collective::reduce;
-      row.kind = transfer.kind;
       ++row.transfers;
-      row.tensor_bytes += static_cast<double>(transfer.bytes) * (whole ? 1 : ranks);
+      row.tensor_bytes += whole_bytes(transfer, ranks);
       row.sent_bytes += sent_bytes(transfer, ranks);
     }
   }
-  std::vector<CollectiveRow> list;
-  for (const auto& [kind, row] : rows) list.push_back(row);
-  return list;
+  return rows;
 }
 
 void add_row(PhaseScaling& phase, ScalingRow row) {
@@ -178,14 +153,14 @@ std::int64_t micro_batches_for(std::int64_t configured, int ranks) {
   return (configured + ranks - 1) / ranks * ranks;
 }
 
-Scaling predict_scaling(const LoadWithMicroBatches& load, std::int64_t configured_micro_batches,
-                        PluginHost& host, const ScalingOptions& options) {
+Scaling predict_scaling(const std::function<LoadedConfig(std::int64_t)>& load,
+                        std::int64_t configured_micro_batches, PluginHost& host,
+                        const ScalingOptions& options) {
   Scaling scaling;
-  scaling.options = options;
-  for (int nodes = 1; nodes <= options.nodes; ++nodes) {
-    const Interconnect net = net_of(options, nodes);
+  Interconnect net = options.net;
+  for (net.nodes = 1; net.nodes <= options.net.nodes; ++net.nodes) {
     ScalingRow row;
-    row.nodes = nodes;
+    row.nodes = net.nodes;
     row.micro_batches = micro_batches_for(configured_micro_batches, net.ranks());
     std::optional<LoadedConfig> loaded;
     std::unique_ptr<StepRehearsal> rehearsal;
@@ -193,7 +168,7 @@ Scaling predict_scaling(const LoadWithMicroBatches& load, std::int64_t configure
       loaded = load(row.micro_batches);
       rehearsal = std::make_unique<StepRehearsal>(*loaded, host, net.ranks(), 0);
     } catch (const Error& error) {
-      if (nodes == 1) throw;
+      if (net.nodes == 1) throw;
       row.impossible = error.what();
       for (PhaseScaling& phase : scaling.phases) add_row(phase, row);
       continue;
@@ -203,11 +178,12 @@ Scaling predict_scaling(const LoadWithMicroBatches& load, std::int64_t configure
     scaling.phases.resize(config.phases.size());
     for (std::size_t phase = 0; phase < config.phases.size(); ++phase) {
       const RehearsedStep step = rehearsal->step(phase);
-      row.time = timeline_of(*rehearsal, step, phase, options, net);
+      row.time = timeline_of(*rehearsal, step, phase, options.card, net);
       row.tokens_per_second = static_cast<double>(scaling.tokens_per_step) / row.time.step_seconds;
       scaling.phases[phase].name = config.phases[phase].name;
       add_row(scaling.phases[phase], row);
-      if (nodes == options.nodes) scaling.phases[phase].collectives = collectives_of(step, net.ranks());
+      if (net.nodes == options.net.nodes)
+        scaling.phases[phase].collectives = collectives_of(step, net.ranks());
     }
   }
   return scaling;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct Interconnect {
 
   int ranks() const { return nodes * ranks_per_node; }
 };
+
+// Returns the bytes of the whole tensor: of the shares of all ranks, where ranks have shares.
+double whole_bytes(const RehearsedTransfer& transfer, int ranks);
 
 // Returns the bytes that a rank of a ring of N ranks sends to the next one (all_to_all: to all others). all_reduce:
 // 2 (N - 1) / N of the tensor; reduce_scatter, all_gather and all_to_all: N - 1 shares; broadcast and reduce: the tensor.
@@ -48,9 +52,7 @@ StepTimeline step_timeline(const std::vector<StepEvent>& events, const std::vect
 
 struct ScalingOptions {
   Card card = known_cards().front();
-  int nodes = 1, gpus_per_node = 1;
-  double link_bytes_per_second = 0;  // of a link between nodes, in one direction; unused for one node
-  int links_per_node = 1;
+  Interconnect net;  // of the largest number of nodes
 };
 
 // A step of one phase on `nodes` nodes.
@@ -66,7 +68,6 @@ struct ScalingRow {
 
 // The bytes of all transfers of one kind in a step.
 struct CollectiveRow {
-  Collective kind = Collective::all_reduce;
   std::int64_t transfers = 0;
   double tensor_bytes = 0;  // of whole tensors
   double sent_bytes = 0;    // by each rank (sent_bytes())
@@ -74,29 +75,27 @@ struct CollectiveRow {
 
 struct PhaseScaling {
   std::string name;
-  std::vector<ScalingRow> rows;            // 1 to options.nodes
-  std::vector<CollectiveRow> collectives;  // on options.nodes nodes
-  // The first number of nodes with a gain below 0.5; 0: none up to options.nodes.
+  std::vector<ScalingRow> rows;                     // from 1 node on
+  std::map<Collective, CollectiveRow> collectives;  // on the largest number of nodes
+  // The first number of nodes with a gain below 0.5; 0: there is none.
   int stops_paying = 0;
 };
 
 struct Scaling {
-  ScalingOptions options;
   std::int64_t tokens_per_step = 0;
   std::vector<PhaseScaling> phases;
 };
 
-// Loads the configuration with that number of micro-batches per step; throws Error if it is invalid.
-using LoadWithMicroBatches = std::function<LoadedConfig(std::int64_t)>;
-
 // Returns the smallest multiple of `ranks` that is at least `configured`.
 std::int64_t micro_batches_for(std::int64_t configured, int ranks);
 
-// Predicts a step with the same tokens on 1 to options.nodes nodes, with micro_batches_for() micro-batches each.
-Scaling predict_scaling(const LoadWithMicroBatches& load, std::int64_t configured_micro_batches,
-                        PluginHost& host, const ScalingOptions& options);
+// Predicts a step with the same tokens on 1 to options.net.nodes nodes, with micro_batches_for() micro-batches each. `load`
+// returns the configuration with that number of micro-batches per step, and throws Error if it is invalid.
+Scaling predict_scaling(const std::function<LoadedConfig(std::int64_t)>& load,
+                        std::int64_t configured_micro_batches, PluginHost& host,
+                        const ScalingOptions& options);
 
 // Returns the prediction as text tables; ends with a newline.
-std::string format_scaling(const Scaling& scaling);
+std::string format_scaling(const Scaling& scaling, const ScalingOptions& options);
 
 }  // namespace mulligan

@@ -1,12 +1,9 @@
 #include "tools/cost/step_rehearsal.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/run/device_plan.h"
-#include "framework/run/run_plugins.h"
 
 namespace mulligan {
 namespace {
@@ -24,42 +21,6 @@ Batch row_of(std::int64_t tokens, std::int64_t document, bool even) {
   return row;
 }
 
-class Recorder final : public BackendWatch {
- public:
-  void learn(const Program& program) {
-    for (std::size_t i = 0; i < program.handles().size(); ++i) calls_[program.handles()[i]] = {&program, i};
-  }
-  void runs(std::span<void* const> handles) override {
-    for (void* handle : handles) {
-      const auto [program, call] = calls_.at(handle);
-      add({StepEvent::Kind::call, program, call, 0, 0});
-    }
-  }
-  void zeroes(std::size_t bytes) override { add_bytes(StepEvent::Kind::zero, bytes); }
-  void copies(std::size_t bytes) override { add_bytes(StepEvent::Kind::copy, bytes); }
-  void uploads(std::size_t bytes) override { add_bytes(StepEvent::Kind::upload, bytes); }
-  void add(const StepEvent& event) {
-    if (listening_) events_.push_back(event);
-  }
-
-  void listen() {
-    events_.clear();
-    listening_ = true;
-  }
-  std::vector<StepEvent> take() {
-    listening_ = false;
-    return std::move(events_);
-  }
-
- private:
-  void add_bytes(StepEvent::Kind kind, std::size_t bytes) {
-    add({kind, nullptr, 0, static_cast<std::int64_t>(bytes), 0});
-  }
-  std::unordered_map<const void*, std::pair<const Program*, std::size_t>> calls_;
-  std::vector<StepEvent> events_;
-  bool listening_ = false;
-};
-
 LoadedConfig& resolved(LoadedConfig& loaded, PluginHost& host) {
   // What [backend] sets for another backend does not apply; what was meant for cuda is not left out unseen.
   if (loaded.config.backend.plugin != "cuda") {
@@ -74,116 +35,105 @@ LoadedConfig& resolved(LoadedConfig& loaded, PluginHost& host) {
 
 }  // namespace
 
-struct StepRehearsal::Parts {
-  Parts(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t documents)
-      : config(resolved(loaded, host).config),
-        plugins(make_run_plugins(loaded, host)),
-        parameters(plan_parameters(config)),
-        groups(config, plugins, parameters),
-        communicator(ranks,
-                     [this](StepEvent::Kind kind, std::size_t batch) {
-                       recorder.add({kind, nullptr, 0, 0, batch});
-                     }),
-        engine(config, {}, plugins, parameters, groups, communicator, 1),
-        arena(*plugins.backend),
-        access(*plugins.backend),
-        document_tokens(documents) {
-    arena.bind(engine.programs(), engine.store());
-    for (const Program* program : engine.programs()) recorder.learn(*program);
-    plugins.backend->watch(&recorder);
-    engine.make_ready();
-  }
-  ~Parts() { plugins.backend->watch(nullptr); }
+class StepRehearsal::Transfers final : public TransferBatch {
+ public:
+  Transfers(StepRehearsal& rehearsal, std::size_t number) : rehearsal_(rehearsal), number_(number) {}
+  void submit() override { rehearsal_.add(StepEvent::Kind::submit, 0, number_); }
+  void join() override { rehearsal_.add(StepEvent::Kind::join, 0, number_); }
 
-  const RunConfig& config;
-  Recorder recorder;
-  RunPlugins plugins;
-  std::vector<PlannedParameter> parameters;
-  OptimizerGroups groups;
-  RehearsedCommunicator communicator;
-  TrainingEngine engine;
-  SharedArena arena;
-  CallAccess access;
-  std::int64_t document_tokens;
+ private:
+  StepRehearsal& rehearsal_;
+  std::size_t number_;
+};
+
+// The first of several ranks that do not exist. Messages between ranks are a std::logic_error.
+class StepRehearsal::Ranks final : public Communicator {
+ public:
+  Ranks(StepRehearsal& rehearsal, int ranks)
+      : rehearsal_(rehearsal), planned_(make_planned_communicator(ranks)) {}
+
+  HostGroup& group() override { return planned_->group(); }
+  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
+    auto& batches = rehearsal_.step_.batches;
+    batches.emplace_back();
+    for (const Transfer& transfer : transfers) {
+      const std::int64_t bytes = transfer.count * dtype_size(store.type(transfer.from).dtype);
+      batches.back().push_back({transfer.kind, bytes});
+    }
+    return std::make_unique<Transfers>(rehearsal_, batches.size() - 1);
+  }
+
+ private:
+  StepRehearsal& rehearsal_;
+  std::unique_ptr<Communicator> planned_;
 };
 
 StepRehearsal::StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t document_tokens)
-    : parts_(std::make_unique<Parts>(loaded, host, ranks, document_tokens)) {}
-
-StepRehearsal::~StepRehearsal() = default;
-
-const RunConfig& StepRehearsal::config() const {
-  return parts_->config;
+    : config_(resolved(loaded, host).config),
+      document_tokens_(document_tokens),
+      plugins_(make_run_plugins(loaded, host)),
+      parameters_(plan_parameters(config_)),
+      groups_(config_, plugins_, parameters_),
+      communicator_(std::make_unique<Ranks>(*this, ranks)),
+      engine_(config_, {}, plugins_, parameters_, groups_, *communicator_, 1),
+      arena_(*plugins_.backend),
+      access_(*plugins_.backend) {
+  arena_.bind(engine_.programs(), engine_.store());
+  for (const Program* program : engine_.programs()) {
+    for (std::size_t i = 0; i < program->handles().size(); ++i) calls_[program->handles()[i]] = {program, i};
+  }
+  plugins_.backend->watch(this);
+  engine_.make_ready();
 }
 
-const CallAccess& StepRehearsal::access() const {
-  return parts_->access;
+StepRehearsal::~StepRehearsal() {
+  plugins_.backend->watch(nullptr);
+}
+
+void StepRehearsal::add(StepEvent::Kind kind, std::size_t bytes, std::size_t batch) {
+  if (listening_) step_.events.push_back({kind, nullptr, 0, static_cast<std::int64_t>(bytes), batch});
+}
+
+void StepRehearsal::runs(std::span<void* const> handles) {
+  if (!listening_) return;
+  for (void* handle : handles) {
+    const auto [program, call] = calls_.at(handle);
+    step_.events.push_back({StepEvent::Kind::call, program, call, 0, 0});
+  }
 }
 
 std::int64_t StepRehearsal::segment_tokens(std::size_t phase) const {
-  const std::int64_t longest = parts_->config.phases[phase].sequence_length;
-  return parts_->document_tokens == 0 ? longest : std::min(parts_->document_tokens, longest);
+  const std::int64_t longest = config_.phases[phase].sequence_length;
+  return document_tokens_ == 0 ? longest : std::min(document_tokens_, longest);
 }
 
 RehearsedStep StepRehearsal::step(std::size_t phase) {
-  const std::int64_t tokens = tokens_per_micro_batch(parts_->config.train);
-  const Batch row = row_of(tokens, std::min(segment_tokens(phase), tokens), parts_->document_tokens == 0);
-  parts_->engine.enter(phase);
-  parts_->groups.set_rates({0, horizon_steps(parts_->config), 0, 0});
-  parts_->recorder.listen();
-  parts_->engine.step(1, [&row]() -> const Batch& { return row; });
-  return {parts_->recorder.take(), parts_->communicator.batches()};
+  const std::int64_t tokens = tokens_per_micro_batch(config_.train);
+  const Batch row = row_of(tokens, std::min(segment_tokens(phase), tokens), document_tokens_ == 0);
+  engine_.enter(phase);
+  groups_.set_rates({0, horizon_steps(config_), 0, 0});
+  step_.events.clear();
+  listening_ = true;
+  engine_.step(1, [&row]() -> const Batch& { return row; });
+  listening_ = false;
+  return step_;
 }
 
 mlg_work StepRehearsal::work(const StepEvent& call) const {
-  return parts_->plugins.backend->work(call.program->handles().at(call.call));
+  return plugins_.backend->work(call.program->handles().at(call.call));
 }
 
 const Program& StepRehearsal::micro_step(std::size_t phase) const {
-  return *parts_->engine.plan().find(phase, StepRole::micro_step);
+  return *engine_.plan().find(phase, StepRole::micro_step);
 }
 
 std::optional<StepRole> StepRehearsal::role_of(const Program* program) const {
-  for (std::size_t phase = 0; phase < parts_->config.phases.size(); ++phase) {
-    for (const PlannedStep& planned : parts_->engine.plan().steps(phase)) {
+  for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
+    for (const PlannedStep& planned : engine_.plan().steps(phase)) {
       if (planned.program == program) return planned.role;
     }
   }
   return {};
-}
-
-namespace {
-
-class RehearsedBatch final : public TransferBatch {
- public:
-  RehearsedBatch(const RehearsedCommunicator::Tell& tell, std::size_t number)
-      : tell_(tell), number_(number) {}
-  void submit() override { tell_(StepEvent::Kind::submit, number_); }
-  void join() override { tell_(StepEvent::Kind::join, number_); }
-
- private:
-  const RehearsedCommunicator::Tell& tell_;
-  std::size_t number_;
-};
-
-}  // namespace
-
-RehearsedCommunicator::RehearsedCommunicator(int ranks, Tell tell)
-    : planned_(make_planned_communicator(ranks)), tell_(std::move(tell)) {}
-
-HostGroup& RehearsedCommunicator::group() {
-  return planned_->group();
-}
-
-std::unique_ptr<TransferBatch> RehearsedCommunicator::prepare(TensorStore& store,
-                                                              std::vector<Transfer> transfers) {
-  std::vector<RehearsedTransfer> batch;
-  for (const Transfer& transfer : transfers) {
-    batch.push_back(
-        {transfer.kind, transfer.from, transfer.count * dtype_size(store.type(transfer.from).dtype)});
-  }
-  batches_.push_back(std::move(batch));
-  return std::make_unique<RehearsedBatch>(tell_, batches_.size() - 1);
 }
 
 }  // namespace mulligan

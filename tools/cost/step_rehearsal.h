@@ -3,23 +3,22 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "framework/graph/call_access.h"
 #include "framework/ranks/communicator.h"
+#include "framework/run/run_plugins.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {
 
-// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast), of one
-// rank's share (the others).
+// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast, reduce), of one rank's share (the others).
 struct RehearsedTransfer {
   Collective kind = Collective::all_reduce;
-  std::string tensor;  // that it is read from
   std::int64_t bytes = 0;
 };
 
@@ -42,24 +41,23 @@ struct StepEvent {
 
 struct RehearsedStep {
   std::vector<StepEvent> events;
-  std::vector<std::vector<RehearsedTransfer>>
-      batches;  // transfers that are submitted together, by StepEvent::batch
+  std::vector<std::vector<RehearsedTransfer>> batches;  // submitted together, by StepEvent::batch
 };
 
-class StepRehearsal {
+class StepRehearsal : BackendWatch {
  public:
   // Plans all phases of `loaded` for the first of `ranks` ranks on the cuda backend's planning device (with
   // [backend]'s keys, where that is configured; kernels of [[backend.kernels]] included). Rows hold documents
   // of `document_tokens` tokens, 0: of the phase's sequence length. Changes and resolves [backend] in
   // `loaded`, which must outlive this object. Throws Error.
   StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t document_tokens);
-  ~StepRehearsal();
+  ~StepRehearsal() override;
   StepRehearsal(const StepRehearsal&) = delete;
   StepRehearsal& operator=(const StepRehearsal&) = delete;
 
-  const RunConfig& config() const;
+  const RunConfig& config() const { return config_; }
   // Of the kernels that its steps call.
-  const CallAccess& access() const;
+  const CallAccess& access() const { return access_; }
   // One step of a phase, an index into RunConfig::phases.
   RehearsedStep step(std::size_t phase);
   // What the cuda backend launches for a call event of the last step.
@@ -71,26 +69,27 @@ class StepRehearsal {
   std::int64_t segment_tokens(std::size_t phase) const;
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
-};
+  class Ranks;
+  class Transfers;
 
-// A communicator of the first of several ranks that do not exist. It records transfers and reports when they are submitted
-// and joined. Messages between ranks are a std::logic_error.
-class RehearsedCommunicator final : public Communicator {
- public:
-  // `tell`: a batch, by its number in batches(), is submitted or joined.
-  using Tell = std::function<void(StepEvent::Kind, std::size_t)>;
-  RehearsedCommunicator(int ranks, Tell tell);
+  void runs(std::span<void* const> handles) override;
+  void zeroes(std::size_t bytes) override { add(StepEvent::Kind::zero, bytes); }
+  void copies(std::size_t bytes) override { add(StepEvent::Kind::copy, bytes); }
+  void uploads(std::size_t bytes) override { add(StepEvent::Kind::upload, bytes); }
+  void add(StepEvent::Kind kind, std::size_t bytes, std::size_t batch = 0);
 
-  HostGroup& group() override;
-  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override;
-  const std::vector<std::vector<RehearsedTransfer>>& batches() const { return batches_; }
-
- private:
-  std::unique_ptr<Communicator> planned_;
-  Tell tell_;
-  std::vector<std::vector<RehearsedTransfer>> batches_;
+  const RunConfig& config_;
+  std::int64_t document_tokens_;
+  bool listening_ = false;
+  RehearsedStep step_;
+  std::unordered_map<const void*, std::pair<const Program*, std::size_t>> calls_;  // by handle
+  RunPlugins plugins_;
+  std::vector<PlannedParameter> parameters_;
+  OptimizerGroups groups_;
+  std::unique_ptr<Communicator> communicator_;
+  TrainingEngine engine_;
+  SharedArena arena_;
+  CallAccess access_;
 };
 
 }  // namespace mulligan

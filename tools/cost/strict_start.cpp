@@ -16,8 +16,6 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
 #include "framework/ttt/scoring_input.h"
-#include "tools/cost/cost.h"
-#include "tools/cost/cost_text.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/ttt_memory.h"
 
@@ -30,35 +28,32 @@ std::string without_full_stop(std::string sentence) {
   return sentence;
 }
 
-// Where the tensors and programs of a phase lie.
-struct Memory {
-  std::string device;
-  double bytes = 0;  // 0: not known
-};
-
-Memory memory_of(const LoadedConfig& loaded, PluginHost& host, const std::optional<Card>& card) {
-  if (card) return {card->description, card->memory_bytes};
+// The device of the configured backend; without memory_bytes where it cannot be started here.
+Card own_device(const LoadedConfig& loaded, PluginHost& host) {
+  Card card;
   std::string why_not;
   const RunPlugins device = device_plugins(loaded, host, why_not);
-  if (!device.backend) return {};
+  if (!device.backend) return card;
   const Backend::Info info = device.backend->info();
-  return {info.description, static_cast<double>(info.memory_bytes)};
+  card.description = info.description;
+  card.memory_bytes = static_cast<double>(info.memory_bytes);
+  return card;
 }
 
-void judge_memory(StrictRule& rule, const Memory& memory, double bytes, bool workspace_known,
-                  const char* remedy) {
+void judge_memory(StrictRule& rule, const Card& card, const DeviceBytes& plan, const char* remedy) {
   constexpr double gigabyte = 1e9;
+  const auto bytes = static_cast<double>(plan.bytes);
   rule.value = fmt::format("{:.2f} GB{}", bytes / gigabyte,
-                           workspace_known ? "" : " and the workspace of kernels, which is not known");
-  if (memory.bytes == 0) return;
-  rule.value += fmt::format(" of the {:.2f} GB of {}", memory.bytes / gigabyte, memory.device);
-  if (bytes <= memory.bytes) return;
+                           plan.workspace_bytes ? "" : " and the workspace of kernels, which is not known");
+  if (card.memory_bytes == 0) return;
+  rule.value += fmt::format(" of the {:.2f} GB of {}", card.memory_bytes / gigabyte, card.description);
+  if (bytes <= card.memory_bytes) return;
   rule.problem = fmt::format("{} needs {}; {}", rule.rule, rule.value, remedy);
 }
 
 struct CalibrationPlan {
-  double bytes = 0;
-  std::optional<double> seconds;  // at least, on the card
+  DeviceBytes memory;
+  double seconds = 0;  // at least, on the card; 0: not known
 };
 
 bool calibrates(const LoadedConfig& loaded, PluginHost& host) {
@@ -77,7 +72,7 @@ CalibrationPlan plan_calibration(const LoadedConfig& loaded, PluginHost& host,
   Calibrator calibrator(model.store(), config.model, model.layouts(), shape);
   SharedArena arena(*plugins.backend);
   arena.bind({&calibrator.program()}, model.store());
-  CalibrationPlan plan{static_cast<double>(plugins.backend->allocated_bytes()), {}};
+  CalibrationPlan plan{{{}, static_cast<std::int64_t>(plugins.backend->allocated_bytes()), {}}};
   if (!card) return plan;
   const std::int64_t passes =
       options.calibration_batches * options.calibration_rows / calibrator.rows_per_pass();
@@ -134,13 +129,13 @@ std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& 
     rule.problem = borrowed_start(config);
   });
   const bool calibrated = calibrates(loaded, host);
-  const Memory memory = memory_of(loaded, host, options.card);
+  const Card card = options.card ? *options.card : own_device(loaded, host);
   double calibration_seconds = 0;
   if (calibrated) {
     add("memory of calibration", [&](StrictRule& rule) {
       const CalibrationPlan plan = plan_calibration(loaded, host, options.card);
-      calibration_seconds = plan.seconds.value_or(0);
-      judge_memory(rule, memory, plan.bytes, false, "lower quantize.calibration_rows");
+      calibration_seconds = plan.seconds;
+      judge_memory(rule, card, plan.memory, "lower quantize.calibration_rows");
     });
   }
   if (config.ledger.train_seconds > 0 && config.train.budget_seconds > 0) {
@@ -155,8 +150,7 @@ std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& 
     add("validation set", [&](StrictRule& rule) { judge_validation(rule, config); });
   add("memory of training", [&](StrictRule& rule) {
     const DryRun plan = dry_run(loaded, host, {options.card.value_or(known_cards().front()), options.ranks});
-    judge_memory(rule, memory, static_cast<double>(plan.memory_bytes), plan.workspace_bytes.has_value(),
-                 "raise train.micro_batches, or make the model smaller");
+    judge_memory(rule, card, plan, "raise train.micro_batches, or make the model smaller");
   });
   if (!config.ttt) return rules;
   add("scoring by test-time training", [&](StrictRule& rule) {
@@ -164,9 +158,7 @@ std::vector<StrictRule> strict_rules_at_start(LoadedConfig& loaded, PluginHost& 
     require_scorable(loaded);
   });
   add("memory of test-time training", [&](StrictRule& rule) {
-    const TttMemory plan = plan_ttt_memory(loaded, host);
-    judge_memory(rule, memory, static_cast<double>(plan.bytes), plan.workspace_bytes.has_value(),
-                 "lower ttt.batch_documents or ttt.chunk_tokens");
+    judge_memory(rule, card, plan_ttt_memory(loaded, host), "lower ttt.batch_documents or ttt.chunk_tokens");
   });
   return rules;
 }
@@ -191,9 +183,9 @@ void require_kept(const std::vector<StrictRule>& rules) {
     all_of_data = all_of_data && rule.of_data;
   }
   if (problems.empty()) return;
-  const std::string all = fmt::format("{}", fmt::join(problems, "; "));
-  if (all_of_data) throw data_error("{}; under ledger.rules = \"strict\" there would be no result.", all);
-  throw config_error("{}; under ledger.rules = \"strict\" there would be no result.", all);
+  throw Error(all_of_data ? ExitCode::bad_data : ExitCode::bad_configuration,
+              fmt::format("{}; under ledger.rules = \"strict\" there would be no result.",
+                          fmt::join(problems, "; ")));
 }
 
 void require_strict_start(LoadedConfig& loaded, PluginHost& host, const StrictStartOptions& options) {

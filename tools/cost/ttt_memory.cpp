@@ -60,7 +60,7 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   if (device.backend) plugins.backend->act_for(*device.backend);
   const TttPlugins rule(loaded, host, plugins);
   const auto workspace = [&](const std::vector<Program*>& programs) {
-    return device.backend ? workspace_on(*device.backend, programs) : 0;
+    return device.backend ? std::optional(workspace_on(*device.backend, programs)) : std::nullopt;
   };
 
   Backend& backend = *plugins.backend;
@@ -70,34 +70,26 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   std::int64_t plain_bytes = 0;
   if (config.ttt->config.on_collapse != OnCollapse::off) {
     PlainScorer plain(base, config, documents.bos_id);
-    plain_bytes =
-        static_cast<std::int64_t>(backend.allocated_bytes()) + workspace({&plain.evaluator.program()});
+    plain_bytes = static_cast<std::int64_t>(backend.allocated_bytes()) +
+                  workspace({&plain.evaluator.program()}).value_or(0);
   }
   const TttSetup setup = rule.setup(config);
   TttScorer run(base, setup, {documents.tokens, documents.bos_id, nullptr, {}});
 
-  TttMemory memory;
-  memory.documents = documents.what;
   std::map<std::string, std::int64_t> tensors;
   for (const std::string& name : model.store().names()) tensors[name] = model.store().type(name).bytes();
-  memory.rows = memory_by_category(tensors);
-  memory.rows.push_back({"arena (activations, shared by all programs)",
-                         static_cast<std::int64_t>(backend.allocated_bytes()) - model.store().total_bytes()});
-  if (device.backend) {
-    memory.workspace_bytes = workspace(run.programs());
-    memory.rows.push_back({"workspace of the backend's kernels", *memory.workspace_bytes});
-  }
-  for (const MemoryRow& row : memory.rows) memory.bytes += row.bytes;
+  const std::int64_t arena =
+      static_cast<std::int64_t>(backend.allocated_bytes()) - model.store().total_bytes();
+  TttMemory memory{{tensors, arena, workspace(run.programs())}, documents.what};
   memory.bytes = std::max(memory.bytes, plain_bytes);
   return memory;
 }
 
 std::string format_ttt_memory(const TttMemory& memory) {
-  std::string text = fmt::format("test-time training, memory of one rank for {}:\n", memory.documents);
-  for (const MemoryRow& row : memory.rows) text += memory_line(row) + "\n";
-  text += memory_line({"peak", memory.bytes}) + fmt::format(" = {:.2f} GiB\n", gibibytes(memory.bytes));
-  if (!memory.workspace_bytes) text += "  in addition, workspace of the backend's kernels: not known\n";
-  return text;
+  TextLines text;
+  text.line("test-time training, memory of one rank for {}:", memory.documents);
+  add_memory(text, memory, "peak");
+  return text.take();
 }
 
 std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,

@@ -5,23 +5,18 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
-#include "framework/run/device_plan.h"
+#include "tools/cost/cost_text.h"
 
 namespace mulligan {
 
 // What test-time training of a configuration takes on its device: planned on the `null` backend, as a run
 // does it, without weights and without the device.
-struct TttMemory {
+// The rows are those while documents are scored; `bytes` is the peak over the plain evaluation before and the scoring.
+struct TttMemory : DeviceBytes {
   std::string documents;  // those that the plan assumes
-  // Bytes while documents are scored: persistent tensors by category, the shared arena, and, where known, the
-  // workspace of the kernels.
-  std::vector<MemoryRow> rows;
-  std::int64_t bytes = 0;                       // the peak over the plain evaluation before and the scoring
-  std::optional<std::int64_t> workspace_bytes;  // absent where the configured backend cannot be started here
 };
 
 // Windows, batches and adapters follow the documents of data.validation. Where that cannot be read, the plan

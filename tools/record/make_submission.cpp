@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/artifact/code_size.h"
-#include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -63,9 +62,8 @@ void require_alike(const Submission& submission) {
 using Ship = std::function<void(const std::string& name, std::string_view bytes)>;
 
 void ship_source(const Ship& ship, const SubmissionOptions& options, std::uint64_t counted) {
-  const std::set<std::string>& plugins = options.scoring.plugins;
-  const EvaluationSource source = evaluation_source(options.source, {plugins.begin(), plugins.end()});
-  const EvaluationPackage packed = packed_evaluation(options.source, source);
+  const EvaluationPackage packed =
+      packed_evaluation(options.source, evaluation_source(options.source, options.scoring.plugins));
   const std::string own = packed_own_files(options.scoring);
   if (packed.bytes() + own.size() != counted) {
     throw run_error(
@@ -76,8 +74,7 @@ void ship_source(const Ship& ship, const SubmissionOptions& options, std::uint64
   ship(source_file, packed.files);
   ship(unpacker_file, packed.unpacker);
   if (!own.empty()) ship(own_code_file, own);
-  ship(whole_source_file,
-       compress_once(Compression::brotli, source_archive(options.source), packed_code_folder()));
+  ship(whole_source_file, compress_once(source_archive(options.source), packed_code_folder()));
 }
 
 }  // namespace

@@ -116,11 +116,9 @@ std::string artifact(const RunRecord& run) {
   BarChart chart{"artifact-bar", "Bytes",
                  limit > 0 ? fmt::format("The line is the limit, {} bytes.", count_text(limit))
                            : "No limit is set (ledger.artifact_bytes)."};
-  for (const auto& [what, key] : {std::pair{"artifact", ""},
-                                  {"artifact + code of an evaluation", "evaluation_source_bytes"},
-                                  {"artifact + all source", "source_bytes"},
-                                  {"artifact + binary", "binary_bytes"}}) {
-    const auto code = *key ? quantize.number(key) : 0;
+  for (const auto& [what, code] :
+       {std::pair{"artifact", std::optional(0.0)},
+        {"artifact + code of an evaluation", quantize.number("evaluation_source_bytes")}}) {
     if (code)
       chart.bars.push_back(
           {what, bytes + *code, count_text(bytes + *code), limit > 0 ? std::optional(limit) : std::nullopt});
