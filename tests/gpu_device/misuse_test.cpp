@@ -249,6 +249,9 @@ std::vector<Misuse> misuses() {
              "cuLaunchKernel of scale: argument gridDimY is 70000"),
       launch("large block", {.grid = {{1, 1, 1}, {512, 4, 1}, 0}},
              "cuLaunchKernel of scale: argument blockDim makes 2048 threads, and a block has 1024"),
+      launch(
+          "block beyond the launch bounds", {.grid = {{1, 1, 1}, {512, 1, 1}, 0}},
+          "cuLaunchKernel of scale: argument blockDim makes 512 threads, and the function has registers for 256"),
       launch("deep block", {.grid = {{1, 1, 1}, {1, 1, 128}, 0}},
              "cuLaunchKernel of scale: argument blockDimZ is 128"),
       launch("shared memory that was not asked for", {.grid = {{1, 1, 1}, {32, 1, 1}, 65536}},

@@ -26,6 +26,7 @@ struct Module {
 struct Function {
   std::string name;
   std::vector<std::string> parameters;  // as the source declares them; empty: not known
+  unsigned most_threads = kThreads;     // of a block, for which the compiler left registers
   unsigned most_shared = kShared;
   StubKernel kernel = {};
 };
@@ -33,7 +34,7 @@ thread_local StubKernel announced;
 
 // Where `name`(...) of a __global__ function begins in `text`; npos: nowhere.
 std::size_t definition_of(const std::string& name, const std::string& text) {
-  constexpr std::size_t kBefore = 100;  // "__global__ void __launch_bounds__(...) "
+  constexpr std::size_t kBefore = 400;  // "__global__ void __launch_bounds__(...) "
   const std::string begin = " " + name + "(";
   for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
     const std::size_t from = at < kBefore ? 0 : at - kBefore;
@@ -63,6 +64,25 @@ std::vector<std::string> parameters_in(const std::string& text, const std::strin
   }
   if (!one.empty()) found.push_back(one);
   return found;
+}
+
+// The threads for which the launch bounds of `name` reserve registers: a number, or a constant that the options define.
+unsigned threads_in(const std::string& text, const std::string& name) {
+  const std::size_t end = definition_of(name, text);
+  if (end == std::string::npos) return kThreads;
+  const std::size_t begin = text.rfind("__global__", end);
+  const std::string bounds = "__launch_bounds__(", head = text.substr(begin, end - begin);
+  const std::size_t at = head.find(bounds);
+  if (at == std::string::npos) return kThreads;
+  std::string threads = head.substr(at + bounds.size());
+  threads.resize(threads.find_first_of(",)"));
+  const std::string option = "-DMLG_VALUE_" + threads + "=";
+  if (const std::size_t value = text.find(option); value != std::string::npos) {
+    threads = text.substr(value + option.size());
+    threads.resize(threads.find_first_of(" \n"));
+  }
+  const bool is_number = threads.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? static_cast<unsigned>(std::stoul(threads)) : kThreads;
 }
 
 bool is_pointer(const std::string& parameter) {
@@ -127,7 +147,8 @@ EXPORTED int cuModuleUnload(void* module) {
 }
 EXPORTED int cuModuleGetFunction(void** function, void* module, const char* name) {
   const std::string whole = name, plain = whole.substr(0, whole.find('<'));
-  *function = new Function{whole, parameters_in(static_cast<Module*>(module)->text, plain), kShared,
+  const std::string& text = static_cast<Module*>(module)->text;
+  *function = new Function{whole, parameters_in(text, plain), threads_in(text, plain), kShared,
                            std::exchange(announced, {})};
   return answer();
 }
@@ -158,6 +179,9 @@ EXPORTED int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned g
   if (bx * by * bz > kThreads)
     return violate(call + "blockDim makes " + std::to_string(bx * by * bz) + " threads, and a block has " +
                    std::to_string(kThreads));
+  if (bx * by * bz > own.most_threads)
+    return violate(call + "blockDim makes " + std::to_string(bx * by * bz) +
+                   " threads, and the function has registers for " + std::to_string(own.most_threads));
   if (shared > own.most_shared)
     return violate(call + "sharedMemBytes is " + std::to_string(shared) + ", and " +
                    std::to_string(own.most_shared) + " were allowed");
