@@ -65,22 +65,8 @@ class Writer {
   }
   void put(const std::pair<std::string, ConfigValue>& key) {
     put(key.first);
-    const ConfigValue& value = key.second;
-    put(value.type());
-    switch (value.type()) {
-      case ValueType::boolean:
-        return put(value.boolean());
-      case ValueType::integer:
-        return put(value.integer());
-      case ValueType::real:
-        return put(value.real());
-      case ValueType::string:
-        return put(value.string());
-      case ValueType::real_list:
-        return put(value.reals());
-      case ValueType::string_list:
-        throw std::logic_error("evaluation settings: no plugin has a list of strings");
-    }
+    put(key.second.type());
+    key.second.visit([this](const auto& value) { put(value); });
   }
 };
 
@@ -181,7 +167,7 @@ EvaluationSettings read_evaluation_settings(std::string_view text) {
   Reader reader(text);
   for_each_field(settings, std::ref(reader));
   reader.finish();
-  for (const auto& [name, value] : settings.elements) settings.model.elements.set(name, value);
+  for (const auto& [name, value] : settings.elements) settings.model.elements[name] = value;
   return settings;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/model/elements/sparse_gate/config.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/qkv_projection.h"
 #include "kernels/attention/op.h"
@@ -39,8 +38,8 @@ ModelConfig model_of(const nlohmann::json& options) {
   model.rope.dims = options.at("rope_dims");
   model.xsa_last_layers = options.at("xsa").get<bool>() ? 1 : 0;
   model.attention_gate = false;
-  elements::sparse_gate::set_config(
-      model, {options.at("window").get<std::int64_t>(), options.at("scale").get<double>()});
+  model.elements["sparse_gate.window"] = ConfigValue(options.at("window").get<std::int64_t>());
+  model.elements["sparse_gate.scale"] = ConfigValue(options.at("scale").get<double>());
   resolve_model_defaults(model);
   return model;
 }

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 
@@ -37,8 +36,7 @@ std::vector<DryRun::Tensor> describe(const RunConfig& config,
     }
     tensor.lr_multiplier = parameter.lr_multiplier;
     tensor.weight_decay_multiplier = parameter.weight_decay_multiplier;
-    constexpr std::array words = {"replicated", "sharded", "owner"};
-    tensor.communication = words[static_cast<std::size_t>(parameter.communication)];
+    tensor.communication = word_of(parameter.communication);
     tensors.push_back(std::move(tensor));
   }
   return tensors;
