@@ -7,7 +7,7 @@
 
 namespace mulligan {
 
-// Specialised beside each enumeration: an array of words in the order of the enumerators.
+// Specialised after each enumeration: an array of words in the order of the enumerators.
 template <typename E>
 inline constexpr auto config_words = nullptr;
 
