@@ -55,7 +55,7 @@ fs::path library_of(const PluginTableRef& ref, PluginHost& host) {
 
 ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
   ScoringCode code;
-  code.plugins.insert(family_name(loaded.config.model.family));
+  code.plugins.insert(word_of(loaded.config.model.family));
   for (const std::string& element : active_elements(loaded.config.model))
     code.plugins.insert("element:" + element);
   if (loaded.config.ttt && loaded.config.ttt->transform) code.plugins.insert("transform");

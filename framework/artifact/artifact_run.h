@@ -10,7 +10,7 @@
 
 #include "framework/artifact/make_artifact.h"
 #include "framework/artifact/size_report.h"
-#include "framework/config/other_settings.h"
+#include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/run/weight_origin.h"

@@ -159,7 +159,7 @@ EvaluationSettings read_evaluation_settings(std::string_view text) {
   Reader reader(text);
   for_each_field(settings, reader);
   reader.finish();
-  for (const auto& [name, value] : settings.elements) settings.model.elements.set(name, value);
+  for (const auto& [name, value] : settings.elements) settings.model.elements[name] = value;
   return settings;
 }
 

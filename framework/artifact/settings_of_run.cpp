@@ -80,8 +80,8 @@ std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& hos
   for (const Setting& setting : loaded.core.all()) {
     if (!setting.name.starts_with("model.")) continue;
     const std::string name = setting.name.substr(std::string_view("model.").size());
-    if (const ConfigValue* value = config.model.elements.find(name))
-      settings.elements.emplace_back(name, *value);
+    if (const auto value = config.model.elements.find(name); value != config.model.elements.end())
+      settings.elements.emplace_back(name, value->second);
   }
   settings.active = active_elements(config.model);
   settings.eval = config.eval;

@@ -10,8 +10,7 @@ namespace mulligan {
 namespace {
 
 PluginConfig configured(const Plugin& plugin, std::span<const std::string> overrides) {
-  const auto rows =
-      key_specs(plugin.name(), plugin.keys().data(), static_cast<std::uint32_t>(plugin.keys().size()));
+  const auto rows = key_specs(plugin.name(), plugin.keys());
   ConfigNode node = parse_toml("", "--set");
   apply_overrides(node, overrides);
   const PluginTable table = read_plugin_table(&node, plugin.name(), "--set", plugin.name());

@@ -24,27 +24,17 @@ struct Top {
   std::vector<std::string> ignore;
 };
 
-const Schema<Row>& row_schema() {
-  static const Schema<Row> schema = [] {
-    Schema<Row> s;
-    s.key("theirs", &Row::theirs, "tensor of the other file; {i} stands for the repetition").required();
-    s.key("ours", &Row::ours, "parameter here").required();
-    s.key("slice", &Row::slice, "entry of the parameter's first dimension; -1: all of it").at_least(-1);
-    s.key("repeat", &Row::repeat, "how many tensors the row stands for").range(1, 100000);
-    s.key("transpose", &Row::transpose, "theirs is stored transposed");
-    s.key("check_magnitude", &Row::check_magnitude, "apply the log2-magnitude test");
-    return s;
-  }();
-  return schema;
+void declare_keys(Schema<Row>& s) {
+  s.key("theirs", &Row::theirs, "tensor of the other file; {i} stands for the repetition").required();
+  s.key("ours", &Row::ours, "parameter here").required();
+  s.key("slice", &Row::slice, "entry of the parameter's first dimension; -1: all of it").at_least(-1);
+  s.key("repeat", &Row::repeat, "how many tensors the row stands for").range(1, 100000);
+  s.key("transpose", &Row::transpose, "theirs is stored transposed");
+  s.key("check_magnitude", &Row::check_magnitude, "apply the log2-magnitude test");
 }
 
-const Schema<Top>& top_schema() {
-  static const Schema<Top> schema = [] {
-    Schema<Top> s;
-    s.key("ignore", &Top::ignore, "globs over tensors of the other file that are left out");
-    return s;
-  }();
-  return schema;
+void declare_keys(Schema<Top>& s) {
+  s.key("ignore", &Top::ignore, "globs over tensors of the other file that are left out");
 }
 
 std::string numbered(std::string name, std::int64_t number) {
@@ -65,7 +55,7 @@ NameMap read_name_map(const std::filesystem::path& path) {
   const ConfigNode tree = read_toml(path.string());
   static const std::vector<std::string> elsewhere = {"tensor"};
   Top top;
-  top_schema().store(resolve_keys(top_schema().keys(), &tree, {}, path.string(), elsewhere), top);
+  read_keys(top, &tree, {}, path.string(), elsewhere);
   NameMap map;
   map.source = path.string();
   map.ignore = top.ignore;
@@ -76,7 +66,7 @@ NameMap read_name_map(const std::filesystem::path& path) {
   std::set<std::string> seen;
   for (const ConfigNode& node : rows->rows) {
     Row row;
-    row_schema().store(resolve_keys(row_schema().keys(), &node, "tensor", node.origin.text()), row);
+    read_keys(row, &node, "tensor", node.origin.text());
     if (row.repeat > 1 && row.theirs.find("{i}") == std::string::npos) {
       throw config_error("{}: repeat = {} needs {{i}} in theirs = \"{}\".", node.origin.text(), row.repeat,
                          row.theirs);

@@ -23,7 +23,7 @@ RunConfig benchmark() {
   fixed.model.attention_scale = 0.12;
   fixed.model.rope.form = RopeForm::half_truncated;
   fixed.model.rope.base = 1024;
-  fixed.model.elements.set("rational_softcap.cap", ConfigValue(15.0));
+  fixed.model.elements["rational_softcap.cap"] = ConfigValue(15.0);
   resolve_model_defaults(fixed.model);
   fixed.train.tokens_per_step = 524288;
   fixed.train.sequence_length = 1024;
@@ -57,11 +57,11 @@ std::string value_text(const std::string& key, const ConfigValue& value) {
 
 void check_fixed_keys(const RunConfig& config, const Settings& settings) {
   const RunConfig fixed = benchmark();
-  const auto& keys = core_schema().keys();
+  const auto& keys = schema_of<RunConfig>().keys();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::string& name = keys[i].name;
     if (!is_fixed(name)) continue;
-    const auto& get = core_schema().bindings()[i].get;
+    const auto& get = schema_of<RunConfig>().bindings()[i].get;
     const ConfigValue is = get(config), must = get(fixed);
     if (is == must) continue;
     throw config_error("{} is {}, but the benchmark of {} has {}; set that, {}.", settings.where(name),

@@ -10,82 +10,73 @@
 namespace mulligan {
 namespace {
 
-// One [header] of the printed file; `table` is its full dotted name, with the row's
-// number for [[parameters]].
+// One [header] of the printed file. `settings` has its full dotted name, with the row's number for rows, and bare names.
 struct PrintedTable {
+  explicit PrintedTable(const std::string& table) : header("[" + table + "]"), settings(table) {}
   std::string header;
-  std::string table;
-  std::vector<Setting> settings;  // bare names
+  Settings settings;
 };
 
 // Without the plugin's rows at hand: the keys as written, nested tables included.
-void add_written(const ConfigNode& node, const std::string& prefix, std::vector<Setting>& out) {
+void add_written(const ConfigNode& node, const std::string& prefix, Settings& out) {
   for (const ConfigMember& member : node.members) {
-    if (member.node.is_leaf()) out.push_back({prefix + member.name, member.node.value, member.node.origin});
+    if (member.node.is_leaf()) out.add({prefix + member.name, member.node.value, member.node.origin});
     if (member.node.is_table()) add_written(member.node, prefix + member.name + ".", out);
   }
 }
 
-PrintedTable plugin_table(const LoadedConfig& loaded, const PluginTable& table) {
-  PrintedTable printed{fmt::format("[{}]", table.section), table.section, {}};
+void add_plugin_keys(const LoadedConfig& loaded, const PluginTable& table, Settings& out) {
   const auto resolved = loaded.plugins.find(table.section);
   for (Setting setting : table.host.all()) {
     // A path alone named the plugin: what is left of the path elsewhere must still say which it was.
     if (setting.name == "plugin" && setting.value.string().empty() && resolved != loaded.plugins.end())
       setting.value = ConfigValue(resolved->second.plugin());
-    const bool empty_name = setting.name == "path" || setting.name == "plugin";
-    if (empty_name && setting.value.string().empty()) continue;
-    printed.settings.push_back(std::move(setting));
+    const bool may_be_empty = setting.name != "path" && setting.name != "plugin";
+    if (may_be_empty || !setting.value.string().empty()) out.add(std::move(setting));
   }
   if (resolved == loaded.plugins.end()) {
-    add_written(table.keys, {}, printed.settings);
+    add_written(table.keys, {}, out);
   } else {
-    const std::vector<Setting>& own = resolved->second.settings().all();
-    printed.settings.insert(printed.settings.end(), own.begin(), own.end());
+    for (const Setting& setting : resolved->second.settings().all()) out.add(setting);
   }
-  return printed;
 }
 
-// The bound tables of the core schema, in declaration order: a new one starts where the
-// dotted prefix changes.
-std::vector<PrintedTable> core_tables(const LoadedConfig& loaded) {
+// The bound tables of the core schema come in declaration order: a new one starts where the dotted prefix changes.
+std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   std::vector<PrintedTable> tables;
   for (Setting setting : loaded.core.all()) {
     const size_t dot = setting.name.rfind('.');
     const std::string table = setting.name.substr(0, dot);
-    if (tables.empty() || tables.back().table != table)
-      tables.push_back({fmt::format("[{}]", table), table, {}});
+    if (tables.empty() || tables.back().settings.table() != table) tables.emplace_back(table);
     setting.name = setting.name.substr(dot + 1);
-    tables.back().settings.push_back(std::move(setting));
+    tables.back().settings.add(std::move(setting));
   }
-  return tables;
-}
-
-std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
-  std::vector<PrintedTable> tables = core_tables(loaded);
-  if (loaded.config.ttt) tables.push_back({"[ttt]", "ttt", loaded.config.ttt->settings.all()});
+  if (loaded.config.ttt) tables.emplace_back("ttt").settings = loaded.config.ttt->settings;
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    if (!ref.table->section.starts_with("phase.")) tables.push_back(plugin_table(loaded, *ref.table));
+    const std::string& section = ref.table->section;
+    if (!section.starts_with("phase."))
+      add_plugin_keys(loaded, *ref.table, tables.emplace_back(section).settings);
   }
   for (const char* list :
        {"data.mix", "init.values", "phase", "backend.kernels", "parameters", "quantize.tensors"}) {
     const auto rows = loaded.rows.find(list);
     for (size_t i = 0; rows != loaded.rows.end() && i < rows->second.size(); ++i) {
       const std::string table = fmt::format("{}.{}", list, i);
-      tables.push_back({fmt::format("[[{}]]", list), table, rows->second[i].all()});
+      PrintedTable& row = tables.emplace_back(table);
+      row.header = fmt::format("[[{}]]", list);
+      for (const Setting& setting : rows->second[i].all()) row.settings.add(setting);
       if (rows->first != "phase" || !loaded.config.phases[i].backend) continue;
-      tables.push_back(
-          plugin_table(loaded, *loaded.config.phases[i].backend));  // belongs to the row before it
-      tables.back().header = "[phase.backend]";
-      tables.back().table = table + ".backend";
+      PrintedTable& backend = tables.emplace_back(table + ".backend");  // belongs to the row before it
+      backend.header = "[phase.backend]";
+      add_plugin_keys(loaded, *loaded.config.phases[i].backend, backend.settings);
     }
   }
   return tables;
 }
 
 std::string default_text(const KeySpec& key) {
-  if (key.required) return "required";
-  if (!key.derived.empty()) return key.derived;
+  if (key.is_required) return "required";
+  if (!key.derivation.empty()) return key.derivation;
   return fmt::format("`{}`", to_toml(key.default_value));
 }
 
@@ -113,13 +104,13 @@ std::string print_resolved(const LoadedConfig& loaded) {
   for (const PrintedTable& table : all_tables(loaded)) {
     size_t width = 0;
     std::vector<std::string> lines;
-    for (const Setting& setting : table.settings) {
+    for (const Setting& setting : table.settings.all()) {
       lines.push_back(setting.name + " = " + to_toml(setting.value));
       if (lines.back().size() <= 48) width = std::max(width, lines.back().size());
     }
     text += "\n" + table.header + "\n";
     for (size_t i = 0; i < lines.size(); ++i) {
-      text += fmt::format("{:<{}}  # {}\n", lines[i], width, table.settings[i].origin.text());
+      text += fmt::format("{:<{}}  # {}\n", lines[i], width, table.settings.all()[i].origin.text());
     }
   }
   return text;
@@ -130,20 +121,14 @@ std::string config_summary(const LoadedConfig& loaded) {
       files;  // in the order in which they appear, and the keys set there
   int overrides = 0, others = 0;
   for (const PrintedTable& table : all_tables(loaded)) {
-    for (const Setting& setting : table.settings) {
-      const Origin& origin = setting.origin;
+    for (const auto& [name, value, origin] : table.settings.all()) {
       if (origin.kind == Origin::Kind::command_line) {
         ++overrides;
-        continue;
-      }
-      if (origin.file.empty() || origin.kind == Origin::Kind::derived) {
+      } else if (origin.file.empty() || origin.kind == Origin::Kind::derived) {
         ++others;
-        continue;
-      }
-      const auto found = std::ranges::find(files, origin.file, &std::pair<std::string, int>::first);
-      if (found == files.end()) {
-        files.emplace_back(origin.file, 1);
       } else {
+        auto found = std::ranges::find(files, origin.file, &std::pair<std::string, int>::first);
+        if (found == files.end()) found = files.insert(found, {origin.file, 0});
         ++found->second;
       }
     }
@@ -165,8 +150,8 @@ std::string config_summary(const LoadedConfig& loaded) {
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {
   std::map<std::string, std::string> flat;
   for (const PrintedTable& table : all_tables(loaded)) {
-    for (const Setting& setting : table.settings)
-      flat[table.table + "." + setting.name] = to_toml(setting.value);
+    for (const Setting& setting : table.settings.all())
+      flat[table.settings.full_name(setting.name)] = to_toml(setting.value);
   }
   return flat;
 }

@@ -81,6 +81,10 @@ const ConfigNode* ConfigNode::find_path(std::string_view path) const {
   return node;
 }
 
+ConfigNode* ConfigNode::find_path(std::string_view path) {
+  return const_cast<ConfigNode*>(static_cast<const ConfigNode*>(this)->find_path(path));
+}
+
 ConfigNode& ConfigNode::put(std::string_view name, ConfigNode node) {
   if (ConfigNode* old = find(name)) return *old = std::move(node);
   return members.emplace_back(ConfigMember{std::string(name), std::move(node)}).node;

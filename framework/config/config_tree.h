@@ -35,6 +35,7 @@ struct ConfigNode {
   ConfigNode* find(std::string_view name);
   // The node at a dotted path below this table, or null.
   const ConfigNode* find_path(std::string_view path) const;
+  ConfigNode* find_path(std::string_view path);
   // Adds or replaces a direct member.
   ConfigNode& put(std::string_view name, ConfigNode node);
   // Removes a direct member if present.

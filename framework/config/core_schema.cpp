@@ -5,10 +5,8 @@
 #include "framework/config/model_elements.h"
 
 namespace mulligan {
-namespace {
 
-Schema<RunSection> run_section() {
-  Schema<RunSection> s;
+void declare_keys(Schema<RunSection>& s) {
   s.key("name", &RunSection::name, "name of the run, shown in reports")
       .derived("the file's name without .toml");
   s.key("directory", &RunSection::directory, "folder that receives log, metrics, checkpoints and result")
@@ -16,24 +14,18 @@ Schema<RunSection> run_section() {
   s.key("seed", &RunSection::seed, "seed of all random numbers (initial weights, order of sampling)")
       .at_least(0);
   s.key("threads", &RunSection::threads, "host and CPU-backend threads; 0 = all cores").range(0, 4096);
-  s.choice<Determinism>("determinism", &RunSection::determinism,
-                        {{"off", Determinism::off},
-                         {"run", Determinism::run},
-                         {"batch", Determinism::batch},
-                         {"world", Determinism::world}},
-                        "run = the same run twice is bit-identical, batch = also each row whatever rows are "
-                        "computed with it, world = also for any world size; refused where it cannot be kept");
+  s.key("determinism", &RunSection::determinism,
+        "run = the same run twice is bit-identical, batch = also each row whatever rows are "
+        "computed with it, world = also for any world size; refused where it cannot be kept");
   s.key(
       "fused_kernels", &RunSection::fused_kernels,
       "compute neighbouring calls in one fused kernel where the backend has one; results differ by rounding");
   s.key("require_libraries", &RunSection::require_libraries,
         "refuse a run on a device that lacks the library its backend is fast with "
         "(cuDNN's attention on a GPU), before its clock starts, in place of a warning");
-  return s;
 }
 
-Schema<DataConfig> data_section() {
-  Schema<DataConfig> s;
+void declare_keys(Schema<DataConfig>& s) {
   s.key("train", &DataConfig::train,
         "training shards: a glob, or a folder (the training shards of its manifest); left out where rows "
         "[[data.mix]] name them");
@@ -44,17 +36,14 @@ Schema<DataConfig> data_section() {
        "tokenizer", &DataConfig::tokenizer,
        "SentencePiece model file of the shards' tokenizer; none = there is none, and scores are in nats alone")
       .required();
-  s.choice<DataOrder>(
+  s.key(
       "order", &DataConfig::order,
-      {{"spans", DataOrder::spans}, {"stream", DataOrder::stream}, {"shuffled", DataOrder::shuffled}},
       "spans = rows of a token more than they train on, from a shard's first document on, again "
       "and again; stream = every shard once, from its first token on, each row beginning with "
       "the last target of the one before (docs/arena.md); shuffled = the rows of spans, drawn from all shards in an order "
       "that run.seed decides, another one in each pass: for text whose documents are longer than rows, or sorted");
-  s.choice<DataDocuments>(
-      "documents", &DataConfig::documents,
-      {{"separate", DataDocuments::separate}, {"joined", DataDocuments::joined}},
-      "joined = attention crosses documents: rows are cut every sequence_length tokens and nowhere else");
+  s.key("documents", &DataConfig::documents,
+        "joined = attention crosses documents: rows are cut every sequence_length tokens and nowhere else");
   s.key(
       "validation_bytes", &DataConfig::validation_bytes,
       "byte side tables of the validation shards, a glob or a folder: the original bytes of each token, for "
@@ -64,9 +53,8 @@ Schema<DataConfig> data_section() {
       "validation_documents", &DataConfig::validation_documents,
       "JSON Lines file of the original validation documents, in the order of the shards, with which the side "
       "tables are compared; empty = the manifest's, or no comparison");
-  s.choice<ByteRule>(
+  s.key(
       "byte_rule", &DataConfig::byte_rule,
-      {{"original", ByteRule::original}, {"tokenizer", ByteRule::tokenizer}},
       "bytes that bits per byte are divided by: original = of the validation documents as they were given; "
       "tokenizer = of the text that the tokens spell, or of published byte side tables, as a contest may define it");
   s.key(
@@ -74,27 +62,20 @@ Schema<DataConfig> data_section() {
       "refuse a tokenizer with another number of pieces than model.vocabulary; else more ids than pieces are "
       "padding");
   s.key("prefetch", &DataConfig::prefetch, "micro-batches the loader keeps ready").range(1, 1024);
-  return s;
 }
 
-Schema<RopeConfig> rope_section() {
-  Schema<RopeConfig> s;
+void declare_keys(Schema<RopeConfig>& s) {
   s.key("dims", &RopeConfig::dims, "dimensions of each head that are rotated, even; 0 = all")
       .range(0, 1024)
       .derived("`model.head_width`");
   s.key("base", &RopeConfig::base, "frequencies lie between 1 and 1 / base").range(1, 1e9);
-  s.choice<RopeForm>(
-      "form", &RopeConfig::form,
-      {{"geometric", RopeForm::geometric}, {"half_truncated", RopeForm::half_truncated}},
-      "geometric = pair i turns with frequency base^(-2i/dims); half_truncated = base^(-i/(n-1)) "
-      "for the first n = dims/4 pairs, and the others are not turned");
-  s.choice<RopeTable>("table", &RopeConfig::table, {{"fp32", RopeTable::fp32}, {"bf16", RopeTable::bf16}},
-                      "rounding of the frequencies; cos and sin are f32");
-  return s;
+  s.key("form", &RopeConfig::form,
+        "geometric = pair i turns with frequency base^(-2i/dims); half_truncated = base^(-i/(n-1)) "
+        "for the first n = dims/4 pairs, and the others are not turned");
+  s.key("table", &RopeConfig::table, "rounding of the frequencies; cos and sin are f32");
 }
 
-Schema<LoopConfig> loop_section() {
-  Schema<LoopConfig> s;
+void declare_keys(Schema<LoopConfig>& s) {
   s.key("first", &LoopConfig::first, "first layer that is repeated, counted from 0").range(0, 1023);
   s.key("last", &LoopConfig::last, "last layer that is repeated, inclusive").range(0, 1023);
   s.key("extra_passes", &LoopConfig::extra_passes,
@@ -103,36 +84,28 @@ Schema<LoopConfig> loop_section() {
   s.key("start_fraction", &LoopConfig::start_fraction,
         "fraction of the training budget after which the repetition starts; evaluation always repeats")
       .range(0, 1);
-  return s;
 }
 
-Schema<LanesConfig> lanes_section() {
-  Schema<LanesConfig> s;
+void declare_keys(Schema<LanesConfig>& s) {
   s.key("parallel_start", &LanesConfig::parallel_start,
         "layer from which, in the decoder half, attention and MLP run in two parallel lanes; 0 = off")
       .range(0, 1023);
-  s.choice<FinalLane>(
-      "final", &LanesConfig::final_lane,
-      {{"mean", FinalLane::mean}, {"mlp", FinalLane::mlp}, {"attention", FinalLane::attention}},
-      "what leaves the last layer: the mean of both lanes or one of them");
+  s.key("final", &LanesConfig::final_lane,
+        "what leaves the last layer: the mean of both lanes or one of them");
   s.key("residual_init", &LanesConfig::residual_init, "initial weight of a lane's own residual stream")
       .range(-100, 100);
-  return s;
 }
 
-bool in_table_of_its_own(const KeySpec& key) {
-  return key.name.find('.') != std::string::npos;
-}
-
-Schema<ModelConfig> model_section() {
-  Schema<ModelConfig> s, elements;
-  for (const ElementDeclaration& element : declared_elements()) element.keys(elements);
-  s.choice<ModelFamily>(
-      "family", &ModelConfig::family,
-      {{"record", ModelFamily::record}, {"qwen2", ModelFamily::qwen2}, {"modded", ModelFamily::modded}},
-      "the forward pass: the record's, with the switches below, that of Qwen2.5 (docs/qwen2.md) "
-      "or that of the optimiser benchmark of Modded-NanoGPT (docs/arena.md), which have none "
-      "of them");
+void declare_keys(Schema<ModelConfig>& s) {
+  const auto declare_elements = [&s](bool in_tables) {
+    for (const ElementDeclaration& element : declared_elements()) {
+      if (element.table.empty() != in_tables) element.keys(s, element.name);
+    }
+  };
+  s.key("family", &ModelConfig::family,
+        "the forward pass: the record's, with the switches below, that of Qwen2.5 (docs/qwen2.md) "
+        "or that of the optimiser benchmark of Modded-NanoGPT (docs/arena.md), which have none "
+        "of them");
   s.key("vocabulary", &ModelConfig::vocabulary, "number of tokens of the tokenizer")
       .range(2, 1 << 18)
       .required();
@@ -165,40 +138,34 @@ Schema<ModelConfig> model_section() {
   s.key("qk_norm", &ModelConfig::qk_norm, "RMS norm of queries and keys per head");
   s.key("q_gain", &ModelConfig::q_gain, "initial per-head gain on queries after RoPE; 0 = no gain")
       .range(0, 1e3);
-  s.include(elements, [](const KeySpec& key) { return !in_table_of_its_own(key); });
+  declare_elements(false);
   s.key("skip_weights", &ModelConfig::skip_weights, "weighted skip connections from encoder to decoder half");
   s.key("skip_gates", &ModelConfig::skip_gates, "sigmoid gate of each skip connection; needs skip_weights");
   s.key("embedding_init_std", &ModelConfig::embedding_init_std, "standard deviation of the initial embedding")
       .range(0, 10);
-  s.section("rope", &ModelConfig::rope, rope_section());
-  s.section("loop", &ModelConfig::loop, loop_section());
-  s.section("lanes", &ModelConfig::lanes, lanes_section());
-  s.include(elements, in_table_of_its_own);
-  return s;
+  s.section("rope", &ModelConfig::rope);
+  s.section("loop", &ModelConfig::loop);
+  s.section("lanes", &ModelConfig::lanes);
+  declare_elements(true);
 }
 
-Schema<InitConfig> init_section() {
-  Schema<InitConfig> s;
+void declare_keys(Schema<InitConfig>& s) {
   s.key(
       "from", &InitConfig::from,
       "weights that training starts from: a .safetensors file, or a folder with model.safetensors; names and "
       "shapes must be the model's; empty = drawn with run.seed");
   s.key("expect_sha256", &InitConfig::expect_sha256, "sha256 that this file must have; empty = any");
-  return s;
 }
 
-Schema<WarmupConfig> warmup_section() {
-  Schema<WarmupConfig> s;
+void declare_keys(Schema<WarmupConfig>& s) {
   s.key("steps", &WarmupConfig::steps, "steps per layer order before the clock starts, undone afterwards")
       .range(0, 1e6);
   s.key("keep_muon_momentum", &WarmupConfig::keep_muon_momentum,
         "keep the optimiser states of the warm-up steps whose plugins say that they "
         "survive it (Muon's momentum), as the record's script did on several GPUs");
-  return s;
 }
 
-Schema<TrainConfig> train_section() {
-  Schema<TrainConfig> s;
+void declare_keys(Schema<TrainConfig>& s) {
   s.key("budget_seconds", &TrainConfig::budget_seconds,
         "seconds of training; 0 = no limit, then steps ends the run")
       .range(0, 1e9);
@@ -221,26 +188,21 @@ Schema<TrainConfig> train_section() {
   s.key("sequence_length", &TrainConfig::sequence_length,
         "longest attention segment in tokens; longer documents are cut")
       .range(1, 1 << 24);
-  s.choice<Precision>("compute_dtype", &TrainConfig::compute_dtype, compute_dtype_words(),
-                      "dtype of activations and of the weights they meet");
-  s.choice<LayerCast>(
-      "layercast", &TrainConfig::layercast, layercast_words(),
+  s.key("compute_dtype", &TrainConfig::compute_dtype, "dtype of activations and of the weights they meet");
+  s.key(
+      "layercast", &TrainConfig::layercast,
       "with compute_dtype fp32: dtype in which the projections' weights are stored; matmuls widen them as they "
       "read them (docs/numerics/layercast.md)");
   s.key(
       "fp8_head", &TrainConfig::fp8_head,
       "in training the head multiplies numbers of FP8: E4M3, its gradients E5M2, each with a fixed scale; rounded "
       "to them and multiplied in compute_dtype (docs/numerics/fp8_head.md)");
-  s.choice<LossReduction>("loss_reduction", &TrainConfig::loss_reduction,
-                          {{"mean", LossReduction::mean}, {"sum", LossReduction::sum}},
-                          "what is differentiated: the mean of the losses of a step's targets, or their sum; "
-                          "losses are reported as means in either case");
+  s.key("loss_reduction", &TrainConfig::loss_reduction,
+        "what is differentiated: the mean of the losses of a step's targets, or their sum; "
+        "losses are reported as means in either case");
   s.key("clip_norm", &TrainConfig::clip_norm, "largest global gradient norm; 0 = no clipping").range(0, 1e9);
-  s.choice<ClipOrder>(
+  s.key(
       "clip_order", &TrainConfig::clip_order,
-      {{"before_reduction", ClipOrder::before_reduction},
-       {"each_micro_batch", ClipOrder::each_micro_batch},
-       {"after_reduction", ClipOrder::after_reduction}},
       "clip each rank's own gradient, that of each micro-batch (docs/one_card.md), or the gradient reduced over ranks");
   s.key("log_every", &TrainConfig::log_every, "steps between lines of the log and of metrics.jsonl")
       .at_least(1);
@@ -253,21 +215,16 @@ Schema<TrainConfig> train_section() {
        "validations", &TrainConfig::validations,
        "number of validations during training, at equal shares of the budget, besides those of validate_every; their seconds count against no budget")
       .range(0, 1000);
-  s.section("warmup", &TrainConfig::warmup, warmup_section());
-  return s;
+  s.section("warmup", &TrainConfig::warmup);
 }
 
-Schema<ParallelConfig> parallel_section() {
-  Schema<ParallelConfig> s;
-  s.choice<ParallelStrategy>("strategy", &ParallelConfig::strategy,
-                             {{"parameters", ParallelStrategy::parameters}, {"ddp", ParallelStrategy::ddp}},
-                             "how ranks share the update: as the rows of [[parameters]] say, or each updates "
-                             "everything from gradients summed in fp32, for comparison");
-  return s;
+void declare_keys(Schema<ParallelConfig>& s) {
+  s.key("strategy", &ParallelConfig::strategy,
+        "how ranks share the update: as the rows of [[parameters]] say, or each updates "
+        "everything from gradients summed in fp32, for comparison");
 }
 
-Schema<EmaConfig> ema_section() {
-  Schema<EmaConfig> s;
+void declare_keys(Schema<EmaConfig>& s) {
   s.key("decay", &EmaConfig::decay, "decay per step of the averaged weights; 0 = no averaging").range(0, 1);
   s.key("tau", &EmaConfig::tau, "decay given as 1 - 1 / tau; 0 = as ema.decay says").range(0, 1e9);
   s.key(
@@ -283,11 +240,9 @@ Schema<EmaConfig> ema_section() {
   s.key(
       "exclude", &EmaConfig::exclude,
       "globs: parameters without an average, whose weights are scored; a glob that matches none is an error");
-  return s;
 }
 
-Schema<CheckpointConfig> checkpoint_section() {
-  Schema<CheckpointConfig> s;
+void declare_keys(Schema<CheckpointConfig>& s) {
   s.key("every_steps", &CheckpointConfig::every_steps, "steps between checkpoints; 0 = not by steps")
       .at_least(0);
   s.key("every_seconds", &CheckpointConfig::every_seconds,
@@ -297,11 +252,9 @@ Schema<CheckpointConfig> checkpoint_section() {
   s.key("keep", &CheckpointConfig::keep, "newest checkpoints that stay; older ones are removed").at_least(1);
   s.key("directory", &CheckpointConfig::directory, "folder of the checkpoints")
       .derived("`<run.directory>/checkpoints`");
-  return s;
 }
 
-Schema<MetricsConfig> metrics_section() {
-  Schema<MetricsConfig> s;
+void declare_keys(Schema<MetricsConfig>& s) {
   s.key(
       "hf_compat", &MetricsConfig::hf_compat,
       "also report train_loss_hf, the sum of the losses since the process started divided by all steps since the first: no mean after a resume; only to compare with logs made that way");
@@ -315,26 +268,20 @@ Schema<MetricsConfig> metrics_section() {
         "rows with repeated maxima, rounding of each layer's attention "
         "and norms of its weights, on a row of at most 256 tokens; 0 = none")
       .range(0, 1e9);
-  return s;
 }
 
-Schema<DoctorConfig> doctor_section() {
-  Schema<DoctorConfig> s;
-  s.choice<DoctorLevel>("level", &DoctorConfig::level,
-                        {{"off", DoctorLevel::off}, {"start", DoctorLevel::start}, {"all", DoctorLevel::all}},
-                        "checks of data, loss, weights and evaluation before the first "
-                        "step, and of the scores: none, those that take moments, or all that "
-                        "`mulligan doctor` makes; a run that fails one is refused without --force");
-  return s;
+void declare_keys(Schema<DoctorConfig>& s) {
+  s.key("level", &DoctorConfig::level,
+        "checks of data, loss, weights and evaluation before the first "
+        "step, and of the scores: none, those that take moments, or all that "
+        "`mulligan doctor` makes; a run that fails one is refused without --force");
 }
 
-Schema<NoiseConfig> noise_section() {
-  Schema<NoiseConfig> s;
-  s.choice<NoiseMode>(
-      "mode", &NoiseConfig::mode, noise_words(),
-      "what is added to gradients: their rounding to bf16 (to the nearest, or stochastic), or "
-      "normal noise relative to each element, to the norm of each tensor, or with a variance "
-      "of sigma / (1 + t)^0.55 after t updates");
+void declare_keys(Schema<NoiseConfig>& s) {
+  s.key("mode", &NoiseConfig::mode,
+        "what is added to gradients: their rounding to bf16 (to the nearest, or stochastic), or "
+        "normal noise relative to each element, to the norm of each tensor, or with a variance "
+        "of sigma / (1 + t)^0.55 after t updates");
   s.key("sigma", &NoiseConfig::sigma,
         "strength of `relative` and `norm` (standard deviation) and of `anneal` (variance at the start); the "
         "default is the relative error of rounding to bf16; 0 = none")
@@ -344,23 +291,14 @@ Schema<NoiseConfig> noise_section() {
   s.key("until_fraction", &NoiseConfig::until_fraction,
         "share of the budget up to which it is added, exclusive; 1 = to the end")
       .range(0, 1);
-  s.choice<NoiseOrder>(
-      "order", &NoiseConfig::order,
-      {{"before_clip", NoiseOrder::before_clip}, {"after_clip", NoiseOrder::after_clip}},
-      "before or after the gradient is clipped; in either case to the gradient reduced over ranks");
-  return s;
+  s.key("order", &NoiseConfig::order,
+        "before or after the gradient is clipped; in either case to the gradient reduced over ranks");
 }
 
-Schema<LossScaleConfig> loss_scale_section() {
-  Schema<LossScaleConfig> s;
-  s.choice<LossScaleMode>(
-      "mode", &LossScaleConfig::mode,
-      {{"auto", LossScaleMode::automatic},
-       {"off", LossScaleMode::off},
-       {"static", LossScaleMode::constant},
-       {"dynamic", LossScaleMode::dynamic}},
-      "auto = dynamic in phases that compute in fp16 and none in others; static = `initial`; dynamic = it "
-      "grows, and is lowered where a gradient is not finite, whose update is skipped");
+void declare_keys(Schema<LossScaleConfig>& s) {
+  s.key("mode", &LossScaleConfig::mode,
+        "auto = dynamic in phases that compute in fp16 and none in others; static = `initial`; dynamic = it "
+        "grows, and is lowered where a gradient is not finite, whose update is skipped");
   s.key("initial", &LossScaleConfig::initial,
         "what the loss is multiplied with before it is differentiated, a power of two")
       .range(1, 0x1p32);
@@ -372,13 +310,11 @@ Schema<LossScaleConfig> loss_scale_section() {
   s.key("backoff", &LossScaleConfig::backoff,
         "factor on the scale where an update is skipped, a power of two below 1")
       .range(0x1p-16, 0.5);
-  return s;
 }
 
-Schema<EvalConfig> eval_section() {
-  Schema<EvalConfig> s;
-  s.choice<EvalMode>("mode", &EvalConfig::mode, {{"rows", EvalMode::rows}, {"sliding", EvalMode::sliding}},
-                     "disjoint rows, or overlapping windows that give each token nearly full context");
+void declare_keys(Schema<EvalConfig>& s) {
+  s.key("mode", &EvalConfig::mode,
+        "disjoint rows, or overlapping windows that give each token nearly full context");
   s.key("sequence_length", &EvalConfig::sequence_length, "tokens of a sequence or window").range(2, 1 << 24);
   s.key("stride", &EvalConfig::stride, "tokens between the starts of sliding windows").range(1, 1 << 24);
   s.key("packed_sequences", &EvalConfig::packed_sequences,
@@ -406,36 +342,48 @@ Schema<EvalConfig> eval_section() {
         "signal stops them")
       .range(0, 1e9);
   s.key("use_ema", &EvalConfig::use_ema, "score the averaged weights where ema.decay > 0");
-  return s;
 }
 
-Schema<LedgerConfig> ledger_section() {
-  Schema<LedgerConfig> s;
-  s.choice<LedgerRules>("rules", &LedgerConfig::rules,
-                        {{"open", LedgerRules::open}, {"strict", LedgerRules::strict}},
-                        "strict refuses a result that breaks a limit, open reports it");
+void declare_keys(Schema<LedgerConfig>& s) {
+  s.key("rules", &LedgerConfig::rules, "strict refuses a result that breaks a limit, open reports it");
   s.key("train_seconds", &LedgerConfig::train_seconds, "limit of the training phase in seconds; 0 = none")
       .range(0, 1e9);
   s.key("eval_seconds", &LedgerConfig::eval_seconds, "limit of the evaluation phases in seconds; 0 = none")
       .range(0, 1e9);
   s.key("artifact_bytes", &LedgerConfig::artifact_bytes, "limit of model and code in bytes; 0 = none")
       .at_least(0);
-  return s;
 }
 
-Schema<ArenaConfig> arena_section() {
-  Schema<ArenaConfig> s;
-  s.choice<ArenaTrack>(
-      "track", &ArenaConfig::track, {{"none", ArenaTrack::none}, {"modded3", ArenaTrack::modded3}},
-      "modded3 = the optimiser benchmark of Modded-NanoGPT: a run with another model, other data, "
-      "batches or scores is refused");
-  return s;
+void declare_keys(Schema<ArenaConfig>& s) {
+  s.key("track", &ArenaConfig::track,
+        "modded3 = the optimiser benchmark of Modded-NanoGPT: a run with another model, other data, "
+        "batches or scores is refused");
 }
 
-// The keys of core_schema() that stand directly in table `table`, with their bare names.
+void declare_keys(Schema<RunConfig>& s) {
+  s.section("run", &RunConfig::run);
+  s.section("data", &RunConfig::data);
+  s.section("model", &RunConfig::model);
+  s.section("init", &RunConfig::init);
+  s.section("train", &RunConfig::train);
+  s.section("parallel", &RunConfig::parallel);
+  s.section("ema", &RunConfig::ema);
+  s.section("checkpoint", &RunConfig::checkpoint);
+  s.section("metrics", &RunConfig::metrics);
+  s.section("doctor", &RunConfig::doctor);
+  s.section("noise", &RunConfig::noise);
+  s.section("loss_scale", &RunConfig::loss_scale);
+  s.section("eval", &RunConfig::eval);
+  s.section("ledger", &RunConfig::ledger);
+  s.section("arena", &RunConfig::arena);
+}
+
+namespace {
+
+// The keys of RunConfig that stand directly in `table`, with their bare names.
 std::vector<KeySpec> keys_of_table(const std::string& table) {
   std::vector<KeySpec> keys;
-  for (const KeySpec& key : core_schema().keys()) {
+  for (const KeySpec& key : schema_of<RunConfig>().keys()) {
     const size_t dot = key.name.rfind('.');
     if (key.name.substr(0, dot) != table) continue;
     keys.push_back(key);
@@ -444,144 +392,117 @@ std::vector<KeySpec> keys_of_table(const std::string& table) {
   return keys;
 }
 
-std::vector<KeySpec> plugin_keys_with_default(const std::string& plugin, std::vector<KeySpec> extra = {}) {
-  std::vector<KeySpec> keys = plugin_table_keys();
-  keys.front().default_value = ConfigValue(plugin);
-  keys.front().required = plugin.empty();
-  keys.insert(keys.end(), extra.begin(), extra.end());
+std::vector<KeySpec> plugin_keys(const std::string& plugin, std::span<const KeySpec> extra = {}) {
+  std::vector<KeySpec> keys = plugin_table_keys(plugin, extra);
+  keys.front().is_required = plugin.empty();
   return keys;
 }
 
 }  // namespace
 
-const Schema<RunConfig>& core_schema() {
-  static const Schema<RunConfig> schema = [] {
-    Schema<RunConfig> s;
-    s.section("run", &RunConfig::run, run_section());
-    s.section("data", &RunConfig::data, data_section());
-    s.section("model", &RunConfig::model, model_section());
-    s.section("init", &RunConfig::init, init_section());
-    s.section("train", &RunConfig::train, train_section());
-    s.section("parallel", &RunConfig::parallel, parallel_section());
-    s.section("ema", &RunConfig::ema, ema_section());
-    s.section("checkpoint", &RunConfig::checkpoint, checkpoint_section());
-    s.section("metrics", &RunConfig::metrics, metrics_section());
-    s.section("doctor", &RunConfig::doctor, doctor_section());
-    s.section("noise", &RunConfig::noise, noise_section());
-    s.section("loss_scale", &RunConfig::loss_scale, loss_scale_section());
-    s.section("eval", &RunConfig::eval, eval_section());
-    s.section("ledger", &RunConfig::ledger, ledger_section());
-    s.section("arena", &RunConfig::arena, arena_section());
-    return s;
-  }();
-  return schema;
-}
-
 std::vector<KeySection> core_sections() {
   std::vector<KeySection> sections = {
-      {"[run]", "The run as a whole.", keys_of_table("run")},
-      {"[backend]", "Plugin table: where tensors live and kernels run.", plugin_keys_with_default("cpu")},
+      {"[run]", "The run as a whole."},
+      {"[backend]", "Plugin table: where tensors live and kernels run.", plugin_keys("cpu")},
       {"[[backend.kernels]]",
        "Kernels of the backend, or of a plugin for it, that are replaced by compiled ones. A row that names "
        "no kernel of the run is an error.",
-       kernel_row_schema().keys()},
+       schema_of<KernelRow>().keys()},
       {"[data]",
-       "Token shards and their tokenizer; paths are relative to the folder the program is started in.",
-       keys_of_table("data")},
+       "Token shards and their tokenizer; paths are relative to the folder the program is started in."},
       {"[[data.mix]]",
        "Optional, in place of data.train: several bodies of training text, read in a fixed ratio "
        "(docs/phases.md).",
-       data_mix_schema().keys()},
-      {"[model]", "Shape and switches of the language model.", keys_of_table("model")},
-      {"[model.rope]", "Rotary position embedding.", keys_of_table("model.rope")},
-      {"[model.loop]", "Depth recurrence: some layers run several times.", keys_of_table("model.loop")},
-      {"[model.lanes]", "Parallel attention and MLP lanes in the last layers.", keys_of_table("model.lanes")},
-      {"[init]", "The weights at the start of training.", keys_of_table("init")},
+       schema_of<DataMixRow>().keys()},
+      {"[model]", "Shape and switches of the language model."},
+      {"[model.rope]", "Rotary position embedding."},
+      {"[model.loop]", "Depth recurrence: some layers run several times."},
+      {"[model.lanes]", "Parallel attention and MLP lanes in the last layers."},
+      {"[init]", "The weights at the start of training."},
       {"[[init.values]]",
        "Optional: initial values that are drawn otherwise than the model's family does; the first row that "
        "matches a parameter. A row that matches none is an error.",
-       initial_values_schema().keys()},
-      {"[loss]", "Plugin table: the training loss.", plugin_keys_with_default("softcap_ce")},
+       schema_of<InitialValuesRow>().keys()},
+      {"[loss]", "Plugin table: the training loss.", plugin_keys("softcap_ce")},
       {"[schedule]", "Plugin table: the learning-rate schedule of all optimisers without one of their own.",
-       plugin_keys_with_default("warmdown", schedule_host_keys())},
+       plugin_keys("warmdown", schema_of<ScheduleOptions>().keys())},
       {"[communicator]",
        "Plugin table, optional: what moves tensors between the ranks of a run. Without it one rank has "
        "none, several take `nccl` on GPUs and `gloo` elsewhere; with it one rank takes it, too.",
-       plugin_keys_with_default("")},
+       plugin_keys("")},
       {"[optimizer.NAME]", "Plugin table, one per optimiser; [[parameters]] refers to it by NAME.",
-       plugin_keys_with_default("", optimizer_host_keys())},
+       plugin_keys("", schema_of<OptimizerConfig>().keys())},
       {"[optimizer.NAME.schedule]",
-       "Plugin table: a schedule for this optimiser alone, in place of [schedule].",
-       plugin_keys_with_default("")},
+       "Plugin table: a schedule for this optimiser alone, in place of [schedule].", plugin_keys("")},
       {"[wrapper]",
        "Plugin table, optional: what is done around the updates of all optimisers (docs/matrix_optimizers.md).",
-       plugin_keys_with_default("")},
+       plugin_keys("")},
       {"[[parameters]]",
        "The parameter table: for each parameter the first row that matches its name. A row that takes no "
        "parameter and a parameter that no row takes are errors.",
-       parameter_row_schema().keys()},
-      {"[train]", "Budget, batch, precision and clipping.", keys_of_table("train")},
+       schema_of<ParameterRow>().keys()},
+      {"[train]", "Budget, batch, precision and clipping."},
       {"[[phase]]",
        "Optional: stretches of training, each with its own way to make a step; without them a "
        "model with depth recurrence has two, `plain` until model.loop.start_fraction and `looped`.",
-       phase_schema().keys()},
+       schema_of<Phase>().keys()},
       {"[phase.backend]",
        "Plugin table, optional, below its [[phase]] row: where that phase runs; the state of training is "
        "handed over.",
-       plugin_keys_with_default("")},
+       plugin_keys("")},
       {"[train.warmup]",
-       "Steps before the clock starts; weights, optimiser state and data position are restored.",
-       keys_of_table("train.warmup")},
-      {"[parallel]", "What the ranks of a run share.", keys_of_table("parallel")},
-      {"[ema]", "Exponential moving average of all weights in fp32.", keys_of_table("ema")},
+       "Steps before the clock starts; weights, optimiser state and data position are restored."},
+      {"[parallel]", "What the ranks of a run share."},
+      {"[ema]", "Exponential moving average of all weights in fp32."},
       {"[checkpoint]",
-       "Complete states of training, from which `mulligan train --resume` continues bit for bit.",
-       keys_of_table("checkpoint")},
-      {"[metrics]", "What is reported in addition.", keys_of_table("metrics")},
-      {"[doctor]", "What is checked when a run starts (docs/doctor.md).", keys_of_table("doctor")},
-      {"[noise]", "Noise in the gradients, for experiments (docs/phases.md).", keys_of_table("noise")},
-      {"[loss_scale]", "The scale of the loss while it is differentiated, for fp16 (docs/phases.md).",
-       keys_of_table("loss_scale")},
-      {"[eval]", "How validation text is scored.", keys_of_table("eval")},
+       "Complete states of training, from which `mulligan train --resume` continues bit for bit."},
+      {"[metrics]", "What is reported in addition."},
+      {"[doctor]", "What is checked when a run starts (docs/doctor.md)."},
+      {"[noise]", "Noise in the gradients, for experiments (docs/phases.md)."},
+      {"[loss_scale]", "The scale of the loss while it is differentiated, for fp16 (docs/phases.md)."},
+      {"[eval]", "How validation text is scored."},
       {"[quantize]",
        "Plugin table, optional: how the trained weights become an artifact. Without it a run makes none.",
-       plugin_keys_with_default("gptq", quantize_host_keys())},
+       plugin_keys("gptq", schema_of<QuantizeOptions>().keys())},
       {"[[quantize.tensors]]",
        "How each tensor is stored: the first row that matches its name. A row that takes no tensor and a "
        "tensor that no row takes are errors.",
-       quantize_row_schema().keys()},
+       schema_of<QuantizeTensorRow>().keys()},
       {"[ttt]", "Optional: test-time training while the validation set is scored. Without it there is none.",
-       ttt_host_keys()},
-      {"[ttt.adapters]", "Plugin table: what adapts to each document.", plugin_keys_with_default("doc_lora")},
+       schema_of<TttConfig>().keys()},
+      {"[ttt.adapters]", "Plugin table: what adapts to each document.", plugin_keys("doc_lora")},
       {"[ttt.optimizer]",
        "Plugin table: the optimiser of the adapters, whose state starts empty for each batch of documents.",
-       plugin_keys_with_default("adamw", ttt_optimizer_host_keys())},
+       plugin_keys("adamw", schema_of<AdapterRate>().keys())},
       {"[ttt.transform]",
        "Plugin table, optional: what changes the model's distribution before a token "
        "is scored; what is trained on stays the plain loss (docs/evaluation.md).",
-       plugin_keys_with_default("ngram_tilt", ttt_transform_host_keys())},
+       plugin_keys("ngram_tilt", schema_of<TransformOptions>().keys())},
       {"[ttt.base]",
        "Plugin table, optional: how the base model is trained between batches on documents scored so far; "
        "goes with ttt.prefix_documents.",
-       plugin_keys_with_default("global_sgd")},
+       plugin_keys("global_sgd")},
       {"[ttt.base.optimizer]",
        "Plugin table: the optimiser of that training, whose state starts empty "
        "for each pass. Where it has a key momentum, it is what [ttt.base] says.",
-       plugin_keys_with_default("sgd")},
+       plugin_keys("sgd")},
       {"[ensemble]",
        "Plugin table, optional: models that `mulligan probe ensemble` makes of a run's weights and scores "
        "together (docs/numerics/ensembles.md).",
-       plugin_keys_with_default("stochastic_rounding", ensemble_host_keys())},
-      {"[ledger]", "Limits of the run.", keys_of_table("ledger")},
-      {"[arena]", "A benchmark whose rules the run is held to (docs/arena.md).", keys_of_table("arena")},
+       plugin_keys("stochastic_rounding", schema_of<EnsembleOptions>().keys())},
+      {"[ledger]", "Limits of the run."},
+      {"[arena]", "A benchmark whose rules the run is held to (docs/arena.md)."},
   };
-  const auto lanes = std::ranges::find(sections, "[model.lanes]", &KeySection::header);
-  std::vector<KeySection> tables;
+  std::vector<KeySection> elements;
   for (const ElementDeclaration& element : declared_elements()) {
-    if (element.table.empty()) continue;
-    tables.push_back({"[model." + element.name + "]", element.table, keys_of_table("model." + element.name)});
+    if (!element.table.empty()) elements.push_back({"[model." + element.name + "]", element.table});
   }
-  sections.insert(lanes + 1, tables.begin(), tables.end());
+  const auto lanes = std::ranges::find(sections, "[model.lanes]", &KeySection::header);
+  sections.insert(lanes + 1, elements.begin(), elements.end());
+  for (KeySection& section : sections) {
+    if (section.keys.empty())
+      section.keys = keys_of_table(section.header.substr(1, section.header.size() - 2));
+  }
   return sections;
 }
 

@@ -9,41 +9,26 @@
 
 namespace mulligan {
 
-// [run], [data], [model.*], [train.*], [ema], [checkpoint], [metrics], [doctor], [noise],
-// [loss_scale], [eval], [ledger], bound to RunConfig; full names.
-const Schema<RunConfig>& core_schema();
-// The keys of one [[backend.kernels]] row.
-const Schema<KernelRow>& kernel_row_schema();
-// The keys of one [[parameters]] row.
-const Schema<ParameterRow>& parameter_row_schema();
-// The keys of one [[data.mix]] row.
-const Schema<DataMixRow>& data_mix_schema();
-// The keys of one [[init.values]] row.
-const Schema<InitialValuesRow>& initial_values_schema();
-// The words of train.compute_dtype, in the order of Precision.
-const std::vector<std::pair<std::string, Precision>>& compute_dtype_words();
-// The words of train.layercast, in the order of LayerCast.
-const std::vector<std::pair<std::string, LayerCast>>& layercast_words();
-// The words of noise.mode, in the order of NoiseMode.
-const std::vector<std::pair<std::string, NoiseMode>>& noise_words();
-// The keys of one [[phase]] row.
-const Schema<Phase>& phase_schema();
-// The keys of one [[quantize.tensors]] row.
-const Schema<QuantizeTensorRow>& quantize_row_schema();
-// What the host reads in [quantize] besides plugin and path, and its way from the table into the struct.
-std::vector<KeySpec> quantize_host_keys();
-void store_quantize_host_keys(QuantizeConfig& quantize);
-// What the host reads in [optimizer.NAME] besides plugin and path.
-std::vector<KeySpec> optimizer_host_keys();
-
-// What the host reads in [schedule] besides plugin and path.
-std::vector<KeySpec> schedule_host_keys();
+// [run], [data], [model.*], [train.*] and the other tables whose keys are all known; full names.
+void declare_keys(Schema<RunConfig>& s);
+// Rows.
+void declare_keys(Schema<KernelRow>& s);
+void declare_keys(Schema<DataMixRow>& s);
+void declare_keys(Schema<InitialValuesRow>& s);
+void declare_keys(Schema<Phase>& s);
+void declare_keys(Schema<ParameterRow>& s);
+void declare_keys(Schema<QuantizeTensorRow>& s);
+// What the host reads in [optimizer.NAME], [schedule], [quantize] and [ensemble] besides plugin and path.
+void declare_keys(Schema<OptimizerConfig>& s);
+void declare_keys(Schema<ScheduleOptions>& s);
+void declare_keys(Schema<QuantizeOptions>& s);
+void declare_keys(Schema<EnsembleOptions>& s);
 
 // One table of the reference.
 struct KeySection {
   std::string header;  // "[model.rope]", "[[parameters]]"
   std::string about;   // one sentence
-  std::vector<KeySpec> keys;
+  std::vector<KeySpec> keys = {};
 };
 // Every core table in the order of the reference, plugin tables with the host's keys.
 std::vector<KeySection> core_sections();

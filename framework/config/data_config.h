@@ -1,4 +1,4 @@
-// The [data] section: where the token shards and their tokenizer are.
+// The [data] section: where the token shards and their tokenizer are. core_schema.cpp explains the keys.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/config/value.h"
+#include "framework/config/words.h"
 
 namespace mulligan {
 
@@ -19,26 +20,27 @@ struct DataMixRow {
 
 // How a training stream is cut into rows of T tokens (framework/data/loader.h).
 enum class DataOrder { spans, stream, shuffled };
+template <>
+inline constexpr auto config_words<DataOrder> = std::array{"spans", "stream", "shuffled"};
 // Whether attention ends where a document does.
 enum class DataDocuments { separate, joined };
+template <>
+inline constexpr auto config_words<DataDocuments> = std::array{"separate", "joined"};
 
 // Which bytes bits per byte are divided by: those of the original text, or those that the tokenizer makes of it
 // (docs/evaluation.md).
 enum class ByteRule { original, tokenizer };
+template <>
+inline constexpr auto config_words<ByteRule> = std::array{"original", "tokenizer"};
 
 // Paths are taken relative to the folder the program was started in.
 struct DataConfig {
-  // a glob such as data/fineweb_train_*.bin, or a folder of shards; "" where [[data.mix]] names them
   std::string train;
-  std::string validation;  // likewise
-  std::string tokenizer;   // SentencePiece .model file; needed to count bytes. "": none ("none" in the file)
+  std::string validation;
+  std::string tokenizer;  // SentencePiece .model file; needed to count bytes. "": none ("none" in the file)
   DataOrder order = DataOrder::spans;
   DataDocuments documents = DataDocuments::separate;
-  // Byte side tables of the validation shards: a glob or a folder; "": the manifest's, and without them the
-  // tokenizer's pieces count.
   std::string validation_bytes;
-  // The original validation documents (JSON Lines, in the order of the shards) that the side tables are
-  // compared with; "": the manifest's, or none.
   std::string validation_documents;
   ByteRule byte_rule = ByteRule::original;
   bool exact_vocabulary = false;  // a tokenizer of fewer pieces than model.vocabulary is refused, too

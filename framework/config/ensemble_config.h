@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "framework/config/plugin_config.h"
 
@@ -21,11 +20,5 @@ struct EnsembleSection {
   EnsembleOptions options;
   PluginTable table;  // the ensemble plugin, section "ensemble"
 };
-
-// The host's keys of [ensemble] besides plugin and path.
-std::vector<KeySpec> ensemble_host_keys();
-
-// Reads [ensemble] of `source`. Throws config_error.
-EnsembleSection read_ensemble(const ConfigNode* table, const std::string& source);
 
 }  // namespace mulligan

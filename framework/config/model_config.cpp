@@ -1,9 +1,13 @@
 #include "framework/config/model_config.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 namespace mulligan {
 namespace {
 
-void switch_off_parts_of_the_record(ModelConfig& model) {
+// `elements`: those that the family has.
+void switch_off_parts_of_the_record(ModelConfig& model, std::initializer_list<const char*> elements) {
   model.softcap = 0;
   model.ln_scale = model.residual_mix = model.qk_norm = false;
   model.q_gain = model.mlp_negative_slope = 0;
@@ -11,6 +15,10 @@ void switch_off_parts_of_the_record(ModelConfig& model) {
   model.attention_gate = model.skip_weights = model.skip_gates = false;
   model.loop = {};
   model.lanes = {};
+  std::erase_if(model.elements, [&](const auto& setting) {
+    return std::ranges::none_of(
+        elements, [&](const std::string& name) { return setting.first.starts_with(name + "."); });
+  });
 }
 
 // What Qwen2's configurations have where they say nothing.
@@ -18,26 +26,13 @@ constexpr double qwen2_norm_eps = 1e-6;
 
 }  // namespace
 
-const char* family_name(ModelFamily family) {
-  switch (family) {
-    case ModelFamily::qwen2:
-      return "qwen2";
-    case ModelFamily::modded:
-      return "modded";
-    default:
-      return "record";
-  }
-}
-
 void resolve_model_defaults(ModelConfig& model) {
   if (model.family == ModelFamily::qwen2) {
-    switch_off_parts_of_the_record(model);
-    model.elements = model.elements.of({"attention"});
+    switch_off_parts_of_the_record(model, {"attention"});
     if (model.norm_eps == 0) model.norm_eps = qwen2_norm_eps;
   }
   if (model.family == ModelFamily::modded) {
-    switch_off_parts_of_the_record(model);
-    model.elements = model.elements.of({"attention", "rational_softcap"});
+    switch_off_parts_of_the_record(model, {"attention", "rational_softcap"});
     model.qk_norm = true;
     model.tied_head = false;
     model.embedding_init_std = 1;

@@ -2,41 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <functional>
 #include <map>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "framework/config/value.h"
+#include "framework/config/words.h"
 
 namespace mulligan {
 
 // By name below [model]: "smear_gate.window". What is absent has its default, which leaves an element off.
-class ElementSettings {
- public:
-  const ConfigValue* find(std::string_view name) const {
-    const auto found = values_.find(name);
-    return found == values_.end() ? nullptr : &found->second;
-  }
-  // Those of some elements alone.
-  ElementSettings of(std::initializer_list<std::string> elements) const {
-    ElementSettings kept;
-    for (const auto& [name, value] : values_) {
-      for (const std::string& element : elements) {
-        if (name.starts_with(element + ".")) kept.set(name, value);
-      }
-    }
-    return kept;
-  }
-  void set(std::string name, ConfigValue value) {
-    values_.insert_or_assign(std::move(name), std::move(value));
-  }
-
- private:
-  std::map<std::string, ConfigValue, std::less<>> values_;
-};
+using ElementSettings = std::map<std::string, ConfigValue, std::less<>>;
 
 // The [model] section: shape and switches of the language model.
 //
@@ -47,23 +24,31 @@ class ElementSettings {
 // (framework/model/qwen2, docs/qwen2.md) or that of the Modded-NanoGPT optimisation benchmark
 // (framework/model/modded, docs/arena.md), which have none of them.
 enum class ModelFamily { record, qwen2, modded };
-// As a configuration names it.
-const char* family_name(ModelFamily family);
+template <>
+inline constexpr auto config_words<ModelFamily> = std::array{"record", "qwen2", "modded"};
 
 // Precision in which the rotary frequencies and the cos/sin tables are rounded before use.
 // `bf16` repeats a property of the published record script; `fp32` is the sensible choice.
 enum class RopeTable { fp32, bf16 };
+template <>
+inline constexpr auto config_words<RopeTable> = std::array{"fp32", "bf16"};
 
 // What leaves the last two-lane layer: the mean of both lanes, the MLP lane (lane 1) or the attention
 // lane (lane 0).
 enum class FinalLane { mean, mlp, attention };
+template <>
+inline constexpr auto config_words<FinalLane> = std::array{"mean", "mlp", "attention"};
 
 // The order in which layers run (model/layer_order.h): each once, or with the repeats of [model.loop].
 enum class LayerOrderKind { plain, looped };
+template <>
+inline constexpr auto config_words<LayerOrderKind> = std::array{"plain", "looped"};
 
 // Frequency of pair i. geometric: base^(-2i/dims). half_truncated: base^(-i/(n-1)) of the first n = dims/4 pairs,
 // from 1 down to 1/base, and 0 of the others, which are not turned.
 enum class RopeForm { geometric, half_truncated };
+template <>
+inline constexpr auto config_words<RopeForm> = std::array{"geometric", "half_truncated"};
 
 // [model.rope] Rotary position embedding on the first `dims` of each head's dh dimensions; pairs are
 // (j, j + dims/2).
@@ -100,6 +85,9 @@ enum class InitialLaw {
   uniform_by_inputs,  // between -scale / sqrt(inputs) and scale / sqrt(inputs)
   signs,              // 1 + scale or 1 - scale at random, alike in all parameters of a layer
 };
+template <>
+inline constexpr auto config_words<InitialLaw> =
+    std::array{"constant", "normal", "normal_by_inputs", "uniform", "uniform_by_inputs", "signs"};
 
 // One row of [[init.values]].
 struct InitialValuesRow {

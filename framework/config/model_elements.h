@@ -16,7 +16,7 @@ struct ElementDeclaration {
   std::string name;   // of its folder
   std::string table;  // what [model.NAME] is, in one sentence; empty: no table of its own
   // Declares its keys: directly below [model], or by declare_element_table.
-  void (*keys)(Schema<ModelConfig>& schema) = nullptr;
+  void (*keys)(Schema<ModelConfig>& schema, const std::string& name) = nullptr;
   // Throws config_error where keys contradict each other; null: they cannot. `settings`: for their origins.
   void (*check)(const ModelConfig& model, const Settings& settings) = nullptr;
   // The same of what else a run is asked to do.
@@ -28,26 +28,18 @@ const std::vector<ElementDeclaration>& declared_elements();
 
 // Declares the keys of struct C as the table [model.NAME]. Defaults must leave the element off.
 template <typename C>
-void declare_element_table(Schema<ModelConfig>& schema, const std::string& name, const Schema<C>& table) {
-  for (KeySpec key : table.keys()) {
+void declare_element_table(Schema<ModelConfig>& schema, const std::string& name) {
+  for (KeySpec key : schema_of<C>().keys()) {
     key.name = name + "." + key.name;
-    const std::string full = key.name;
-    const ConfigValue initial = key.default_value;
-    schema.bind(std::move(key),
-                {[full, initial](const ModelConfig& model) {
-                   const ConfigValue* value = model.elements.find(full);
-                   return value ? *value : initial;
-                 },
-                 [full](ModelConfig& model, const ConfigValue& value) { model.elements.set(full, value); }});
+    const auto get = [full = key.name, initial = key.default_value](const ModelConfig& model) {
+      const auto value = model.elements.find(full);
+      return value == model.elements.end() ? initial : value->second;
+    };
+    const auto set = [full = key.name](ModelConfig& model, const ConfigValue& value) {
+      model.elements[full] = value;
+    };
+    schema.bind(std::move(key), {get, set});
   }
-}
-
-// Sets the keys of the table [model.NAME]: for code that fills a ModelConfig itself, such as a test.
-template <typename C>
-void set_element_config(ModelConfig& model, const std::string& name, const Schema<C>& table,
-                        const C& config) {
-  for (size_t i = 0; i < table.keys().size(); ++i)
-    model.elements.set(name + "." + table.keys()[i].name, table.bindings()[i].get(config));
 }
 
 }  // namespace mulligan

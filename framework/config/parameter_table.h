@@ -8,6 +8,7 @@
 
 #include "framework/config/precision.h"
 #include "framework/config/value.h"
+#include "framework/config/words.h"
 
 namespace mulligan {
 
@@ -15,6 +16,8 @@ namespace mulligan {
 // axis (reduce-scatter before, all-gather after the update). owner: one rank updates the whole parameter
 // (reduce before, broadcast after the update) and alone keeps the optimiser's states of it.
 enum class Communication { replicated, sharded, owner };
+template <>
+inline constexpr auto config_words<Communication> = std::array{"replicated", "sharded", "owner"};
 
 // What a row says in the place of an optimiser's name where nothing updates its parameters: they keep their
 // initial values, and no gradient of them is computed.

@@ -12,21 +12,12 @@
 namespace mulligan {
 namespace {
 
-const char* word(LayerOrderKind order) {
-  return order == LayerOrderKind::looped ? "looped" : "plain";
-}
-const std::string& word(Precision dtype) {
-  return compute_dtype_words()[static_cast<std::size_t>(dtype)].first;
-}
-const std::string& word(LayerCast storage) {
-  return layercast_words()[static_cast<std::size_t>(storage)].first;
-}
 void check_layercast(const Phase& phase, const std::string& where) {
   if (phase.layercast == LayerCast::off || phase.compute_dtype == Precision::fp32) return;
   throw config_error(
       "{}: layercast = \"{}\" stores weights of fp32 matmuls, but compute_dtype is \"{}\"; set "
       "compute_dtype = \"fp32\", or layercast = \"off\".",
-      where, word(phase.layercast), word(phase.compute_dtype));
+      where, word_of(phase.layercast), word_of(phase.compute_dtype));
 }
 
 Phase default_phase(const RunConfig& config, std::string name, LayerOrderKind order) {
@@ -59,12 +50,11 @@ std::vector<Phase> phases_of_model(const RunConfig& config) {
 
 Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loaded) {
   static const std::vector<std::string> own_tables = {"backend"};
-  Settings& settings = loaded.rows["phase"].emplace_back(
-      resolve_keys(phase_schema().keys(), &node, "phase", node.origin.text(), own_tables));
   Phase phase = default_phase(loaded.config, {}, scored_order(loaded.config.model));
-  phase_schema().store_written(settings, phase);
+  Settings& settings =
+      loaded.rows["phase"].emplace_back(read_keys(phase, &node, "phase", node.origin.text(), own_tables));
   if (phase.name.empty()) phase.name = fmt::format("phase_{}", number);
-  phase_schema().refresh(phase, settings);
+  schema_of<Phase>().refresh(phase, settings);
   check_layercast(phase, fmt::format("{}: the phase '{}'", node.origin.text(), phase.name));
   phase.declared = true;
   if (const ConfigNode* backend = node.find("backend")) {
@@ -159,15 +149,15 @@ void check_schedules(const std::vector<Phase>& phases, const std::vector<ConfigN
 }
 
 // The 16-bit format of the weights that kernels read in a phase; fp32 where there is none.
-const std::string& narrow_word(const Phase& phase) {
-  return phase.layercast == LayerCast::off ? word(phase.compute_dtype) : word(phase.layercast);
+std::string_view narrow_word(const Phase& phase) {
+  return phase.layercast == LayerCast::off ? word_of(phase.compute_dtype) : word_of(phase.layercast);
 }
 
 // A parameter has one copy besides its master, of one 16-bit format for all phases.
 void check_formats(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
   const Phase* first = nullptr;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    if (narrow_word(phases[i]) == word(Precision::fp32)) continue;
+    if (narrow_word(phases[i]) == word_of(Precision::fp32)) continue;
     if (first == nullptr) first = &phases[i];
     if (narrow_word(*first) == narrow_word(phases[i])) continue;
     throw config_error(
@@ -255,10 +245,11 @@ Precision scored_dtype(const RunConfig& config) {
 }
 
 std::string phase_text(const Phase& phase) {
-  const std::string stored =
-      phase.layercast == LayerCast::off ? "" : fmt::format(" with projections in {}", word(phase.layercast));
-  return fmt::format("{}, {}{}, segments of {} tokens{}", word(phase.layer_order), word(phase.compute_dtype),
-                     stored, phase.sequence_length,
+  const std::string stored = phase.layercast == LayerCast::off
+                                 ? ""
+                                 : fmt::format(" with projections in {}", word_of(phase.layercast));
+  return fmt::format("{}, {}{}, segments of {} tokens{}", word_of(phase.layer_order),
+                     word_of(phase.compute_dtype), stored, phase.sequence_length,
                      phase.backend ? fmt::format(", backend {}", phase.backend->plugin) : "");
 }
 

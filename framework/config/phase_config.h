@@ -13,6 +13,7 @@
 #include "framework/config/plugin_config.h"
 #include "framework/config/precision.h"
 #include "framework/config/train_config.h"
+#include "framework/config/words.h"
 
 namespace mulligan {
 
@@ -25,6 +26,8 @@ enum class LrPolicy {
   independent,  // one of its own, from 0 to 1 over the phase
   rejoin,       // the run's, at the run's step, although a phase before had its own: the rate may jump
 };
+template <>
+inline constexpr auto config_words<LrPolicy> = std::array{"continue", "independent", "rejoin"};
 
 // When a phase is over: as soon as a limit is reached. The last phase has none; it ends with the budget.
 struct PhaseEnd {

@@ -59,8 +59,8 @@ KeySpec key_spec(const std::string& plugin, const mlg_key& row) {
     key.maximum = row.maximum;
   }
   key.choices = split_choices(row.choices);
-  key.required = row.default_value == nullptr;
-  if (key.required) return key;
+  key.is_required = row.default_value == nullptr;
+  if (key.is_required) return key;
   // The default goes through the checks every user's value goes through.
   const std::string origin = fmt::format("plugin '{}', default of its key '{}'", plugin, key.name);
   const ConfigNode tree = parse_toml(key.name + " = " + row.default_value, origin);
@@ -76,27 +76,24 @@ std::string absolute_file(const Setting& setting) {
   return fs::absolute(folder / setting.value.string()).lexically_normal().string();
 }
 
-std::vector<KeySpec> plugin_table_keys() {
-  KeySpec plugin;
-  plugin.name = "plugin";
-  plugin.type = ValueType::string;
-  plugin.default_value = ConfigValue("");
-  plugin.help =
-      "name of the plugin; the remaining keys of the table are the plugin's own (mulligan plugins NAME)";
-  KeySpec path = plugin;
-  path.name = "path";
-  path.help =
-      "library file of the plugin, relative to this file; empty: found by name on the plugin search path";
-  return {plugin, path};
+void declare_keys(Schema<PluginTable>& s) {
+  s.key("plugin", &PluginTable::plugin,
+        "name of the plugin; the remaining keys of the table are the plugin's own (mulligan plugins NAME)");
+  s.key("path", &PluginTable::path,
+        "library file of the plugin, relative to this file; empty: found by name on the plugin search path");
+}
+
+std::vector<KeySpec> plugin_table_keys(const std::string& default_plugin, std::span<const KeySpec> extra) {
+  std::vector<KeySpec> keys = schema_of<PluginTable>().keys();
+  keys.front().default_value = ConfigValue(default_plugin);
+  keys.insert(keys.end(), extra.begin(), extra.end());
+  return keys;
 }
 
 PluginTable read_plugin_table(const ConfigNode* table, const std::string& section, const std::string& source,
-                              const std::string& default_plugin, std::span<const KeySpec> extra,
-                              std::span<const std::string> elsewhere) {
-  std::vector<KeySpec> keys = plugin_table_keys();
-  keys.front().default_value = ConfigValue(default_plugin);
-  keys.insert(keys.end(), extra.begin(), extra.end());
-
+                              const std::string& default_plugin, std::span<const std::string> elsewhere,
+                              std::span<const KeySpec> extra) {
+  const std::vector<KeySpec> keys = plugin_table_keys(default_plugin, extra);
   PluginTable result;
   result.section = section;
   result.source = source;
@@ -134,10 +131,10 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
   return result;
 }
 
-std::vector<KeySpec> key_specs(const std::string& plugin, const mlg_key* keys, uint32_t count) {
+std::vector<KeySpec> key_specs(const std::string& plugin, std::span<const mlg_key> keys) {
   std::vector<KeySpec> specs;
-  for (uint32_t i = 0; i < count; ++i) {
-    KeySpec key = key_spec(plugin, keys[i]);
+  for (const mlg_key& row : keys) {
+    KeySpec key = key_spec(plugin, row);
     if (std::ranges::find(specs, key.name, &KeySpec::name) != specs.end()) {
       throw config_error("plugin '{}' declares the key '{}' twice; fix the plugin.", plugin, key.name);
     }

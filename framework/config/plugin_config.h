@@ -31,21 +31,32 @@ struct PluginTable {
 // empty stays empty.
 std::string absolute_file(const Setting& setting);
 
-// The host's keys of every plugin table: plugin and path.
-std::vector<KeySpec> plugin_table_keys();
+// The host's keys of every plugin table: plugin and path. `default_plugin` empty: there is none.
+std::vector<KeySpec> plugin_table_keys(const std::string& default_plugin,
+                                       std::span<const KeySpec> extra = {});
 
 // Splits `table` (null: not written) into the host's keys and the plugin's. `default_plugin` stands where
-// neither plugin nor path is given; empty: one of them is then required. `extra` are further keys of the
-// host, `elsewhere` members that belong to other schemas. A relative path is taken from the folder of the
-// file that says it.
+// neither plugin nor path is given; empty: one of them is then required. `elsewhere` are members that belong to other
+// schemas, `extra` further keys of the host. A relative path is taken from the folder of the file that says it.
 PluginTable read_plugin_table(const ConfigNode* table, const std::string& section, const std::string& source,
-                              const std::string& default_plugin, std::span<const KeySpec> extra = {},
-                              std::span<const std::string> elsewhere = {});
+                              const std::string& default_plugin, std::span<const std::string> elsewhere = {},
+                              std::span<const KeySpec> extra = {});
+
+// The same; further keys of the host are those of T, which are stored in `host`.
+template <typename T>
+PluginTable read_plugin_table_with(T& host, const ConfigNode* table, const std::string& section,
+                                   const std::string& source, const std::string& default_plugin,
+                                   std::span<const std::string> elsewhere = {}) {
+  const Schema<T>& schema = schema_of<T>();
+  PluginTable read = read_plugin_table(table, section, source, default_plugin, elsewhere, schema.keys());
+  schema.store(read.host, host);
+  return read;
+}
 
 // KeySpec rows of a plugin's declared keys. Throws config_error naming `plugin` when a row is broken: no
 // name, an unknown type, a default that is not TOML text of that type or lies outside the row's own
 // range or choices.
-std::vector<KeySpec> key_specs(const std::string& plugin, const mlg_key* keys, uint32_t count);
+std::vector<KeySpec> key_specs(const std::string& plugin, std::span<const mlg_key> keys);
 
 // Checks a table's keys against the plugin's rows. Errors as resolve_keys; besides, a row named like a key of
 // the host in this table is the plugin's mistake.

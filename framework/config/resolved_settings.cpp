@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <sstream>
 
 #include "framework/core/file.h"
 
@@ -15,8 +16,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-}  // namespace
-
+// One line of the resolved configuration, "name = value  # origin"; without a name: it is none.
 ResolvedSetting resolved_setting(std::string_view line) {
   const std::size_t equals = line.find(" = ");
   if (line.starts_with('#') || line.starts_with('[') || equals == std::string_view::npos) return {};
@@ -27,14 +27,14 @@ ResolvedSetting resolved_setting(std::string_view line) {
   return {std::string(trimmed(name)), std::string(trimmed(rest.substr(0, mark))), std::string(origin)};
 }
 
+}  // namespace
+
 std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
   std::vector<ResolvedSetting> settings;
   std::map<std::string, int> rows;
   std::string table;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
     const std::size_t depth = line.starts_with("[[") ? 2 : line.starts_with("[") ? 1 : 0;
     if (depth > 0) {
       table = line.substr(depth, line.find(']') - depth);
@@ -54,13 +54,11 @@ std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
 
 std::string settings_digest(std::string_view resolved) {
   std::string settings;
-  while (!resolved.empty()) {
-    const std::size_t end = resolved.find('\n');
-    const std::string_view line = resolved.substr(0, end);
-    resolved.remove_prefix(end == std::string_view::npos ? resolved.size() : end + 1);
+  std::istringstream lines{std::string(resolved)};
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with('#')) continue;
     // The origin is the comment after the value.
-    const std::string_view setting = line.substr(0, line.rfind("  # "));
+    const std::string_view setting = std::string_view(line).substr(0, line.rfind("  # "));
     settings += setting.substr(0, setting.find_last_not_of(' ') + 1);
     settings += '\n';
   }

@@ -13,10 +13,6 @@ struct ResolvedSetting {
   std::string origin;  // "configs/x.toml:12", "--set", "default" or "derived"; empty where none is written
 };
 
-// One line of the resolved configuration, "name = value  # origin", as {name, value, origin}; empty name: it
-// is none.
-ResolvedSetting resolved_setting(std::string_view line);
-
 // All settings in the order of the file. Lines that are neither tables nor settings are passed over.
 std::vector<ResolvedSetting> resolved_settings(std::string_view text);
 

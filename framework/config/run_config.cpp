@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
-#include "framework/config/other_settings.h"
 #include "framework/config/run_config_rules.h"
 #include "framework/config/start_folder.h"
 #include "framework/config/stored_paths.h"
@@ -33,16 +32,21 @@ void derive(RunConfig& config, const std::string& file) {
   }
 }
 
+// A plugin table that need not be there. It is the member of `parent` with the last name of `section`.
+std::optional<PluginTable> read_optional_table(const ConfigNode& parent, const std::string& section,
+                                               const std::string& file) {
+  const ConfigNode* table = parent.find(section.substr(section.rfind('.') + 1));
+  if (table == nullptr) return std::nullopt;
+  return read_plugin_table(table, section, file, "");
+}
+
 OptimizerConfig read_optimizer(const ConfigMember& member, const std::string& file) {
   static const std::vector<std::string> own_tables = {"schedule"};
   OptimizerConfig optimizer;
   optimizer.name = member.name;
   const std::string section = "optimizer." + member.name;
-  optimizer.table = read_plugin_table(&member.node, section, file, "", optimizer_host_keys(), own_tables);
-  optimizer.lr = optimizer.table.host.at("lr").value.real();
-  if (const ConfigNode* schedule = member.node.find("schedule")) {
-    optimizer.schedule = read_plugin_table(schedule, section + ".schedule", file, "");
-  }
+  optimizer.table = read_plugin_table_with(optimizer, &member.node, section, file, "", own_tables);
+  optimizer.schedule = read_optional_table(member.node, section + ".schedule", file);
   return optimizer;
 }
 
@@ -65,14 +69,13 @@ constexpr auto take_all = [](const auto&, const auto&) {};
 
 // Reads the rows [[path]] into `rows`. `take(settings, row)` is called for each before it joins the others.
 template <typename Row, typename Take>
-void read_rows(const ConfigNode& tree, const std::string& path, const Schema<Row>& schema,
-               LoadedConfig& loaded, std::vector<Row>& rows, Take&& take) {
+void read_rows(const ConfigNode& tree, const std::string& path, LoadedConfig& loaded, std::vector<Row>& rows,
+               Take&& take) {
   const ConfigNode* list = find_rows(tree, path);
   if (list == nullptr) return;
   for (const ConfigNode& node : list->rows) {
-    Settings settings = resolve_keys(schema.keys(), &node, path, node.origin.text());
     Row row;
-    schema.store(settings, row);
+    Settings settings = read_keys(row, &node, path, node.origin.text());
     row.origin = node.origin;
     take(settings, row);
     loaded.rows[path].push_back(std::move(settings));
@@ -82,27 +85,24 @@ void read_rows(const ConfigNode& tree, const std::string& path, const Schema<Row
 
 void read_backend(const ConfigNode& tree, LoadedConfig& loaded) {
   static const std::vector<std::string> own_tables = {"kernels"};
-  loaded.config.backend =
-      read_plugin_table(tree.find("backend"), "backend", loaded.file, "cpu", {}, own_tables);
+  loaded.config.backend = read_plugin_table(tree.find("backend"), "backend", loaded.file, "cpu", own_tables);
   std::vector<KernelRow>& kernels = loaded.config.kernels;
   const auto take = [&](Settings& settings, KernelRow& row) {
     row.path = absolute_file(settings.at("path"));
-    for (Setting& setting : settings.all()) {
-      if (setting.name == "path") setting.value = ConfigValue(row.path);
-    }
+    std::ranges::find(settings.all(), "path", &Setting::name)->value = ConfigValue(row.path);
     for (const KernelRow& other : kernels) {
       if (other.match != row.match) continue;
       throw config_error("{}: the kernel '{}' is already replaced by the row of {}; remove one of the two.",
                          row.origin.text(), row.match, other.origin.text());
     }
   };
-  read_rows(tree, "backend.kernels", kernel_row_schema(), loaded, kernels, take);
+  read_rows(tree, "backend.kernels", loaded, kernels, take);
 }
 
 void read_mix(const ConfigNode& tree, LoadedConfig& loaded) {
   std::vector<DataMixRow>& mix = loaded.config.data.mix;
   double sum = 0;
-  read_rows(tree, "data.mix", data_mix_schema(), loaded, mix, [&](const Settings&, const DataMixRow& row) {
+  read_rows(tree, "data.mix", loaded, mix, [&](const Settings&, const DataMixRow& row) {
     for (const DataMixRow& other : mix) {
       if (other.name != row.name) continue;
       throw config_error(
@@ -125,7 +125,7 @@ void read_initial_values(const ConfigNode& tree, LoadedConfig& loaded) {
         "{}: scale is {}, but a standard deviation or a bound is not negative; leave out the sign.",
         row.origin.text(), row.scale);
   };
-  read_rows(tree, "init.values", initial_values_schema(), loaded, values, take);
+  read_rows(tree, "init.values", loaded, values, take);
   if (values.empty() || loaded.config.init.from.empty()) return;
   throw config_error("{} and rows [[init.values]] both say where the weights begin; leave one of them out.",
                      loaded.core.where("init.from"));
@@ -137,8 +137,7 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   if (table == nullptr) return;
   QuantizeConfig quantize;
   quantize.table =
-      read_plugin_table(table, "quantize", loaded.file, "gptq", quantize_host_keys(), own_tables);
-  store_quantize_host_keys(quantize);
+      read_plugin_table_with(quantize.options, table, "quantize", loaded.file, "gptq", own_tables);
   if (quantize.options.compression == Compression::adaptive &&
       quantize.options.streams != CodeStreams::width) {
     throw config_error(
@@ -146,7 +145,7 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
         "= \"adaptive\", which knows rows and roles by itself, leave it \"width\".",
         table->origin.text());
   }
-  read_rows(tree, "quantize.tensors", quantize_row_schema(), loaded, quantize.tensors, take_all);
+  read_rows(tree, "quantize.tensors", loaded, quantize.tensors, take_all);
   if (quantize.tensors.empty()) {
     throw config_error(
         "{}: [quantize] has no rows [[quantize.tensors]]; add one with match = \"*\" and a format.",
@@ -162,30 +161,28 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
   apply_overrides(tree, overrides, more);
   std::ranges::move(drop_stored_paths(tree), std::back_inserter(loaded.notes));
   loaded.file = file;
-  loaded.core = resolve_keys(core_schema().keys(), &tree, {}, file, kOpenTables);
-  core_schema().store(loaded.core, loaded.config);
+  loaded.core = read_keys(loaded.config, &tree, {}, file, kOpenTables);
   check_family(loaded.config, loaded.core);
   derive(loaded.config, file);
-  core_schema().refresh(loaded.config, loaded.core);
+  schema_of<RunConfig>().refresh(loaded.config, loaded.core);
 
   read_backend(tree, loaded);
   read_mix(tree, loaded);
   read_initial_values(tree, loaded);
   read_phases(tree, loaded);
   loaded.config.loss = read_plugin_table(tree.find("loss"), "loss", file, "softcap_ce");
-  loaded.config.schedule =
-      read_plugin_table(tree.find("schedule"), "schedule", file, "warmdown", schedule_host_keys());
-  if (const ConfigNode* table = tree.find("communicator")) {
-    loaded.config.communicator = read_plugin_table(table, "communicator", file, "");
-  }
+  loaded.config.schedule = read_plugin_table_with(loaded.config.schedule_options, tree.find("schedule"),
+                                                  "schedule", file, "warmdown");
+  loaded.config.communicator = read_optional_table(tree, "communicator", file);
   read_optimizers(tree, loaded);
-  if (const ConfigNode* table = tree.find("wrapper")) {
-    loaded.config.wrapper = read_plugin_table(table, "wrapper", file, "");
-  }
-  read_rows(tree, "parameters", parameter_row_schema(), loaded, loaded.config.parameters, take_all);
+  loaded.config.wrapper = read_optional_table(tree, "wrapper", file);
+  read_rows(tree, "parameters", loaded, loaded.config.parameters, take_all);
   read_quantize(tree, loaded);
   loaded.config.ttt = read_ttt(tree.find("ttt"), file);
-  if (const ConfigNode* table = tree.find("ensemble")) loaded.config.ensemble = read_ensemble(table, file);
+  if (const ConfigNode* table = tree.find("ensemble")) {
+    EnsembleSection& ensemble = loaded.config.ensemble.emplace();
+    ensemble.table = read_plugin_table_with(ensemble.options, table, "ensemble", file, "stochastic_rounding");
+  }
   check_rules(loaded);
   EmaConfig& ema = loaded.config.ema;  // what is printed stays as it is written
   if (ema.tau > 0) ema.decay = 1 - 1 / ema.tau;
@@ -194,18 +191,9 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
 
 }  // namespace
 
-LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides) {
-  return load_run_config(path, overrides, {});
-}
-
 LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides,
                              std::span<const SettingsFrom> more) {
   return load_tree(read_toml(path), path, overrides, more);
-}
-
-SettingsFrom for_ranks(std::int64_t micro_batches) {
-  return {{Origin::Kind::derived, "the number of ranks", 0},
-          {fmt::format("train.micro_batches={}", micro_batches)}};
 }
 
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
@@ -219,15 +207,14 @@ LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
 }
 
 LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
-                                 std::span<const std::string> overrides) {
-  return parse_stored_config(text, name, overrides, {});
-}
-
-LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
                                  std::span<const std::string> overrides, std::span<const SettingsFrom> more) {
   ConfigNode tree = parse_stored_toml(text, name);
   refuse_stored_libraries(tree);
   return load_tree(std::move(tree), name, overrides, more);
+}
+
+SettingsFrom for_ranks(int64_t micro_batches) {
+  return {Origin::derived("the number of ranks"), {fmt::format("train.micro_batches={}", micro_batches)}};
 }
 
 int64_t longest_segment(const RunConfig& config) {
@@ -247,8 +234,7 @@ int64_t tokens_per_pass(const RunConfig& config) {
 }
 
 int64_t horizon_steps(const RunConfig& config) {
-  const Setting* horizon = config.schedule.host.find("horizon_steps");
-  const int64_t steps = horizon == nullptr ? 0 : horizon->value.integer();
+  const int64_t steps = config.schedule_options.horizon_steps;
   return steps > 0 ? steps : config.train.steps;
 }
 
@@ -261,22 +247,23 @@ const PluginConfig& LoadedConfig::plugin(const std::string& section) const {
 std::vector<PluginTableRef> plugin_tables(const RunConfig& config) {
   std::vector<PluginTableRef> tables = {
       {MLG_BACKEND, &config.backend}, {MLG_LOSS, &config.loss}, {MLG_SCHEDULE, &config.schedule}};
-  if (config.communicator) tables.push_back({MLG_COMMUNICATOR, &*config.communicator});
-  for (const Phase& phase : config.phases) {
-    if (phase.backend) tables.push_back({MLG_BACKEND, &*phase.backend});
-  }
+  const auto add = [&tables](mlg_kind kind, const std::optional<PluginTable>& table) {
+    if (table) tables.push_back({kind, &*table});
+  };
+  add(MLG_COMMUNICATOR, config.communicator);
+  for (const Phase& phase : config.phases) add(MLG_BACKEND, phase.backend);
   for (const OptimizerConfig& optimizer : config.optimizers) {
     tables.push_back({MLG_OPTIMIZER, &optimizer.table});
-    if (optimizer.schedule) tables.push_back({MLG_SCHEDULE, &*optimizer.schedule});
+    add(MLG_SCHEDULE, optimizer.schedule);
   }
-  if (config.wrapper) tables.push_back({MLG_WRAPPER, &*config.wrapper});
+  add(MLG_WRAPPER, config.wrapper);
   if (config.quantize) tables.push_back({MLG_QUANTIZER, &config.quantize->table});
   if (config.ttt) {
     tables.push_back({MLG_TTT, &config.ttt->adapters});
     tables.push_back({MLG_OPTIMIZER, &config.ttt->optimizer});
-    if (config.ttt->transform) tables.push_back({MLG_TRANSFORM, &*config.ttt->transform});
-    if (config.ttt->base) tables.push_back({MLG_TTT, &*config.ttt->base});
-    if (config.ttt->base_optimizer) tables.push_back({MLG_OPTIMIZER, &*config.ttt->base_optimizer});
+    add(MLG_TRANSFORM, config.ttt->transform);
+    add(MLG_TTT, config.ttt->base);
+    add(MLG_OPTIMIZER, config.ttt->base_optimizer);
   }
   if (config.ensemble) tables.push_back({MLG_ENSEMBLE, &config.ensemble->table});
   return tables;

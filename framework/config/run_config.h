@@ -19,6 +19,7 @@
 #include "framework/config/quantize_config.h"
 #include "framework/config/train_config.h"
 #include "framework/config/ttt_config.h"
+#include "framework/config/words.h"
 
 namespace mulligan {
 
@@ -26,6 +27,8 @@ namespace mulligan {
 // depend on how many rows are computed with it. world: moreover, bit-identical for any world size that
 // divides the micro-batches (fp32). A level that cannot be honoured is refused (framework/run/determinism.h).
 enum class Determinism { off, run, batch, world };
+template <>
+inline constexpr auto config_words<Determinism> = std::array{"off", "run", "batch", "world"};
 
 // [run]
 struct RunSection {
@@ -46,6 +49,11 @@ struct OptimizerConfig {
   std::optional<PluginTable> schedule;  // [optimizer.NAME.schedule]; absent: the run's [schedule]
 };
 
+// What the host itself reads in [schedule].
+struct ScheduleOptions {
+  int64_t horizon_steps = 0;  // 0 = train.steps
+};
+
 // One row of [[backend.kernels]].
 struct KernelRow {
   std::string match;  // name of the kernel that is replaced
@@ -55,6 +63,8 @@ struct KernelRow {
 
 // modded3: the optimiser benchmark of Modded-NanoGPT, its track 3 (docs/arena.md).
 enum class ArenaTrack { none, modded3 };
+template <>
+inline constexpr auto config_words<ArenaTrack> = std::array{"none", "modded3"};
 
 // [arena] A benchmark whose rules the run is held to.
 struct ArenaConfig {
@@ -81,6 +91,7 @@ struct RunConfig {
   std::vector<KernelRow> kernels;  // each kernel at most once
   PluginTable loss;
   PluginTable schedule;
+  ScheduleOptions schedule_options;
   std::optional<PluginTable>
       communicator;           // absent: chosen by number of ranks and backend (run_communicator.h)
   std::vector<Phase> phases;  // never empty: the [[phase]] rows, or those of the model
@@ -133,7 +144,9 @@ struct LoadedConfig {
 
 // Reads `path` with its `extends` chain, applies `--set` overrides, checks every core key and the rules
 // between keys, and fills in derived values. Throws config_error (exit code 2), one sentence with file:line.
-LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides = {});
+// `more` are settings after the overrides.
+LoadedConfig load_run_config(const std::string& path, std::span<const std::string> overrides = {},
+                             std::span<const SettingsFrom> more = {});
 // The same for TOML text; `name` stands for the file.
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
                               std::span<const std::string> overrides = {});
@@ -145,7 +158,11 @@ LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
                                 std::span<const std::string> overrides = {});
 // The same for an artifact, which never holds the path of a library: that is refused.
 LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
-                                 std::span<const std::string> overrides = {});
+                                 std::span<const std::string> overrides = {},
+                                 std::span<const SettingsFrom> more = {});
+
+// A step of this many micro-batches, for as many ranks.
+SettingsFrom for_ranks(int64_t micro_batches);
 
 // What a table's plugin is called and which keys it declares; asked for each table by resolve_plugins.
 // Nothing: the plugin is not needed, and the table stays as it is written.

@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "framework/config/core_schema.h"
-#include "framework/config/ensemble_config.h"
 #include "framework/config/model_elements.h"
-#include "framework/config/schema.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -291,17 +289,17 @@ void check_family(const RunConfig& written, const Settings& s) {
   record.model.family = ModelFamily::record;
   resolve_model_defaults(record.model);
   resolve_model_defaults(own.model);
-  const auto& keys = core_schema().keys();
+  const auto& keys = schema_of<RunConfig>().keys();
   for (size_t i = 0; i < keys.size(); ++i) {
     const std::string& name = keys[i].name;
     if (!name.starts_with("model.") || name == "model.family" || name == "model.norm_eps") continue;
     const Origin::Kind origin = s.at(name).origin.kind;
     if (origin == Origin::Kind::defaulted || origin == Origin::Kind::derived) continue;
-    const auto& get = core_schema().bindings()[i].get;
+    const auto& get = schema_of<RunConfig>().bindings()[i].get;
     if (get(record) == get(own)) continue;
     throw config_error(
         "{}: the family \"{}\" has no such part; remove the key, or set model.family = \"record\".",
-        s.where(name), family_name(written.model.family));
+        s.where(name), word_of(written.model.family));
   }
 }
 
@@ -329,42 +327,6 @@ void check_rules(const LoadedConfig& loaded) {
   check_strict(c, loaded.core);
   check_parameters(loaded);
   check_arena(loaded);
-}
-
-}  // namespace mulligan
-
-namespace mulligan {
-namespace {
-
-const Schema<EnsembleOptions>& ensemble_schema() {
-  static const Schema<EnsembleOptions> schema = [] {
-    Schema<EnsembleOptions> s;
-    s.key("members", &EnsembleOptions::members, "models whose probabilities are averaged").range(1, 1 << 16);
-    s.key("seed", &EnsembleOptions::seed, "seed of the members' random numbers, independent of run.seed")
-        .at_least(0);
-    s.key("chunk_mebibytes", &EnsembleOptions::chunk_mebibytes,
-          "host memory for averaged probabilities, which bounds how many "
-          "tokens all members score before the next; no score depends on it")
-        .range(1, 1 << 20);
-    s.key("count_members", &EnsembleOptions::count_members,
-          "the bytes of all members, stored, count against ledger.artifact_bytes; without it "
-          "ledger.rules = \"strict\" refuses an ensemble");
-    return s;
-  }();
-  return schema;
-}
-
-}  // namespace
-
-std::vector<KeySpec> ensemble_host_keys() {
-  return ensemble_schema().keys();
-}
-
-EnsembleSection read_ensemble(const ConfigNode* table, const std::string& source) {
-  EnsembleSection section;
-  section.table = read_plugin_table(table, "ensemble", source, "stochastic_rounding", ensemble_host_keys());
-  ensemble_schema().store(section.table.host, section.options);
-  return section;
 }
 
 }  // namespace mulligan

@@ -115,114 +115,76 @@ std::string written(const ConfigNode& node) {
   return to_toml(node.value);
 }
 
-// Checks one written value against its key.
-class KeyChecker {
- public:
-  KeyChecker(const KeySpec& key, std::string name, const ConfigNode& node)
-      : key_(key), name_(std::move(name)), node_(node) {}
-
-  ConfigValue checked() const {
-    ConfigValue value;
-    if (node_.is_leaf() && key_.type == ValueType::string && !node_.raw.empty() &&
-        node_.value.type() != ValueType::string) {
-      value = ConfigValue(node_.raw);  // `--set run.name=42` means the string
-    } else if (!node_.is_leaf() || !convert(node_.value, key_.type, value)) {
-      throw config_error("{}: '{}' must be {}, not {}.", at(), name_, describe(key_.type), written(node_));
-    }
-    check_range(value);
-    check_choice(value);
-    return value;
+// The value of `node`, which was written for `key`.
+ConfigValue checked_value(const KeySpec& key, const std::string& name, const ConfigNode& node) {
+  ConfigValue value;
+  if (node.is_leaf() && key.type == ValueType::string && !node.raw.empty() &&
+      node.value.type() != ValueType::string) {
+    value = ConfigValue(node.raw);  // `--set run.name=42` means the string
+  } else if (!node.is_leaf() || !convert(node.value, key.type, value)) {
+    throw config_error("{}: '{}' must be {}, not {}.", node.origin.text(), name, describe(key.type),
+                       written(node));
   }
-
- private:
-  std::string at() const { return node_.origin.text(); }
-
-  void check_number(double number) const {
-    if (std::isfinite(number) && number >= key_.minimum && number <= key_.maximum) return;
-    const std::string allowed = allowed_values(key_);
-    throw config_error("{}: '{}' is {}, but must be {}.", at(), name_, written(node_),
+  const auto check_number = [&](double number) {
+    if (std::isfinite(number) && number >= key.minimum && number <= key.maximum) return;
+    const std::string allowed = allowed_values(key);
+    throw config_error("{}: '{}' is {}, but must be {}.", node.origin.text(), name, written(node),
                        allowed.empty() ? "finite" : allowed);
+  };
+  if (value.type() == ValueType::integer) check_number(static_cast<double>(value.integer()));
+  if (value.type() == ValueType::real) check_number(value.real());
+  if (value.type() == ValueType::real_list) std::ranges::for_each(value.reals(), check_number);
+  if (value.type() == ValueType::string && !key.choices.empty() &&
+      std::ranges::find(key.choices, value.string()) == key.choices.end()) {
+    throw config_error("{}: '{}' is {}, but must be one of: {}.", node.origin.text(), name, to_toml(value),
+                       fmt::join(key.choices, ", "));
   }
+  return value;
+}
 
-  void check_range(const ConfigValue& value) const {
-    if (value.type() == ValueType::integer) check_number(static_cast<double>(value.integer()));
-    if (value.type() == ValueType::real) check_number(value.real());
-    if (value.type() == ValueType::real_list)
-      std::ranges::for_each(value.reals(), [&](double x) { check_number(x); });
+// `name`: of the member below the table `path`.
+[[noreturn]] void refuse_unknown_key(std::span<const KeySpec> keys, std::span<const std::string> elsewhere,
+                                     const std::string& path, const ConfigMember& member,
+                                     const std::string& name) {
+  // An unknown table is shown by one of its keys: the full name says more than the table's.
+  const ConfigNode* node = &member.node;
+  std::string full = name;
+  while (node->is_table() && !node->members.empty()) {
+    full += "." + node->members.front().name;
+    node = &node->members.front().node;
   }
-
-  void check_choice(const ConfigValue& value) const {
-    if (key_.choices.empty() || value.type() != ValueType::string) return;
-    if (std::ranges::find(key_.choices, value.string()) != key_.choices.end()) return;
-    throw config_error("{}: '{}' is {}, but must be one of: {}.", at(), name_, to_toml(value),
-                       fmt::join(key_.choices, ", "));
-  }
-
-  const KeySpec& key_;
-  std::string name_;
-  const ConfigNode& node_;
-};
-
-// Finds keys that were written but not declared.
-class UnknownKeyFinder {
- public:
-  UnknownKeyFinder(std::span<const KeySpec> keys, const std::string& path,
-                   std::span<const std::string> elsewhere)
-      : keys_(keys), path_(path), elsewhere_(elsewhere) {}
-
-  void walk(const ConfigNode& table, const std::string& below) const {
-    for (const ConfigMember& member : table.members) {
-      const std::string name = join(below, member.name);
-      if (std::ranges::find(elsewhere_, name) != elsewhere_.end() ||
-          std::ranges::find(keys_, name, &KeySpec::name) != keys_.end()) {
-        continue;
-      }
-      const bool known_table =
-          std::ranges::any_of(keys_, [&](const KeySpec& k) { return k.name.starts_with(name + "."); });
-      if (!known_table) {
-        refuse(member, name);
-      } else if (!member.node.is_table()) {
-        throw config_error("{}: '{}' is a table of keys and cannot be {}; write [{}] instead.",
-                           member.node.origin.text(), join(path_, name), written(member.node),
-                           join(path_, name));
-      } else {
-        walk(member.node, name);
-      }
-    }
-  }
-
- private:
-  [[noreturn]] void refuse(const ConfigMember& member, const std::string& name) const {
-    // An unknown table is shown by one of its keys: the full name says more than the table's.
-    const ConfigNode* node = &member.node;
-    std::string full = name;
-    while (node->is_table() && !node->members.empty()) {
-      full += "." + node->members.front().name;
-      node = &node->members.front().node;
-    }
-    std::vector<std::string> candidates(elsewhere_.begin(), elsewhere_.end());
-    for (const KeySpec& key : keys_) candidates.push_back(key.name);
-    const std::string nearest = nearest_key(full, name, candidates);
-    // A plugin's keys are its own affair.
-    const std::string familiar = path_.empty() ? hint_for_foreign_key(full) : "";
-    const std::string hint =
-        !familiar.empty() ? familiar
-        : nearest.empty() ? "see docs/configuration.md or 'mulligan plugins NAME' for the keys there are."
-                          : fmt::format("did you mean '{}'?", join(path_, nearest));
-    throw config_error("{}: unknown key '{}'; {}", node->origin.text(), join(path_, full), hint);
-  }
-
+  std::vector<std::string> candidates(elsewhere.begin(), elsewhere.end());
+  for (const KeySpec& key : keys) candidates.push_back(key.name);
+  std::string nearest = nearest_name(full, candidates);
   // A mistyped table of open content ([optimiser.x]) is best explained by the table's right name.
-  static std::string nearest_key(const std::string& full, const std::string& table,
-                                 const std::vector<std::string>& candidates) {
-    const std::string nearest = nearest_name(full, candidates);
-    return nearest.empty() && full != table ? nearest_name(table, candidates) : nearest;
-  }
+  if (nearest.empty() && full != name) nearest = nearest_name(name, candidates);
+  // A plugin's keys are its own affair.
+  const std::string familiar = path.empty() ? hint_for_foreign_key(full) : "";
+  const std::string hint =
+      !familiar.empty() ? familiar
+      : nearest.empty() ? "see docs/configuration.md or 'mulligan plugins NAME' for the keys there are."
+                        : fmt::format("did you mean '{}'?", join(path, nearest));
+  throw config_error("{}: unknown key '{}'; {}", node->origin.text(), join(path, full), hint);
+}
 
-  std::span<const KeySpec> keys_;
-  const std::string& path_;
-  std::span<const std::string> elsewhere_;
-};
+// Refuses members of `table` that are not declared. `below`: its name below the table `path`.
+void refuse_unknown_keys(std::span<const KeySpec> keys, std::span<const std::string> elsewhere,
+                         const std::string& path, const ConfigNode& table, const std::string& below = {}) {
+  for (const ConfigMember& member : table.members) {
+    const std::string name = join(below, member.name);
+    if (std::ranges::find(elsewhere, name) != elsewhere.end() ||
+        std::ranges::find(keys, name, &KeySpec::name) != keys.end()) {
+      continue;
+    }
+    if (std::ranges::none_of(keys, [&](const KeySpec& k) { return k.name.starts_with(name + "."); }))
+      refuse_unknown_key(keys, elsewhere, path, member, name);
+    if (!member.node.is_table()) {
+      throw config_error("{}: '{}' is a table of keys and cannot be {}; write [{}] instead.",
+                         member.node.origin.text(), join(path, name), written(member.node), join(path, name));
+    }
+    refuse_unknown_keys(keys, elsewhere, path, member.node, name);
+  }
+}
 
 }  // namespace
 
@@ -232,13 +194,13 @@ Settings resolve_keys(std::span<const KeySpec> keys, const ConfigNode* table, co
     throw config_error("{}: '{}' must be a table, not {}; write [{}].", table->origin.text(), path,
                        written(*table), path);
   }
-  if (table != nullptr) UnknownKeyFinder(keys, path, elsewhere).walk(*table, {});
+  if (table != nullptr) refuse_unknown_keys(keys, elsewhere, path, *table);
   Settings settings(path);
   for (const KeySpec& key : keys) {
     const ConfigNode* node = table == nullptr ? nullptr : table->find_path(key.name);
     if (node != nullptr) {
-      settings.add({key.name, KeyChecker(key, join(path, key.name), *node).checked(), node->origin});
-    } else if (key.required) {
+      settings.add({key.name, checked_value(key, join(path, key.name), *node), node->origin});
+    } else if (key.is_required) {
       throw config_error("{}: the required key '{}' is missing ({}); set it to {}.", source,
                          join(path, key.name), key.help, describe(key.type));
     } else {

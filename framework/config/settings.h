@@ -17,6 +17,12 @@ struct Setting {
   Origin origin;
 };
 
+// Settings `a.b=value` from elsewhere than a file, and their origin, which messages name.
+struct SettingsFrom {
+  Origin origin;
+  std::vector<std::string> settings;
+};
+
 // The resolved keys of one table, in declaration order.
 class Settings {
  public:

@@ -98,8 +98,7 @@ void mark_stored_paths(ConfigNode& tree, const std::string& name) {
 }
 
 void allow_audit_log(ConfigNode& tree) {
-  ConfigNode* ttt = tree.find("ttt");
-  ConfigNode* audit = ttt == nullptr ? nullptr : ttt->find("audit");
+  ConfigNode* audit = tree.find_path("ttt.audit");
   if (audit == nullptr || !is_stored(*audit)) return;
   const std::string name = text_of(audit);
   const bool plain = name.ends_with(".jsonl") && name.find('/') == std::string::npos;
@@ -112,22 +111,20 @@ std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
     notes.push_back(fmt::format("{}: {} = {} is not used, since stored data may not name {}",
                                 leaf.origin.text(), what, toml_quoted(leaf.value.string()), remedy));
   };
-  if (ConfigNode* backend = tree.find("backend")) {
-    if (ConfigNode* kernels = backend->find("kernels")) {
-      for (const ConfigNode& row : kernels->rows) {
-        const ConfigNode* path = row.find("path");
-        if (path == nullptr || !is_stored(*path)) continue;
-        note(
-            *path, fmt::format("the kernel '{}' of [[backend.kernels]], path", text_of(row.find("match"))),
-            "code: the backend's own kernel computes; for the other, copy that file elsewhere and name it as "
-            "configuration");
-      }
-      const std::size_t dropped = std::erase_if(kernels->rows, [](const ConfigNode& row) {
-        const ConfigNode* path = row.find("path");
-        return path != nullptr && is_stored(*path);
-      });
-      if (dropped > 0 && kernels->rows.empty()) backend->remove("kernels");
+  if (ConfigNode* kernels = tree.find_path("backend.kernels")) {
+    const auto names_code = [](const ConfigNode& row) {
+      const ConfigNode* path = row.find("path");
+      return path != nullptr && is_stored(*path);
+    };
+    for (const ConfigNode& row : kernels->rows) {
+      if (!names_code(row)) continue;
+      note(*row.find("path"),
+           fmt::format("the kernel '{}' of [[backend.kernels]], path", text_of(row.find("match"))),
+           "code: the backend's own kernel computes; for the other, copy that file elsewhere and name it as "
+           "configuration");
     }
+    const std::size_t dropped = std::erase_if(kernels->rows, names_code);
+    if (dropped > 0 && kernels->rows.empty()) tree.find("backend")->remove("kernels");
   }
   each_table({}, tree, [&](const std::string& section, ConfigNode& table) {
     std::erase_if(table.members, [&](const ConfigMember& member) {
@@ -154,12 +151,7 @@ void refuse_stored_libraries(const ConfigNode& tree) {
   for (const ConfigNode& row : tree.rows) refuse_stored_libraries(row);
 }
 
-}  // namespace mulligan
-
-namespace mulligan {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLongestPath = 1 << 16;
 
@@ -194,40 +186,6 @@ std::string as_pattern(const fs::path& folder, const std::string& rest) {
   return (fs::path(text) / rest).string();
 }
 
-class Reader {
- public:
-  void take(ConfigNode& leaf, bool pattern) {
-    if (!leaf.is_leaf() || leaf.value.type() != ValueType::string || leaf.origin.file.empty()) return;
-    const std::string path = leaf.value.string();
-    if (path.empty() || path == "none" || fs::path(path).is_absolute()) return;
-    const auto [known, anew] = folders_.try_emplace(leaf.origin.file);
-    if (anew) known->second = other_start_folder(leaf.origin.file);
-    const std::optional<fs::path>& folder = known->second;
-    if (!folder) return;
-    std::error_code failed;
-    if (!fs::is_directory(*folder, failed)) {
-      note(leaf.origin.file, *folder);
-      return;
-    }
-    const fs::path there = *folder / path;
-    leaf.value =
-        ConfigValue(pattern && !fs::is_directory(there, failed) ? as_pattern(*folder, path) : there.string());
-  }
-  std::vector<std::string> notes() { return std::move(notes_); }
-
- private:
-  void note(const std::string& file, const fs::path& folder) {
-    std::string text = fmt::format(
-        "the run of '{}' was started in '{}', which does not exist any more; its relative paths are taken from "
-        "the current folder",
-        printable(file), printable(folder.string()));
-    if (std::ranges::find(notes_, text) == notes_.end()) notes_.push_back(std::move(text));
-  }
-
-  std::map<std::string, std::optional<fs::path>> folders_;  // by file
-  std::vector<std::string> notes_;
-};
-
 }  // namespace
 
 void note_start_folder(const fs::path& run_directory) {
@@ -235,25 +193,39 @@ void note_start_folder(const fs::path& run_directory) {
 }
 
 std::vector<std::string> take_from_start_folder(ConfigNode& tree) {
-  Reader reader;
-  const auto take = [&](const char* table, std::initializer_list<const char*> keys, bool pattern) {
-    ConfigNode* node = tree.find(table);
-    for (const char* key : keys) {
-      if (ConfigNode* leaf = node == nullptr ? nullptr : node->find(key)) reader.take(*leaf, pattern);
+  std::map<std::string, std::optional<fs::path>> folders;  // by file
+  std::vector<std::string> notes;
+  const auto take_leaf = [&](ConfigNode* leaf, bool pattern) {
+    if (leaf == nullptr || !is_text(*leaf) || leaf->origin.file.empty()) return;
+    const std::string path = leaf->value.string(), &file = leaf->origin.file;
+    if (path == "none" || fs::path(path).is_absolute()) return;
+    const auto [known, anew] = folders.try_emplace(file);
+    if (anew) known->second = other_start_folder(file);
+    const std::optional<fs::path>& folder = known->second;
+    if (!folder) return;
+    std::error_code failed;
+    if (!fs::is_directory(*folder, failed)) {
+      std::string note = fmt::format(
+          "the run of '{}' was started in '{}', which does not exist any more; its relative paths are taken from "
+          "the current folder",
+          printable(file), printable(folder->string()));
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
+      return;
     }
+    const fs::path there = *folder / path;
+    leaf->value =
+        ConfigValue(pattern && !fs::is_directory(there, failed) ? as_pattern(*folder, path) : there.string());
   };
-  take("data", {"train", "validation", "validation_bytes"}, true);
-  take("data", {"tokenizer", "validation_documents"}, false);
-  take("run", {"directory"}, false);
-  take("checkpoint", {"directory"}, false);
-  take("init", {"from"}, false);
-  ConfigNode* data = tree.find("data");
-  if (ConfigNode* mix = data == nullptr ? nullptr : data->find("mix")) {
-    for (ConfigNode& row : mix->rows) {
-      if (ConfigNode* train = row.find("train")) reader.take(*train, true);
-    }
+  const auto take = [&](std::initializer_list<const char*> keys, bool pattern) {
+    for (const char* key : keys) take_leaf(tree.find_path(key), pattern);
+  };
+  take({"data.train", "data.validation", "data.validation_bytes"}, true);
+  take({"data.tokenizer", "data.validation_documents", "run.directory", "checkpoint.directory", "init.from"},
+       false);
+  if (ConfigNode* mix = tree.find_path("data.mix")) {
+    for (ConfigNode& row : mix->rows) take_leaf(row.find("train"), true);
   }
-  return reader.notes();
+  return notes;
 }
 
 }  // namespace mulligan

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "framework/config/config_tree.h"
+#include "framework/config/settings.h"
 
 namespace mulligan {
 
@@ -25,12 +26,6 @@ ConfigNode parse_toml(std::string_view text, const std::string& name);
 // nothing else is read, and paths of code and of output are marked (stored_paths.h). Throws
 // config_error for `extends`.
 ConfigNode parse_stored_toml(std::string_view text, const std::string& name);
-
-// Settings `a.b=value` and their origin, which messages name.
-struct SettingsFrom {
-  Origin origin;
-  std::vector<std::string> settings;
-};
 
 // Merges settings into `tree`: first `overrides`, whose origin is --set, then `more`. The last value of a key counts. All
 // of them are one table, so a plugin's name replaces the keys of the file, but no key that is set here. A value is read as

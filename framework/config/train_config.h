@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/config/precision.h"
+#include "framework/config/words.h"
 
 namespace mulligan {
 
@@ -14,9 +15,14 @@ namespace mulligan {
 // does), on that of each micro-batch before any sum (the same where each rank has one of them, on any number of
 // ranks), or on the reduced gradient.
 enum class ClipOrder { before_reduction, each_micro_batch, after_reduction };
+template <>
+inline constexpr auto config_words<ClipOrder> =
+    std::array{"before_reduction", "each_micro_batch", "after_reduction"};
 
 // What of a step's token losses is differentiated.
 enum class LossReduction { mean, sum };
+template <>
+inline constexpr auto config_words<LossReduction> = std::array{"mean", "sum"};
 
 // [train.warmup] Steps run before the clock starts, for each layer order the run will use; afterwards
 // weights, optimiser state and data position return to their initial values.
@@ -50,6 +56,8 @@ inline AverageStep average_step(const EmaConfig& ema, int64_t update) {
 // How ranks share the update. parameters: as each row of [[parameters]] says; ddp: every rank updates
 // everything, from gradients summed in fp32 (distributed data parallel), whatever the rows say.
 enum class ParallelStrategy { parameters, ddp };
+template <>
+inline constexpr auto config_words<ParallelStrategy> = std::array{"parameters", "ddp"};
 
 // [parallel]
 struct ParallelConfig {
@@ -114,6 +122,8 @@ enum class LossScaleMode {
   constant,  // `initial`, in all phases; a gradient that is not finite ends the run
   dynamic,   // in all phases; a gradient that is not finite skips the update and lowers the scale
 };
+template <>
+inline constexpr auto config_words<LossScaleMode> = std::array{"auto", "off", "static", "dynamic"};
 
 // [loss_scale]; scale and factors are powers of two: a scale under which nothing overflows changes nothing.
 struct LossScaleConfig {
@@ -135,9 +145,14 @@ enum class NoiseMode {
   norm,             // g + sigma |g| / sqrt(d) xi, with |g| the norm of the tensor
   anneal,           // g + sqrt(sigma / (1 + t)^0.55) xi, t the updates done (Neelakantan et al. 2015)
 };
+template <>
+inline constexpr auto config_words<NoiseMode> =
+    std::array{"off", "bf16_round", "bf16_stochastic", "relative", "norm", "anneal"};
 
 // Whether before the gradient is clipped, so that the clip sees it, or after it; after the reduction.
 enum class NoiseOrder { before_clip, after_clip };
+template <>
+inline constexpr auto config_words<NoiseOrder> = std::array{"before_clip", "after_clip"};
 
 // [noise]
 struct NoiseConfig {
@@ -153,6 +168,8 @@ struct NoiseConfig {
 // What is checked when a run starts: nothing; the checks that take moments; or also those that train and
 // compare on the side.
 enum class DoctorLevel { off, start, all };
+template <>
+inline constexpr auto config_words<DoctorLevel> = std::array{"off", "start", "all"};
 
 // [doctor]
 struct DoctorConfig {

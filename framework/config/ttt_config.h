@@ -11,13 +11,27 @@
 
 namespace mulligan {
 
+// What the host itself reads in [ttt.optimizer]: the rate of the adapters is the product.
+struct AdapterRate {
+  double lr = 0, multiplier = 1;
+};
+
+// What the host itself reads in [ttt.transform].
+struct TransformOptions {
+  TransformOrder text_order = TransformOrder::queue;
+};
+
+void declare_keys(Schema<TttConfig>& s);
+void declare_keys(Schema<AdapterRate>& s);
+void declare_keys(Schema<TransformOptions>& s);
+
 // [ttt] with its plugin tables.
 struct TttSection {
   TttConfig config;
   Settings settings;                     // its keys, bare names
   PluginTable adapters;                  // [ttt.adapters]
   PluginTable optimizer;                 // [ttt.optimizer]
-  double lr = 0;                         // of the adapters; constant; [ttt.optimizer]'s two keys multiplied
+  double lr = 0;                         // of the adapters; constant
   std::optional<PluginTable> transform;  // [ttt.transform]; absent: losses are booked as they are
   TransformOrder transform_order = TransformOrder::queue;
   std::optional<PluginTable> base;            // [ttt.base]; absent: the base model is never trained
@@ -30,12 +44,5 @@ std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& s
 // A plugin's keys that the table [ttt.base.optimizer] may hold: all of `keys` but the momentum, which
 // [ttt.base] says. Throws config_error where the table holds one.
 std::vector<KeySpec> base_optimizer_keys(const PluginTable& table, std::vector<KeySpec> keys);
-// The host's keys of [ttt], and of [ttt.optimizer] besides plugin and path.
-std::vector<KeySpec> ttt_host_keys();
-std::vector<KeySpec> ttt_optimizer_host_keys();
-// The host's keys of [ttt.transform] besides plugin and path.
-std::vector<KeySpec> ttt_transform_host_keys();
-// "queue", ...: as the key `text_order` has it.
-const char* transform_order_word(TransformOrder order);
 
 }  // namespace mulligan

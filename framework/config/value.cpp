@@ -5,56 +5,34 @@
 namespace mulligan {
 namespace {
 
-std::string real_text(double value) {
-  std::string text = fmt::format("{}", value);
-  // TOML tells reals from integers by their form.
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
-
-template <typename List, typename Text>
-std::string list_text(const List& list, Text text_of) {
-  std::string text = "[";
-  for (size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ", ") + text_of(list[i]);
-  return text + "]";
-}
+struct TomlText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const {
+    const std::string text = fmt::format("{}", value);
+    // TOML tells reals from integers by their form.
+    return text.find_first_of(".en") == text.npos ? text + ".0" : text;
+  }
+  std::string operator()(const std::string& value) const { return toml_quoted(value); }
+  template <typename T>
+  std::string operator()(const std::vector<T>& list) const {
+    std::string text;
+    for (const T& value : list) text += (text.empty() ? "" : ", ") + (*this)(value);
+    return "[" + text + "]";
+  }
+};
 
 }  // namespace
 
 std::string_view describe(ValueType type) {
-  switch (type) {
-    case ValueType::boolean:
-      return "true or false";
-    case ValueType::integer:
-      return "an integer";
-    case ValueType::real:
-      return "a number";
-    case ValueType::string:
-      return "a string";
-    case ValueType::real_list:
-      return "a list of numbers";
-    case ValueType::string_list:
-      return "a list of strings";
-  }
-  return "a value";
+  constexpr std::string_view words[] = {"true or false", "an integer",        "a number",
+                                        "a string",      "a list of numbers", "a list of strings"};
+  return words[static_cast<int>(type)];
 }
 
 std::string_view short_name(ValueType type) {
-  switch (type) {
-    case ValueType::boolean:
-      return "bool";
-    case ValueType::integer:
-      return "int";
-    case ValueType::real:
-      return "float";
-    case ValueType::string:
-      return "string";
-    case ValueType::real_list:
-      return "float list";
-    case ValueType::string_list:
-      return "string list";
-  }
-  return "value";
+  constexpr std::string_view words[] = {"bool", "int", "float", "string", "float list", "string list"};
+  return words[static_cast<int>(type)];
 }
 
 std::string toml_quoted(std::string_view text) {
@@ -85,21 +63,7 @@ std::string toml_quoted(std::string_view text) {
 }
 
 std::string to_toml(const ConfigValue& value) {
-  switch (value.type()) {
-    case ValueType::boolean:
-      return value.boolean() ? "true" : "false";
-    case ValueType::integer:
-      return fmt::format("{}", value.integer());
-    case ValueType::real:
-      return real_text(value.real());
-    case ValueType::string:
-      return toml_quoted(value.string());
-    case ValueType::real_list:
-      return list_text(value.reals(), real_text);
-    case ValueType::string_list:
-      return list_text(value.strings(), toml_quoted);
-  }
-  return {};
+  return value.visit(TomlText());
 }
 
 bool convert(const ConfigValue& value, ValueType type, ConfigValue& converted) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,24 +23,27 @@ class ConfigValue {
   using Reals = std::vector<double>;
   using Strings = std::vector<std::string>;
 
-  ConfigValue() : data_(false) {}
-  explicit ConfigValue(bool v) : data_(v) {}
-  explicit ConfigValue(int64_t v) : data_(v) {}
-  explicit ConfigValue(double v) : data_(v) {}
-  explicit ConfigValue(std::string v) : data_(std::move(v)) {}
-  explicit ConfigValue(const char* v) : data_(std::string(v)) {}
-  explicit ConfigValue(Reals v) : data_(std::move(v)) {}
-  explicit ConfigValue(Strings v) : data_(std::move(v)) {}
+  ConfigValue() = default;  // false
+  template <typename T>
+  explicit ConfigValue(T v) : data_(std::move(v)) {}
 
   ValueType type() const { return static_cast<ValueType>(data_.index()); }
 
   // The value as the named type. Precondition: type() is that type (std::bad_variant_access otherwise).
-  bool boolean() const { return std::get<bool>(data_); }
-  int64_t integer() const { return std::get<int64_t>(data_); }
-  double real() const { return std::get<double>(data_); }
-  const std::string& string() const { return std::get<std::string>(data_); }
-  const Reals& reals() const { return std::get<Reals>(data_); }
-  const Strings& strings() const { return std::get<Strings>(data_); }
+  template <typename T>
+  const T& as() const {
+    return std::get<T>(data_);
+  }
+  bool boolean() const { return as<bool>(); }
+  int64_t integer() const { return as<int64_t>(); }
+  double real() const { return as<double>(); }
+  const std::string& string() const { return as<std::string>(); }
+  const Reals& reals() const { return as<Reals>(); }
+  const Strings& strings() const { return as<Strings>(); }
+  template <typename Visitor>
+  auto visit(Visitor&& visitor) const {
+    return std::visit(visitor, data_);
+  }
 
   bool operator==(const ConfigValue&) const = default;
 
@@ -64,7 +68,9 @@ struct Origin {
   std::string file;  // as the user named it; of a derived one: what from, or empty; else empty
   int line = 0;
 
-  static Origin command_line() { return {Kind::command_line, {}, 0}; }
+  // Of a command-line option; empty: --set.
+  static Origin command_line(std::string option = {}) { return {Kind::command_line, std::move(option), 0}; }
+  static Origin derived(std::string from = {}) { return {Kind::derived, std::move(from), 0}; }
   // "configs/x.toml:12", "--set", "default", "derived".
   std::string text() const;
 };

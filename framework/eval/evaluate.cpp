@@ -44,17 +44,13 @@ EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, Host
 
 }  // namespace
 
-const char* byte_rule_name(ByteRule rule) {
-  return rule == ByteRule::original ? "original" : "tokenizer";
-}
-
 void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
                     EvalResult& result) {
   if (!validation.counter()) return;
-  result.byte_rule = byte_rule_name(validation.byte_rule());
+  result.byte_rule = word_of(validation.byte_rule());
   const auto add = [&](ByteRule rule, const ByteCounter* counter) {
     if (!counter) return;
-    std::uint64_t& bytes = result.bytes_by_rule[byte_rule_name(rule)];
+    std::uint64_t& bytes = result.bytes_by_rule[word_of(rule)];
     for (std::int64_t at = std::max<std::int64_t>(first, 1); at <= last; ++at)
       bytes += static_cast<std::uint64_t>(counter->bytes_at(validation.tokens, static_cast<std::size_t>(at)));
   };
@@ -144,7 +140,7 @@ std::string score_text(const EvalResult& result) {
       fmt::format("val_loss {:.5f} nats over {} tokens", result.val_loss_nats, result.tokens);
   if (result.bytes == 0) return loss + ", no bits per byte without a tokenizer";
   std::string text = fmt::format("val_bpb {:.5f} ({}, {} bytes)", result.val_bpb, loss, result.bytes);
-  const bool original = result.byte_rule == byte_rule_name(ByteRule::original);
+  const bool original = result.byte_rule == word_of(ByteRule::original);
   for (const auto& [rule, bytes] : result.bytes_by_rule) {
     if (rule == result.byte_rule || bytes == result.bytes) continue;
     text += fmt::format(" by the {} text; {:.5f} by the {} bytes of the {} text",

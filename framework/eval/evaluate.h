@@ -85,7 +85,6 @@ struct EvalResult {
   std::map<std::string, std::uint64_t> bytes_by_rule{};
 };
 
-const char* byte_rule_name(ByteRule rule);
 // The score of the same tokens divided by other bytes; NaN for none.
 double bits_per_byte(const EvalResult& result, std::uint64_t bytes);
 

@@ -14,41 +14,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON knows no infinities; strings show them and long lists as TOML does.
-Json value_json(const ConfigValue& value) {
-  switch (value.type()) {
-    case ValueType::boolean:
-      return value.boolean();
-    case ValueType::integer:
-      return value.integer();
-    case ValueType::real:
-      return value.real();
-    case ValueType::string:
-      return value.string();
-    case ValueType::real_list:
-      return value.reals();
-    case ValueType::string_list:
-      return value.strings();
-  }
-  return nullptr;
-}
-
 Json key_json(const KeySpec& key) {
   return {{"name", key.name},
           {"type", short_name(key.type)},
-          {"default", key.required ? Json(nullptr) : value_json(key.default_value)},
-          {"required", key.required},
+          {"default", key.is_required ? Json(nullptr) : key.default_value.visit([](const auto& value) {
+             return Json(value);
+           })},
+          {"required", key.is_required},
           {"allowed", allowed_values(key)},
           {"help", key.help}};
 }
 
-std::vector<KeySpec> specs_of(const Plugin& plugin) {
-  return key_specs(plugin.name(), plugin.keys().data(), static_cast<std::uint32_t>(plugin.keys().size()));
-}
-
 Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
   Json keys = Json::array(), kernels = Json::array();
-  for (const KeySpec& key : specs_of(plugin)) keys.push_back(key_json(key));
+  for (const KeySpec& key : key_specs(plugin.name(), plugin.keys())) keys.push_back(key_json(key));
   for (const mlg_kernel& kernel : plugin.kernels()) {
     kernels.push_back({{"name", kernel.name}, {"backend", kernel.backend}, {"signature", kernel.signature}});
   }
@@ -69,7 +48,7 @@ Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
 PluginHandle try_load(PluginHost& host, const std::filesystem::path& file, std::string& problem) {
   try {
     PluginHandle plugin = host.load_file(file);
-    specs_of(*plugin);
+    key_specs(plugin->name(), plugin->keys());
     return plugin;
   } catch (const Error& error) {
     problem = error.what();
@@ -85,13 +64,13 @@ std::string describe_text(const Plugin& plugin, const PluginPlace& place) {
   for (const mlg_kernel& kernel : plugin.kernels()) {
     text += fmt::format("  kernel  {} on {}: {}\n", kernel.name, kernel.backend, kernel.signature);
   }
-  const std::vector<KeySpec> keys = specs_of(plugin);
+  const std::vector<KeySpec> keys = key_specs(plugin.name(), plugin.keys());
   if (keys.empty()) return text + "  It has no keys.\n";
   std::vector<std::array<std::string, 5>> rows{{"key", "type", "default", "allowed", "meaning"}};
   for (const KeySpec& key : keys) {
     const std::string allowed = allowed_values(key);
     rows.push_back({key.name, std::string(short_name(key.type)),
-                    key.required ? "(required)" : to_toml(key.default_value),
+                    key.is_required ? "(required)" : to_toml(key.default_value),
                     allowed.empty() ? "any" : allowed, key.help});
   }
   std::array<std::size_t, 4> widths{};

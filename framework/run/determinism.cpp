@@ -21,20 +21,6 @@ mlg_determinism needed(const RunConfig& config, const Backend& backend) {
 
 }  // namespace
 
-std::string_view determinism_name(Determinism level) {
-  switch (level) {
-    case Determinism::off:
-      return "off";
-    case Determinism::run:
-      return "run";
-    case Determinism::batch:
-      return "batch";
-    case Determinism::world:
-      return "world";
-  }
-  return "off";
-}
-
 std::string_view promise_name(mlg_determinism promise) {
   return promise >= MLG_DETERMINISM_BATCH ? "batch" : promise == MLG_DETERMINISM_RUN ? "run" : "off";
 }
@@ -42,7 +28,7 @@ std::string_view promise_name(mlg_determinism promise) {
 void require_determinism(const RunConfig& config, const Backend& backend) {
   const mlg_determinism promised = backend.promises(), wanted = needed(config, backend);
   if (promised >= wanted) return;
-  const std::string_view level = determinism_name(config.run.determinism);
+  const std::string_view level = word_of(config.run.determinism);
   const std::string who = backend.plugin().description() +
                           (config.kernels.empty() ? "" : " with the kernels of [[backend.kernels]]");
   if (promised < MLG_DETERMINISM_RUN) {

@@ -12,9 +12,6 @@
 
 namespace mulligan {
 
-// "off", "run", "batch", "world".
-std::string_view determinism_name(Determinism level);
-
 // What a backend promises, in the words of `run.determinism`: "off" where it promises nothing.
 std::string_view promise_name(mlg_determinism promise);
 

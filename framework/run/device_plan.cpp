@@ -65,11 +65,9 @@ void plan_on_cuda(LoadedConfig& loaded) {
     config.backend = read_plugin_table(nullptr, "backend", loaded.file, "cuda");
     config.kernels.clear();
   }
-  Origin origin;
-  origin.kind = Origin::Kind::derived;
   const ConfigNode* device = config.backend.keys.find("device");
-  if (!device || !(device->value == ConfigValue(std::string("compile")))) {
-    config.backend.keys.put("device", ConfigNode::make_leaf(ConfigValue(std::string("plan")), origin));
+  if (!device || !(device->value == ConfigValue("compile"))) {
+    config.backend.keys.put("device", ConfigNode::make_leaf(ConfigValue("plan"), Origin::derived()));
   }
   for (Phase& phase : config.phases) phase.backend.reset();
 }

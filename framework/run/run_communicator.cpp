@@ -14,9 +14,7 @@ namespace {
 constexpr const char* section = "communicator";
 
 PluginConfig resolved(const PluginTable& table, const Plugin& plugin) {
-  const auto keys = plugin.keys();
-  return resolve_plugin_keys(table, plugin.name(),
-                             key_specs(plugin.name(), keys.data(), static_cast<std::uint32_t>(keys.size())));
+  return resolve_plugin_keys(table, plugin.name(), key_specs(plugin.name(), plugin.keys()));
 }
 
 // Not one that this file chose for another backend.

@@ -174,7 +174,7 @@ void RunLedger::write(const std::filesystem::path& directory, const LedgerConfig
                        {"kept", use.kept()}});
   }
   for (const LedgerEntry& entry : entries_) stages.push_back(entry_json(entry));
-  const Json json = {{"rules", limits.rules == LedgerRules::strict ? "strict" : "open"},
+  const Json json = {{"rules", word_of(limits.rules)},
                      {"budgets", budgets},
                      {"broken", broken_limits(limits, *this)},
                      {"stages", stages}};

@@ -36,25 +36,19 @@ bool may_be_missing(const RunConfig& config, const PluginTable& table) {
   return config.ledger.rules != LedgerRules::strict && by_name && table.section.starts_with("ttt.");
 }
 
-std::vector<KeySpec> keys_of(const Plugin& plugin) {
-  const auto keys = plugin.keys();
-  return key_specs(plugin.name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
-}
-
 // Gives the backend's key `name` a value, where it has such a key and the user has not set it.
 void pass_on(PluginTable& backend, std::span<const KeySpec> backend_keys, const char* name,
              ConfigValue value) {
   const bool has_key = std::ranges::find(backend_keys, name, &KeySpec::name) != backend_keys.end();
   if (!has_key || backend.keys.find(name)) return;
-  Origin origin;
-  origin.kind = Origin::Kind::derived;
-  backend.keys.put(name, ConfigNode::make_leaf(std::move(value), origin));
+  backend.keys.put(name, ConfigNode::make_leaf(std::move(value), Origin::derived()));
 }
 
 // What a user sets once, in [run], and the backend takes from there: the number of host threads, and what
 // must have the same bits (determinism.h).
 void pass_run_on(const RunSection& run, PluginTable& backend, PluginHost& host) {
-  const std::vector<KeySpec> backend_keys = keys_of(*load_plugin(host, MLG_BACKEND, backend));
+  const PluginHandle plugin = load_plugin(host, MLG_BACKEND, backend);
+  const std::vector<KeySpec> backend_keys = key_specs(plugin->name(), plugin->keys());
   if (run.threads != 0) pass_on(backend, backend_keys, "threads", ConfigValue(run.threads));
   if (run.determinism >= Determinism::run) pass_on(backend, backend_keys, "deterministic", ConfigValue(true));
   if (run.determinism >= Determinism::batch)
@@ -78,7 +72,8 @@ std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& ho
   }
   const PluginHandle plugin = host.load(PluginKind::backend, name);
   PluginTable table = read_plugin_table(nullptr, "backend", loaded.file, name);
-  return make_backend(loaded, plugin, resolve_plugin_keys(table, plugin->name(), keys_of(*plugin)));
+  return make_backend(loaded, plugin,
+                      resolve_plugin_keys(table, plugin->name(), key_specs(plugin->name(), plugin->keys())));
 }
 
 // A row that names no kernel of the backend or of any plugin in use is a typing error.
@@ -149,7 +144,7 @@ void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) 
         host.locate(static_cast<PluginKind>(kind), table.plugin).empty())
       return std::nullopt;
     const PluginHandle plugin = load_plugin(host, kind, table);
-    return PluginKeys{plugin->name(), keys_of(*plugin)};
+    return PluginKeys{plugin->name(), key_specs(plugin->name(), plugin->keys())};
   });
 }
 

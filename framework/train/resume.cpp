@@ -108,8 +108,7 @@ LoadedConfig saved_config(const Checkpoint& checkpoint, const LoadedConfig& load
     if (same == now.end()) return std::nullopt;
     const PluginHandle plugin = load_plugin(host, kind, *same->table);
     if (plugin->name() != name) return std::nullopt;
-    const auto keys = plugin->keys();
-    return PluginKeys{name, key_specs(name, keys.data(), static_cast<std::uint32_t>(keys.size()))};
+    return PluginKeys{name, key_specs(name, plugin->keys())};
   });
   return saved;
 }

@@ -73,7 +73,7 @@ void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunRe
             {"weights_sha256", facts.weights_sha256},
             {"device", facts.device},
             {"determinism",
-             {{"level", determinism_name(loaded.config.run.determinism)},
+             {{"level", word_of(loaded.config.run.determinism)},
               {"backend", promise_name(facts.promise)}}},
             {"cpu", cpu_name()},
             {"host", host_name()},

@@ -111,8 +111,7 @@ void require_audit_file(const std::filesystem::path& path) {
 namespace {
 
 Json checks_json(const TttChecks& checks) {
-  static constexpr const char* words[] = {"off", "sampled", "full"};
-  return {{"check", words[static_cast<int>(checks.mode)]},
+  return {{"check", word_of(checks.mode)},
           {"chunks", checks.chunks},
           {"chunks_of", checks.all_chunks},
           {"cuts", checks.cuts},

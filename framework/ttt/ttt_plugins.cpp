@@ -20,12 +20,9 @@ std::unique_ptr<Optimizer> make_base_optimizer(const LoadedConfig& loaded, Plugi
                                                double momentum) {
   PluginTable table = *section(loaded).base_optimizer;
   const PluginHandle plugin = load_plugin(host, MLG_OPTIMIZER, table);
-  const auto keys = plugin->keys();
-  const auto rows = key_specs(plugin->name(), keys.data(), static_cast<std::uint32_t>(keys.size()));
+  const auto rows = key_specs(plugin->name(), plugin->keys());
   if (std::ranges::find(rows, "momentum", &KeySpec::name) != rows.end()) {
-    Origin origin;
-    origin.kind = Origin::Kind::derived;
-    table.keys.put("momentum", ConfigNode::make_leaf(ConfigValue(momentum), origin));
+    table.keys.put("momentum", ConfigNode::make_leaf(ConfigValue(momentum), Origin::derived()));
   }
   return std::make_unique<Optimizer>(plugin, resolve_plugin_keys(table, plugin->name(), rows));
 }

@@ -274,7 +274,7 @@ class TttSession {
     result_.device = backend.info().description;
     if (!section.transform) return;
     result_.transform = section.transform->plugin;
-    result_.transform_order = transform_order_word(section.transform_order);
+    result_.transform_order = word_of(section.transform_order);
     result_.contested = section.transform_order == TransformOrder::file;
     if (result_.contested) {
       log_->print(

@@ -32,7 +32,7 @@ std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const s
   std::vector<probe::Measurement> measurements;
   const auto with = [&](const std::string& setting, const probe::ProbeOptions& options) {
     RunOptions run = arguments.run;
-    SettingsFrom& vary = run.more.emplace_back(of_option("--vary"), std::vector<std::string>());
+    SettingsFrom& vary = run.more.emplace_back(Origin::command_line("--vary"), std::vector<std::string>());
     std::istringstream keys(setting);
     for (std::string key; keys >> key;) vary.settings.push_back(key);
     for (const std::string& name : arguments.precisions) {

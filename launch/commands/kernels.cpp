@@ -39,8 +39,9 @@ void compile(const KernelArguments& arguments, const std::string& path, const st
     return fmt::format("backend.{}={}", key, toml_quoted(value));
   };
   const std::vector<SettingsFrom> more{
-      {of_option("--architecture"), {setting("architecture", arguments.architecture)}},
-      {of_option("--out"), {setting("kernel_file", file), "backend.plugin=cuda", "backend.device=compile"}}};
+      {Origin::command_line("--architecture"), {setting("architecture", arguments.architecture)}},
+      {Origin::command_line("--out"),
+       {setting("kernel_file", file), "backend.plugin=cuda", "backend.device=compile"}}};
   const LoadedConfig described = load_config(path, arguments.run.overrides, more);
   const std::int64_t micro_batches = described.config.train.micro_batches;
   const std::vector<int> all_ranks = ranks_of(arguments, described.config);

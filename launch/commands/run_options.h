@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/other_settings.h"
+#include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "framework/model/elements/rational_softcap/config.h"
 #include "framework/model/rope.h"
 #include "tests/golden/differences.h"
 #include "tests/golden/golden_fixture.h"
@@ -167,9 +166,9 @@ TEST_P(ArenaModelGolden, EverySwitchChangesTheLossAsInTheScript) {
       model.attention_scale = 0;
     } else if (name == "softcap_tanh") {
       model.softcap = config_.at("softcap");
-      elements::rational_softcap::set_config(model, {});
+      model.elements.erase("rational_softcap.cap");
     } else if (name == "softcap_off") {
-      elements::rational_softcap::set_config(model, {});
+      model.elements.erase("rational_softcap.cap");
     } else if (name == "no_qk_norm") {
       model.qk_norm = false;
     } else if (name == "gains_all_one") {

@@ -5,6 +5,7 @@
 
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/optim_fixture.h"
+#include "tests/golden/value_runner.h"
 #include "tests/support/plugin_runner.h"
 
 namespace mulligan::arena_optim_golden_test {
@@ -247,6 +248,94 @@ TEST_P(ArenaOptim, AdamwOfBf16Weights) {
     ++compared;
   }
   EXPECT_EQ(compared, 2);
+}
+
+// Single kernels of soap_muon by name.
+class SoapKernels {
+ public:
+  SoapKernels(GoldenKernels kernels, const std::function<void(ValueRunner&)>& build)
+      : backend_(make_golden_backend(kernels)) {
+    backend_->add_kernels(*test_plugin_host().load(PluginKind::optimizer, "soap_muon"));
+    runner_ = std::make_unique<ValueRunner>(*backend_);
+    build(*runner_);
+    runner_->prepare();
+  }
+  ValueRunner& operator()() { return *runner_; }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<ValueRunner> runner_;
+};
+
+TEST_P(ArenaOptim, TrustAndBlend) {
+  for (int i = 0; fixture.has(fmt::format("piece.gate{}.raw", i)); ++i) {
+    const auto piece = [i](const char* what) { return fmt::format("piece.gate{}.{}", i, what); };
+    const std::vector<std::int64_t> shape = fixture.shape(piece("raw"));
+    const std::int64_t n = std::min(shape[0], shape[1]);
+    SoapKernels kernels(GetParam(), [&](ValueRunner& run) {
+      Graph& graph = run.graph();
+      const Value raw = run.input("raw", shape), soap = run.input("soap", shape),
+                  scalars = run.input("scalars", {6}), blended = graph.scratch(type_of(shape));
+      graph.call("soap_muon_trust",
+                 {raw, soap, run.input("grad", shape), scalars, blended, run.input("gate", {2})},
+                 {{"agreement", 0.2}});
+      const auto norm = [&](Value x, const char* name) {
+        const Value gram = graph.scratch(TensorType(MLG_F32, {n, n}));
+        const bool tall = shape[0] > shape[1];
+        graph.call("matmul", {x, x, gram},
+                   {{"transpose_a", tall ? 1.0 : 0.0},
+                    {"transpose_b", tall ? 0.0 : 1.0},
+                    {"alpha", 1.0},
+                    {"beta", 0.0}});
+        const Value result = run.input(name, {1});
+        graph.call("soap_muon_gram_norm", {gram, result});
+        return result;
+      };
+      norm(soap, "soap_norm");
+      graph.call("soap_muon_keep_norm", {raw, norm(raw, "raw_norm"), blended, norm(blended, "blended_norm"),
+                                         scalars, run.input("blend", shape)});
+    });
+    for (const char* name : {"raw", "soap", "grad"}) kernels().set(name, fixture.floats(piece(name)));
+    kernels().set("scalars", std::vector<float>{0, 0, 1, 0, 0, 1});  // no bounds
+    kernels().run();
+    SCOPED_TRACE(i);
+    EXPECT_NEAR(kernels().get("gate")[0], fixture.doubles(piece("gate"))[0], 1e-5);
+    expect_relative({kernels().get("raw_norm")[0], kernels().get("soap_norm")[0]},
+                    fixture.doubles(piece("schatten4")), 1e-5);
+    expect_relative(kernels().get("blend"), fixture.doubles(piece("blend")), 1e-5);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(ArenaOptim, RadialBrakeAndRadius) {
+  for (int i = 0; fixture.has(fmt::format("piece.radial{}.weight", i)); ++i) {
+    const auto piece = [i](const char* what) { return fmt::format("piece.radial{}.{}", i, what); };
+    const std::vector<std::int64_t> shape = fixture.shape(piece("weight"));
+    SoapKernels kernels(GetParam(), [&](ValueRunner& run) {
+      run.graph().call("soap_muon_step",
+                       {run.input("update", shape), run.input("weight", shape), run.input("scalars", {3})},
+                       {{"lr_multiplier", 1.0},
+                        {"scale", 1.0},
+                        {"outward", 0.5},
+                        {"floor", 0.0},
+                        {"floor_ratio", 0.0},
+                        {"pin", 1.0},
+                        {"cautious_decay", 0.0},
+                        {"eps", 1e-8}});
+    });
+    for (const char* name : {"update", "weight"}) kernels().set(name, fixture.floats(piece(name)));
+    const double rate = info().at("piece").at("radial_lr");
+    kernels().set("scalars", std::vector<float>{static_cast<float>(rate), 0, 1});
+    kernels().run();
+    SCOPED_TRACE(i);
+    const std::vector<float> result = kernels().get("weight");
+    expect_relative(result, fixture.doubles(piece("result")), 1e-5);
+    double square = 0;
+    for (const float value : result) square += std::pow(static_cast<double>(value), 2);
+    const double radius = fixture.doubles(piece("radius"))[0];
+    EXPECT_NEAR(std::sqrt(square), radius, 1e-5 * radius);
+    if (HasFatalFailure()) return;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, ArenaOptim, testing::Values(GoldenKernels::plain, GoldenKernels::cuda),

@@ -1,16 +1,98 @@
-// EMA-Nesterov and the tail average of the arena against the published script: the wrapper's factor and what becomes of the
-// average by step.
+// EMA-Nesterov and the tail average of the arena against the published script: the wrapper's arithmetic on both
+// backends, its factor and what becomes of the average by step.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "framework/config/train_config.h"
+#include "framework/graph/graph_recorder.h"
 #include "framework/plugin/schedule.h"
 #include "framework/plugin/wrapper.h"
-#include "tests/golden/golden_fixture.h"
-#include "tests/support/plugins.h"
+#include "tests/golden/optim_fixture.h"
+#include "tests/golden/value_runner.h"
+#include "tests/support/plugin_runner.h"
 
 namespace mulligan::arena_wrapper_golden_test {
 namespace {
+
+constexpr double relative = 1e-5;  // of the manifest, f32
+
+// One parameter "w" around which the plugin works, from where an inner optimiser left it.
+class Nesterov {
+ public:
+  Nesterov(GoldenKernels kernels, const std::string& keys, const std::vector<float>& initial)
+      : backend_(make_golden_backend(kernels)),
+        wrapper_(make_plugin<Wrapper>(PluginKind::wrapper, "ema_nesterov", keys)) {
+    backend_->add_kernels(wrapper_->plugin());
+    const TensorType type(MLG_F32, {static_cast<std::int64_t>(initial.size())});
+    Graph graph;
+    const mlg_wrapped_parameter parameter{"w", graph.external("master", type).id,
+                                          graph.external("rest", type).id};
+    GraphRecorder recorder(graph, "state");
+    wrapper_->record(*recorder.table(), std::span(&parameter, 1),
+                     graph.external("scalars", TensorType(MLG_F32, {1})).id);
+    execution_ = std::make_unique<plugin_test::Execution>(*backend_, std::move(graph));
+    for (const char* name : {"master", "rest"}) execution_->store().upload(name, initial);
+  }
+  // What follows update number `number`, which left `master` at this rate over the configured one.
+  void follow(std::int64_t number, const std::vector<float>& master, double rate, double base_rate) {
+    const mlg_group_rate group{"w", rate, base_rate};
+    std::vector<float> scalars(wrapper_->scalar_count());
+    wrapper_->scalars({number, 0, 0, &group, 1}, scalars);
+    factor_ = scalars.at(0);
+    execution_->store().upload("scalars", scalars);
+    execution_->store().upload("master", master);
+    execution_->run();
+  }
+  std::vector<float> floats(const char* name) { return execution_->store().download_as<float>(name); }
+  double factor() const { return factor_; }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Wrapper> wrapper_;
+  std::unique_ptr<plugin_test::Execution> execution_;
+  double factor_ = 0;  // of the coming pass
+};
+
+class ArenaWrapper : public testing::TestWithParam<GoldenKernels> {};
+
+// The inner optimiser of the fixture is plain gradient descent on a quadratic.
+TEST_P(ArenaWrapper, WeightsAheadAndAtRest) {
+  const GoldenFixture fixture("arena-optim");
+  const nlohmann::json& info = fixture.manifest().at("info").at("wrapper");
+  const std::string inner = info.at("inner");
+  const double rate = stated(inner, "rate");
+  ASSERT_GT(rate, 0);
+  const std::vector<double> curvature = fixture.doubles("wrapper.curvature"),
+                            shift = fixture.doubles("wrapper.shift"),
+                            factors = fixture.doubles("wrapper.factor");
+  Nesterov run(GetParam(),
+               fmt::format("lookahead = {}\ndecay = {}\nfrom_step = {}\nuntil_step = {}",
+                           info.at("lookahead").get<double>(), info.at("decay").get<double>(),
+                           info.at("prefill_steps").get<int>(), info.at("rest_steps").get<int>()),
+               fixture.floats("wrapper.init"));
+  const auto steps = static_cast<std::int64_t>(factors.size());
+  const auto expect = [&](const char* name, const std::string& stored, std::int64_t step) {
+    expect_near(run.floats(name), row(fixture.doubles(stored), step, steps), relative, relative);
+  };
+  for (std::int64_t step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
+    SCOPED_TRACE(step);
+    expect("master", "wrapper.ahead", step);
+    EXPECT_NEAR(run.factor(), factors[static_cast<std::size_t>(step)], 1e-7);
+    std::vector<float> master = run.floats("master");
+    const double scheduled =
+        rate * info.at("factor_by_step").at(static_cast<std::size_t>(step)).get<double>();
+    for (std::size_t i = 0; i < master.size(); ++i) {
+      const auto weight = static_cast<double>(master[i]);
+      master[i] = static_cast<float>(weight - scheduled * (curvature[i] * weight - shift[i]));
+    }
+    run.follow(step + 1, master, scheduled, rate);
+    expect("rest", "wrapper.after", step);
+    expect("state/w.displacement", "wrapper.buffer", step);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, ArenaWrapper, testing::Values(GoldenKernels::plain, GoldenKernels::cuda),
+                         [](const auto& instance) { return name_of(instance.param); });
 
 // The factor before the pass of a step is that of the rate of the step before. It travels as f32.
 TEST(ArenaWrapperBySteps, FactorOfTheLookahead) {

@@ -2,6 +2,7 @@
 // eval/, weights of model/).
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numbers>
 #include <regex>
 

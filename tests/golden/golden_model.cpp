@@ -1,15 +1,6 @@
 #include "tests/golden/golden_model.h"
 
-#include "framework/model/elements/asymmetric_softcap/config.h"
-#include "framework/model/elements/rational_softcap/config.h"
-#include "framework/model/elements/smear_gate/config.h"
-#include "framework/model/elements/sparse_gate/config.h"
-
 namespace mulligan {
-
-static FinalLane final_lane(const std::string& lane) {
-  return lane == "mean" ? FinalLane::mean : lane == "mlp" ? FinalLane::mlp : FinalLane::attention;
-}
 
 ModelConfig golden_model(const nlohmann::json& config) {
   ModelConfig model;
@@ -33,7 +24,10 @@ ModelConfig golden_model(const nlohmann::json& config) {
   model.softcap = config.at("logit_softcap");
   model.norm_eps = config.at("rms_eps");
   model.tied_head = config.at("tie_embeddings");
-  model.lanes.final_lane = final_lane(config.at("parallel_final_lane"));
+  const std::string lane = config.at("parallel_final_lane");
+  model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
+                           : lane == "mlp" ? FinalLane::mlp
+                                           : FinalLane::attention;
   resolve_model_defaults(model);
   return model;
 }
@@ -56,12 +50,15 @@ ModelConfig golden_later_model(const nlohmann::json& config) {
   model.softcap = config.at("softcap");
   if (config.at("xsa").is_number()) model.xsa_last_layers = config.at("xsa");
   model.attention_gate = false;
-  elements::smear_gate::set_config(
-      model, {config.at("gate_window").get<std::int64_t>(), config.at("bos").get<std::int64_t>()});
-  elements::sparse_gate::set_config(
-      model, {config.at("gate_window").get<std::int64_t>(), config.at("sparse_gate_scale").get<double>()});
-  elements::asymmetric_softcap::set_config(model, {true});
-  model.lanes.final_lane = final_lane(config.at("final_lane"));
+  model.elements["smear_gate.window"] = model.elements["sparse_gate.window"] =
+      ConfigValue(config.at("gate_window").get<std::int64_t>());
+  model.elements["smear_gate.document_start"] = ConfigValue(config.at("bos").get<std::int64_t>());
+  model.elements["sparse_gate.scale"] = ConfigValue(config.at("sparse_gate_scale").get<double>());
+  model.elements["asymmetric_softcap.enabled"] = ConfigValue(true);
+  const std::string lane = config.at("final_lane");
+  model.lanes.final_lane = lane == "mean"  ? FinalLane::mean
+                           : lane == "mlp" ? FinalLane::mlp
+                                           : FinalLane::attention;
   resolve_model_defaults(model);
   return model;
 }
@@ -77,7 +74,7 @@ ModelConfig golden_arena_model(const nlohmann::json& config, const nlohmann::jso
   model.attention_scale = config.at("attention_scale");
   model.rope.form = RopeForm::half_truncated;
   model.rope.base = 1024;
-  elements::rational_softcap::set_config(model, {config.at("softcap").get<double>()});
+  model.elements["rational_softcap.cap"] = ConfigValue(config.at("softcap").get<double>());
   resolve_model_defaults(model);
   return model;
 }

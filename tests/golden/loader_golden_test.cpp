@@ -80,6 +80,23 @@ TEST(LoaderGolden, TrainingStreamsOfEveryWorldSizeMatch) {
   EXPECT_GT(cases, 0);
 }
 
+TEST(LoaderGolden, SeekingToAnyBatchContinuesTheReferenceStream) {
+  for (const auto& [name, info] : fixture().manifest().at("info").items()) {
+    if (name.starts_with("eval.")) continue;
+    SCOPED_TRACE(name);
+    const int world_size = info.at("world_size");
+    const std::string inputs_name = name + ".rank0.inputs";
+    const Ints inputs = fixture().ints(inputs_name);
+    for (std::size_t i = 0; i < info.at("batches").get<std::size_t>(); ++i) {
+      Loader loader(options_of(name, info, 0));
+      loader.restore(loader.position_after(static_cast<std::int64_t>(i) * world_size));
+      Batch batch;
+      loader.next(batch);
+      EXPECT_EQ(batch.tokens, row(inputs, columns_of(inputs_name), i)) << "batch " << i;
+    }
+  }
+}
+
 TEST(LoaderGolden, BoundaryCasesMatch) {
   const auto& cases = fixture().manifest().at("build_cu_seqlens_cases");
   ASSERT_FALSE(cases.empty());

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/golden/differences.h"
 #include "tests/golden/golden_fixture.h"
@@ -157,6 +158,22 @@ TEST_P(ModelGolden, EverySwitchChangesTheLossAsInTheReference) {
     ++compared;
   }
   EXPECT_GT(compared, 0);
+}
+
+// Causality: changing a token leaves every earlier position's logits bit for bit the same.
+TEST_P(ModelGolden, LaterTokensDoNotMoveEarlierLogits) {
+  const auto model = runner(golden_model(config_), true, false, false);
+  model->run(tokens_, targets_, segments(false));
+  const std::vector<float> before = model->pre_logits();
+  const std::size_t changed = tokens_.size() / 2;
+  std::vector<std::int32_t> other = tokens_;
+  for (std::size_t t = changed; t < other.size(); ++t) other[t] = 2 + (other[t] + 7) % 100;
+  model->run(other, targets_, segments(false));
+  const std::vector<float> after = model->pre_logits();
+  const std::size_t width = before.size() / tokens_.size();
+  EXPECT_TRUE(std::equal(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(changed * width),
+                         after.begin()));
+  EXPECT_FALSE(std::equal(before.begin(), before.end(), after.begin()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, ModelGolden, testing::Bool(),

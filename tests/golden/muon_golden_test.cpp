@@ -107,6 +107,36 @@ TEST(MuonGolden, Bf16ChangeOfTheWeights) {
   }
 }
 
+// The iteration alone: without momentum, decay and start value, the weights become -lr * scale * NS(g) with
+// lr = 1.
+TEST(MuonGolden, NewtonSchulzAlone) {
+  const GoldenFixture fixture("optim");
+  const std::vector<std::pair<std::string, std::string>> combinations = {
+      {"fp32", "direct"}, {"fp32", "gram"}, {"bf16", "direct"}, {"bf16", "gram"}};
+  for (const std::string& input : parts_after(fixture, "ns.")) {
+    const std::vector<std::int64_t> shape = fixture.shape("ns." + input + ".in");
+    const double rows = static_cast<double>(shape[shape.size() - 2]),
+                 columns = static_cast<double>(shape.back());
+    const double scale = std::sqrt(std::max(1.0, rows / columns));
+    for (const std::string kind : {"polar", "plain"}) {
+      for (const auto& [compute, form] : combinations) {
+        SCOPED_TRACE(input + " " + kind + " " + compute + " " + form);
+        OptimizerRunner runner(
+            "muon",
+            fmt::format("momentum = 0\ncoefficients = '{}'\ncompute_dtype = '{}'\niteration_form = '{}'",
+                        kind == "polar" ? "polar_express" : "plain", compute, form),
+            {{"w", type_of(shape)}});
+        runner.step({{"w", fixture.floats("ns." + input + ".in")}}, 1.0);
+        std::vector<float> result = runner.master("w");
+        for (float& value : result) value = static_cast<float>(-value / scale);
+        const std::string stored = "ns." + input + "." + kind + (compute == "fp32" ? ".f64" : ".bf16");
+        expect_near(result, fixture.doubles(stored), compute == "fp32" ? 2e-5 : 0.15);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(MuonGolden, MomentumWarmUp) {
   const GoldenFixture fixture("schedules");
   const nlohmann::json& info = fixture.manifest().at("info").at("muon_momentum");

@@ -125,5 +125,42 @@ TEST(SgdGolden, ClippedGradientsMomentumAndWeights) {
   }
 }
 
+TEST(ClipGolden, NormAndClippedGradients) {
+  const GoldenFixture fixture("optim");
+  for (const std::string which : {"above", "below"}) {
+    const std::string prefix = "clip03." + which;
+    const auto shapes = shapes_of(fixture, prefix + ".in.");
+    ASSERT_FALSE(shapes.empty());
+    std::map<std::string, std::vector<float>> gradients;
+    for (const auto& [name, shape] : shapes) gradients[name] = fixture.floats(prefix + ".in." + name);
+    const double norm = fixture.doubles(prefix + ".norm").at(0);
+    EXPECT_NEAR(Clipping(shapes, 0.3).run(gradients), norm, 1e-6 * std::max(1.0, norm)) << which;
+    for (const auto& [name, shape] : shapes) {
+      expect_near(gradients.at(name), fixture.doubles(prefix + ".out." + name), 1e-6);
+    }
+  }
+}
+
+TEST(EmaGolden, AverageAfterEachStep) {
+  const GoldenFixture fixture("optim");
+  const std::vector<std::int64_t> shape = fixture.shape("ema.params");
+  const std::vector<std::int64_t> one_row(shape.begin() + 1, shape.end());
+  const std::vector<float> weights = fixture.floats("ema.params");
+  const std::vector<double> expected = fixture.doubles("ema.out");
+  const auto backend = plugin_test::make_backend(nullptr);
+  Graph graph;
+  graph.call("lerp_into",
+             {graph.external("average", type_of(one_row)), graph.external("weights", type_of(one_row))},
+             {{"decay", settings(fixture, "ema").at("decay").get<double>()}});
+  plugin_test::Execution execution(*backend, std::move(graph));
+  execution.store().upload("average", row(weights, 0, shape[0]));
+  for (std::int64_t step = 1; step < shape[0]; ++step) {
+    SCOPED_TRACE(step);
+    execution.store().upload("weights", row(weights, step, shape[0]));
+    execution.run();
+    expect_near(execution.store().download_as<float>("average"), row(expected, step - 1, shape[0] - 1), 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace mulligan::optim_golden_test

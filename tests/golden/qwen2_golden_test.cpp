@@ -154,6 +154,20 @@ TEST_P(Qwen2Golden, TrainingSteps) {
   }
 }
 
+// Causality: another last token leaves every earlier position's logits bit for bit the same.
+TEST_P(Qwen2Golden, LaterTokensDoNotMoveEarlierLogits) {
+  const auto model = runner("causal", false);
+  model->run(tokens_, targets_, segments("causal"));
+  const std::vector<float> before = model->logits();
+  std::vector<std::int32_t> changed = tokens_;
+  changed.back() = (changed.back() + 1) % static_cast<std::int32_t>(model_.vocabulary);
+  model->run(changed, targets_, segments("causal"));
+  const std::vector<float> after = model->logits();
+  const auto last = static_cast<std::ptrdiff_t>(before.size() - static_cast<std::size_t>(model_.vocabulary));
+  EXPECT_TRUE(std::equal(before.begin(), before.begin() + last, after.begin()));
+  EXPECT_FALSE(std::equal(before.begin() + last, before.end(), after.begin() + last));
+}
+
 INSTANTIATE_TEST_SUITE_P(Fixtures, Qwen2Golden, testing::Values("qwen2", "qwen2_untied"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -3,6 +3,8 @@
 // are tested with them.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "framework/plugin/schedule.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/support/plugins.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/schedule.h"

@@ -1,6 +1,7 @@
 // The loss plugin softcap_ce against the public reference's fused softcapped cross entropy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 

@@ -123,6 +123,40 @@ TEST_F(TttGolden, EveryConfiguration) {
   EXPECT_GT(deltas, 0);
 }
 
+// What a phase is trained on, token by token.
+TEST_F(TttGolden, PhaseTokens) {
+  const TttConfig config = ttt_config(json::object());
+  const DocumentPlan plan = plan_documents(tokens_, 1, config);
+  const std::vector<std::int64_t> boundaries = phase_boundaries(config, plan.chosen_documents);
+  std::int64_t batches = 0, documents = 0;
+  int compared = 0;
+  for (const PlannedBatch& batch : plan.queue) {
+    ++batches;
+    documents += batch.size();
+    const auto phase = static_cast<std::size_t>(compared);
+    if (phase == boundaries.size() || documents < boundaries[phase]) continue;
+    const std::vector<std::int32_t> expected = data_.ints(fmt::format("phase{}.tokens", phase + 1));
+    const std::vector<std::uint16_t> ours = phase_tokens(tokens_, plan, batches, boundaries[phase]);
+    EXPECT_EQ(std::vector<std::int32_t>(ours.begin(), ours.end()), expected);
+    ++compared;
+  }
+  EXPECT_EQ(compared, config.phases);
+}
+
+// Without updates the score is that of the windows alone.
+TEST_F(TttGolden, ReferenceWithoutUpdates) {
+  TttRunner::Options frozen = options({{"prefix", 0}});
+  frozen.lr = 0;
+  const auto host = runner(frozen);
+  const TttConfig config = ttt_config({{"prefix", 0}});
+  const TttSetup setup = host->setup(config);
+  const TttReport report = TttScorer(host->model(), setup, {tokens_, 1, &bytes_, {}}).run();
+  EXPECT_NEAR(report.sums.mean_loss_nats(), results_.at("no_ttt_reference").at("val_loss").get<double>(),
+              val_loss_tolerance);
+  EXPECT_NEAR(report.sums.bpb(), results_.at("no_ttt_reference").at("val_bpb").get<double>(),
+              val_bpb_tolerance);
+}
+
 // One forward and backward pass with random adapters.
 TEST_F(TttGolden, ForwardAndGradients) {
   const std::vector<std::int64_t> shape = data_.shape("fwd.x");

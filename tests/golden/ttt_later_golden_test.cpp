@@ -2,7 +2,6 @@
 // use chunks by document length, adapters on some of the linear layers, side-table bytes, the smear gate with and without its mask,
 // and the token n-gram tilt with our transform's hints.
 #include "framework/data/side_table.h"
-#include "framework/model/elements/smear_gate/config.h"
 #include "tests/golden/golden_model.h"
 #include "tests/golden/ttt_fixture.h"
 
@@ -41,10 +40,8 @@ class TttLaterGolden : public testing::TestWithParam<const char*>, protected Ttt
   TttRunner::Options options(const std::string& run, const json& settings) const {
     TttRunner::Options options;
     options.model = model_;
-    auto smear = elements::smear_gate::config_of(model_);
     const bool masked = settings.value("bos_mask", config_.at("smear_bos_mask").get<bool>());
-    smear.document_start = masked ? 1 : -1;
-    elements::smear_gate::set_config(options.model, smear);
+    options.model.elements["smear_gate.document_start"] = ConfigValue(std::int64_t{masked ? 1 : -1});
     options.layer_order =
         config_.at("looping_active").get<bool>() ? LayerOrderKind::looped : LayerOrderKind::plain;
     const auto wants = [&](const char* place) { return adapts(run, settings, place); };

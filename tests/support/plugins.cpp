@@ -16,9 +16,7 @@ PluginHost& test_plugin_host() {
 PluginConfig test_plugin_config(const PluginHandle& plugin, const std::string& toml) {
   const ConfigNode node = parse_toml(toml, "test.toml");
   const PluginTable table = read_plugin_table(&node, "test", "test.toml", plugin->name());
-  const auto keys = plugin->keys();
-  return resolve_plugin_keys(table, plugin->name(),
-                             key_specs(plugin->name(), keys.data(), static_cast<std::uint32_t>(keys.size())));
+  return resolve_plugin_keys(table, plugin->name(), key_specs(plugin->name(), plugin->keys()));
 }
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) {

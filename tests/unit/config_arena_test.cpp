@@ -21,7 +21,7 @@ TEST(ConfigArena, TheFamilyHasAHeadOfItsOwnAndNoPartOfTheRecord) {
   EXPECT_FALSE(model.tied_head || model.skip_weights || model.residual_mix || model.ln_scale);
   EXPECT_EQ(model.softcap, 0);
   EXPECT_EQ(model.q_gain, 0);
-  EXPECT_NE(model.elements.find("rational_softcap.cap"), nullptr);
+  EXPECT_TRUE(model.elements.contains("rational_softcap.cap"));
   for (const char* key :
        {"model.softcap=15", "model.tied_head=true", "model.qk_norm=false", "model.q_gain=1"})
     EXPECT_TRUE(contains(refusal({"model.family=modded", key}), "the family \"modded\" has no such part"))

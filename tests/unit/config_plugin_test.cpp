@@ -20,7 +20,6 @@ constexpr mlg_key kRows[] = {
     {"kind", MLG_KEY_STRING, "\"polar\"", 0, 0, "polar|plain", "coefficients"},
     {"table", MLG_KEY_FLOAT_LIST, "[1, 2.5]", -HUGE_VAL, HUGE_VAL, nullptr, "numbers"},
 };
-constexpr uint32_t kRowCount = sizeof(kRows) / sizeof(kRows[0]);
 
 PluginTable read(const std::string& text) {
   const ConfigNode tree = parse_toml(text, "conf/x.toml");
@@ -28,7 +27,7 @@ PluginTable read(const std::string& text) {
 }
 
 PluginConfig resolve(const std::string& text) {
-  return resolve_plugin_keys(read(text), "p", key_specs("p", kRows, kRowCount));
+  return resolve_plugin_keys(read(text), "p", key_specs("p", kRows));
 }
 
 TEST(ConfigPlugin, ValuesDefaultsAndOriginsReachTheSdkView) {
@@ -100,7 +99,7 @@ TEST(ConfigPlugin, SomethingElseThanATableIsRefused) {
 }
 
 TEST(ConfigPlugin, BrokenDeclarationsAreThePluginsMistake) {
-  const auto declare = [](mlg_key row) { return error_of([&] { key_specs("p", &row, 1); }); };
+  const auto declare = [](mlg_key row) { return error_of([&] { key_specs("p", {&row, 1}); }); };
   EXPECT_EQ(declare({nullptr, MLG_KEY_INT, "1", 0, 1, nullptr, ""}),
             "plugin 'p' declares the key '' of type 2, which is not a bare name with a type of "
             "mulligan/config.h; fix the plugin.");
@@ -112,18 +111,22 @@ TEST(ConfigPlugin, BrokenDeclarationsAreThePluginsMistake) {
   EXPECT_EQ(declare({"k", MLG_KEY_STRING, "polar", 0, 0, nullptr, ""}).substr(0, 39),
             "plugin 'p', default of its key 'k':1: t");
   const mlg_key twice[] = {kRows[0], kRows[0]};
-  EXPECT_EQ(error_of([&] { key_specs("p", twice, 2); }),
+  EXPECT_EQ(error_of([&] { key_specs("p", twice); }),
             "plugin 'p' declares the key 'beta1' twice; fix the plugin.");
   const mlg_key host_key = {"path", MLG_KEY_STRING, "\"\"", 0, 0, nullptr, ""};
   EXPECT_EQ(
-      error_of([&] { resolve_plugin_keys(read(""), "p", key_specs("p", &host_key, 1)); }),
+      error_of([&] {
+        resolve_plugin_keys(read(""), "p", key_specs("p", {&host_key, 1}));
+      }),
       "plugin 'p' declares the key 'path', which the host itself reads in [loss]; rename it in the plugin.");
 }
 
 TEST(ConfigPlugin, ARequiredKeyOfThePluginMustBeSet) {
   const mlg_key row = {"k", MLG_KEY_INT, nullptr, 0, 9, nullptr, "the number of things"};
   EXPECT_EQ(
-      error_of([&] { resolve_plugin_keys(read("[loss]\nplugin = 'p'\n"), "p", key_specs("p", &row, 1)); }),
+      error_of([&] {
+        resolve_plugin_keys(read("[loss]\nplugin = 'p'\n"), "p", key_specs("p", {&row, 1}));
+      }),
       "conf/x.toml: the required key 'loss.k' is missing (the number of things); set it to an integer.");
 }
 

@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "framework/config/config_report.h"
-#include "framework/config/other_settings.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan::config_run_test {
@@ -40,8 +39,9 @@ TEST(ConfigRun, SettingsOfSeveralOriginsAreOneTable) {
   const std::string file = testing::TempDir() + "settings_of_several_origins.toml";
   std::ofstream(file) << kSmallConfig;
   const std::vector<std::string> set = {"backend.cache=here"};
-  const std::vector<SettingsFrom> more = {{of_option("--architecture"), {"backend.architecture=sm_80"}},
-                                          {of_option("--out"), {"backend.plugin=cuda"}}};
+  const std::vector<SettingsFrom> more = {
+      {Origin::command_line("--architecture"), {"backend.architecture=sm_80"}},
+      {Origin::command_line("--out"), {"backend.plugin=cuda"}}};
   const ConfigNode keys = load_run_config(file, set, more).config.backend.keys;
   EXPECT_NE(keys.find("architecture"), nullptr);
   EXPECT_NE(keys.find("cache"), nullptr);

@@ -6,10 +6,20 @@
 #include "framework/config/toml_document.h"
 #include "tests/unit/config_testing.h"
 
-namespace mulligan::config_schema_test {
+namespace mulligan {
+namespace config_schema_test {
 namespace {
 
 enum class Color { red, blue };
+
+}  // namespace
+}  // namespace config_schema_test
+
+template <>
+inline constexpr auto config_words<config_schema_test::Color> = std::array{"red", "blue"};
+
+namespace config_schema_test {
+namespace {
 
 struct Inner {
   double rate = 0.5;
@@ -26,29 +36,27 @@ struct Outer {
   Inner inner;
 };
 
-Schema<Outer> outer_schema() {
-  Schema<Inner> inner;
-  inner.key("rate", &Inner::rate, "a rate").range(0, 1);
-  Schema<Outer> s;
+void declare_keys(Schema<Inner>& s) {
+  s.key("rate", &Inner::rate, "a rate").range(0, 1);
+}
+
+void declare_keys(Schema<Outer>& s) {
   s.key("flag", &Outer::flag, "a flag");
   s.key("count", &Outer::count, "a count").range(1, 128);
   s.key("name", &Outer::name, "a name");
   s.key("reals", &Outer::reals, "numbers").at_least(0);
   s.key("strings", &Outer::strings, "words");
-  s.choice<Color>("color", &Outer::color, {{"red", Color::red}, {"blue", Color::blue}}, "a color");
+  s.key("color", &Outer::color, "a color");
   s.key("half", &Outer::half, "half of count").derived("count / 2");
-  s.section("inner", &Outer::inner, inner);
-  return s;
+  s.section("inner", &Outer::inner);
 }
 
 Outer parse(const std::string& text, Settings* settings = nullptr,
             const std::vector<std::string>& sets = {}) {
   ConfigNode tree = parse_toml(text, "x.toml");
   apply_overrides(tree, sets);
-  const Schema<Outer> schema = outer_schema();
-  const Settings resolved = resolve_keys(schema.keys(), &tree, "", "x.toml");
   Outer outer;
-  schema.store(resolved, outer);
+  const Settings resolved = read_keys(outer, &tree, "", "x.toml");
   if (settings != nullptr) *settings = resolved;
   return outer;
 }
@@ -91,10 +99,22 @@ TEST(ConfigSchema, DerivedValuesAreTakenBackWithTheirOrigin) {
   Settings settings;
   Outer outer = parse("count = 8\n", &settings);
   outer.half = outer.count / 2;
-  outer_schema().refresh(outer, settings);
+  schema_of<Outer>().refresh(outer, settings);
   EXPECT_EQ(settings.at("half").value, ConfigValue(int64_t{4}));
   EXPECT_EQ(settings.at("half").origin.text(), "derived");
   EXPECT_EQ(settings.at("count").origin.text(), "x.toml:1");
+}
+
+TEST(ConfigSchema, ADerivedKeyKeepsItsValueUnlessItIsWritten) {
+  Outer outer;
+  outer.count = outer.half = 5;
+  const ConfigNode tree = parse_toml("name = 'x'\n", "x.toml");
+  read_keys(outer, &tree, "", "x.toml");
+  EXPECT_EQ(outer.half, 5);
+  EXPECT_EQ(outer.count, 3) << "a plain key that is not written has its default";
+  const ConfigNode written = parse_toml("half = 7\n", "x.toml");
+  read_keys(outer, &written, "", "x.toml");
+  EXPECT_EQ(outer.half, 7);
 }
 
 TEST(ConfigSchema, UnknownKeysNameTheNearestKnownOne) {
@@ -137,7 +157,7 @@ TEST(ConfigSchema, MissingRequiredKeysSayWhatTheyAre) {
   KeySpec key;
   key.name = "width";
   key.type = ValueType::integer;
-  key.required = true;
+  key.is_required = true;
   key.help = "model width";
   EXPECT_EQ(error_of([&] {
               resolve_keys({&key, 1}, nullptr, "model", "x.toml");
@@ -153,4 +173,5 @@ TEST(ConfigSchema, NearestNameNeedsAResemblance) {
 }
 
 }  // namespace
-}  // namespace mulligan::config_schema_test
+}  // namespace config_schema_test
+}  // namespace mulligan

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "framework/config/config_report.h"
-#include "framework/config/other_settings.h"
+#include "framework/config/run_config.h"
 #include "framework/config/start_folder.h"
 #include "tests/unit/config_testing.h"
 

@@ -219,7 +219,7 @@ TEST(Masking, LoaderRefusesRowsThatCannotHideAsManyAsSaid) {
 TEST(Masking, TheDoctorsFloorIsOfTheNextToken) {
   ModelConfig model;
   EXPECT_EQ(doctor::loss_floor(model, 2), 0.3 * 2);
-  elements::masking::set_config(model, {.share = 0.15});
+  model.elements["masking.share"] = ConfigValue(0.15);
   EXPECT_EQ(doctor::loss_floor(model, 2), 0);
 }
 

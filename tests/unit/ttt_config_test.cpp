@@ -55,7 +55,7 @@ TEST(TttConfig, AScoreTransformHasAnOrder) {
   for (const PluginTableRef& ref : plugin_tables(plain.config)) sections.push_back(ref.table->section);
   EXPECT_NE(std::ranges::find(sections, "ttt.transform"), sections.end());
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
-    const std::string word = transform_order_word(order);
+    const std::string word = word_of(order);
     EXPECT_EQ(load(table + "[ttt.transform]\ntext_order = '" + word + "'\n").config.ttt->transform_order,
               order);
   }
@@ -87,7 +87,7 @@ TEST(TttConfig, TheBaseOptimizerLeavesTheMomentumToTheBase) {
   const auto resolve = [&](LoadedConfig loaded) {
     resolve_plugins(loaded, [&](mlg_kind, const PluginTable& plugin) -> std::optional<PluginKeys> {
       if (plugin.section != "ttt.base.optimizer") return std::nullopt;
-      return PluginKeys{"p", key_specs("p", rows, 2)};
+      return PluginKeys{"p", key_specs("p", rows)};
     });
     return loaded;
   };

@@ -166,7 +166,7 @@ TEST(TttTransform, ChangesScoresAndNothingElse) {
   EXPECT_EQ(plain.report.untransformed.tokens, 0u);
   const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
-    SCOPED_TRACE(transform_order_word(order));
+    SCOPED_TRACE(word_of(order));
     const Outcome tilted = run(with_transform(order), tokens);
     EXPECT_EQ(tilted.report.untransformed.loss_nats, plain.report.sums.loss_nats);
     EXPECT_EQ(tilted.report.untransformed.tokens, plain.report.sums.tokens);
@@ -213,7 +213,7 @@ TEST(TransformedLoss, ProbabilitiesSumToOne) {
 TEST(TttTransform, AnInterruptedRunGoesOnToTheBit) {
   const std::vector<std::uint16_t> tokens = repeating_stream();
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
-    SCOPED_TRACE(transform_order_word(order));
+    SCOPED_TRACE(word_of(order));
     std::vector<TttStanding> standings;
     const Outcome whole = run(with_transform(order), tokens, &standings);
     ASSERT_EQ(standings.size(), 3u);

@@ -97,7 +97,7 @@ void require_one_program(const fs::path& folder) {
 
 std::vector<SettingsFrom> RecordStages::settings(const SeedRun& seed) const {
   std::vector<SettingsFrom> all = run.more;
-  SettingsFrom& own = all.emplace_back(of_option("mulligan record"), std::vector<std::string>());
+  SettingsFrom& own = all.emplace_back(Origin::command_line("mulligan record"), std::vector<std::string>());
   if (strict) own.settings.emplace_back("ledger.rules=strict");
   own.settings.push_back(fmt::format("run.seed={}", seed.seed));
   own.settings.push_back("run.directory=" + seed.directory.string());

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,14 +55,13 @@ void add_tensors(TextLines& text, const RunConfig& config, const std::vector<Pla
   }
   text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", "tensor", names, "shape", "elements",
             "master", "optimiser", optimizers, "lr x", "wd x", "communication");
-  constexpr std::array communication = {"replicated", "sharded", "owner"};
   for (const PlannedParameter& tensor : tensors) {
     const TensorType& type = tensor.layout.spec.type;
     text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", tensor.name(), names,
               fmt::format("[{}]", fmt::join(type.dims.begin(), type.dims.begin() + type.rank, ", ")),
               grouped(type.elements()), dtype_name(tensor.layout.master), optimizer_of(tensor), optimizers,
               tensor.lr_multiplier, tensor.weight_decay_multiplier,
-              communication[static_cast<std::size_t>(tensor.communication)]);
+              word_of(tensor.communication));
   }
 }
 

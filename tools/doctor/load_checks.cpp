@@ -96,7 +96,7 @@ std::vector<std::string> contradictions(const SafetensorsFile& file, const Model
   const bool published = std::ranges::any_of(
       file.tensors(), [](const auto& t) { return t.name.ends_with("self_attn.q_proj.weight"); });
   if (const std::string seen = other_family(file, own, published); !seen.empty()) {
-    said.push_back(fmt::format("model.family is {}, but {}", family_name(model.family), seen));
+    said.push_back(fmt::format("model.family is {}, but {}", word_of(model.family), seen));
   } else if (!published && !file.find("qo_bank")) {
     said.push_back("its tensors are of no family that is known here");
   }

@@ -21,23 +21,17 @@
 #include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {
-namespace {
 
-namespace fs = std::filesystem;
-
-Schema<SweepVectorsConfig> vectors_schema() {
-  Schema<SweepVectorsConfig> s;
+void declare_keys(Schema<SweepVectorsConfig>& s) {
   s.key("bits", &SweepVectorsConfig::bits,
         "bits in which the difference of a weight from init.from is stored, 2 to 8; 0 = none are stored")
       .range(0, 8);
   s.key("mean_bits", &SweepVectorsConfig::mean_bits,
         "bits of the seeds' mean difference, stored once; 0 = no mean")
       .range(0, 8);
-  return s;
 }
 
-Schema<Sweep> sweep_schema() {
-  Schema<Sweep> s;
+void declare_keys(Schema<Sweep>& s) {
   s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
   s.key("directory", &Sweep::directory, "folder of the runs").required();
   s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
@@ -55,27 +49,20 @@ Schema<Sweep> sweep_schema() {
   s.key("target_steps", &Sweep::target_steps,
         "steps of the training that the rows are compared for; 0 = not said")
       .at_least(0);
-  s.section("vectors", &Sweep::vectors, vectors_schema());
-  return s;
+  s.section("vectors", &Sweep::vectors);
 }
 
-Schema<SweepRow> row_schema() {
-  Schema<SweepRow> s;
+void declare_keys(Schema<SweepRow>& s) {
   s.key("name", &SweepRow::name, "name in the table").required();
   s.key("config", &SweepRow::config,
         "configuration of this row's runs, relative to this file; empty: the sweep's");
   s.key("set", &SweepRow::set, "overrides as of --set");
   s.key("ranks", &SweepRow::ranks, "processes that share each of its trainings").range(1, 1024);
-  return s;
 }
 
-template <typename T>
-T read_keys(const Schema<T>& schema, const ConfigNode& node, const std::string& path,
-            const std::string& source, std::span<const std::string> elsewhere = {}) {
-  T object;
-  schema.store(resolve_keys(schema.keys(), &node, path, source, elsewhere), object);
-  return object;
-}
+namespace {
+
+namespace fs = std::filesystem;
 
 bool is_ttt_key(const std::string& override) {
   return override.starts_with("ttt.");
@@ -295,7 +282,8 @@ std::size_t Sweep::baseline_row() const {
 Sweep read_sweep(const std::string& path) {
   static const std::vector<std::string> rows_elsewhere = {"rows"};
   const ConfigNode tree = read_toml(path);
-  Sweep sweep = read_keys(sweep_schema(), tree, "", path, rows_elsewhere);
+  Sweep sweep;
+  read_keys(sweep, &tree, "", path, rows_elsewhere);
   sweep.own.origin = {Origin::Kind::file, path, 0};
   const auto next_to_this_file = [&](std::string& file) {
     if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
@@ -316,7 +304,7 @@ Sweep read_sweep(const std::string& path) {
     throw config_error("{}: a sweep needs at least one [[rows]] and one of `seeds`; add them.", path);
   }
   for (const ConfigNode& row : rows->rows) {
-    sweep.rows.push_back(read_keys(row_schema(), row, "rows", path));
+    read_keys(sweep.rows.emplace_back(), &row, "rows", path);
     const ConfigNode* set = row.find("set");
     sweep.rows.back().origin = set == nullptr ? row.origin : set->origin;
     next_to_this_file(sweep.rows.back().config);

@@ -3,20 +3,14 @@
 #include "framework/model/elements/asymmetric_softcap/config.h"
 
 namespace mulligan::elements::asymmetric_softcap {
-namespace {
 
-constexpr const char* name = "asymmetric_softcap";
-
-const Schema<Config>& table() {
-  static const Schema<Config> schema = [] {
-    Schema<Config> s;
-    s.key("enabled", &Config::enabled,
-          "where tokens are scored, positive and negative logits are capped by a parameter each, which begin "
-          "as model.softcap; training keeps that one cap, so nothing moves them (inert in the records)");
-    return s;
-  }();
-  return schema;
+void declare_keys(Schema<Config>& s) {
+  s.key("enabled", &Config::enabled,
+        "where tokens are scored, positive and negative logits are capped by a parameter each, which begin "
+        "as model.softcap; training keeps that one cap, so nothing moves them (inert in the records)");
 }
+
+namespace {
 
 void check(const ModelConfig& m, const Settings& s) {
   if (!config_of(m).enabled || m.softcap > 0) return;
@@ -26,13 +20,9 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-void set_config(ModelConfig& model, const Config& config) {
-  set_element_config(model, name, table(), config);
-}
-
 ElementDeclaration declaration() {
-  return {name, "Asymmetric softcap of the logits that are scored.",
-          [](Schema<ModelConfig>& schema) { declare_element_table(schema, name, table()); }, check};
+  return {"asymmetric_softcap", "Asymmetric softcap of the logits that are scored.",
+          declare_element_table<Config>, check};
 }
 
 }  // namespace mulligan::elements::asymmetric_softcap

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/config/model_config.h"
+#include "framework/config/words.h"
 
 namespace mulligan::elements::attention {
 
@@ -21,8 +22,6 @@ struct Config {
 };
 
 Config config_of(const ModelConfig& model);
-// For code that fills a ModelConfig itself.
-void set_config(ModelConfig& model, const Config& config);
 // Whether the table changes plain attention.
 inline bool active(const Config& config) {
   return config.stabilize != Stabilize::off || config.normalizer != Normalizer::exact ||
@@ -30,3 +29,14 @@ inline bool active(const Config& config) {
 }
 
 }  // namespace mulligan::elements::attention
+
+namespace mulligan {
+
+template <>
+inline constexpr auto config_words<elements::attention::Stabilize> = std::array{"off", "repeat_max"};
+template <>
+inline constexpr auto config_words<elements::attention::Normalizer> = std::array{"exact", "rounded"};
+template <>
+inline constexpr auto config_words<elements::attention::OutputRounding> = std::array{"once", "sums"};
+
+}  // namespace mulligan

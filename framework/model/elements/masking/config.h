@@ -17,8 +17,6 @@ struct Config {
 };
 
 Config config_of(const ModelConfig& model);
-// For code that fills a ModelConfig itself.
-void set_config(ModelConfig& model, const Config& config);
 
 }  // namespace mulligan::elements::masking
 

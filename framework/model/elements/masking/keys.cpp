@@ -6,30 +6,23 @@
 
 namespace mulligan {
 namespace elements::masking {
-namespace {
 
-constexpr const char* name = "masking";
-
-const Schema<Config>& table() {
-  static const Schema<Config> schema = [] {
-    Schema<Config> s;
-    s.key("share", &Config::share,
-          "share of a row's tokens that are hidden and predicted from both sides, usually 0.15; 0 = off: the "
-          "next token is predicted. Its loss is not in bits per byte")
-        .range(0, 1);
-    s.key("mask_share", &Config::mask_share, "share of the chosen tokens that become the mask token")
-        .range(0, 1);
-    s.key("random_share", &Config::random_share,
-          "share of the chosen tokens that become any token of the vocabulary; the rest stay as they are")
-        .range(0, 1);
-    s.key("token", &Config::token, "the mask token: one that the text does not have, such as padding")
-        .range(0, 65535);
-    s.key("seed", &Config::seed, "which tokens are chosen, and what becomes of them, in every row")
-        .at_least(0);
-    return s;
-  }();
-  return schema;
+void declare_keys(Schema<Config>& s) {
+  s.key("share", &Config::share,
+        "share of a row's tokens that are hidden and predicted from both sides, usually 0.15; 0 = off: the "
+        "next token is predicted. Its loss is not in bits per byte")
+      .range(0, 1);
+  s.key("mask_share", &Config::mask_share, "share of the chosen tokens that become the mask token")
+      .range(0, 1);
+  s.key("random_share", &Config::random_share,
+        "share of the chosen tokens that become any token of the vocabulary; the rest stay as they are")
+      .range(0, 1);
+  s.key("token", &Config::token, "the mask token: one that the text does not have, such as padding")
+      .range(0, 65535);
+  s.key("seed", &Config::seed, "which tokens are chosen, and what becomes of them, in every row").at_least(0);
 }
+
+namespace {
 
 void check(const ModelConfig& m, const Settings& s) {
   const Config own = config_of(m);
@@ -74,14 +67,9 @@ void check_run(const RunConfig& c, const Settings& s) {
 
 }  // namespace
 
-void set_config(ModelConfig& model, const Config& config) {
-  set_element_config(model, name, table(), config);
-}
-
 ElementDeclaration declaration() {
-  return {name, "Masked-language-model objective (docs/numerics/masked_language_model.md).",
-          [](Schema<ModelConfig>& schema) { declare_element_table(schema, name, table()); }, check,
-          check_run};
+  return {"masking", "Masked-language-model objective (docs/numerics/masked_language_model.md).",
+          declare_element_table<Config>, check, check_run};
 }
 
 }  // namespace elements::masking

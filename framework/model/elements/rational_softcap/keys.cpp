@@ -3,18 +3,12 @@
 #include "framework/model/elements/rational_softcap/config.h"
 
 namespace mulligan::elements::rational_softcap {
-namespace {
 
-constexpr const char* name = "rational_softcap";
-
-const Schema<Config>& table() {
-  static const Schema<Config> schema = [] {
-    Schema<Config> s;
-    s.key("cap", &Config::cap, "c of logits = c * z / sqrt(z^2 + c^2), in f32; 0 = off").range(0, 1e6);
-    return s;
-  }();
-  return schema;
+void declare_keys(Schema<Config>& s) {
+  s.key("cap", &Config::cap, "c of logits = c * z / sqrt(z^2 + c^2), in f32; 0 = off").range(0, 1e6);
 }
+
+namespace {
 
 void check(const ModelConfig& m, const Settings& s) {
   if (config_of(m).cap == 0 || m.softcap == 0) return;
@@ -25,13 +19,10 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-void set_config(ModelConfig& model, const Config& config) {
-  set_element_config(model, name, table(), config);
-}
-
 ElementDeclaration declaration() {
-  return {name, "Rational softcap of the logits, in place of the hyperbolic one of model.softcap.",
-          [](Schema<ModelConfig>& schema) { declare_element_table(schema, name, table()); }, check};
+  return {"rational_softcap",
+          "Rational softcap of the logits, in place of the hyperbolic one of model.softcap.",
+          declare_element_table<Config>, check};
 }
 
 }  // namespace mulligan::elements::rational_softcap

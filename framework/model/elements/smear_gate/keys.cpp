@@ -3,24 +3,17 @@
 #include "framework/model/elements/smear_gate/config.h"
 
 namespace mulligan::elements::smear_gate {
-namespace {
 
-constexpr const char* name = "smear_gate";
-
-const Schema<Config>& table() {
-  static const Schema<Config> schema = [] {
-    Schema<Config> s;
-    s.key("window", &Config::window,
-          "first dimensions of the embedding that the gate reads; 0 = no smear gate")
-        .range(0, 65536);
-    s.key("document_start", &Config::document_start,
-          "token that begins a document and is mixed with nothing, the "
-          "tokenizer's BOS; -1 = documents are mixed where they meet")
-        .range(-1, (1 << 18) - 1);
-    return s;
-  }();
-  return schema;
+void declare_keys(Schema<Config>& s) {
+  s.key("window", &Config::window, "first dimensions of the embedding that the gate reads; 0 = no smear gate")
+      .range(0, 65536);
+  s.key("document_start", &Config::document_start,
+        "token that begins a document and is mixed with nothing, the "
+        "tokenizer's BOS; -1 = documents are mixed where they meet")
+      .range(-1, (1 << 18) - 1);
 }
+
+namespace {
 
 void check(const ModelConfig& m, const Settings& s) {
   const Config config = config_of(m);
@@ -37,13 +30,9 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-void set_config(ModelConfig& model, const Config& config) {
-  set_element_config(model, name, table(), config);
-}
-
 ElementDeclaration declaration() {
-  return {name, "Smear gate: each token's embedding takes in a gated share of the one before it.",
-          [](Schema<ModelConfig>& schema) { declare_element_table(schema, name, table()); }, check};
+  return {"smear_gate", "Smear gate: each token's embedding takes in a gated share of the one before it.",
+          declare_element_table<Config>, check};
 }
 
 }  // namespace mulligan::elements::smear_gate

@@ -14,7 +14,5 @@ struct Config {
 
 // Throws nothing; keys that the table lacks have their defaults.
 Config config_of(const ModelConfig& model);
-// For code that fills a ModelConfig itself.
-void set_config(ModelConfig& model, const Config& config);
 
 }  // namespace mulligan::elements::sparse_gate

@@ -3,21 +3,15 @@
 #include "framework/model/elements/sparse_gate/config.h"
 
 namespace mulligan::elements::sparse_gate {
-namespace {
 
-constexpr const char* name = "sparse_gate";
-
-const Schema<Config>& table() {
-  static const Schema<Config> schema = [] {
-    Schema<Config> s;
-    s.key("window", &Config::window,
-          "first dimensions of the attention part's normed input that the gate reads; 0 = no sparse gate")
-        .range(0, 65536);
-    s.key("scale", &Config::scale, "factor on the gate's logit, before the sigmoid").range(0, 1e3);
-    return s;
-  }();
-  return schema;
+void declare_keys(Schema<Config>& s) {
+  s.key("window", &Config::window,
+        "first dimensions of the attention part's normed input that the gate reads; 0 = no sparse gate")
+      .range(0, 65536);
+  s.key("scale", &Config::scale, "factor on the gate's logit, before the sigmoid").range(0, 1e3);
 }
+
+namespace {
 
 void check(const ModelConfig& m, const Settings& s) {
   const Config config = config_of(m);
@@ -34,14 +28,10 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-void set_config(ModelConfig& model, const Config& config) {
-  set_element_config(model, name, table(), config);
-}
-
 ElementDeclaration declaration() {
-  return {name,
+  return {"sparse_gate",
           "Sparse gate: a sigmoid gate per head that reads a few dimensions, in place of attention_gate.",
-          [](Schema<ModelConfig>& schema) { declare_element_table(schema, name, table()); }, check};
+          declare_element_table<Config>, check};
 }
 
 }  // namespace mulligan::elements::sparse_gate

@@ -4,7 +4,7 @@
 namespace mulligan::elements::xsa {
 namespace {
 
-void keys(Schema<ModelConfig>& schema) {
+void keys(Schema<ModelConfig>& schema, const std::string&) {
   schema
       .key("xsa_last_layers", &ModelConfig::xsa_last_layers,
            "number of last layers whose attention output is made orthogonal to its own value (XSA); -1 = "
