@@ -103,7 +103,7 @@ TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
     overrides.push_back(std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false"));
     LoadedConfig loaded = tiny_->config(overrides);
     for (ParameterRow& row : loaded.config.parameters) row.master_dtype = Precision::bf16;
-    return adapted(loaded).with.val_loss_nats;
+    return adapted(std::move(loaded)).with.val_loss_nats;
   };
   EXPECT_EQ(score(true, "1e-6"), score(true, "0.0"));
   EXPECT_NE(score(false, "1e-6"), score(false, "0.0"));

@@ -1,5 +1,5 @@
 // The asymmetric softcap as an element: its keys, parameters and uses. Its numbers:
-// kernels/asymmetric_softcap and tests/golden/elements_golden_test.cpp.
+// kernels/asymmetric_softcap and tests/golden/later_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "framework/model/elements/asymmetric_softcap/config.h"

@@ -1,5 +1,5 @@
 // The sparse gate as an element: its keys, parameters and calls.
-// Its numbers: tests/golden/sparse_gate_golden_test.cpp.
+// Its numbers: tests/golden/later_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "framework/model/elements/sparse_gate/config.h"
