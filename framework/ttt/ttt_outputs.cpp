@@ -111,12 +111,8 @@ void require_audit_file(const std::filesystem::path& path) {
 namespace {
 
 Json checks_json(const TttChecks& checks) {
-  return {{"check", word_of(checks.mode)},
-          {"chunks", checks.chunks},
-          {"chunks_of", checks.all_chunks},
-          {"cuts", checks.cuts},
-          {"share_of_cost", checks.share},
-          {"text", checks.text()}};
+  return {{"check", word_of(checks.mode)}, {"chunks", checks.chunks},       {"chunks_of", checks.all_chunks},
+          {"cuts", checks.cuts},           {"share_of_cost", checks.share}, {"text", checks.text()}};
 }
 
 // Both scores, and how the run went, without batches, phases and bins.
