@@ -9,12 +9,12 @@
 #include <memory>
 
 #include "tests/kernels/backend_fixture.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::kernel_test {
 namespace {
 
 #include "tests/ptx/planted_faults.cu"
-#include "tests/support/sentence.h"
 
 constexpr std::int64_t kCount = 256;
 constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads, 1, 1};
