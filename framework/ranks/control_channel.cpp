@@ -10,7 +10,6 @@
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
 #include "framework/ranks/communicator_watch.h"
-#include "framework/ranks/control_server.h"
 
 namespace mulligan {
 
@@ -120,10 +119,8 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
         state_->look_for_blocked_stop(options_);
         return state_->pulse();
       }};
-  if (environment_.rank == 0)
-    state.end = std::make_unique<ControlServer>(state.loop, environment_, options_, callbacks);
-  else
-    state.end = make_control_client(state.loop, environment_, options_, callbacks);
+  state.end = environment_.rank == 0 ? make_control_server(state.loop, environment_, options_, callbacks)
+                                     : make_control_client(state.loop, environment_, options_, callbacks);
   state.loop.post([&state] { state.end->start(); });
 }
 

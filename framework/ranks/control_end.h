@@ -49,7 +49,9 @@ class ControlEnd {
   virtual void leave() = 0;
 };
 
-// The loop is stopped before it is destroyed.
+// Both throw like SocketLoop::listen. The loop is stopped before they are destroyed.
+std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
+                                                ControlOptions options, ControlEnd::Callbacks callbacks);
 std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
                                                 ControlOptions options, ControlEnd::Callbacks callbacks);
 

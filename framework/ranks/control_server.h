@@ -13,7 +13,6 @@ namespace mulligan {
 
 class ControlServer final : public ControlEnd {
  public:
-  // Throws like SocketLoop::listen. The loop is stopped before it is destroyed.
   ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
                 Callbacks callbacks);
   void start() override;

@@ -147,4 +147,9 @@ void ControlServer::refused(const Judgement& judgement) {
   });
 }
 
+std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
+                                                ControlOptions options, ControlEnd::Callbacks callbacks) {
+  return std::make_unique<ControlServer>(loop, environment, std::move(options), std::move(callbacks));
+}
+
 }  // namespace mulligan
