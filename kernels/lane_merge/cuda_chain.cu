@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(row_block, held* N* row_block <= kSharedColumn
   };
   const auto merge_at = [&](int i, int n, int column) {
     if (!in_shared || !merges) return MergeColumns<kStep>(weight, gate, column);
-    MergeColumns<kStep> columns(weight, global<const float>(), column);
+    MergeColumns<kStep> columns(weight, nullptr, column);
     get(6, i, n, column, columns.of_sum);
     get(7, i, n, column, columns.rest);
     return columns;
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__(row_block, held* N* row_block <= kSharedColumn
         for (int first = 0; first < N; first += kStep) {
           const LaneColumns<kStep> columns(attn_scale, mlp_scale, mix, merge_at(i, first, column + first),
                                            column + first);
-          float added[6][kStep] = {}, values[6][kStep] = {};  // to the sums; of the results
+          float added[6][kStep], values[6][kStep];  // to the sums; of the results
           MLG_UNROLL
           for (int k = 0; k < kStep; ++k) {
             const int n = first + k;
