@@ -55,7 +55,8 @@ struct MeanForward : shapes::LaneMeanNormForward {
   }
 };
 
-// Two warps take a row of the record's width.
+// A thread keeps sums of six columns' gradients next to the row as it is stored: two warps take a row of the
+// record's width.
 sdk::RowPlan backward_rows(CudaCall& call, std::int64_t rows, std::int64_t width, int pack, bool wide) {
   return sdk::RowPlan(call, rows, width, pack, {.values = wide ? 26 : 16, .most_blocks = sdk::kPieces});
 }

@@ -30,55 +30,37 @@ MLG_CONST_INT(accumulate_dm)
 MLG_CONST_INT(accumulate_dskip)
 MLG_CONST_INT(accumulate_dx0)
 
-// What belongs to N columns.
-template <int N>
-struct LaneColumns {
-  float attn_scale[N], mlp_scale[N], mix0[N], mix1[N];
-  MergeColumns<N> merge;
-
-  __device__ LaneColumns(global<const float> attention, global<const float> mlp, global<const float> mix,
-                         const MergeColumns<N>& merge, int column)
-      : merge(merge) {
-    load_floats<N>(attention, column, attn_scale);
-    load_floats<N>(mlp, column, mlp_scale);
-    MLG_UNROLL
-    for (int n = 0; n < N; ++n) mix0[n] = mix1[n] = 0.5f;
-    if (!mixes) return;
-    load_floats<N>(mix, column, mix0);
-    load_floats<N>(mix, width + column, mix1);
-  }
-};
-
-// What the forward pass makes of one element: A, M, the lanes, and the sum that is normalised.
-struct LaneElement {
-  float attention, mlp, out0, out1, merged, y0;
-};
-
-// The inputs of both passes for a row.
+// The inputs of both passes for a row, and what the lanes become.
 template <typename T, int N>
 struct LaneRow : LaneWeights {
   RowPacks<T, N> lane0, lane1, a, m, skip, x0;
 
   using LaneWeights::LaneWeights;
 
-  // Element n of access i, in column k of `of`.
-  template <int Columns>
-  __device__ LaneElement element(int i, int n, const LaneColumns<Columns>& of, int k) const {
-    LaneElement e;
-    e.attention = of.attn_scale[k] * a(i, n);
-    e.mlp = of.mlp_scale[k] * m(i, n);
-    e.out0 = LaneWeights::out0(lane0(i, n), e.attention, e.mlp);
-    e.out1 = LaneWeights::out1(lane1(i, n), e.attention, e.mlp);
-    e.merged = merges ? of.merge.merge(k, e.out0, skip(i, n)) : e.out0;
-    e.y0 = of.mix0[k] * e.merged + of.mix1[k] * (mixes ? x0(i, n) : e.out1);
-    return e;
+  // out0 and out1 at access i of the thread, from the scaled results of attention and MLP.
+  __device__ void merge(int i, const float (&attention)[N], const float (&mlp)[N], float (&out0)[N],
+                        float (&out1)[N]) const {
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) {
+      out0[n] = LaneWeights::out0(lane0(i, n), attention[n], mlp[n]);
+      out1[n] = LaneWeights::out1(lane1(i, n), attention[n], mlp[n]);
+    }
+  }
+  // The same from `column` on, with what the scales make of a and m there.
+  __device__ void compute(int i, int column, global<const float> attn_scale, global<const float> mlp_scale,
+                          float (&attention)[N], float (&mlp)[N], float (&out0)[N], float (&out1)[N]) const {
+    load_floats<N>(attn_scale, column, attention);
+    load_floats<N>(mlp_scale, column, mlp);
+    MLG_UNROLL
+    for (int n = 0; n < N; ++n) attention[n] *= a(i, n), mlp[n] *= m(i, n);
+    merge(i, attention, mlp, out0, out1);
   }
 };
 
 // skip, weight, gate may be null; without `mixes` so are x0, mix, merged, out1 and n1.
 MLG_KERNEL(lane_chain_fwd, scale, eps, mixes, merges, MLG_ROW_CONSTANTS)
 template <typename T, int N>
-__global__ void __launch_bounds__(row_block, held* N <= 16 ? 512 / row_block : 1)
+__global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resident blocks, so none is spilled
     lane_chain_fwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,
                    global<const float> attn_scale, global<const float> mlp_scale, global<const float> rho,
                    global<const float> post, global<const T> skip, global<const float> weight,
@@ -97,21 +79,24 @@ __global__ void __launch_bounds__(row_block, held* N <= 16 ? 512 / row_block : 1
     if (merges) load_packs_or_zeros(group, skip, group.row, row.skip);
     if (mixes) load_packs(group, x0, group.row, row.x0);
     for_columns<N>(group, [&](int i, int column) {
-      constexpr int kStep = N < 2 ? N : 2;  // columns at a time
-      float sums[N];
-      MLG_UNROLL
-      for (int begin = 0; begin < N; begin += kStep) {
-        const MergeColumns<kStep> merge(weight, gate, column + begin);
-        const LaneColumns<kStep> columns(attn_scale, mlp_scale, mix, merge, column + begin);
+      const long long at = group.row * width + column;
+      float attention[N], mlp[N], result[N];
+      row.compute(i, column, attn_scale, mlp_scale, attention, mlp, result, second.v[i]);
+      if (merges) {
+        const MergeColumns<N> columns(weight, gate, column);
         MLG_UNROLL
-        for (int k = 0; k < kStep; ++k) {
-          const LaneElement e = row.element(i, begin + k, columns, k);
-          first.v[i][begin + k] = e.y0;
-          second.v[i][begin + k] = e.out1;
-          sums[begin + k] = e.merged;
-        }
+        for (int n = 0; n < N; ++n) result[n] = columns.merge(n, result[n], row.skip(i, n));
       }
-      if (store_results && mixes) store<N>(merged, group.row * width + column, sums);
+      if (store_results && mixes) store<N>(merged, at, result);
+      if (mixes) {
+        load_floats<N>(mix, column, attention);
+        load_floats<N>(mix, width + column, mlp);
+      }
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        first.v[i][n] =
+            mixes ? attention[n] * result[n] + mlp[n] * row.x0(i, n) : 0.5f * (result[n] + second.v[i][n]);
+      }
     });
   };
   float squares0 = 0, squares1 = 0;
@@ -133,20 +118,14 @@ __global__ void __launch_bounds__(row_block, held* N <= 16 ? 512 / row_block : 1
   });
 }
 
-constexpr int kSharedColumns = 1024;  // of a block whose sums are in shared memory
-
 // The gradients of activations, skip, weight, gate, dmerged, dout1, dn0, dn1 may be null; without `mixes` so
 // are x0 and mix. dlane1 may be dlane0, and is then added to it. Partial sums of dattn_scale, dmlp_scale,
 // dmix, dweight, dgate: [blocks, width or 2 width]; of drho and dpost: [groups, 2] and [groups, 4]; null
-// without them. 16 warps fit on a multiprocessor: a thread has 128 registers, and more if it adds to more than dskip or dx0.
+// without them.
 MLG_KERNEL(lane_chain_bwd, scale, eps, mixes, merges, accumulate_dlane0, accumulate_dlane1, accumulate_da,
            accumulate_dm, accumulate_dskip, accumulate_dx0, MLG_ROW_CONSTANTS)
 template <typename T, int N>
-__global__ void __launch_bounds__(row_block, held* N* row_block <= kSharedColumns && !accumulate_dlane0 &&
-                                                     !accumulate_dlane1 && !accumulate_da && !accumulate_dm &&
-                                                     accumulate_dskip + accumulate_dx0 <= 1
-                                                 ? 512 / row_block
-                                                 : 1)
+__global__ void __launch_bounds__(row_block, 1)
     lane_chain_bwd(global<const T> lane0, global<const T> lane1, global<const T> a, global<const T> m,
                    global<const float> attn_scale, global<const float> mlp_scale, global<const float> rho,
                    global<const float> post, global<const T> skip, global<const float> weight,
@@ -158,81 +137,53 @@ __global__ void __launch_bounds__(row_block, held* N* row_block <= kSharedColumn
                    global<float> partial_weight, global<float> partial_gate, long long rows,
                    int rows_per_group) {
   __shared__ shared_array<float, 32> scratch;
+  __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
   const long long part = blockIdx.x;
   LaneRow<T, N> of(rho, post);
+  RowValues<N> sum_attn, sum_mlp, sum_mix0, sum_mix1, sum_weight, sum_gate;
   LaneSums sums;
-  // Each thread's sums over its rows, for each of its columns: of attn_scale, mlp_scale, mix0, mix1, weight, gate. They are in
-  // shared memory, and with them k and 1 - k. Wide rows add to the partial sums in memory; their blocks have one group.
-  constexpr int kStep = N < 2 ? N : 2;  // columns that a thread computes at a time
-  const int count = merges ? 6 : mixes ? 4 : 2, columns_held = held * N * row_block;
-  const bool in_shared = slices == 1 && columns_held <= kSharedColumns;
-  __shared__ shared_array<float, MLG_CAPACITY(in_shared ? (count + 2 * merges) * columns_held : 1,
-                                              8 * kSharedColumns)>
-      room;
-  const auto partial_of = [&](int sum) {
-    return sum == 0   ? partial_attn
-           : sum == 1 ? partial_mlp
-           : sum < 4  ? partial_mix
-           : sum == 4 ? partial_weight
-                      : partial_gate;
-  };
-  const auto at_of = [&](int sum, int column) {
-    return sum == 2 || sum == 3 ? part * 2 * width + (sum - 2) * width + column : part * width + column;
-  };
-  const auto is_kept = [&](int sum) { return in_shared || bool(partial_of(sum)); };
-  const auto place = [&](int sum, int i, int n, int thread) {
-    return (((sum * held + i) * (N / kStep) + n / kStep) * row_block + thread) * kStep;
-  };
-  const auto get = [&](int sum, int i, int n, int column, float(&out)[kStep]) {
-    if (in_shared) {
-      MLG_UNROLL
-      for (int k = 0; k < kStep; ++k) out[k] = room[place(sum, i, n, threadIdx.x) + k];
-    } else {
-      load_floats<kStep>(partial_of(sum), at_of(sum, column), out);
+  // A slice's partial sums: in registers where a row has one slice, else in memory, which every row adds to.
+  const auto begin_all = [&](bool first) {
+    begin_sums(group, first, partial_attn, part * width, sum_attn);
+    begin_sums(group, first, partial_mlp, part * width, sum_mlp);
+    if (mixes) {
+      begin_sums(group, first, partial_mix, part * 2 * width, sum_mix0);
+      begin_sums(group, first, partial_mix, part * 2 * width + width, sum_mix1);
     }
+    if (!merges) return;
+    begin_sums(group, first, partial_weight, part * width, sum_weight);
+    begin_sums(group, first, partial_gate, part * width, sum_gate);
   };
-  const auto set = [&](int sum, int i, int n, int column, const float(&values)[kStep]) {
-    if (in_shared) {
-      MLG_UNROLL
-      for (int k = 0; k < kStep; ++k) room[place(sum, i, n, threadIdx.x) + k] = values[k];
-    } else {
-      store_floats<kStep>(partial_of(sum), at_of(sum, column), values);
+  const auto end_all = [&] {
+    end_sums(group, partial_attn, part * width, sum_attn, group_scratch);
+    end_sums(group, partial_mlp, part * width, sum_mlp, group_scratch);
+    if (mixes) {
+      end_sums(group, partial_mix, part * 2 * width, sum_mix0, group_scratch);
+      end_sums(group, partial_mix, part * 2 * width + width, sum_mix1, group_scratch);
     }
+    if (!merges) return;
+    end_sums(group, partial_weight, part * width, sum_weight, group_scratch);
+    end_sums(group, partial_gate, part * width, sum_gate, group_scratch);
   };
-  const auto merge_at = [&](int i, int n, int column) {
-    if (!in_shared || !merges) return MergeColumns<kStep>(weight, gate, column);
-    MergeColumns<kStep> columns(weight, nullptr, column);
-    get(6, i, n, column, columns.of_sum);
-    get(7, i, n, column, columns.rest);
-    return columns;
-  };
-  // Where `sums` is while others need its registers.
-  __shared__ shared_array<float, MLG_CAPACITY(6 * row_block, 6 * 1024)> stored_sums;
-  const auto store_sums = [&] {
+  const auto add_to = [&](RowValues<N>& values, global<float> partial, long long at, int i, int column,
+                          const float(&added)[N]) {
+    float before[N];
+    if (slices > 1 && !partial) return;
+    if (slices > 1) load_floats<N>(partial, at + column, before);
     MLG_UNROLL
-    for (int i = 0; i < 6; ++i) stored_sums[i * row_block + threadIdx.x] = sums.v[i];
+    for (int n = 0; n < N; ++n) {
+      if (slices > 1) {
+        before[n] += added[n];
+      } else {
+        values.v[i][n] += added[n];
+      }
+    }
+    if (slices > 1) store_floats<N>(partial, at + column, before);
   };
-  const auto load_sums = [&] {
-    MLG_UNROLL
-    for (int i = 0; i < 6; ++i) sums.v[i] = stored_sums[i * row_block + threadIdx.x];
-  };
-  store_sums();
   for_slices(group, [&] {
-    for_columns<N>(group, [&](int i, int column) {
-      MLG_UNROLL
-      for (int n = 0; n < N && in_shared && merges; n += kStep) {
-        const MergeColumns<kStep> columns(weight, gate, column + n);
-        set(6, i, n, column, columns.of_sum);
-        set(7, i, n, column, columns.rest);
-      }
-      const float zeros[kStep] = {};
-      MLG_UNROLL
-      for (int sum = 0; sum < count; ++sum) {
-        MLG_UNROLL
-        for (int n = 0; n < N && is_kept(sum); n += kStep) set(sum, i, n, column + n, zeros);
-      }
-    });
+    begin_all(true);
+    if (slices > 1) end_all();
   });
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> of_dmerged, of_dout1, of_dn0, of_dn1, before[6];
@@ -248,12 +199,33 @@ __global__ void __launch_bounds__(row_block, held* N* row_block <= kSharedColumn
       if (!gradients) return;
       if (mixes) load_packs_or_zeros(group, dmerged, row, of_dmerged);
       if (mixes) load_packs_or_zeros(group, dout1, row, of_dout1);
-      if (accumulate_dlane0) load_packs_or_zeros(group, dlane0, row, before[0]);
-      if (accumulate_dlane1) load_packs_or_zeros(group, dlane1, row, before[1]);
-      if (accumulate_da) load_packs_or_zeros(group, da, row, before[2]);
-      if (accumulate_dm) load_packs_or_zeros(group, dm, row, before[3]);
-      if (accumulate_dskip) load_packs_or_zeros(group, dskip, row, before[4]);
-      if (accumulate_dx0) load_packs_or_zeros(group, dx0, row, before[5]);
+      if (dlane0 && accumulate_dlane0) load_packs(group, dlane0, row, before[0]);
+      if (dlane1 && accumulate_dlane1) load_packs(group, dlane1, row, before[1]);
+      if (da && accumulate_da) load_packs(group, da, row, before[2]);
+      if (dm && accumulate_dm) load_packs(group, dm, row, before[3]);
+      if (dskip && accumulate_dskip) load_packs(group, dskip, row, before[4]);
+      if (dx0 && accumulate_dx0) load_packs(group, dx0, row, before[5]);
+    };
+    // What the forward pass had at an access of the thread, and what the mean or the mix made of it.
+    const auto forward = [&](int i, int column, float(&out0)[N], float(&out1)[N], float(&merged)[N],
+                             float(&mix0)[N], float(&mix1)[N], float(&y0)[N]) {
+      float attention[N], mlp[N];
+      of.compute(i, column, attn_scale, mlp_scale, attention, mlp, out0, out1);
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) merged[n] = out0[n], mix0[n] = mix1[n] = 0.5f;
+      if (merges) {
+        const MergeColumns<N> columns(weight, gate, column);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) merged[n] = columns.merge(n, out0[n], of.skip(i, n));
+      }
+      if (mixes) {
+        load_floats<N>(mix, column, mix0);
+        load_floats<N>(mix, width + column, mix1);
+      }
+      MLG_UNROLL
+      for (int n = 0; n < N; ++n) {
+        y0[n] = mix0[n] * merged[n] + mix1[n] * (mixes ? of.x0(i, n) : out1[n]);
+      }
     };
     if (slices == 1) fill(true);
     NormGradient norm0, norm1;
@@ -262,20 +234,15 @@ __global__ void __launch_bounds__(row_block, held* N* row_block <= kSharedColumn
       for_slices(group, [&] {
         if (slices > 1) fill(false);
         for_columns<N>(group, [&](int i, int column) {
+          float out0[N], out1[N], merged[N], mix0[N], mix1[N], y0[N];
+          forward(i, column, out0, out1, merged, mix0, mix1, y0);
           MLG_UNROLL
-          for (int first = 0; first < N; first += kStep) {
-            const LaneColumns<kStep> columns(attn_scale, mlp_scale, mix, merge_at(i, first, column + first),
-                                             column + first);
-            MLG_UNROLL
-            for (int k = 0; k < kStep; ++k) {
-              const int n = first + k;
-              const LaneElement e = of.element(i, n, columns, k);
-              squares0 += e.y0 * e.y0;
-              product0 += e.y0 * of_dn0(i, n);
-              if (!mixes) continue;
-              squares1 += e.out1 * e.out1;
-              product1 += e.out1 * of_dn1(i, n);
-            }
+          for (int n = 0; n < N; ++n) {
+            squares0 += y0[n] * y0[n];
+            product0 += y0[n] * of_dn0(i, n);
+            if (!mixes) continue;
+            squares1 += out1[n] * out1[n];
+            product1 += out1[n] * of_dn1(i, n);
           }
         });
       });
@@ -284,116 +251,84 @@ __global__ void __launch_bounds__(row_block, held* N* row_block <= kSharedColumn
     }
     for_slices(group, [&] {
       if (slices > 1) fill(true);
-      load_sums();
       for_columns<N>(group, [&](int i, int column) {
-        Words<T, N> results[6];  // dlane0, dlane1, da, dm, dskip, dx0
-        MLG_UNROLL
-        for (int first = 0; first < N; first += kStep) {
-          const LaneColumns<kStep> columns(attn_scale, mlp_scale, mix, merge_at(i, first, column + first),
-                                           column + first);
-          float added[6][kStep], values[6][kStep];  // to the sums; of the results
-          MLG_UNROLL
-          for (int k = 0; k < kStep; ++k) {
-            const int n = first + k;
-            const auto result = [&](int which, float value, bool accumulate) {
-              values[which][k] = accumulate ? before[which](i, n) + value : value;
-            };
-            const LaneElement e = of.element(i, n, columns, k);
-            const float g = norm0.factor * of_dn0(i, n) - norm0.along * e.y0;
-            float g0 = columns.mix0[k] * g,
-                  g1 = columns.mix1[k] * g;  // g1: the other lane's in the mean, x0's in the mix
-            if (mixes) {
-              added[2][k] = g * e.merged;
-              added[3][k] = g * of.x0(i, n);
-              result(5, g1, accumulate_dx0);
-              g0 += of_dmerged(i, n);
-              g1 = of_dout1(i, n) + (norm1.factor * of_dn1(i, n) - norm1.along * e.out1);
-            }
-            float to_skip = 0;
-            if (merges) {
-              const float w = columns.merge.w[k];
-              added[4][k] = g0 * of.skip(i, n);
-              added[5][k] = g0 * (e.out0 - w * of.skip(i, n));
-              to_skip = columns.merge.rest[k] * w * g0;
-              g0 *= columns.merge.of_sum[k];
-            }
-            result(4, to_skip, accumulate_dskip);
-            sums.add(g0, g1, of.lane0(i, n), of.lane1(i, n), e.attention, e.mlp);
-            const float to_attention = of.to_attention(g0, g1), to_mlp = of.to_mlp(g0, g1);
-            added[0][k] = to_attention * of.a(i, n);
-            added[1][k] = to_mlp * of.m(i, n);
-            result(2, columns.attn_scale[k] * to_attention, accumulate_da);
-            result(3, columns.mlp_scale[k] * to_mlp, accumulate_dm);
-            result(0, g0 * of.rho0, accumulate_dlane0);
-            if (accumulate_dlane1 && same(dlane1, dlane0)) {
-              values[1][k] = to_float(Narrow<T>::from(values[0][k])) + g1 * of.rho1;
-            } else {
-              result(1, g1 * of.rho1, accumulate_dlane1);
-            }
-          }
-          MLG_UNROLL
-          for (int which = 0; which < (mixes ? 6 : 5); ++which) results[which].set(first, values[which]);
-          MLG_UNROLL
-          for (int sum = 0; sum < count; ++sum) {
-            if (!is_kept(sum)) continue;
-            float total[kStep];
-            get(sum, i, first, column + first, total);
-            MLG_UNROLL
-            for (int k = 0; k < kStep; ++k) total[k] += added[sum][k];
-            set(sum, i, first, column + first, total);
-          }
-        }
         const long long at = row * width + column;
-        if (dlane0) results[0].store(dlane0, at);
-        if (dlane1) results[1].store(dlane1, at);
-        if (da) results[2].store(da, at);
-        if (dm) results[3].store(dm, at);
-        if (dskip) results[4].store(dskip, at);
-        if (dx0) results[5].store(dx0, at);
+        float out0[N], out1[N], merged[N], mix0[N], mix1[N], y0[N];
+        forward(i, column, out0, out1, merged, mix0, mix1, y0);
+        float g0[N], g1[N];
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          const float g = norm0.factor * of_dn0(i, n) - norm0.along * y0[n];
+          g0[n] = mix0[n] * g;
+          g1[n] = mix1[n] * g;  // the other lane's in the mean, x0's in the mix
+          if (!mixes) continue;
+          mix0[n] = g * merged[n];
+          mix1[n] = g * of.x0(i, n);
+          g0[n] += of_dmerged(i, n);
+        }
+        if (mixes) {
+          add_to(sum_mix0, partial_mix, part * 2 * width, i, column, mix0);
+          add_to(sum_mix1, partial_mix, part * 2 * width + width, i, column, mix1);
+          if (dx0) store_onto(dx0, at, g1, before[5], i, accumulate_dx0);
+          MLG_UNROLL
+          for (int n = 0; n < N; ++n)
+            g1[n] = of_dout1(i, n) + (norm1.factor * of_dn1(i, n) - norm1.along * out1[n]);
+        }
+        if (merges) {
+          const MergeColumns<N> columns(weight, gate, column);
+          MLG_UNROLL
+          for (int n = 0; n < N; ++n) {
+            mix0[n] = g0[n] * of.skip(i, n);
+            mix1[n] = g0[n] * (out0[n] - columns.w[n] * of.skip(i, n));
+            merged[n] = columns.rest[n] * columns.w[n] * g0[n];
+            g0[n] *= columns.of_sum[n];
+          }
+          add_to(sum_weight, partial_weight, part * width, i, column, mix0);
+          add_to(sum_gate, partial_gate, part * width, i, column, mix1);
+        } else {
+          MLG_UNROLL
+          for (int n = 0; n < N; ++n) merged[n] = 0;
+        }
+        if (dskip) store_onto(dskip, at, merged, before[4], i, accumulate_dskip);
+        load_floats<N>(attn_scale, column, mix0);
+        load_floats<N>(mlp_scale, column, mix1);
+        MLG_UNROLL
+        for (int n = 0; n < N; ++n) {
+          // Scaled again: to keep them from the forward pass would take registers that there are not.
+          const float scaled_a = mix0[n] * of.a(i, n), scaled_m = mix1[n] * of.m(i, n);
+          sums.add(g0[n], g1[n], of.lane0(i, n), of.lane1(i, n), scaled_a, scaled_m);
+          const float to_attention = of.to_attention(g0[n], g1[n]), to_mlp = of.to_mlp(g0[n], g1[n]);
+          out0[n] = mix0[n] * to_attention;
+          out1[n] = mix1[n] * to_mlp;
+          mix0[n] = to_attention * of.a(i, n);
+          mix1[n] = to_mlp * of.m(i, n);
+          g0[n] *= of.rho0;
+          g1[n] *= of.rho1;
+        }
+        add_to(sum_attn, partial_attn, part * width, i, column, mix0);
+        add_to(sum_mlp, partial_mlp, part * width, i, column, mix1);
+        if (dlane0) store_onto(dlane0, at, g0, before[0], i, accumulate_dlane0);
+        store_onto_after(dlane0, dlane1, at, g1, before[1], i, accumulate_dlane1);
+        if (da) store_onto(da, at, out0, before[2], i, accumulate_da);
+        if (dm) store_onto(dm, at, out1, before[3], i, accumulate_dm);
       });
-      store_sums();
     });
   }
   // d merged / d weight = (1-k) skip,  d merged / d gate = k (1-k) (out0 - w skip)
   for_slices(group, [&] {
-    for_columns<N>(group, [&](int i, int column) {
-      MLG_UNROLL
-      for (int n = 0; n < N && merges; n += kStep) {
-        const MergeColumns<kStep> columns = merge_at(i, n, column + n);
-        float total[kStep];
+    if (slices > 1) begin_all(false);
+    if (merges) {
+      for_columns<N>(group, [&](int i, int column) {
+        const MergeColumns<N> columns(weight, gate, column);
         MLG_UNROLL
-        for (int sum = 4; sum < count; ++sum) {
-          if (!is_kept(sum)) continue;
-          get(sum, i, n, column + n, total);
-          MLG_UNROLL
-          for (int k = 0; k < kStep; ++k)
-            total[k] *= sum == 4 ? columns.rest[k] : columns.of_sum[k] * columns.rest[k];
-          set(sum, i, n, column + n, total);
+        for (int n = 0; n < N; ++n) {
+          sum_weight.v[i][n] *= columns.rest[n];
+          sum_gate.v[i][n] *= columns.of_sum[n] * columns.rest[n];
         }
-      }
-    });
+      });
+    }
+    end_all();
   });
-  // The sums of a block's groups, in their order.
-  __syncthreads();
-  if (in_shared && group.in_block() == 0) {
-    for_columns<N>(group, [&](int i, int column) {
-      MLG_UNROLL
-      for (int sum = 0; sum < count; ++sum) {
-        MLG_UNROLL
-        for (int n = 0; n < N && partial_of(sum); n += kStep) {
-          float total[kStep];
-          get(sum, i, n, column + n, total);
-          for (int other = 1; other < row_block / row_threads; ++other) {
-            MLG_UNROLL
-            for (int k = 0; k < kStep; ++k)
-              total[k] += room[place(sum, i, n, threadIdx.x + other * row_threads) + k];
-          }
-          store_floats<kStep>(partial_of(sum), at_of(sum, column + n), total);
-        }
-      }
-    });
-  }
-  load_sums();
   sums.store(group, rows, partial_rho, partial_post, scratch);
 }
 

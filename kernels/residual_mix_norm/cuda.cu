@@ -47,11 +47,10 @@ __global__ void __launch_bounds__(row_block)
   });
 }
 
-// dy, dn, dx, dx0 may be null. partial: [blocks, 2, width], or null without dmix. mix comes from the first-level cache, so
-// that 16 warps of the record's width share a multiprocessor's registers.
+// dy, dn, dx, dx0 may be null. partial: [blocks, 2, width], or null without dmix.
 MLG_KERNEL(residual_mix_norm_bwd, scale, eps, accumulate_dx, accumulate_dx0, MLG_ROW_CONSTANTS)
 template <typename T, int N>
-__global__ void __launch_bounds__(row_block, held* N <= 16 ? 512 / row_block : 1)
+__global__ void __launch_bounds__(row_block)
     residual_mix_norm_bwd(global<const T> x, global<const T> x0, global<const float> mix, global<const T> dy,
                           global<const T> dn, global<T> dx, global<T> dx0, global<float> partial,
                           long long rows, int rows_per_group) {
@@ -59,8 +58,11 @@ __global__ void __launch_bounds__(row_block, held* N <= 16 ? 512 / row_block : 1
   __shared__ GroupScratch group_scratch;
   RowGroup group(rows, rows_per_group);
   const long long at0 = blockIdx.x * 2LL * width, at1 = at0 + width;  // in partial
-  RowValues<N> sum0, sum1;
-  constexpr int kStep = N < 2 ? N : 2;  // columns that a thread computes at a time
+  RowValues<N> mix0, mix1, sum0, sum1;
+  const auto load_mix = [&] {
+    load_columns<N>(group, mix, 0, mix0);
+    load_columns<N>(group, mix, width, mix1);
+  };
   const auto begin = [&](bool first) {
     begin_sums(group, first, partial, at0, sum0);
     begin_sums(group, first, partial, at1, sum1);
@@ -69,39 +71,31 @@ __global__ void __launch_bounds__(row_block, held* N <= 16 ? 512 / row_block : 1
     end_sums(group, partial, at0, sum0, group_scratch);
     end_sums(group, partial, at1, sum1, group_scratch);
   };
-  if (slices == 1) begin(true);
-
+  if (slices == 1) {
+    load_mix();
+    begin(true);
+  }
   for (long long row = group.row; row < group.end; ++row) {
     RowPacks<T, N> a, b, g, upstream, before, before0;
     const auto fill = [&](bool gradients) {
+      if (slices > 1) load_mix();
       load_packs(group, x, row, a);
       load_packs(group, x0, row, b);
       load_packs_or_zeros(group, dn, row, g);
       if (!gradients) return;
       load_packs_or_zeros(group, dy, row, upstream);
-      if (accumulate_dx) load_packs_or_zeros(group, dx, row, before);
-      if (accumulate_dx0) load_packs_or_zeros(group, dx0, row, before0);
+      if (dx && accumulate_dx) load_packs(group, dx, row, before);
+      if (dx0 && accumulate_dx0) load_packs(group, dx0, row, before0);
     };
+    const auto mixed = [&](int i, int n) { return mix0.v[i][n] * a(i, n) + mix1.v[i][n] * b(i, n); };
     if (slices == 1) fill(true);
     NormGradient norm;
     if (dn) {
       float squares = 0, product = 0;
       for_slices(group, [&] {
         if (slices > 1) fill(false);
-        for_columns<N>(group, [&](int i, int column) {
-          MLG_UNROLL
-          for (int first = 0; first < N; first += kStep) {
-            float mix0[kStep], mix1[kStep];
-            load_floats<kStep>(mix, column + first, mix0);
-            load_floats<kStep>(mix, width + column + first, mix1);
-            MLG_UNROLL
-            for (int k = 0; k < kStep; ++k) {
-              const float y = mix0[k] * a(i, first + k) + mix1[k] * b(i, first + k);
-              squares += y * y;
-              product += y * g(i, first + k);
-            }
-          }
-        });
+        squares += slice_sum<N>(group, [&](int i, int n) { return mixed(i, n) * mixed(i, n); });
+        product += slice_sum<N>(group, [&](int i, int n) { return mixed(i, n) * g(i, n); });
       });
       norm = NormGradient(group_sum(squares, scratch), group_sum(product, scratch), scale, eps);
     }
@@ -111,30 +105,18 @@ __global__ void __launch_bounds__(row_block, held* N <= 16 ? 512 / row_block : 1
         begin(row == group.row);
       }
       for_columns<N>(group, [&](int i, int column) {
-        Words<T, N> to_x, to_x0;
+        float da[N], db[N];
         MLG_UNROLL
-        for (int first = 0; first < N; first += kStep) {
-          float mix0[kStep], mix1[kStep];
-          load_floats<kStep>(mix, column + first, mix0);
-          load_floats<kStep>(mix, width + column + first, mix1);
-          MLG_UNROLL
-          for (int k = 0; k < kStep; ++k) {
-            const int n = first + k;
-            const float y = mix0[k] * a(i, n) + mix1[k] * b(i, n);
-            const float total = upstream(i, n) + (norm.factor * g(i, n) - norm.along * y);
-            sum0.v[i][n] += total * a(i, n);
-            sum1.v[i][n] += total * b(i, n);
-            mix0[k] *= total;
-            mix1[k] *= total;
-            if (accumulate_dx) mix0[k] += before(i, n);
-            // x0 may be x, and dx0 then dx.
-            if (accumulate_dx0) mix1[k] += same(dx, dx0) ? to_float(Narrow<T>::from(mix0[k])) : before0(i, n);
-          }
-          to_x.set(first, mix0);
-          to_x0.set(first, mix1);
+        for (int n = 0; n < N; ++n) {
+          const float total = upstream(i, n) + (norm.factor * g(i, n) - norm.along * mixed(i, n));
+          da[n] = mix0.v[i][n] * total;
+          db[n] = mix1.v[i][n] * total;
+          sum0.v[i][n] += total * a(i, n);
+          sum1.v[i][n] += total * b(i, n);
         }
-        if (dx) to_x.store(dx, row * width + column);
-        if (dx0) to_x0.store(dx0, row * width + column);
+        if (dx) store_onto(dx, row * width + column, da, before, i, accumulate_dx);
+        // x0 may be x, and dx0 then dx.
+        store_onto_after(dx, dx0, row * width + column, db, before0, i, accumulate_dx0);
       });
       if (slices > 1) end();
     });

@@ -27,13 +27,13 @@ struct RowGroup {
   // Each group takes `rows_per_group` rows.
   __device__ RowGroup(long long rows, long long rows_per_group) {
     thread = int(threadIdx.x) % row_threads;
-    row = index() * rows_per_group;
+    row = (blockIdx.x * (long long)(int(blockDim.x) / row_threads) + int(threadIdx.x) / row_threads) *
+          rows_per_group;
     end = min(rows, row + rows_per_group);
   }
-  // Which of its block's groups this is, and which of all.
-  __device__ static int in_block() { return row_threads == row_block ? 0 : int(threadIdx.x) / row_threads; }
-  __device__ static long long index() {
-    return blockIdx.x * (long long)(row_block / row_threads) + in_block();
+  // Which of all groups this is.
+  __device__ long long index() const {
+    return blockIdx.x * (long long)(int(blockDim.x) / row_threads) + int(threadIdx.x) / row_threads;
   }
 };
 
@@ -105,16 +105,6 @@ struct Words {
     for (int n = 0; n < N; ++n) element[n] = {};
   }
   __device__ float get(int n) const { return to_float(element[n]); }
-  // Elements [first, first + M) = values, rounded.
-  template <int M>
-  __device__ void set(int first, const float (&values)[M]) {
-    MLG_UNROLL
-    for (int n = 0; n < M; ++n) element[first + n] = Narrow<T>::from(values[n]);
-  }
-  template <typename P>
-  __device__ void store(P p, long long i) const {
-    copy_out<N>(p, i, element);
-  }
 };
 #ifdef __CUDACC__
 // Left to itself the compiler gives each element of 16 bits a register.
@@ -133,30 +123,6 @@ struct HalfWords {
   __device__ void clear() {
 #pragma unroll
     for (int n = 0; n < (N + 1) / 2; ++n) word[n] = 0;
-  }
-  // Left to itself the compiler packs the words where they are stored, and keeps floats until then.
-  template <int M>
-  __device__ void set(int first, const float (&values)[M]) {
-    if constexpr (M == 1) {
-      word[first / 2] = Narrow<T>::from(values[0]).bits;
-    } else {
-#pragma unroll
-      for (int n = 0; n < M; n += 2) {
-        asm volatile("mov.b32 %0, {%1, %2};"
-                     : "=r"(word[(first + n) / 2])
-                     : "h"(Narrow<T>::from(values[n]).bits), "h"(Narrow<T>::from(values[n + 1]).bits));
-      }
-    }
-  }
-  __device__ void store(T* p, long long i) const {
-    if constexpr (N == 1) {
-      p[i].bits = uint16_t(word[0]);
-    } else {
-      Pack<uint32_t, N / 2> pack;
-#pragma unroll
-      for (int n = 0; n < N / 2; ++n) pack.v[n] = word[n];
-      *reinterpret_cast<Pack<uint32_t, N / 2>*>(p + i) = pack;
-    }
   }
 };
 template <int N>
@@ -255,7 +221,7 @@ using GroupScratch = shared_array<float, 3 * 32 * 8>;
 // that one. All threads of a block must call it, with zeros where they had no rows, and rows of one slice.
 template <int N>
 __device__ inline bool add_groups(const RowGroup& group, RowValues<N>& values, GroupScratch& scratch) {
-  const int groups = row_block / row_threads, own = group.in_block();
+  const int groups = int(blockDim.x) / row_threads, own = int(threadIdx.x) / row_threads;
   if (groups == 1) return true;
   MLG_UNROLL
   for (int i = 0; i < held; ++i) {
