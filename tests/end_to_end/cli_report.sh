@@ -18,7 +18,7 @@ has_chart "loss curves" $page loss-curve 6       # three, and their keys in the 
 check_contains "no artifact yet" "There is no artifact yet" "$(cat $page)"
 
 check "quantize" "$mulligan" quantize runs/small --source "$root"
-has_chart "bytes of the artifact" $page artifact-bar 4
+has_chart "bytes of the artifact" $page artifact-bar 2
 check "eval of the artifact" "$mulligan" eval runs/small/artifact.mulligan
 check_contains "the report shows the artifact's score" "artifact.mulligan" "$(cat $page)"
 check_contains "and shows it first" "val_bpb, quantised" "$(cat $page)"

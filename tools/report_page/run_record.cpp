@@ -29,6 +29,7 @@ ResultValue::ResultValue(std::shared_ptr<const File> file, const Json* json)
     : file_(std::move(file)), json_(json->is_null() ? nullptr : json) {}
 
 void ResultValue::refuse(const std::string& why) const {
+  if (!file_) throw data_error("a run has no result ({}); train it to its end.", why);
   throw data_error("'{}' is not as mulligan writes it ({}); make it anew or remove it.", file_->path.string(),
                    why);
 }
