@@ -60,8 +60,7 @@ void add_tensors(TextLines& text, const RunConfig& config, const std::vector<Pla
     text.line("{:<{}} {:<16} {:>12}  {:<6} {:<{}} {:>6} {:>6}  {}", tensor.name(), names,
               fmt::format("[{}]", fmt::join(type.dims.begin(), type.dims.begin() + type.rank, ", ")),
               grouped(type.elements()), dtype_name(tensor.layout.master), optimizer_of(tensor), optimizers,
-              tensor.lr_multiplier, tensor.weight_decay_multiplier,
-              word_of(tensor.communication));
+              tensor.lr_multiplier, tensor.weight_decay_multiplier, word_of(tensor.communication));
   }
 }
 
