@@ -55,7 +55,8 @@ def quickstart(options, program, folder):
     printed = run([program, "ttt", f"{folder}/artifact.mulligan", "--output", folder])
     events = map(json.loads, pathlib.Path(folder, "metrics.jsonl").read_text().splitlines())
     curve = [(event["elapsed_seconds"], event["window_loss_nats"]) for event in events if event["event"] == "step"]
-    return result | dict(table=printed[printed.index("before quantisation"):].split("\n\n")[0].rstrip(), curve=curve)
+    table = [line for line in printed[printed.index("before quantisation"):].split("\n\n")[0].splitlines() if not line.startswith("seconds")]
+    return result | dict(table="\n".join(table), curve=curve)
 
 
 def picture(runs, file):
@@ -142,7 +143,7 @@ def main():
         transcript = "\n".join(own_text(options, program, folder))
         print(transcript)
     if options.write:
-        replaced("README.md", r"^!\[.*\]\(docs/images/\w+\.png\)$",
+        replaced("README.md", r"!\[Loss and [^\]]*\]\(docs/images/equal_clock\.png\)",
                  f"![Loss and bits per byte of the quickstart's model, trained for {options.seconds:g} s by mulligan and by PyTorch]({PICTURE})")
         replaced("README.md", r"^before quantisation[^`]*", runs["mulligan"]["table"] + "\n")
         replaced("README.md", r"(?<=\|---\|---\|---\|---\|\n)(\| (test-time )?training.*\n)+", rows)
