@@ -13,9 +13,9 @@ enum class DocumentOrder { longest_first, shortest_first };
 template <>
 inline constexpr auto config_words<DocumentOrder> = std::array{"longest_first", "shortest_first"};
 
-// What happens when the running bits per byte exceed those of the same windows without adaptation by the
-// margin. off: nothing, and there is no such score: the passes for it, before anything is adapted, do not run. fallback: the remaining documents are scored with adapters at
-// zero and no updates (legal: it depends on documents that were scored before).
+// What happens when the running bits per byte exceed those of the same windows without adaptation by the margin. off:
+// nothing, and the passes for that score do not run. fallback: the remaining documents are scored with adapters at zero
+// and no updates (legal: it depends on documents that were scored before).
 enum class OnCollapse { off, warn, fallback };
 template <>
 inline constexpr auto config_words<OnCollapse> = std::array{"off", "warn", "fallback"};

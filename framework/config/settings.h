@@ -17,9 +17,9 @@ struct Setting {
   Origin origin;
 };
 
-// Settings `a.b=value` from elsewhere than a file, and their origin, which messages name.
+// Settings `a.b=value` from elsewhere than a file, and their origin, which messages name. It is never that of a default.
 struct SettingsFrom {
-  Origin origin;
+  Origin origin = Origin::command_line();
   std::vector<std::string> settings;
 };
 

@@ -219,6 +219,10 @@ TEST_F(MadeUpRuns, DamagedFilesAreNamed) {
     fs::rename(kept, path, ignored);
   }
   EXPECT_THROW(read_run(folder_.path("")), Error);
+  const fs::path absent = folder_.path("absent.json");
+  const std::string sentence =
+      sentence_of(ExitCode::bad_data, [&] { ResultValue(absent).required("seconds/train"); });
+  EXPECT_TRUE(contains(sentence, absent.string()));
 }
 
 TEST_F(MadeUpRuns, ThatDifferInTheirSeedAloneMakeOneGroup) {

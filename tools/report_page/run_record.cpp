@@ -19,19 +19,18 @@ struct ResultValue::File {
 };
 
 ResultValue::ResultValue(const fs::path& path) {
-  if (!fs::exists(path)) return;
-  file_ =
-      std::make_shared<File>(File{path, read_json_object<Json>(path, [](const Json& json) { return json; })});
-  json_ = &file_->json;
+  const bool exists = fs::exists(path);
+  const auto whole = [](const Json& json) { return json; };
+  file_ = std::make_shared<File>(File{path, exists ? read_json_object<Json>(path, whole) : Json()});
+  if (exists) json_ = &file_->json;
 }
 
 ResultValue::ResultValue(std::shared_ptr<const File> file, const Json* json)
     : file_(std::move(file)), json_(json->is_null() ? nullptr : json) {}
 
 void ResultValue::refuse(const std::string& why) const {
-  if (!file_) throw data_error("a run has no result ({}); train it to its end.", why);
-  throw data_error("'{}' is not as mulligan writes it ({}); make it anew or remove it.", file_->path.string(),
-                   why);
+  throw data_error("'{}' is not as mulligan writes it ({}); make it anew or remove it.",
+                   file_ ? file_->path.string() : "a result", why);
 }
 
 template <typename T>

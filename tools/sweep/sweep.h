@@ -58,9 +58,9 @@ struct Sweep {
   std::int64_t target_steps = 0;
   SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
-  SettingsFrom own{Origin::command_line(), {}};  // settings of all rows: this file, and what a ladder sets
-  bool without_ttt = false;                      // scores the trained weights alone; no key of the file
-  std::size_t baseline_row() const;              // its index
+  SettingsFrom own;                  // settings of all rows: this file, and what a ladder sets
+  bool without_ttt = false;          // scores the trained weights alone; no key of the file
+  std::size_t baseline_row() const;  // its index
 };
 // Throws config_error.
 Sweep read_sweep(const std::string& path);
