@@ -45,8 +45,10 @@ class Optimizer {
   virtual std::uint32_t scalar_count() const = 0;
   // Records one update of all parameters. `scalars` is an f32 [scalar_count] value (`absent` if that is 0); at each replay it
   // holds what scalars() wrote. Everything that changes from step to step goes through it. The recorded calls depend on the
-  // configuration and the shapes only.
-  virtual void record(Recorder& recorder, std::span<const Parameter> parameters, Value scalars) = 0;
+  // configuration and the shapes only. A class with record_update() may leave this one out.
+  virtual void record(Recorder& recorder, std::span<const Parameter> parameters, Value scalars) {
+    record_update(recorder, parameters, scalars, {});
+  }
   // Fills `values` (scalar_count numbers) for the coming step. On the step path: no
   // allocation, no synchronisation. A pure function of the configuration and `step`, so that a
   // resumed run continues exactly.

@@ -3,7 +3,6 @@
 
 namespace mulligan::optimizers {
 
-void AdamwStep::run(const sdk::Launch&) {}
 void AdamwUpdate::run(const sdk::Launch&) {}
 void AdamwStochasticUpdate::run(const sdk::Launch&) {}
 

@@ -3,7 +3,6 @@
 
 namespace mulligan::optimizers {
 
-void SgdStep::run(const sdk::Launch&) {}
 void SgdUpdate::run(const sdk::Launch&) {}
 
 }  // namespace mulligan::optimizers

@@ -47,11 +47,8 @@ class Adamw : public sdk::Optimizer {
       sdk::key("allow_stall", &AdamwConfig::allow_stall,
                "allow moments in bf16 with rounding to nearest at a beta2 that can stop their updates, to "
                "repeat such a run")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwStep>(),
-                                              sdk::cpu_kernel<AdamwUpdate>(),
-                                              sdk::cpu_kernel<AdamwStochasticUpdate>(),
-                                              adamw_step_cuda(),
-                                              adamw_update_cuda(),
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwUpdate>(),
+                                              sdk::cpu_kernel<AdamwStochasticUpdate>(), adamw_update_cuda(),
                                               adamw_stochastic_update_cuda()};
 
   explicit Adamw(const AdamwConfig& config) : config_(config) {
@@ -64,30 +61,31 @@ class Adamw : public sdk::Optimizer {
     }
   }
 
-  std::uint32_t scalar_count() const override { return AdamwStep::scalar_count; }
-
-  void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
-              sdk::Value scalars) override {
-    for (const sdk::Parameter& parameter : parameters) {
-      const auto [exp_avg, exp_avg_sq] = moments(recorder, parameter);
-      if (rounds(recorder, exp_avg_sq)) {
-        launch_update(recorder, parameter, {exp_avg, exp_avg_sq}, scalars, sdk::absent, sdk::absent,
-                      sdk::absent, 0);
-        continue;
-      }
-      recorder.launch(AdamwStep::name, {parameter.gradient, parameter.master, exp_avg, exp_avg_sq, scalars},
-                      {{"lr_multiplier", parameter.lr_multiplier},
-                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
-                       {"beta2", config_.beta2},
-                       {"eps", config_.eps}});
-    }
-  }
+  std::uint32_t scalar_count() const override { return AdamwUpdate::scalar_count; }
 
   void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
                      const sdk::Update& update) override {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      launch_update(recorder, parameters[i], moments(recorder, parameters[i]), scalars, update.gradient_scale,
-                    sdk::average_of(update, i), sdk::copy_of(update, i), update.average_decay);
+      const sdk::Parameter& parameter = parameters[i];
+      const auto [exp_avg, exp_avg_sq] = moments(recorder, parameter);
+      const sdk::Value arguments[] = {parameter.gradient,
+                                      parameter.master,
+                                      exp_avg,
+                                      exp_avg_sq,
+                                      scalars,
+                                      update.gradient_scale,
+                                      sdk::average_of(update, i),
+                                      sdk::copy_of(update, i)};
+      const sdk::Attribute attributes[] = {
+          {"lr_multiplier", parameter.lr_multiplier},
+          {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
+          {"beta2", config_.beta2},
+          {"eps", config_.eps},
+          {"average_decay", update.average_decay},
+          {"stream", stream_of(parameter.name)}};
+      const bool stochastic = config_.stochastic_rounding && recorder.describe(exp_avg_sq).dtype == MLG_BF16;
+      recorder.launch(stochastic ? AdamwStochasticUpdate::name : AdamwUpdate::name, arguments,
+                      std::span(attributes).first(stochastic ? 6 : 5));
     }
   }
 
@@ -98,16 +96,16 @@ class Adamw : public sdk::Optimizer {
       throw sdk::Error(
           "optimizer adamw: the schedule's momentum_factor makes beta1 1 or more; lower one of the two");
     }
-    values[AdamwStep::lr] = static_cast<float>(step.lr);
-    values[AdamwStep::beta1] = static_cast<float>(beta1);
-    values[AdamwStep::one_minus_beta1] = static_cast<float>(1.0 - beta1);
-    values[AdamwStep::weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
+    values[AdamwUpdate::lr] = static_cast<float>(step.lr);
+    values[AdamwUpdate::beta1] = static_cast<float>(beta1);
+    values[AdamwUpdate::one_minus_beta1] = static_cast<float>(1.0 - beta1);
+    values[AdamwUpdate::weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
     const auto missing = [&](double beta) { return config_.bias_correction ? 1.0 - std::pow(beta, t) : 1.0; };
-    values[AdamwStep::bias_correction1] = static_cast<float>(missing(beta1));
-    values[AdamwStep::inverse_sqrt_bias_correction2] =
+    values[AdamwUpdate::bias_correction1] = static_cast<float>(missing(beta1));
+    values[AdamwUpdate::inverse_sqrt_bias_correction2] =
         static_cast<float>(1.0 / std::sqrt(missing(config_.beta2)));
-    values[AdamwStep::step_low] = static_cast<float>(step.step & 0xFFFF);
-    values[AdamwStep::step_high] = static_cast<float>(step.step >> 16 & 0xFFFF);
+    values[AdamwUpdate::step_low] = static_cast<float>(step.step & 0xFFFF);
+    values[AdamwUpdate::step_high] = static_cast<float>(step.step >> 16 & 0xFFFF);
   }
 
  private:
@@ -142,33 +140,11 @@ class Adamw : public sdk::Optimizer {
         "repeats a run that was made so");
   }
 
-  bool rounds(sdk::Recorder& recorder, sdk::Value exp_avg_sq) const {
-    return config_.stochastic_rounding && recorder.describe(exp_avg_sq).dtype == MLG_BF16;
-  }
-
   // The stream of a parameter's random numbers: FNV-1a of its name and the seed, below 2^53.
   double stream_of(const char* name) const {
     std::uint64_t hash = 0xcbf29ce484222325ULL ^ static_cast<std::uint64_t>(config_.rounding_seed);
     for (; *name != '\0'; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3ULL;
     return static_cast<double>(hash >> 11);
-  }
-
-  void launch_update(sdk::Recorder& recorder, const sdk::Parameter& parameter, const Moments& state,
-                     sdk::Value scalars, sdk::Value gradient_scale, sdk::Value average, sdk::Value copy,
-                     double average_decay) const {
-    const sdk::Value arguments[] = {
-        parameter.gradient, parameter.master, state.exp_avg, state.exp_avg_sq, scalars,
-        gradient_scale,     average,          copy};
-    const sdk::Attribute attributes[] = {
-        {"lr_multiplier", parameter.lr_multiplier},
-        {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
-        {"beta2", config_.beta2},
-        {"eps", config_.eps},
-        {"average_decay", average_decay},
-        {"stream", stream_of(parameter.name)}};
-    const bool stochastic = rounds(recorder, state.exp_avg_sq);
-    recorder.launch(stochastic ? AdamwStochasticUpdate::name : AdamwUpdate::name, arguments,
-                    std::span(attributes).first(stochastic ? 6 : 5));
   }
 
   AdamwConfig config_;

@@ -7,28 +7,27 @@
 namespace mulligan::optimizers {
 namespace {
 
-using enum AdamwStep::Argument;
-using enum AdamwStep::Attribute;
+using enum AdamwUpdate::Argument;
+using enum AdamwUpdate::Attribute;
 
 // Everything that is the same for all elements, rounded to f32 once.
 struct Coefficients {
   float scale, decay, step_size, beta1, one_minus_beta1, beta2, one_minus_beta2, inverse_sqrt_bias2, eps;
 };
 
-// Arguments and attributes of AdamwUpdate begin with those of AdamwStep.
-Coefficients coefficients_of(const sdk::Launch& call, float scale) {
+Coefficients coefficients_of(const sdk::Launch& call) {
   const float* values = call.data<float>(scalars);
-  const double rate = static_cast<double>(values[AdamwStep::lr]) * call.attribute(lr_multiplier);
-  const double decayed = rate * static_cast<double>(values[AdamwStep::weight_decay_factor]);
+  const double rate = static_cast<double>(values[AdamwUpdate::lr]) * call.attribute(lr_multiplier);
+  const double decayed = rate * static_cast<double>(values[AdamwUpdate::weight_decay_factor]);
   const auto f32 = [](double value) { return static_cast<float>(value); };
-  return {scale,
+  return {AdamwUpdate::fused.scale(call),
           f32(1.0 - decayed * call.attribute(weight_decay)),
-          f32(rate / static_cast<double>(values[AdamwStep::bias_correction1])),
-          values[AdamwStep::beta1],
-          values[AdamwStep::one_minus_beta1],
+          f32(rate / static_cast<double>(values[AdamwUpdate::bias_correction1])),
+          values[AdamwUpdate::beta1],
+          values[AdamwUpdate::one_minus_beta1],
           f32(call.attribute(beta2)),
           f32(1.0 - call.attribute(beta2)),
-          values[AdamwStep::inverse_sqrt_bias_correction2],
+          values[AdamwUpdate::inverse_sqrt_bias_correction2],
           f32(call.attribute(eps))};
 }
 
@@ -68,22 +67,9 @@ void update(const Coefficients k, std::int64_t begin, std::int64_t end, const fl
   }
 }
 
-void check_step(sdk::CallChecks& call) {
-  call.dtype(gradient, {MLG_F32});
-  call.master_dtype(master);
-  call.same_shape(master, gradient);
-  call.master_dtype(exp_avg);
-  call.same_shape(exp_avg, gradient);
-  call.master_dtype(exp_avg_sq);
-  call.same_shape(exp_avg_sq, gradient);
-  call.same_dtype(exp_avg_sq, exp_avg);
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, AdamwStep::least_scalars);
-}
-
 template <typename State, typename Rounding>
 void run_update(const sdk::Launch& call, const Rounding rounding) {
-  const Coefficients k = coefficients_of(call, AdamwUpdate::fused.scale(call));
+  const Coefficients k = coefficients_of(call);
   sdk::dispatch_master(call.dtype(AdamwUpdate::master), [&]<typename Master>() {
     State* mean = call.data<State>(AdamwUpdate::exp_avg);
     const float* g = call.data<const float>(AdamwUpdate::gradient);
@@ -101,29 +87,17 @@ void run_update(const sdk::Launch& call, const Rounding rounding) {
 
 }  // namespace
 
-void AdamwStep::check(sdk::CallChecks& call) {
-  check_step(call);
-}
-
-void AdamwStep::run(const sdk::Launch& call) {
-  const Coefficients k = coefficients_of(call, 1.0f);
-  sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
-    sdk::dispatch_master(call.dtype(exp_avg_sq), [&]<typename State>() {
-      const float* g = call.data<const float>(gradient);
-      Master* p = call.data<Master>(master);
-      State *m = call.data<State>(exp_avg), *v = call.data<State>(exp_avg_sq);
-      call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
-        if (m)
-          update<true>(k, begin, end, g, p, m, v, Nearest());
-        else
-          update<false>(k, begin, end, g, p, m, v, Nearest());
-      });
-    });
-  });
-}
-
 void AdamwUpdate::check(sdk::CallChecks& call) {
-  check_step(call);
+  call.dtype(gradient, {MLG_F32});
+  call.master_dtype(master);
+  call.same_shape(master, gradient);
+  call.master_dtype(exp_avg);
+  call.same_shape(exp_avg, gradient);
+  call.master_dtype(exp_avg_sq);
+  call.same_shape(exp_avg_sq, gradient);
+  call.same_dtype(exp_avg_sq, exp_avg);
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, least_scalars);
   fused.check(call);
 }
 
@@ -136,14 +110,14 @@ void AdamwStochasticUpdate::check(sdk::CallChecks& call) {
   AdamwUpdate::check(call);
   call.dtype(AdamwUpdate::exp_avg, {MLG_BF16});
   call.dtype(AdamwUpdate::exp_avg_sq, {MLG_BF16});
-  call.min_elements(AdamwUpdate::scalars, AdamwStep::scalar_count);
+  call.min_elements(AdamwUpdate::scalars, AdamwUpdate::scalar_count);
   call.attribute_range(stream, 0, 0x1p53);
 }
 
 void AdamwStochasticUpdate::run(const sdk::Launch& call) {
   const float* values = call.data<float>(AdamwUpdate::scalars);
-  const auto low = static_cast<std::uint64_t>(values[AdamwStep::step_low]);
-  const auto high = static_cast<std::uint64_t>(values[AdamwStep::step_high]);
+  const auto low = static_cast<std::uint64_t>(values[AdamwUpdate::step_low]);
+  const auto high = static_cast<std::uint64_t>(values[AdamwUpdate::step_high]);
   const Stochastic rounding{sdk::PhiloxKey(static_cast<std::uint64_t>(call.attribute(stream)), purpose),
                             (high << 16 | low) << 32};
   run_update<sdk::bfloat16>(call, rounding);

@@ -63,17 +63,6 @@ __device__ inline void adamw_elements(global<const float> gradient, global<Maste
   store_elements<N>(exp_avg_sq, i, second);
 }
 
-MLG_KERNEL(adamw_step, lr_multiplier, weight_decay, beta2, one_minus_beta2, eps)
-template <typename Master, typename State, int N>
-__global__ void adamw_step(global<const float> gradient, global<Master> master, global<State> exp_avg,
-                           global<State> exp_avg_sq, global<const float> scalars, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
-  float p[N];
-  adamw_elements<Master, State, N>(gradient, master, exp_avg, exp_avg_sq, scalars, 1.0f, i, p,
-                                   NearestMoments());
-}
-
 MLG_KERNEL(adamw_update, lr_multiplier, weight_decay, beta2, one_minus_beta2, eps, scaled,
            MLG_UPDATE_CONSTANTS)
 template <typename Master, typename State, typename Copy, int N>

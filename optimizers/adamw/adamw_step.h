@@ -15,13 +15,15 @@ namespace mulligan::optimizers {
 // it. Without bias correction the plugin gives 1 for both corrections. gradient f32; master f32 or bf16; exp_avg (m) and exp_avg_sq (v) both f32 or both bf16; all of one
 // shape. Without exp_avg, beta1 must be 0: then m is the gradient. scalars f32: see the enumerators. Independent of
 // the number of threads.
-struct AdamwStep {
-  static constexpr const char* name = "adamw_step";
+// The gradient counts times gradient_scale, and an average and a copy are made (fused_update.hpp).
+struct AdamwUpdate {
+  static constexpr const char* name = "adamw_update";
   static constexpr const char* signature =
-      "in gradient, inout master, inout? exp_avg, inout exp_avg_sq, in scalars; "
-      "lr_multiplier weight_decay beta2 eps";
-  enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars };
-  enum Attribute : unsigned { lr_multiplier, weight_decay, beta2, eps };
+      "in gradient, inout master, inout? exp_avg, inout exp_avg_sq, in scalars, in? gradient_scale, "
+      "inout? average, out? copy; lr_multiplier weight_decay beta2 eps average_decay";
+  enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars, gradient_scale, average, copy };
+  enum Attribute : unsigned { lr_multiplier, weight_decay, beta2, eps, average_decay };
+  static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
   enum Scalar : unsigned {
     lr,
     bias_correction1,
@@ -34,20 +36,6 @@ struct AdamwStep {
     scalar_count
   };
   static constexpr unsigned least_scalars = step_low;  // that this kernel reads
-
-  static void check(sdk::CallChecks& call);
-  static void run(const sdk::Launch& call);
-};
-
-// The same with a gradient that counts times gradient_scale, an average and a copy (fused_update.hpp).
-struct AdamwUpdate {
-  static constexpr const char* name = "adamw_update";
-  static constexpr const char* signature =
-      "in gradient, inout master, inout? exp_avg, inout exp_avg_sq, in scalars, in? gradient_scale, "
-      "inout? average, out? copy; lr_multiplier weight_decay beta2 eps average_decay";
-  enum Argument : unsigned { gradient, master, exp_avg, exp_avg_sq, scalars, gradient_scale, average, copy };
-  enum Attribute : unsigned { lr_multiplier, weight_decay, beta2, eps, average_decay };
-  static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
 
   static void check(sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
@@ -71,7 +59,6 @@ struct AdamwStochasticUpdate : AdamwUpdate {
 };
 
 // The same for the cuda backend (adamw_step.cu).
-mlg_kernel adamw_step_cuda();
 mlg_kernel adamw_update_cuda();
 mlg_kernel adamw_stochastic_update_cuda();
 

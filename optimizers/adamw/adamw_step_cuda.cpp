@@ -15,30 +15,6 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-struct Step : AdamwStep {
-  static constexpr const char* source = kSource;
-  static void plan(CudaCall& call) {
-    check(call);
-    call.numbers({lr_multiplier, weight_decay, beta2, eps});
-    call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
-    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_cuda_master(call.dtype(exp_avg_sq),
-                                [&]<typename State>() { plan_typed<Master, State>(call); });
-    });
-  }
-
- private:
-  template <typename Master, typename State>
-  static void plan_typed(CudaCall& call) {
-    sdk::dispatch_elements<float, Master, State>(
-        call, {gradient, master, exp_avg, exp_avg_sq}, [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch(MLG_INSTANCE(adamw_step, Master, State, N), elements.grid(), elements.block(),
-                      call.tensor(gradient), call.tensor(master), call.tensor(exp_avg),
-                      call.tensor(exp_avg_sq), call.tensor(scalars), elements.count);
-        });
-  }
-};
-
 struct Update : AdamwUpdate {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
@@ -99,9 +75,6 @@ struct StochasticUpdate : AdamwStochasticUpdate {
 
 }  // namespace
 
-mlg_kernel adamw_step_cuda() {
-  return sdk::cuda_kernel<Step>();
-}
 mlg_kernel adamw_update_cuda() {
   return sdk::cuda_kernel<Update>();
 }

@@ -76,14 +76,12 @@ void Directions::record_momentum(sdk::Recorder& recorder, const sdk::Parameter& 
   }
   const sdk::Value buffer = recorder.state(parameter.name + std::string(".momentum_buffer"), buffer_shape,
                                            {.survives_warmup = true});
-  std::vector<sdk::Value> arguments = {parameter.gradient, buffer, scalars, direction};
-  if (gradient_scale != sdk::absent) arguments.push_back(gradient_scale);
-  const sdk::Attribute attributes[] = {{"nesterov", config_.nesterov},
-                                       {"row_normalize", config_.row_normalize},
-                                       {"mean", config_.momentum_form == "mean"},
-                                       {"normalize", normalize}};
-  const char* kernel = gradient_scale == sdk::absent ? MatrixMomentum::name : MatrixScaledMomentum::name;
-  recorder.launch((optimizer_ + '_' + kernel).c_str(), arguments, attributes);
+  launch_named<MatrixMomentum>(recorder, optimizer_,
+                               {parameter.gradient, buffer, scalars, direction, gradient_scale},
+                               {{"nesterov", config_.nesterov},
+                                {"row_normalize", config_.row_normalize},
+                                {"mean", config_.momentum_form == "mean"},
+                                {"normalize", normalize}});
 }
 
 sdk::Value Directions::orthogonalise(sdk::Recorder& recorder, sdk::Value x) const {

@@ -41,50 +41,6 @@ void rows_to_factors(float* sums, std::int64_t rows, bool row_normalize, bool no
   }
 }
 
-// Of both kernels: the scaled one's arguments begin with those of the other.
-void run_momentum(const sdk::Launch& call, float scale) {
-  const int rank = call.tensor(MatrixMomentum::gradient).rank;
-  const std::int64_t columns = call.dim(MatrixMomentum::gradient, rank - 1),
-                     rows = call.dim(MatrixMomentum::gradient, rank - 2);
-  const std::int64_t matrices = rank == 3 ? call.dim(MatrixMomentum::gradient, 0) : 1;
-  const float momentum = call.data<float>(MatrixMomentum::scalars)[matrix_momentum];
-  const bool nesterov = call.attribute(MatrixMomentum::nesterov) != 0,
-             row_normalize = call.attribute(MatrixMomentum::row_normalize) != 0,
-             normalize = call.attribute(MatrixMomentum::normalize) != 0;
-  if (call.attribute(MatrixMomentum::mean) != 0) scale *= 1.0f - momentum;
-  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
-  float* factors = call.workspace<float>();
-
-  sdk::dispatch_master(call.dtype(MatrixMomentum::momentum_buffer), [&]<typename Buffer>() {
-    sdk::dispatch_master(call.dtype(MatrixMomentum::direction), [&]<typename Direction>() {
-      Direction* direction = call.data<Direction>(MatrixMomentum::direction);
-      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          const std::int64_t at = row * columns;
-          factors[row] = momentum_row(
-              scale, momentum, nesterov, columns, call.data<const float>(MatrixMomentum::gradient) + at,
-              call.data<Buffer>(MatrixMomentum::momentum_buffer) + at, direction + at);
-        }
-      });
-      if (!row_normalize && !normalize) return;
-      call.parallel_for(matrices, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t matrix = begin; matrix < end; ++matrix) {
-          rows_to_factors(factors + matrix * rows, rows, row_normalize, normalize);
-        }
-      });
-      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          Direction* values = direction + row * columns;
-          const float factor = factors[row];
-          for (std::int64_t j = 0; j < columns; ++j) {
-            values[j] = Direction(static_cast<float>(values[j]) * factor);
-          }
-        }
-      });
-    });
-  });
-}
-
 }  // namespace
 
 void MatrixMomentum::check_arguments(const sdk::CallChecks& call) {
@@ -96,6 +52,8 @@ void MatrixMomentum::check_arguments(const sdk::CallChecks& call) {
   call.min_elements(scalars, matrix_scalar_count);
   call.master_dtype(direction);
   call.same_shape(direction, gradient);
+  call.dtype(gradient_scale, {MLG_F32});
+  call.shape(gradient_scale, {1});
 }
 
 void MatrixMomentum::check(sdk::CallChecks& call) {
@@ -106,22 +64,45 @@ void MatrixMomentum::check(sdk::CallChecks& call) {
 }
 
 void MatrixMomentum::run(const sdk::Launch& call) {
-  run_momentum(call, 1.0f);
-}
+  const int rank = call.tensor(gradient).rank;
+  const std::int64_t columns = call.dim(gradient, rank - 1), rows = call.dim(gradient, rank - 2);
+  const std::int64_t matrices = rank == 3 ? call.dim(gradient, 0) : 1;
+  const float momentum = call.data<float>(scalars)[matrix_momentum];
+  const bool look_ahead = call.attribute(nesterov) != 0, rows_to_one = call.attribute(row_normalize) != 0,
+             matrix_to_one = call.attribute(normalize) != 0;
+  float scale = call.has(gradient_scale) ? *call.data<const float>(gradient_scale) : 1.0f;
+  if (call.attribute(mean) != 0) scale *= 1.0f - momentum;
+  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
+  float* factors = call.workspace<float>();
 
-void MatrixScaledMomentum::check_arguments(const sdk::CallChecks& call) {
-  MatrixMomentum::check_arguments(call);
-  call.dtype(gradient_scale, {MLG_F32});
-  call.shape(gradient_scale, {1});
-}
-
-void MatrixScaledMomentum::check(sdk::CallChecks& call) {
-  check_arguments(call);
-  MatrixMomentum::check(call);
-}
-
-void MatrixScaledMomentum::run(const sdk::Launch& call) {
-  run_momentum(call, *call.data<const float>(gradient_scale));
+  sdk::dispatch_master(call.dtype(momentum_buffer), [&]<typename Buffer>() {
+    sdk::dispatch_master(call.dtype(direction), [&]<typename Direction>() {
+      Direction* u = call.data<Direction>(direction);
+      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const std::int64_t at = row * columns;
+          factors[row] =
+              momentum_row(scale, momentum, look_ahead, columns, call.data<const float>(gradient) + at,
+                           call.data<Buffer>(momentum_buffer) + at, u + at);
+        }
+      });
+      if (!rows_to_one && !matrix_to_one) return;
+      call.parallel_for(matrices, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t matrix = begin; matrix < end; ++matrix) {
+          rows_to_factors(factors + matrix * rows, rows, rows_to_one, matrix_to_one);
+        }
+      });
+      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          Direction* values = u + row * columns;
+          const float factor = factors[row];
+          for (std::int64_t j = 0; j < columns; ++j) {
+            values[j] = Direction(static_cast<float>(values[j]) * factor);
+          }
+        }
+      });
+    });
+  });
 }
 
 }  // namespace mulligan::optimizers

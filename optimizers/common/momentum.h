@@ -11,7 +11,7 @@ namespace mulligan::optimizers {
 // Numbers that change from step to step, in the f32 tensor `scalars` of all kernels of matrix optimisers.
 enum MatrixScalar : unsigned { matrix_lr, matrix_momentum, matrix_weight_decay_factor, matrix_scalar_count };
 
-// With s = 1 (mean: 1 - momentum):
+// With s = 1 (mean: 1 - momentum), times gradient_scale [1] f32:
 //   buf <- momentum * buf + s g;  u = nesterov ? s g + momentum * buf : buf
 //   row_normalize: u[row] <- u[row] / max(|u[row]|, 1e-7)
 //   direction = normalize ? u / (|u|_F + 1e-7), one Frobenius norm per matrix : u
@@ -21,8 +21,9 @@ enum MatrixScalar : unsigned { matrix_lr, matrix_momentum, matrix_weight_decay_f
 struct MatrixMomentum {
   static constexpr const char* name = "momentum";
   static constexpr const char* signature =
-      "in gradient, inout momentum_buffer, in scalars, out direction; nesterov row_normalize mean normalize";
-  enum Argument : unsigned { gradient, momentum_buffer, scalars, direction };
+      "in gradient, inout momentum_buffer, in scalars, out direction, in? gradient_scale; "
+      "nesterov row_normalize mean normalize";
+  enum Argument : unsigned { gradient, momentum_buffer, scalars, direction, gradient_scale };
   enum Attribute : unsigned { nesterov, row_normalize, mean, normalize };
 
   static void check_arguments(const sdk::CallChecks& call);
@@ -31,21 +32,7 @@ struct MatrixMomentum {
   static void run(const sdk::Launch& call);
 };
 
-// The same of gradients times gradient_scale [1] f32.
-struct MatrixScaledMomentum : MatrixMomentum {
-  static constexpr const char* name = "scaled_momentum";
-  static constexpr const char* signature =
-      "in gradient, inout momentum_buffer, in scalars, out direction, in gradient_scale; "
-      "nesterov row_normalize mean normalize";
-  enum Scale : unsigned { gradient_scale = 4 };
-
-  static void check_arguments(const sdk::CallChecks& call);
-  static void check(sdk::CallChecks& call);
-  static void run(const sdk::Launch& call);
-};
-
 // The same for the cuda backend (momentum.cu).
 mlg_kernel matrix_momentum_cuda();
-mlg_kernel matrix_scaled_momentum_cuda();
 
 }  // namespace mulligan::optimizers

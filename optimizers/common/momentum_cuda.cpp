@@ -15,9 +15,8 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-// `scale`: the factor of the gradients, or null.
 template <typename Buffer, typename Direction, int N>
-void plan_momentum_typed(CudaCall& call, const sdk::CudaArgument& scale) {
+void plan_momentum(CudaCall& call) {
   using enum MatrixMomentum::Argument;
   const sdk::RowPlan rows(call, sdk::row_count(call, gradient), sdk::row_width(call, gradient), N,
                           {.values = 2});
@@ -26,7 +25,7 @@ void plan_momentum_typed(CudaCall& call, const sdk::CudaArgument& scale) {
   const sdk::CudaArgument row_sums = call.floats(rows.rows);
   call.launch(MLG_INSTANCE(muon_momentum_rows, Buffer, Direction, N), rows.grid(), rows.block(),
               call.tensor(gradient), call.tensor(momentum_buffer), call.tensor(scalars),
-              call.tensor(direction), scale, row_sums, rows.rows);
+              call.tensor(direction), call.tensor(gradient_scale), row_sums, rows.rows);
   const bool scales =
       call.attribute(MatrixMomentum::row_normalize) != 0 || call.attribute(MatrixMomentum::normalize) != 0;
   call.launch(MLG_INSTANCE(muon_row_factors),
@@ -36,36 +35,23 @@ void plan_momentum_typed(CudaCall& call, const sdk::CudaArgument& scale) {
               call.tensor(direction), row_sums, rows.rows);
 }
 
-void plan_momentum(CudaCall& call, bool scaled, const sdk::CudaArgument& scale) {
-  using enum MatrixMomentum::Argument;
-  call.flags({MatrixMomentum::nesterov, MatrixMomentum::row_normalize, MatrixMomentum::mean,
-              MatrixMomentum::normalize});
-  call.constant("scaled", scaled);
-  sdk::dispatch_cuda_master(call.dtype(momentum_buffer), [&]<typename Buffer>() {
-    sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
-      constexpr int kMost = std::max({kPack<float>, kPack<Buffer>, kPack<Direction>});
-      if (call.allows_packs(sdk::row_width(call, gradient), kMost, {gradient, momentum_buffer, direction})) {
-        plan_momentum_typed<Buffer, Direction, kMost>(call, scale);
-      } else {
-        plan_momentum_typed<Buffer, Direction, 1>(call, scale);
-      }
-    });
-  });
-}
-
 struct Momentum : MatrixMomentum {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
     check_arguments(call);
-    plan_momentum(call, false, call.null());
-  }
-};
-
-struct ScaledMomentum : MatrixScaledMomentum {
-  static constexpr const char* source = kSource;
-  static void plan(CudaCall& call) {
-    check_arguments(call);
-    plan_momentum(call, true, call.tensor(gradient_scale));
+    call.flags({nesterov, row_normalize, mean, normalize});
+    call.constant("scaled", call.has(gradient_scale));
+    sdk::dispatch_cuda_master(call.dtype(momentum_buffer), [&]<typename Buffer>() {
+      sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
+        constexpr int kMost = std::max({kPack<float>, kPack<Buffer>, kPack<Direction>});
+        if (call.allows_packs(sdk::row_width(call, gradient), kMost,
+                              {gradient, momentum_buffer, direction})) {
+          plan_momentum<Buffer, Direction, kMost>(call);
+        } else {
+          plan_momentum<Buffer, Direction, 1>(call);
+        }
+      });
+    });
   }
 };
 
@@ -73,9 +59,6 @@ struct ScaledMomentum : MatrixScaledMomentum {
 
 mlg_kernel matrix_momentum_cuda() {
   return sdk::cuda_kernel<Momentum>();
-}
-mlg_kernel matrix_scaled_momentum_cuda() {
-  return sdk::cuda_kernel<ScaledMomentum>();
 }
 
 }  // namespace mulligan::optimizers

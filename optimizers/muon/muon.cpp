@@ -38,18 +38,10 @@ class Muon : public sdk::Optimizer {
       sdk::key<MuonConfig, bool>("row_normalize", &MuonConfig::row_normalize,
                                  "scale each row to length 1 before orthogonalising"));
   static inline const mlg_kernel kernels[] = {
-      cpu_kernel_as<MatrixMomentum>("muon_momentum"),
-      cpu_kernel_as<MatrixScaledMomentum>("muon_scaled_momentum"),
-      cpu_kernel_as<GramNorm>("muon_gram_norm"),
-      cpu_kernel_as<DivideByNorm>("muon_divide_by_norm"),
-      sdk::cpu_kernel<MuonApply>(),
-      sdk::cpu_kernel<MuonUpdate>(),
-      kernel_as(matrix_momentum_cuda(), "muon_momentum"),
-      kernel_as(matrix_scaled_momentum_cuda(), "muon_scaled_momentum"),
-      kernel_as(gram_norm_cuda(), "muon_gram_norm"),
-      kernel_as(divide_by_norm_cuda(), "muon_divide_by_norm"),
-      muon_apply_cuda(),
-      muon_update_cuda()};
+      cpu_kernel_as<MatrixMomentum>("muon_momentum"),          cpu_kernel_as<GramNorm>("muon_gram_norm"),
+      cpu_kernel_as<DivideByNorm>("muon_divide_by_norm"),      sdk::cpu_kernel<MuonUpdate>(),
+      kernel_as(matrix_momentum_cuda(), "muon_momentum"),      kernel_as(gram_norm_cuda(), "muon_gram_norm"),
+      kernel_as(divide_by_norm_cuda(), "muon_divide_by_norm"), muon_update_cuda()};
 
   explicit Muon(const MuonConfig& config) : directions_("muon", config), config_(config) {}
 
@@ -57,20 +49,24 @@ class Muon : public sdk::Optimizer {
 
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
-    const std::vector<sdk::Value> directions =
-        directions_.record(recorder, parameters, scalars, sdk::absent, false);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      recorder.launch(MuonApply::name, {directions[i], parameters[i].master, scalars},
-                      {{"lr_multiplier", parameters[i].lr_multiplier},
-                       {"weight_decay", config_.weight_decay * parameters[i].weight_decay_multiplier},
-                       {"scale", tall_scale(recorder, parameters[i])}});
-    }
+    record_joined(recorder, parameters, scalars, {}, false);
   }
 
   void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
                      const sdk::Update& update) override {
+    record_joined(recorder, parameters, scalars, update, true);
+  }
+
+  void scalars(const sdk::Step& step, std::span<float> values) const override {
+    directions_.scalars(step, values);
+  }
+
+ private:
+  // `join`: see Directions::record().
+  void record_joined(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
+                     const sdk::Update& update, bool join) {
     const std::vector<sdk::Value> directions =
-        directions_.record(recorder, parameters, scalars, update.gradient_scale, true);
+        directions_.record(recorder, parameters, scalars, update.gradient_scale, join);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const sdk::Parameter& parameter = parameters[i];
       recorder.launch(
@@ -83,11 +79,6 @@ class Muon : public sdk::Optimizer {
     }
   }
 
-  void scalars(const sdk::Step& step, std::span<float> values) const override {
-    directions_.scalars(step, values);
-  }
-
- private:
   Directions directions_;
   MuonConfig config_;
 };

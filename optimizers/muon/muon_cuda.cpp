@@ -14,23 +14,6 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-struct Apply : MuonApply {
-  static constexpr const char* source = kSource;
-  static void plan(CudaCall& call) {
-    check(call);
-    call.numbers({lr_multiplier, weight_decay, scale});
-    sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
-      sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-        sdk::dispatch_elements<Direction, Master>(
-            call, {direction, master}, [&]<int N>(const sdk::ElementPlan& elements) {
-              call.launch(MLG_INSTANCE(muon_apply, Direction, Master, N), elements.grid(), elements.block(),
-                          call.tensor(direction), call.tensor(master), call.tensor(scalars), elements.count);
-            });
-      });
-    });
-  }
-};
-
 struct Update : MuonUpdate {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
@@ -60,9 +43,6 @@ struct Update : MuonUpdate {
 
 mlg_kernel muon_update_cuda() {
   return sdk::cuda_kernel<Update>();
-}
-mlg_kernel muon_apply_cuda() {
-  return sdk::cuda_kernel<Apply>();
 }
 
 }  // namespace mulligan::optimizers

@@ -7,30 +7,6 @@ MLG_CONST_FLOAT(lr_multiplier)
 MLG_CONST_FLOAT(weight_decay)
 MLG_CONST_FLOAT(scale)
 
-// p: the thread's new masters, before rounding.
-template <typename Direction, typename Master, int N>
-__device__ inline void muon_apply_elements(global<const Direction> direction, global<Master> master,
-                                           global<const float> scalars, long long i, float (&p)[N]) {
-  const float rate = scalars[0] * lr_multiplier;
-  const float decay = 1.0f - rate * scalars[2] * weight_decay, step_size = rate * scale;
-  float values[N];
-  load_elements<N>(direction, i, values);
-  load_elements<N>(master, i, p);
-  MLG_UNROLL
-  for (int n = 0; n < N; ++n) p[n] = p[n] * decay - step_size * values[n];
-  store_elements<N>(master, i, p);
-}
-
-MLG_KERNEL(muon_apply, lr_multiplier, weight_decay, scale)
-template <typename Direction, typename Master, int N>
-__global__ void muon_apply(global<const Direction> direction, global<Master> master,
-                           global<const float> scalars, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
-  float p[N];
-  muon_apply_elements<Direction, Master, N>(direction, master, scalars, i, p);
-}
-
 MLG_KERNEL(muon_update, lr_multiplier, weight_decay, scale, MLG_UPDATE_CONSTANTS)
 template <typename Direction, typename Master, typename Copy, int N>
 __global__ void muon_update(global<const Direction> direction, global<Master> master,
@@ -38,7 +14,13 @@ __global__ void muon_update(global<const Direction> direction, global<Master> ma
                             long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
-  float p[N];
-  muon_apply_elements<Direction, Master, N>(direction, master, scalars, i, p);
+  const float rate = scalars[0] * lr_multiplier;
+  const float decay = 1.0f - rate * scalars[2] * weight_decay, step_size = rate * scale;
+  float values[N], p[N];
+  load_elements<N>(direction, i, values);
+  load_elements<N>(master, i, p);
+  MLG_UNROLL
+  for (int n = 0; n < N; ++n) p[n] = p[n] * decay - step_size * values[n];
+  store_elements<N>(master, i, p);
   finish_update<Master, N, Copy>(p, average, copy, i);
 }

@@ -7,18 +7,7 @@ namespace mulligan::optimizers {
 
 // scalars: MatrixScalar (momentum.h). With lr_p = lr * lr_multiplier: p <- p (1 - lr_p * weight_decay * weight_decay_factor) - lr_p * scale *
 // direction. direction and master of one shape, each f32 or bf16; f32 arithmetic.
-struct MuonApply {
-  static constexpr const char* name = "muon_apply";
-  static constexpr const char* signature =
-      "in direction, inout master, in scalars; lr_multiplier weight_decay scale";
-  enum Argument : unsigned { direction, master, scalars };
-  enum Attribute : unsigned { lr_multiplier, weight_decay, scale };
-
-  static void check(sdk::CallChecks& call);
-  static void run(const sdk::Launch& call);
-};
-
-// muon_apply, and an average and a copy of the new master (fused_update.hpp).
+// Makes an average and a copy of the new master (fused_update.hpp).
 struct MuonUpdate {
   static constexpr const char* name = "muon_update";
   static constexpr const char* signature =
@@ -33,7 +22,6 @@ struct MuonUpdate {
 };
 
 // The same for the cuda backend (muon_kernels.cu).
-mlg_kernel muon_apply_cuda();
 mlg_kernel muon_update_cuda();
 
 }  // namespace mulligan::optimizers

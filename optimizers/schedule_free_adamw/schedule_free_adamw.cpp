@@ -36,33 +36,15 @@ class ScheduleFreeAdamw : public sdk::Optimizer {
                "fraction of a weight taken off per step, times the scheduled learning rate")
           .at_least(0.0)};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<ScheduleFreeShare>(),
-                                              sdk::cpu_kernel<ScheduleFreeStep>(),
                                               sdk::cpu_kernel<ScheduleFreeUpdate>(),
                                               sdk::cpu_kernel<ScheduleFreeAverage>(),
                                               schedule_free_share_cuda(),
-                                              schedule_free_step_cuda(),
                                               schedule_free_update_cuda(),
                                               schedule_free_average_cuda()};
 
   explicit ScheduleFreeAdamw(const ScheduleFreeConfig& config) : config_(config) {}
 
   std::uint32_t scalar_count() const override { return free_scalar_count; }
-
-  void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
-              sdk::Value scalars) override {
-    if (parameters.empty()) return;
-    const sdk::Value share = record_share(recorder, parameters[0], scalars);
-    for (const sdk::Parameter& parameter : parameters) {
-      const auto [offset, exp_avg_sq] = states(recorder, parameter);
-      recorder.launch(ScheduleFreeStep::name,
-                      {parameter.gradient, parameter.master, offset, exp_avg_sq, share, scalars},
-                      {{"lr_multiplier", parameter.lr_multiplier},
-                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
-                       {"beta1", config_.beta1},
-                       {"beta2", config_.beta2},
-                       {"eps", config_.eps}});
-    }
-  }
 
   void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
                      const sdk::Update& update) override {

@@ -5,25 +5,12 @@
 namespace mulligan::optimizers {
 namespace {
 
-using enum ScheduleFreeStep::Argument;
-using enum ScheduleFreeStep::Attribute;
-
-// Of schedule_free_step and schedule_free_update, whose arguments and attributes begin alike.
-void check_step(sdk::CallChecks& call) {
-  call.dtype(gradient, {MLG_F32});
-  call.master_dtype(master);
-  call.same_shape(master, gradient);
-  call.like(offset, gradient);
-  call.like(exp_avg_sq, gradient);
-  call.dtype(share, {MLG_F32});
-  call.shape(share, {1});
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, free_scalar_count);
-}
+using enum ScheduleFreeUpdate::Argument;
+using enum ScheduleFreeUpdate::Attribute;
 
 // The same for all elements, rounded to f32 once.
 struct Coefficients {
-  explicit Coefficients(const sdk::Launch& call, float scale) : scale(scale) {
+  explicit Coefficients(const sdk::Launch& call) : scale(ScheduleFreeUpdate::fused.scale(call)) {
     const float* values = call.data<const float>(scalars);
     rate = static_cast<float>(static_cast<double>(values[free_rate]) * call.attribute(lr_multiplier));
     decay = static_cast<float>(call.attribute(weight_decay) *
@@ -70,25 +57,21 @@ void ScheduleFreeShare::run(const sdk::Launch& call) {
   *call.data<float>(share) = sum > 0.0f ? rate * rate / sum : 1.0f;
 }
 
-void ScheduleFreeStep::check(sdk::CallChecks& call) {
-  check_step(call);
-}
-
-void ScheduleFreeStep::run(const sdk::Launch& call) {
-  const Coefficients k(call, 1.0f);
-  sdk::dispatch_master(call.dtype(ScheduleFreeStep::master), [&]<typename Master>() {
-    call.parallel_for(call.size(ScheduleFreeStep::gradient), 16384,
-                      [&](std::int64_t begin, std::int64_t end) { update<Master>(call, k, begin, end); });
-  });
-}
-
 void ScheduleFreeUpdate::check(sdk::CallChecks& call) {
-  check_step(call);
+  call.dtype(gradient, {MLG_F32});
+  call.master_dtype(master);
+  call.same_shape(master, gradient);
+  call.like(offset, gradient);
+  call.like(exp_avg_sq, gradient);
+  call.dtype(share, {MLG_F32});
+  call.shape(share, {1});
+  call.dtype(scalars, {MLG_F32});
+  call.min_elements(scalars, free_scalar_count);
   fused.check(call);
 }
 
 void ScheduleFreeUpdate::run(const sdk::Launch& call) {
-  const Coefficients k(call, fused.scale(call));
+  const Coefficients k(call);
   sdk::dispatch_master(call.dtype(ScheduleFreeUpdate::master), [&]<typename Master>() {
     fused.run<Master>(call,
                       [&](std::int64_t begin, std::int64_t end) { update<Master>(call, k, begin, end); });

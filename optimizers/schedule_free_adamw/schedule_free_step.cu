@@ -21,14 +21,19 @@ __global__ void schedule_free_share(global<const float> scalars, global<float> w
   share[0] = sum > 0.0f ? square / sum : 1.0f;
 }
 
-// The thread's elements, of gradients times `scale`; y: their new masters, before rounding.
-template <typename Master, int N>
-__device__ inline void schedule_free_elements(global<const float> gradient, global<Master> master,
-                                              global<float> offset, global<float> exp_avg_sq,
-                                              global<const float> share, global<const float> scalars,
-                                              float scale, long long i, float (&y)[N]) {
+MLG_KERNEL(schedule_free_update, lr_multiplier, weight_decay, beta1, beta2, one_minus_beta2, eps, scaled,
+           MLG_UPDATE_CONSTANTS)
+template <typename Master, typename Copy, int N>
+__global__ void schedule_free_update(global<const float> gradient, global<Master> master,
+                                     global<float> offset, global<float> exp_avg_sq,
+                                     global<const float> share, global<const float> scalars,
+                                     global<const float> gradient_scale, global<float> average,
+                                     global<Copy> copy, long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  const float scale = scale_of_gradients(gradient_scale);
   const float rate = scalars[0] * lr_multiplier, decay = scalars[1] * weight_decay, kept = 1.0f - share[0];
-  float g[N], d[N], v[N];
+  float g[N], d[N], v[N], y[N];
   load_elements<N>(gradient, i, g);
   load_elements<N>(master, i, y);
   load_elements<N>(offset, i, d);
@@ -45,32 +50,6 @@ __device__ inline void schedule_free_elements(global<const float> gradient, glob
   store_elements<N>(master, i, y);
   store_elements<N>(offset, i, d);
   store_elements<N>(exp_avg_sq, i, v);
-}
-
-MLG_KERNEL(schedule_free_step, lr_multiplier, weight_decay, beta1, beta2, one_minus_beta2, eps)
-template <typename Master, int N>
-__global__ void schedule_free_step(global<const float> gradient, global<Master> master, global<float> offset,
-                                   global<float> exp_avg_sq, global<const float> share,
-                                   global<const float> scalars, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
-  float y[N];
-  schedule_free_elements<Master, N>(gradient, master, offset, exp_avg_sq, share, scalars, 1.0f, i, y);
-}
-
-MLG_KERNEL(schedule_free_update, lr_multiplier, weight_decay, beta1, beta2, one_minus_beta2, eps, scaled,
-           MLG_UPDATE_CONSTANTS)
-template <typename Master, typename Copy, int N>
-__global__ void schedule_free_update(global<const float> gradient, global<Master> master,
-                                     global<float> offset, global<float> exp_avg_sq,
-                                     global<const float> share, global<const float> scalars,
-                                     global<const float> gradient_scale, global<float> average,
-                                     global<Copy> copy, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
-  float y[N];
-  schedule_free_elements<Master, N>(gradient, master, offset, exp_avg_sq, share, scalars,
-                                    scale_of_gradients(gradient_scale), i, y);
   finish_update<Master, N, Copy>(y, average, copy, i);
 }
 

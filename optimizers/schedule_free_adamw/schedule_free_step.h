@@ -33,20 +33,8 @@ struct ScheduleFreeShare {
 };
 
 // The update of one tensor, in f32. gradient, offset, exp_avg_sq f32; master f32 or bf16; all of one shape.
-// Independent of the number of threads.
-struct ScheduleFreeStep {
-  static constexpr const char* name = "schedule_free_step";
-  static constexpr const char* signature =
-      "in gradient, inout master, inout offset, inout exp_avg_sq, in share, in scalars; "
-      "lr_multiplier weight_decay beta1 beta2 eps";
-  enum Argument : unsigned { gradient, master, offset, exp_avg_sq, share, scalars };
-  enum Attribute : unsigned { lr_multiplier, weight_decay, beta1, beta2, eps };
-
-  static void check(sdk::CallChecks& call);
-  static void run(const sdk::Launch& call);
-};
-
-// The same with a gradient that counts times gradient_scale, an average and a copy (fused_update.hpp).
+// Independent of the number of threads. The gradient counts times gradient_scale, and an average and a copy are made
+// (fused_update.hpp).
 struct ScheduleFreeUpdate {
   static constexpr const char* name = "schedule_free_update";
   static constexpr const char* signature =
@@ -84,7 +72,6 @@ struct ScheduleFreeAverage {
 
 // The same for the cuda backend (schedule_free_step.cu).
 mlg_kernel schedule_free_share_cuda();
-mlg_kernel schedule_free_step_cuda();
 mlg_kernel schedule_free_update_cuda();
 mlg_kernel schedule_free_average_cuda();
 

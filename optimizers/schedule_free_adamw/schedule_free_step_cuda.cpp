@@ -23,23 +23,6 @@ struct Share : ScheduleFreeShare {
   }
 };
 
-struct Step : ScheduleFreeStep {
-  static constexpr const char* source = kSource;
-  static void plan(CudaCall& call) {
-    check(call);
-    call.numbers({lr_multiplier, weight_decay, beta1, beta2, eps});
-    call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
-    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_elements<float, Master>(
-          call, {gradient, master, offset, exp_avg_sq}, [&]<int N>(const sdk::ElementPlan& elements) {
-            call.launch(MLG_INSTANCE(schedule_free_step, Master, N), elements.grid(), elements.block(),
-                        call.tensor(gradient), call.tensor(master), call.tensor(offset),
-                        call.tensor(exp_avg_sq), call.tensor(share), call.tensor(scalars), elements.count);
-          });
-    });
-  }
-};
-
 struct Update : ScheduleFreeUpdate {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
@@ -83,9 +66,6 @@ struct Average : ScheduleFreeAverage {
 
 mlg_kernel schedule_free_share_cuda() {
   return sdk::cuda_kernel<Share>();
-}
-mlg_kernel schedule_free_step_cuda() {
-  return sdk::cuda_kernel<Step>();
 }
 mlg_kernel schedule_free_update_cuda() {
   return sdk::cuda_kernel<Update>();

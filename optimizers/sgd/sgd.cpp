@@ -31,8 +31,7 @@ class Sgd : public sdk::Optimizer {
           "decoupled: shrinks the weight by lr * weight_decay; coupled: adds weight_decay * weight to the "
           "gradient (L2)")
           .choices("decoupled|coupled")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdStep>(), sdk::cpu_kernel<SgdUpdate>(),
-                                              sgd_step_cuda(), sgd_update_cuda()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdUpdate>(), sgd_update_cuda()};
 
   explicit Sgd(const SgdConfig& config) : config_(config) {
     if (config_.nesterov && config_.momentum == 0.0) {
@@ -40,19 +39,7 @@ class Sgd : public sdk::Optimizer {
     }
   }
 
-  std::uint32_t scalar_count() const override { return SgdStep::scalar_count; }
-
-  void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
-              sdk::Value scalars) override {
-    for (const sdk::Parameter& parameter : parameters) {
-      recorder.launch(SgdStep::name,
-                      {parameter.gradient, parameter.master, momentum_buffer(recorder, parameter), scalars},
-                      {{"lr_multiplier", parameter.lr_multiplier},
-                       {"weight_decay", config_.weight_decay * parameter.weight_decay_multiplier},
-                       {"decoupled", config_.weight_decay_mode == "decoupled"},
-                       {"nesterov", config_.nesterov}});
-    }
-  }
+  std::uint32_t scalar_count() const override { return SgdUpdate::scalar_count; }
 
   void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
                      const sdk::Update& update) override {
@@ -76,9 +63,9 @@ class Sgd : public sdk::Optimizer {
           "optimizer sgd: the schedule's momentum_factor makes the momentum more than 1; lower one of the "
           "two");
     }
-    values[SgdStep::lr] = static_cast<float>(step.lr);
-    values[SgdStep::momentum] = static_cast<float>(momentum);
-    values[SgdStep::weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
+    values[SgdUpdate::lr] = static_cast<float>(step.lr);
+    values[SgdUpdate::momentum] = static_cast<float>(momentum);
+    values[SgdUpdate::weight_decay_factor] = static_cast<float>(step.weight_decay_factor);
   }
 
  private:

@@ -3,8 +3,8 @@
 namespace mulligan::optimizers {
 namespace {
 
-using enum SgdStep::Argument;
-using enum SgdStep::Attribute;
+using enum SgdUpdate::Argument;
+using enum SgdUpdate::Attribute;
 
 // The same for all elements. Coupled and decoupled decay are one formula with one of the two factors neutral.
 struct Coefficients {
@@ -12,18 +12,17 @@ struct Coefficients {
   bool nesterov;
 };
 
-// Arguments and attributes of SgdUpdate begin with those of SgdStep.
-Coefficients coefficients_of(const sdk::Launch& call, float scale) {
+Coefficients coefficients_of(const sdk::Launch& call) {
   const float* values = call.data<float>(scalars);
-  const double rate = static_cast<double>(values[SgdStep::lr]) * call.attribute(lr_multiplier);
+  const double rate = static_cast<double>(values[SgdUpdate::lr]) * call.attribute(lr_multiplier);
   const double weight =
-      call.attribute(weight_decay) * static_cast<double>(values[SgdStep::weight_decay_factor]);
+      call.attribute(weight_decay) * static_cast<double>(values[SgdUpdate::weight_decay_factor]);
   const bool is_decoupled = call.attribute(decoupled) != 0;
-  return {scale,
+  return {SgdUpdate::fused.scale(call),
           static_cast<float>(rate),
           static_cast<float>(is_decoupled ? 1.0 - rate * weight : 1.0),
           static_cast<float>(is_decoupled ? 0.0 : weight),
-          values[SgdStep::momentum],
+          values[SgdUpdate::momentum],
           call.attribute(nesterov) != 0};
 }
 
@@ -43,39 +42,20 @@ void update(const Coefficients k, std::int64_t count, const float* __restrict g,
   }
 }
 
-void check_step(sdk::CallChecks& call) {
+}  // namespace
+
+void SgdUpdate::check(sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.master_dtype(master);
   call.same_shape(master, gradient);
   call.like(momentum_buffer, gradient);
   call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, SgdStep::scalar_count);
-}
-
-}  // namespace
-
-void SgdStep::check(sdk::CallChecks& call) {
-  check_step(call);
-}
-
-void SgdStep::run(const sdk::Launch& call) {
-  const Coefficients k = coefficients_of(call, 1.0f);
-  sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
-    call.parallel_for(call.size(gradient), 16384, [&](std::int64_t begin, std::int64_t end) {
-      float* buffer = call.data<float>(momentum_buffer);
-      update(k, end - begin, call.data<const float>(gradient) + begin, call.data<Master>(master) + begin,
-             buffer ? buffer + begin : nullptr);
-    });
-  });
-}
-
-void SgdUpdate::check(sdk::CallChecks& call) {
-  check_step(call);
+  call.min_elements(scalars, scalar_count);
   fused.check(call);
 }
 
 void SgdUpdate::run(const sdk::Launch& call) {
-  const Coefficients k = coefficients_of(call, fused.scale(call));
+  const Coefficients k = coefficients_of(call);
   sdk::dispatch_master(call.dtype(SgdUpdate::master), [&]<typename Master>() {
     float* buffer = call.data<float>(SgdUpdate::momentum_buffer);
     fused.run<Master>(call, [&](std::int64_t begin, std::int64_t end) {

@@ -8,17 +8,20 @@ MLG_CONST_FLOAT(weight_decay)
 MLG_CONST_INT(decoupled)
 MLG_CONST_INT(nesterov)
 
-// The thread's elements, of gradients times `scale`; p: their new masters, before rounding. momentum_buffer
-// may be null. scalars: lr, momentum, factor of the weight decay
-template <typename Master, int N>
-__device__ inline void sgd_elements(global<const float> gradient, global<Master> master,
-                                    global<float> momentum_buffer, global<const float> scalars, float scale,
-                                    long long i, float (&p)[N]) {
+// momentum_buffer may be null. scalars: lr, momentum, factor of the weight decay
+MLG_KERNEL(sgd_update, lr_multiplier, weight_decay, decoupled, nesterov, scaled, MLG_UPDATE_CONSTANTS)
+template <typename Master, typename Copy, int N>
+__global__ void sgd_update(global<const float> gradient, global<Master> master, global<float> momentum_buffer,
+                           global<const float> scalars, global<const float> gradient_scale,
+                           global<float> average, global<Copy> copy, long long count) {
+  const long long i = first_element<N>();
+  if (i >= count) return;
+  const float scale = scale_of_gradients(gradient_scale);
   const float rate = scalars[0] * lr_multiplier;
   const float momentum = scalars[1], decay_factor = scalars[2];
   const float decay = decoupled ? 1.0f - rate * decay_factor * weight_decay : 1.0f;
   const float coupled_decay = decoupled ? 0.0f : decay_factor * weight_decay;
-  float direction[N];
+  float direction[N], p[N];
   load_elements<N>(gradient, i, direction);
   load_elements<N>(master, i, p);
   MLG_UNROLL
@@ -36,27 +39,5 @@ __device__ inline void sgd_elements(global<const float> gradient, global<Master>
   MLG_UNROLL
   for (int n = 0; n < N; ++n) p[n] = p[n] * decay - rate * direction[n];
   store_elements<N>(master, i, p);
-}
-
-MLG_KERNEL(sgd_step, lr_multiplier, weight_decay, decoupled, nesterov)
-template <typename Master, int N>
-__global__ void sgd_step(global<const float> gradient, global<Master> master, global<float> momentum_buffer,
-                         global<const float> scalars, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
-  float p[N];
-  sgd_elements<Master, N>(gradient, master, momentum_buffer, scalars, 1.0f, i, p);
-}
-
-MLG_KERNEL(sgd_update, lr_multiplier, weight_decay, decoupled, nesterov, scaled, MLG_UPDATE_CONSTANTS)
-template <typename Master, typename Copy, int N>
-__global__ void sgd_update(global<const float> gradient, global<Master> master, global<float> momentum_buffer,
-                           global<const float> scalars, global<const float> gradient_scale,
-                           global<float> average, global<Copy> copy, long long count) {
-  const long long i = first_element<N>();
-  if (i >= count) return;
-  float p[N];
-  sgd_elements<Master, N>(gradient, master, momentum_buffer, scalars, scale_of_gradients(gradient_scale), i,
-                          p);
   finish_update<Master, N, Copy>(p, average, copy, i);
 }

@@ -11,20 +11,7 @@ namespace mulligan::optimizers {
 //   p <- p - lr_p * d
 // The buffer starts at zero, so the first one is g. gradient, momentum_buffer f32; master f32 or bf16; one
 // shape. scalars f32: see the enumerators. Independent of the number of threads.
-struct SgdStep {
-  static constexpr const char* name = "sgd_step";
-  static constexpr const char* signature =
-      "in gradient, inout master, inout? momentum_buffer, in scalars; "
-      "lr_multiplier weight_decay decoupled nesterov";
-  enum Argument : unsigned { gradient, master, momentum_buffer, scalars };
-  enum Attribute : unsigned { lr_multiplier, weight_decay, decoupled, nesterov };
-  enum Scalar : unsigned { lr, momentum, weight_decay_factor, scalar_count };
-
-  static void check(sdk::CallChecks& call);
-  static void run(const sdk::Launch& call);
-};
-
-// The same with a gradient that counts times gradient_scale, an average and a copy (fused_update.hpp).
+// The gradient counts times gradient_scale, and an average and a copy are made (fused_update.hpp).
 struct SgdUpdate {
   static constexpr const char* name = "sgd_update";
   static constexpr const char* signature =
@@ -32,6 +19,7 @@ struct SgdUpdate {
       "out? copy; lr_multiplier weight_decay decoupled nesterov average_decay";
   enum Argument : unsigned { gradient, master, momentum_buffer, scalars, gradient_scale, average, copy };
   enum Attribute : unsigned { lr_multiplier, weight_decay, decoupled, nesterov, average_decay };
+  enum Scalar : unsigned { lr, momentum, weight_decay_factor, scalar_count };
   static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
 
   static void check(sdk::CallChecks& call);
@@ -39,7 +27,6 @@ struct SgdUpdate {
 };
 
 // The same for the cuda backend (sgd_step.cu).
-mlg_kernel sgd_step_cuda();
 mlg_kernel sgd_update_cuda();
 
 }  // namespace mulligan::optimizers

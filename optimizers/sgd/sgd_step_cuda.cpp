@@ -14,23 +14,6 @@ constexpr char kSource[] =
 
 using sdk::CudaCall;
 
-struct Step : SgdStep {
-  static constexpr const char* source = kSource;
-  static void plan(CudaCall& call) {
-    check(call);
-    call.numbers({lr_multiplier, weight_decay});
-    call.flags({decoupled, nesterov});
-    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_elements<float, Master>(
-          call, {gradient, master, momentum_buffer}, [&]<int N>(const sdk::ElementPlan& elements) {
-            call.launch(MLG_INSTANCE(sgd_step, Master, N), elements.grid(), elements.block(),
-                        call.tensor(gradient), call.tensor(master), call.tensor(momentum_buffer),
-                        call.tensor(scalars), elements.count);
-          });
-    });
-  }
-};
-
 struct Update : SgdUpdate {
   static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
@@ -58,9 +41,6 @@ struct Update : SgdUpdate {
 
 mlg_kernel sgd_update_cuda() {
   return sdk::cuda_kernel<Update>();
-}
-mlg_kernel sgd_step_cuda() {
-  return sdk::cuda_kernel<Step>();
 }
 
 }  // namespace mulligan::optimizers

@@ -123,6 +123,7 @@ struct Operator {
   std::string forward;
   std::string backward = "";  // "": the operator has no gradient
   std::vector<Case> cases;
+  std::string suite = "";  // of the tests; "": the forward kernel
   // Arguments of the backward kernel that do not follow the rule d<output> /
   // d<input>: {"upstream", "dtoken_loss"}. The gradient of an output that several stand for is their sum.
   std::map<std::string, std::string> backward_names = {};

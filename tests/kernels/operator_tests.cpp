@@ -530,8 +530,8 @@ class RefusalTest : public OperatorTest {
 
 template <typename Test>
 void register_test(const std::shared_ptr<Operator>& op, const char* name) {
-  ::testing::RegisterTest(op->forward.c_str(), name, nullptr, nullptr, __FILE__, __LINE__,
-                          [op]() -> OperatorTest* { return new Test(*op); });
+  ::testing::RegisterTest((op->suite.empty() ? op->forward : op->suite).c_str(), name, nullptr, nullptr,
+                          __FILE__, __LINE__, [op]() -> OperatorTest* { return new Test(*op); });
 }
 
 }  // namespace

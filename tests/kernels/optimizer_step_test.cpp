@@ -23,8 +23,8 @@ Operand f32(std::string name, Shape shape, Generator generate = normal()) {
 }
 
 // State in f32, and in the dtype of the weights.
-Operator adamw_step() {
-  Operator op{.forward = "adamw_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+Operator adamw_update() {
+  Operator op{.forward = "adamw_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     for (const bool wide_state : {true, false}) {
       const std::optional<mlg_dtype> state = wide_state ? std::optional(MLG_F32) : std::nullopt;
@@ -43,7 +43,7 @@ Operator adamw_step() {
     const double decay = call.attribute("weight_decay") * call.in("scalars")[5];
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
       const double g = call.in("gradient")[i];
-      const bool keeps_mean = call.has("exp_avg");  // adamw_update may be without
+      const bool keeps_mean = call.has("exp_avg");
       const double m = keeps_mean ? beta1 * call.in("exp_avg")[i] + (1 - beta1) * g : g;
       const double v = beta2 * call.in("exp_avg_sq")[i] + (1 - beta2) * g * g;
       if (keeps_mean) call.out("exp_avg")[i] = m;
@@ -55,10 +55,9 @@ Operator adamw_step() {
   };
   return op;
 }
-const RegisterOperator registered_adamw_step(adamw_step());
 
-Operator sgd_step() {
-  Operator op{.forward = "sgd_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+Operator sgd_update() {
+  Operator op{.forward = "sgd_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     for (const double decoupled : {0.0, 1.0}) {
       const Operand master{"master", shape}, buffer = f32("momentum_buffer", shape);
@@ -93,7 +92,6 @@ Operator sgd_step() {
   };
   return op;
 }
-const RegisterOperator registered_sgd_step(sgd_step());
 
 // Row 0 of the first matrix is zero in gradient and buffer: a norm of zero must not divide.
 Generator zero_first_row(std::int64_t columns) {
@@ -109,7 +107,8 @@ Operator matrix_momentum(const std::string& plugin) {
       const Generator generate = zero_first_row(shape.back());
       const Operand buffer{"momentum_buffer", shape, std::nullopt, generate}, direction{"direction", shape};
       op.cases.push_back({.inputs = {f32("gradient", shape, generate), buffer,
-                                     f32("scalars", {3}, values({0.02, 0.95, 0.75}))},
+                                     f32("scalars", {3}, values({0.02, 0.95, 0.75})),
+                                     f32("gradient_scale", {1}, values({0.375}))},
                           .outputs = {buffer, direction},
                           .attributes = {{"nesterov", flag},
                                          {"row_normalize", 1.0 - flag},
@@ -121,7 +120,8 @@ Operator matrix_momentum(const std::string& plugin) {
     const Shape& shape = call.in("gradient").shape;
     const std::int64_t columns = shape.back(), rows = shape[shape.size() - 2];
     const double momentum = call.in("scalars")[1];
-    const double share = call.attribute("mean") != 0 ? 1 - momentum : 1.0;
+    const double share = (call.attribute("mean") != 0 ? 1 - momentum : 1.0) *
+                         (call.has("gradient_scale") ? call.in("gradient_scale")[0] : 1.0);
     for (std::int64_t first = 0; first < call.in("gradient").size(); first += rows * columns) {
       double total = 0;
       for (std::int64_t row = first; row < first + rows * columns; row += columns) {
@@ -153,8 +153,8 @@ const RegisterOperator registered_muon_h_momentum(matrix_momentum("muon_h"));
 const RegisterOperator registered_normuon_momentum(matrix_momentum("normuon"));
 const RegisterOperator registered_soap_muon_momentum(matrix_momentum("soap_muon"));
 
-Operator muon_apply() {
-  Operator op{.forward = "muon_apply", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+Operator muon_update() {
+  Operator op{.forward = "muon_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 65, 130}, {2, 12, 40}}) {
     for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_F32)}) {
       const Operand master{"master", shape, dtype};
@@ -174,7 +174,6 @@ Operator muon_apply() {
   };
   return op;
 }
-const RegisterOperator registered_muon_apply(muon_apply());
 
 // weight_sum of zero with a rate of zero: nothing to divide.
 Operator schedule_free_share() {
@@ -198,9 +197,9 @@ Operator schedule_free_share() {
 }
 const RegisterOperator registered_schedule_free_share(schedule_free_share());
 
-Operator schedule_free_step() {
+Operator schedule_free_update() {
   Operator op{
-      .forward = "schedule_free_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+      .forward = "schedule_free_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     const Operand master{"master", shape}, offset = f32("offset", shape),
                                            square = f32("exp_avg_sq", shape, squares());
@@ -230,7 +229,6 @@ Operator schedule_free_step() {
   };
   return op;
 }
-const RegisterOperator registered_schedule_free_step(schedule_free_step());
 
 Operator schedule_free_average() {
   Operator op{.forward = "schedule_free_average", .cases = {}, .free_extents = {}, .dtypes = kMasterDtypes};
@@ -248,27 +246,31 @@ Operator schedule_free_average() {
 }
 const RegisterOperator registered_schedule_free_average(schedule_free_average());
 
-// The kernel `name` does the work of `op` and makes an average and a copy of the master (fused_update.hpp). If it has
+// `op`, which also makes an average and, where `copies`, a copy of the master (fused_update.hpp). If the kernel has
 // gradient_scale, it multiplies the gradient by it. A state that it can do without has the gradient in its place.
-Operator with_extras(Operator op, const std::string& name, bool scales) {
-  op.forward = name;
+Operator with_extras(Operator op, bool scales, bool copies) {
   std::vector<Case> cases;
+  // A copy in the dtype of the weights, and in each narrow one.
+  const std::vector<std::optional<mlg_dtype>> dtypes = {std::nullopt, MLG_BF16, MLG_F16};
   for (const Case& plain : op.cases) {
     const auto master = std::ranges::find(plain.inputs, "master", &Operand::name);
-    // A copy in the dtype of the weights, and in each narrow one.
-    for (const std::optional<mlg_dtype> dtype :
-         {std::optional<mlg_dtype>(), std::optional(MLG_BF16), std::optional(MLG_F16)}) {
+    for (std::size_t i = 0; i < (copies ? dtypes.size() : 1); ++i) {
       Case& c = cases.emplace_back(plain);
       const Operand average = f32("average", master->shape);
       if (scales) c.inputs.push_back(f32("gradient_scale", {1}, values({0.375})));
       c.inputs.push_back(average);
       c.outputs.push_back(average);
-      c.outputs.push_back({"copy", master->shape, dtype});
+      if (copies) c.outputs.push_back({"copy", master->shape, dtypes[i]});
       c.attributes["average_decay"] = 0.75;
     }
   }
   op.cases = std::move(cases);
-  op.tolerance_f32 = 4e-3;  // of a copy in bf16
+  if (copies) {
+    op.suite = op.forward + "_with_copy";
+    op.tolerance_f32 = 4e-3;  // of a copy in bf16
+  } else {
+    op.free_extents.push_back("copy");
+  }
   op.value = [plain = op.value](Formula<double>& call) {
     if (call.has("gradient_scale")) {
       for (double& g : call.in("gradient").data) g *= call.in("gradient_scale")[0];
@@ -285,49 +287,33 @@ Operator with_extras(Operator op, const std::string& name, bool scales) {
   };
   return op;
 }
-const RegisterOperator registered_adamw_update(with_extras(adamw_step(), "adamw_update", true));
-const RegisterOperator registered_sgd_update(with_extras(sgd_step(), "sgd_update", true));
-const RegisterOperator registered_muon_update(with_extras(muon_apply(), "muon_update", false));
-const RegisterOperator registered_schedule_free_update(with_extras(schedule_free_step(),
-                                                                   "schedule_free_update", true));
-
-Operator muon_scaled_momentum() {
-  Operator op = matrix_momentum("muon");
-  op.forward = "muon_scaled_momentum";
-  for (Case& c : op.cases) c.inputs.push_back(f32("gradient_scale", {1}, values({0.375})));
-  op.value = [plain = op.value](Formula<double>& call) {
-    for (double& g : call.in("gradient").data) g *= call.in("gradient_scale")[0];
-    plain(call);
-  };
-  return op;
-}
-const RegisterOperator registered_muon_scaled_momentum(muon_scaled_momentum());
+const RegisterOperator registered_updates[] = {
+    RegisterOperator(with_extras(adamw_update(), true, false)),
+    RegisterOperator(with_extras(adamw_update(), true, true)),
+    RegisterOperator(with_extras(sgd_update(), true, false)),
+    RegisterOperator(with_extras(sgd_update(), true, true)),
+    RegisterOperator(with_extras(muon_update(), false, false)),
+    RegisterOperator(with_extras(muon_update(), false, true)),
+    RegisterOperator(with_extras(schedule_free_update(), true, false)),
+    RegisterOperator(with_extras(schedule_free_update(), true, true))};
 
 const std::string adamw = "gradient:Fd/f master:Fd/f exp_avg:Fd/f exp_avg_sq:Fd/f ",
                   update = "lr_multiplier=1 weight_decay=0.1 average_decay=0.9";
 const RegisterRows registered_rows{
-    {"adamw_step", adamw + "scalars:6/f", "lr_multiplier=1 weight_decay=0.1 beta2=0.9 eps=1e-8"},
     {"adamw_update", adamw + "scalars:6/f gradient_scale:1/f average:Fd/f copy:Fd",
      update + " beta2=0.9 eps=1e-8"},
     {"adamw_stochastic_update",
      "gradient:Fd/f master:Fd/f exp_avg:Fd/b exp_avg_sq:Fd/b scalars:8/f gradient_scale:1/f average:Fd/f "
      "copy:Fd",
      update + " beta2=0.9 eps=1e-8 stream=3"},
-    {"muon_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd", "nesterov=1", 5, false},
-    {"muon_scaled_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd gradient_scale:1/f",
+    {"muon_momentum", "gradient:Fd/f momentum_buffer:Fd/f scalars:3/f direction:Fd gradient_scale:1/f",
      "nesterov=1 row_normalize=1", 5, false},
-    {"muon_apply", "direction:Fd master:Fd/f scalars:3/f", "lr_multiplier=1 weight_decay=0.1 scale=0.2", 5,
-     false},
     {"muon_update", "direction:Fd master:Fd/f scalars:3/f average:Fd/f copy:Fd", update + " scale=0.2", 5,
      false},
-    {"sgd_step", "gradient:Fd/f master:Fd/f momentum_buffer:Fd/f scalars:3/f",
-     "lr_multiplier=1 weight_decay=0.1 nesterov=1"},
     {"sgd_update",
      "gradient:Fd/f master:Fd/f momentum_buffer:Fd/f scalars:3/f gradient_scale:1/f average:Fd/f copy:Fd",
      update + " nesterov=1"},
     {"schedule_free_share", "scalars:2/f weight_sum:1/f share:1/f"},
-    {"schedule_free_step", "gradient:Fd/f master:Fd/f offset:Fd/f exp_avg_sq:Fd/f share:1/f scalars:2/f",
-     "lr_multiplier=1 weight_decay=0.1 beta1=0.9 beta2=0.9 eps=1e-8"},
     {"schedule_free_update",
      "gradient:Fd/f master:Fd/f offset:Fd/f exp_avg_sq:Fd/f share:1/f scalars:2/f gradient_scale:1/f "
      "average:Fd/f copy:Fd",
