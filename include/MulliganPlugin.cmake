@@ -5,8 +5,8 @@
 #     NAME. CPU_KERNELS compiles for the CPU MULLIGAN_CPU_ARCH (default: this machine's) and optimises
 #     floating-point loops that allow it. What the library exports is checked after each link.
 #   mulligan_cuda_sources(TARGET [BASE folder] files.cu...)
-#     Makes NAME.cu.inc of each NAME.cu, its text as a string literal, for the host file that registers the kernels and
-#     compiles the same file for the emulated device (docs/cuda.md). With BASE, NAME is the file's path below that folder.
+#     Makes NAME.cu.inc of each NAME.cu, for the host file that registers the kernels: it includes NAME.cu, for the emulated
+#     device (docs/cuda.md), and defines kSource, its text. NAME.cuh.inc of a NAME.cuh is the text as a string literal. With BASE, NAME is the file's path below that folder.
 #     CUDA_SOURCES does that, too.
 #   mulligan_cpu_kernel_options(TARGET)
 #     What CPU_KERNELS compiles with, for a library that several plugins are made of.
@@ -23,7 +23,11 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 if(CMAKE_SCRIPT_MODE_FILE AND TASK STREQUAL "literal")
   file(READ "${INPUT}" text)
-  file(WRITE "${OUTPUT}" "R\"mulligan(${text})mulligan\"\n")
+  set(literal "R\"mulligan(${text})mulligan\"")
+  if(INPUT MATCHES "[.]cu$")
+    set(literal "#include \"${INPUT}\"\nconstexpr char kSource[] = ${literal};")
+  endif()
+  file(WRITE "${OUTPUT}" "${literal}\n")
   return()
 endif()
 

@@ -5,12 +5,13 @@
 //     static constexpr const char* signature = "in x, out y; factor";
 //     enum Argument : std::uint32_t { x, y };      // in the order of the signature
 //     enum Attribute : std::uint32_t { factor };
-//     static void check(CallChecks& call) { call.compute_dtype(x); call.like(y, x); }
+//     static void check(const CallChecks& call) { call.compute_dtype(x); call.like(y, x); }
 //     static void run(const Launch& call) { ... call.parallel_for(call.size(x), 4096, ...); }
 //   };
 //   const mlg_kernel kernels[] = {cpu_kernel<Scale>()};
 //
-// check() runs once per recorded call and may throw and allocate; run() may do neither. A kernel that prepares data for run()
+// check() runs once per recorded call and may throw and allocate; run() may do neither. workspace_bytes(), if there is one, is the
+// size of Launch::workspace() in run(). A kernel that prepares data for run()
 // (tables, primitives) declares a State, and prepare() in place of check():
 //
 //     struct State { ... };
@@ -51,7 +52,9 @@ mlg_error prepare(const mlg_launch* shapes, mlg_preparation* out) noexcept {
       *out = {state.release(), checks.workspace_bytes()};
     } else {
       Kernel::check(checks);
-      *out = {nullptr, checks.workspace_bytes()};
+      std::size_t workspace = 0;
+      if constexpr (requires { Kernel::workspace_bytes(checks); }) workspace = Kernel::workspace_bytes(checks);
+      *out = {nullptr, workspace};
     }
   });
 }

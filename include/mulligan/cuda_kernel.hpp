@@ -2,28 +2,24 @@
 //
 //   #include <mulligan/cuda_kernel.hpp>
 //   namespace {
-//   #include "scale.cu"       // MLG_KERNEL(scale_by_factor, factor)
+//   #include "scale.cu.inc"   // made by the build of scale.cu, which it includes; kSource is the file's text
+//                             // scale.cu: MLG_KERNEL(scale_by_factor, factor)
 //                             // template <typename T> __global__ void scale_by_factor(...)
-//   constexpr char source[] =
-//   #include "scale.cu.inc"   // the same text as a string literal, made by the build
-//       ;
 //   struct Scale {
 //     static constexpr const char* name = "my_scale";
 //     static constexpr const char* signature = "in x, out y; factor";
 //     enum Argument : std::uint32_t { x, y };
 //     enum Attribute : std::uint32_t { factor };
-//     static constexpr const char* source = ::source;
+//     static void check(const CallChecks& call) { call.compute_dtype(x); }  // as in cpu_kernel.hpp
 //     static void plan(CudaCall& call) {
-//       call.compute_dtype(x);  // checks as in cpu_kernel.hpp
 //       call.numbers({factor});
 //       dispatch_cuda(call.dtype(x), [&]<typename T>() {
-//         call.launch(MLG_INSTANCE(scale_by_factor, T), {blocks}, {256}, call.tensor(x), call.tensor(y),
-//                     call.size(x));
+//         call.launch(MLG_INSTANCE(scale_by_factor, T), {blocks}, {256}, x, y, call.size(x));
 //       });
 //     }
 //   };
 //   }
-//   const mlg_kernel kernels[] = {cuda_kernel<Scale>()};
+//   const mlg_kernel kernels[] = {cuda_kernel<Scale>(kSource)};
 #pragma once
 
 #include <mulligan/call_checks.hpp>
@@ -136,6 +132,15 @@ class CudaCall : public CallChecks {
     }
   }
 
+  // The same with the grid and blocks of a plan, such as RowPlan.
+  template <typename Instance, typename Plan, typename... Arguments>
+  requires requires(const Plan& plan) {
+    plan.grid(), plan.block();
+  }
+  void launch(const Instance& instance, const Plan& plan, const Arguments&... arguments) {
+    launch(instance, plan.grid(), plan.block(), arguments...);
+  }
+
   // The finished plan; freed by release_plan().
   void* take_plan() {
     cuda_detail::Plan& plan = *plan_;
@@ -246,19 +251,20 @@ decltype(auto) dispatch_cuda(mlg_dtype dtype, Body&& body) {
   return dispatch_cuda_master(dtype, std::forward<Body>(body));
 }
 
-// The table entry of a kernel written as in the example above.
+// The table entry of a kernel written as in the example above. Its check(), if it has one, runs before plan().
 template <typename Kernel>
-constexpr mlg_kernel cuda_kernel() {
+constexpr mlg_kernel cuda_kernel(const char* source) {
   const auto prepare = [](const mlg_launch* shapes, mlg_preparation* out) -> mlg_error {
     return guarded([&] {
       CudaCall call(Kernel::name, Kernel::signature, shapes);
+      if constexpr (requires { Kernel::check(call); }) Kernel::check(call);
       Kernel::plan(call);
       const std::size_t workspace_bytes = call.workspace_bytes();
       *out = {call.take_plan(), workspace_bytes};
     });
   };
   return {Kernel::name,           "cuda",  Kernel::signature, prepare,
-          CudaCall::release_plan, nullptr, Kernel::source,    Kernel::name};
+          CudaCall::release_plan, nullptr, source,    Kernel::name};
 }
 
 }  // namespace mulligan::sdk

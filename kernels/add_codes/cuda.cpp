@@ -6,24 +6,18 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/add_codes/cuda.cu"
-
-constexpr char kSource[] =
 #include "add_codes/cuda.cu.inc"
-    ;
 
 struct Kernel : shapes::AddCodes {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.constant("bits", static_cast<int>(call.attribute(Attribute::bits)));
     const sdk::ElementPlan plan{call.size(values), 1};
-    call.launch(MLG_INSTANCE(add_codes), plan.grid(), plan.block(), call.tensor(codes), call.tensor(grid),
-                call.tensor(values), plan.count);
+    call.launch(MLG_INSTANCE(add_codes), plan, codes, grid,
+                values, plan.count);
   }
 };
 
-const Register registered(sdk::cuda_kernel<Kernel>());
+const Register registered(sdk::cuda_kernel<Kernel>(kSource));
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -7,20 +7,14 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/asymmetric_softcap/cuda.cu"
-
-constexpr char kSource[] =
 #include "asymmetric_softcap/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::AsymmetricSoftcapForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {z, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(asymmetric_softcap_fwd, T, N), elements.grid(), elements.block(),
-                    call.tensor(z), call.tensor(positive), call.tensor(negative), call.tensor(y),
+        call.launch(MLG_INSTANCE(asymmetric_softcap_fwd, T, N), elements,
+                    z, positive, negative, y,
                     elements.count);
       });
     });
@@ -28,9 +22,7 @@ struct Forward : shapes::AsymmetricSoftcapForward {
 };
 
 struct Backward : shapes::AsymmetricSoftcapBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.flags({accumulate_dz});
     const std::int64_t width = call.dim(z, 1);
     sdk::dispatch_rows(call, z, width, {z, dy, dz}, [&]<typename T, int N>() {
@@ -39,8 +31,8 @@ struct Backward : shapes::AsymmetricSoftcapBackward {
         return call.has(sum) ? call.floats(2 * rows.groups) : call.null();
       };
       const sdk::CudaArgument of_positive = partial(dpositive), of_negative = partial(dnegative);
-      call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows.grid(), rows.block(), call.tensor(z),
-                  call.tensor(positive), call.tensor(negative), call.tensor(dy), call.tensor(dz), of_positive,
+      call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows, z,
+                  positive, negative, dy, dz, of_positive,
                   of_negative, rows.rows, static_cast<int>(rows.rows_per_group));
       for (const auto& [sum, parts] :
            {std::pair{dpositive, of_positive}, std::pair{dnegative, of_negative}}) {
@@ -52,7 +44,7 @@ struct Backward : shapes::AsymmetricSoftcapBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/asymmetric_softcap/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::AsymmetricSoftcapForward> asymmetric_softcap([](const ReferenceCall& c,
                                                                        auto f) -> ReferenceResults {
   Numbers y = c[f.z];
@@ -15,5 +8,3 @@ const Formulas<shapes::AsymmetricSoftcapForward> asymmetric_softcap([](const Ref
   }
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

@@ -5,19 +5,13 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/attention/cuda_bwd.cu"
-
-constexpr char kSource[] =
 #include "attention/cuda_bwd.cu.inc"
-    ;
 
 template <typename Shape>
 struct Backward : Shape {
-  static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
     using enum shapes::Attention::Argument;
     using enum shapes::AttentionBackward::Gradient;
-    Shape::check(call);
     attention_constants(call, q, k);
     call.numbers({Shape::softmax_scale});
     call.flags({Shape::accumulate_dq, Shape::accumulate_dk, Shape::accumulate_dv});
@@ -28,20 +22,20 @@ struct Backward : Shape {
     const sdk::CudaArgument row_dots = call.floats(heads * tokens);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v, d_o}, [&]<typename T, int N>() {
       call.launch(MLG_INSTANCE(attention_bwd_rows, T), {(tokens + 7) / 8, heads, 1}, {256, 1, 1},
-                  call.tensor(o), call.tensor(d_o), row_dots, tokens);
+                  o, d_o, row_dots, tokens);
       call.launch(MLG_INSTANCE(attention_bwd_queries, T, N), {blocks, heads, 1}, {kBackwardWarps * 32, 1, 1},
-                  call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(cu_seqlens), call.tensor(lse),
-                  call.tensor(d_o), row_dots, call.tensor(dq), tokens, segments);
+                  q, k, v, cu_seqlens, lse,
+                  d_o, row_dots, dq, tokens, segments);
       call.launch(MLG_INSTANCE(attention_bwd_keys, T, N), {blocks, call.dim(k, 1), 1},
-                  {kBackwardWarps * 32, 1, 1}, call.tensor(q), call.tensor(k), call.tensor(v),
-                  call.tensor(cu_seqlens), call.tensor(lse), call.tensor(d_o), row_dots, call.tensor(dk),
-                  call.tensor(dv), tokens, segments);
+                  {kBackwardWarps * 32, 1, 1}, q, k, v,
+                  cu_seqlens, lse, d_o, row_dots, dk,
+                  dv, tokens, segments);
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Backward<shapes::AttentionBackward>>(),
-                               sdk::cuda_kernel<Backward<shapes::AttentionBidirectionalBackward>>()};
+const Register registered[] = {sdk::cuda_kernel<Backward<shapes::AttentionBackward>>(kSource),
+                               sdk::cuda_kernel<Backward<shapes::AttentionBidirectionalBackward>>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

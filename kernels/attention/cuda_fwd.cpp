@@ -6,19 +6,13 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/attention/cuda_fwd.cu"
-
-constexpr char kSource[] =
 #include "attention/cuda_fwd.cu.inc"
-    ;
 
 template <typename Shape, bool kRestart>
 struct Forward : Shape {
-  static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
     using enum shapes::Attention::Argument;
     using enum shapes::AttentionForward::Output;
-    Shape::check(call);
     attention_constants(call, q, k);
     call.numbers({Shape::softmax_scale});
     call.constant("restart_tiles", kRestart);
@@ -27,16 +21,16 @@ struct Forward : Shape {
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
       call.launch(MLG_INSTANCE(attention_fwd, T, N), {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1},
-                  {kForwardWarps * 32, 1, 1}, call.tensor(q), call.tensor(k), call.tensor(v),
-                  call.tensor(cu_seqlens), call.tensor(o), call.tensor(lse), tokens, segments);
+                  {kForwardWarps * 32, 1, 1}, q, k, v,
+                  cu_seqlens, o, lse, tokens, segments);
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward<shapes::AttentionForward, false>>(),
-                               sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, false>>()};
-constexpr mlg_kernel invariant[] = {sdk::cuda_kernel<Forward<shapes::AttentionForward, true>>(),
-                                    sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, true>>()};
+const Register registered[] = {sdk::cuda_kernel<Forward<shapes::AttentionForward, false>>(kSource),
+                               sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, false>>(kSource)};
+constexpr mlg_kernel invariant[] = {sdk::cuda_kernel<Forward<shapes::AttentionForward, true>>(kSource),
+                                    sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, true>>(kSource)};
 
 }  // namespace
 

@@ -7,11 +7,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/attention/cuda_rows.cu"
-
-constexpr char kSource[] =
 #include "attention/cuda_rows.cu.inc"
-    ;
 
 using sdk::CudaCall;
 using Forward = shapes::AttentionForward;
@@ -53,10 +49,10 @@ LaunchPlan plan_segment_rows(const RowLayout& layout) {
   launch.argument_count = static_cast<std::uint32_t>(tensors.size());
   CudaCall call(Call::name, Call::signature, &launch);
   call.launch(MLG_INSTANCE(attention_rows), {blocks_for(layout.most_rows + 1), 1, 1}, {kThreads, 1, 1},
-              call.tensor(Call::cu_seqlens), static_cast<int>(layout.boundaries - 1),
+              Call::cu_seqlens, static_cast<int>(layout.boundaries - 1),
               static_cast<int>(layout.most_rows), static_cast<int>(layout.query), static_cast<int>(layout.kv),
-              static_cast<int>(layout.stats), call.tensor(Call::query_starts), call.tensor(Call::kv_starts),
-              call.tensor(Call::stats_starts), call.tensor(Call::lengths));
+              static_cast<int>(layout.stats), Call::query_starts, Call::kv_starts,
+              Call::stats_starts, Call::lengths);
   return take(call);
 }
 
@@ -73,7 +69,7 @@ AttentionRows plan_attention_rows(const mlg_launch& launch, const AttentionShape
     plan.gradients[i] = room(before, accumulate, count, sizeof(bf16));
     if (!accumulate) continue;
     const sdk::ElementPlan elements{count, 8};
-    after.launch(MLG_INSTANCE(attention_add), elements.grid(), elements.block(), argument(plan.gradients[i]),
+    after.launch(MLG_INSTANCE(attention_add), elements, argument(plan.gradients[i]),
                  after.tensor(Backward::dq + i), static_cast<long long>(count));
   }
   plan.bytes = before.workspace_bytes();
@@ -84,10 +80,10 @@ AttentionRows plan_attention_rows(const mlg_launch& launch, const AttentionShape
     const std::array<std::int64_t, 3> grid{blocks_for(shape.tokens * shape.query_heads), 1, 1};
     if (shape.backward) {
       before.launch(MLG_INSTANCE(attention_lse_to_stats), grid, {kThreads, 1, 1},
-                    before.tensor(Backward::lse), argument(plan.stats), tokens, heads, row_length);
+                    Backward::lse, argument(plan.stats), tokens, heads, row_length);
     } else {
       after.launch(MLG_INSTANCE(attention_stats_to_lse), grid, {kThreads, 1, 1}, argument(plan.stats),
-                   after.tensor(Forward::lse), tokens, heads, row_length);
+                   Forward::lse, tokens, heads, row_length);
     }
   }
   plan.before = take(before);

@@ -5,16 +5,10 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/attention/cuda_stable_fwd.cu"
-
-constexpr char kSource[] =
 #include "attention/cuda_stable_fwd.cu.inc"
-    ;
 
 struct StableForward : shapes::AttentionStableForward {
-  static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
-    check(call);
     attention_constants(call, q, k);
     call.numbers({softmax_scale, beta, tolerance, cap});
     call.flags({round_normalizer, round_sums});
@@ -24,13 +18,13 @@ struct StableForward : shapes::AttentionStableForward {
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
       call.launch(MLG_INSTANCE(attention_stable_fwd, T, N),
                   {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1}, {kForwardWarps * 32, 1, 1},
-                  call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(cu_seqlens), call.tensor(o),
-                  call.tensor(lse), tokens, segments);
+                  q, k, v, cu_seqlens, o,
+                  lse, tokens, segments);
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<StableForward>()};
+const Register registered[] = {sdk::cuda_kernel<StableForward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

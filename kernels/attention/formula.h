@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/attention/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 // Each query sees the keys up to its own position in its segment.
 const Formulas<shapes::AttentionForward, shapes::AttentionBidirectionalForward,
                shapes::AttentionStableForward>
@@ -43,5 +36,3 @@ const Formulas<shapes::AttentionForward, shapes::AttentionBidirectionalForward,
       }
       return {{f.o, out}, {f.lse, lse}};
     });
-
-}  // namespace mulligan::doctor

@@ -6,16 +6,10 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/axpby/cuda.cu"
-
-constexpr char kSource[] =
 #include "axpby/cuda.cu.inc"
-    ;
 
 struct Kernel : shapes::Axpby {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({alpha, beta});
     call.flags({accumulate_y});
     const auto plan_of = [&]<typename A, typename B, typename Y>() { plan_typed<A, B, Y>(call); };
@@ -30,13 +24,13 @@ struct Kernel : shapes::Axpby {
   template <typename A, typename B, typename Y>
   static void plan_typed(CudaCall& call) {
     sdk::dispatch_elements<A, B, Y>(call, {a, b, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-      call.launch(MLG_INSTANCE(axpby, A, B, Y, N), elements.grid(), elements.block(), call.tensor(a),
-                  call.tensor(b), call.tensor(y), elements.count);
+      call.launch(MLG_INSTANCE(axpby, A, B, Y, N), elements, a,
+                  b, y, elements.count);
     });
   }
 };
 
-const Register registered(sdk::cuda_kernel<Kernel>());
+const Register registered(sdk::cuda_kernel<Kernel>(kSource));
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/axpby/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::Axpby> axpby([](const ReferenceCall& c, auto f) -> ReferenceResults {
   Numbers y = c[f.a];
   const Numbers b = c.has(f.b) ? c[f.b] : Numbers();
@@ -12,5 +5,3 @@ const Formulas<shapes::Axpby> axpby([](const ReferenceCall& c, auto f) -> Refere
     y[i] = c.attribute("alpha") * y[i] + (b.empty() ? 0 : c.attribute("beta") * b[i]);
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

@@ -6,11 +6,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/cast/cuda.cu"
-
-constexpr char kSource[] =
 #include "cast/cuda.cu.inc"
-    ;
 
 // body.template operator()<T>()
 template <typename Body>
@@ -28,21 +24,19 @@ void dispatch_float(mlg_dtype dtype, Body&& body) {
 }
 
 struct Kernel : shapes::Cast {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     dispatch_float(call.dtype(x), [&]<typename From>() {
       dispatch_float(call.dtype(y), [&]<typename To>() {
         sdk::dispatch_elements<From, To>(call, {x, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch(MLG_INSTANCE(cast, From, To, N), elements.grid(), elements.block(), call.tensor(x),
-                      call.tensor(y), elements.count);
+          call.launch(MLG_INSTANCE(cast, From, To, N), elements, x,
+                      y, elements.count);
         });
       });
     });
   }
 };
 
-const Register registered(sdk::cuda_kernel<Kernel>());
+const Register registered(sdk::cuda_kernel<Kernel>(kSource));
 
 }  // namespace
 }  // namespace mulligan::cuda

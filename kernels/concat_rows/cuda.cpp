@@ -7,11 +7,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/concat_rows/cuda.cu"
-
-constexpr char kSource[] =
 #include "concat_rows/cuda.cu.inc"
-    ;
 
 using Parts = std::array<shapes::ConcatRows::Part, shapes::ConcatRows::matrices>;
 
@@ -24,38 +20,34 @@ void give_widths(CudaCall& call, std::int64_t width, const Parts& p) {
 }
 
 struct Forward : shapes::ConcatRowsForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(y, 1);
     const Parts p = parts(call, a);
     give_widths(call, width, p);
     sdk::dispatch_rows(call, y, width, {a, b, c, d, y}, [&]<typename T, int N>() {
       const sdk::ElementPlan elements{call.size(y), N};
-      call.launch(MLG_INSTANCE(concat_rows_fwd, T, N), elements.grid(), elements.block(), call.tensor(a),
-                  call.tensor(b), call.tensor(c), call.tensor(d), call.tensor(y), p[0].end, p[1].begin,
+      call.launch(MLG_INSTANCE(concat_rows_fwd, T, N), elements, a,
+                  b, c, d, y, p[0].end, p[1].begin,
                   p[1].end, p[2].begin, p[2].end, p[3].begin, p[3].end, elements.count);
     });
   }
 };
 
 struct Backward : shapes::ConcatRowsBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(dy, 1);
     const Parts p = parts(call, da);
     give_widths(call, width, p);
     sdk::dispatch_rows(call, dy, width, {dy, da, db, dc, dd}, [&]<typename T, int N>() {
       const sdk::ElementPlan elements{call.size(dy), N};
-      call.launch(MLG_INSTANCE(concat_rows_bwd, T, N), elements.grid(), elements.block(), call.tensor(dy),
-                  call.tensor(da), call.tensor(db), call.tensor(dc), call.tensor(dd), p[0].end, p[1].begin,
+      call.launch(MLG_INSTANCE(concat_rows_bwd, T, N), elements, dy,
+                  da, db, dc, dd, p[0].end, p[1].begin,
                   p[1].end, p[2].begin, p[2].end, p[3].begin, p[3].end, elements.count);
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

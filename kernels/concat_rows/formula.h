@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/concat_rows/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::ConcatRowsForward> concat_rows([](const ReferenceCall& c, auto f) -> ReferenceResults {
   const char* rows[] = {nullptr, "row_b", "row_c", "row_d"};
   Numbers y(index(c.type(f.y).elements()), 0);
@@ -21,5 +14,3 @@ const Formulas<shapes::ConcatRowsForward> concat_rows([](const ReferenceCall& c,
   }
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

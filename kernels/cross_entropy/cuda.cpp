@@ -7,38 +7,30 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/cross_entropy/cuda.cu"
-
-constexpr char kSource[] =
 #include "cross_entropy/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::CrossEntropyForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     sdk::plan_cross_entropy(
         call, call.dim(logits, 1), 0, {logits}, [&]<typename T, int N>(std::uint32_t threads) {
           call.launch(MLG_INSTANCE(cross_entropy_fwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
-                      call.tensor(logits), call.tensor(targets), call.tensor(token_loss), call.tensor(lse));
+                      logits, targets, token_loss, lse);
         });
   }
 };
 
 struct Backward : shapes::CrossEntropyBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     sdk::plan_cross_entropy(call, call.dim(logits, 1), 0, {logits, dlogits},
                             [&]<typename T, int N>(std::uint32_t threads) {
                               call.launch(MLG_INSTANCE(cross_entropy_bwd, T, N), {call.dim(logits, 0), 1, 1},
-                                          {threads, 1, 1}, call.tensor(logits), call.tensor(targets),
-                                          call.tensor(lse), call.tensor(upstream), call.tensor(dlogits));
+                                          {threads, 1, 1}, logits, targets,
+                                          lse, upstream, dlogits);
                             });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/cross_entropy/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::CrossEntropyForward> cross_entropy([](const ReferenceCall& c,
                                                              auto f) -> ReferenceResults {
   const Numbers logits = c[f.logits], targets = c[f.targets];
@@ -20,5 +13,3 @@ const Formulas<shapes::CrossEntropyForward> cross_entropy([](const ReferenceCall
   }
   return {{f.token_loss, loss}, {f.lse, lse}};
 });
-
-}  // namespace mulligan::doctor

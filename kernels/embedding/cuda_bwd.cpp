@@ -8,11 +8,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/embedding/cuda_bwd.cu"
-
-constexpr char kSource[] =
 #include "embedding/cuda_bwd.cu.inc"
-    ;
 
 using sdk::CudaArgument;
 constexpr std::uint32_t kSortThreads = kSortWarps * 32;
@@ -49,9 +45,7 @@ SortedIds sort_ids(CudaCall& call, std::uint32_t ids, int tokens, int vocabulary
 }
 
 struct Backward : shapes::EmbeddingBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(dx, 1), rows = call.dim(dtable, 0), tokens = call.dim(ids, 0);
     if (tokens == 0 || rows == 0 || width == 0) return;
     const SortedIds sorted = sort_ids(call, ids, static_cast<int>(tokens), static_cast<int>(rows));
@@ -68,15 +62,15 @@ struct Backward : shapes::EmbeddingBackward {
         partial = call.workspace(static_cast<std::size_t>(pieces * width) * sizeof(float));
         // A block holds one group or more; the blocks after the last group end at once.
         call.launch(MLG_INSTANCE(add_pieces, T, N), {pieces, 1, 1}, plan.block(), sorted.keys, sorted.order,
-                    starts, call.tensor(dx), partial, rows, pieces);
+                    starts, dx, partial, rows, pieces);
       }
-      call.launch(MLG_INSTANCE(add_token_rows, T, N), plan.grid(), plan.block(), sorted.order, starts,
-                  call.tensor(dx), partial, call.tensor(dtable), static_cast<int>(tokens), rows);
+      call.launch(MLG_INSTANCE(add_token_rows, T, N), plan, sorted.order, starts,
+                  dx, partial, dtable, static_cast<int>(tokens), rows);
     });
   }
 };
 
-const Register registered = sdk::cuda_kernel<Backward>();
+const Register registered = sdk::cuda_kernel<Backward>(kSource);
 
 }  // namespace
 }  // namespace mulligan::cuda

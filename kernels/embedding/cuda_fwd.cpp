@@ -6,26 +6,20 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/embedding/cuda_fwd.cu"
-
-constexpr char kSource[] =
 #include "embedding/cuda_fwd.cu.inc"
-    ;
 
 struct Forward : shapes::EmbeddingForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(table, 1);
     sdk::dispatch_rows(call, table, width, {table, x}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(ids, 0), width, N, {.values = 1});
-      call.launch(MLG_INSTANCE(embedding_fwd, T, N), rows.grid(), rows.block(), call.tensor(ids),
-                  call.tensor(table), call.tensor(x), rows.rows, static_cast<int>(call.dim(table, 0)));
+      call.launch(MLG_INSTANCE(embedding_fwd, T, N), rows, ids,
+                  table, x, rows.rows, static_cast<int>(call.dim(table, 0)));
     });
   }
 };
 
-const Register registered = sdk::cuda_kernel<Forward>();
+const Register registered = sdk::cuda_kernel<Forward>(kSource);
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/embedding/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::EmbeddingForward> embedding([](const ReferenceCall& c, auto f) -> ReferenceResults {
   const Numbers ids = c[f.ids], table = c[f.table];
   const std::int64_t width = c.dim(f.table, 1);
@@ -15,5 +8,3 @@ const Formulas<shapes::EmbeddingForward> embedding([](const ReferenceCall& c, au
   }
   return {{f.x, x}};
 });
-
-}  // namespace mulligan::doctor

@@ -6,11 +6,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/head_gate_xsa/cuda.cu"
-
-constexpr char kSource[] =
 #include "head_gate_xsa/cuda.cu.inc"
-    ;
 
 using Shape = shapes::HeadGateXsa;
 
@@ -19,38 +15,34 @@ std::int64_t kv_heads_of(const CudaCall& call) {
 }
 
 struct Forward : shapes::HeadGateXsaForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.constant("members", call.dim(o, 1) / kv_heads_of(call));
     call.numbers({gate_scale});
     const std::int64_t rows = call.dim(o, 0) * call.dim(o, 1);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(o, 2), N);
-      call.launch(MLG_INSTANCE(head_gate_xsa_fwd, T, N), plan.grid(), plan.block(), call.tensor(o),
-                  call.tensor(v), call.tensor(gate), call.tensor(y), rows);
+      call.launch(MLG_INSTANCE(head_gate_xsa_fwd, T, N), plan, o,
+                  v, gate, y, rows);
     });
   }
 };
 
 struct Backward : shapes::HeadGateXsaBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.constant("members", call.dim(o, 1) / kv_heads_of(call));
     call.numbers({gate_scale});
     call.flags({accumulate_do, accumulate_dv, accumulate_dgate});
     const std::int64_t kv_rows = call.dim(o, 0) * kv_heads_of(call);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, dy, d_o, dv}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, kv_rows, call.dim(o, 2), N);
-      call.launch(MLG_INSTANCE(head_gate_xsa_bwd, T, N), plan.grid(), plan.block(), call.tensor(o),
-                  call.tensor(v), call.tensor(gate), call.tensor(dy), call.tensor(d_o), call.tensor(dv),
-                  call.tensor(dgate), kv_rows);
+      call.launch(MLG_INSTANCE(head_gate_xsa_bwd, T, N), plan, o,
+                  v, gate, dy, d_o, dv,
+                  dgate, kv_rows);
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

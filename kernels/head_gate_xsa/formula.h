@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/head_gate_xsa/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::HeadGateXsaForward> head_gate_xsa([](const ReferenceCall& c,
                                                             auto f) -> ReferenceResults {
   Numbers o = c[f.o];
@@ -27,5 +20,3 @@ const Formulas<shapes::HeadGateXsaForward> head_gate_xsa([](const ReferenceCall&
   }
   return {{f.y, o}};
 });
-
-}  // namespace mulligan::doctor

@@ -7,34 +7,26 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/lane_merge/cuda.cu"
-
-constexpr char kSource[] =
 #include "lane_merge/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::LaneMergeForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(lane0, 1);
     sdk::dispatch_rows(call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, out0, out1},
                        [&]<typename T, int N>() {
                          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N,
                                                  {.values = 4, .most_groups = 16 * sdk::kPieces});
-                         call.launch(MLG_INSTANCE(lane_merge_fwd, T, N), rows.grid(), rows.block(),
-                                     call.tensor(lane0), call.tensor(lane1), call.tensor(a), call.tensor(m),
-                                     call.tensor(attn_scale), call.tensor(mlp_scale), call.tensor(rho),
-                                     call.tensor(post), call.tensor(out0), call.tensor(out1), rows.rows,
+                         call.launch(MLG_INSTANCE(lane_merge_fwd, T, N), rows,
+                                     lane0, lane1, a, m,
+                                     attn_scale, mlp_scale, rho,
+                                     post, out0, out1, rows.rows,
                                      static_cast<int>(rows.rows_per_group));
                        });
   }
 };
 
 struct Backward : shapes::LaneMergeBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.flags({accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm});
     const std::int64_t width = call.dim(lane0, 1);
     sdk::dispatch_rows(
@@ -46,18 +38,18 @@ struct Backward : shapes::LaneMergeBackward {
                                           {call, dmlp_scale, rows.blocks},
                                           {call, drho, rows.groups},
                                           {call, dpost, rows.groups}};
-          call.launch(MLG_INSTANCE(lane_merge_bwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
-                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
-                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.tensor(dout0),
-                      call.tensor(dout1), call.tensor(dlane0), call.tensor(dlane1), call.tensor(da),
-                      call.tensor(dm), sums[0].partial(), sums[1].partial(), sums[2].partial(),
+          call.launch(MLG_INSTANCE(lane_merge_bwd, T, N), rows, lane0,
+                      lane1, a, m, attn_scale,
+                      mlp_scale, rho, post, dout0,
+                      dout1, dlane0, dlane1, da,
+                      dm, sums[0].partial(), sums[1].partial(), sums[2].partial(),
                       sums[3].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
         });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -7,16 +7,10 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/lane_merge/cuda_chain.cu"
-
-constexpr char kSource[] =
 #include "lane_merge/cuda_chain.cu.inc"
-    ;
 
 struct ChainForward : shapes::LaneChainForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.constant("mixes", true);
     call.constant("merges", call.has(weight) || call.has(gate));
@@ -26,19 +20,17 @@ struct ChainForward : shapes::LaneChainForward {
         {lane0, lane1, a, m, attn_scale, mlp_scale, skip, weight, gate, x0, mix, merged, out1, n0, n1},
         [&]<typename T, int N>() {
           const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
-          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
-                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
-                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.tensor(skip),
-                      call.tensor(weight), call.tensor(gate), call.tensor(x0), call.tensor(mix),
-                      call.tensor(merged), call.tensor(out1), call.tensor(n0), call.tensor(n1), rows.rows);
+          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0,
+                      lane1, a, m, attn_scale,
+                      mlp_scale, rho, post, skip,
+                      weight, gate, x0, mix,
+                      merged, out1, n0, n1, rows.rows);
         });
   }
 };
 
 struct MeanForward : shapes::LaneMeanNormForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.constant("mixes", false);
     call.constant("merges", false);
@@ -46,10 +38,10 @@ struct MeanForward : shapes::LaneMeanNormForward {
     sdk::dispatch_rows(
         call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, n}, [&]<typename T, int N>() {
           const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
-          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
-                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
-                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.null(), call.null(),
-                      call.null(), call.null(), call.null(), call.null(), call.null(), call.tensor(n),
+          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0,
+                      lane1, a, m, attn_scale,
+                      mlp_scale, rho, post, call.null(), call.null(),
+                      call.null(), call.null(), call.null(), call.null(), call.null(), n,
                       call.null(), rows.rows);
         });
   }
@@ -62,9 +54,7 @@ sdk::RowPlan backward_rows(CudaCall& call, std::int64_t rows, std::int64_t width
 }
 
 struct ChainBackward : shapes::LaneChainBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.constant("mixes", true);
     call.constant("merges", call.has(weight) || call.has(gate));
@@ -80,13 +70,13 @@ struct ChainBackward : shapes::LaneChainBackward {
                                           {call, drho, rows.groups},        {call, dpost, rows.groups},
                                           {call, dmix, rows.blocks},        {call, dweight, rows.blocks},
                                           {call, dgate, rows.blocks}};
-          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
-                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
-                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.tensor(skip),
-                      call.tensor(weight), call.tensor(gate), call.tensor(x0), call.tensor(mix),
-                      call.tensor(dmerged), call.tensor(dout1), call.tensor(dn0), call.tensor(dn1),
-                      call.tensor(dlane0), call.tensor(dlane1), call.tensor(da), call.tensor(dm),
-                      call.tensor(dskip), call.tensor(dx0), sums[0].partial(), sums[1].partial(),
+          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows, lane0,
+                      lane1, a, m, attn_scale,
+                      mlp_scale, rho, post, skip,
+                      weight, gate, x0, mix,
+                      dmerged, dout1, dn0, dn1,
+                      dlane0, dlane1, da, dm,
+                      dskip, dx0, sums[0].partial(), sums[1].partial(),
                       sums[2].partial(), sums[3].partial(), sums[4].partial(), sums[5].partial(),
                       sums[6].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_seven_column_sums), sums);
@@ -95,9 +85,7 @@ struct ChainBackward : shapes::LaneChainBackward {
 };
 
 struct MeanBackward : shapes::LaneMeanNormBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.constant("mixes", false);
     call.constant("merges", false);
@@ -113,11 +101,11 @@ struct MeanBackward : shapes::LaneMeanNormBackward {
                                           {call, dmlp_scale, rows.blocks},
                                           {call, drho, rows.groups},
                                           {call, dpost, rows.groups}};
-          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows.grid(), rows.block(), call.tensor(lane0),
-                      call.tensor(lane1), call.tensor(a), call.tensor(m), call.tensor(attn_scale),
-                      call.tensor(mlp_scale), call.tensor(rho), call.tensor(post), call.null(), call.null(),
-                      call.null(), call.null(), call.null(), call.null(), call.null(), call.tensor(dn),
-                      call.null(), call.tensor(dlane0), call.tensor(dlane1), call.tensor(da), call.tensor(dm),
+          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows, lane0,
+                      lane1, a, m, attn_scale,
+                      mlp_scale, rho, post, call.null(), call.null(),
+                      call.null(), call.null(), call.null(), call.null(), call.null(), dn,
+                      call.null(), dlane0, dlane1, da, dm,
                       call.null(), call.null(), sums[0].partial(), sums[1].partial(), sums[2].partial(),
                       sums[3].partial(), call.null(), call.null(), call.null(), rows.rows,
                       static_cast<int>(rows.rows_per_group));
@@ -126,8 +114,8 @@ struct MeanBackward : shapes::LaneMeanNormBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<ChainForward>(), sdk::cuda_kernel<MeanForward>(),
-                               sdk::cuda_kernel<ChainBackward>(), sdk::cuda_kernel<MeanBackward>()};
+const Register registered[] = {sdk::cuda_kernel<ChainForward>(kSource), sdk::cuda_kernel<MeanForward>(kSource),
+                               sdk::cuda_kernel<ChainBackward>(kSource), sdk::cuda_kernel<MeanBackward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

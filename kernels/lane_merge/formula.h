@@ -1,11 +1,3 @@
-#pragma once
-
-#include "kernels/lane_merge/signature.h"
-#include "kernels/lane_merge/signature_chain.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 // Both lanes after a block: lane0, lane1, a, m, attn_scale, mlp_scale, rho, post.
 template <typename F>
 std::pair<Numbers, Numbers> merged_lanes(const ReferenceCall& c, F f) {
@@ -41,5 +33,3 @@ const Formulas<shapes::LaneMeanNormForward> lane_mean_norm([](const ReferenceCal
   for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = (mean[i] + out1[i]) / 2;
   return {{f.n, normed(c, mean, c.dim(f.lane0, 1))}};
 });
-
-}  // namespace mulligan::doctor

@@ -6,42 +6,34 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/leaky_relu_squared/cuda.cu"
-
-constexpr char kSource[] =
 #include "leaky_relu_squared/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::LeakyReluSquaredForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({slope});
     sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {u, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements.grid(), elements.block(),
-                    call.tensor(u), call.tensor(y), elements.count);
+        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements,
+                    u, y, elements.count);
       });
     });
   }
 };
 
 struct Backward : shapes::LeakyReluSquaredBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({slope});
     call.flags({accumulate_du});
     sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {u, dy, du}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements.grid(), elements.block(),
-                    call.tensor(u), call.tensor(dy), call.tensor(du), elements.count);
+        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements,
+                    u, dy, du, elements.count);
       });
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -10,43 +10,35 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/leaky_relu_squared/cuda.cu"
-
-constexpr char kSource[] =
 #include "leaky_relu_squared/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::LinearLeakyReluSquaredForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({slope});
     const std::uint32_t before = call.has(u) ? u : y;
     sdk::dispatch_cuda(call.dtype(y), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {before, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements.grid(), elements.block(),
-                    call.tensor(before), call.tensor(y), elements.count);
+        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements,
+                    call.tensor(before), y, elements.count);
       });
     });
   }
 };
 
 struct Backward : shapes::LinearLeakyReluSquaredBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({slope});
     call.constant("accumulate_du", false);
     sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {u, du}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements.grid(), elements.block(),
-                    call.tensor(u), call.tensor(du), call.tensor(du), elements.count);
+        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements,
+                    u, du, du, elements.count);
       });
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 

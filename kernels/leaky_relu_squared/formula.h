@@ -1,13 +1,3 @@
-#pragma once
-
-#include <mulligan/kernel.hpp>
-
-#include "kernels/leaky_relu_squared/signature.h"
-#include "kernels/leaky_relu_squared/signature_linear.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 double leaky_squared(double u, double slope) {
   const double v = u > 0 ? u : slope * u;
   return v * v;
@@ -43,5 +33,3 @@ const Formulas<shapes::LinearLeakyReluSquaredForward> linear_leaky_relu_squared(
         y.push_back(leaky_squared(rounded_to(c.type(f.y).dtype, value), c.attribute("slope")));
       return {{f.u, u}, {f.y, y}};
     });
-
-}  // namespace mulligan::doctor

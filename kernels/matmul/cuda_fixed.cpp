@@ -6,11 +6,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/matmul/cuda_fixed.cu"
-
-constexpr char kSource[] =
 #include "matmul/cuda_fixed.cu.inc"
-    ;
 
 // What a launch is told of c [batch, m, n] = a [batch, m, k] b [batch, k, n].
 struct Tiles {
@@ -43,8 +39,8 @@ void plan_fixed_matmul(CudaCall& call, std::uint32_t term, std::uint32_t result)
   call.numbers({Shape::alpha, Shape::beta});
   sdk::dispatch_cuda(call.dtype(Shape::a), [&]<typename T>() {
     const auto launch = [&]<typename C>() {
-      call.launch(MLG_INSTANCE(fixed_matmul, T, C), tiles.grid, {kThreads, 1, 1}, call.tensor(Shape::a),
-                  call.tensor(Shape::b), call.tensor(term), call.tensor(result), tiles.m, tiles.n, tiles.k);
+      call.launch(MLG_INSTANCE(fixed_matmul, T, C), tiles.grid, {kThreads, 1, 1}, Shape::a,
+                  Shape::b, call.tensor(term), call.tensor(result), tiles.m, tiles.n, tiles.k);
     };
     if (call.dtype(result) == MLG_F32) {
       launch.template operator()<float>();
@@ -55,32 +51,26 @@ void plan_fixed_matmul(CudaCall& call, std::uint32_t term, std::uint32_t result)
 }
 
 struct FixedMatmul : shapes::Matmul {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     plan_fixed_matmul<shapes::Matmul>(call, c, c);
   }
 };
 
 struct FixedMatmulAdd : shapes::MatmulAdd {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     plan_fixed_matmul<shapes::MatmulAdd>(call, term, c);
   }
 };
 
 struct FixedWidenedMatmul : shapes::WidenedMatmul {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const Extents e = extents(call);
     const Tiles tiles(call, a, b, 1, e.m, e.n, e.k);
     call.flags({transpose_b});
     call.numbers({beta});
     const auto launch = [&]<typename W>() {
       call.launch(MLG_INSTANCE(widened_matmul, W), tiles.grid, {kThreads, 1, 1}, call.tensor(a),
-                  call.tensor(b), call.tensor(c), tiles.m, tiles.n, tiles.k);
+                  call.tensor(b), c, tiles.m, tiles.n, tiles.k);
     };
     if (call.dtype(b) == MLG_BF16) {
       launch.template operator()<bf16>();
@@ -90,8 +80,8 @@ struct FixedWidenedMatmul : shapes::WidenedMatmul {
   }
 };
 
-const Register registered(sdk::cuda_kernel<FixedWidenedMatmul>());
-const mlg_kernel kernels[] = {sdk::cuda_kernel<FixedMatmul>(), sdk::cuda_kernel<FixedMatmulAdd>()};
+const Register registered(sdk::cuda_kernel<FixedWidenedMatmul>(kSource));
+const mlg_kernel kernels[] = {sdk::cuda_kernel<FixedMatmul>(kSource), sdk::cuda_kernel<FixedMatmulAdd>(kSource)};
 
 }  // namespace
 

@@ -1,11 +1,3 @@
-#pragma once
-
-#include "kernels/matmul/signature.h"
-#include "kernels/matmul/signature_widened.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::Matmul, shapes::WidenedMatmul> matmul([](const ReferenceCall& c,
                                                                 auto f) -> ReferenceResults {
   const Numbers a = c[f.a], b = c[f.b];
@@ -31,5 +23,3 @@ const Formulas<shapes::Matmul, shapes::WidenedMatmul> matmul([](const ReferenceC
   }
   return {{f.c, out}};
 });
-
-}  // namespace mulligan::doctor

@@ -7,11 +7,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/qk_norm_rope/cuda.cu"
-
-constexpr char kSource[] =
 #include "qk_norm_rope/cuda.cu.inc"
-    ;
 
 // Declares the constants and returns the extent that accesses must divide.
 std::int64_t declare(CudaCall& call) {
@@ -21,38 +17,34 @@ std::int64_t declare(CudaCall& call) {
 }
 
 struct Forward : shapes::QkNormRopeForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t rows = call.dim(x, 0) * call.dim(x, 1);
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(x, 2), N);
-      call.launch(MLG_INSTANCE(qk_norm_rope_fwd, T, N), plan.grid(), plan.block(), call.tensor(x),
-                  call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(y), rows,
+      call.launch(MLG_INSTANCE(qk_norm_rope_fwd, T, N), plan, x,
+                  cos, sin, gain, y, rows,
                   rotary_row_length(call));
     });
   }
 };
 
 struct Backward : shapes::QkNormRopeBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.flags({accumulate_dx});
     const std::int64_t tokens = call.dim(x, 0), count = call.dim(x, 1);
     const TokenPieces pieces(tokens);
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, dy, dx}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, pieces.count * count, call.dim(x, 2), N);
       const sdk::ColumnSums sums(call, dgain, pieces.count);
-      call.launch(MLG_INSTANCE(qk_norm_rope_bwd, T, N), plan.grid(), plan.block(), call.tensor(x),
-                  call.tensor(cos), call.tensor(sin), call.tensor(gain), call.tensor(dy), call.tensor(dx),
+      call.launch(MLG_INSTANCE(qk_norm_rope_bwd, T, N), plan, x,
+                  cos, sin, gain, dy, dx,
                   sums.partial(), tokens, static_cast<int>(pieces.length), rotary_row_length(call));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -7,11 +7,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/qk_norm_rope/cuda_qkv.cu"
-
-constexpr char kSource[] =
 #include "qk_norm_rope/cuda_qkv.cu.inc"
-    ;
 
 struct Extents {
   std::int64_t slots;   // groups of a token
@@ -32,25 +28,21 @@ Extents declare(CudaCall& call, std::uint32_t q, std::uint32_t k, bool tail) {
 }
 
 struct Forward : shapes::QkvSplitNormRopeForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const Extents extents = declare(call, q, k, call.has(gate));
     const std::int64_t tokens = call.dim(q, 0);
     sdk::dispatch_rows(
         call, packed, extents.access, {packed, cos, sin, q, k, v, gate}, [&]<typename T, int N>() {
           const sdk::HeadPlan plan(call, tokens * extents.slots, call.dim(q, 2), N);
-          call.launch(MLG_INSTANCE(qkv_split_norm_rope_fwd, T, N), plan.grid(), plan.block(),
-                      call.tensor(packed), call.tensor(cos), call.tensor(sin), call.tensor(gain),
-                      call.tensor(q), call.tensor(k), call.tensor(v), call.tensor(gate), tokens);
+          call.launch(MLG_INSTANCE(qkv_split_norm_rope_fwd, T, N), plan,
+                      packed, cos, sin, gain,
+                      call.tensor(q), call.tensor(k), v, gate, tokens);
         });
   }
 };
 
 struct Backward : shapes::QkvSplitNormRopeBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.flags({accumulate_dpacked});
     const std::int64_t all_heads = call.dim(dq, 1) + 2 * call.dim(dk, 1);
     const Extents extents = declare(call, dq, dk, call.dim(packed, 1) > all_heads * call.dim(dq, 2));
@@ -62,17 +54,17 @@ struct Backward : shapes::QkvSplitNormRopeBackward {
                        [&]<typename T, int N>() {
                          const sdk::HeadPlan plan(call, pieces.count * extents.slots, call.dim(dq, 2), N);
                          const sdk::ColumnSums sums(call, dgain, pieces.count);
-                         call.launch(MLG_INSTANCE(qkv_split_norm_rope_bwd, T, N), plan.grid(), plan.block(),
-                                     call.tensor(packed), call.tensor(cos), call.tensor(sin),
-                                     call.tensor(gain), call.tensor(dq), call.tensor(dk), call.tensor(dv),
-                                     call.tensor(dv_xsa), call.tensor(dgate), call.tensor(dpacked),
+                         call.launch(MLG_INSTANCE(qkv_split_norm_rope_bwd, T, N), plan,
+                                     packed, cos, sin,
+                                     gain, dq, dk, dv,
+                                     dv_xsa, dgate, dpacked,
                                      sums.partial(), tokens, static_cast<int>(pieces.length));
                          sums.add(call, MLG_INSTANCE(add_column_sums));
                        });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

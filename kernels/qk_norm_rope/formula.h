@@ -1,11 +1,3 @@
-#pragma once
-
-#include "kernels/qk_norm_rope/signature.h"
-#include "kernels/qk_norm_rope/signature_qkv.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 struct Rotation {
   Numbers cos, sin;
   std::int64_t dims, row_length;
@@ -67,5 +59,3 @@ const Formulas<shapes::QkvSplitNormRopeForward> qkv_split_norm_rope([](const Ref
   if (c.has(f.gate)) results[f.gate] = part((q + 2 * k) * width, q);
   return results;
 });
-
-}  // namespace mulligan::doctor

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/rational_softcap/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::RationalSoftcapForward> rational_softcap([](const ReferenceCall& c,
                                                                    auto f) -> ReferenceResults {
   Numbers y = c[f.z];
@@ -12,5 +5,3 @@ const Formulas<shapes::RationalSoftcapForward> rational_softcap([](const Referen
   for (double& value : y) value *= cap / std::sqrt(value * value + cap * cap);
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

@@ -6,11 +6,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/reductions/cuda.cu"
-
-constexpr char kSource[] =
 #include "reductions/cuda.cu.inc"
-    ;
 
 constexpr std::int64_t kThreads = 256, kOneThread = 1;
 
@@ -42,54 +38,44 @@ void dispatch_wide(mlg_dtype dtype, Body&& body) {
 }
 
 struct Sum : shapes::Sum {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     dispatch_wide(call.dtype(x), [&]<typename T>() { plan_sum<T, 1>(call, x, total); });
   }
 };
 
 struct SumSquares : shapes::SumSquares {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() { plan_sum<T, 2>(call, x, total); });
   }
 };
 
 struct ClipScale : shapes::ClipScale {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const double limit = call.attribute(max_norm);
     const auto high = static_cast<float>(limit);
     call.constant("max_norm_high", high);
     call.constant("max_norm_low", limit - static_cast<double>(high));
     call.launch(MLG_INSTANCE(clip_scale), {1, 1, 1}, {kOneThread, 1, 1}, call.tensor(total),
-                call.tensor(norm), call.tensor(scale));
+                norm, scale);
   }
 };
 
 struct ScaleBy : shapes::ScaleBy {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     sdk::dispatch_elements<float>(call, {x}, [&]<int N>(const sdk::ElementPlan& elements) {
-      call.launch(MLG_INSTANCE(scale_by, N), elements.grid(), elements.block(), call.tensor(x),
-                  call.tensor(scale), elements.count);
+      call.launch(MLG_INSTANCE(scale_by, N), elements, call.tensor(x),
+                  scale, elements.count);
     });
   }
 };
 
 struct LerpInto : shapes::LerpInto {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.constant("keep", call.attribute(decay));
     call.constant("take", 1.0 - call.attribute(decay));
     sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() {
       sdk::dispatch_elements<float, T>(call, {average, x}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(lerp_into, T, N), elements.grid(), elements.block(), call.tensor(average),
+        call.launch(MLG_INSTANCE(lerp_into, T, N), elements, average,
                     call.tensor(x), elements.count);
       });
     });
@@ -97,19 +83,17 @@ struct LerpInto : shapes::LerpInto {
 };
 
 struct RecordScalar : shapes::RecordScalar {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     dispatch_wide(call.dtype(x), [&]<typename T>() {
       call.launch(MLG_INSTANCE(record_scalar, T), {1, 1, 1}, {kOneThread, 1, 1}, call.tensor(x),
-                  call.tensor(index), call.tensor(ring), call.dim(ring, 0));
+                  index, ring, call.dim(ring, 0));
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Sum>(),       sdk::cuda_kernel<SumSquares>(),
-                               sdk::cuda_kernel<ClipScale>(), sdk::cuda_kernel<ScaleBy>(),
-                               sdk::cuda_kernel<LerpInto>(),  sdk::cuda_kernel<RecordScalar>()};
+const Register registered[] = {sdk::cuda_kernel<Sum>(kSource),       sdk::cuda_kernel<SumSquares>(kSource),
+                               sdk::cuda_kernel<ClipScale>(kSource), sdk::cuda_kernel<ScaleBy>(kSource),
+                               sdk::cuda_kernel<LerpInto>(kSource),  sdk::cuda_kernel<RecordScalar>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -7,16 +7,10 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/residual_chain/cuda.cu"
-
-constexpr char kSource[] =
 #include "residual_chain/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::ResidualChainForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.constant("merges", call.has(weight) || call.has(gate));
     call.constant("skips", call.has(skip));
@@ -24,18 +18,16 @@ struct Forward : shapes::ResidualChainForward {
     sdk::dispatch_rows(
         call, x, width, {x, a, s, skip, weight, gate, x0, mix, sum, merged, y, n}, [&]<typename T, int N>() {
           const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 6});
-          call.launch(MLG_INSTANCE(residual_chain_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                      call.tensor(a), call.tensor(s), call.tensor(skip), call.tensor(weight),
-                      call.tensor(gate), call.tensor(x0), call.tensor(mix), call.tensor(sum),
-                      call.tensor(merged), call.tensor(y), call.tensor(n), rows.rows);
+          call.launch(MLG_INSTANCE(residual_chain_fwd, T, N), rows, x,
+                      a, s, skip, weight,
+                      gate, x0, mix, sum,
+                      merged, y, n, rows.rows);
         });
   }
 };
 
 struct Backward : shapes::ResidualChainBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.constant("merges", call.has(weight) || call.has(gate));
     call.constant("skips", call.has(skip));
@@ -54,11 +46,11 @@ struct Backward : shapes::ResidualChainBackward {
                                           {call, dmix, rows.blocks},
                                           {call, dweight, rows.blocks},
                                           {call, dgate, rows.blocks}};
-          call.launch(MLG_INSTANCE(residual_chain_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                      call.tensor(a), call.tensor(s), call.tensor(skip), call.tensor(weight),
-                      call.tensor(gate), call.tensor(x0), call.tensor(mix), call.tensor(dsum),
-                      call.tensor(dmerged), call.tensor(dy), call.tensor(dn), call.tensor(dx),
-                      call.tensor(da), call.tensor(dskip), call.tensor(dx0), sums[0].partial(),
+          call.launch(MLG_INSTANCE(residual_chain_bwd, T, N), rows, x,
+                      a, s, skip, weight,
+                      gate, x0, mix, dsum,
+                      dmerged, dy, dn, dx,
+                      da, dskip, dx0, sums[0].partial(),
                       sums[1].partial(), sums[2].partial(), sums[3].partial(), rows.rows,
                       static_cast<int>(rows.rows_per_group));
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
@@ -66,7 +58,7 @@ struct Backward : shapes::ResidualChainBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

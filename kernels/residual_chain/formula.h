@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/residual_chain/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::ResidualChainForward> residual_chain([](const ReferenceCall& c,
                                                                auto f) -> ReferenceResults {
   const Numbers sum = scaled_sum(c, f), skip = c.has(f.skip) ? c[f.skip] : sum;
@@ -12,5 +5,3 @@ const Formulas<shapes::ResidualChainForward> residual_chain([](const ReferenceCa
   const Numbers y = mixed(merged, c[f.x0], c[f.mix]);
   return {{f.sum, sum}, {f.merged, merged}, {f.y, y}, {f.n, normed(c, y, c.dim(f.x, 1))}};
 });
-
-}  // namespace mulligan::doctor

@@ -7,44 +7,36 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/residual_mix_norm/cuda.cu"
-
-constexpr char kSource[] =
 #include "residual_mix_norm/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::ResidualMixNormForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, y, n}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
-      call.launch(MLG_INSTANCE(residual_mix_norm_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(x0), call.tensor(mix), call.tensor(y), call.tensor(n), rows.rows);
+      call.launch(MLG_INSTANCE(residual_mix_norm_fwd, T, N), rows, x,
+                  x0, mix, y, n, rows.rows);
     });
   }
 };
 
 struct Backward : shapes::ResidualMixNormBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.flags({accumulate_dx, accumulate_dx0});
     sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, dy, dn, dx, dx0}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N,
                               {.values = 8, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, dmix, rows.blocks);
-      call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(x0), call.tensor(mix), call.tensor(dy), call.tensor(dn), call.tensor(dx),
-                  call.tensor(dx0), sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows, x,
+                  x0, mix, dy, dn, dx,
+                  dx0, sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -6,16 +6,10 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/round_fp8/cuda.cu"
-
-constexpr char kSource[] =
 #include "round_fp8/cuda.cu.inc"
-    ;
 
 struct Kernel : shapes::RoundFp8 {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const shapes::Fp8Format format = shapes::fp8_format(int(call.attribute(exponent_bits)));
     call.constant("mantissa_bits", format.mantissa_bits);
     call.constant("least_exponent", format.least_exponent);
@@ -24,14 +18,14 @@ struct Kernel : shapes::RoundFp8 {
     call.numbers({scale});
     sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {x, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(round_fp8, T, N), elements.grid(), elements.block(), call.tensor(x),
-                    call.tensor(y), elements.count);
+        call.launch(MLG_INSTANCE(round_fp8, T, N), elements, x,
+                    y, elements.count);
       });
     });
   }
 };
 
-const Register registered(sdk::cuda_kernel<Kernel>());
+const Register registered(sdk::cuda_kernel<Kernel>(kSource));
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/round_fp8/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::RoundFp8> round_fp8([](const ReferenceCall& c, auto f) -> ReferenceResults {
   Numbers y = c[f.x];
   const shapes::Fp8Format format = shapes::fp8_format(static_cast<int>(c.attribute("exponent_bits")));
@@ -18,5 +11,3 @@ const Formulas<shapes::RoundFp8> round_fp8([](const ReferenceCall& c, auto f) ->
   }
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

@@ -7,42 +7,34 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/row_bias/cuda.cu"
-
-constexpr char kSource[] =
 #include "row_bias/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::RowBiasForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(y, 1);
     sdk::dispatch_rows(call, y, width, {x, bias, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(y, 0), width, N,
                               {.values = 2, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(row_bias_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(bias), call.tensor(y), rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(row_bias_fwd, T, N), rows, x,
+                  bias, y, rows.rows, static_cast<int>(rows.rows_per_group));
     });
   }
 };
 
 struct Backward : shapes::RowBiasBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(dy, 1);
     sdk::dispatch_rows(call, dy, width, {dy}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(dy, 0), width, N, {.values = 2, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, dbias, rows.blocks);
-      call.launch(MLG_INSTANCE(row_bias_bwd, T, N), rows.grid(), rows.block(), call.tensor(dy),
+      call.launch(MLG_INSTANCE(row_bias_bwd, T, N), rows, dy,
                   sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/row_bias/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::RowBiasForward> row_bias([](const ReferenceCall& c, auto f) -> ReferenceResults {
   const Numbers bias = c[f.bias];
   Numbers y = c[f.x];
@@ -12,5 +5,3 @@ const Formulas<shapes::RowBiasForward> row_bias([](const ReferenceCall& c, auto 
   for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

@@ -6,37 +6,29 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/scale_rows/cuda.cu"
-
-constexpr char kSource[] =
 #include "scale_rows/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::ScaleRowsForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     sdk::dispatch_rows(call, w, call.dim(w, 1), {w, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(w, 0), call.dim(w, 1), N, {.values = 2});
-      call.launch(MLG_INSTANCE(scale_rows_fwd, T, N), rows.grid(), rows.block(), call.tensor(w),
-                  call.tensor(s), call.tensor(y), rows.rows);
+      call.launch(MLG_INSTANCE(scale_rows_fwd, T, N), rows, w,
+                  s, y, rows.rows);
     });
   }
 };
 
 struct Backward : shapes::ScaleRowsBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     sdk::dispatch_rows(call, w, call.dim(w, 1), {w, dy, dw}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(w, 0), call.dim(w, 1), N, {.values = 4});
-      call.launch(MLG_INSTANCE(scale_rows_bwd, T, N), rows.grid(), rows.block(), call.tensor(w),
-                  call.tensor(s), call.tensor(dy), call.tensor(dw), call.tensor(ds), rows.rows);
+      call.launch(MLG_INSTANCE(scale_rows_bwd, T, N), rows, w,
+                  s, dy, dw, ds, rows.rows);
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

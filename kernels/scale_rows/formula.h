@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/scale_rows/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::ScaleRowsForward> scale_rows([](const ReferenceCall& c, auto f) -> ReferenceResults {
   Numbers y = c[f.w];
   const Numbers s = c[f.s];
@@ -12,5 +5,3 @@ const Formulas<shapes::ScaleRowsForward> scale_rows([](const ReferenceCall& c, a
   for (std::size_t i = 0; i < y.size(); ++i) y[i] *= s[i / columns];
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

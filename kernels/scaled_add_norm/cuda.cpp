@@ -7,44 +7,36 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/scaled_add_norm/cuda.cu"
-
-constexpr char kSource[] =
 #include "scaled_add_norm/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::ScaledAddNormForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     sdk::dispatch_rows(call, x, call.dim(x, 1), {x, a, s, y, n}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
-      call.launch(MLG_INSTANCE(scaled_add_norm_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(a), call.tensor(s), call.tensor(y), call.tensor(n), rows.rows);
+      call.launch(MLG_INSTANCE(scaled_add_norm_fwd, T, N), rows, x,
+                  a, s, y, n, rows.rows);
     });
   }
 };
 
 struct Backward : shapes::ScaledAddNormBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({scale, eps});
     call.flags({accumulate_dx, accumulate_da});
     const std::int64_t width = call.dim(y, 1);
     sdk::dispatch_rows(call, y, width, {y, a, s, dy, dn, dx, da}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(y, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, ds, rows.blocks);
-      call.launch(MLG_INSTANCE(scaled_add_norm_bwd, T, N), rows.grid(), rows.block(), call.tensor(y),
-                  call.tensor(a), call.tensor(s), call.tensor(dy), call.tensor(dn), call.tensor(dx),
-                  call.tensor(da), sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(scaled_add_norm_bwd, T, N), rows, y,
+                  a, s, dy, dn, dx,
+                  da, sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -7,39 +7,31 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/skip_merge/cuda.cu"
-
-constexpr char kSource[] =
 #include "skip_merge/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::SkipMergeForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, s, weight, gate, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
                               {.values = 4, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(skip_merge_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(s), call.tensor(weight), call.tensor(gate), call.tensor(y), rows.rows,
+      call.launch(MLG_INSTANCE(skip_merge_fwd, T, N), rows, x,
+                  s, weight, gate, y, rows.rows,
                   static_cast<int>(rows.rows_per_group));
     });
   }
 };
 
 struct Backward : shapes::SkipMergeBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.flags({accumulate_dx, accumulate_ds});
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, s, weight, gate, dy, dx, ds}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 7, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums of_weight(call, dweight, rows.blocks), of_gate(call, dgate, rows.blocks);
-      call.launch(MLG_INSTANCE(skip_merge_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(s), call.tensor(weight), call.tensor(gate), call.tensor(dy), call.tensor(dx),
-                  call.tensor(ds), of_weight.partial(), of_gate.partial(), rows.rows,
+      call.launch(MLG_INSTANCE(skip_merge_bwd, T, N), rows, x,
+                  s, weight, gate, dy, dx,
+                  ds, of_weight.partial(), of_gate.partial(), rows.rows,
                   static_cast<int>(rows.rows_per_group));
       of_weight.add(call, MLG_INSTANCE(add_column_sums));
       of_gate.add(call, MLG_INSTANCE(add_column_sums));
@@ -47,7 +39,7 @@ struct Backward : shapes::SkipMergeBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/skip_merge/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 const Formulas<shapes::SkipMergeForward> skip_merge([](const ReferenceCall& c, auto f) -> ReferenceResults {
   Numbers y = c[f.x];
   const Numbers s = c[f.s], weight = c[f.weight], gate = c.has(f.gate) ? c[f.gate] : Numbers();
@@ -14,5 +7,3 @@ const Formulas<shapes::SkipMergeForward> skip_merge([](const ReferenceCall& c, a
   }
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

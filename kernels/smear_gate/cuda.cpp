@@ -7,11 +7,7 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/smear_gate/cuda.cu"
-
-constexpr char kSource[] =
 #include "smear_gate/cuda.cu.inc"
-    ;
 
 void give_constants(CudaCall& call) {
   using Shape = shapes::SmearGate;
@@ -21,34 +17,30 @@ void give_constants(CudaCall& call) {
 }
 
 struct Forward : shapes::SmearGateForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     give_constants(call);
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
                               {.values = 3, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(smear_gate_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(tokens), call.tensor(weight), call.tensor(lambda), call.tensor(y), rows.rows,
+      call.launch(MLG_INSTANCE(smear_gate_fwd, T, N), rows, x,
+                  tokens, weight, lambda, y, rows.rows,
                   static_cast<int>(rows.rows_per_group));
     });
   }
 };
 
 struct Backward : shapes::SmearGateBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     give_constants(call);
     call.flags({accumulate_dx});
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, dy, dx}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums of_weight(call, dweight, rows.groups), of_lambda(call, dlambda, rows.groups);
-      call.launch(MLG_INSTANCE(smear_gate_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(tokens), call.tensor(weight), call.tensor(lambda), call.tensor(dy),
-                  call.tensor(dx), of_weight.partial(), of_lambda.partial(), rows.rows,
+      call.launch(MLG_INSTANCE(smear_gate_bwd, T, N), rows, x,
+                  tokens, weight, lambda, dy,
+                  dx, of_weight.partial(), of_lambda.partial(), rows.rows,
                   static_cast<int>(rows.rows_per_group));
       of_weight.add(call, MLG_INSTANCE(add_column_sums));
       of_lambda.add(call, MLG_INSTANCE(add_column_sums));
@@ -56,7 +48,7 @@ struct Backward : shapes::SmearGateBackward {
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

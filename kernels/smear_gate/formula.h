@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/smear_gate/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 // Each row takes in a gated share of the one before it, as that one was.
 const Formulas<shapes::SmearGateForward> smear_gate([](const ReferenceCall& c, auto f) -> ReferenceResults {
   const Numbers x = c[f.x], tokens = c[f.tokens], weight = c[f.weight];
@@ -20,5 +13,3 @@ const Formulas<shapes::SmearGateForward> smear_gate([](const ReferenceCall& c, a
   }
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

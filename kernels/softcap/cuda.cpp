@@ -6,43 +6,35 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/softcap/cuda.cu"
-
-constexpr char kSource[] =
 #include "softcap/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::SoftcapForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({cap});
     call.constant("inverse_cap", 1.0 / call.attribute(cap));
     sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {z, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(softcap_fwd, T, N), elements.grid(), elements.block(), call.tensor(z),
-                    call.tensor(y), elements.count);
+        call.launch(MLG_INSTANCE(softcap_fwd, T, N), elements, z,
+                    y, elements.count);
       });
     });
   }
 };
 
 struct Backward : shapes::SoftcapBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.constant("inverse_cap", 1.0 / call.attribute(cap));
     call.flags({accumulate_dz});
     sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {z, dy, dz}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(softcap_bwd, T, N), elements.grid(), elements.block(), call.tensor(z),
-                    call.tensor(dy), call.tensor(dz), elements.count);
+        call.launch(MLG_INSTANCE(softcap_bwd, T, N), elements, z,
+                    dy, dz, elements.count);
       });
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

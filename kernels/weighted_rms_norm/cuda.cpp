@@ -7,45 +7,37 @@
 namespace mulligan::cuda {
 namespace {
 
-#include "kernels/weighted_rms_norm/cuda.cu"
-
-constexpr char kSource[] =
 #include "weighted_rms_norm/cuda.cu.inc"
-    ;
 
 struct Forward : shapes::WeightedRmsNormForward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({eps});
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, weight, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 2});
-      call.launch(MLG_INSTANCE(weighted_rms_norm_fwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(weight), call.tensor(y), rows.rows);
+      call.launch(MLG_INSTANCE(weighted_rms_norm_fwd, T, N), rows, x,
+                  weight, y, rows.rows);
     });
   }
 };
 
 struct Backward : shapes::WeightedRmsNormBackward {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({eps});
     call.flags({accumulate_dx});
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, weight, dy, dx}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, dweight, rows.blocks);
-      call.launch(MLG_INSTANCE(weighted_rms_norm_bwd, T, N), rows.grid(), rows.block(), call.tensor(x),
-                  call.tensor(weight), call.tensor(dy), call.tensor(dx), sums.partial(), rows.rows,
+      call.launch(MLG_INSTANCE(weighted_rms_norm_bwd, T, N), rows, x,
+                  weight, dy, dx, sums.partial(), rows.rows,
                   static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward>(), sdk::cuda_kernel<Backward>()};
+const Register registered[] = {sdk::cuda_kernel<Forward>(kSource), sdk::cuda_kernel<Backward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -1,10 +1,3 @@
-#pragma once
-
-#include "kernels/weighted_rms_norm/signature.h"
-#include "tools/doctor/formula_parts.h"
-
-namespace mulligan::doctor {
-
 // The three of family qwen2.
 const Formulas<shapes::WeightedRmsNormForward> weighted_rms_norm([](const ReferenceCall& c,
                                                                     auto f) -> ReferenceResults {
@@ -13,5 +6,3 @@ const Formulas<shapes::WeightedRmsNormForward> weighted_rms_norm([](const Refere
   for (std::size_t i = 0; i < y.size(); ++i) y[i] *= weight[i % weight.size()];
   return {{f.y, y}};
 });
-
-}  // namespace mulligan::doctor

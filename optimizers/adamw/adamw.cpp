@@ -48,8 +48,8 @@ class Adamw : public sdk::Optimizer {
                "allow moments in bf16 with rounding to nearest at a beta2 that can stop their updates, to "
                "repeat such a run")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<AdamwUpdate>(),
-                                              sdk::cpu_kernel<AdamwStochasticUpdate>(), adamw_update_cuda(),
-                                              adamw_stochastic_update_cuda()};
+                                              sdk::cpu_kernel<AdamwStochasticUpdate>(), adamw_update_cuda,
+                                              adamw_stochastic_update_cuda};
 
   explicit Adamw(const AdamwConfig& config) : config_(config) {
     if (config_.state_dtype == "bf16" && !config_.stochastic_rounding && !config_.allow_stall) {

@@ -59,7 +59,7 @@ struct AdamwStochasticUpdate : AdamwUpdate {
 };
 
 // The same for the cuda backend (adamw_step.cu).
-mlg_kernel adamw_update_cuda();
-mlg_kernel adamw_stochastic_update_cuda();
+extern const mlg_kernel adamw_update_cuda;
+extern const mlg_kernel adamw_stochastic_update_cuda;
 
 }  // namespace mulligan::optimizers

@@ -7,18 +7,12 @@
 namespace mulligan::optimizers {
 namespace {
 
-#include "optimizers/adamw/adamw_step.cu"
-
-constexpr char kSource[] =
 #include "adamw_step.cu.inc"
-    ;
 
 using sdk::CudaCall;
 
 struct Update : AdamwUpdate {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({lr_multiplier, weight_decay, beta2, eps});
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     call.constant("scaled", call.has(gradient_scale));
@@ -36,18 +30,16 @@ struct Update : AdamwUpdate {
     sdk::dispatch_elements<float, Master, State, Copy>(
         call, {gradient, master, exp_avg, exp_avg_sq, average, copy},
         [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch(MLG_INSTANCE(adamw_update, Master, State, Copy, N), elements.grid(), elements.block(),
-                      call.tensor(gradient), call.tensor(master), call.tensor(exp_avg),
-                      call.tensor(exp_avg_sq), call.tensor(scalars), call.tensor(gradient_scale),
-                      call.tensor(average), call.tensor(copy), elements.count);
+          call.launch(MLG_INSTANCE(adamw_update, Master, State, Copy, N), elements,
+                      gradient, master, exp_avg,
+                      exp_avg_sq, scalars, gradient_scale,
+                      average, copy, elements.count);
         });
   }
 };
 
 struct StochasticUpdate : AdamwStochasticUpdate {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({lr_multiplier, weight_decay, beta2, eps});
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     call.constant("scaled", call.has(gradient_scale));
@@ -64,10 +56,9 @@ struct StochasticUpdate : AdamwStochasticUpdate {
     sdk::dispatch_elements<float, Master, bf16, Copy>(
         call, {gradient, master, exp_avg, exp_avg_sq, average, copy},
         [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch(MLG_INSTANCE(adamw_stochastic_update, Master, Copy, N), elements.grid(),
-                      elements.block(), call.tensor(gradient), call.tensor(master), call.tensor(exp_avg),
-                      call.tensor(exp_avg_sq), call.tensor(scalars), call.tensor(gradient_scale),
-                      call.tensor(average), call.tensor(copy), number, static_cast<long long>(purpose),
+          call.launch(MLG_INSTANCE(adamw_stochastic_update, Master, Copy, N), elements, gradient, master, exp_avg,
+                      exp_avg_sq, scalars, gradient_scale,
+                      average, copy, number, static_cast<long long>(purpose),
                       elements.count);
         });
   }
@@ -75,11 +66,7 @@ struct StochasticUpdate : AdamwStochasticUpdate {
 
 }  // namespace
 
-mlg_kernel adamw_update_cuda() {
-  return sdk::cuda_kernel<Update>();
-}
-mlg_kernel adamw_stochastic_update_cuda() {
-  return sdk::cuda_kernel<StochasticUpdate>();
-}
+constinit const mlg_kernel adamw_update_cuda = sdk::cuda_kernel<Update>(kSource);
+constinit const mlg_kernel adamw_stochastic_update_cuda = sdk::cuda_kernel<StochasticUpdate>(kSource);
 
 }  // namespace mulligan::optimizers

@@ -33,6 +33,6 @@ struct MatrixMomentum {
 };
 
 // The same for the cuda backend (momentum.cu).
-mlg_kernel matrix_momentum_cuda();
+extern const mlg_kernel matrix_momentum_cuda;
 
 }  // namespace mulligan::optimizers

@@ -7,11 +7,7 @@
 namespace mulligan::optimizers {
 namespace {
 
-#include "optimizers/common/momentum.cu"
-
-constexpr char kSource[] =
 #include "momentum.cu.inc"
-    ;
 
 using sdk::CudaCall;
 
@@ -23,22 +19,20 @@ void plan_momentum(CudaCall& call) {
   const std::int64_t matrix_rows =
       call.dim(gradient, static_cast<const sdk::Launch&>(call).tensor(gradient).rank - 2);
   const sdk::CudaArgument row_sums = call.floats(rows.rows);
-  call.launch(MLG_INSTANCE(muon_momentum_rows, Buffer, Direction, N), rows.grid(), rows.block(),
-              call.tensor(gradient), call.tensor(momentum_buffer), call.tensor(scalars),
-              call.tensor(direction), call.tensor(gradient_scale), row_sums, rows.rows);
+  call.launch(MLG_INSTANCE(muon_momentum_rows, Buffer, Direction, N), rows,
+              gradient, momentum_buffer, scalars,
+              direction, gradient_scale, row_sums, rows.rows);
   const bool scales =
       call.attribute(MatrixMomentum::row_normalize) != 0 || call.attribute(MatrixMomentum::normalize) != 0;
   call.launch(MLG_INSTANCE(muon_row_factors),
               {!scales || matrix_rows == 0 ? 0 : rows.rows / matrix_rows, 1, 1}, {256, 1, 1}, row_sums,
               static_cast<int>(matrix_rows));
   call.launch(MLG_INSTANCE(muon_scale_rows, Direction, N), {scales ? rows.blocks : 0, 1, 1}, rows.block(),
-              call.tensor(direction), row_sums, rows.rows);
+              direction, row_sums, rows.rows);
 }
 
 struct Momentum : MatrixMomentum {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check_arguments(call);
     call.flags({nesterov, row_normalize, mean, normalize});
     call.constant("scaled", call.has(gradient_scale));
     sdk::dispatch_cuda_master(call.dtype(momentum_buffer), [&]<typename Buffer>() {
@@ -57,8 +51,6 @@ struct Momentum : MatrixMomentum {
 
 }  // namespace
 
-mlg_kernel matrix_momentum_cuda() {
-  return sdk::cuda_kernel<Momentum>();
-}
+constinit const mlg_kernel matrix_momentum_cuda = sdk::cuda_kernel<Momentum>(kSource);
 
 }  // namespace mulligan::optimizers

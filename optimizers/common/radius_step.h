@@ -62,6 +62,6 @@ void record_radius_step(sdk::Recorder& recorder, const std::string& optimizer,
                         const RadiusSettings& settings);
 
 // The same for the cuda backend (radius_step.cu).
-mlg_kernel radius_step_cuda();
+extern const mlg_kernel radius_step_cuda;
 
 }  // namespace mulligan::optimizers

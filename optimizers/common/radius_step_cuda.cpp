@@ -6,18 +6,12 @@
 namespace mulligan::optimizers {
 namespace {
 
-#include "optimizers/common/radius_step.cu"
-
-constexpr char kSource[] =
 #include "radius_step.cu.inc"
-    ;
 
 using sdk::CudaCall;
 
 struct Step : RadiusStep {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check_arguments(call);
     const MatrixShape shape = MatrixShape::of(call, direction);
     call.constant("columns", shape.columns);
     call.constant("matrix_rows", shape.rows);
@@ -38,19 +32,17 @@ struct Step : RadiusStep {
     const sdk::CudaArgument sums = call.workspace(3 * rows * sizeof(double)),
                             outcome = call.floats(3 * shape.all_rows());
     call.launch(MLG_INSTANCE(radius_rows, Direction, Master), {shape.all_rows(), 1, 1},
-                {MatrixShape::block_threads(shape.columns), 1, 1}, call.tensor(direction),
-                call.tensor(master), sums);
+                {MatrixShape::block_threads(shape.columns), 1, 1}, direction,
+                master, sums);
     call.launch(MLG_INSTANCE(radius_settle), {shape.matrices, 1, 1},
-                {MatrixShape::block_threads(shape.rows), 1, 1}, sums, call.tensor(scalars), outcome);
-    call.launch(MLG_INSTANCE(radius_apply, Direction, Master), plan.grid(), plan.block(),
-                call.tensor(direction), call.tensor(master), call.tensor(scalars), outcome, plan.count);
+                {MatrixShape::block_threads(shape.rows), 1, 1}, sums, scalars, outcome);
+    call.launch(MLG_INSTANCE(radius_apply, Direction, Master), plan,
+                direction, master, scalars, outcome, plan.count);
   }
 };
 
 }  // namespace
 
-mlg_kernel radius_step_cuda() {
-  return sdk::cuda_kernel<Step>();
-}
+constinit const mlg_kernel radius_step_cuda = sdk::cuda_kernel<Step>(kSource);
 
 }  // namespace mulligan::optimizers

@@ -36,7 +36,7 @@ struct DivideByNorm {
 sdk::Value record_schatten4(sdk::Recorder& recorder, const std::string& optimizer, sdk::Value x);
 
 // The same for the cuda backend (schatten.cu).
-mlg_kernel gram_norm_cuda();
-mlg_kernel divide_by_norm_cuda();
+extern const mlg_kernel gram_norm_cuda;
+extern const mlg_kernel divide_by_norm_cuda;
 
 }  // namespace mulligan::optimizers

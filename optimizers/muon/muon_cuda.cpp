@@ -6,18 +6,12 @@
 namespace mulligan::optimizers {
 namespace {
 
-#include "optimizers/muon/muon_kernels.cu"
-
-constexpr char kSource[] =
 #include "muon_kernels.cu.inc"
-    ;
 
 using sdk::CudaCall;
 
 struct Update : MuonUpdate {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({lr_multiplier, weight_decay, scale});
     sdk::fused_update_constants(call, fused);
     sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
@@ -32,17 +26,14 @@ struct Update : MuonUpdate {
   static void plan_typed(CudaCall& call) {
     sdk::dispatch_elements<Direction, Master, Copy>(
         call, {direction, master, average, copy}, [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch(MLG_INSTANCE(muon_update, Direction, Master, Copy, N), elements.grid(),
-                      elements.block(), call.tensor(direction), call.tensor(master), call.tensor(scalars),
-                      call.tensor(average), call.tensor(copy), elements.count);
+          call.launch(MLG_INSTANCE(muon_update, Direction, Master, Copy, N), elements, direction, master, scalars,
+                      average, copy, elements.count);
         });
   }
 };
 
 }  // namespace
 
-mlg_kernel muon_update_cuda() {
-  return sdk::cuda_kernel<Update>();
-}
+constinit const mlg_kernel muon_update_cuda = sdk::cuda_kernel<Update>(kSource);
 
 }  // namespace mulligan::optimizers

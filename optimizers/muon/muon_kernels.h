@@ -22,6 +22,6 @@ struct MuonUpdate {
 };
 
 // The same for the cuda backend (muon_kernels.cu).
-mlg_kernel muon_update_cuda();
+extern const mlg_kernel muon_update_cuda;
 
 }  // namespace mulligan::optimizers

@@ -17,7 +17,7 @@ class MuonH : public sdk::Optimizer {
   static inline const sdk::Schema<ArenaDirectionConfig> schema = with_direction_keys<ArenaDirectionConfig>();
   static inline const mlg_kernel kernels[] = {
       cpu_kernel_as<MatrixMomentum>("muon_h_momentum"), cpu_kernel_as<RadiusStep>("muon_h_step"),
-      kernel_as(matrix_momentum_cuda(), "muon_h_momentum"), kernel_as(radius_step_cuda(), "muon_h_step")};
+      kernel_as(matrix_momentum_cuda, "muon_h_momentum"), kernel_as(radius_step_cuda, "muon_h_step")};
 
   explicit MuonH(const ArenaDirectionConfig& config) : directions_("muon_h", config) {}
 

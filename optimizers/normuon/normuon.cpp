@@ -28,9 +28,9 @@ class Normuon : public sdk::Optimizer {
   static inline const mlg_kernel kernels[] = {cpu_kernel_as<MatrixMomentum>("normuon_momentum"),
                                               sdk::cpu_kernel<NormuonFactors>(),
                                               sdk::cpu_kernel<NormuonApply>(),
-                                              kernel_as(matrix_momentum_cuda(), "normuon_momentum"),
-                                              normuon_factors_cuda(),
-                                              normuon_apply_cuda()};
+                                              kernel_as(matrix_momentum_cuda, "normuon_momentum"),
+                                              normuon_factors_cuda,
+                                              normuon_apply_cuda};
 
   explicit Normuon(const NormuonConfig& config) : directions_("normuon", config), config_(config) {}
 

@@ -6,11 +6,7 @@
 namespace mulligan::optimizers {
 namespace {
 
-#include "optimizers/normuon/normuon_kernels.cu"
-
-constexpr char kSource[] =
 #include "normuon_kernels.cu.inc"
-    ;
 
 using sdk::CudaCall;
 
@@ -20,9 +16,7 @@ void shape_constants(CudaCall& call, const MatrixShape& shape) {
 }
 
 struct Factors : NormuonFactors {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check_arguments(call);
     const MatrixShape shape = MatrixShape::of(call, direction);
     const bool tall = shape.rows >= shape.columns;
     const std::int64_t lines = std::max(shape.rows, shape.columns);
@@ -34,30 +28,28 @@ struct Factors : NormuonFactors {
     sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
       if (tall) {
         call.launch(MLG_INSTANCE(normuon_row_squares, Direction), {shape.all_rows(), 1, 1},
-                    {MatrixShape::block_threads(shape.columns), 1, 1}, call.tensor(direction), sums);
+                    {MatrixShape::block_threads(shape.columns), 1, 1}, direction, sums);
       } else {
         const sdk::ElementPlan plan{shape.matrices * lines, 1};
-        call.launch(MLG_INSTANCE(normuon_column_squares, Direction), plan.grid(), plan.block(),
-                    call.tensor(direction), sums, plan.count);
+        call.launch(MLG_INSTANCE(normuon_column_squares, Direction), plan,
+                    direction, sums, plan.count);
       }
     });
     call.launch(MLG_INSTANCE(normuon_settle), {shape.matrices, 1, 1},
-                {MatrixShape::block_threads(lines), 1, 1}, sums, call.tensor(second_moment),
-                call.tensor(factors));
+                {MatrixShape::block_threads(lines), 1, 1}, sums, second_moment,
+                factors);
   }
 };
 
 struct Apply : NormuonApply {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     shape_constants(call, MatrixShape::of(call, direction));
     call.numbers({lr_multiplier, weight_decay, scale});
     const sdk::ElementPlan plan{call.size(direction), 1};
     sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
       sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-        call.launch(MLG_INSTANCE(normuon_apply, Direction, Master), plan.grid(), plan.block(),
-                    call.tensor(direction), call.tensor(factors), call.tensor(master), call.tensor(scalars),
+        call.launch(MLG_INSTANCE(normuon_apply, Direction, Master), plan,
+                    direction, factors, master, scalars,
                     plan.count);
       });
     });
@@ -66,11 +58,7 @@ struct Apply : NormuonApply {
 
 }  // namespace
 
-mlg_kernel normuon_factors_cuda() {
-  return sdk::cuda_kernel<Factors>();
-}
-mlg_kernel normuon_apply_cuda() {
-  return sdk::cuda_kernel<Apply>();
-}
+constinit const mlg_kernel normuon_factors_cuda = sdk::cuda_kernel<Factors>(kSource);
+constinit const mlg_kernel normuon_apply_cuda = sdk::cuda_kernel<Apply>(kSource);
 
 }  // namespace mulligan::optimizers

@@ -41,7 +41,7 @@ struct NormuonApply {
 mlg_tensor line_shape(mlg_tensor direction);
 
 // The same for the cuda backend (normuon_kernels.cu).
-mlg_kernel normuon_factors_cuda();
-mlg_kernel normuon_apply_cuda();
+extern const mlg_kernel normuon_factors_cuda;
+extern const mlg_kernel normuon_apply_cuda;
 
 }  // namespace mulligan::optimizers

@@ -38,9 +38,9 @@ class ScheduleFreeAdamw : public sdk::Optimizer {
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<ScheduleFreeShare>(),
                                               sdk::cpu_kernel<ScheduleFreeUpdate>(),
                                               sdk::cpu_kernel<ScheduleFreeAverage>(),
-                                              schedule_free_share_cuda(),
-                                              schedule_free_update_cuda(),
-                                              schedule_free_average_cuda()};
+                                              schedule_free_share_cuda,
+                                              schedule_free_update_cuda,
+                                              schedule_free_average_cuda};
 
   explicit ScheduleFreeAdamw(const ScheduleFreeConfig& config) : config_(config) {}
 

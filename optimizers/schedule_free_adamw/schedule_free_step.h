@@ -71,8 +71,8 @@ struct ScheduleFreeAverage {
 };
 
 // The same for the cuda backend (schedule_free_step.cu).
-mlg_kernel schedule_free_share_cuda();
-mlg_kernel schedule_free_update_cuda();
-mlg_kernel schedule_free_average_cuda();
+extern const mlg_kernel schedule_free_share_cuda;
+extern const mlg_kernel schedule_free_update_cuda;
+extern const mlg_kernel schedule_free_average_cuda;
 
 }  // namespace mulligan::optimizers

@@ -31,7 +31,7 @@ class Sgd : public sdk::Optimizer {
           "decoupled: shrinks the weight by lr * weight_decay; coupled: adds weight_decay * weight to the "
           "gradient (L2)")
           .choices("decoupled|coupled")};
-  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdUpdate>(), sgd_update_cuda()};
+  static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SgdUpdate>(), sgd_update_cuda};
 
   explicit Sgd(const SgdConfig& config) : config_(config) {
     if (config_.nesterov && config_.momentum == 0.0) {

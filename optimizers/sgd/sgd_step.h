@@ -27,6 +27,6 @@ struct SgdUpdate {
 };
 
 // The same for the cuda backend (sgd_step.cu).
-mlg_kernel sgd_update_cuda();
+extern const mlg_kernel sgd_update_cuda;
 
 }  // namespace mulligan::optimizers

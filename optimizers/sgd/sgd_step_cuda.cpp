@@ -6,18 +6,12 @@
 namespace mulligan::optimizers {
 namespace {
 
-#include "optimizers/sgd/sgd_step.cu"
-
-constexpr char kSource[] =
 #include "sgd_step.cu.inc"
-    ;
 
 using sdk::CudaCall;
 
 struct Update : SgdUpdate {
-  static constexpr const char* source = kSource;
   static void plan(CudaCall& call) {
-    check(call);
     call.numbers({lr_multiplier, weight_decay});
     call.flags({decoupled, nesterov});
     call.constant("scaled", call.has(gradient_scale));
@@ -27,10 +21,10 @@ struct Update : SgdUpdate {
         sdk::dispatch_elements<float, Master, Copy>(
             call, {gradient, master, momentum_buffer, average, copy},
             [&]<int N>(const sdk::ElementPlan& elements) {
-              call.launch(MLG_INSTANCE(sgd_update, Master, Copy, N), elements.grid(), elements.block(),
-                          call.tensor(gradient), call.tensor(master), call.tensor(momentum_buffer),
-                          call.tensor(scalars), call.tensor(gradient_scale), call.tensor(average),
-                          call.tensor(copy), elements.count);
+              call.launch(MLG_INSTANCE(sgd_update, Master, Copy, N), elements,
+                          gradient, master, momentum_buffer,
+                          scalars, gradient_scale, average,
+                          copy, elements.count);
             });
       });
     });
@@ -39,8 +33,6 @@ struct Update : SgdUpdate {
 
 }  // namespace
 
-mlg_kernel sgd_update_cuda() {
-  return sdk::cuda_kernel<Update>();
-}
+constinit const mlg_kernel sgd_update_cuda = sdk::cuda_kernel<Update>(kSource);
 
 }  // namespace mulligan::optimizers

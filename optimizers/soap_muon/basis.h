@@ -78,9 +78,9 @@ struct JacobiPair {
 };
 
 // The same for the cuda backend (basis.cu).
-mlg_kernel soap_sort_cuda();
-mlg_kernel soap_permute_cuda();
-mlg_kernel soap_eigenvectors_cuda();
-mlg_kernel soap_first_rows_cuda();
+extern const mlg_kernel soap_sort_cuda;
+extern const mlg_kernel soap_permute_cuda;
+extern const mlg_kernel soap_eigenvectors_cuda;
+extern const mlg_kernel soap_first_rows_cuda;
 
 }  // namespace mulligan::optimizers

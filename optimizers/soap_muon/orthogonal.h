@@ -40,7 +40,7 @@ struct SoapIdentity {
 void record_orthogonal_rows(sdk::Recorder& recorder, sdk::Value x, sdk::Value result);
 
 // The same for the cuda backend (orthogonal.cu).
-mlg_kernel soap_reflect_cuda();
-mlg_kernel soap_identity_cuda();
+extern const mlg_kernel soap_reflect_cuda;
+extern const mlg_kernel soap_identity_cuda;
 
 }  // namespace mulligan::optimizers

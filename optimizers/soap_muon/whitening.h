@@ -56,8 +56,8 @@ struct SoapTrust {
 };
 
 // The same for the cuda backend (whitening.cu).
-mlg_kernel soap_whiten_cuda();
-mlg_kernel soap_keep_norm_cuda();
-mlg_kernel soap_trust_cuda();
+extern const mlg_kernel soap_whiten_cuda;
+extern const mlg_kernel soap_keep_norm_cuda;
+extern const mlg_kernel soap_trust_cuda;
 
 }  // namespace mulligan::optimizers

@@ -19,11 +19,7 @@
 namespace mulligan::kernel_test {
 namespace {
 
-#include "tests/emulated/launch_statements.cu"
-
-constexpr char kSource[] =
 #include "launch_statements.cu.inc"
-    ;
 
 constexpr std::int64_t kCount = 256;
 
@@ -33,7 +29,6 @@ struct Kernel {
   static constexpr const char* signature = "in x, inout y; factor accumulate of_another";
   enum Argument : std::uint32_t { x, y };
   enum Attribute : std::uint32_t { factor, accumulate, of_another };
-  static constexpr const char* source = kSource;
   static inline std::function<void(sdk::CudaCall&)> body;
   static void plan(sdk::CudaCall& call) { body(call); }
 };
@@ -49,7 +44,7 @@ KernelCall call_of(mlg_dtype dtype = MLG_F32) {
 }
 
 BackendFixture& backend(const char* device) {
-  static const mlg_kernel kernel = sdk::cuda_kernel<Kernel>();
+  static const mlg_kernel kernel = sdk::cuda_kernel<Kernel>(kSource);
   static std::map<std::string, std::unique_ptr<BackendFixture>> fixtures;
   auto& fixture = fixtures[device];
   if (!fixture) {

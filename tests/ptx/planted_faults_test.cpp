@@ -54,9 +54,9 @@ struct UnknownInstruction : Planted {
 };
 
 BackendFixture& backend(int variant) {
-  static const mlg_kernel kernels[] = {sdk::cuda_kernel<ReverseBlocks>(), sdk::cuda_kernel<SumWarps>(),
-                                       sdk::cuda_kernel<CopyBlocks>(), sdk::cuda_kernel<RoundElements>(),
-                                       sdk::cuda_kernel<UnknownInstruction>()};
+  static const mlg_kernel kernels[] = {sdk::cuda_kernel<ReverseBlocks>(kSource), sdk::cuda_kernel<SumWarps>(kSource),
+                                       sdk::cuda_kernel<CopyBlocks>(kSource), sdk::cuda_kernel<RoundElements>(kSource),
+                                       sdk::cuda_kernel<UnknownInstruction>(kSource)};
   static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
   auto& fixture = fixtures[variant];
   if (!fixture) {

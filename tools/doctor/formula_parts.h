@@ -1,4 +1,4 @@
-// What the formulas of kernels (kernels/NAME/formula.h, all of them read by formulas.cpp) share. In a formula f has
+// What the formulas of kernels (kernels/NAME/formula.h, all of them read by formulas.cpp in this namespace) share. In a formula f has
 // the names of the arguments.
 #pragma once
 

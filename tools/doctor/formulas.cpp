@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "kernel_formulas.inc"  // made by CMake: includes every formula.h of kernels
 #include "tools/doctor/formula_parts.h"
+
+#include "kernel_formulas.inc"  // made by CMake: every formula.h of kernels, in mulligan::doctor
 
 namespace mulligan::doctor {
 

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 
 #define MLG_INSTANCE(function, ...)                                                       \
   (::mulligan::sdk::Instance<&function __VA_OPT__(<__VA_ARGS__>), mlg_kernel_##function>( \
@@ -71,8 +72,13 @@ struct Parameter;
 template <typename T>
 struct Parameter<global<T>> {
   template <typename Argument>
-  static constexpr bool takes = std::same_as<Argument, CudaArgument>;
+  static constexpr bool takes = std::same_as<Argument, CudaArgument> || std::is_enum_v<Argument>;
   static mlg_cuda_argument pass(const CudaArgument& argument) { return argument; }
+  template <typename Argument>
+  requires std::is_enum_v<Argument>
+  static mlg_cuda_argument pass(Argument argument) {
+    return {MLG_CUDA_TENSOR, static_cast<std::uint32_t>(argument), 0, 0, 0, 0};
+  }
   static global<T> from(const mlg_emulated_argument& argument) {
     if (!argument.region) return {};
     return {reinterpret_cast<T*>(argument.region->begin), argument.region};
@@ -123,7 +129,7 @@ class Instance<function, kernel> {
   }
 
   // Whether a launch may give arguments of these types: as many as the function has parameters, an int for
-  // int, std::int64_t for long long, float for float, a CudaArgument for a pointer.
+  // int, std::int64_t for long long, float for float, a CudaArgument or an enumerator of a tensor for a pointer.
   template <typename... Arguments>
   static constexpr bool takes() {
     if constexpr (sizeof...(Arguments) == sizeof...(Parameters)) {

@@ -15,9 +15,9 @@ class SoftcapCe : public sdk::Loss {
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<SoftcapCeForward>(),
                                               sdk::cpu_kernel<SoftcapCeBackward>(),
                                               sdk::cpu_kernel<SoftcapCeBoth>(),
-                                              softcap_ce_fwd_cuda(),
-                                              softcap_ce_bwd_cuda(),
-                                              softcap_ce_fwd_bwd_cuda()};
+                                              softcap_ce_fwd_cuda,
+                                              softcap_ce_bwd_cuda,
+                                              softcap_ce_fwd_bwd_cuda};
 
   void record_forward(sdk::Recorder& recorder, sdk::LossForward& forward) override {
     forward.saved[0] = recorder.scratch(recorder.describe(forward.token_loss));  // logsumexp [T]

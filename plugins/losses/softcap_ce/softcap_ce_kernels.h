@@ -51,8 +51,8 @@ struct SoftcapCeBoth : SoftcapCeInputs {
 };
 
 // The same for the cuda backend (softcap_ce.cu).
-mlg_kernel softcap_ce_fwd_cuda();
-mlg_kernel softcap_ce_bwd_cuda();
-mlg_kernel softcap_ce_fwd_bwd_cuda();
+extern const mlg_kernel softcap_ce_fwd_cuda;
+extern const mlg_kernel softcap_ce_bwd_cuda;
+extern const mlg_kernel softcap_ce_fwd_bwd_cuda;
 
 }  // namespace mulligan::losses

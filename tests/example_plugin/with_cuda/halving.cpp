@@ -5,17 +5,12 @@
 namespace mulligan::halving {
 namespace {
 
-#include "halving.cu"
-
-constexpr char kSource[] =
 #include "halving.cu.inc"
-    ;
 
 struct Step {
   static constexpr const char* name = "halving_step";
   static constexpr const char* signature = "inout master, in scalars";
   enum Argument : std::uint32_t { master, scalars };
-  static constexpr const char* source = kSource;
   static void plan(sdk::CudaCall& call) {
     sdk::dispatch_elements<float>(call, {master}, [&]<int N>(const sdk::ElementPlan& elements) {
       call.launch(MLG_INSTANCE(halving_step, N), elements.grid(), elements.block(), call.tensor(master),
@@ -28,7 +23,7 @@ class Halving : public sdk::Optimizer {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "shrinks every weight";
-  static inline const mlg_kernel kernels[] = {sdk::cuda_kernel<Step>()};
+  static inline const mlg_kernel kernels[] = {sdk::cuda_kernel<Step>(kSource)};
 
   std::uint32_t scalar_count() const override { return 1; }
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
