@@ -6,8 +6,8 @@
 #     floating-point loops that allow it. What the library exports is checked after each link.
 #   mulligan_cuda_sources(TARGET [BASE folder] files.cu...)
 #     Makes NAME.cu.inc of each NAME.cu, for the host file that registers the kernels: it includes NAME.cu, for the emulated
-#     device (docs/cuda.md), and defines kSource, its text. NAME.cuh.inc of a NAME.cuh is the text as a string literal. With BASE, NAME is the file's path below that folder.
-#     CUDA_SOURCES does that, too.
+#     device (docs/cuda.md), and defines kSource, its text. NAME.cuh.inc of a NAME.cuh is the text as a string literal. With
+#     BASE, NAME is the file's path below that folder. CUDA_SOURCES does that, too.
 #   mulligan_cpu_kernel_options(TARGET)
 #     What CPU_KERNELS compiles with, for a library that several plugins are made of.
 #   mulligan_check_exports(TARGET NAME)

@@ -69,12 +69,8 @@ class Backend {
 
 template <typename Class>
 mlg_backend_table make_backend_table(const char* name) {
-  static_assert(std::is_base_of_v<Backend, Class>, "derive the class from mulligan::sdk::Backend");
   static constexpr auto at = [](void* self) -> Backend& { return *static_cast<Backend*>(self); };
-  mlg_backend_table table{};
-  table.header = make_header<Class, mlg_backend_table>(MLG_BACKEND, name);
-  table.create = create_instance<Class, Backend>;
-  table.destroy = destroy_instance<Backend>;
+  auto table = new_table<Class, Backend, mlg_backend_table>(MLG_BACKEND, name);
   table.info = [](void* self, mlg_device_info* out) -> mlg_error {
     return guarded([&] { *out = at(self).info(); });
   };

@@ -72,6 +72,10 @@ class CallChecks : public Launch {
     }
     require(equal, argument, "must have shape [" + text + "]");
   }
+  void f32(std::uint32_t argument, std::initializer_list<std::int64_t> extents) const {
+    dtype(argument, {MLG_F32});
+    shape(argument, extents);
+  }
   // The attribute must lie within [minimum, maximum] (a NaN does not).
   void attribute_range(std::uint32_t index, double minimum, double maximum) const {
     const double value = attribute(index);
@@ -80,10 +84,6 @@ class CallChecks : public Launch {
                              " must lie within [" + std::to_string(minimum) + ", " + std::to_string(maximum) +
                              "], but it is " + std::to_string(value));
   }
-  // The size of Launch::workspace() in run(): 64-byte aligned, contents undefined.
-  void workspace(std::size_t bytes) { workspace_bytes_ = bytes; }
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
-
   const char* kernel_name() const { return kernel_; }
 
  protected:
@@ -117,7 +117,6 @@ class CallChecks : public Launch {
   }
   const char* kernel_;
   const char* signature_;
-  std::size_t workspace_bytes_ = 0;
 };
 
 }  // namespace mulligan::sdk

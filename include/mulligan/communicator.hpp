@@ -65,12 +65,8 @@ class Communicator {
 
 template <typename Class>
 mlg_communicator_table make_communicator_table(const char* name) {
-  static_assert(std::is_base_of_v<Communicator, Class>, "derive the class from mulligan::sdk::Communicator");
   static constexpr auto at = [](void* self) -> Communicator& { return *static_cast<Communicator*>(self); };
-  mlg_communicator_table table{};
-  table.header = make_header<Class, mlg_communicator_table>(MLG_COMMUNICATOR, name);
-  table.create = create_instance<Class, Communicator>;
-  table.destroy = destroy_instance<Communicator>;
+  auto table = new_table<Class, Communicator, mlg_communicator_table>(MLG_COMMUNICATOR, name);
   table.open = [](void* self, const mlg_group* group, const mlg_queue* queue, double seconds) -> mlg_error {
     return guarded([&] { at(self).open(Group(*group), *queue, seconds); });
   };

@@ -10,18 +10,20 @@
 //   };
 //   const mlg_kernel kernels[] = {cpu_kernel<Scale>()};
 //
-// check() runs once per recorded call and may throw and allocate; run() may do neither. workspace_bytes(), if there is one, is the
-// size of Launch::workspace() in run(). A kernel that prepares data for run()
-// (tables, primitives) declares a State, and prepare() in place of check():
+// check() runs once per recorded call and may throw and allocate; run() may do neither. workspace_bytes(call), if there is one,
+// is the size of Launch::workspace() in run(). A template run<T>() is called with the compute dtype of the first argument. A
+// kernel that prepares data for run() (tables, primitives) declares a State, whose workspace_bytes() is that size, and prepare(),
+// which follows check():
 //
 //     struct State { ... };
-//     static std::unique_ptr<State> prepare(CallChecks& call);
+//     static std::unique_ptr<State> prepare(const Launch& call);
 //     static void run(const Launch& call) { ... call.state<State>() ... }
 #pragma once
 
 #include <mulligan/call_checks.hpp>
 
 #include <memory>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -47,21 +49,28 @@ template <typename Kernel>
 mlg_error prepare(const mlg_launch* shapes, mlg_preparation* out) noexcept {
   return guarded([&] {
     CallChecks checks(Kernel::name, Kernel::signature, shapes);
+    Kernel::check(std::as_const(checks));
+    *out = {};
     if constexpr (keeps_state<Kernel>) {
-      std::unique_ptr<typename Kernel::State> state = Kernel::prepare(checks);
-      *out = {state.release(), checks.workspace_bytes()};
-    } else {
-      Kernel::check(checks);
-      std::size_t workspace = 0;
-      if constexpr (requires { Kernel::workspace_bytes(checks); }) workspace = Kernel::workspace_bytes(checks);
-      *out = {nullptr, workspace};
+      std::unique_ptr<typename Kernel::State> state = Kernel::prepare(std::as_const(checks));
+      out->workspace_bytes = state->workspace_bytes();
+      out->state = state.release();
     }
+    if constexpr (requires { Kernel::workspace_bytes(checks); })
+      out->workspace_bytes = Kernel::workspace_bytes(checks);
   });
 }
 
 template <typename Kernel>
 mlg_error run(const mlg_launch* launch) noexcept {
-  return guarded([&] { Kernel::run(Launch(launch)); });
+  return guarded([&] {
+    const Launch call(launch);
+    if constexpr (requires { Kernel::run(call); }) {
+      Kernel::run(call);
+    } else {
+      dispatch_compute(call.dtype(0), [&]<typename T>() { Kernel::template run<T>(call); });
+    }
+  });
 }
 
 }  // namespace cpu_kernel_detail

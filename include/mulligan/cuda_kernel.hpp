@@ -84,10 +84,11 @@ class CudaCall : public CallChecks {
   using Launch::tensor;
   // A new part of the workspace: `bytes` bytes, 256-byte aligned.
   CudaArgument workspace(std::size_t bytes) {
-    const std::size_t offset = workspace_bytes();
-    CallChecks::workspace(offset + (bytes + 255) / 256 * 256);
+    const std::size_t offset = workspace_bytes_;
+    workspace_bytes_ += (bytes + 255) / 256 * 256;
     return CudaArgument(mlg_cuda_argument{MLG_CUDA_WORKSPACE, 0, offset, bytes, 0, 0});
   }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
   // Room for `count` floats of workspace.
   CudaArgument floats(std::int64_t count) {
     return workspace(static_cast<std::size_t>(count) * sizeof(float));
@@ -134,9 +135,7 @@ class CudaCall : public CallChecks {
 
   // The same with the grid and blocks of a plan, such as RowPlan.
   template <typename Instance, typename Plan, typename... Arguments>
-  requires requires(const Plan& plan) {
-    plan.grid(), plan.block();
-  }
+  requires requires(const Plan& plan) { plan.grid(), plan.block(); }
   void launch(const Instance& instance, const Plan& plan, const Arguments&... arguments) {
     launch(instance, plan.grid(), plan.block(), arguments...);
   }
@@ -234,6 +233,7 @@ class CudaCall : public CallChecks {
     plan_->constants = std::move(complete);
   }
 
+  std::size_t workspace_bytes_ = 0;
   std::unique_ptr<cuda_detail::Plan> plan_ = std::make_unique<cuda_detail::Plan>();
 };
 
@@ -263,8 +263,8 @@ constexpr mlg_kernel cuda_kernel(const char* source) {
       *out = {call.take_plan(), workspace_bytes};
     });
   };
-  return {Kernel::name,           "cuda",  Kernel::signature, prepare,
-          CudaCall::release_plan, nullptr, source,    Kernel::name};
+  return {Kernel::name, "cuda", Kernel::signature, prepare, CudaCall::release_plan,
+          nullptr,      source, Kernel::name};
 }
 
 }  // namespace mulligan::sdk

@@ -34,11 +34,7 @@ class Ensemble {
 
 template <typename Class>
 mlg_ensemble_table make_ensemble_table(const char* name) {
-  static_assert(std::is_base_of_v<Ensemble, Class>, "derive the class from mulligan::sdk::Ensemble");
-  mlg_ensemble_table table{};
-  table.header = make_header<Class, mlg_ensemble_table>(MLG_ENSEMBLE, name);
-  table.create = create_instance<Class, Ensemble>;
-  table.destroy = destroy_instance<Ensemble>;
+  auto table = new_table<Class, Ensemble, mlg_ensemble_table>(MLG_ENSEMBLE, name);
   table.make = [](void* self, const mlg_ensemble_weight* weight, float* out) -> mlg_error {
     return guarded([&] { static_cast<const Ensemble*>(self)->make(EnsembleWeight(*weight), out); });
   };

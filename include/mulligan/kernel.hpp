@@ -67,6 +67,8 @@ class Launch {
     return static_cast<T*>(has(index) ? tensor(index).data : nullptr);
   }
   double attribute(std::uint32_t index) const { return launch_.attributes[index]; }
+  float number(std::uint32_t index) const { return static_cast<float>(attribute(index)); }
+  bool flag(std::uint32_t index) const { return attribute(index) != 0; }
   template <typename T>
   T* workspace() const {
     return static_cast<T*>(launch_.workspace);

@@ -53,13 +53,10 @@ mlg_loss_table make_loss_table(const char* name) {
   static_assert(reads_hidden != std::is_base_of_v<Loss, Class>,
                 "derive the class from mulligan::sdk::Loss or from mulligan::sdk::HiddenLoss");
   using Base = std::conditional_t<reads_hidden, HiddenLoss, Loss>;
-  mlg_loss_table table{};
-  table.header = make_header<Class, mlg_loss_table>(MLG_LOSS, name);
+  auto table = new_table<Class, Base, mlg_loss_table>(MLG_LOSS, name);
   if constexpr (requires { Class::fuses_softcap; }) table.fuses_softcap = Class::fuses_softcap;
   if constexpr (requires { Class::cross_entropy; })
     table.value = Class::cross_entropy ? MLG_LOSS_CROSS_ENTROPY : MLG_LOSS_OTHER;
-  table.create = create_instance<Class, Base>;
-  table.destroy = destroy_instance<Base>;
   table.reads_hidden = reads_hidden;
   table.record_forward = [](void* self, const mlg_recorder* recorder, mlg_loss_forward* forward,
                             [[maybe_unused]] const mlg_loss_hidden* hidden) -> mlg_error {

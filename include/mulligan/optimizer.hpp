@@ -68,11 +68,7 @@ class Optimizer {
 
 template <typename Class>
 mlg_optimizer_table make_optimizer_table(const char* name) {
-  static_assert(std::is_base_of_v<Optimizer, Class>, "derive the class from mulligan::sdk::Optimizer");
-  mlg_optimizer_table table{};
-  table.header = make_header<Class, mlg_optimizer_table>(MLG_OPTIMIZER, name);
-  table.create = create_instance<Class, Optimizer>;
-  table.destroy = destroy_instance<Optimizer>;
+  auto table = new_table<Class, Optimizer, mlg_optimizer_table>(MLG_OPTIMIZER, name);
   table.scalar_count = [](void* self) { return static_cast<Optimizer*>(self)->scalar_count(); };
   table.record = [](void* self, const mlg_recorder* recorder, const mlg_parameter* parameters,
                     std::uint32_t count, mlg_value scalars) -> mlg_error {

@@ -21,6 +21,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #if defined(__GNUC__)
 #define MULLIGAN_EXPORT __attribute__((visibility("default")))
@@ -117,6 +118,18 @@ mlg_error create_instance(const mlg_host* host, const mlg_config* config, void**
 template <typename Base>
 void destroy_instance(void* instance) noexcept {
   delete static_cast<Base*>(instance);
+}
+
+// The table of a class that is derived from the base of its kind, without the kind's own functions.
+template <typename Class, typename Base, typename Table>
+Table new_table(mlg_kind kind, const char* name) {
+  static_assert(std::is_base_of_v<Base, Class>,
+                "derive the class from the base of its kind in mulligan::sdk");
+  Table table{};
+  table.header = make_header<Class, Table>(kind, name);
+  table.create = create_instance<Class, Base>;
+  table.destroy = destroy_instance<Base>;
+  return table;
 }
 
 }  // namespace mulligan::sdk

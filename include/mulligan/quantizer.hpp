@@ -56,12 +56,8 @@ inline ModelQuantizer& model_quantizer(void* self) {
 
 template <typename Class>
 mlg_quantizer_table make_quantizer_table(const char* name) {
-  static_assert(std::is_base_of_v<Quantizer, Class>, "derive the class from mulligan::sdk::Quantizer");
-  mlg_quantizer_table table{};
-  table.header = make_header<Class, mlg_quantizer_table>(MLG_QUANTIZER, name);
+  auto table = new_table<Class, Quantizer, mlg_quantizer_table>(MLG_QUANTIZER, name);
   if constexpr (requires { Class::needs_hessian; }) table.needs_hessian = Class::needs_hessian;
-  table.create = create_instance<Class, Quantizer>;
-  table.destroy = destroy_instance<Quantizer>;
   table.quantize = [](void* self, const mlg_quantize_request* request,
                       mlg_quantize_result* result) -> mlg_error {
     return guarded([&] { static_cast<Quantizer*>(self)->quantize(QuantizeRequest(*request), *result); });

@@ -27,11 +27,7 @@ class Schedule {
 
 template <typename Class>
 mlg_schedule_table make_schedule_table(const char* name) {
-  static_assert(std::is_base_of_v<Schedule, Class>, "derive the class from mulligan::sdk::Schedule");
-  mlg_schedule_table table{};
-  table.header = make_header<Class, mlg_schedule_table>(MLG_SCHEDULE, name);
-  table.create = create_instance<Class, Schedule>;
-  table.destroy = destroy_instance<Schedule>;
+  auto table = new_table<Class, Schedule, mlg_schedule_table>(MLG_SCHEDULE, name);
   table.rate = [](void* self, const mlg_progress* progress, double base_lr, mlg_rate* out) -> mlg_error {
     return guarded([&] {
       const Rate rate = static_cast<const Schedule*>(self)->rate(*progress, base_lr);

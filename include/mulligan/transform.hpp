@@ -35,13 +35,9 @@ class Transform {
 
 template <typename Class>
 mlg_transform_table make_transform_table(const char* name) {
-  static_assert(std::is_base_of_v<Transform, Class>, "derive the class from mulligan::sdk::Transform");
-  mlg_transform_table table{};
-  table.header = make_header<Class, mlg_transform_table>(MLG_TRANSFORM, name);
+  auto table = new_table<Class, Transform, mlg_transform_table>(MLG_TRANSFORM, name);
   table.biases = 1;
   if constexpr (requires { Class::biases; }) table.biases = Class::biases;
-  table.create = create_instance<Class, Transform>;
-  table.destroy = destroy_instance<Transform>;
   table.open = [](void* self, const mlg_transform_text* text, void** stream) -> mlg_error {
     return guarded([&] { *stream = static_cast<const Transform*>(self)->open(*text).release(); });
   };

@@ -56,10 +56,7 @@ mlg_ttt_table make_ttt_table(const char* name) {
   static_assert(adapts != std::is_base_of_v<BaseUpdate, Class>,
                 "derive the class from mulligan::sdk::Adapters or from mulligan::sdk::BaseUpdate");
   using Base = std::conditional_t<adapts, Adapters, BaseUpdate>;
-  mlg_ttt_table table{};
-  table.header = make_header<Class, mlg_ttt_table>(MLG_TTT, name);
-  table.create = create_instance<Class, Base>;
-  table.destroy = destroy_instance<Base>;
+  auto table = new_table<Class, Base, mlg_ttt_table>(MLG_TTT, name);
   if constexpr (adapts) {
     table.declare = [](void* self, const mlg_tap* tap, mlg_adapter* out, std::uint32_t* count) -> mlg_error {
       return guarded([&] {

@@ -38,11 +38,7 @@ class Wrapper {
 
 template <typename Class>
 mlg_wrapper_table make_wrapper_table(const char* name) {
-  static_assert(std::is_base_of_v<Wrapper, Class>, "derive the class from mulligan::sdk::Wrapper");
-  mlg_wrapper_table table{};
-  table.header = make_header<Class, mlg_wrapper_table>(MLG_WRAPPER, name);
-  table.create = create_instance<Class, Wrapper>;
-  table.destroy = destroy_instance<Wrapper>;
+  auto table = new_table<Class, Wrapper, mlg_wrapper_table>(MLG_WRAPPER, name);
   table.scalar_count = [](void* self) { return static_cast<Wrapper*>(self)->scalar_count(); };
   table.record = [](void* self, const mlg_recorder* recorder, const mlg_wrapped_parameter* parameters,
                     std::uint32_t count, mlg_value scalars) -> mlg_error {

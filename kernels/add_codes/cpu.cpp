@@ -14,26 +14,24 @@ namespace mulligan::cpu::add_codes {
 namespace {
 
 struct AddCodes : shapes::AddCodes {
-  static void run(const Launch& launch);
+  static void run(const Launch& launch) {
+    const auto width = static_cast<std::int64_t>(launch.attribute(bits));
+    const unsigned mask = (1U << width) - 1;
+    const auto* packed = launch.data<const std::uint8_t>(codes);
+    const auto* scalars = launch.data<const double>(grid);
+    const double step = scalars[0], zero = scalars[1];
+    auto* out = launch.data<float>(values);
+    for_elements(launch, launch.size(values), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t bit = i * width, shift = bit & 7;
+        unsigned word = packed[bit >> 3];
+        if (shift + width > 8) word |= static_cast<unsigned>(packed[(bit >> 3) + 1]) << 8;
+        const double code = static_cast<double>(word >> shift & mask);
+        out[i] = static_cast<float>(std::fma(step, code - zero, static_cast<double>(out[i])));
+      }
+    });
+  }
 };
-
-void AddCodes::run(const Launch& launch) {
-  const auto width = static_cast<std::int64_t>(launch.attribute(bits));
-  const unsigned mask = (1U << width) - 1;
-  const auto* packed = launch.data<const std::uint8_t>(codes);
-  const auto* scalars = launch.data<const double>(grid);
-  const double step = scalars[0], zero = scalars[1];
-  auto* out = launch.data<float>(values);
-  for_elements(launch, launch.size(values), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t bit = i * width, shift = bit & 7;
-      unsigned word = packed[bit >> 3];
-      if (shift + width > 8) word |= static_cast<unsigned>(packed[(bit >> 3) + 1]) << 8;
-      const double code = static_cast<double>(word >> shift & mask);
-      out[i] = static_cast<float>(std::fma(step, code - zero, static_cast<double>(out[i])));
-    }
-  });
-}
 
 const Register registered = sdk::cpu_kernel<AddCodes>();
 

@@ -12,8 +12,7 @@ struct Kernel : shapes::AddCodes {
   static void plan(CudaCall& call) {
     call.constant("bits", static_cast<int>(call.attribute(Attribute::bits)));
     const sdk::ElementPlan plan{call.size(values), 1};
-    call.launch(MLG_INSTANCE(add_codes), plan, codes, grid,
-                values, plan.count);
+    call.launch(MLG_INSTANCE(add_codes), plan, codes, grid, values, plan.count);
   }
 };
 

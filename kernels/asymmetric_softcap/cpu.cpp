@@ -12,14 +12,6 @@
 namespace mulligan::cpu::asymmetric_softcap {
 namespace {
 
-struct Forward : shapes::AsymmetricSoftcapForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::AsymmetricSoftcapBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
-
 struct Caps {
   float positive, negative, inverse_positive, inverse_negative;
 
@@ -36,9 +28,10 @@ struct CapSums {
   double positive = 0, negative = 0;
 };
 
-void Forward::run(const Launch& launch) {
-  const Caps caps(launch);
-  dispatch_compute(launch.dtype(z), [&]<typename T>() {
+struct Forward : shapes::AsymmetricSoftcapForward {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const Caps caps(launch);
     for_elements(launch, launch.size(z), [&](std::int64_t begin, std::int64_t end) {
       const T* from = launch.data<const T>(z) + begin;
       write_row(launch.data<T>(y) + begin, end - begin, false, [=](std::int64_t i) {
@@ -46,65 +39,61 @@ void Forward::run(const Launch& launch) {
         return (value > 0.0f ? caps.positive : caps.negative) * sdk::fast_tanh(value * caps.inverse(value));
       });
     });
-  });
-}
+  }
+};
 
-void Backward::check(sdk::CallChecks& call) {
-  AsymmetricSoftcapBackward::check(call);
-  call.workspace(static_cast<std::size_t>(Pieces(call.dim(z, 0)).count) * sizeof(CapSums));
-}
-
-template <typename T>
-void backward(const Launch& launch) {
-  const Caps caps(launch);
-  const std::int64_t width = launch.dim(Backward::z, 1);
-  const bool accumulate = launch.attribute(Backward::accumulate_dz) != 0;
-  float* dpositive = launch.data<float>(Backward::dpositive);
-  float* dnegative = launch.data<float>(Backward::dnegative);
-  const bool wanted = dpositive || dnegative;
-  const Pieces pieces(launch.dim(Backward::z, 0));
-  CapSums* sums = launch.workspace<CapSums>();
-  const auto rows = [&](CapSums& sum, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T* z = launch.data<const T>(Backward::z) + row * width;
-      const T* dy = launch.data<const T>(Backward::dy) + row * width;
-      // How the result grows with the cap of its side.
-      const auto growth = [=](std::int64_t j) {
-        const float ratio = float(z[j]) * caps.inverse(float(z[j]));
-        return float(dy[j]) * sdk::softcap_growth(ratio, sdk::fast_tanh_and_slope(ratio));
-      };
-      if (wanted) {
-        for_blocks(width, [&](std::int64_t first, auto count) {  // few enough for sums in f32
-          sum.positive += lane_sum(
-              count, [=](std::int64_t j) { return float(z[first + j]) > 0.0f ? growth(first + j) : 0.0f; });
-          sum.negative += lane_sum(
-              count, [=](std::int64_t j) { return float(z[first + j]) > 0.0f ? 0.0f : growth(first + j); });
+struct Backward : shapes::AsymmetricSoftcapBackward {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return static_cast<std::size_t>(Pieces(call.dim(z, 0)).count) * sizeof(CapSums);
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
+    const Caps caps(launch);
+    const std::int64_t width = launch.dim(Backward::z, 1);
+    const bool accumulate = launch.flag(Backward::accumulate_dz);
+    float* dpositive = launch.data<float>(Backward::dpositive);
+    float* dnegative = launch.data<float>(Backward::dnegative);
+    const bool wanted = dpositive || dnegative;
+    const Pieces pieces(launch.dim(Backward::z, 0));
+    CapSums* sums = launch.workspace<CapSums>();
+    const auto rows = [&](CapSums& sum, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const T* z = launch.data<const T>(Backward::z) + row * width;
+        const T* dy = launch.data<const T>(Backward::dy) + row * width;
+        // How the result grows with the cap of its side.
+        const auto growth = [=](std::int64_t j) {
+          const float ratio = float(z[j]) * caps.inverse(float(z[j]));
+          return float(dy[j]) * sdk::softcap_growth(ratio, sdk::fast_tanh_and_slope(ratio));
+        };
+        if (wanted) {
+          for_blocks(width, [&](std::int64_t first, auto count) {  // few enough for sums in f32
+            sum.positive += lane_sum(
+                count, [=](std::int64_t j) { return float(z[first + j]) > 0.0f ? growth(first + j) : 0.0f; });
+            sum.negative += lane_sum(
+                count, [=](std::int64_t j) { return float(z[first + j]) > 0.0f ? 0.0f : growth(first + j); });
+          });
+        }
+        if (!launch.has(Backward::dz)) continue;
+        write_row(launch.data<T>(Backward::dz) + row * width, width, accumulate, [=](std::int64_t j) {
+          return float(dy[j]) * sdk::fast_tanh_and_slope(float(z[j]) * caps.inverse(float(z[j]))).slope;
         });
       }
-      if (!launch.has(Backward::dz)) continue;
-      write_row(launch.data<T>(Backward::dz) + row * width, width, accumulate, [=](std::int64_t j) {
-        return float(dy[j]) * sdk::fast_tanh_and_slope(float(z[j]) * caps.inverse(float(z[j]))).slope;
-      });
+    };
+    launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t piece = first; piece < last; ++piece) {
+        sums[piece] = {};
+        rows(sums[piece], pieces.begin(piece), pieces.end(piece));
+      }
+    });
+    CapSums total;
+    for (std::int64_t piece = 0; wanted && piece < pieces.count; ++piece) {
+      total.positive += sums[piece].positive;
+      total.negative += sums[piece].negative;
     }
-  };
-  launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t piece = first; piece < last; ++piece) {
-      sums[piece] = {};
-      rows(sums[piece], pieces.begin(piece), pieces.end(piece));
-    }
-  });
-  CapSums total;
-  for (std::int64_t piece = 0; wanted && piece < pieces.count; ++piece) {
-    total.positive += sums[piece].positive;
-    total.negative += sums[piece].negative;
+    if (dpositive) *dpositive = static_cast<float>(*dpositive + total.positive);
+    if (dnegative) *dnegative = static_cast<float>(*dnegative + total.negative);
   }
-  if (dpositive) *dpositive = static_cast<float>(*dpositive + total.positive);
-  if (dnegative) *dnegative = static_cast<float>(*dnegative + total.negative);
-}
-
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(z), [&]<typename T>() { backward<T>(launch); });
-}
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

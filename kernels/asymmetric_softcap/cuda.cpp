@@ -11,12 +11,9 @@ namespace {
 
 struct Forward : shapes::AsymmetricSoftcapForward {
   static void plan(CudaCall& call) {
-    sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {z, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(asymmetric_softcap_fwd, T, N), elements,
-                    z, positive, negative, y,
-                    elements.count);
-      });
+    sdk::dispatch_compute_elements(call, {z, y}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+      call.launch(MLG_INSTANCE(asymmetric_softcap_fwd, T, N), elements, z, positive, negative, y,
+                  elements.count);
     });
   }
 };
@@ -31,9 +28,8 @@ struct Backward : shapes::AsymmetricSoftcapBackward {
         return call.has(sum) ? call.floats(2 * rows.groups) : call.null();
       };
       const sdk::CudaArgument of_positive = partial(dpositive), of_negative = partial(dnegative);
-      call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows, z,
-                  positive, negative, dy, dz, of_positive,
-                  of_negative, rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows, z, positive, negative, dy, dz,
+                  of_positive, of_negative, rows.rows, static_cast<int>(rows.rows_per_group));
       for (const auto& [sum, parts] :
            {std::pair{dpositive, of_positive}, std::pair{dnegative, of_negative}}) {
         if (!call.has(sum)) continue;

@@ -9,10 +9,7 @@ struct AsymmetricSoftcap {
   static void check_inputs(const sdk::CallChecks& call) {
     call.compute_dtype(z);
     call.rank(z, 2, 2);
-    for (const std::uint32_t cap : {positive, negative}) {
-      call.dtype(cap, {MLG_F32});
-      call.shape(cap, {1});
-    }
+    for (const std::uint32_t cap : {positive, negative}) call.f32(cap, {1});
   }
 };
 
@@ -36,10 +33,7 @@ struct AsymmetricSoftcapBackward : AsymmetricSoftcap {
     check_inputs(call);
     call.like(dy, z);
     call.like(dz, z);
-    for (const std::uint32_t cap : {dpositive, dnegative}) {
-      call.dtype(cap, {MLG_F32});
-      call.shape(cap, {1});
-    }
+    for (const std::uint32_t cap : {dpositive, dnegative}) call.f32(cap, {1});
   }
 };
 

@@ -27,15 +27,13 @@ class Pass {
 
   // With a null workspace only workspace_bytes() may be called.
   Pass(const Launch& launch, const AttentionShape& shape, std::byte* workspace)
-      : launch_(launch),
-        shape_(shape),
-        inputs_{launch.data<const T>(Backward::q),
-                launch.data<const T>(Backward::k),
-                launch.data<const T>(Backward::v),
-                launch.data<const T>(Backward::o),
-                launch.data<const T>(Backward::d_o),
-                launch.data<const float>(Backward::lse),
-                static_cast<float>(launch.attribute(Backward::softmax_scale))} {
+      : launch_(launch), shape_(shape), inputs_{launch.data<const T>(Backward::q),
+                                                launch.data<const T>(Backward::k),
+                                                launch.data<const T>(Backward::v),
+                                                launch.data<const T>(Backward::o),
+                                                launch.data<const T>(Backward::d_o),
+                                                launch.data<const float>(Backward::lse),
+                                                launch.number(Backward::softmax_scale)} {
     // f32 gradients whose rows are whole vectors are summed in place.
     const bool in_place = std::is_same_v<T, float> && shape.width % kLanes == 0;
     ld_ = round_up(shape.width, kLanes);
@@ -217,12 +215,11 @@ class Pass {
 
 template <typename Shape, Sight sight>
 struct Kernel : Shape {
-  static void check(sdk::CallChecks& call) {
-    Shape::check(call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
     const AttentionShape shape(call, sight);
-    call.workspace(dispatch_math(call.dtype(Shape::q), [&]<typename T, typename Math>() {
+    return dispatch_math(call.dtype(Shape::q), [&]<typename T, typename Math>() {
       return Pass<T, Math>(call, shape, nullptr).workspace_bytes();
-    }));
+    });
   }
   static void run(const Launch& launch) {
     const AttentionShape shape(launch, sight);

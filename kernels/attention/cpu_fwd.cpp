@@ -12,9 +12,8 @@ namespace {
 
 template <typename Shape, Sight sight>
 struct Forward : Shape {
-  static void check(sdk::CallChecks& call) {
-    Shape::check(call);
-    call.workspace(forward_workspace<PlainSoftmax>(call));
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return forward_workspace<PlainSoftmax>(call);
   }
   static void run(const Launch& launch) { run_forward(launch, PlainSoftmax{}, sight); }
 };

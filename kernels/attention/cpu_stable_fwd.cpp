@@ -40,9 +40,8 @@ struct StableSoftmax {
 };
 
 struct StableForward : shapes::AttentionStableForward {
-  static void check(sdk::CallChecks& call) {
-    AttentionStableForward::check(call);
-    call.workspace(forward_workspace<StableSoftmax>(call));
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return forward_workspace<StableSoftmax>(call);
   }
   static void run(const Launch& launch) {
     constexpr double log2e = 1.4426950408889634;
@@ -50,8 +49,8 @@ struct StableForward : shapes::AttentionStableForward {
                                       .tolerance = static_cast<float>(launch.attribute(tolerance) * log2e),
                                       .cap = static_cast<float>(launch.attribute(cap) * log2e),
                                       .min_repeats = static_cast<std::int32_t>(launch.attribute(min_repeats)),
-                                      .round_normalizer = launch.attribute(round_normalizer) != 0,
-                                      .round_sums = launch.attribute(round_sums) != 0});
+                                      .round_normalizer = launch.flag(round_normalizer),
+                                      .round_sums = launch.flag(round_sums)});
   }
 };
 

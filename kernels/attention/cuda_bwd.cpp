@@ -21,15 +21,13 @@ struct Backward : Shape {
     const std::int64_t heads = call.dim(q, 1), blocks = blocks_of(tokens, kBackwardWarps);
     const sdk::CudaArgument row_dots = call.floats(heads * tokens);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v, d_o}, [&]<typename T, int N>() {
-      call.launch(MLG_INSTANCE(attention_bwd_rows, T), {(tokens + 7) / 8, heads, 1}, {256, 1, 1},
-                  o, d_o, row_dots, tokens);
+      call.launch(MLG_INSTANCE(attention_bwd_rows, T), {(tokens + 7) / 8, heads, 1}, {256, 1, 1}, o, d_o,
+                  row_dots, tokens);
       call.launch(MLG_INSTANCE(attention_bwd_queries, T, N), {blocks, heads, 1}, {kBackwardWarps * 32, 1, 1},
-                  q, k, v, cu_seqlens, lse,
-                  d_o, row_dots, dq, tokens, segments);
+                  q, k, v, cu_seqlens, lse, d_o, row_dots, dq, tokens, segments);
       call.launch(MLG_INSTANCE(attention_bwd_keys, T, N), {blocks, call.dim(k, 1), 1},
-                  {kBackwardWarps * 32, 1, 1}, q, k, v,
-                  cu_seqlens, lse, d_o, row_dots, dk,
-                  dv, tokens, segments);
+                  {kBackwardWarps * 32, 1, 1}, q, k, v, cu_seqlens, lse, d_o, row_dots, dk, dv, tokens,
+                  segments);
     });
   }
 };

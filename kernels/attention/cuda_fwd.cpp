@@ -21,16 +21,17 @@ struct Forward : Shape {
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
       call.launch(MLG_INSTANCE(attention_fwd, T, N), {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1},
-                  {kForwardWarps * 32, 1, 1}, q, k, v,
-                  cu_seqlens, o, lse, tokens, segments);
+                  {kForwardWarps * 32, 1, 1}, q, k, v, cu_seqlens, o, lse, tokens, segments);
     });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<Forward<shapes::AttentionForward, false>>(kSource),
-                               sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, false>>(kSource)};
-constexpr mlg_kernel invariant[] = {sdk::cuda_kernel<Forward<shapes::AttentionForward, true>>(kSource),
-                                    sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, true>>(kSource)};
+const Register registered[] = {
+    sdk::cuda_kernel<Forward<shapes::AttentionForward, false>>(kSource),
+    sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, false>>(kSource)};
+constexpr mlg_kernel invariant[] = {
+    sdk::cuda_kernel<Forward<shapes::AttentionForward, true>>(kSource),
+    sdk::cuda_kernel<Forward<shapes::AttentionBidirectionalForward, true>>(kSource)};
 
 }  // namespace
 

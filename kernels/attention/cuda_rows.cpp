@@ -49,10 +49,9 @@ LaunchPlan plan_segment_rows(const RowLayout& layout) {
   launch.argument_count = static_cast<std::uint32_t>(tensors.size());
   CudaCall call(Call::name, Call::signature, &launch);
   call.launch(MLG_INSTANCE(attention_rows), {blocks_for(layout.most_rows + 1), 1, 1}, {kThreads, 1, 1},
-              Call::cu_seqlens, static_cast<int>(layout.boundaries - 1),
-              static_cast<int>(layout.most_rows), static_cast<int>(layout.query), static_cast<int>(layout.kv),
-              static_cast<int>(layout.stats), Call::query_starts, Call::kv_starts,
-              Call::stats_starts, Call::lengths);
+              Call::cu_seqlens, static_cast<int>(layout.boundaries - 1), static_cast<int>(layout.most_rows),
+              static_cast<int>(layout.query), static_cast<int>(layout.kv), static_cast<int>(layout.stats),
+              Call::query_starts, Call::kv_starts, Call::stats_starts, Call::lengths);
   return take(call);
 }
 
@@ -79,8 +78,8 @@ AttentionRows plan_attention_rows(const mlg_launch& launch, const AttentionShape
               row_length = static_cast<int>(shape.longest);
     const std::array<std::int64_t, 3> grid{blocks_for(shape.tokens * shape.query_heads), 1, 1};
     if (shape.backward) {
-      before.launch(MLG_INSTANCE(attention_lse_to_stats), grid, {kThreads, 1, 1},
-                    Backward::lse, argument(plan.stats), tokens, heads, row_length);
+      before.launch(MLG_INSTANCE(attention_lse_to_stats), grid, {kThreads, 1, 1}, Backward::lse,
+                    argument(plan.stats), tokens, heads, row_length);
     } else {
       after.launch(MLG_INSTANCE(attention_stats_to_lse), grid, {kThreads, 1, 1}, argument(plan.stats),
                    Forward::lse, tokens, heads, row_length);

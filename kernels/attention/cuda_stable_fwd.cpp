@@ -17,9 +17,8 @@ struct StableForward : shapes::AttentionStableForward {
               segments = static_cast<int>(call.dim(cu_seqlens, 0) - 1);
     sdk::dispatch_rows(call, q, call.dim(q, 2), {q, k, v}, [&]<typename T, int N>() {
       call.launch(MLG_INSTANCE(attention_stable_fwd, T, N),
-                  {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1}, {kForwardWarps * 32, 1, 1},
-                  q, k, v, cu_seqlens, o,
-                  lse, tokens, segments);
+                  {blocks_of(tokens, kForwardWarps), call.dim(q, 1), 1}, {kForwardWarps * 32, 1, 1}, q, k, v,
+                  cu_seqlens, o, lse, tokens, segments);
     });
   }
 };

@@ -31,8 +31,7 @@ struct AttentionForward : Attention {
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
     call.like(o, q);
-    call.dtype(lse, {MLG_F32});
-    call.shape(lse, {call.dim(q, 0), call.dim(q, 1)});
+    call.f32(lse, {call.dim(q, 0), call.dim(q, 1)});
   }
 };
 
@@ -54,8 +53,7 @@ struct AttentionStableForward : Attention {
     call.require(call.dtype(q) != MLG_F16, q,
                  "must be f32 or bf16: weights shifted by up to cap do not fit f16's exponents");
     call.like(o, q);
-    call.dtype(lse, {MLG_F32});
-    call.shape(lse, {call.dim(q, 0), call.dim(q, 1)});
+    call.f32(lse, {call.dim(q, 0), call.dim(q, 1)});
     call.attribute_range(beta, 1, 64);
     call.attribute_range(tolerance, 0, 1);
     call.attribute_range(min_repeats, 0, 1 << 20);
@@ -76,8 +74,7 @@ struct AttentionBackward : Attention {
     check_inputs(call);
     for (const std::uint32_t argument : {o, d_o, dq}) call.like(argument, q);
     for (const std::uint32_t argument : {dk, dv}) call.like(argument, k);
-    call.dtype(lse, {MLG_F32});
-    call.shape(lse, {call.dim(q, 0), call.dim(q, 1)});
+    call.f32(lse, {call.dim(q, 0), call.dim(q, 1)});
   }
 };
 

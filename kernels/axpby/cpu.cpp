@@ -9,32 +9,29 @@ namespace mulligan::cpu::axpby {
 namespace {
 
 struct Axpby : shapes::Axpby {
-  static void run(const Launch& launch);
-};
-
-void Axpby::run(const Launch& launch) {
-  const auto alpha = static_cast<float>(launch.attribute(Axpby::alpha)),
-             beta = static_cast<float>(launch.attribute(Axpby::beta));
-  const bool accumulate = launch.attribute(Axpby::accumulate_y) != 0;
-  const auto run_typed = [&]<typename A, typename B, typename Y>() {
-    for_elements(launch, launch.size(Axpby::a), [&](std::int64_t begin, std::int64_t end) {
-      const A* a = launch.data<const A>(Axpby::a) + begin;
-      Y* y = launch.data<Y>(Axpby::y) + begin;
-      if (!launch.has(Axpby::b)) {
-        write_row(y, end - begin, accumulate, [=](std::int64_t i) { return alpha * float(a[i]); });
-        return;
-      }
-      const B* b = launch.data<const B>(Axpby::b) + begin;
-      write_row(y, end - begin, accumulate,
-                [=](std::int64_t i) { return alpha * float(a[i]) + beta * float(b[i]); });
-    });
-  };
-  if (narrow_dtype(launch) == MLG_F16) {
-    dispatch<float16>(launch, run_typed);
-  } else {
-    dispatch<bfloat16>(launch, run_typed);
+  static void run(const Launch& launch) {
+    const auto alpha = launch.number(Axpby::alpha), beta = launch.number(Axpby::beta);
+    const bool accumulate = launch.flag(Axpby::accumulate_y);
+    const auto run_typed = [&]<typename A, typename B, typename Y>() {
+      for_elements(launch, launch.size(Axpby::a), [&](std::int64_t begin, std::int64_t end) {
+        const A* a = launch.data<const A>(Axpby::a) + begin;
+        Y* y = launch.data<Y>(Axpby::y) + begin;
+        if (!launch.has(Axpby::b)) {
+          write_row(y, end - begin, accumulate, [=](std::int64_t i) { return alpha * float(a[i]); });
+          return;
+        }
+        const B* b = launch.data<const B>(Axpby::b) + begin;
+        write_row(y, end - begin, accumulate,
+                  [=](std::int64_t i) { return alpha * float(a[i]) + beta * float(b[i]); });
+      });
+    };
+    if (narrow_dtype(launch) == MLG_F16) {
+      dispatch<float16>(launch, run_typed);
+    } else {
+      dispatch<bfloat16>(launch, run_typed);
+    }
   }
-}
+};
 
 const Register registered = sdk::cpu_kernel<Axpby>();
 

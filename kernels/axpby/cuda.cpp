@@ -24,8 +24,7 @@ struct Kernel : shapes::Axpby {
   template <typename A, typename B, typename Y>
   static void plan_typed(CudaCall& call) {
     sdk::dispatch_elements<A, B, Y>(call, {a, b, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-      call.launch(MLG_INSTANCE(axpby, A, B, Y, N), elements, a,
-                  b, y, elements.count);
+      call.launch(MLG_INSTANCE(axpby, A, B, Y, N), elements, a, b, y, elements.count);
     });
   }
 };

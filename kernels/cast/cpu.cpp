@@ -53,21 +53,19 @@ void dispatch_float(mlg_dtype dtype, Body&& body) {
 }
 
 struct Cast : shapes::Cast {
-  static void run(const Launch& launch);
-};
-
-void Cast::run(const Launch& launch) {
-  for_elements(launch, launch.size(Cast::x), [&](std::int64_t begin, std::int64_t end) {
-    dispatch_float(launch.dtype(Cast::x), [&]<typename From>() {
-      dispatch_float(launch.dtype(Cast::y), [&]<typename To>() {
-        const From* x = launch.data<const From>(Cast::x);
-        To* y = launch.data<To>(Cast::y);
+  static void run(const Launch& launch) {
+    for_elements(launch, launch.size(Cast::x), [&](std::int64_t begin, std::int64_t end) {
+      dispatch_float(launch.dtype(Cast::x), [&]<typename From>() {
+        dispatch_float(launch.dtype(Cast::y), [&]<typename To>() {
+          const From* x = launch.data<const From>(Cast::x);
+          To* y = launch.data<To>(Cast::y);
 #pragma GCC ivdep
-        for (std::int64_t i = begin; i < end; ++i) y[i] = convert<To>(x[i]);
+          for (std::int64_t i = begin; i < end; ++i) y[i] = convert<To>(x[i]);
+        });
       });
     });
-  });
-}
+  }
+};
 
 const Register registered = sdk::cpu_kernel<Cast>();
 

@@ -28,8 +28,7 @@ struct Kernel : shapes::Cast {
     dispatch_float(call.dtype(x), [&]<typename From>() {
       dispatch_float(call.dtype(y), [&]<typename To>() {
         sdk::dispatch_elements<From, To>(call, {x, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch(MLG_INSTANCE(cast, From, To, N), elements, x,
-                      y, elements.count);
+          call.launch(MLG_INSTANCE(cast, From, To, N), elements, x, y, elements.count);
         });
       });
     });

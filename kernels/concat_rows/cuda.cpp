@@ -26,8 +26,7 @@ struct Forward : shapes::ConcatRowsForward {
     give_widths(call, width, p);
     sdk::dispatch_rows(call, y, width, {a, b, c, d, y}, [&]<typename T, int N>() {
       const sdk::ElementPlan elements{call.size(y), N};
-      call.launch(MLG_INSTANCE(concat_rows_fwd, T, N), elements, a,
-                  b, c, d, y, p[0].end, p[1].begin,
+      call.launch(MLG_INSTANCE(concat_rows_fwd, T, N), elements, a, b, c, d, y, p[0].end, p[1].begin,
                   p[1].end, p[2].begin, p[2].end, p[3].begin, p[3].end, elements.count);
     });
   }
@@ -40,8 +39,7 @@ struct Backward : shapes::ConcatRowsBackward {
     give_widths(call, width, p);
     sdk::dispatch_rows(call, dy, width, {dy, da, db, dc, dd}, [&]<typename T, int N>() {
       const sdk::ElementPlan elements{call.size(dy), N};
-      call.launch(MLG_INSTANCE(concat_rows_bwd, T, N), elements, dy,
-                  da, db, dc, dd, p[0].end, p[1].begin,
+      call.launch(MLG_INSTANCE(concat_rows_bwd, T, N), elements, dy, da, db, dc, dd, p[0].end, p[1].begin,
                   p[1].end, p[2].begin, p[2].end, p[3].begin, p[3].end, elements.count);
     });
   }

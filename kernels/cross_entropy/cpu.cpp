@@ -17,13 +17,6 @@
 namespace mulligan::cpu::cross_entropy {
 namespace {
 
-struct Forward : shapes::CrossEntropyForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::CrossEntropyBackward {
-  static void run(const Launch& launch);
-};
-
 constexpr std::int64_t kBlock = 4096;
 
 template <typename T>
@@ -66,59 +59,64 @@ float log_sum_exp(const T* row, std::int64_t count) {
       "a target is not below the number of logits; the data do not belong to this vocabulary");
 }
 
-void Forward::run(const Launch& launch) {
-  const std::int64_t columns = launch.dim(Forward::logits, 1);
-  const auto* targets = launch.data<const std::int32_t>(Forward::targets);
-  std::atomic<bool> refused{false};
-  dispatch_compute(launch.dtype(Forward::logits), [&]<typename T>() {
-    launch.parallel_for(
-        launch.dim(Forward::logits, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t t = begin; t < end; ++t) {
-            if (targets[t] >= columns) {
-              refused.store(true, std::memory_order_relaxed);
-              return;
-            }
-            const T* row = launch.data<const T>(Forward::logits) + t * columns;
-            const float lse = log_sum_exp(row, columns);
-            launch.data<float>(Forward::lse)[t] = lse;
-            launch.data<float>(Forward::token_loss)[t] = targets[t] < 0 ? 0.0f : lse - float(row[targets[t]]);
-          }
-        });
-  });
-  if (refused) refuse_target();
-}
+struct Forward : shapes::CrossEntropyForward {
+  static void run(const Launch& launch) {
+    const std::int64_t columns = launch.dim(Forward::logits, 1);
+    const auto* targets = launch.data<const std::int32_t>(Forward::targets);
+    std::atomic<bool> refused{false};
+    dispatch_compute(launch.dtype(Forward::logits), [&]<typename T>() {
+      launch.parallel_for(launch.dim(Forward::logits, 0), row_grain(columns),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t t = begin; t < end; ++t) {
+                              if (targets[t] >= columns) {
+                                refused.store(true, std::memory_order_relaxed);
+                                return;
+                              }
+                              const T* row = launch.data<const T>(Forward::logits) + t * columns;
+                              const float lse = log_sum_exp(row, columns);
+                              launch.data<float>(Forward::lse)[t] = lse;
+                              launch.data<float>(Forward::token_loss)[t] =
+                                  targets[t] < 0 ? 0.0f : lse - float(row[targets[t]]);
+                            }
+                          });
+    });
+    if (refused) refuse_target();
+  }
+};
 
-void Backward::run(const Launch& launch) {
-  const std::int64_t columns = launch.dim(Backward::logits, 1);
-  const auto* targets = launch.data<const std::int32_t>(Backward::targets);
-  std::atomic<bool> refused{false};
-  dispatch_compute(launch.dtype(Backward::logits), [&]<typename T>() {
-    launch.parallel_for(
-        launch.dim(Backward::logits, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t t = begin; t < end; ++t) {
-            if (targets[t] >= columns) {
-              refused.store(true, std::memory_order_relaxed);
-              return;
+struct Backward : shapes::CrossEntropyBackward {
+  static void run(const Launch& launch) {
+    const std::int64_t columns = launch.dim(Backward::logits, 1);
+    const auto* targets = launch.data<const std::int32_t>(Backward::targets);
+    std::atomic<bool> refused{false};
+    dispatch_compute(launch.dtype(Backward::logits), [&]<typename T>() {
+      launch.parallel_for(
+          launch.dim(Backward::logits, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t t = begin; t < end; ++t) {
+              if (targets[t] >= columns) {
+                refused.store(true, std::memory_order_relaxed);
+                return;
+              }
+              const T* logits = launch.data<const T>(Backward::logits) + t * columns;
+              T* dlogits = launch.data<T>(Backward::dlogits) + t * columns;
+              if (targets[t] < 0) {
+                std::fill_n(dlogits, columns, T(0.0f));
+                continue;
+              }
+              const float lse = launch.data<const float>(Backward::lse)[t],
+                          upstream = launch.data<const float>(Backward::upstream)[t];
+              const float at_target =
+                  upstream * (sdk::fast_exp_nonpositive(float(logits[targets[t]]) - lse) - 1.0f);
+              write_row(dlogits, columns, false, [=](std::int64_t j) {
+                return upstream * sdk::fast_exp_nonpositive(float(logits[j]) - lse);
+              });
+              dlogits[targets[t]] = T(at_target);
             }
-            const T* logits = launch.data<const T>(Backward::logits) + t * columns;
-            T* dlogits = launch.data<T>(Backward::dlogits) + t * columns;
-            if (targets[t] < 0) {
-              std::fill_n(dlogits, columns, T(0.0f));
-              continue;
-            }
-            const float lse = launch.data<const float>(Backward::lse)[t],
-                        upstream = launch.data<const float>(Backward::upstream)[t];
-            const float at_target =
-                upstream * (sdk::fast_exp_nonpositive(float(logits[targets[t]]) - lse) - 1.0f);
-            write_row(dlogits, columns, false, [=](std::int64_t j) {
-              return upstream * sdk::fast_exp_nonpositive(float(logits[j]) - lse);
-            });
-            dlogits[targets[t]] = T(at_target);
-          }
-        });
-  });
-  if (refused) refuse_target();
-}
+          });
+    });
+    if (refused) refuse_target();
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

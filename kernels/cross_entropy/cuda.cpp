@@ -11,11 +11,11 @@ namespace {
 
 struct Forward : shapes::CrossEntropyForward {
   static void plan(CudaCall& call) {
-    sdk::plan_cross_entropy(
-        call, call.dim(logits, 1), 0, {logits}, [&]<typename T, int N>(std::uint32_t threads) {
-          call.launch(MLG_INSTANCE(cross_entropy_fwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
-                      logits, targets, token_loss, lse);
-        });
+    sdk::plan_cross_entropy(call, call.dim(logits, 1), 0, {logits},
+                            [&]<typename T, int N>(std::uint32_t threads) {
+                              call.launch(MLG_INSTANCE(cross_entropy_fwd, T, N), {call.dim(logits, 0), 1, 1},
+                                          {threads, 1, 1}, logits, targets, token_loss, lse);
+                            });
   }
 };
 
@@ -24,8 +24,7 @@ struct Backward : shapes::CrossEntropyBackward {
     sdk::plan_cross_entropy(call, call.dim(logits, 1), 0, {logits, dlogits},
                             [&]<typename T, int N>(std::uint32_t threads) {
                               call.launch(MLG_INSTANCE(cross_entropy_bwd, T, N), {call.dim(logits, 0), 1, 1},
-                                          {threads, 1, 1}, logits, targets,
-                                          lse, upstream, dlogits);
+                                          {threads, 1, 1}, logits, targets, lse, upstream, dlogits);
                             });
   }
 };

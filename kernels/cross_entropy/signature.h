@@ -19,10 +19,7 @@ struct CrossEntropyForward {
   enum Argument : std::uint32_t { logits, targets, token_loss, lse };
   static void check(const sdk::CallChecks& call) {
     check_logits(call, logits, targets);
-    for (const std::uint32_t argument : {token_loss, lse}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(logits, 0)});
-    }
+    for (const std::uint32_t argument : {token_loss, lse}) call.f32(argument, {call.dim(logits, 0)});
   }
 };
 
@@ -32,10 +29,7 @@ struct CrossEntropyBackward {
   enum Argument : std::uint32_t { logits, targets, lse, upstream, dlogits };
   static void check(const sdk::CallChecks& call) {
     check_logits(call, logits, targets);
-    for (const std::uint32_t argument : {lse, upstream}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(logits, 0)});
-    }
+    for (const std::uint32_t argument : {lse, upstream}) call.f32(argument, {call.dim(logits, 0)});
     call.like(dlogits, logits);
   }
 };

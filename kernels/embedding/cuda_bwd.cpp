@@ -64,8 +64,8 @@ struct Backward : shapes::EmbeddingBackward {
         call.launch(MLG_INSTANCE(add_pieces, T, N), {pieces, 1, 1}, plan.block(), sorted.keys, sorted.order,
                     starts, dx, partial, rows, pieces);
       }
-      call.launch(MLG_INSTANCE(add_token_rows, T, N), plan, sorted.order, starts,
-                  dx, partial, dtable, static_cast<int>(tokens), rows);
+      call.launch(MLG_INSTANCE(add_token_rows, T, N), plan, sorted.order, starts, dx, partial, dtable,
+                  static_cast<int>(tokens), rows);
     });
   }
 };

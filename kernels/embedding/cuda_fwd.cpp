@@ -13,8 +13,8 @@ struct Forward : shapes::EmbeddingForward {
     const std::int64_t width = call.dim(table, 1);
     sdk::dispatch_rows(call, table, width, {table, x}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(ids, 0), width, N, {.values = 1});
-      call.launch(MLG_INSTANCE(embedding_fwd, T, N), rows, ids,
-                  table, x, rows.rows, static_cast<int>(call.dim(table, 0)));
+      call.launch(MLG_INSTANCE(embedding_fwd, T, N), rows, ids, table, x, rows.rows,
+                  static_cast<int>(call.dim(table, 0)));
     });
   }
 };

@@ -28,8 +28,7 @@ struct EmbeddingBackward {
     call.compute_dtype(dx);
     call.rank(dx, 2, 2);
     call.require(call.dim(dx, 0) == call.dim(ids, 0), dx, "must have one row per id");
-    call.dtype(dtable, {MLG_F32});
-    call.shape(dtable, {-1, call.dim(dx, 1)});
+    call.f32(dtable, {-1, call.dim(dx, 1)});
   }
 };
 

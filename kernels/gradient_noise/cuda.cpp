@@ -13,9 +13,8 @@ struct Kernel : shapes::GradientNoise {
   static void plan(CudaCall& call) {
     call.constant("mode", static_cast<int>(call.attribute(Attribute::mode)));
     const sdk::ElementPlan plan{call.size(gradient), 1};
-    call.launch(MLG_INSTANCE(gradient_noise), plan, gradient,
-                key, step, sigma, squares,
-                noise, plan.count, static_cast<std::int64_t>(call.attribute(first)),
+    call.launch(MLG_INSTANCE(gradient_noise), plan, gradient, key, step, sigma, squares, noise, plan.count,
+                static_cast<std::int64_t>(call.attribute(first)),
                 static_cast<std::int64_t>(call.attribute(Attribute::elements)));
   }
 };

@@ -18,8 +18,7 @@ struct GradientNoise {
     call.shape(key, {4});
     call.dtype(step, {MLG_I32});
     call.shape(step, {1});
-    call.dtype(sigma, {MLG_F32});
-    call.shape(sigma, {1});
+    call.f32(sigma, {1});
     call.dtype(squares, {MLG_F64});
     call.shape(squares, {1});
     call.like(noise, gradient);

@@ -15,12 +15,8 @@
 namespace mulligan::cpu::head_gate_xsa {
 namespace {
 
-struct Forward : shapes::HeadGateXsaForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::HeadGateXsaBackward {
-  static void run(const Launch& launch);
-};
+using Forward = shapes::HeadGateXsaForward;
+using Backward = shapes::HeadGateXsaBackward;
 
 constexpr std::int64_t kMaxHeadWidth =
     shapes::HeadGateXsa::max_head_width;  // a head's scratch lies on the stack
@@ -47,7 +43,7 @@ struct Heads {
         width(launch.dim(shapes::HeadGateXsa::o, 2)),
         kv_count(v ? launch.dim(shapes::HeadGateXsa::v, 1) : count),
         group(count / kv_count),
-        gate_scale(static_cast<float>(launch.attribute(Forward::gate_scale))) {
+        gate_scale(launch.number(Forward::gate_scale)) {
     static_assert(static_cast<int>(Forward::gate_scale) == static_cast<int>(Backward::gate_scale));
   }
   float openness(std::int64_t row) const {
@@ -92,12 +88,13 @@ void forward(const Launch& launch) {
   launch.parallel_for(heads.tokens, row_grain(heads.count * width), work);
 }
 
-void Forward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(Forward::o), [&]<typename T>() {
+struct RunForward : Forward {
+  template <typename T>
+  static void run(const Launch& launch) {
     if (launch.dim(Forward::o, 2) == 64) return forward<T, 64>(launch);
     forward<T, 0>(launch);
-  });
-}
+  }
+};
 
 template <typename T, int kWidth>
 void backward(const Launch& launch) {
@@ -106,9 +103,9 @@ void backward(const Launch& launch) {
   const T* all_dy = launch.data<const T>(Backward::dy);
   T *all_do = launch.data<T>(Backward::d_o), *all_dv = launch.data<T>(Backward::dv),
     *dgate = launch.data<T>(Backward::dgate);
-  const bool accumulate_do = launch.attribute(Backward::accumulate_do) != 0,
-             accumulate_dv = launch.attribute(Backward::accumulate_dv) != 0;
-  const bool accumulate_dgate = launch.attribute(Backward::accumulate_dgate) != 0;
+  const bool accumulate_do = launch.flag(Backward::accumulate_do),
+             accumulate_dv = launch.flag(Backward::accumulate_dv);
+  const bool accumulate_dgate = launch.flag(Backward::accumulate_dgate);
   const auto work = [=](std::int64_t begin, std::int64_t end) {
     alignas(64) float scratch[4][kWidth > 0 ? kWidth : kMaxHeadWidth];
     float *v = scratch[0], *dv = scratch[1], *o = scratch[2], *dy = scratch[3];
@@ -146,14 +143,15 @@ void backward(const Launch& launch) {
   launch.parallel_for(heads.tokens, row_grain(heads.count * width), work);
 }
 
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(Backward::o), [&]<typename T>() {
+struct RunBackward : Backward {
+  template <typename T>
+  static void run(const Launch& launch) {
     if (launch.dim(Backward::o, 2) == 64) return backward<T, 64>(launch);
     backward<T, 0>(launch);
-  });
-}
+  }
+};
 
-const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
+const Register registered[] = {sdk::cpu_kernel<RunForward>(), sdk::cpu_kernel<RunBackward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu::head_gate_xsa

@@ -21,8 +21,7 @@ struct Forward : shapes::HeadGateXsaForward {
     const std::int64_t rows = call.dim(o, 0) * call.dim(o, 1);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(o, 2), N);
-      call.launch(MLG_INSTANCE(head_gate_xsa_fwd, T, N), plan, o,
-                  v, gate, y, rows);
+      call.launch(MLG_INSTANCE(head_gate_xsa_fwd, T, N), plan, o, v, gate, y, rows);
     });
   }
 };
@@ -35,9 +34,7 @@ struct Backward : shapes::HeadGateXsaBackward {
     const std::int64_t kv_rows = call.dim(o, 0) * kv_heads_of(call);
     sdk::dispatch_rows(call, o, call.dim(o, 2), {o, v, dy, d_o, dv}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, kv_rows, call.dim(o, 2), N);
-      call.launch(MLG_INSTANCE(head_gate_xsa_bwd, T, N), plan, o,
-                  v, gate, dy, d_o, dv,
-                  dgate, kv_rows);
+      call.launch(MLG_INSTANCE(head_gate_xsa_bwd, T, N), plan, o, v, gate, dy, d_o, dv, dgate, kv_rows);
     });
   }
 };

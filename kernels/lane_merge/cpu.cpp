@@ -14,48 +14,34 @@
 namespace mulligan::cpu::lane_merge {
 namespace {
 
-struct Forward : shapes::LaneMergeForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::LaneMergeBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
+using Backward = shapes::LaneMergeBackward;
 
-void Forward::run(const Launch& launch) {
-  const std::int64_t width = launch.dim(Forward::lane0, 1);
-  const float* attn_scale = launch.data<const float>(Forward::attn_scale);
-  const float* mlp_scale = launch.data<const float>(Forward::mlp_scale);
-  const float* rho = launch.data<const float>(Forward::rho);
-  const float* post = launch.data<const float>(Forward::post);
-  dispatch_compute(launch.dtype(Forward::lane0), [&]<typename T>() {
-    launch.parallel_for(
-        launch.dim(Forward::lane0, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            const T* a = launch.data<const T>(Forward::a) + row * width;
-            const T* m = launch.data<const T>(Forward::m) + row * width;
-            for (std::uint32_t i = 0; i < 2; ++i) {
-              const T* lane = launch.data<const T>(Forward::lane0 + i) + row * width;
-              const float of_lane = rho[i], of_a = post[i], of_m = post[2 + i];
-              write_row(launch.data<T>(Forward::out0 + i) + row * width, width, false, [=](std::int64_t j) {
-                return of_lane * float(lane[j]) + of_a * (attn_scale[j] * float(a[j])) +
-                       of_m * (mlp_scale[j] * float(m[j]));
-              });
-            }
-          }
+struct Forward : shapes::LaneMergeForward {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const std::int64_t width = launch.dim(Forward::lane0, 1);
+    const float* attn_scale = launch.data<const float>(Forward::attn_scale);
+    const float* mlp_scale = launch.data<const float>(Forward::mlp_scale);
+    const float* rho = launch.data<const float>(Forward::rho);
+    const float* post = launch.data<const float>(Forward::post);
+    for_rows(launch, launch.dim(Forward::lane0, 0), width, [&](std::int64_t row) {
+      const T* a = launch.data<const T>(Forward::a) + row * width;
+      const T* m = launch.data<const T>(Forward::m) + row * width;
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const T* lane = launch.data<const T>(Forward::lane0 + i) + row * width;
+        const float of_lane = rho[i], of_a = post[i], of_m = post[2 + i];
+        write_row(launch.data<T>(Forward::out0 + i) + row * width, width, false, [=](std::int64_t j) {
+          return of_lane * float(lane[j]) + of_a * (attn_scale[j] * float(a[j])) +
+                 of_m * (mlp_scale[j] * float(m[j]));
         });
-  });
-}
+      }
+    });
+  }
+};
 
 // Places in a row of sums: dattn_scale [d], dmlp_scale [d], drho [2], dpost [2,2].
 std::int64_t sums_width(std::int64_t width) {
   return 2 * width + 6;
-}
-
-void Backward::check(sdk::CallChecks& call) {
-  LaneMergeBackward::check(call);
-  const std::int64_t sums = sums_width(call.dim(lane0, 1));
-  call.workspace(aligned_floats(sums) * sizeof(float) + row_sums_bytes(call.dim(lane0, 0), sums));
 }
 
 // A row of an argument; null where that is absent.
@@ -77,9 +63,7 @@ void backward_row(const Launch& launch, float* partial, std::int64_t row) {
   const float post00 = post[0], post01 = post[1], post10 = post[2], post11 = post[3];
   const auto input = [&](std::uint32_t argument) { return row_of<const T>(launch, argument, row, width); };
   const auto output = [&](std::uint32_t argument) { return row_of<T>(launch, argument, row, width); };
-  const auto accumulate = [&](std::uint32_t gradient) {
-    return launch.attribute(gradient - Backward::dlane0) != 0;
-  };
+  const auto accumulate = [&](std::uint32_t gradient) { return launch.flag(gradient - Backward::dlane0); };
   const T *lane0 = input(Backward::lane0), *lane1 = input(Backward::lane1), *a = input(Backward::a),
           *m = input(Backward::m);
   const T *dout0 = input(Backward::dout0), *dout1 = input(Backward::dout1);
@@ -122,32 +106,33 @@ void backward_row(const Launch& launch, float* partial, std::int64_t row) {
   for (int i = 0; i < 6; ++i) partial[2 * width + i] += fold_lanes(lanes[i]);
 }
 
-template <typename T>
-void backward(const Launch& launch) {
-  const std::int64_t width = launch.dim(Backward::lane0, 1);
-  const std::int64_t sums = sums_width(width);
-  float* total = launch.workspace<float>();
-  std::fill_n(total, sums, 0.0f);
-  const bool wanted = launch.has(Backward::dattn_scale) || launch.has(Backward::dmlp_scale) ||
-                      launch.has(Backward::drho) || launch.has(Backward::dpost);
-  add_row_sums(launch, launch.dim(Backward::lane0, 0), sums, total + aligned_floats(sums),
-               wanted ? total : nullptr, [&](float* partial, std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) backward_row<T>(launch, partial, row);
-               });
-  const auto add = [](float* to, const float* from, std::int64_t count) {
-    for (std::int64_t j = 0; to && j < count; ++j) to[j] += from[j];
-  };
-  add(launch.data<float>(Backward::dattn_scale), total, width);
-  add(launch.data<float>(Backward::dmlp_scale), total + width, width);
-  add(launch.data<float>(Backward::drho), total + 2 * width, 2);
-  add(launch.data<float>(Backward::dpost), total + 2 * width + 2, 4);
-}
+struct RunBackward : Backward {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    const std::int64_t sums = sums_width(call.dim(lane0, 1));
+    return aligned_floats(sums) * sizeof(float) + row_sums_bytes(call.dim(lane0, 0), sums);
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
+    const std::int64_t width = launch.dim(Backward::lane0, 1);
+    const std::int64_t sums = sums_width(width);
+    float* total = launch.workspace<float>();
+    std::fill_n(total, sums, 0.0f);
+    const bool wanted = launch.has(Backward::dattn_scale) || launch.has(Backward::dmlp_scale) ||
+                        launch.has(Backward::drho) || launch.has(Backward::dpost);
+    add_row_sums(launch, launch.dim(Backward::lane0, 0), sums, total + aligned_floats(sums),
+                 wanted ? total : nullptr,
+                 [&](float* partial, std::int64_t row) { backward_row<T>(launch, partial, row); });
+    const auto add = [](float* to, const float* from, std::int64_t count) {
+      for (std::int64_t j = 0; to && j < count; ++j) to[j] += from[j];
+    };
+    add(launch.data<float>(Backward::dattn_scale), total, width);
+    add(launch.data<float>(Backward::dmlp_scale), total + width, width);
+    add(launch.data<float>(Backward::drho), total + 2 * width, 2);
+    add(launch.data<float>(Backward::dpost), total + 2 * width + 2, 4);
+  }
+};
 
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(Backward::lane0), [&]<typename T>() { backward<T>(launch); });
-}
-
-const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
+const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<RunBackward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu::lane_merge

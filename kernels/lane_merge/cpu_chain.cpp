@@ -36,10 +36,9 @@ struct Rooms {
 
 template <typename Shape>
 struct Forward : Shape {
-  static void check(sdk::CallChecks& call) {
-    Shape::check(call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
     const Rooms rooms(call.dim(Shape::lane0, 0), call.dim(Shape::lane0, 1));
-    call.workspace(static_cast<std::size_t>(rooms.floats) * sizeof(float));
+    return static_cast<std::size_t>(rooms.floats) * sizeof(float);
   }
   static void run(const Launch& launch) {
     dispatch_compute(launch.dtype(Shape::lane0), [&]<typename T>() { run_rows<T>(launch); });
@@ -69,8 +68,7 @@ struct Forward : Shape {
   template <typename T>
   static void write_results(const Launch& launch, const LaneRow<T>& row, std::int64_t at,
                             std::int64_t width) {
-    const auto scale = static_cast<float>(launch.attribute(Shape::scale)),
-               eps = static_cast<float>(launch.attribute(Shape::eps));
+    const auto scale = launch.number(Shape::scale), eps = launch.number(Shape::eps);
     const auto keep = [&](std::uint32_t argument, const float* values) {
       fill_row(launch.data<T>(argument) + at * width, width, [=](std::int64_t j) { return values[j]; });
     };
@@ -103,22 +101,6 @@ struct Sums {
         width(gate + d) {}
 };
 
-// norm'(dn) = factor dn - along y; zero without dn.
-struct NormGradient {
-  float factor = 0, along = 0;
-
-  template <typename T>
-  NormGradient(const float* y, const T* dn, std::int64_t width, float scale, float eps) {
-    if (!dn) return;
-    const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
-      return std::array{y[j] * y[j], y[j] * float(dn[j])};
-    });
-    const float r = reciprocal_rms(squares, width, eps);
-    factor = scale * r;
-    along = factor * r * r * product / static_cast<float>(width);
-  }
-};
-
 // A row of an activation's gradient. Null: not needed.
 template <typename T>
 struct Target {
@@ -144,7 +126,7 @@ struct Gradients {
     };
     const auto target = [&](std::uint32_t argument, std::uint32_t flag) {
       return Target<T>{launch.has(argument) ? launch.data<T>(argument) + at * width : nullptr,
-                       launch.attribute(flag) != 0};
+                       launch.flag(flag)};
     };
     lane0 = target(Shape::dlane0, Shape::accumulate_dlane0);
     lane1 = target(Shape::dlane1, Shape::accumulate_dlane1);
@@ -170,7 +152,8 @@ void backward_row(const LaneRow<T>& row, const Gradients<T>& d, const LaneParame
   const float *out0 = row.out0, *out1 = row.out1, *merged = row.merged, *y0 = row.y0;
   const T *dmerged = d.dmerged, *dout1 = d.dout1, *dn0 = d.dn0, *dn1 = d.dn1;
   const bool mixes = p.mix != nullptr;
-  const NormGradient norm0(y0, dn0, width, scale, eps), norm1(out1, dn1, width, scale, eps);
+  const NormGradient norm0(width, scale, eps, dn0, [=](std::int64_t j) { return y0[j]; }),
+      norm1(width, scale, eps, dn1, [=](std::int64_t j) { return out1[j]; });
   const float factor0 = norm0.factor, along0 = norm0.along, factor1 = norm1.factor, along1 = norm1.along;
   const float rho0 = p.rho[0], rho1 = p.rho[1];
   const float post00 = p.post[0], post01 = p.post[1], post10 = p.post[2], post11 = p.post[3];
@@ -247,11 +230,9 @@ void backward_row(const LaneRow<T>& row, const Gradients<T>& d, const LaneParame
 
 template <typename Shape>
 struct Backward : Shape {
-  static void check(sdk::CallChecks& call) {
-    Shape::check(call);
-    call.workspace(
-        static_cast<std::size_t>(Room(call.dim(Shape::lane0, 0), call.dim(Shape::lane0, 1)).floats) *
-        sizeof(float));
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return static_cast<std::size_t>(Room(call.dim(Shape::lane0, 0), call.dim(Shape::lane0, 1)).floats) *
+           sizeof(float);
   }
   static void run(const Launch& launch) {
     dispatch_compute(launch.dtype(Shape::lane0), [&]<typename T>() { run_rows<T>(launch); });
@@ -270,8 +251,7 @@ struct Backward : Shape {
   template <typename T>
   static void run_rows(const Launch& launch) {
     const std::int64_t tokens = launch.dim(Shape::lane0, 0), width = launch.dim(Shape::lane0, 1);
-    const auto scale = static_cast<float>(launch.attribute(Shape::scale)),
-               eps = static_cast<float>(launch.attribute(Shape::eps));
+    const auto scale = launch.number(Shape::scale), eps = launch.number(Shape::eps);
     const Room room(tokens, width);
     const Sums places(width);
     const Pieces pieces(tokens);

@@ -16,10 +16,8 @@ struct Forward : shapes::LaneMergeForward {
                        [&]<typename T, int N>() {
                          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N,
                                                  {.values = 4, .most_groups = 16 * sdk::kPieces});
-                         call.launch(MLG_INSTANCE(lane_merge_fwd, T, N), rows,
-                                     lane0, lane1, a, m,
-                                     attn_scale, mlp_scale, rho,
-                                     post, out0, out1, rows.rows,
+                         call.launch(MLG_INSTANCE(lane_merge_fwd, T, N), rows, lane0, lane1, a, m, attn_scale,
+                                     mlp_scale, rho, post, out0, out1, rows.rows,
                                      static_cast<int>(rows.rows_per_group));
                        });
   }
@@ -38,12 +36,9 @@ struct Backward : shapes::LaneMergeBackward {
                                           {call, dmlp_scale, rows.blocks},
                                           {call, drho, rows.groups},
                                           {call, dpost, rows.groups}};
-          call.launch(MLG_INSTANCE(lane_merge_bwd, T, N), rows, lane0,
-                      lane1, a, m, attn_scale,
-                      mlp_scale, rho, post, dout0,
-                      dout1, dlane0, dlane1, da,
-                      dm, sums[0].partial(), sums[1].partial(), sums[2].partial(),
-                      sums[3].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+          call.launch(MLG_INSTANCE(lane_merge_bwd, T, N), rows, lane0, lane1, a, m, attn_scale, mlp_scale,
+                      rho, post, dout0, dout1, dlane0, dlane1, da, dm, sums[0].partial(), sums[1].partial(),
+                      sums[2].partial(), sums[3].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
         });
   }

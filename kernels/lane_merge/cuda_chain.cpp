@@ -20,11 +20,8 @@ struct ChainForward : shapes::LaneChainForward {
         {lane0, lane1, a, m, attn_scale, mlp_scale, skip, weight, gate, x0, mix, merged, out1, n0, n1},
         [&]<typename T, int N>() {
           const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
-          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0,
-                      lane1, a, m, attn_scale,
-                      mlp_scale, rho, post, skip,
-                      weight, gate, x0, mix,
-                      merged, out1, n0, n1, rows.rows);
+          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0, lane1, a, m, attn_scale, mlp_scale,
+                      rho, post, skip, weight, gate, x0, mix, merged, out1, n0, n1, rows.rows);
         });
   }
 };
@@ -35,15 +32,13 @@ struct MeanForward : shapes::LaneMeanNormForward {
     call.constant("mixes", false);
     call.constant("merges", false);
     const std::int64_t width = call.dim(lane0, 1);
-    sdk::dispatch_rows(
-        call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, n}, [&]<typename T, int N>() {
-          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
-          call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0,
-                      lane1, a, m, attn_scale,
-                      mlp_scale, rho, post, call.null(), call.null(),
-                      call.null(), call.null(), call.null(), call.null(), call.null(), n,
-                      call.null(), rows.rows);
-        });
+    sdk::dispatch_rows(call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, n},
+                       [&]<typename T, int N>() {
+                         const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
+                         call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0, lane1, a, m, attn_scale,
+                                     mlp_scale, rho, post, call.null(), call.null(), call.null(), call.null(),
+                                     call.null(), call.null(), call.null(), n, call.null(), rows.rows);
+                       });
   }
 };
 
@@ -70,15 +65,11 @@ struct ChainBackward : shapes::LaneChainBackward {
                                           {call, drho, rows.groups},        {call, dpost, rows.groups},
                                           {call, dmix, rows.blocks},        {call, dweight, rows.blocks},
                                           {call, dgate, rows.blocks}};
-          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows, lane0,
-                      lane1, a, m, attn_scale,
-                      mlp_scale, rho, post, skip,
-                      weight, gate, x0, mix,
-                      dmerged, dout1, dn0, dn1,
-                      dlane0, dlane1, da, dm,
-                      dskip, dx0, sums[0].partial(), sums[1].partial(),
-                      sums[2].partial(), sums[3].partial(), sums[4].partial(), sums[5].partial(),
-                      sums[6].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows, lane0, lane1, a, m, attn_scale, mlp_scale,
+                      rho, post, skip, weight, gate, x0, mix, dmerged, dout1, dn0, dn1, dlane0, dlane1, da,
+                      dm, dskip, dx0, sums[0].partial(), sums[1].partial(), sums[2].partial(),
+                      sums[3].partial(), sums[4].partial(), sums[5].partial(), sums[6].partial(), rows.rows,
+                      static_cast<int>(rows.rows_per_group));
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_seven_column_sums), sums);
         });
   }
@@ -101,21 +92,19 @@ struct MeanBackward : shapes::LaneMeanNormBackward {
                                           {call, dmlp_scale, rows.blocks},
                                           {call, drho, rows.groups},
                                           {call, dpost, rows.groups}};
-          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows, lane0,
-                      lane1, a, m, attn_scale,
-                      mlp_scale, rho, post, call.null(), call.null(),
-                      call.null(), call.null(), call.null(), call.null(), call.null(), dn,
-                      call.null(), dlane0, dlane1, da, dm,
-                      call.null(), call.null(), sums[0].partial(), sums[1].partial(), sums[2].partial(),
-                      sums[3].partial(), call.null(), call.null(), call.null(), rows.rows,
-                      static_cast<int>(rows.rows_per_group));
+          call.launch(MLG_INSTANCE(lane_chain_bwd, T, N), rows, lane0, lane1, a, m, attn_scale, mlp_scale,
+                      rho, post, call.null(), call.null(), call.null(), call.null(), call.null(), call.null(),
+                      call.null(), dn, call.null(), dlane0, dlane1, da, dm, call.null(), call.null(),
+                      sums[0].partial(), sums[1].partial(), sums[2].partial(), sums[3].partial(), call.null(),
+                      call.null(), call.null(), rows.rows, static_cast<int>(rows.rows_per_group));
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
         });
   }
 };
 
-const Register registered[] = {sdk::cuda_kernel<ChainForward>(kSource), sdk::cuda_kernel<MeanForward>(kSource),
-                               sdk::cuda_kernel<ChainBackward>(kSource), sdk::cuda_kernel<MeanBackward>(kSource)};
+const Register registered[] = {
+    sdk::cuda_kernel<ChainForward>(kSource), sdk::cuda_kernel<MeanForward>(kSource),
+    sdk::cuda_kernel<ChainBackward>(kSource), sdk::cuda_kernel<MeanBackward>(kSource)};
 
 }  // namespace
 }  // namespace mulligan::cuda

@@ -78,10 +78,7 @@ struct LaneChainBackward : LaneChain {
     call.like(dmlp_scale, mlp_scale);
     call.like(drho, rho);
     call.like(dpost, post);
-    for (const std::uint32_t argument : {dweight, dgate}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(lane0, 1)});
-    }
+    for (const std::uint32_t argument : {dweight, dgate}) call.f32(argument, {call.dim(lane0, 1)});
     call.like(dmix, mix);
     call.attribute_range(eps, 0.0, 1.0);
   }

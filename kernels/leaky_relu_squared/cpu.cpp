@@ -10,36 +10,30 @@ namespace mulligan::cpu::leaky_relu_squared_kernels {
 namespace {
 
 struct Forward : shapes::LeakyReluSquaredForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::LeakyReluSquaredBackward {
-  static void run(const Launch& launch);
-};
-
-void Forward::run(const Launch& launch) {
-  const auto slope = static_cast<float>(launch.attribute(Forward::slope));
-  dispatch_compute(launch.dtype(Forward::u), [&]<typename T>() {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto slope = launch.number(Forward::slope);
     for_elements(launch, launch.size(Forward::u), [&](std::int64_t begin, std::int64_t end) {
       const T* u = launch.data<const T>(Forward::u) + begin;
       write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
                 [=](std::int64_t i) { return leaky_relu_squared(u[i], slope); });
     });
-  });
-}
+  }
+};
 
-void Backward::run(const Launch& launch) {
-  const auto slope = static_cast<float>(launch.attribute(Backward::slope));
-  const float below = 2.0f * slope * slope;
-  dispatch_compute(launch.dtype(Backward::u), [&]<typename T>() {
+struct Backward : shapes::LeakyReluSquaredBackward {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto slope = launch.number(Backward::slope);
+    const float below = 2.0f * slope * slope;
     for_elements(launch, launch.size(Backward::u), [&](std::int64_t begin, std::int64_t end) {
       const T* u = launch.data<const T>(Backward::u) + begin;
       const T* dy = launch.data<const T>(Backward::dy) + begin;
-      write_row(launch.data<T>(Backward::du) + begin, end - begin,
-                launch.attribute(Backward::accumulate_du) != 0,
+      write_row(launch.data<T>(Backward::du) + begin, end - begin, launch.flag(Backward::accumulate_du),
                 [=](std::int64_t i) { return float(dy[i]) * leaky_relu_squared_slope(u[i], below); });
     });
-  });
-}
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

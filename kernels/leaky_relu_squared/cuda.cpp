@@ -11,11 +11,8 @@ namespace {
 struct Forward : shapes::LeakyReluSquaredForward {
   static void plan(CudaCall& call) {
     call.numbers({slope});
-    sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {u, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements,
-                    u, y, elements.count);
-      });
+    sdk::dispatch_compute_elements(call, {u, y}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+      call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements, u, y, elements.count);
     });
   }
 };
@@ -24,12 +21,10 @@ struct Backward : shapes::LeakyReluSquaredBackward {
   static void plan(CudaCall& call) {
     call.numbers({slope});
     call.flags({accumulate_du});
-    sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {u, dy, du}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements,
-                    u, dy, du, elements.count);
-      });
-    });
+    sdk::dispatch_compute_elements(
+        call, {u, dy, du}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements, u, dy, du, elements.count);
+        });
   }
 };
 

@@ -18,8 +18,8 @@ struct Forward : shapes::LinearLeakyReluSquaredForward {
     const std::uint32_t before = call.has(u) ? u : y;
     sdk::dispatch_cuda(call.dtype(y), [&]<typename T>() {
       sdk::dispatch_elements<T>(call, {before, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements,
-                    call.tensor(before), y, elements.count);
+        call.launch(MLG_INSTANCE(leaky_relu_squared_fwd, T, N), elements, call.tensor(before), y,
+                    elements.count);
       });
     });
   }
@@ -29,11 +29,8 @@ struct Backward : shapes::LinearLeakyReluSquaredBackward {
   static void plan(CudaCall& call) {
     call.numbers({slope});
     call.constant("accumulate_du", false);
-    sdk::dispatch_cuda(call.dtype(u), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {u, du}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements,
-                    u, du, du, elements.count);
-      });
+    sdk::dispatch_compute_elements(call, {u, du}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+      call.launch(MLG_INSTANCE(leaky_relu_squared_bwd, T, N), elements, u, du, du, elements.count);
     });
   }
 };

@@ -61,15 +61,15 @@ class SymmetricPanels {
 };
 
 SymmetricPanels::SymmetricPanels(const Launch& call)
-    : transpose_a_(call.attribute(shapes::Matmul::transpose_a) != 0),
-      transpose_b_(call.attribute(shapes::Matmul::transpose_b) != 0) {
+    : transpose_a_(call.flag(shapes::Matmul::transpose_a)),
+      transpose_b_(call.flag(shapes::Matmul::transpose_b)) {
   const shapes::Matmul::Extents e = shapes::Matmul::extents(call);
   batch_ = e.batch;
   n_ = e.n;
   k_ = e.k;
   const mlg_dtype input = call.dtype(shapes::Matmul::a), output = call.dtype(shapes::Matmul::c);
-  const auto alpha = static_cast<float>(call.attribute(shapes::Matmul::alpha));
-  const auto beta = static_cast<float>(call.attribute(shapes::Matmul::beta));
+  const auto alpha = call.number(shapes::Matmul::alpha);
+  const auto beta = call.number(shapes::Matmul::beta);
   GemmShape shape;
   shape.m = shape.n = n_;
   shape.k = k_;
@@ -165,11 +165,8 @@ void SymmetricPanels::run_pieces(const Launch& launch) const {
 
 struct SymmetricMatmul : shapes::SymmetricMatmul {
   using State = SymmetricPanels;
-  static std::unique_ptr<SymmetricPanels> prepare(sdk::CallChecks& call) {
-    check(call);
-    auto matmul = std::make_unique<SymmetricPanels>(call);
-    call.workspace(matmul->workspace_bytes());
-    return matmul;
+  static std::unique_ptr<SymmetricPanels> prepare(const Launch& call) {
+    return std::make_unique<SymmetricPanels>(call);
   }
   static void run(const Launch& launch) { launch.state<const SymmetricPanels>()->run(launch); }
 };

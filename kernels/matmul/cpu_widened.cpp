@@ -11,19 +11,16 @@ namespace {
 
 struct WidenedMatmul : shapes::WidenedMatmul {
   using State = TiledMatmul;
-  static std::unique_ptr<TiledMatmul> prepare(sdk::CallChecks& call) {
-    check(call);
+  static std::unique_ptr<TiledMatmul> prepare(const Launch& call) {
     const Extents e = extents(call);
     TiledMatmulShape shape;
     shape.m = e.m;
     shape.n = e.n;
     shape.k = e.k;
-    shape.transpose_b = call.attribute(transpose_b) != 0;
-    shape.stored_b = call.Launch::dtype(b);
-    shape.beta = static_cast<float>(call.attribute(beta));
-    auto matmul = std::make_unique<TiledMatmul>(shape);
-    call.workspace(matmul->workspace_bytes());
-    return matmul;
+    shape.transpose_b = call.flag(transpose_b);
+    shape.stored_b = call.dtype(b);
+    shape.beta = call.number(beta);
+    return std::make_unique<TiledMatmul>(shape);
   }
   static void run(const Launch& launch) {
     launch.state<const TiledMatmul>()->run(launch, launch.tensor(a).data, launch.tensor(b).data,

@@ -39,8 +39,8 @@ void plan_fixed_matmul(CudaCall& call, std::uint32_t term, std::uint32_t result)
   call.numbers({Shape::alpha, Shape::beta});
   sdk::dispatch_cuda(call.dtype(Shape::a), [&]<typename T>() {
     const auto launch = [&]<typename C>() {
-      call.launch(MLG_INSTANCE(fixed_matmul, T, C), tiles.grid, {kThreads, 1, 1}, Shape::a,
-                  Shape::b, call.tensor(term), call.tensor(result), tiles.m, tiles.n, tiles.k);
+      call.launch(MLG_INSTANCE(fixed_matmul, T, C), tiles.grid, {kThreads, 1, 1}, Shape::a, Shape::b,
+                  call.tensor(term), call.tensor(result), tiles.m, tiles.n, tiles.k);
     };
     if (call.dtype(result) == MLG_F32) {
       launch.template operator()<float>();
@@ -51,15 +51,11 @@ void plan_fixed_matmul(CudaCall& call, std::uint32_t term, std::uint32_t result)
 }
 
 struct FixedMatmul : shapes::Matmul {
-  static void plan(CudaCall& call) {
-    plan_fixed_matmul<shapes::Matmul>(call, c, c);
-  }
+  static void plan(CudaCall& call) { plan_fixed_matmul<shapes::Matmul>(call, c, c); }
 };
 
 struct FixedMatmulAdd : shapes::MatmulAdd {
-  static void plan(CudaCall& call) {
-    plan_fixed_matmul<shapes::MatmulAdd>(call, term, c);
-  }
+  static void plan(CudaCall& call) { plan_fixed_matmul<shapes::MatmulAdd>(call, term, c); }
 };
 
 struct FixedWidenedMatmul : shapes::WidenedMatmul {
@@ -69,8 +65,8 @@ struct FixedWidenedMatmul : shapes::WidenedMatmul {
     call.flags({transpose_b});
     call.numbers({beta});
     const auto launch = [&]<typename W>() {
-      call.launch(MLG_INSTANCE(widened_matmul, W), tiles.grid, {kThreads, 1, 1}, call.tensor(a),
-                  call.tensor(b), c, tiles.m, tiles.n, tiles.k);
+      call.launch(MLG_INSTANCE(widened_matmul, W), tiles.grid, {kThreads, 1, 1}, a, b, c, tiles.m, tiles.n,
+                  tiles.k);
     };
     if (call.dtype(b) == MLG_BF16) {
       launch.template operator()<bf16>();
@@ -81,7 +77,8 @@ struct FixedWidenedMatmul : shapes::WidenedMatmul {
 };
 
 const Register registered(sdk::cuda_kernel<FixedWidenedMatmul>(kSource));
-const mlg_kernel kernels[] = {sdk::cuda_kernel<FixedMatmul>(kSource), sdk::cuda_kernel<FixedMatmulAdd>(kSource)};
+const mlg_kernel kernels[] = {sdk::cuda_kernel<FixedMatmul>(kSource),
+                              sdk::cuda_kernel<FixedMatmulAdd>(kSource)};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ struct Matmul {
   };
   static Extents extents(const sdk::Launch& call) {
     const int r = call.tensor(a).rank;
-    const bool ta = call.attribute(transpose_a) != 0, tb = call.attribute(transpose_b) != 0;
+    const bool ta = call.flag(transpose_a), tb = call.flag(transpose_b);
     return {r == 3 ? call.dim(a, 0) : 1,
             call.dim(a, ta ? r - 1 : r - 2),
             call.dim(b, tb ? r - 2 : r - 1),

@@ -19,7 +19,7 @@ struct WidenedMatmul {
     std::int64_t m, n, k;
   };
   static Extents extents(const sdk::Launch& call) {
-    return {call.dim(a, 0), call.dim(b, call.attribute(transpose_b) != 0 ? 0 : 1), call.dim(a, 1)};
+    return {call.dim(a, 0), call.dim(b, call.flag(transpose_b) ? 0 : 1), call.dim(a, 1)};
   }
   static void check(const sdk::CallChecks& call) {
     call.rank(a, 2, 2);
@@ -29,7 +29,7 @@ struct WidenedMatmul {
     call.dtype(c, {MLG_F32});
     call.min_elements(a, 1);
     call.min_elements(b, 1);
-    const bool transposed = call.attribute(transpose_b) != 0;
+    const bool transposed = call.flag(transpose_b);
     const Extents e = extents(call);
     call.require(call.dim(b, transposed ? 1 : 0) == e.k, b,
                  "must have the inner dimension of a, " + std::to_string(e.k) + ", on its " +

@@ -8,13 +8,8 @@
 namespace mulligan::cpu::qk_norm_rope {
 namespace {
 
-struct Forward : shapes::QkNormRopeForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::QkNormRopeBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
+using Forward = shapes::QkNormRopeForward;
+using Backward = shapes::QkNormRopeBackward;
 
 template <typename T, int kWidth, int kHalf>
 void forward(const Launch& launch) {
@@ -34,18 +29,13 @@ void forward(const Launch& launch) {
       });
 }
 
-void Forward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(x), [&]<typename T>() {
+struct RunForward : Forward {
+  template <typename T>
+  static void run(const Launch& launch) {
     dispatch_head(launch.dim(x, 2), Rotation(launch).half,
                   [&]<int kWidth, int kHalf>() { forward<T, kWidth, kHalf>(launch); });
-  });
-}
-
-void Backward::check(sdk::CallChecks& call) {
-  QkNormRopeBackward::check(call);
-  call.workspace(aligned_floats(call.dim(x, 1)) * sizeof(float) +
-                 row_sums_bytes(call.dim(x, 0), call.dim(x, 1)));
-}
+  }
+};
 
 template <typename T, int kWidth, int kHalf>
 void backward(const Launch& launch) {
@@ -54,7 +44,7 @@ void backward(const Launch& launch) {
   const T* x = launch.data<const T>(Backward::x);
   const T* dy = launch.data<const T>(Backward::dy);
   T* dx = launch.data<T>(Backward::dx);
-  const bool accumulate = launch.attribute(Backward::accumulate_dx) != 0;
+  const bool accumulate = launch.flag(Backward::accumulate_dx);
   const auto add_tokens = [=](float* partial, std::int64_t begin, std::int64_t end) {
     HeadRotation<kWidth, kHalf> rotate(rotation, width);
     for (std::int64_t t = begin; t < end; ++t) {
@@ -67,19 +57,25 @@ void backward(const Launch& launch) {
   };
   float* total = launch.workspace<float>();  // [G]; added to dgain where that is wanted
   std::fill_n(total, heads, 0.0f);
-  add_row_sums(launch, launch.dim(Backward::x, 0), heads, total + aligned_floats(heads), total, add_tokens);
+  const std::int64_t tokens = launch.dim(Backward::x, 0);
+  sum_pieces(launch, tokens, heads, total + aligned_floats(heads), true, add_tokens);
+  add_pieces(launch, tokens, heads, total + aligned_floats(heads), 0, heads, total);
   if (!launch.has(Backward::dgain)) return;
   for (std::int64_t head = 0; head < heads; ++head) launch.data<float>(Backward::dgain)[head] += total[head];
 }
 
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(x), [&]<typename T>() {
+struct RunBackward : Backward {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return aligned_floats(call.dim(x, 1)) * sizeof(float) + row_sums_bytes(call.dim(x, 0), call.dim(x, 1));
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
     dispatch_head(launch.dim(x, 2), Rotation(launch).half,
                   [&]<int kWidth, int kHalf>() { backward<T, kWidth, kHalf>(launch); });
-  });
-}
+  }
+};
 
-const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
+const Register registered[] = {sdk::cpu_kernel<RunForward>(), sdk::cpu_kernel<RunBackward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu::qk_norm_rope

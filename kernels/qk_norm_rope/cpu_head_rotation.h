@@ -27,8 +27,8 @@ struct Rotation {
         half(static_cast<std::int64_t>(launch.attribute(shapes::Rotary::rope_dims)) / 2),
         row_length(std::max<std::int64_t>(
             1, static_cast<std::int64_t>(launch.attribute(shapes::Rotary::row_length)))),
-        norm(launch.attribute(shapes::Rotary::norm) != 0),
-        eps(static_cast<float>(launch.attribute(shapes::Rotary::eps))) {}
+        norm(launch.flag(shapes::Rotary::norm)),
+        eps(launch.number(shapes::Rotary::eps)) {}
   // Offset of token t's row in the tables.
   std::int64_t offset(std::int64_t t) const { return t % row_length * half; }
 };

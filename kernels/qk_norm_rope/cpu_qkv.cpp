@@ -12,13 +12,8 @@
 namespace mulligan::cpu::qkv_split_norm_rope {
 namespace {
 
-struct Forward : shapes::QkvSplitNormRopeForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::QkvSplitNormRopeBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
+using Forward = shapes::QkvSplitNormRopeForward;
+using Backward = shapes::QkvSplitNormRopeBackward;
 
 // Where the parts of a row lie. `q`, `k`: arguments of their shapes.
 struct Row {
@@ -61,18 +56,13 @@ void forward(const Launch& launch) {
   });
 }
 
-void Forward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(packed), [&]<typename T>() {
+struct RunForward : Forward {
+  template <typename T>
+  static void run(const Launch& launch) {
     dispatch_head(launch.dim(q, 2), Rotation(launch).half,
                   [&]<int kWidth, int kHalf>() { forward<T, kWidth, kHalf>(launch); });
-  });
-}
-
-void Backward::check(sdk::CallChecks& call) {
-  QkvSplitNormRopeBackward::check(call);
-  call.workspace(aligned_floats(call.dim(dq, 1)) * sizeof(float) +
-                 row_sums_bytes(call.dim(dq, 0), call.dim(dq, 1)));
-}
+  }
+};
 
 template <typename T, int kWidth, int kHalf>
 void backward(const Launch& launch) {
@@ -82,7 +72,7 @@ void backward(const Launch& launch) {
   const T *packed = input(Backward::packed), *dq = input(Backward::dq), *dk = input(Backward::dk),
           *dv = input(Backward::dv), *dv_xsa = input(Backward::dv_xsa), *dgate = input(Backward::dgate);
   T* dpacked = launch.data<T>(Backward::dpacked);
-  const bool accumulate = launch.attribute(Backward::accumulate_dpacked) != 0;
+  const bool accumulate = launch.flag(Backward::accumulate_dpacked);
   const auto add_tokens = [=](float* partial, std::int64_t begin, std::int64_t end) {
     HeadRotation<kWidth, kHalf> rotate(rotation, row.width);
     const std::int64_t width = rotate.width, values = row.kv_heads * width;
@@ -117,20 +107,25 @@ void backward(const Launch& launch) {
   };
   float* total = launch.workspace<float>();  // [H]; added to dgain where that is wanted
   std::fill_n(total, row.heads, 0.0f);
-  add_row_sums(launch, row.tokens, row.heads, total + aligned_floats(row.heads), total, add_tokens);
+  sum_pieces(launch, row.tokens, row.heads, total + aligned_floats(row.heads), true, add_tokens);
+  add_pieces(launch, row.tokens, row.heads, total + aligned_floats(row.heads), 0, row.heads, total);
   if (!launch.has(Backward::dgain)) return;
   for (std::int64_t head = 0; head < row.heads; ++head)
     launch.data<float>(Backward::dgain)[head] += total[head];
 }
 
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(packed), [&]<typename T>() {
+struct RunBackward : Backward {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return aligned_floats(call.dim(dq, 1)) * sizeof(float) + row_sums_bytes(call.dim(dq, 0), call.dim(dq, 1));
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
     dispatch_head(launch.dim(dq, 2), Rotation(launch).half,
                   [&]<int kWidth, int kHalf>() { backward<T, kWidth, kHalf>(launch); });
-  });
-}
+  }
+};
 
-const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
+const Register registered[] = {sdk::cpu_kernel<RunForward>(), sdk::cpu_kernel<RunBackward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu::qkv_split_norm_rope

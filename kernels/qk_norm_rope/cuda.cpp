@@ -21,8 +21,7 @@ struct Forward : shapes::QkNormRopeForward {
     const std::int64_t rows = call.dim(x, 0) * call.dim(x, 1);
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, y}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, rows, call.dim(x, 2), N);
-      call.launch(MLG_INSTANCE(qk_norm_rope_fwd, T, N), plan, x,
-                  cos, sin, gain, y, rows,
+      call.launch(MLG_INSTANCE(qk_norm_rope_fwd, T, N), plan, x, cos, sin, gain, y, rows,
                   rotary_row_length(call));
     });
   }
@@ -36,9 +35,8 @@ struct Backward : shapes::QkNormRopeBackward {
     sdk::dispatch_rows(call, x, declare(call), {x, cos, sin, dy, dx}, [&]<typename T, int N>() {
       const sdk::HeadPlan plan(call, pieces.count * count, call.dim(x, 2), N);
       const sdk::ColumnSums sums(call, dgain, pieces.count);
-      call.launch(MLG_INSTANCE(qk_norm_rope_bwd, T, N), plan, x,
-                  cos, sin, gain, dy, dx,
-                  sums.partial(), tokens, static_cast<int>(pieces.length), rotary_row_length(call));
+      call.launch(MLG_INSTANCE(qk_norm_rope_bwd, T, N), plan, x, cos, sin, gain, dy, dx, sums.partial(),
+                  tokens, static_cast<int>(pieces.length), rotary_row_length(call));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }

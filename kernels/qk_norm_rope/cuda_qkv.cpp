@@ -31,13 +31,12 @@ struct Forward : shapes::QkvSplitNormRopeForward {
   static void plan(CudaCall& call) {
     const Extents extents = declare(call, q, k, call.has(gate));
     const std::int64_t tokens = call.dim(q, 0);
-    sdk::dispatch_rows(
-        call, packed, extents.access, {packed, cos, sin, q, k, v, gate}, [&]<typename T, int N>() {
-          const sdk::HeadPlan plan(call, tokens * extents.slots, call.dim(q, 2), N);
-          call.launch(MLG_INSTANCE(qkv_split_norm_rope_fwd, T, N), plan,
-                      packed, cos, sin, gain,
-                      call.tensor(q), call.tensor(k), v, gate, tokens);
-        });
+    sdk::dispatch_rows(call, packed, extents.access, {packed, cos, sin, q, k, v, gate},
+                       [&]<typename T, int N>() {
+                         const sdk::HeadPlan plan(call, tokens * extents.slots, call.dim(q, 2), N);
+                         call.launch(MLG_INSTANCE(qkv_split_norm_rope_fwd, T, N), plan, packed, cos, sin,
+                                     gain, q, k, v, gate, tokens);
+                       });
   }
 };
 
@@ -54,11 +53,9 @@ struct Backward : shapes::QkvSplitNormRopeBackward {
                        [&]<typename T, int N>() {
                          const sdk::HeadPlan plan(call, pieces.count * extents.slots, call.dim(dq, 2), N);
                          const sdk::ColumnSums sums(call, dgain, pieces.count);
-                         call.launch(MLG_INSTANCE(qkv_split_norm_rope_bwd, T, N), plan,
-                                     packed, cos, sin,
-                                     gain, dq, dk, dv,
-                                     dv_xsa, dgate, dpacked,
-                                     sums.partial(), tokens, static_cast<int>(pieces.length));
+                         call.launch(MLG_INSTANCE(qkv_split_norm_rope_bwd, T, N), plan, packed, cos, sin,
+                                     gain, dq, dk, dv, dv_xsa, dgate, dpacked, sums.partial(), tokens,
+                                     static_cast<int>(pieces.length));
                          sums.add(call, MLG_INSTANCE(add_column_sums));
                        });
   }

@@ -21,7 +21,7 @@ inline std::int64_t rotary_constants(sdk::CudaCall& call, std::int64_t head_widt
   using Shape = shapes::Rotary;
   const auto half_dims = static_cast<std::int64_t>(call.attribute(Shape::rope_dims)) / 2;
   call.constant("half_dims", half_dims);
-  call.constant("normalised", call.attribute(Shape::norm) != 0);
+  call.constant("normalised", call.flag(Shape::norm));
   call.numbers({Shape::eps});
   return std::gcd(head_width, half_dims);
 }

@@ -35,8 +35,7 @@ struct QkNormRopeBackward : QkNormRope {
     check_inputs(call);
     call.like(dy, x);
     call.like(dx, x);
-    call.dtype(dgain, {MLG_F32});
-    call.shape(dgain, {call.dim(x, 1)});
+    call.f32(dgain, {call.dim(x, 1)});
   }
 };
 

@@ -47,8 +47,7 @@ struct QkvSplitNormRopeBackward : QkvSplitNormRope {
     check_heads(call, dq, dk, dv, dgate);
     call.like(dv_xsa, dv);
     call.like(dpacked, packed);
-    call.dtype(dgain, {MLG_F32});
-    call.shape(dgain, {call.dim(dq, 1)});
+    call.f32(dgain, {call.dim(dq, 1)});
   }
 };
 

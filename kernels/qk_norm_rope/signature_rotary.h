@@ -24,8 +24,7 @@ struct Rotary {
       call.shape(cos, {-1, rotated / 2});
       call.attribute_range(row_length, 1, static_cast<double>(call.dim(cos, 0)));
     }
-    call.dtype(gain, {MLG_F32});
-    call.shape(gain, {gained});
+    call.f32(gain, {gained});
   }
 };
 

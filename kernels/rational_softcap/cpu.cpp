@@ -10,43 +10,38 @@
 namespace mulligan::cpu::rational_softcap {
 namespace {
 
-struct Forward : shapes::RationalSoftcapForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::RationalSoftcapBackward {
-  static void run(const Launch& launch);
-};
-
 // cap / sqrt(z^2 + cap^2)
 inline float shrinkage(float z, float cap) {
   return cap / std::sqrt(z * z + cap * cap);
 }
 
-void Forward::run(const Launch& launch) {
-  const auto cap = static_cast<float>(launch.attribute(Forward::cap));
-  dispatch_compute(launch.dtype(Forward::z), [&]<typename T>() {
+struct Forward : shapes::RationalSoftcapForward {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto cap = launch.number(Forward::cap);
     for_elements(launch, launch.size(Forward::z), [&](std::int64_t begin, std::int64_t end) {
       const T* z = launch.data<const T>(Forward::z) + begin;
       write_row(launch.data<float>(Forward::y) + begin, end - begin, false,
                 [=](std::int64_t i) { return float(z[i]) * shrinkage(float(z[i]), cap); });
     });
-  });
-}
+  }
+};
 
-void Backward::run(const Launch& launch) {
-  const auto cap = static_cast<float>(launch.attribute(Backward::cap));
-  dispatch_compute(launch.dtype(Backward::z), [&]<typename T>() {
+struct Backward : shapes::RationalSoftcapBackward {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto cap = launch.number(Backward::cap);
     for_elements(launch, launch.size(Backward::z), [&](std::int64_t begin, std::int64_t end) {
       const T* z = launch.data<const T>(Backward::z) + begin;
       const float* dy = launch.data<const float>(Backward::dy) + begin;
-      write_row(launch.data<T>(Backward::dz) + begin, end - begin,
-                launch.attribute(Backward::accumulate_dz) != 0, [=](std::int64_t i) {
+      write_row(launch.data<T>(Backward::dz) + begin, end - begin, launch.flag(Backward::accumulate_dz),
+                [=](std::int64_t i) {
                   const float shrunk = shrinkage(float(z[i]), cap);
                   return dy[i] * (shrunk * shrunk * shrunk);
                 });
     });
-  });
-}
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

@@ -11,12 +11,10 @@ namespace {
 struct Forward : shapes::RationalSoftcapForward {
   static void plan(CudaCall& call) {
     call.numbers({cap});
-    sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
-      sdk::dispatch_elements<T, float>(call, {z, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(rational_softcap_fwd, T, N), elements,
-                    z, y, elements.count);
-      });
-    });
+    sdk::dispatch_compute_elements<float>(
+        call, {z, y}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(rational_softcap_fwd, T, N), elements, z, y, elements.count);
+        });
   }
 };
 
@@ -24,12 +22,10 @@ struct Backward : shapes::RationalSoftcapBackward {
   static void plan(CudaCall& call) {
     call.numbers({cap});
     call.flags({accumulate_dz});
-    sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
-      sdk::dispatch_elements<T, float>(call, {z, dy, dz}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(rational_softcap_bwd, T, N), elements,
-                    z, dy, dz, elements.count);
-      });
-    });
+    sdk::dispatch_compute_elements<float>(
+        call, {z, dy, dz}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(rational_softcap_bwd, T, N), elements, z, dy, dz, elements.count);
+        });
   }
 };
 

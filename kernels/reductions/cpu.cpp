@@ -13,27 +13,6 @@
 namespace mulligan::cpu::reductions {
 namespace {
 
-struct Sum : shapes::Sum {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
-struct SumSquares : shapes::SumSquares {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
-struct ClipScale : shapes::ClipScale {
-  static void run(const Launch& launch);
-};
-struct ScaleBy : shapes::ScaleBy {
-  static void run(const Launch& launch);
-};
-struct LerpInto : shapes::LerpInto {
-  static void run(const Launch& launch);
-};
-struct RecordScalar : shapes::RecordScalar {
-  static void run(const Launch& launch);
-};
-
 constexpr std::int64_t kPiece = 32768;
 constexpr int kDoubleLanes = 16;
 
@@ -69,74 +48,82 @@ void add_total(const Launch& launch, std::uint32_t x, std::uint32_t total, Term&
   *launch.data<double>(total) += sum;
 }
 
-void Sum::check(sdk::CallChecks& call) {
-  shapes::Sum::check(call);
-  call.workspace(piece_count(call.size(x)) * sizeof(double));
-}
-
-void Sum::run(const Launch& launch) {
-  const auto add = [&]<typename T>(const T* x) {
-    add_total(launch, Sum::x, Sum::total, [x](std::int64_t i) { return static_cast<double>(x[i]); });
-  };
-  if (launch.dtype(Sum::x) == MLG_F64) {
-    add(launch.data<const double>(Sum::x));
-  } else {
-    add(launch.data<const float>(Sum::x));
+struct Sum : shapes::Sum {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return piece_count(call.size(x)) * sizeof(double);
   }
-}
+  static void run(const Launch& launch) {
+    const auto add = [&]<typename T>(const T* x) {
+      add_total(launch, Sum::x, Sum::total, [x](std::int64_t i) { return static_cast<double>(x[i]); });
+    };
+    if (launch.dtype(Sum::x) == MLG_F64) {
+      add(launch.data<const double>(Sum::x));
+    } else {
+      add(launch.data<const float>(Sum::x));
+    }
+  }
+};
 
-void SumSquares::check(sdk::CallChecks& call) {
-  shapes::SumSquares::check(call);
-  call.workspace(piece_count(call.size(x)) * sizeof(double));
-}
-
-void SumSquares::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(SumSquares::x), [&]<typename T>() {
+struct SumSquares : shapes::SumSquares {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return piece_count(call.size(x)) * sizeof(double);
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
     const T* x = launch.data<const T>(SumSquares::x);
     add_total(launch, SumSquares::x, SumSquares::total, [x](std::int64_t i) {
       const double value = static_cast<float>(x[i]);
       return value * value;
     });
-  });
-}
+  }
+};
 
-void ClipScale::run(const Launch& launch) {
-  const double max_norm = launch.attribute(ClipScale::max_norm),
-               norm = std::sqrt(*launch.data<const double>(ClipScale::total));
-  *launch.data<float>(ClipScale::norm) = static_cast<float>(norm);
-  *launch.data<float>(ClipScale::scale) =
-      max_norm == 0 ? 1.0f : static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));
-}
+struct ClipScale : shapes::ClipScale {
+  static void run(const Launch& launch) {
+    const double max_norm = launch.attribute(ClipScale::max_norm),
+                 norm = std::sqrt(*launch.data<const double>(ClipScale::total));
+    *launch.data<float>(ClipScale::norm) = static_cast<float>(norm);
+    *launch.data<float>(ClipScale::scale) =
+        max_norm == 0 ? 1.0f : static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));
+  }
+};
 
-void ScaleBy::run(const Launch& launch) {
-  const float scale = *launch.data<const float>(ScaleBy::scale);
-  if (scale == 1.0f) return;  // a clip that does not bite costs no memory traffic
-  for_elements(launch, launch.size(ScaleBy::x), [&](std::int64_t begin, std::int64_t end) {
-    float* x = launch.data<float>(ScaleBy::x) + begin;
-    write_row(x, end - begin, false, [=](std::int64_t i) { return x[i] * scale; });
-  });
-}
-
-void LerpInto::run(const Launch& launch) {
-  const auto keep = static_cast<float>(launch.attribute(LerpInto::decay)),
-             take = static_cast<float>(1.0 - launch.attribute(LerpInto::decay));
-  dispatch_compute(launch.dtype(LerpInto::x), [&]<typename T>() {
-    for_elements(launch, launch.size(LerpInto::average), [&](std::int64_t begin, std::int64_t end) {
-      float* average = launch.data<float>(LerpInto::average) + begin;
-      const T* x = launch.data<const T>(LerpInto::x) + begin;
-      write_row(average, end - begin, false,
-                [=](std::int64_t i) { return keep * average[i] + take * float(x[i]); });
+struct ScaleBy : shapes::ScaleBy {
+  static void run(const Launch& launch) {
+    const float scale = *launch.data<const float>(ScaleBy::scale);
+    if (scale == 1.0f) return;  // a clip that does not bite costs no memory traffic
+    for_elements(launch, launch.size(ScaleBy::x), [&](std::int64_t begin, std::int64_t end) {
+      float* x = launch.data<float>(ScaleBy::x) + begin;
+      write_row(x, end - begin, false, [=](std::int64_t i) { return x[i] * scale; });
     });
-  });
-}
+  }
+};
 
-void RecordScalar::run(const Launch& launch) {
-  const std::int64_t length = launch.dim(RecordScalar::ring, 0),
-                     index = *launch.data<const std::int64_t>(RecordScalar::index) % length;
-  const double value = launch.dtype(RecordScalar::x) == MLG_F64 ? *launch.data<const double>(RecordScalar::x)
-                                                                : *launch.data<const float>(RecordScalar::x);
-  launch.data<double>(RecordScalar::ring)[index < 0 ? index + length : index] = value;
-}
+struct LerpInto : shapes::LerpInto {
+  static void run(const Launch& launch) {
+    const auto keep = launch.number(LerpInto::decay),
+               take = static_cast<float>(1.0 - launch.attribute(LerpInto::decay));
+    dispatch_compute(launch.dtype(LerpInto::x), [&]<typename T>() {
+      for_elements(launch, launch.size(LerpInto::average), [&](std::int64_t begin, std::int64_t end) {
+        float* average = launch.data<float>(LerpInto::average) + begin;
+        const T* x = launch.data<const T>(LerpInto::x) + begin;
+        write_row(average, end - begin, false,
+                  [=](std::int64_t i) { return keep * average[i] + take * float(x[i]); });
+      });
+    });
+  }
+};
+
+struct RecordScalar : shapes::RecordScalar {
+  static void run(const Launch& launch) {
+    const std::int64_t length = launch.dim(RecordScalar::ring, 0),
+                       index = *launch.data<const std::int64_t>(RecordScalar::index) % length;
+    const double value = launch.dtype(RecordScalar::x) == MLG_F64
+                             ? *launch.data<const double>(RecordScalar::x)
+                             : *launch.data<const float>(RecordScalar::x);
+    launch.data<double>(RecordScalar::ring)[index < 0 ? index + length : index] = value;
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Sum>(),       sdk::cpu_kernel<SumSquares>(),
                                sdk::cpu_kernel<ClipScale>(), sdk::cpu_kernel<ScaleBy>(),

@@ -55,16 +55,14 @@ struct ClipScale : shapes::ClipScale {
     const auto high = static_cast<float>(limit);
     call.constant("max_norm_high", high);
     call.constant("max_norm_low", limit - static_cast<double>(high));
-    call.launch(MLG_INSTANCE(clip_scale), {1, 1, 1}, {kOneThread, 1, 1}, call.tensor(total),
-                norm, scale);
+    call.launch(MLG_INSTANCE(clip_scale), {1, 1, 1}, {kOneThread, 1, 1}, total, norm, scale);
   }
 };
 
 struct ScaleBy : shapes::ScaleBy {
   static void plan(CudaCall& call) {
     sdk::dispatch_elements<float>(call, {x}, [&]<int N>(const sdk::ElementPlan& elements) {
-      call.launch(MLG_INSTANCE(scale_by, N), elements, call.tensor(x),
-                  scale, elements.count);
+      call.launch(MLG_INSTANCE(scale_by, N), elements, x, scale, elements.count);
     });
   }
 };
@@ -75,8 +73,7 @@ struct LerpInto : shapes::LerpInto {
     call.constant("take", 1.0 - call.attribute(decay));
     sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() {
       sdk::dispatch_elements<float, T>(call, {average, x}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(lerp_into, T, N), elements, average,
-                    call.tensor(x), elements.count);
+        call.launch(MLG_INSTANCE(lerp_into, T, N), elements, average, x, elements.count);
       });
     });
   }
@@ -85,8 +82,8 @@ struct LerpInto : shapes::LerpInto {
 struct RecordScalar : shapes::RecordScalar {
   static void plan(CudaCall& call) {
     dispatch_wide(call.dtype(x), [&]<typename T>() {
-      call.launch(MLG_INSTANCE(record_scalar, T), {1, 1, 1}, {kOneThread, 1, 1}, call.tensor(x),
-                  index, ring, call.dim(ring, 0));
+      call.launch(MLG_INSTANCE(record_scalar, T), {1, 1, 1}, {kOneThread, 1, 1}, x, index, ring,
+                  call.dim(ring, 0));
     });
   }
 };

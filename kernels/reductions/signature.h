@@ -48,8 +48,7 @@ struct ScaleBy {
   enum Argument : std::uint32_t { x, scale };
   static void check(const sdk::CallChecks& call) {
     call.dtype(x, {MLG_F32});
-    call.dtype(scale, {MLG_F32});
-    call.shape(scale, {1});
+    call.f32(scale, {1});
   }
 };
 

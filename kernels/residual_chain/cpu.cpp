@@ -18,14 +18,8 @@
 namespace mulligan::cpu::residual_chain {
 namespace {
 
-struct Forward : shapes::ResidualChainForward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::ResidualChainBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
+using Forward = shapes::ResidualChainForward;
+using Backward = shapes::ResidualChainBackward;
 
 MergeColumns columns_of(const Launch& launch, float* workspace, std::int64_t width) {
   return MergeColumns(launch.data<const float>(Forward::weight), launch.data<const float>(Forward::gate),
@@ -73,21 +67,20 @@ struct Row {
   }
 };
 
-void Forward::check(sdk::CallChecks& call) {
-  ResidualChainForward::check(call);
-  const std::int64_t width = call.dim(x, 1);
-  const std::int64_t floats = MergeColumns::floats(width) + Pieces(call.dim(x, 0)).count * row_floats(width);
-  call.workspace(static_cast<std::size_t>(floats) * sizeof(float));
-}
-
-void Forward::run(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(Forward::scale)),
-             eps = static_cast<float>(launch.attribute(Forward::eps));
-  const std::int64_t width = launch.dim(Forward::x, 1);
-  const float *s = launch.data<const float>(Forward::s), *mix = launch.data<const float>(Forward::mix);
-  const MergeColumns columns = columns_of(launch, launch.workspace<float>(), width);
-  float* rooms = launch.workspace<float>() + MergeColumns::floats(width);
-  dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
+struct RunForward : Forward {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    const std::int64_t width = call.dim(x, 1);
+    const std::int64_t floats =
+        MergeColumns::floats(width) + Pieces(call.dim(x, 0)).count * row_floats(width);
+    return static_cast<std::size_t>(floats) * sizeof(float);
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto scale = launch.number(Forward::scale), eps = launch.number(Forward::eps);
+    const std::int64_t width = launch.dim(Forward::x, 1);
+    const float *s = launch.data<const float>(Forward::s), *mix = launch.data<const float>(Forward::mix);
+    const MergeColumns columns = columns_of(launch, launch.workspace<float>(), width);
+    float* rooms = launch.workspace<float>() + MergeColumns::floats(width);
     const Pieces pieces(launch.dim(Forward::x, 0));
     const auto run_row = [&](std::int64_t at, float* room) {
       Row<T> row(launch, at, width, room);
@@ -112,8 +105,8 @@ void Forward::run(const Launch& launch) {
           run_row(at, rooms + piece * row_floats(width));
       }
     });
-  });
-}
+  }
+};
 
 // Places of the sums in a row of partial sums.
 struct Sums {
@@ -131,20 +124,13 @@ struct BackwardRoom {
         floats(of_gate + 2 * aligned_floats(width)) {}
 };
 
-void Backward::check(sdk::CallChecks& call) {
-  ResidualChainBackward::check(call);
-  call.workspace(static_cast<std::size_t>(BackwardRoom(call.dim(x, 0), call.dim(x, 1)).floats) *
-                 sizeof(float));
-}
-
 // One token's gradients of activations; adds its part of the parameters' gradients to `partial` unless that
 // is null.
 template <typename T>
 void backward_row(const Launch& launch, const MergeColumns& columns, float* partial, std::int64_t at,
                   float* room) {
   const std::int64_t width = launch.dim(Backward::x, 1);
-  const auto scale = static_cast<float>(launch.attribute(Backward::scale)),
-             eps = static_cast<float>(launch.attribute(Backward::eps));
+  const auto scale = launch.number(Backward::scale), eps = launch.number(Backward::eps);
   const float *s = launch.data<const float>(Backward::s), *mix = launch.data<const float>(Backward::mix);
   const float* weight = launch.data<const float>(Backward::weight);
   const float *of_sum = columns.of_sum, *of_skip = columns.of_skip;
@@ -154,7 +140,7 @@ void backward_row(const Launch& launch, const MergeColumns& columns, float* part
   const auto output = [&](std::uint32_t argument) {
     return launch.has(argument) ? launch.data<T>(argument) + at * width : nullptr;
   };
-  const auto accumulates = [&](std::uint32_t attribute) { return launch.attribute(attribute) != 0; };
+  const auto accumulates = [&](std::uint32_t attribute) { return launch.flag(attribute); };
   Row<T> row(launch, at, width, room);
   row.compute(s, mix, columns, width);
   const T *a = row.a, *skip = row.skip, *x0 = row.x0;
@@ -167,24 +153,12 @@ void backward_row(const Launch& launch, const MergeColumns& columns, float* part
              add_skip = accumulates(Backward::accumulate_dskip),
              add_x0 = accumulates(Backward::accumulate_dx0);
   const Sums places(width);
-  float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
-  if (dn) {
-    const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
-      return std::array{y[j] * y[j], y[j] * float(dn[j])};
-    });
-    const float r = reciprocal_rms(squares, width, eps);
-    factor = scale * r;
-    along = factor * r * r * product / static_cast<float>(width);
-  }
+  const auto of_y = [=](std::int64_t j) { return y[j]; };
+  const NormGradient norm(width, scale, eps, dn, of_y);
   for_blocks(width, [=](std::int64_t column, auto count) {
     alignas(64) float g_block[kBlock], m_block[kBlock], t_block[kBlock];
     float *g = g_block, *m = m_block, *t = t_block;
-    if (dn) {
-      fill_row(g, count,
-               [=](std::int64_t i) { return factor * float(dn[column + i]) - along * y[column + i]; });
-    }
-    if (dy) write_row(g, count, dn != nullptr, [=](std::int64_t i) { return float(dy[column + i]); });
-    if (!dy && !dn) fill_row(g, count, [](std::int64_t) { return 0.0f; });
+    norm.fill(g, column, count, dy, dn, of_y);
     const float *mix0 = mix + column, *mix1 = mix + width + column;
     if (dmerged) {
       fill_row(m, count, [=](std::int64_t i) { return float(dmerged[column + i]) + mix0[i] * g[i]; });
@@ -242,43 +216,44 @@ void backward_row(const Launch& launch, const MergeColumns& columns, float* part
   });
 }
 
-template <typename T>
-void backward(const Launch& launch) {
-  const std::int64_t tokens = launch.dim(Backward::x, 0), width = launch.dim(Backward::x, 1);
-  const BackwardRoom room(tokens, width);
-  const Sums places(width);
-  float* workspace = launch.workspace<float>();
-  const MergeColumns columns = columns_of(launch, workspace + room.columns, width);
-  const Pieces pieces(tokens);
-  float *rows = workspace + room.rows, *partials = workspace + room.partials;
-  float *ds = launch.data<float>(Backward::ds), *dmix = launch.data<float>(Backward::dmix),
-        *dweight = launch.data<float>(Backward::dweight), *dgate = launch.data<float>(Backward::dgate);
-  const bool wanted = ds || dmix || dweight || dgate;
-  sum_pieces(launch, tokens, places.width, partials, wanted,
-             [&](float* partial, std::int64_t begin, std::int64_t end) {
-               float* own = rows + begin / pieces.length * row_floats(width);
-               for (std::int64_t at = begin; at < end; ++at)
-                 backward_row<T>(launch, columns, partial, at, own);
-             });
-  add_pieces(launch, tokens, places.width, partials, places.s, width, ds);
-  add_pieces(launch, tokens, places.width, partials, places.mix, 2 * width, dmix);
-  if (!columns.of_sum) return;
-  float *of_skip = workspace + room.of_gate, *of_gate = of_skip + aligned_floats(width);
-  std::fill_n(of_skip, 2 * aligned_floats(width), 0.0f);
-  add_pieces(launch, tokens, places.width, partials, places.skip, width, dweight ? of_skip : nullptr);
-  add_pieces(launch, tokens, places.width, partials, places.gate, width, dgate ? of_gate : nullptr);
-  const float* gate = launch.data<const float>(Backward::gate);
-  for (std::int64_t j = 0; j < width; ++j) {
-    if (dweight) dweight[j] += columns.weight_gradient(gate, j, of_skip[j]);
-    if (dgate) dgate[j] += columns.gate_gradient(gate, j, of_gate[j]);
+struct RunBackward : Backward {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return static_cast<std::size_t>(BackwardRoom(call.dim(x, 0), call.dim(x, 1)).floats) * sizeof(float);
   }
-}
+  template <typename T>
+  static void run(const Launch& launch) {
+    const std::int64_t tokens = launch.dim(Backward::x, 0), width = launch.dim(Backward::x, 1);
+    const BackwardRoom room(tokens, width);
+    const Sums places(width);
+    float* workspace = launch.workspace<float>();
+    const MergeColumns columns = columns_of(launch, workspace + room.columns, width);
+    const Pieces pieces(tokens);
+    float *rows = workspace + room.rows, *partials = workspace + room.partials;
+    float *ds = launch.data<float>(Backward::ds), *dmix = launch.data<float>(Backward::dmix),
+          *dweight = launch.data<float>(Backward::dweight), *dgate = launch.data<float>(Backward::dgate);
+    const bool wanted = ds || dmix || dweight || dgate;
+    sum_pieces(launch, tokens, places.width, partials, wanted,
+               [&](float* partial, std::int64_t begin, std::int64_t end) {
+                 float* own = rows + begin / pieces.length * row_floats(width);
+                 for (std::int64_t at = begin; at < end; ++at)
+                   backward_row<T>(launch, columns, partial, at, own);
+               });
+    add_pieces(launch, tokens, places.width, partials, places.s, width, ds);
+    add_pieces(launch, tokens, places.width, partials, places.mix, 2 * width, dmix);
+    if (!columns.of_sum) return;
+    float *of_skip = workspace + room.of_gate, *of_gate = of_skip + aligned_floats(width);
+    std::fill_n(of_skip, 2 * aligned_floats(width), 0.0f);
+    add_pieces(launch, tokens, places.width, partials, places.skip, width, dweight ? of_skip : nullptr);
+    add_pieces(launch, tokens, places.width, partials, places.gate, width, dgate ? of_gate : nullptr);
+    const float* gate = launch.data<const float>(Backward::gate);
+    for (std::int64_t j = 0; j < width; ++j) {
+      if (dweight) dweight[j] += columns.weight_gradient(gate, j, of_skip[j]);
+      if (dgate) dgate[j] += columns.gate_gradient(gate, j, of_gate[j]);
+    }
+  }
+};
 
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(Backward::x), [&]<typename T>() { backward<T>(launch); });
-}
-
-const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
+const Register registered[] = {sdk::cpu_kernel<RunForward>(), sdk::cpu_kernel<RunBackward>()};
 
 }  // namespace
 }  // namespace mulligan::cpu::residual_chain

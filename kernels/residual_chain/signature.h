@@ -50,10 +50,7 @@ struct ResidualChainBackward : ResidualChain {
     for (const std::uint32_t argument : {dsum, dmerged, dy, dn, dx, da, dskip, dx0}) call.like(argument, x);
     call.require(call.has(s), ds, "must be absent where s is absent");
     call.like(ds, s);
-    for (const std::uint32_t argument : {dweight, dgate}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(x, 1)});
-    }
+    for (const std::uint32_t argument : {dweight, dgate}) call.f32(argument, {call.dim(x, 1)});
     call.like(dmix, mix);
     call.attribute_range(eps, 0.0, 1.0);
   }

@@ -12,85 +12,52 @@ namespace mulligan::cpu::residual_mix_norm {
 namespace {
 
 struct Forward : shapes::ResidualMixNormForward {
-  static void run(const Launch& launch);
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto scale = launch.number(Forward::scale), eps = launch.number(Forward::eps);
+    const std::int64_t width = launch.dim(Forward::x, 1);
+    const float* mix = launch.data<const float>(Forward::mix);
+    for_rows(launch, launch.dim(Forward::x, 0), width, [&](std::int64_t row) {
+      const T* x = launch.data<const T>(Forward::x) + row * width;
+      const T* x0 = launch.data<const T>(Forward::x0) + row * width;
+      const auto mixed = [=](std::int64_t j) { return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]); };
+      const float sum = lane_sum(width, [=](std::int64_t j) {
+        const float y = mixed(j);
+        return y * y;
+      });
+      const float factor = scale * reciprocal_rms(sum, width, eps);
+      if (launch.has(Forward::y)) write_row(launch.data<T>(Forward::y) + row * width, width, false, mixed);
+      write_row(launch.data<T>(Forward::n) + row * width, width, false,
+                [=](std::int64_t j) { return factor * mixed(j); });
+    });
+  }
 };
+
 struct Backward : shapes::ResidualMixNormBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
-
-void Forward::run(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(Forward::scale)),
-             eps = static_cast<float>(launch.attribute(Forward::eps));
-  const std::int64_t width = launch.dim(Forward::x, 1);
-  const float* mix = launch.data<const float>(Forward::mix);
-  dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
-    launch.parallel_for(launch.dim(Forward::x, 0), row_grain(width),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t row = begin; row < end; ++row) {
-                            const T* x = launch.data<const T>(Forward::x) + row * width;
-                            const T* x0 = launch.data<const T>(Forward::x0) + row * width;
-                            const auto mixed = [=](std::int64_t j) {
-                              return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]);
-                            };
-                            const float sum = lane_sum(width, [=](std::int64_t j) {
-                              const float y = mixed(j);
-                              return y * y;
-                            });
-                            const float factor = scale * reciprocal_rms(sum, width, eps);
-                            if (launch.has(Forward::y))
-                              write_row(launch.data<T>(Forward::y) + row * width, width, false, mixed);
-                            write_row(launch.data<T>(Forward::n) + row * width, width, false,
-                                      [=](std::int64_t j) { return factor * mixed(j); });
-                          }
-                        });
-  });
-}
-
-void Backward::check(sdk::CallChecks& call) {
-  ResidualMixNormBackward::check(call);
-  call.workspace(row_sums_bytes(call.dim(x, 0), call.size(mix)));
-}
-
-template <typename T>
-void backward(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(Backward::scale)),
-             eps = static_cast<float>(launch.attribute(Backward::eps));
-  const bool accumulate_dx = launch.attribute(Backward::accumulate_dx) != 0,
-             accumulate_dx0 = launch.attribute(Backward::accumulate_dx0) != 0;
-  const std::int64_t width = launch.dim(Backward::x, 1);
-  const float* mix = launch.data<const float>(Backward::mix);
-  T *all_dx = launch.data<T>(Backward::dx), *all_dx0 = launch.data<T>(Backward::dx0);
-  const auto add_rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return row_sums_bytes(call.dim(x, 0), call.size(mix));
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto scale = launch.number(Backward::scale), eps = launch.number(Backward::eps);
+    const bool accumulate_dx = launch.flag(Backward::accumulate_dx),
+               accumulate_dx0 = launch.flag(Backward::accumulate_dx0);
+    const std::int64_t width = launch.dim(Backward::x, 1);
+    const float* mix = launch.data<const float>(Backward::mix);
+    T *all_dx = launch.data<T>(Backward::dx), *all_dx0 = launch.data<T>(Backward::dx0);
+    const auto add_rows = [&](float* partial, std::int64_t row) {
       const T* x = launch.data<const T>(Backward::x) + row * width;
       const T* x0 = launch.data<const T>(Backward::x0) + row * width;
       const T* dy = launch.has(Backward::dy) ? launch.data<const T>(Backward::dy) + row * width : nullptr;
       const T* dn = launch.has(Backward::dn) ? launch.data<const T>(Backward::dn) + row * width : nullptr;
       const auto mixed = [=](std::int64_t j) { return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]); };
-      float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
-      if (dn) {
-        const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
-          const float y = mixed(j);
-          return std::array{y * y, y * float(dn[j])};
-        });
-        const float r = reciprocal_rms(squares, width, eps);
-        factor = scale * r;
-        along = factor * r * r * product / static_cast<float>(width);
-      }
+      const NormGradient norm(width, scale, eps, dn, mixed);
       T* dx = all_dx ? all_dx + row * width : nullptr;
       T* dx0 = all_dx0 ? all_dx0 + row * width : nullptr;
       for_blocks(width, [=](std::int64_t column, auto count) {
         alignas(64) float block[kBlock];
         float* g = block;
-        if (dn) {
-          fill_row(g, count, [=](std::int64_t i) {
-            const std::int64_t j = column + i;
-            return factor * float(dn[j]) - along * mixed(j);
-          });
-        }
-        if (dy) write_row(g, count, dn != nullptr, [=](std::int64_t i) { return float(dy[column + i]); });
-        if (!dy && !dn) fill_row(g, count, [](std::int64_t) { return 0.0f; });
+        norm.fill(g, column, count, dy, dn, mixed);
         const float* mix0 = mix + column;
         const float* mix1 = mix + width + column;
         if (dx) write_row(dx + column, count, accumulate_dx, [=](std::int64_t i) { return mix0[i] * g[i]; });
@@ -101,15 +68,11 @@ void backward(const Launch& launch) {
         write_row(partial + width + column, count, true,
                   [=](std::int64_t i) { return g[i] * float(x0[column + i]); });
       });
-    }
-  };
-  add_row_sums(launch, launch.dim(Backward::x, 0), 2 * width, launch.workspace<float>(),
-               launch.data<float>(Backward::dmix), add_rows);
-}
-
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(Backward::x), [&]<typename T>() { backward<T>(launch); });
-}
+    };
+    add_row_sums(launch, launch.dim(Backward::x, 0), 2 * width, launch.workspace<float>(),
+                 launch.data<float>(Backward::dmix), add_rows);
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

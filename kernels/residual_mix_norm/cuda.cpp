@@ -14,8 +14,7 @@ struct Forward : shapes::ResidualMixNormForward {
     call.numbers({scale, eps});
     sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, y, n}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
-      call.launch(MLG_INSTANCE(residual_mix_norm_fwd, T, N), rows, x,
-                  x0, mix, y, n, rows.rows);
+      call.launch(MLG_INSTANCE(residual_mix_norm_fwd, T, N), rows, x, x0, mix, y, n, rows.rows);
     });
   }
 };
@@ -28,9 +27,8 @@ struct Backward : shapes::ResidualMixNormBackward {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N,
                               {.values = 8, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, dmix, rows.blocks);
-      call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows, x,
-                  x0, mix, dy, dn, dx,
-                  dx0, sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows, x, x0, mix, dy, dn, dx, dx0,
+                  sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }

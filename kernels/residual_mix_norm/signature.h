@@ -13,8 +13,7 @@ struct ResidualMixNormForward {
     call.compute_dtype(x);
     call.rank(x, 2, 2);
     call.like(x0, x);
-    call.dtype(mix, {MLG_F32});
-    call.shape(mix, {2, call.dim(x, 1)});
+    call.f32(mix, {2, call.dim(x, 1)});
     call.like(y, x);
     call.like(n, x);
     call.attribute_range(eps, 0.0, 1.0);
@@ -32,10 +31,7 @@ struct ResidualMixNormBackward {
     call.compute_dtype(x);
     call.rank(x, 2, 2);
     for (const std::uint32_t argument : {x0, dy, dn, dx, dx0}) call.like(argument, x);
-    for (const std::uint32_t argument : {mix, dmix}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {2, call.dim(x, 1)});
-    }
+    for (const std::uint32_t argument : {mix, dmix}) call.f32(argument, {2, call.dim(x, 1)});
     call.attribute_range(eps, 0.0, 1.0);
   }
 };

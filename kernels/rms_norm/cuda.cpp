@@ -14,8 +14,7 @@ struct Forward : shapes::RmsNormForward {
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
     sdk::dispatch_rows(call, x, width, {x, y}, [&]<typename T, int N>() {
       const sdk::RowPlan plan(call, rows, width, N, {.values = 1});
-      call.launch(MLG_INSTANCE(rms_norm_fwd, T, N), plan, x, y,
-                  rows);
+      call.launch(MLG_INSTANCE(rms_norm_fwd, T, N), plan, x, y, rows);
     });
   }
 };
@@ -27,8 +26,7 @@ struct Backward : shapes::RmsNormBackward {
     const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
     sdk::dispatch_rows(call, x, width, {x, dy, dx}, [&]<typename T, int N>() {
       const sdk::RowPlan plan(call, rows, width, N, {.values = 2});
-      call.launch(MLG_INSTANCE(rms_norm_bwd, T, N), plan, x,
-                  dy, dx, rows);
+      call.launch(MLG_INSTANCE(rms_norm_bwd, T, N), plan, x, dy, dx, rows);
     });
   }
 };

@@ -12,10 +12,6 @@
 namespace mulligan::cpu::round_fp8 {
 namespace {
 
-struct RoundFp8 : shapes::RoundFp8 {
-  static void run(const Launch& launch);
-};
-
 // f32 has 23 fraction bits: a sum with 1.5 * 2^(23 + e - bits) has none below 2^(e - bits).
 float nearest(float value, const shapes::Fp8Format& format) {
   float size = std::fabs(value);
@@ -26,18 +22,19 @@ float nearest(float value, const shapes::Fp8Format& format) {
   return std::copysign((size + large) - large, value);
 }
 
-void RoundFp8::run(const Launch& launch) {
-  const shapes::Fp8Format format = shapes::fp8_format(int(launch.attribute(exponent_bits)));
-  const auto scale = static_cast<float>(launch.attribute(RoundFp8::scale));
-  const float inverse = 1.0f / scale;
-  dispatch_compute(launch.dtype(x), [&]<typename T>() {
+struct RoundFp8 : shapes::RoundFp8 {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const shapes::Fp8Format format = shapes::fp8_format(int(launch.attribute(exponent_bits)));
+    const auto scale = launch.number(RoundFp8::scale);
+    const float inverse = 1.0f / scale;
     for_elements(launch, launch.size(x), [&](std::int64_t begin, std::int64_t end) {
       const T* from = launch.data<const T>(x) + begin;
       fill_row(launch.data<T>(y) + begin, end - begin,
                [=](std::int64_t i) { return scale * nearest(inverse * float(from[i]), format); });
     });
-  });
-}
+  }
+};
 
 const Register registered = sdk::cpu_kernel<RoundFp8>();
 

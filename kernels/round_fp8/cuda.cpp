@@ -16,11 +16,8 @@ struct Kernel : shapes::RoundFp8 {
     call.constant("largest", format.largest);
     call.constant("inverse_scale", 1.0 / call.attribute(scale));
     call.numbers({scale});
-    sdk::dispatch_cuda(call.dtype(x), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {x, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(round_fp8, T, N), elements, x,
-                    y, elements.count);
-      });
+    sdk::dispatch_compute_elements(call, {x, y}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+      call.launch(MLG_INSTANCE(round_fp8, T, N), elements, x, y, elements.count);
     });
   }
 };

@@ -15,8 +15,8 @@ struct Forward : shapes::RowBiasForward {
     sdk::dispatch_rows(call, y, width, {x, bias, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(y, 0), width, N,
                               {.values = 2, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(row_bias_fwd, T, N), rows, x,
-                  bias, y, rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(row_bias_fwd, T, N), rows, x, bias, y, rows.rows,
+                  static_cast<int>(rows.rows_per_group));
     });
   }
 };
@@ -27,8 +27,8 @@ struct Backward : shapes::RowBiasBackward {
     sdk::dispatch_rows(call, dy, width, {dy}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(dy, 0), width, N, {.values = 2, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, dbias, rows.blocks);
-      call.launch(MLG_INSTANCE(row_bias_bwd, T, N), rows, dy,
-                  sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(row_bias_bwd, T, N), rows, dy, sums.partial(), rows.rows,
+                  static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }

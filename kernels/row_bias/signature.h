@@ -11,8 +11,7 @@ struct RowBiasForward {
   static void check(const sdk::CallChecks& call) {
     call.compute_dtype(y);
     call.rank(y, 2, 2);
-    call.dtype(bias, {MLG_F32});
-    call.shape(bias, {call.dim(y, 1)});
+    call.f32(bias, {call.dim(y, 1)});
     call.like(x, y);
   }
 };
@@ -24,8 +23,7 @@ struct RowBiasBackward {
   static void check(const sdk::CallChecks& call) {
     call.compute_dtype(dy);
     call.rank(dy, 2, 2);
-    call.dtype(dbias, {MLG_F32});
-    call.shape(dbias, {call.dim(dy, 1)});
+    call.f32(dbias, {call.dim(dy, 1)});
   }
 };
 

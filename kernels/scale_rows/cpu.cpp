@@ -9,45 +9,36 @@ namespace mulligan::cpu::scale_rows {
 namespace {
 
 struct Forward : shapes::ScaleRowsForward {
-  static void run(const Launch& launch);
+  template <typename T>
+  static void run(const Launch& launch) {
+    const std::int64_t width = launch.dim(w, 1);
+    const float* scales = launch.data<const float>(s);
+    for_rows(launch, launch.dim(w, 0), width, [&](std::int64_t row) {
+      const T* from = launch.data<const T>(w) + row * width;
+      fill_row(launch.data<T>(y) + row * width, width,
+               [=, scale = scales[row]](std::int64_t j) { return scale * float(from[j]); });
+    });
+  }
 };
+
 struct Backward : shapes::ScaleRowsBackward {
-  static void run(const Launch& launch);
+  template <typename T>
+  static void run(const Launch& launch) {
+    const std::int64_t width = launch.dim(w, 1);
+    const float* scales = launch.data<const float>(s);
+    float *all_dw = launch.data<float>(dw), *all_ds = launch.data<float>(ds);
+    for_rows(launch, launch.dim(w, 0), width, [&](std::int64_t row) {
+      const T* values = launch.data<const T>(w) + row * width;
+      const float* upstream = launch.data<const float>(dy) + row * width;
+      if (all_dw) {
+        write_row(all_dw + row * width, width, true,
+                  [=, scale = scales[row]](std::int64_t j) { return scale * upstream[j]; });
+      }
+      if (all_ds)
+        all_ds[row] += lane_sum(width, [=](std::int64_t j) { return upstream[j] * float(values[j]); });
+    });
+  }
 };
-
-void Forward::run(const Launch& launch) {
-  const std::int64_t width = launch.dim(w, 1);
-  const float* scales = launch.data<const float>(s);
-  dispatch_compute(launch.dtype(w), [&]<typename T>() {
-    launch.parallel_for(launch.dim(w, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* from = launch.data<const T>(w) + row * width;
-        fill_row(launch.data<T>(y) + row * width, width,
-                 [=, scale = scales[row]](std::int64_t j) { return scale * float(from[j]); });
-      }
-    });
-  });
-}
-
-void Backward::run(const Launch& launch) {
-  const std::int64_t width = launch.dim(w, 1);
-  const float* scales = launch.data<const float>(s);
-  float *all_dw = launch.data<float>(dw), *all_ds = launch.data<float>(ds);
-  dispatch_compute(launch.dtype(w), [&]<typename T>() {
-    launch.parallel_for(launch.dim(w, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* values = launch.data<const T>(w) + row * width;
-        const float* upstream = launch.data<const float>(dy) + row * width;
-        if (all_dw) {
-          write_row(all_dw + row * width, width, true,
-                    [=, scale = scales[row]](std::int64_t j) { return scale * upstream[j]; });
-        }
-        if (all_ds)
-          all_ds[row] += lane_sum(width, [=](std::int64_t j) { return upstream[j] * float(values[j]); });
-      }
-    });
-  });
-}
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

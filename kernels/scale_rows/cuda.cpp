@@ -12,8 +12,7 @@ struct Forward : shapes::ScaleRowsForward {
   static void plan(CudaCall& call) {
     sdk::dispatch_rows(call, w, call.dim(w, 1), {w, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(w, 0), call.dim(w, 1), N, {.values = 2});
-      call.launch(MLG_INSTANCE(scale_rows_fwd, T, N), rows, w,
-                  s, y, rows.rows);
+      call.launch(MLG_INSTANCE(scale_rows_fwd, T, N), rows, w, s, y, rows.rows);
     });
   }
 };
@@ -22,8 +21,7 @@ struct Backward : shapes::ScaleRowsBackward {
   static void plan(CudaCall& call) {
     sdk::dispatch_rows(call, w, call.dim(w, 1), {w, dy, dw}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(w, 0), call.dim(w, 1), N, {.values = 4});
-      call.launch(MLG_INSTANCE(scale_rows_bwd, T, N), rows, w,
-                  s, dy, dw, ds, rows.rows);
+      call.launch(MLG_INSTANCE(scale_rows_bwd, T, N), rows, w, s, dy, dw, ds, rows.rows);
     });
   }
 };

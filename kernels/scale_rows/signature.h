@@ -11,8 +11,7 @@ struct ScaleRowsForward {
   static void check(const sdk::CallChecks& call) {
     call.compute_dtype(w);
     call.rank(w, 2, 2);
-    call.dtype(s, {MLG_F32});
-    call.shape(s, {call.dim(w, 0)});
+    call.f32(s, {call.dim(w, 0)});
     call.like(y, w);
   }
 };

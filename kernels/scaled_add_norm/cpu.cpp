@@ -12,83 +12,55 @@ namespace mulligan::cpu::scaled_add_norm {
 namespace {
 
 struct Forward : shapes::ScaledAddNormForward {
-  static void run(const Launch& launch);
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto scale = launch.number(Forward::scale), eps = launch.number(Forward::eps);
+    const std::int64_t width = launch.dim(Forward::x, 1);
+    const float* s = launch.data<const float>(Forward::s);
+    for_rows(launch, launch.dim(Forward::x, 0), width, [&](std::int64_t row) {
+      const T* x = launch.data<const T>(Forward::x) + row * width;
+      const T* a = launch.data<const T>(Forward::a) + row * width;
+      T* y = launch.data<T>(Forward::y) + row * width;
+      if (s) {
+        write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
+      } else {
+        write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + float(a[j]); });
+      }
+      if (!launch.has(Forward::n)) return;
+      const float sum = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
+      const float factor = scale * reciprocal_rms(sum, width, eps);
+      write_row(launch.data<T>(Forward::n) + row * width, width, false,
+                [=](std::int64_t j) { return factor * float(y[j]); });
+    });
+  }
 };
+
 struct Backward : shapes::ScaledAddNormBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
-
-void Forward::run(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(Forward::scale)),
-             eps = static_cast<float>(launch.attribute(Forward::eps));
-  const std::int64_t width = launch.dim(Forward::x, 1);
-  const float* s = launch.data<const float>(Forward::s);
-  dispatch_compute(launch.dtype(Forward::x), [&]<typename T>() {
-    launch.parallel_for(
-        launch.dim(Forward::x, 0), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            const T* x = launch.data<const T>(Forward::x) + row * width;
-            const T* a = launch.data<const T>(Forward::a) + row * width;
-            T* y = launch.data<T>(Forward::y) + row * width;
-            if (s) {
-              write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + s[j] * float(a[j]); });
-            } else {
-              write_row(y, width, false, [=](std::int64_t j) { return float(x[j]) + float(a[j]); });
-            }
-            if (!launch.has(Forward::n)) continue;
-            const float sum = lane_sum(width, [=](std::int64_t j) { return float(y[j]) * float(y[j]); });
-            const float factor = scale * reciprocal_rms(sum, width, eps);
-            write_row(launch.data<T>(Forward::n) + row * width, width, false,
-                      [=](std::int64_t j) { return factor * float(y[j]); });
-          }
-        });
-  });
-}
-
-void Backward::check(sdk::CallChecks& call) {
-  ScaledAddNormBackward::check(call);
-  call.workspace(row_sums_bytes(call.dim(y, 0), call.dim(y, 1)));
-}
-
-template <typename T>
-void backward(const Launch& launch) {
-  const auto scale = static_cast<float>(launch.attribute(Backward::scale)),
-             eps = static_cast<float>(launch.attribute(Backward::eps));
-  const bool accumulate_dx = launch.attribute(Backward::accumulate_dx) != 0,
-             accumulate_da = launch.attribute(Backward::accumulate_da) != 0;
-  const std::int64_t width = launch.dim(Backward::y, 1);
-  const float* s = launch.data<const float>(Backward::s);
-  const T* all_a = launch.data<const T>(Backward::a);
-  T *all_dx = launch.data<T>(Backward::dx), *all_da = launch.data<T>(Backward::da);
-  const auto add_rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    return row_sums_bytes(call.dim(y, 0), call.dim(y, 1));
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto scale = launch.number(Backward::scale), eps = launch.number(Backward::eps);
+    const bool accumulate_dx = launch.flag(Backward::accumulate_dx),
+               accumulate_da = launch.flag(Backward::accumulate_da);
+    const std::int64_t width = launch.dim(Backward::y, 1);
+    const float* s = launch.data<const float>(Backward::s);
+    const T* all_a = launch.data<const T>(Backward::a);
+    T *all_dx = launch.data<T>(Backward::dx), *all_da = launch.data<T>(Backward::da);
+    const auto add_rows = [&](float* partial, std::int64_t row) {
       const T* y = launch.data<const T>(Backward::y) + row * width;
       const T* dy = launch.has(Backward::dy) ? launch.data<const T>(Backward::dy) + row * width : nullptr;
       const T* dn = launch.has(Backward::dn) ? launch.data<const T>(Backward::dn) + row * width : nullptr;
-      float factor = 0, along = 0;  // norm'(dn) = factor dn - along y
-      if (dn) {
-        const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
-          return std::array{float(y[j]) * float(y[j]), float(y[j]) * float(dn[j])};
-        });
-        const float r = reciprocal_rms(squares, width, eps);
-        factor = scale * r;
-        along = factor * r * r * product / static_cast<float>(width);
-      }
+      const auto rounded = [=](std::int64_t j) { return float(y[j]); };
+      const NormGradient norm(width, scale, eps, dn, rounded);
       const T* a = all_a ? all_a + row * width : nullptr;
       T* dx = all_dx ? all_dx + row * width : nullptr;
       T* da = all_da ? all_da + row * width : nullptr;
       for_blocks(width, [=](std::int64_t column, auto count) {
         alignas(64) float block[kBlock];
         float* g = block;
-        if (dn) {
-          fill_row(g, count, [=](std::int64_t i) {
-            const std::int64_t j = column + i;
-            return factor * float(dn[j]) - along * float(y[j]);
-          });
-        }
-        if (dy) write_row(g, count, dn != nullptr, [=](std::int64_t i) { return float(dy[column + i]); });
-        if (!dy && !dn) fill_row(g, count, [](std::int64_t) { return 0.0f; });
+        norm.fill(g, column, count, dy, dn, rounded);
         if (dx) write_row(dx + column, count, accumulate_dx, [=](std::int64_t i) { return g[i]; });
         if (da && s) {
           write_row(da + column, count, accumulate_da, [=](std::int64_t i) { return s[column + i] * g[i]; });
@@ -98,15 +70,11 @@ void backward(const Launch& launch) {
         if (!partial) return;
         write_row(partial + column, count, true, [=](std::int64_t i) { return g[i] * float(a[column + i]); });
       });
-    }
-  };
-  add_row_sums(launch, launch.dim(Backward::y, 0), width, launch.workspace<float>(),
-               launch.data<float>(Backward::ds), add_rows);
-}
-
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(Backward::y), [&]<typename T>() { backward<T>(launch); });
-}
+    };
+    add_row_sums(launch, launch.dim(Backward::y, 0), width, launch.workspace<float>(),
+                 launch.data<float>(Backward::ds), add_rows);
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

@@ -14,8 +14,7 @@ struct Forward : shapes::ScaledAddNormForward {
     call.numbers({scale, eps});
     sdk::dispatch_rows(call, x, call.dim(x, 1), {x, a, s, y, n}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
-      call.launch(MLG_INSTANCE(scaled_add_norm_fwd, T, N), rows, x,
-                  a, s, y, n, rows.rows);
+      call.launch(MLG_INSTANCE(scaled_add_norm_fwd, T, N), rows, x, a, s, y, n, rows.rows);
     });
   }
 };
@@ -28,9 +27,8 @@ struct Backward : shapes::ScaledAddNormBackward {
     sdk::dispatch_rows(call, y, width, {y, a, s, dy, dn, dx, da}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(y, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, ds, rows.blocks);
-      call.launch(MLG_INSTANCE(scaled_add_norm_bwd, T, N), rows, y,
-                  a, s, dy, dn, dx,
-                  da, sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(scaled_add_norm_bwd, T, N), rows, y, a, s, dy, dn, dx, da, sums.partial(),
+                  rows.rows, static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }

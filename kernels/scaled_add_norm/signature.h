@@ -13,8 +13,7 @@ struct ScaledAddNormForward {
     call.compute_dtype(x);
     call.rank(x, 2, 2);
     call.like(a, x);
-    call.dtype(s, {MLG_F32});
-    call.shape(s, {call.dim(x, 1)});
+    call.f32(s, {call.dim(x, 1)});
     call.like(y, x);
     call.like(n, x);
     call.attribute_range(eps, 0.0, 1.0);
@@ -33,10 +32,7 @@ struct ScaledAddNormBackward {
     call.rank(y, 2, 2);
     for (const std::uint32_t argument : {a, dy, dn, dx, da}) call.like(argument, y);
     call.require(call.has(a), ds, "must be absent where a is absent");
-    for (const std::uint32_t argument : {s, ds}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(y, 1)});
-    }
+    for (const std::uint32_t argument : {s, ds}) call.f32(argument, {call.dim(y, 1)});
     call.attribute_range(eps, 0.0, 1.0);
   }
 };

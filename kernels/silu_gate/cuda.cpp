@@ -10,11 +10,8 @@ namespace {
 
 struct Forward : shapes::SiluGateForward {
   static void plan(CudaCall& call) {
-    sdk::dispatch_cuda(call.dtype(g), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {g, u, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(silu_gate_fwd, T, N), elements, g,
-                    u, y, elements.count);
-      });
+    sdk::dispatch_compute_elements(call, {g, u, y}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+      call.launch(MLG_INSTANCE(silu_gate_fwd, T, N), elements, g, u, y, elements.count);
     });
   }
 };
@@ -22,12 +19,10 @@ struct Forward : shapes::SiluGateForward {
 struct Backward : shapes::SiluGateBackward {
   static void plan(CudaCall& call) {
     call.flags({accumulate_dg, accumulate_du});
-    sdk::dispatch_cuda(call.dtype(g), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {g, u, dy, dg, du}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(silu_gate_bwd, T, N), elements, g,
-                    u, dy, dg, du, elements.count);
-      });
-    });
+    sdk::dispatch_compute_elements(
+        call, {g, u, dy, dg, du}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(silu_gate_bwd, T, N), elements, g, u, dy, dg, du, elements.count);
+        });
   }
 };
 

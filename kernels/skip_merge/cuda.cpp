@@ -15,8 +15,7 @@ struct Forward : shapes::SkipMergeForward {
     sdk::dispatch_rows(call, x, width, {x, s, weight, gate, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
                               {.values = 4, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(skip_merge_fwd, T, N), rows, x,
-                  s, weight, gate, y, rows.rows,
+      call.launch(MLG_INSTANCE(skip_merge_fwd, T, N), rows, x, s, weight, gate, y, rows.rows,
                   static_cast<int>(rows.rows_per_group));
     });
   }
@@ -29,10 +28,8 @@ struct Backward : shapes::SkipMergeBackward {
     sdk::dispatch_rows(call, x, width, {x, s, weight, gate, dy, dx, ds}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 7, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums of_weight(call, dweight, rows.blocks), of_gate(call, dgate, rows.blocks);
-      call.launch(MLG_INSTANCE(skip_merge_bwd, T, N), rows, x,
-                  s, weight, gate, dy, dx,
-                  ds, of_weight.partial(), of_gate.partial(), rows.rows,
-                  static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(skip_merge_bwd, T, N), rows, x, s, weight, gate, dy, dx, ds,
+                  of_weight.partial(), of_gate.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
       of_weight.add(call, MLG_INSTANCE(add_column_sums));
       of_gate.add(call, MLG_INSTANCE(add_column_sums));
     });

@@ -12,10 +12,7 @@ struct SkipMergeForward {
     call.compute_dtype(x);
     call.rank(x, 2, 2);
     call.like(s, x);
-    for (const std::uint32_t argument : {weight, gate}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(x, 1)});
-    }
+    for (const std::uint32_t argument : {weight, gate}) call.f32(argument, {call.dim(x, 1)});
     call.like(y, x);
   }
 };
@@ -31,10 +28,7 @@ struct SkipMergeBackward {
     call.compute_dtype(x);
     call.rank(x, 2, 2);
     for (const std::uint32_t argument : {s, dy, dx, ds}) call.like(argument, x);
-    for (const std::uint32_t argument : {weight, gate, dweight, dgate}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(x, 1)});
-    }
+    for (const std::uint32_t argument : {weight, gate, dweight, dgate}) call.f32(argument, {call.dim(x, 1)});
     call.require(call.has(gate), dgate, "must be absent where gate is absent");
   }
 };

@@ -15,17 +15,10 @@
 namespace mulligan::cpu::smear_gate {
 namespace {
 
-struct Forward : shapes::SmearGateForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::SmearGateBackward {
-  static void check(sdk::CallChecks& call);
-  static void run(const Launch& launch);
-};
-
 template <typename T>
 struct Gate {
   using Shape = shapes::SmearGate;
+
   const T *x, *weight;
   const std::int32_t* tokens;
   std::int64_t count, width, window, row_length, document_start;
@@ -51,46 +44,43 @@ struct Gate {
   float sigmoid(std::int64_t t) const { return sdk::fast_sigmoid(logit(t)); }
 };
 
-void Forward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(x), [&]<typename T>() {
+struct Forward : shapes::SmearGateForward {
+  template <typename T>
+  static void run(const Launch& launch) {
     const Gate<T> gate(launch);
     T* all_y = launch.data<T>(y);
-    launch.parallel_for(gate.count, row_grain(gate.width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t t = begin; t < end; ++t) {
-        const T *own = gate.x + t * gate.width, *before = own - gate.width;
-        T* to = all_y + t * gate.width;
-        if (!gate.open(t)) {
-          std::copy_n(own, gate.width, to);
-          continue;
-        }
-        const float share = gate.lambda * gate.sigmoid(t);
-        write_row(to, gate.width, false,
-                  [=](std::int64_t j) { return float(own[j]) + share * float(before[j]); });
+    for_rows(launch, gate.count, gate.width, [&](std::int64_t t) {
+      const T *own = gate.x + t * gate.width, *before = own - gate.width;
+      T* to = all_y + t * gate.width;
+      if (!gate.open(t)) {
+        std::copy_n(own, gate.width, to);
+        return;
       }
+      const float share = gate.lambda * gate.sigmoid(t);
+      write_row(to, gate.width, false,
+                [=](std::int64_t j) { return float(own[j]) + share * float(before[j]); });
     });
-  });
-}
+  }
+};
 
-void Backward::check(sdk::CallChecks& call) {
-  SmearGateBackward::check(call);
-  const std::int64_t sums = call.dim(weight, 1) + 1;
-  call.workspace(static_cast<std::size_t>(aligned_floats(sums)) * sizeof(float) +
-                 row_sums_bytes(call.dim(x, 0), sums));
-}
-
-template <typename T>
-void backward(const Launch& launch) {
-  const Gate<T> gate(launch);
-  const std::int64_t width = gate.width, window = gate.window;
-  const T* all_dy = launch.data<const T>(Backward::dy);
-  T* all_dx = launch.data<T>(Backward::dx);
-  const bool accumulate = launch.attribute(Backward::accumulate_dx) != 0;
-  float* dweight = launch.data<float>(Backward::dweight);
-  float* dlambda = launch.data<float>(Backward::dlambda);
-  float* total = launch.workspace<float>();  // of the weight [W], then of lambda
-  std::fill_n(total, window + 1, 0.0f);
-  const auto rows = [&](float* partial, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t) {
+struct Backward : shapes::SmearGateBackward {
+  static std::size_t workspace_bytes(const sdk::CallChecks& call) {
+    const std::int64_t sums = call.dim(weight, 1) + 1;
+    return static_cast<std::size_t>(aligned_floats(sums)) * sizeof(float) +
+           row_sums_bytes(call.dim(x, 0), sums);
+  }
+  template <typename T>
+  static void run(const Launch& launch) {
+    const Gate<T> gate(launch);
+    const std::int64_t width = gate.width, window = gate.window;
+    const T* all_dy = launch.data<const T>(Backward::dy);
+    T* all_dx = launch.data<T>(Backward::dx);
+    const bool accumulate = launch.flag(Backward::accumulate_dx);
+    float* dweight = launch.data<float>(Backward::dweight);
+    float* dlambda = launch.data<float>(Backward::dlambda);
+    float* total = launch.workspace<float>();  // of the weight [W], then of lambda
+    std::fill_n(total, window + 1, 0.0f);
+    const auto rows = [&](float* partial, std::int64_t t) {
       const T *own = gate.x + t * width, *dy = all_dy + t * width;
       float slope = 0;  // of the gate's logit
       if (gate.open(t)) {
@@ -104,7 +94,7 @@ void backward(const Launch& launch) {
           partial[window] += s * along;
         }
       }
-      if (!all_dx) continue;
+      if (!all_dx) return;
       T* dx = all_dx + t * width;
       const float next = gate.open(t + 1) ? gate.lambda * gate.sigmoid(t + 1) : 0.0f;
       const T* dy_next = next != 0.0f ? dy + width : dy;
@@ -113,18 +103,14 @@ void backward(const Launch& launch) {
       });
       write_row(dx + window, width - window, accumulate,
                 [=](std::int64_t j) { return float(dy[window + j]) + next * float(dy_next[window + j]); });
-    }
-  };
-  const bool sums = dweight || dlambda;
-  add_row_sums(launch, gate.count, window + 1, total + aligned_floats(window + 1), sums ? total : nullptr,
-               rows);
-  for (std::int64_t j = 0; dweight && j < window; ++j) dweight[j] += total[j];
-  if (dlambda) *dlambda += total[window];
-}
-
-void Backward::run(const Launch& launch) {
-  dispatch_compute(launch.dtype(x), [&]<typename T>() { backward<T>(launch); });
-}
+    };
+    const bool sums = dweight || dlambda;
+    add_row_sums(launch, gate.count, window + 1, total + aligned_floats(window + 1), sums ? total : nullptr,
+                 rows);
+    for (std::int64_t j = 0; dweight && j < window; ++j) dweight[j] += total[j];
+    if (dlambda) *dlambda += total[window];
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

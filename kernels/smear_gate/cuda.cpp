@@ -23,8 +23,7 @@ struct Forward : shapes::SmearGateForward {
     sdk::dispatch_rows(call, x, width, {x, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
                               {.values = 3, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(smear_gate_fwd, T, N), rows, x,
-                  tokens, weight, lambda, y, rows.rows,
+      call.launch(MLG_INSTANCE(smear_gate_fwd, T, N), rows, x, tokens, weight, lambda, y, rows.rows,
                   static_cast<int>(rows.rows_per_group));
     });
   }
@@ -38,10 +37,8 @@ struct Backward : shapes::SmearGateBackward {
     sdk::dispatch_rows(call, x, width, {x, dy, dx}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums of_weight(call, dweight, rows.groups), of_lambda(call, dlambda, rows.groups);
-      call.launch(MLG_INSTANCE(smear_gate_bwd, T, N), rows, x,
-                  tokens, weight, lambda, dy,
-                  dx, of_weight.partial(), of_lambda.partial(), rows.rows,
-                  static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(smear_gate_bwd, T, N), rows, x, tokens, weight, lambda, dy, dx,
+                  of_weight.partial(), of_lambda.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
       of_weight.add(call, MLG_INSTANCE(add_column_sums));
       of_lambda.add(call, MLG_INSTANCE(add_column_sums));
     });

@@ -15,8 +15,7 @@ struct SmearGate {
     call.same_dtype(weight, x);
     call.shape(weight, {1, -1});
     call.require(call.dim(weight, 1) <= call.dim(x, 1), weight, "must have at most as many columns as x");
-    call.dtype(lambda, {MLG_F32});
-    call.shape(lambda, {1});
+    call.f32(lambda, {1});
     call.attribute_range(row_length, 1.0, 1e9);
     call.attribute_range(document_start, -1.0, 1e9);
   }
@@ -44,10 +43,8 @@ struct SmearGateBackward : SmearGate {
     check_inputs(call);
     call.like(dy, x);
     call.like(dx, x);
-    call.dtype(dweight, {MLG_F32});
-    call.shape(dweight, {1, call.dim(weight, 1)});
-    call.dtype(dlambda, {MLG_F32});
-    call.shape(dlambda, {1});
+    call.f32(dweight, {1, call.dim(weight, 1)});
+    call.f32(dlambda, {1});
   }
 };
 

@@ -11,37 +11,32 @@ namespace mulligan::cpu::softcap {
 namespace {
 
 struct Forward : shapes::SoftcapForward {
-  static void run(const Launch& launch);
-};
-struct Backward : shapes::SoftcapBackward {
-  static void run(const Launch& launch);
-};
-
-void Forward::run(const Launch& launch) {
-  const auto cap = static_cast<float>(launch.attribute(Forward::cap));
-  const float inverse = 1.0f / cap;
-  dispatch_compute(launch.dtype(Forward::z), [&]<typename T>() {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const auto cap = launch.number(Forward::cap);
+    const float inverse = 1.0f / cap;
     for_elements(launch, launch.size(Forward::z), [&](std::int64_t begin, std::int64_t end) {
       const T* z = launch.data<const T>(Forward::z) + begin;
       write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
                 [=](std::int64_t i) { return cap * sdk::fast_tanh(float(z[i]) * inverse); });
     });
-  });
-}
+  }
+};
 
-void Backward::run(const Launch& launch) {
-  const float inverse = 1.0f / static_cast<float>(launch.attribute(Backward::cap));
-  dispatch_compute(launch.dtype(Backward::z), [&]<typename T>() {
+struct Backward : shapes::SoftcapBackward {
+  template <typename T>
+  static void run(const Launch& launch) {
+    const float inverse = 1.0f / launch.number(Backward::cap);
     for_elements(launch, launch.size(Backward::z), [&](std::int64_t begin, std::int64_t end) {
       const T* z = launch.data<const T>(Backward::z) + begin;
       const T* dy = launch.data<const T>(Backward::dy) + begin;
-      write_row(launch.data<T>(Backward::dz) + begin, end - begin,
-                launch.attribute(Backward::accumulate_dz) != 0, [=](std::int64_t i) {
+      write_row(launch.data<T>(Backward::dz) + begin, end - begin, launch.flag(Backward::accumulate_dz),
+                [=](std::int64_t i) {
                   return float(dy[i]) * sdk::fast_tanh_and_slope(float(z[i]) * inverse).slope;
                 });
     });
-  });
-}
+  }
+};
 
 const Register registered[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 

@@ -12,11 +12,8 @@ struct Forward : shapes::SoftcapForward {
   static void plan(CudaCall& call) {
     call.numbers({cap});
     call.constant("inverse_cap", 1.0 / call.attribute(cap));
-    sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {z, y}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(softcap_fwd, T, N), elements, z,
-                    y, elements.count);
-      });
+    sdk::dispatch_compute_elements(call, {z, y}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+      call.launch(MLG_INSTANCE(softcap_fwd, T, N), elements, z, y, elements.count);
     });
   }
 };
@@ -25,12 +22,10 @@ struct Backward : shapes::SoftcapBackward {
   static void plan(CudaCall& call) {
     call.constant("inverse_cap", 1.0 / call.attribute(cap));
     call.flags({accumulate_dz});
-    sdk::dispatch_cuda(call.dtype(z), [&]<typename T>() {
-      sdk::dispatch_elements<T>(call, {z, dy, dz}, [&]<int N>(const sdk::ElementPlan& elements) {
-        call.launch(MLG_INSTANCE(softcap_bwd, T, N), elements, z,
-                    dy, dz, elements.count);
-      });
-    });
+    sdk::dispatch_compute_elements(
+        call, {z, dy, dz}, [&]<typename T, int N>(const sdk::ElementPlan& elements) {
+          call.launch(MLG_INSTANCE(softcap_bwd, T, N), elements, z, dy, dz, elements.count);
+        });
   }
 };
 

@@ -14,22 +14,20 @@ namespace mulligan::cpu::uniform_draws {
 namespace {
 
 struct UniformDraws : shapes::UniformDraws {
-  static void run(const Launch& launch);
+  static void run(const Launch& launch) {
+    const double bound = launch.attribute(UniformDraws::bound);
+    const sdk::PhiloxKey stream(launch.data<const std::int32_t>(UniformDraws::key));
+    auto* values = launch.data<float>(UniformDraws::values);
+    for_elements(launch, launch.size(UniformDraws::values), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const auto words = stream.block(static_cast<std::uint64_t>(i));
+        const std::uint64_t bits = std::uint64_t{words[1]} << 32 | words[0];
+        const double uniform = static_cast<double>(bits >> 11) * 0x1.0p-53;
+        values[i] = static_cast<float>(bound * (2.0 * uniform - 1.0));
+      }
+    });
+  }
 };
-
-void UniformDraws::run(const Launch& launch) {
-  const double bound = launch.attribute(UniformDraws::bound);
-  const sdk::PhiloxKey stream(launch.data<const std::int32_t>(UniformDraws::key));
-  auto* values = launch.data<float>(UniformDraws::values);
-  for_elements(launch, launch.size(UniformDraws::values), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto words = stream.block(static_cast<std::uint64_t>(i));
-      const std::uint64_t bits = std::uint64_t{words[1]} << 32 | words[0];
-      const double uniform = static_cast<double>(bits >> 11) * 0x1.0p-53;
-      values[i] = static_cast<float>(bound * (2.0 * uniform - 1.0));
-    }
-  });
-}
 
 const Register registered = sdk::cpu_kernel<UniformDraws>();
 

@@ -17,8 +17,7 @@ struct Kernel : shapes::UniformDraws {
     const auto high = static_cast<float>(whole);
     const auto middle = static_cast<float>(whole - high);
     const auto low = static_cast<float>(whole - high - middle);
-    call.launch(MLG_INSTANCE(uniform_draws), elements, key,
-                values, high, middle, low, elements.count);
+    call.launch(MLG_INSTANCE(uniform_draws), elements, key, values, high, middle, low, elements.count);
   }
 };
 

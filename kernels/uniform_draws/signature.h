@@ -13,7 +13,7 @@ struct UniformDraws {
     call.dtype(key, {MLG_I32});
     call.shape(key, {4});
     call.dtype(values, {MLG_F32});
-    if (call.attribute(bound) != 0) call.attribute_range(bound, 1e-20, 1e6);
+    if (call.flag(bound)) call.attribute_range(bound, 1e-20, 1e6);
   }
 };
 

@@ -15,8 +15,7 @@ struct Forward : shapes::WeightedRmsNormForward {
     const std::int64_t width = call.dim(x, 1);
     sdk::dispatch_rows(call, x, width, {x, weight, y}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 2});
-      call.launch(MLG_INSTANCE(weighted_rms_norm_fwd, T, N), rows, x,
-                  weight, y, rows.rows);
+      call.launch(MLG_INSTANCE(weighted_rms_norm_fwd, T, N), rows, x, weight, y, rows.rows);
     });
   }
 };
@@ -29,9 +28,8 @@ struct Backward : shapes::WeightedRmsNormBackward {
     sdk::dispatch_rows(call, x, width, {x, weight, dy, dx}, [&]<typename T, int N>() {
       const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
       const sdk::ColumnSums sums(call, dweight, rows.blocks);
-      call.launch(MLG_INSTANCE(weighted_rms_norm_bwd, T, N), rows, x,
-                  weight, dy, dx, sums.partial(), rows.rows,
-                  static_cast<int>(rows.rows_per_group));
+      call.launch(MLG_INSTANCE(weighted_rms_norm_bwd, T, N), rows, x, weight, dy, dx, sums.partial(),
+                  rows.rows, static_cast<int>(rows.rows_per_group));
       sums.add(call, MLG_INSTANCE(add_column_sums));
     });
   }

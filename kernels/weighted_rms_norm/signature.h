@@ -12,8 +12,7 @@ struct WeightedRmsNormForward {
   static void check(const sdk::CallChecks& call) {
     call.compute_dtype(x);
     call.rank(x, 2, 2);
-    call.dtype(weight, {MLG_F32});
-    call.shape(weight, {call.dim(x, 1)});
+    call.f32(weight, {call.dim(x, 1)});
     call.like(y, x);
     call.attribute_range(eps, 0.0, 1.0);
   }
@@ -28,10 +27,7 @@ struct WeightedRmsNormBackward {
   static void check(const sdk::CallChecks& call) {
     call.compute_dtype(x);
     call.rank(x, 2, 2);
-    for (const std::uint32_t argument : {weight, dweight}) {
-      call.dtype(argument, {MLG_F32});
-      call.shape(argument, {call.dim(x, 1)});
-    }
+    for (const std::uint32_t argument : {weight, dweight}) call.f32(argument, {call.dim(x, 1)});
     call.like(dy, x);
     call.like(dx, x);
     call.attribute_range(eps, 0.0, 1.0);

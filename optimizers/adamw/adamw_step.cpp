@@ -87,7 +87,7 @@ void run_update(const sdk::Launch& call, const Rounding rounding) {
 
 }  // namespace
 
-void AdamwUpdate::check(sdk::CallChecks& call) {
+void AdamwUpdate::check(const sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.master_dtype(master);
   call.same_shape(master, gradient);
@@ -106,7 +106,7 @@ void AdamwUpdate::run(const sdk::Launch& call) {
                        [&]<typename State>() { run_update<State>(call, Nearest()); });
 }
 
-void AdamwStochasticUpdate::check(sdk::CallChecks& call) {
+void AdamwStochasticUpdate::check(const sdk::CallChecks& call) {
   AdamwUpdate::check(call);
   call.dtype(AdamwUpdate::exp_avg, {MLG_BF16});
   call.dtype(AdamwUpdate::exp_avg_sq, {MLG_BF16});

@@ -37,7 +37,7 @@ struct AdamwUpdate {
   };
   static constexpr unsigned least_scalars = step_low;  // that this kernel reads
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -54,7 +54,7 @@ struct AdamwStochasticUpdate : AdamwUpdate {
   enum StreamAttribute : unsigned { stream = average_decay + 1 };
   static constexpr std::uint64_t purpose = 0x6164616D77;  // of the stream, with its number: "adamw"
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

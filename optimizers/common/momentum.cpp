@@ -43,7 +43,7 @@ void rows_to_factors(float* sums, std::int64_t rows, bool row_normalize, bool no
 
 }  // namespace
 
-void MatrixMomentum::check_arguments(const sdk::CallChecks& call) {
+void MatrixMomentum::check(const sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.rank(gradient, 2, 3);
   call.master_dtype(momentum_buffer);
@@ -52,15 +52,13 @@ void MatrixMomentum::check_arguments(const sdk::CallChecks& call) {
   call.min_elements(scalars, matrix_scalar_count);
   call.master_dtype(direction);
   call.same_shape(direction, gradient);
-  call.dtype(gradient_scale, {MLG_F32});
-  call.shape(gradient_scale, {1});
+  call.f32(gradient_scale, {1});
 }
 
-void MatrixMomentum::check(sdk::CallChecks& call) {
-  check_arguments(call);
+std::size_t MatrixMomentum::workspace_bytes(const sdk::CallChecks& call) {
   const int rank = call.tensor(gradient).rank;
   const std::int64_t columns = call.dim(gradient, rank - 1);
-  call.workspace(columns > 0 ? static_cast<std::size_t>(call.size(gradient) / columns) * sizeof(float) : 0);
+  return columns > 0 ? static_cast<std::size_t>(call.size(gradient) / columns) * sizeof(float) : 0;
 }
 
 void MatrixMomentum::run(const sdk::Launch& call) {
@@ -68,10 +66,10 @@ void MatrixMomentum::run(const sdk::Launch& call) {
   const std::int64_t columns = call.dim(gradient, rank - 1), rows = call.dim(gradient, rank - 2);
   const std::int64_t matrices = rank == 3 ? call.dim(gradient, 0) : 1;
   const float momentum = call.data<float>(scalars)[matrix_momentum];
-  const bool look_ahead = call.attribute(nesterov) != 0, rows_to_one = call.attribute(row_normalize) != 0,
-             matrix_to_one = call.attribute(normalize) != 0;
+  const bool look_ahead = call.flag(nesterov), rows_to_one = call.flag(row_normalize),
+             matrix_to_one = call.flag(normalize);
   float scale = call.has(gradient_scale) ? *call.data<const float>(gradient_scale) : 1.0f;
-  if (call.attribute(mean) != 0) scale *= 1.0f - momentum;
+  if (call.flag(mean)) scale *= 1.0f - momentum;
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
   float* factors = call.workspace<float>();
 

@@ -26,9 +26,8 @@ struct MatrixMomentum {
   enum Argument : unsigned { gradient, momentum_buffer, scalars, direction, gradient_scale };
   enum Attribute : unsigned { nesterov, row_normalize, mean, normalize };
 
-  static void check_arguments(const sdk::CallChecks& call);
-  // check_arguments, and the workspace of run().
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

@@ -19,11 +19,9 @@ void plan_momentum(CudaCall& call) {
   const std::int64_t matrix_rows =
       call.dim(gradient, static_cast<const sdk::Launch&>(call).tensor(gradient).rank - 2);
   const sdk::CudaArgument row_sums = call.floats(rows.rows);
-  call.launch(MLG_INSTANCE(muon_momentum_rows, Buffer, Direction, N), rows,
-              gradient, momentum_buffer, scalars,
-              direction, gradient_scale, row_sums, rows.rows);
-  const bool scales =
-      call.attribute(MatrixMomentum::row_normalize) != 0 || call.attribute(MatrixMomentum::normalize) != 0;
+  call.launch(MLG_INSTANCE(muon_momentum_rows, Buffer, Direction, N), rows, gradient, momentum_buffer,
+              scalars, direction, gradient_scale, row_sums, rows.rows);
+  const bool scales = call.flag(MatrixMomentum::row_normalize) || call.flag(MatrixMomentum::normalize);
   call.launch(MLG_INSTANCE(muon_row_factors),
               {!scales || matrix_rows == 0 ? 0 : rows.rows / matrix_rows, 1, 1}, {256, 1, 1}, row_sums,
               static_cast<int>(matrix_rows));

@@ -91,7 +91,7 @@ void step_row(const RadiusRow& row, float scale, float cautious, std::int64_t co
 
 }  // namespace
 
-void RadiusStep::check_arguments(const sdk::CallChecks& call) {
+void RadiusStep::check(const sdk::CallChecks& call) {
   call.master_dtype(direction);
   call.rank(direction, 2, 3);
   call.master_dtype(master);
@@ -103,9 +103,8 @@ void RadiusStep::check_arguments(const sdk::CallChecks& call) {
   call.attribute_range(pin, 0, 2);
 }
 
-void RadiusStep::check(sdk::CallChecks& call) {
-  check_arguments(call);
-  call.workspace(static_cast<std::size_t>(MatrixShape::of(call, direction).all_rows()) * sizeof(RadiusRow));
+std::size_t RadiusStep::workspace_bytes(const sdk::CallChecks& call) {
+  return static_cast<std::size_t>(MatrixShape::of(call, direction).all_rows()) * sizeof(RadiusRow);
 }
 
 void RadiusStep::run(const sdk::Launch& call) {

@@ -42,8 +42,8 @@ struct RadiusStep {
   enum Argument : unsigned { direction, master, scalars };
   enum Attribute : unsigned { lr_multiplier, scale, outward, floor, floor_ratio, pin, cautious_decay, eps };
 
-  static void check_arguments(const sdk::CallChecks& call);
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

@@ -32,12 +32,11 @@ struct Step : RadiusStep {
     const sdk::CudaArgument sums = call.workspace(3 * rows * sizeof(double)),
                             outcome = call.floats(3 * shape.all_rows());
     call.launch(MLG_INSTANCE(radius_rows, Direction, Master), {shape.all_rows(), 1, 1},
-                {MatrixShape::block_threads(shape.columns), 1, 1}, direction,
-                master, sums);
+                {MatrixShape::block_threads(shape.columns), 1, 1}, direction, master, sums);
     call.launch(MLG_INSTANCE(radius_settle), {shape.matrices, 1, 1},
                 {MatrixShape::block_threads(shape.rows), 1, 1}, sums, scalars, outcome);
-    call.launch(MLG_INSTANCE(radius_apply, Direction, Master), plan,
-                direction, master, scalars, outcome, plan.count);
+    call.launch(MLG_INSTANCE(radius_apply, Direction, Master), plan, direction, master, scalars, outcome,
+                plan.count);
   }
 };
 

@@ -9,18 +9,16 @@
 
 namespace mulligan::optimizers {
 
-void GramNorm::check_arguments(const sdk::CallChecks& call) {
+void GramNorm::check(const sdk::CallChecks& call) {
   call.dtype(gram, {MLG_F32});
   call.rank(gram, 2, 3);
   const MatrixShape shape = MatrixShape::of(call, gram);
   call.require(shape.rows == shape.columns, gram, "must be square");
-  call.dtype(norm, {MLG_F32});
-  call.shape(norm, {shape.matrices});
+  call.f32(norm, {shape.matrices});
 }
 
-void GramNorm::check(sdk::CallChecks& call) {
-  check_arguments(call);
-  call.workspace(static_cast<std::size_t>(MatrixShape::of(call, gram).all_rows()) * sizeof(double));
+std::size_t GramNorm::workspace_bytes(const sdk::CallChecks& call) {
+  return static_cast<std::size_t>(MatrixShape::of(call, gram).all_rows()) * sizeof(double);
 }
 
 void GramNorm::run(const sdk::Launch& call) {
@@ -44,11 +42,10 @@ void GramNorm::run(const sdk::Launch& call) {
   }
 }
 
-void DivideByNorm::check(sdk::CallChecks& call) {
+void DivideByNorm::check(const sdk::CallChecks& call) {
   call.master_dtype(x);
   call.rank(x, 2, 3);
-  call.dtype(norm, {MLG_F32});
-  call.shape(norm, {MatrixShape::of(call, x).matrices});
+  call.f32(norm, {MatrixShape::of(call, x).matrices});
   call.master_dtype(y);
   call.same_shape(y, x);
   call.attribute_range(floor, 0, 1e30);
@@ -56,7 +53,7 @@ void DivideByNorm::check(sdk::CallChecks& call) {
 
 void DivideByNorm::run(const sdk::Launch& call) {
   const MatrixShape shape = MatrixShape::of(call, x);
-  const auto least = static_cast<float>(call.attribute(floor));
+  const auto least = call.number(floor);
   sdk::dispatch_master(call.dtype(x), [&]<typename X>() {
     sdk::dispatch_master(call.dtype(y), [&]<typename Y>() {
       call.parallel_for(shape.all_rows(), shape.grain(), [&](std::int64_t begin, std::int64_t end) {

@@ -15,8 +15,8 @@ struct GramNorm {
   static constexpr const char* signature = "in gram, out norm";
   enum Argument : unsigned { gram, norm };
 
-  static void check_arguments(const sdk::CallChecks& call);
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -27,7 +27,7 @@ struct DivideByNorm {
   enum Argument : unsigned { x, norm, y };
   enum Attribute : unsigned { floor };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

@@ -15,8 +15,7 @@ struct Norm : GramNorm {
   static void plan(CudaCall& call) {
     const MatrixShape shape = MatrixShape::of(call, gram);
     call.constant("elements", shape.elements());
-    call.launch(MLG_INSTANCE(gram_norm), {shape.matrices, 1, 1}, {1024, 1, 1}, gram,
-                norm);
+    call.launch(MLG_INSTANCE(gram_norm), {shape.matrices, 1, 1}, {1024, 1, 1}, gram, norm);
   }
 };
 
@@ -27,8 +26,7 @@ struct Divide : DivideByNorm {
     const sdk::ElementPlan plan{call.size(x), 1};
     sdk::dispatch_cuda_master(call.dtype(x), [&]<typename X>() {
       sdk::dispatch_cuda_master(call.dtype(y), [&]<typename Y>() {
-        call.launch(MLG_INSTANCE(divide_by_norm, X, Y), plan, x,
-                    norm, y, plan.count);
+        call.launch(MLG_INSTANCE(divide_by_norm, X, Y), plan, x, norm, y, plan.count);
       });
     });
   }

@@ -38,8 +38,8 @@ class Muon : public sdk::Optimizer {
       sdk::key<MuonConfig, bool>("row_normalize", &MuonConfig::row_normalize,
                                  "scale each row to length 1 before orthogonalising"));
   static inline const mlg_kernel kernels[] = {
-      cpu_kernel_as<MatrixMomentum>("muon_momentum"),          cpu_kernel_as<GramNorm>("muon_gram_norm"),
-      cpu_kernel_as<DivideByNorm>("muon_divide_by_norm"),      sdk::cpu_kernel<MuonUpdate>(),
+      cpu_kernel_as<MatrixMomentum>("muon_momentum"),        cpu_kernel_as<GramNorm>("muon_gram_norm"),
+      cpu_kernel_as<DivideByNorm>("muon_divide_by_norm"),    sdk::cpu_kernel<MuonUpdate>(),
       kernel_as(matrix_momentum_cuda, "muon_momentum"),      kernel_as(gram_norm_cuda, "muon_gram_norm"),
       kernel_as(divide_by_norm_cuda, "muon_divide_by_norm"), muon_update_cuda};
 

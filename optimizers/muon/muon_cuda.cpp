@@ -13,22 +13,14 @@ using sdk::CudaCall;
 struct Update : MuonUpdate {
   static void plan(CudaCall& call) {
     call.numbers({lr_multiplier, weight_decay, scale});
-    sdk::fused_update_constants(call, fused);
     sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
-      sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-        sdk::dispatch_copy(call, fused, [&]<typename Copy>() { plan_typed<Direction, Master, Copy>(call); });
-      });
+      sdk::dispatch_update<Direction>(
+          call, fused, {direction, master, average, copy},
+          [&]<typename Master, typename Copy, int N>(const sdk::ElementPlan& elements) {
+            call.launch(MLG_INSTANCE(muon_update, Direction, Master, Copy, N), elements, direction, master,
+                        scalars, average, copy, elements.count);
+          });
     });
-  }
-
- private:
-  template <typename Direction, typename Master, typename Copy>
-  static void plan_typed(CudaCall& call) {
-    sdk::dispatch_elements<Direction, Master, Copy>(
-        call, {direction, master, average, copy}, [&]<int N>(const sdk::ElementPlan& elements) {
-          call.launch(MLG_INSTANCE(muon_update, Direction, Master, Copy, N), elements, direction, master, scalars,
-                      average, copy, elements.count);
-        });
   }
 };
 

@@ -16,7 +16,7 @@ void apply(const sdk::Launch& call, float decay, float step_size, std::int64_t b
 
 }  // namespace
 
-void MuonUpdate::check(sdk::CallChecks& call) {
+void MuonUpdate::check(const sdk::CallChecks& call) {
   call.master_dtype(direction);
   call.master_dtype(master);
   call.same_shape(master, direction);

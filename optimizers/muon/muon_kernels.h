@@ -17,7 +17,7 @@ struct MuonUpdate {
   enum Attribute : unsigned { lr_multiplier, weight_decay, scale, average_decay };
   static constexpr sdk::FusedUpdate fused{master, sdk::FusedUpdate::no_scale, average, copy, average_decay};
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

@@ -31,13 +31,11 @@ struct Factors : NormuonFactors {
                     {MatrixShape::block_threads(shape.columns), 1, 1}, direction, sums);
       } else {
         const sdk::ElementPlan plan{shape.matrices * lines, 1};
-        call.launch(MLG_INSTANCE(normuon_column_squares, Direction), plan,
-                    direction, sums, plan.count);
+        call.launch(MLG_INSTANCE(normuon_column_squares, Direction), plan, direction, sums, plan.count);
       }
     });
     call.launch(MLG_INSTANCE(normuon_settle), {shape.matrices, 1, 1},
-                {MatrixShape::block_threads(lines), 1, 1}, sums, second_moment,
-                factors);
+                {MatrixShape::block_threads(lines), 1, 1}, sums, second_moment, factors);
   }
 };
 
@@ -48,8 +46,7 @@ struct Apply : NormuonApply {
     const sdk::ElementPlan plan{call.size(direction), 1};
     sdk::dispatch_cuda_master(call.dtype(direction), [&]<typename Direction>() {
       sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-        call.launch(MLG_INSTANCE(normuon_apply, Direction, Master), plan,
-                    direction, factors, master, scalars,
+        call.launch(MLG_INSTANCE(normuon_apply, Direction, Master), plan, direction, factors, master, scalars,
                     plan.count);
       });
     });

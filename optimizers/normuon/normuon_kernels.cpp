@@ -58,7 +58,7 @@ mlg_tensor line_shape(mlg_tensor direction) {
   return direction;
 }
 
-void NormuonFactors::check_arguments(const sdk::CallChecks& call) {
+void NormuonFactors::check(const sdk::CallChecks& call) {
   call.master_dtype(direction);
   call.rank(direction, 2, 3);
   check_lines(call, second_moment, direction);
@@ -66,9 +66,8 @@ void NormuonFactors::check_arguments(const sdk::CallChecks& call) {
   call.attribute_range(beta2, 0, 1);
 }
 
-void NormuonFactors::check(sdk::CallChecks& call) {
-  check_arguments(call);
-  call.workspace(static_cast<std::size_t>(call.size(factors)) * sizeof(double));
+std::size_t NormuonFactors::workspace_bytes(const sdk::CallChecks& call) {
+  return static_cast<std::size_t>(call.size(factors)) * sizeof(double);
 }
 
 void NormuonFactors::run(const sdk::Launch& call) {
@@ -96,7 +95,7 @@ void NormuonFactors::run(const sdk::Launch& call) {
   });
 }
 
-void NormuonApply::check(sdk::CallChecks& call) {
+void NormuonApply::check(const sdk::CallChecks& call) {
   call.master_dtype(direction);
   call.rank(direction, 2, 3);
   check_lines(call, factors, direction);

@@ -19,8 +19,8 @@ struct NormuonFactors {
   enum Argument : unsigned { direction, second_moment, factors };
   enum Attribute : unsigned { beta2, scale };
 
-  static void check_arguments(const sdk::CallChecks& call);
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -33,7 +33,7 @@ struct NormuonApply {
   enum Argument : unsigned { direction, factors, master, scalars };
   enum Attribute : unsigned { lr_multiplier, weight_decay, scale };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

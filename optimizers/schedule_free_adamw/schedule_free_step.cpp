@@ -15,10 +15,10 @@ struct Coefficients {
     rate = static_cast<float>(static_cast<double>(values[free_rate]) * call.attribute(lr_multiplier));
     decay = static_cast<float>(call.attribute(weight_decay) *
                                static_cast<double>(values[free_weight_decay_factor]));
-    b1 = static_cast<float>(call.attribute(beta1));
-    b2 = static_cast<float>(call.attribute(beta2));
+    b1 = call.number(beta1);
+    b2 = call.number(beta2);
     rest2 = static_cast<float>(1.0 - call.attribute(beta2));
-    floor = static_cast<float>(call.attribute(eps));
+    floor = call.number(eps);
     kept = 1.0f - *call.data<const float>(share);
   }
   float scale, rate, decay, b1, b2, rest2, floor, kept;
@@ -42,11 +42,10 @@ void update(const sdk::Launch& call, const Coefficients k, std::int64_t begin, s
 
 }  // namespace
 
-void ScheduleFreeShare::check(sdk::CallChecks& call) {
+void ScheduleFreeShare::check(const sdk::CallChecks& call) {
   call.dtype(scalars, {MLG_F32});
   call.min_elements(scalars, free_scalar_count);
-  call.dtype(weight_sum, {MLG_F32});
-  call.shape(weight_sum, {1});
+  call.f32(weight_sum, {1});
   call.like(share, weight_sum);
 }
 
@@ -57,14 +56,13 @@ void ScheduleFreeShare::run(const sdk::Launch& call) {
   *call.data<float>(share) = sum > 0.0f ? rate * rate / sum : 1.0f;
 }
 
-void ScheduleFreeUpdate::check(sdk::CallChecks& call) {
+void ScheduleFreeUpdate::check(const sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.master_dtype(master);
   call.same_shape(master, gradient);
   call.like(offset, gradient);
   call.like(exp_avg_sq, gradient);
-  call.dtype(share, {MLG_F32});
-  call.shape(share, {1});
+  call.f32(share, {1});
   call.dtype(scalars, {MLG_F32});
   call.min_elements(scalars, free_scalar_count);
   fused.check(call);
@@ -78,7 +76,7 @@ void ScheduleFreeUpdate::run(const sdk::Launch& call) {
   });
 }
 
-void ScheduleFreeAverage::check(sdk::CallChecks& call) {
+void ScheduleFreeAverage::check(const sdk::CallChecks& call) {
   call.master_dtype(master);
   call.dtype(offset, {MLG_F32});
   call.same_shape(offset, master);
@@ -86,7 +84,7 @@ void ScheduleFreeAverage::check(sdk::CallChecks& call) {
 }
 
 void ScheduleFreeAverage::run(const sdk::Launch& call) {
-  const auto factor = static_cast<float>(call.attribute(ratio));
+  const auto factor = call.number(ratio);
   sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
     call.parallel_for(call.size(master), 16384, [&](std::int64_t begin, std::int64_t end) {
       const Master* __restrict y = call.data<const Master>(master);

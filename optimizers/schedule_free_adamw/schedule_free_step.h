@@ -28,7 +28,7 @@ struct ScheduleFreeShare {
   static constexpr const char* signature = "in scalars, inout weight_sum, out share";
   enum Argument : unsigned { scalars, weight_sum, share };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -54,7 +54,7 @@ struct ScheduleFreeUpdate {
   enum Attribute : unsigned { lr_multiplier, weight_decay, beta1, beta2, eps, average_decay };
   static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -66,7 +66,7 @@ struct ScheduleFreeAverage {
   enum Argument : unsigned { master, offset, evaluation };
   enum Attribute : unsigned { ratio };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

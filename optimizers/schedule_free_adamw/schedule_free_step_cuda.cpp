@@ -12,8 +12,7 @@ using sdk::CudaCall;
 
 struct Share : ScheduleFreeShare {
   static void plan(CudaCall& call) {
-    call.launch(MLG_INSTANCE(schedule_free_share), {1, 1, 1}, {32, 1, 1}, scalars,
-                weight_sum, share);
+    call.launch(MLG_INSTANCE(schedule_free_share), {1, 1, 1}, {32, 1, 1}, scalars, weight_sum, share);
   }
 };
 
@@ -21,20 +20,12 @@ struct Update : ScheduleFreeUpdate {
   static void plan(CudaCall& call) {
     call.numbers({lr_multiplier, weight_decay, beta1, beta2, eps});
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
-    call.constant("scaled", call.has(gradient_scale));
-    sdk::fused_update_constants(call, fused);
-    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_copy(call, fused, [&]<typename Copy>() {
-        sdk::dispatch_elements<float, Master, Copy>(
-            call, {gradient, master, offset, exp_avg_sq, average, copy},
-            [&]<int N>(const sdk::ElementPlan& elements) {
-              call.launch(MLG_INSTANCE(schedule_free_update, Master, Copy, N), elements, gradient, master, offset,
-                          exp_avg_sq, share, scalars,
-                          gradient_scale, average, copy,
-                          elements.count);
-            });
-      });
-    });
+    sdk::dispatch_update<float>(call, fused, {gradient, master, offset, exp_avg_sq, average, copy},
+                                [&]<typename Master, typename Copy, int N>(const sdk::ElementPlan& elements) {
+                                  call.launch(MLG_INSTANCE(schedule_free_update, Master, Copy, N), elements,
+                                              gradient, master, offset, exp_avg_sq, share, scalars,
+                                              gradient_scale, average, copy, elements.count);
+                                });
   }
 };
 
@@ -44,8 +35,8 @@ struct Average : ScheduleFreeAverage {
     sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
       sdk::dispatch_elements<float, Master>(
           call, {master, offset, evaluation}, [&]<int N>(const sdk::ElementPlan& elements) {
-            call.launch(MLG_INSTANCE(schedule_free_average, Master, N), elements,
-                        master, offset, evaluation, elements.count);
+            call.launch(MLG_INSTANCE(schedule_free_average, Master, N), elements, master, offset, evaluation,
+                        elements.count);
           });
     });
   }

@@ -17,13 +17,13 @@ Coefficients coefficients_of(const sdk::Launch& call) {
   const double rate = static_cast<double>(values[SgdUpdate::lr]) * call.attribute(lr_multiplier);
   const double weight =
       call.attribute(weight_decay) * static_cast<double>(values[SgdUpdate::weight_decay_factor]);
-  const bool is_decoupled = call.attribute(decoupled) != 0;
+  const bool is_decoupled = call.flag(decoupled);
   return {SgdUpdate::fused.scale(call),
           static_cast<float>(rate),
           static_cast<float>(is_decoupled ? 1.0 - rate * weight : 1.0),
           static_cast<float>(is_decoupled ? 0.0 : weight),
           values[SgdUpdate::momentum],
-          call.attribute(nesterov) != 0};
+          call.flag(nesterov)};
 }
 
 template <typename Master>
@@ -44,7 +44,7 @@ void update(const Coefficients k, std::int64_t count, const float* __restrict g,
 
 }  // namespace
 
-void SgdUpdate::check(sdk::CallChecks& call) {
+void SgdUpdate::check(const sdk::CallChecks& call) {
   call.dtype(gradient, {MLG_F32});
   call.master_dtype(master);
   call.same_shape(master, gradient);

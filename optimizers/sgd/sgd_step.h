@@ -22,7 +22,7 @@ struct SgdUpdate {
   enum Scalar : unsigned { lr, momentum, weight_decay_factor, scalar_count };
   static constexpr sdk::FusedUpdate fused{master, gradient_scale, average, copy, average_decay};
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

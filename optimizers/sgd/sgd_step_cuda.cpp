@@ -14,20 +14,12 @@ struct Update : SgdUpdate {
   static void plan(CudaCall& call) {
     call.numbers({lr_multiplier, weight_decay});
     call.flags({decoupled, nesterov});
-    call.constant("scaled", call.has(gradient_scale));
-    sdk::fused_update_constants(call, fused);
-    sdk::dispatch_cuda_master(call.dtype(master), [&]<typename Master>() {
-      sdk::dispatch_copy(call, fused, [&]<typename Copy>() {
-        sdk::dispatch_elements<float, Master, Copy>(
-            call, {gradient, master, momentum_buffer, average, copy},
-            [&]<int N>(const sdk::ElementPlan& elements) {
-              call.launch(MLG_INSTANCE(sgd_update, Master, Copy, N), elements,
-                          gradient, master, momentum_buffer,
-                          scalars, gradient_scale, average,
-                          copy, elements.count);
-            });
-      });
-    });
+    sdk::dispatch_update<float>(call, fused, {gradient, master, momentum_buffer, average, copy},
+                                [&]<typename Master, typename Copy, int N>(const sdk::ElementPlan& elements) {
+                                  call.launch(MLG_INSTANCE(sgd_update, Master, Copy, N), elements, gradient,
+                                              master, momentum_buffer, scalars, gradient_scale, average, copy,
+                                              elements.count);
+                                });
   }
 };
 

@@ -80,16 +80,15 @@ double sortable(double value) {
 
 }  // namespace
 
-void SoapSort::check_arguments(const sdk::CallChecks& call) {
+void SoapSort::check(const sdk::CallChecks& call) {
   check_square(call, basis);
   call.like(projected, basis);
   call.like(sorted, basis);
   check_order(call, order, call.dim(basis, 0));
 }
 
-void SoapSort::check(sdk::CallChecks& call) {
-  check_arguments(call);
-  call.workspace(static_cast<std::size_t>(call.dim(basis, 0)) * sizeof(double));
+std::size_t SoapSort::workspace_bytes(const sdk::CallChecks& call) {
+  return static_cast<std::size_t>(call.dim(basis, 0)) * sizeof(double);
 }
 
 void SoapSort::run(const sdk::Launch& call) {
@@ -114,7 +113,7 @@ void SoapSort::run(const sdk::Launch& call) {
   });
 }
 
-void SoapPermute::check(sdk::CallChecks& call) {
+void SoapPermute::check(const sdk::CallChecks& call) {
   call.dtype(x, {MLG_F32});
   call.rank(x, 2, 2);
   call.like(permuted, x);
@@ -135,15 +134,14 @@ void SoapPermute::run(const sdk::Launch& call) {
   });
 }
 
-void SoapEigenvectors::check_arguments(const sdk::CallChecks& call) {
+void SoapEigenvectors::check(const sdk::CallChecks& call) {
   check_square(call, gram);
   call.like(rows, gram);
   check_scalars(call, scalars);
 }
 
-void SoapEigenvectors::check(sdk::CallChecks& call) {
-  check_arguments(call);
-  call.workspace(static_cast<std::size_t>(call.size(gram) + call.dim(gram, 0)) * sizeof(double));
+std::size_t SoapEigenvectors::workspace_bytes(const sdk::CallChecks& call) {
+  return static_cast<std::size_t>(call.size(gram) + call.dim(gram, 0)) * sizeof(double);
 }
 
 void SoapEigenvectors::run(const sdk::Launch& call) {
@@ -162,7 +160,7 @@ void SoapEigenvectors::run(const sdk::Launch& call) {
   }
 }
 
-void SoapFirstRows::check(sdk::CallChecks& call) {
+void SoapFirstRows::check(const sdk::CallChecks& call) {
   check_square(call, rows);
   call.dtype(image, {MLG_F32});
   call.rank(image, 2, 2);

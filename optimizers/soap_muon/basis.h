@@ -15,8 +15,8 @@ struct SoapSort {
   static constexpr const char* signature = "in basis, in projected, out sorted, out order";
   enum Argument : unsigned { basis, projected, sorted, order };
 
-  static void check_arguments(const sdk::CallChecks& call);
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -27,7 +27,7 @@ struct SoapPermute {
   static constexpr const char* signature = "in x, in row_order, in column_order, out permuted";
   enum Argument : unsigned { x, row_order, column_order, permuted };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -41,8 +41,8 @@ struct SoapEigenvectors {
   static constexpr int sweeps = 30;           // at most; some ten are taken
   static constexpr double tolerance = 1e-13;  // cosine of rows that count as orthogonal
 
-  static void check_arguments(const sdk::CallChecks& call);
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -52,7 +52,7 @@ struct SoapFirstRows {
   static constexpr const char* signature = "in image, in scalars, inout rows";
   enum Argument : unsigned { image, scalars, rows };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

@@ -17,11 +17,10 @@ struct Sort : SoapSort {
     const sdk::ElementPlan by_row{n, 1}, plan{call.size(sorted), 1};
     const sdk::CudaArgument values = call.workspace(static_cast<std::size_t>(n) * sizeof(double));
     call.constant("size", n);
-    call.launch(MLG_INSTANCE(soap_sort_values), {n, 1, 1}, {MatrixShape::block_threads(n), 1, 1},
-                basis, projected, values);
+    call.launch(MLG_INSTANCE(soap_sort_values), {n, 1, 1}, {MatrixShape::block_threads(n), 1, 1}, basis,
+                projected, values);
     call.launch(MLG_INSTANCE(soap_sort_ranks), by_row, values, order);
-    call.launch(MLG_INSTANCE(soap_sort_rows), plan, projected,
-                order, sorted, plan.count);
+    call.launch(MLG_INSTANCE(soap_sort_rows), plan, projected, order, sorted, plan.count);
   }
 };
 
@@ -29,8 +28,7 @@ struct Permute : SoapPermute {
   static void plan(CudaCall& call) {
     const sdk::ElementPlan plan{call.size(x), 1};
     call.constant("columns", call.dim(x, 1));
-    call.launch(MLG_INSTANCE(soap_permute), plan, x, row_order,
-                column_order, permuted, plan.count);
+    call.launch(MLG_INSTANCE(soap_permute), plan, x, row_order, column_order, permuted, plan.count);
   }
 };
 
@@ -43,8 +41,8 @@ struct Eigenvectors : SoapEigenvectors {
     call.constant("sweeps", static_cast<std::int64_t>(SoapEigenvectors::sweeps));
     call.constant("tolerance", SoapEigenvectors::tolerance);
     const auto warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(n / 2, 1, 32));
-    call.launch(MLG_INSTANCE(soap_eigenvectors), {1, 1, 1}, {32 * warps, 1, 1}, gram,
-                scalars, rows, turned, values);
+    call.launch(MLG_INSTANCE(soap_eigenvectors), {1, 1, 1}, {32 * warps, 1, 1}, gram, scalars, rows, turned,
+                values);
   }
 };
 
@@ -53,8 +51,7 @@ struct FirstRows : SoapFirstRows {
     const sdk::ElementPlan plan{call.size(rows), 1};
     call.constant("size", call.dim(rows, 0));
     call.constant("image_rows", call.dim(image, 0));
-    call.launch(MLG_INSTANCE(soap_first_rows), plan, image,
-                scalars, rows, plan.count);
+    call.launch(MLG_INSTANCE(soap_first_rows), plan, image, scalars, rows, plan.count);
   }
 };
 

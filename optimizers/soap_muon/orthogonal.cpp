@@ -29,12 +29,11 @@ void make_reflector(float* row, std::int64_t j, std::int64_t n) {
 
 }  // namespace
 
-void SoapReflect::check(sdk::CallChecks& call) {
+void SoapReflect::check(const sdk::CallChecks& call) {
   call.dtype(rows, {MLG_F32});
   call.rank(rows, 2, 2);
   call.like(reflectors, rows);
-  call.dtype(triangle, {MLG_F32});
-  call.shape(triangle, {call.dim(rows, 0), call.dim(rows, 0)});
+  call.f32(triangle, {call.dim(rows, 0), call.dim(rows, 0)});
   call.require(call.dim(rows, 0) <= most_rows, rows, "must have at most 32 rows");
   call.attribute_range(first, 0, static_cast<double>(call.dim(rows, 1) - call.dim(rows, 0)));
 }
@@ -69,7 +68,7 @@ void SoapReflect::run(const sdk::Launch& call) {
   }
 }
 
-void SoapIdentity::check(sdk::CallChecks& call) {
+void SoapIdentity::check(const sdk::CallChecks& call) {
   call.dtype(x, {MLG_F32});
   call.rank(x, 2, 2);
   call.require(call.dim(x, 0) == call.dim(x, 1), x, "must be square");

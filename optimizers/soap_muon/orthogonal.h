@@ -21,7 +21,7 @@ struct SoapReflect {
   enum Attribute : unsigned { first };
   static constexpr std::int64_t most_rows = 32;  // of a panel
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -31,7 +31,7 @@ struct SoapIdentity {
   static constexpr const char* signature = "out x";
   enum Argument : unsigned { x };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

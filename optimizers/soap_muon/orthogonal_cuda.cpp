@@ -16,8 +16,7 @@ struct Reflect : SoapReflect {
     call.constant("panel_rows", call.dim(rows, 0));
     call.constant("first", static_cast<std::int64_t>(call.attribute(SoapReflect::first)));
     call.launch(MLG_INSTANCE(soap_reflect), {1, 1, 1},
-                {static_cast<std::uint32_t>(32 * call.dim(rows, 0)), 1, 1}, rows,
-                reflectors, triangle);
+                {static_cast<std::uint32_t>(32 * call.dim(rows, 0)), 1, 1}, rows, reflectors, triangle);
   }
 };
 

@@ -38,13 +38,13 @@ double trust(const TrustSums& sums, double agreement) {
 
 }  // namespace
 
-void SoapWhiten::check(sdk::CallChecks& call) {
+void SoapWhiten::check(const sdk::CallChecks& call) {
   check_alike(call, {p, v, white});
   call.attribute_range(beta2, 0, 1);
 }
 
 void SoapWhiten::run(const sdk::Launch& call) {
-  const auto keep = static_cast<float>(call.attribute(beta2));
+  const auto keep = call.number(beta2);
   const auto take = static_cast<float>(1.0 - call.attribute(beta2));
   call.parallel_for(call.size(p), kGrain, [&](std::int64_t begin, std::int64_t end) {
     const float* from = call.data<const float>(p);
@@ -56,7 +56,7 @@ void SoapWhiten::run(const sdk::Launch& call) {
   });
 }
 
-void SoapKeepNorm::check(sdk::CallChecks& call) {
+void SoapKeepNorm::check(const sdk::CallChecks& call) {
   check_alike(call, {raw, x, result});
   check_alike(call, {raw_norm, x_norm});
   call.shape(raw_norm, {1});
@@ -75,18 +75,16 @@ void SoapKeepNorm::run(const sdk::Launch& call) {
   });
 }
 
-void SoapTrust::check_arguments(const sdk::CallChecks& call) {
+void SoapTrust::check(const sdk::CallChecks& call) {
   check_alike(call, {raw, white, gradient, blended});
   call.rank(raw, 2, 2);
-  call.dtype(gate, {MLG_F32});
-  call.shape(gate, {2});
+  call.f32(gate, {2});
   check_scalars(call, scalars);
   call.attribute_range(agreement, 0, 0.999999);
 }
 
-void SoapTrust::check(sdk::CallChecks& call) {
-  check_arguments(call);
-  call.workspace(static_cast<std::size_t>(call.dim(raw, 0)) * sizeof(TrustSums));
+std::size_t SoapTrust::workspace_bytes(const sdk::CallChecks& call) {
+  return static_cast<std::size_t>(call.dim(raw, 0)) * sizeof(TrustSums);
 }
 
 void SoapTrust::run(const sdk::Launch& call) {

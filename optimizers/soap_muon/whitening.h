@@ -23,7 +23,7 @@ struct SoapWhiten {
   enum Argument : unsigned { p, v, white };
   enum Attribute : unsigned { beta2 };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -34,7 +34,7 @@ struct SoapKeepNorm {
   static constexpr const char* signature = "in raw, in raw_norm, in x, in x_norm, in scalars, out result";
   enum Argument : unsigned { raw, raw_norm, x, x_norm, scalars, result };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -50,8 +50,8 @@ struct SoapTrust {
   enum Attribute : unsigned { agreement };
   static constexpr int sums = 6;  // of a row: rr, ww, gg, wr, wg, rg
 
-  static void check_arguments(const sdk::CallChecks& call);
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
+  static std::size_t workspace_bytes(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

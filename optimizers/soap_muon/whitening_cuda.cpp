@@ -16,17 +16,14 @@ struct Whiten : SoapWhiten {
     call.numbers({beta2});
     call.constant("one_minus_beta2", 1.0 - call.attribute(beta2));
     const sdk::ElementPlan plan{call.size(p), 1};
-    call.launch(MLG_INSTANCE(soap_whiten), plan, p, v,
-                white, plan.count);
+    call.launch(MLG_INSTANCE(soap_whiten), plan, p, v, white, plan.count);
   }
 };
 
 struct KeepNorm : SoapKeepNorm {
   static void plan(CudaCall& call) {
     const sdk::ElementPlan plan{call.size(x), 1};
-    call.launch(MLG_INSTANCE(soap_keep_norm), plan, raw,
-                raw_norm, x, x_norm, scalars,
-                result, plan.count);
+    call.launch(MLG_INSTANCE(soap_keep_norm), plan, raw, raw_norm, x, x_norm, scalars, result, plan.count);
   }
 };
 
@@ -40,12 +37,10 @@ struct Trust : SoapTrust {
     call.constant("matrix_rows", shape.rows);
     call.numbers({agreement});
     call.launch(MLG_INSTANCE(soap_trust_rows), {shape.rows, 1, 1},
-                {MatrixShape::block_threads(shape.columns), 1, 1}, raw, white,
-                gradient, rows);
+                {MatrixShape::block_threads(shape.columns), 1, 1}, raw, white, gradient, rows);
     call.launch(MLG_INSTANCE(soap_trust_gate), {1, 1, 1}, {MatrixShape::block_threads(shape.rows), 1, 1},
                 rows, scalars, gate);
-    call.launch(MLG_INSTANCE(soap_trust_blend), plan, raw,
-                white, gate, blended, plan.count);
+    call.launch(MLG_INSTANCE(soap_trust_blend), plan, raw, white, gate, blended, plan.count);
   }
 };
 

@@ -19,7 +19,7 @@ struct LionStep {
   enum Attribute : unsigned { lr_multiplier, weight_decay, beta1, beta2 };
 
   // Once per recorded call, with shapes only; may throw.
-  static void check(sdk::CallChecks& call) {
+  static void check(const sdk::CallChecks& call) {
     call.dtype(gradient, {MLG_F32});
     call.master_dtype(master);  // f32 or bf16
     call.same_shape(master, gradient);
@@ -30,9 +30,9 @@ struct LionStep {
 
   // At every step; neither allocates nor throws. Elements are independent, so the pieces may run at once.
   static void run(const sdk::Launch& call) {
-    const float lr = call.data<float>(scalars)[0] * static_cast<float>(call.attribute(lr_multiplier));
-    const float keep = 1.0f - lr * static_cast<float>(call.attribute(weight_decay));
-    const auto b1 = static_cast<float>(call.attribute(beta1)), b2 = static_cast<float>(call.attribute(beta2));
+    const float lr = call.data<float>(scalars)[0] * call.number(lr_multiplier);
+    const float keep = 1.0f - lr * call.number(weight_decay);
+    const auto b1 = call.number(beta1), b2 = call.number(beta2);
     sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
       const float* g = call.data<const float>(gradient);
       float* m = call.data<float>(momentum);

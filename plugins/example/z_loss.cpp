@@ -21,8 +21,7 @@ void check_rows(sdk::CallChecks& call, std::initializer_list<unsigned> per_row) 
   call.dtype(Forward::targets, {MLG_I32});
   call.shape(Forward::targets, {call.dim(Forward::logits, 0)});
   for (const unsigned argument : per_row) {
-    call.dtype(argument, {MLG_F32});
-    call.shape(argument, {call.dim(Forward::logits, 0)});
+    call.f32(argument, {call.dim(Forward::logits, 0)});
   }
 }
 
@@ -41,13 +40,13 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-void Forward::check(sdk::CallChecks& call) {
+void Forward::check(const sdk::CallChecks& call) {
   check_rows(call, {token_loss, lse});
 }
 
 void Forward::run(const sdk::Launch& call) {
   const std::int64_t vocabulary = call.dim(logits, 1);
-  const auto weight = static_cast<float>(call.attribute(Forward::weight));
+  const auto weight = call.number(Forward::weight);
   for_rows(call, [&]<typename T>(std::int64_t row) {
     const T* x = call.data<const T>(logits) + row * vocabulary;
     const std::int64_t target = call.data<const std::int32_t>(targets)[row];
@@ -66,14 +65,14 @@ void Forward::run(const sdk::Launch& call) {
   });
 }
 
-void Backward::check(sdk::CallChecks& call) {
+void Backward::check(const sdk::CallChecks& call) {
   check_rows(call, {lse, upstream});
   call.like(dlogits, logits);
 }
 
 void Backward::run(const sdk::Launch& call) {
   const std::int64_t vocabulary = call.dim(logits, 1);
-  const auto weight = static_cast<float>(call.attribute(Backward::weight));
+  const auto weight = call.number(Backward::weight);
   for_rows(call, [&]<typename T>(std::int64_t row) {
     const T* x = call.data<const T>(logits) + row * vocabulary;
     T* dx = call.data<T>(dlogits) + row * vocabulary;

@@ -19,7 +19,7 @@ struct Forward {
   static constexpr const char* signature = "in logits, in targets, out token_loss, out lse; weight";
   enum Argument : unsigned { logits, targets, token_loss, lse };
   enum Attribute : unsigned { weight };
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -28,7 +28,7 @@ struct Backward {
   static constexpr const char* signature = "in logits, in targets, in lse, in upstream, out dlogits; weight";
   enum Argument : unsigned { logits, targets, lse, upstream, dlogits };
   enum Attribute : unsigned { weight };
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

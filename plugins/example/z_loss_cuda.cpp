@@ -13,9 +13,8 @@ struct ForwardCuda : Forward {
   static void plan(sdk::CudaCall& call) {
     sdk::plan_cross_entropy(
         call, call.dim(logits, 1), 0, {logits}, [&]<typename T, int N>(std::uint32_t threads) {
-          call.launch(MLG_INSTANCE(z_loss_fwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
-                      logits, targets, token_loss, lse,
-                      static_cast<float>(call.attribute(weight)));
+          call.launch(MLG_INSTANCE(z_loss_fwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1}, logits,
+                      targets, token_loss, lse, call.number(weight));
         });
   }
 };
@@ -24,9 +23,8 @@ struct BackwardCuda : Backward {
   static void plan(sdk::CudaCall& call) {
     sdk::plan_cross_entropy(
         call, call.dim(logits, 1), 0, {logits, dlogits}, [&]<typename T, int N>(std::uint32_t threads) {
-          call.launch(MLG_INSTANCE(z_loss_bwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1},
-                      logits, targets, lse, upstream,
-                      dlogits, static_cast<float>(call.attribute(weight)));
+          call.launch(MLG_INSTANCE(z_loss_bwd, T, N), {call.dim(logits, 0), 1, 1}, {threads, 1, 1}, logits,
+                      targets, lse, upstream, dlogits, call.number(weight));
         });
   }
 };

@@ -152,7 +152,6 @@ struct Rows {
   static constexpr const char* name = "test_attention_rows";
   static constexpr const char* signature =
       "in cu_seqlens, out query_starts, out kv_starts, out stats_starts, out lengths; query kv stats";
-  static constexpr const char* source = "the emulated device needs none";
   static void plan(sdk::CudaCall& call) {
     const auto number = [&](std::uint32_t index) { return static_cast<int>(call.attribute(index)); };
     const int rows = static_cast<int>(call.size(4));
@@ -165,7 +164,7 @@ struct Rows {
 TEST(AttentionSegments, StartsAndLengthsOfRows) {
   using namespace kernel_test;
   BackendFixture backend(backend_under_test(2));
-  static const mlg_kernel kernel = sdk::cuda_kernel<Rows>();
+  static const mlg_kernel kernel = sdk::cuda_kernel<Rows>("the emulated device needs none");
   sdk::check(backend.table().add_kernels(backend.instance(), &kernel, 1, 0));
   std::mt19937 random(2);
   for (const std::int64_t rows : {16, 256, 512}) {

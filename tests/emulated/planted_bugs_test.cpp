@@ -15,6 +15,7 @@ namespace {
 #include "tests/emulated/planted_bugs.cu"
 #include "tests/support/sentence.h"
 
+constexpr const char* kNoSource = "the emulated device needs none";
 constexpr std::int64_t kCount = 256;
 constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads + 1, 1, 1};
 
@@ -23,7 +24,6 @@ struct Planted {
   static constexpr const char* signature = "in x, out y; bug";
   enum Argument : std::uint32_t { x, y };
   enum Attribute : std::uint32_t { bug };
-  static constexpr const char* source = "the emulated device needs none";
   template <typename Instance>
   static void plan(sdk::CudaCall& call, const Instance& instance) {
     give_bug(call);
@@ -63,15 +63,14 @@ struct ThroughWorkspace : Planted {
 struct WritesItsInput {
   static constexpr const char* name = "planted_input";
   static constexpr const char* signature = "in x, in y; bug";
-  static constexpr const char* source = "the emulated device needs none";
   static void plan(sdk::CudaCall& call) { CopyElements::plan(call); }
 };
 
 BackendFixture& backend(int variant = 1) {
   static const mlg_kernel kernels[] = {
-      sdk::cuda_kernel<CopyElements>(),     sdk::cuda_kernel<CopyPacks>(),
-      sdk::cuda_kernel<ReverseBlocks>(),    sdk::cuda_kernel<SumWarps>(),
-      sdk::cuda_kernel<ThroughWorkspace>(), sdk::cuda_kernel<WritesItsInput>()};
+      sdk::cuda_kernel<CopyElements>(kNoSource),     sdk::cuda_kernel<CopyPacks>(kNoSource),
+      sdk::cuda_kernel<ReverseBlocks>(kNoSource),    sdk::cuda_kernel<SumWarps>(kNoSource),
+      sdk::cuda_kernel<ThroughWorkspace>(kNoSource), sdk::cuda_kernel<WritesItsInput>(kNoSource)};
   static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
   auto& fixture = fixtures[variant];
   if (!fixture) {

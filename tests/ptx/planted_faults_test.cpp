@@ -14,7 +14,7 @@
 namespace mulligan::kernel_test {
 namespace {
 
-#include "tests/ptx/planted_faults.cu"
+#include "planted_faults.cu.inc"
 
 constexpr std::int64_t kCount = 256;
 constexpr std::array<std::int64_t, 3> kGrid = {kCount / kThreads, 1, 1};
@@ -23,9 +23,6 @@ struct Planted {
   static constexpr const char* signature = "in x, out y; fault";
   enum Argument : std::uint32_t { x, y };
   enum Attribute : std::uint32_t { fault };
-  static constexpr const char* source =
-#include "planted_faults.cu.inc"
-      ;
   template <typename Instance>
   static void plan(sdk::CudaCall& call, const Instance& instance) {
     call.constant("fault", static_cast<int>(call.attribute(fault)));
@@ -54,9 +51,10 @@ struct UnknownInstruction : Planted {
 };
 
 BackendFixture& backend(int variant) {
-  static const mlg_kernel kernels[] = {sdk::cuda_kernel<ReverseBlocks>(kSource), sdk::cuda_kernel<SumWarps>(kSource),
-                                       sdk::cuda_kernel<CopyBlocks>(kSource), sdk::cuda_kernel<RoundElements>(kSource),
-                                       sdk::cuda_kernel<UnknownInstruction>(kSource)};
+  static const mlg_kernel kernels[] = {
+      sdk::cuda_kernel<ReverseBlocks>(kSource), sdk::cuda_kernel<SumWarps>(kSource),
+      sdk::cuda_kernel<CopyBlocks>(kSource), sdk::cuda_kernel<RoundElements>(kSource),
+      sdk::cuda_kernel<UnknownInstruction>(kSource)};
   static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
   auto& fixture = fixtures[variant];
   if (!fixture) {

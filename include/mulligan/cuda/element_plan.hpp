@@ -33,6 +33,16 @@ void dispatch_elements(const CudaCall& call, std::initializer_list<std::uint32_t
   }
 }
 
+// The same as body.template operator()<T, N>(plan): T the compute dtype of the first argument. More: further dtypes.
+template <typename... More, typename Body>
+void dispatch_compute_elements(const CudaCall& call, std::initializer_list<std::uint32_t> arguments,
+                               Body&& body) {
+  dispatch_cuda(call.dtype(*arguments.begin()), [&]<typename T>() {
+    dispatch_elements<T, More...>(
+        call, arguments, [&]<int N>(const ElementPlan& plan) { body.template operator()<T, N>(plan); });
+  });
+}
+
 }  // namespace mulligan::sdk
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-// Barriers, warp operations and atomics of the emulated device. Part of emulation.hpp.
+// Barriers and warp operations of the emulated device. Part of emulation.hpp.
 #pragma once
 
 #include <mulligan/cuda/emulator.h>
@@ -46,11 +46,6 @@ T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, MLG_CALLER)
   return ::mulligan::emulation::shuffle(mask, value, from / width > lane / width ? lane : from, file, line);
 }
 template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, MLG_CALLER) {
-  const unsigned lane = ::mulligan::emulation::emulator->lane, from = lane + delta;
-  return ::mulligan::emulation::shuffle(mask, value, from / width != lane / width ? lane : from, file, line);
-}
-template <typename T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, MLG_CALLER) {
   const unsigned lane = ::mulligan::emulation::emulator->lane;
   const unsigned from = lane % width < delta ? lane : lane - delta;
@@ -58,26 +53,6 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, MLG_CAL
 }
 inline unsigned __ballot_sync(unsigned mask, bool value, MLG_CALLER) {
   return ::mulligan::emulation::vote(mask, value, file, line);
-}
-inline bool __any_sync(unsigned mask, bool value, MLG_CALLER) {
-  return ::mulligan::emulation::vote(mask, value, file, line) != 0;
-}
-inline bool __all_sync(unsigned mask, bool value, MLG_CALLER) {
-  return ::mulligan::emulation::vote(mask, value, file, line) == mask;
-}
-
-// Threads run one at a time, so reading and then writing is atomic.
-template <typename T>
-std::remove_const_t<T> atomicAdd(global<T> address, std::type_identity_t<T> value) {
-  const T before = address[0];
-  address[0] = before + value;
-  return before;
-}
-template <typename T>
-std::remove_const_t<T> atomicMax(global<T> address, std::type_identity_t<T> value) {
-  const T before = address[0];
-  address[0] = std::max<T>(before, value);
-  return before;
 }
 
 #undef MLG_CALLER

@@ -151,9 +151,6 @@ inline float rsqrtf(float x) {
 inline float __expf(float x) {
   return std::exp(x);
 }
-inline float __logf(float x) {
-  return std::log(x);
-}
 inline float __fdividef(float x, float y) {
   return x / y;
 }

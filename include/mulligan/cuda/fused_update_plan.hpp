@@ -9,18 +9,25 @@
 
 namespace mulligan::sdk {
 
-// Declares the constants of fused_update.cuh but for `scaled`, which not every kernel reads.
-inline void fused_update_constants(CudaCall& call, const FusedUpdate& update) {
+// Declares the constants of fused_update.cuh and calls body.template operator()<Master, Copy, N>(plan) as
+// dispatch_elements() does, for a kernel whose further dtypes are Others. Copy: the dtype of the copy, or any where there is
+// none.
+template <typename... Others, typename Body>
+void dispatch_update(CudaCall& call, const FusedUpdate& update,
+                     std::initializer_list<std::uint32_t> arguments, Body&& body) {
+  if (update.gradient_scale != FusedUpdate::no_scale)
+    call.constant("scaled", call.has(update.gradient_scale));
   call.constant("averaged", call.has(update.average));
   call.constant("copied", call.has(update.copy));
   call.constant("average_keep", call.attribute(update.average_decay));
   call.constant("average_take", 1.0 - call.attribute(update.average_decay));
-}
-
-// body.template operator()<Copy>(): the dtype of the copy, or any where there is none.
-template <typename Body>
-void dispatch_copy(const CudaCall& call, const FusedUpdate& update, Body&& body) {
-  dispatch_cuda(call.has(update.copy) ? call.dtype(update.copy) : MLG_F32, std::forward<Body>(body));
+  dispatch_cuda_master(call.dtype(update.master), [&]<typename Master>() {
+    dispatch_cuda(call.has(update.copy) ? call.dtype(update.copy) : MLG_F32, [&]<typename Copy>() {
+      dispatch_elements<Others..., Master, Copy>(call, arguments, [&]<int N>(const ElementPlan& plan) {
+        body.template operator()<Master, Copy, N>(plan);
+      });
+    });
+  });
 }
 
 }  // namespace mulligan::sdk

@@ -16,8 +16,7 @@ struct Forward : SoftcapCeForward {
     sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(softcap), {logits},
                             [&]<typename T, int N>(std::uint32_t threads) {
                               call.launch(MLG_INSTANCE(softcap_ce_fwd, T, N), {call.dim(logits, 0), 1, 1},
-                                          {threads, 1, 1}, logits, targets,
-                                          token_loss, lse);
+                                          {threads, 1, 1}, logits, targets, token_loss, lse);
                             });
   }
 };
@@ -27,8 +26,7 @@ struct Backward : SoftcapCeBackward {
     sdk::plan_cross_entropy(call, call.dim(logits, 1), call.attribute(softcap), {logits, dlogits},
                             [&]<typename T, int N>(std::uint32_t threads) {
                               call.launch(MLG_INSTANCE(softcap_ce_bwd, T, N), {call.dim(logits, 0), 1, 1},
-                                          {threads, 1, 1}, logits, targets,
-                                          lse, upstream, dlogits);
+                                          {threads, 1, 1}, logits, targets, lse, upstream, dlogits);
                             });
   }
 };
@@ -37,10 +35,9 @@ struct Both : SoftcapCeBoth {
   static void plan(CudaCall& call) {
     sdk::plan_cross_entropy_both(call, call.dim(logits, 1), call.attribute(softcap), {logits, dlogits},
                                  [&]<typename T, int N, int K>(std::uint32_t threads) {
-                                   call.launch(
-                                       MLG_INSTANCE(softcap_ce_fwd_bwd, T, N, K), {call.dim(logits, 0), 1, 1},
-                                       {threads, 1, 1}, logits, targets,
-                                       upstream, token_loss, dlogits);
+                                   call.launch(MLG_INSTANCE(softcap_ce_fwd_bwd, T, N, K),
+                                               {call.dim(logits, 0), 1, 1}, {threads, 1, 1}, logits, targets,
+                                               upstream, token_loss, dlogits);
                                  });
   }
 };

@@ -59,26 +59,22 @@ RowSum row_sum(const T* x, std::int64_t count, float cap, float inverse_cap) {
 }
 
 template <bool capped, typename T>
-void forward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
+void forward_row(const sdk::Launch& call, std::int64_t row, float cap, float inverse_cap) {
   const std::int64_t vocabulary = call.dim(SoftcapCeForward::logits, 1);
-  const auto cap = static_cast<float>(call.attribute(SoftcapCeForward::softcap));
-  const float inverse_cap = capped ? 1.0f / cap : 0.0f;
-  const auto* targets = call.data<const std::int32_t>(SoftcapCeForward::targets);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = call.data<const T>(SoftcapCeForward::logits) + row * vocabulary;
-    const std::int64_t target = targets[row];
-    double loss = 0.0, lse = 0.0;
-    if (target >= 0) {
-      lse = row_sum<capped>(x, vocabulary, cap, inverse_cap).logsumexp();
-      loss = std::numeric_limits<double>::quiet_NaN();
-      if (target < vocabulary) {
-        loss = lse - apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap).value;
-      }
-      lse += cap;
+
+  const T* x = call.data<const T>(SoftcapCeForward::logits) + row * vocabulary;
+  const std::int64_t target = call.data<const std::int32_t>(SoftcapCeForward::targets)[row];
+  double loss = 0.0, lse = 0.0;
+  if (target >= 0) {
+    lse = row_sum<capped>(x, vocabulary, cap, inverse_cap).logsumexp();
+    loss = std::numeric_limits<double>::quiet_NaN();
+    if (target < vocabulary) {
+      loss = lse - apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap).value;
     }
-    call.data<float>(SoftcapCeForward::token_loss)[row] = static_cast<float>(loss);
-    call.data<float>(SoftcapCeForward::lse)[row] = static_cast<float>(lse);
+    lse += cap;
   }
+  call.data<float>(SoftcapCeForward::token_loss)[row] = static_cast<float>(loss);
+  call.data<float>(SoftcapCeForward::lse)[row] = static_cast<float>(lse);
 }
 
 // Not __restrict: dx may be x. Every element is read before it is written,
@@ -94,28 +90,24 @@ void backward_row(const T* x, T* dx, std::int64_t count, float lse, float upstre
 }
 
 template <bool capped, typename T>
-void backward_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
+void gradient_row(const sdk::Launch& call, std::int64_t row, float cap, float inverse_cap) {
   const std::int64_t vocabulary = call.dim(SoftcapCeBackward::logits, 1);
-  const auto cap = static_cast<float>(call.attribute(SoftcapCeBackward::softcap));
-  const float inverse_cap = capped ? 1.0f / cap : 0.0f;
-  const auto* targets = call.data<const std::int32_t>(SoftcapCeBackward::targets);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = call.data<const T>(SoftcapCeBackward::logits) + row * vocabulary;
-    T* dx = call.data<T>(SoftcapCeBackward::dlogits) + row * vocabulary;
-    const std::int64_t target = targets[row];
-    const float upstream = call.data<const float>(SoftcapCeBackward::upstream)[row];
-    if (target < 0 || upstream == 0.0f) {
-      std::fill_n(dx, vocabulary, T(0.0f));
-    } else if (target >= vocabulary) {
-      std::fill_n(dx, vocabulary, T(std::numeric_limits<float>::quiet_NaN()));
-    } else {
-      const float lse = call.data<const float>(SoftcapCeBackward::lse)[row] - cap;
-      // Before the loop: it may overwrite the logit.
-      const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
-      const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
-      backward_row<capped>(x, dx, vocabulary, lse, upstream, cap, inverse_cap);
-      dx[target] = at_target;
-    }
+
+  const T* x = call.data<const T>(SoftcapCeBackward::logits) + row * vocabulary;
+  T* dx = call.data<T>(SoftcapCeBackward::dlogits) + row * vocabulary;
+  const std::int64_t target = call.data<const std::int32_t>(SoftcapCeBackward::targets)[row];
+  const float upstream = call.data<const float>(SoftcapCeBackward::upstream)[row];
+  if (target < 0 || upstream == 0.0f) {
+    std::fill_n(dx, vocabulary, T(0.0f));
+  } else if (target >= vocabulary) {
+    std::fill_n(dx, vocabulary, T(std::numeric_limits<float>::quiet_NaN()));
+  } else {
+    const float lse = call.data<const float>(SoftcapCeBackward::lse)[row] - cap;
+    // Before the loop: it may overwrite the logit.
+    const Capped z = apply_cap<capped>(static_cast<float>(x[target]), cap, inverse_cap);
+    const T at_target(upstream * (sdk::fast_exp(z.value - lse) - 1.0f) * z.slope);
+    backward_row<capped>(x, dx, vocabulary, lse, upstream, cap, inverse_cap);
+    dx[target] = at_target;
   }
 }
 
@@ -183,29 +175,26 @@ double both_of_long_row(const T* x, T* dx, std::int64_t count, std::int64_t targ
 }
 
 template <bool capped, typename T>
-void both_rows(const sdk::Launch& call, std::int64_t begin, std::int64_t end) {
+void both_row(const sdk::Launch& call, std::int64_t row, float cap, float inverse_cap) {
   const std::int64_t vocabulary = call.dim(SoftcapCeBoth::logits, 1);
-  const auto cap = static_cast<float>(call.attribute(SoftcapCeBoth::softcap));
-  const float inverse_cap = capped ? 1.0f / cap : 0.0f;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = call.data<const T>(SoftcapCeBoth::logits) + row * vocabulary;
-    T* dx = call.data<T>(SoftcapCeBoth::dlogits) + row * vocabulary;
-    const std::int64_t target = call.data<const std::int32_t>(SoftcapCeBoth::targets)[row];
-    const float upstream = call.data<const float>(SoftcapCeBoth::upstream)[row];
-    double loss = 0.0;
-    if (target < 0 || target >= vocabulary) {
-      if (target >= 0) loss = std::numeric_limits<double>::quiet_NaN();
-      std::fill_n(dx, vocabulary, T(upstream == 0.0f ? 0.0f : static_cast<float>(loss)));
-    } else if (vocabulary <= kKeptRow) {
-      loss = both_of_kept_row<capped>(x, dx, vocabulary, target, upstream, cap, inverse_cap);
-    } else {
-      loss = both_of_long_row<capped>(x, dx, vocabulary, target, upstream, cap, inverse_cap);
-    }
-    call.data<float>(SoftcapCeBoth::token_loss)[row] = static_cast<float>(loss);
+
+  const T* x = call.data<const T>(SoftcapCeBoth::logits) + row * vocabulary;
+  T* dx = call.data<T>(SoftcapCeBoth::dlogits) + row * vocabulary;
+  const std::int64_t target = call.data<const std::int32_t>(SoftcapCeBoth::targets)[row];
+  const float upstream = call.data<const float>(SoftcapCeBoth::upstream)[row];
+  double loss = 0.0;
+  if (target < 0 || target >= vocabulary) {
+    if (target >= 0) loss = std::numeric_limits<double>::quiet_NaN();
+    std::fill_n(dx, vocabulary, T(upstream == 0.0f ? 0.0f : static_cast<float>(loss)));
+  } else if (vocabulary <= kKeptRow) {
+    loss = both_of_kept_row<capped>(x, dx, vocabulary, target, upstream, cap, inverse_cap);
+  } else {
+    loss = both_of_long_row<capped>(x, dx, vocabulary, target, upstream, cap, inverse_cap);
   }
+  call.data<float>(SoftcapCeBoth::token_loss)[row] = static_cast<float>(loss);
 }
 
-void check_common(sdk::CallChecks& call) {
+void check_common(const sdk::CallChecks& call) {
   call.compute_dtype(SoftcapCeInputs::logits);
   call.rank(SoftcapCeInputs::logits, 2, 2);
   call.require(call.dim(SoftcapCeInputs::logits, 1) > 0, SoftcapCeInputs::logits,
@@ -218,24 +207,26 @@ void check_common(sdk::CallChecks& call) {
 }
 
 // [T] of the given dtype, T being the number of rows of the logits.
-void check_per_row(sdk::CallChecks& call, std::uint32_t argument, mlg_dtype dtype) {
+void check_per_row(const sdk::CallChecks& call, std::uint32_t argument, mlg_dtype dtype) {
   call.dtype(argument, {dtype});
   call.rank(argument, 1, 1);
   call.require(call.dim(argument, 0) == call.dim(SoftcapCeInputs::logits, 0), argument,
                "must have one element per row of logits");
 }
 
-// Calls body.operator()<capped, T>(begin, end) over pieces of the rows.
+// Calls body.operator()<capped, T>(row, cap, 1 / cap) for all rows.
 template <typename Body>
 void over_rows(const sdk::Launch& call, Body&& body) {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / call.dim(SoftcapCeInputs::logits, 1));
-  const bool capped = call.attribute(SoftcapCeInputs::softcap) > 0.0;
+  const float cap = call.number(SoftcapCeInputs::softcap), inverse_cap = cap > 0.0f ? 1.0f / cap : 0.0f;
   sdk::dispatch_compute(call.dtype(SoftcapCeInputs::logits), [&]<typename T>() {
     call.parallel_for(call.dim(SoftcapCeInputs::logits, 0), grain, [&](std::int64_t begin, std::int64_t end) {
-      if (capped) {
-        body.template operator()<true, T>(begin, end);
-      } else {
-        body.template operator()<false, T>(begin, end);
+      for (std::int64_t row = begin; row < end; ++row) {
+        if (cap > 0.0f) {
+          body.template operator()<true, T>(row, cap, inverse_cap);
+        } else {
+          body.template operator()<false, T>(row, cap, inverse_cap);
+        }
       }
     });
   });
@@ -243,7 +234,7 @@ void over_rows(const sdk::Launch& call, Body&& body) {
 
 }  // namespace
 
-void SoftcapCeForward::check(sdk::CallChecks& call) {
+void SoftcapCeForward::check(const sdk::CallChecks& call) {
   check_common(call);
   check_per_row(call, targets, MLG_I32);
   check_per_row(call, token_loss, MLG_F32);
@@ -251,12 +242,10 @@ void SoftcapCeForward::check(sdk::CallChecks& call) {
 }
 
 void SoftcapCeForward::run(const sdk::Launch& call) {
-  over_rows(call, [&]<bool capped, typename T>(std::int64_t begin, std::int64_t end) {
-    forward_rows<capped, T>(call, begin, end);
-  });
+  over_rows(call, [&]<bool capped, typename T>(auto... row) { forward_row<capped, T>(call, row...); });
 }
 
-void SoftcapCeBackward::check(sdk::CallChecks& call) {
+void SoftcapCeBackward::check(const sdk::CallChecks& call) {
   check_common(call);
   check_per_row(call, targets, MLG_I32);
   check_per_row(call, lse, MLG_F32);
@@ -265,12 +254,10 @@ void SoftcapCeBackward::check(sdk::CallChecks& call) {
 }
 
 void SoftcapCeBackward::run(const sdk::Launch& call) {
-  over_rows(call, [&]<bool capped, typename T>(std::int64_t begin, std::int64_t end) {
-    backward_rows<capped, T>(call, begin, end);
-  });
+  over_rows(call, [&]<bool capped, typename T>(auto... row) { gradient_row<capped, T>(call, row...); });
 }
 
-void SoftcapCeBoth::check(sdk::CallChecks& call) {
+void SoftcapCeBoth::check(const sdk::CallChecks& call) {
   check_common(call);
   check_per_row(call, targets, MLG_I32);
   check_per_row(call, upstream, MLG_F32);
@@ -279,9 +266,7 @@ void SoftcapCeBoth::check(sdk::CallChecks& call) {
 }
 
 void SoftcapCeBoth::run(const sdk::Launch& call) {
-  over_rows(call, [&]<bool capped, typename T>(std::int64_t begin, std::int64_t end) {
-    both_rows<capped, T>(call, begin, end);
-  });
+  over_rows(call, [&]<bool capped, typename T>(auto... row) { both_row<capped, T>(call, row...); });
 }
 
 }  // namespace mulligan::losses

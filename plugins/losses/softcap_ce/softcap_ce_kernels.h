@@ -24,7 +24,7 @@ struct SoftcapCeForward : SoftcapCeInputs {
   static constexpr const char* signature = "in logits, in targets, out token_loss, out lse; softcap";
   enum Output : std::uint32_t { token_loss = 2, lse };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -34,7 +34,7 @@ struct SoftcapCeBackward : SoftcapCeInputs {
   static constexpr const char* signature = "in logits, in targets, in lse, in upstream, out dlogits; softcap";
   enum Gradient : std::uint32_t { lse = 2, upstream, dlogits };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 
@@ -46,7 +46,7 @@ struct SoftcapCeBoth : SoftcapCeInputs {
       "in logits, in targets, in upstream, out token_loss, out dlogits; softcap";
   enum Result : std::uint32_t { upstream = 2, token_loss, dlogits };
 
-  static void check(sdk::CallChecks& call);
+  static void check(const sdk::CallChecks& call);
   static void run(const sdk::Launch& call);
 };
 

@@ -34,7 +34,7 @@ struct Config {
 struct Forward {
   static constexpr const char* name = "flawed_adapters_fwd";
   static constexpr const char* signature = "inout output, in s, out kept; factor";
-  static void check(sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
+  static void check(const sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
   static void run(const sdk::Launch& call) {
     const std::int64_t outputs = call.dim(1, 1), rows = call.size(0) / outputs,
                        tokens = rows / call.dim(1, 0);
@@ -54,7 +54,7 @@ struct Backward {
   static constexpr const char* name = "flawed_adapters_bwd";
   static constexpr const char* signature =
       "inout output_gradient, in s, in kept, out gradient; factor scale forget";
-  static void check(sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
+  static void check(const sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
   static void run(const sdk::Launch& call) {
     const std::int64_t outputs = call.dim(1, 1), documents = call.dim(1, 0),
                        tokens = call.size(0) / outputs / documents;

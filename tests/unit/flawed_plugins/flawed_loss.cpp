@@ -41,7 +41,7 @@ float row_lse(const T* row, std::int64_t count) {
 struct Forward {
   static constexpr const char* name = "flawed_loss_fwd";
   static constexpr const char* signature = "in logits, in targets, out token_loss, out lse; flaw";
-  static void check(sdk::CallChecks& call) { call.compute_dtype(0); }
+  static void check(const sdk::CallChecks& call) { call.compute_dtype(0); }
   static void run(const sdk::Launch& call) {
     const int flaw = static_cast<int>(call.attribute(0));
     const std::int64_t columns = call.dim(0, 1);
@@ -77,7 +77,7 @@ struct Forward {
 struct Backward {
   static constexpr const char* name = "flawed_loss_bwd";
   static constexpr const char* signature = "in logits, in targets, in lse, in upstream, out gradient; flaw";
-  static void check(sdk::CallChecks& call) { call.like(4, 0); }
+  static void check(const sdk::CallChecks& call) { call.like(4, 0); }
   static void run(const sdk::Launch& call) {
     const int flaw = static_cast<int>(call.attribute(0));
     const std::int64_t columns = call.dim(0, 1), rows = call.dim(0, 0);

@@ -16,7 +16,7 @@ struct Step {
   static constexpr const char* name = "flawed_optimizer_step";
   static constexpr const char* signature =
       "in gradient, inout master, in? extra, in scalars; sign allocates offset neighbours";
-  static void check(sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
+  static void check(const sdk::CallChecks& call) { call.dtype(0, {MLG_F32}); }
   static void run(const sdk::Launch& call) {
     if (call.attribute(1) != 0)
       std::vector<float>(static_cast<std::size_t>(call.size(0))).swap(*call_memory());

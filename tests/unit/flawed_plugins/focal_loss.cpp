@@ -24,7 +24,7 @@ double log_sum(const T* row, std::int64_t count) {
 struct Forward {
   static constexpr const char* name = "focal_fwd";
   static constexpr const char* signature = "in logits, in targets, out token_loss";
-  static void check(sdk::CallChecks& call) { call.compute_dtype(0); }
+  static void check(const sdk::CallChecks& call) { call.compute_dtype(0); }
   static void run(const sdk::Launch& call) {
     const std::int64_t columns = call.dim(0, 1);
     sdk::dispatch_compute(call.dtype(0), [&]<typename T>() {
@@ -43,7 +43,7 @@ struct Forward {
 struct Backward {
   static constexpr const char* name = "focal_bwd";
   static constexpr const char* signature = "in logits, in targets, in upstream, out gradient";
-  static void check(sdk::CallChecks& call) { call.like(3, 0); }
+  static void check(const sdk::CallChecks& call) { call.like(3, 0); }
   static void run(const sdk::Launch& call) {
     const std::int64_t columns = call.dim(0, 1);
     sdk::dispatch_compute(call.dtype(0), [&]<typename T>() {

@@ -23,7 +23,7 @@ double probe(const T* hidden, std::int64_t width) {
 struct Penalty {
   static constexpr const char* name = "hidden_penalty_fwd";
   static constexpr const char* signature = "in hidden, in targets, inout token_loss; weight";
-  static void check(sdk::CallChecks& call) { call.compute_dtype(0); }
+  static void check(const sdk::CallChecks& call) { call.compute_dtype(0); }
   static void run(const sdk::Launch& call) {
     const std::int64_t width = call.dim(0, 1);
     sdk::dispatch_compute(call.dtype(0), [&]<typename T>() {
@@ -40,7 +40,7 @@ struct PenaltyGradient {
   static constexpr const char* name = "hidden_penalty_bwd";
   static constexpr const char* signature =
       "in hidden, in targets, in upstream, inout gradient; weight accumulate";
-  static void check(sdk::CallChecks& call) { call.like(3, 0); }
+  static void check(const sdk::CallChecks& call) { call.like(3, 0); }
   static void run(const sdk::Launch& call) {
     const std::int64_t width = call.dim(0, 1);
     const bool add = call.attribute(1) != 0;

@@ -26,7 +26,7 @@ Targets targets_of[longest_window + 1];
 struct NextRow {
   static constexpr const char* name = "smuggle_next_row";
   static constexpr const char* signature = "in x, in adapter, inout y; window when number what";
-  static void check(sdk::CallChecks& call) {
+  static void check(const sdk::CallChecks& call) {
     call.like(1, 0);
     call.like(2, 0);
   }

@@ -10,6 +10,7 @@
 
 #include <mulligan/lane_sum.hpp>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -104,6 +105,44 @@ inline float reciprocal_rms(float sum_of_squares, std::int64_t count, float eps)
 inline std::int64_t row_grain(std::int64_t width) {
   return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, width));
 }
+
+// body(row) for `rows` rows of `width` elements.
+template <typename Body>
+void for_rows(const Launch& launch, std::int64_t rows, std::int64_t width, Body&& body) {
+  launch.parallel_for(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(row);
+  });
+}
+
+// norm'(dn) = factor dn - along y, the gradient of n = scale y / rms(y) for a row y(j); zero without dn.
+struct NormGradient {
+  float factor = 0, along = 0;
+
+  template <typename T, typename Y>
+  NormGradient(std::int64_t width, float scale, float eps, const T* dn, Y&& y) {
+    if (!dn) return;
+    const auto [squares, product] = lane_sums<2>(width, [=](std::int64_t j) {
+      const float value = y(j);
+      return std::array{value * value, value * float(dn[j])};
+    });
+    const float r = reciprocal_rms(squares, width, eps);
+    factor = scale * r;
+    along = factor * r * r * product / static_cast<float>(width);
+  }
+
+  // g[i] = dy + norm'(dn) of the columns from `column` on; dy may be absent.
+  template <typename T, typename Y>
+  [[gnu::always_inline]] void fill(float* g, std::int64_t column, auto count, const T* dy, const T* dn,
+                                   Y&& y) const {
+    if (dn) {
+      fill_row(g, count, [=, factor = factor, along = along](std::int64_t i) {
+        return factor * float(dn[column + i]) - along * y(column + i);
+      });
+    }
+    if (dy) write_row(g, count, dn != nullptr, [=](std::int64_t i) { return float(dy[column + i]); });
+    if (!dy && !dn) fill_row(g, count, [](std::int64_t) { return 0.0f; });
+  }
+};
 
 // Floats of workspace for `count` values when another array follows: keeps 64-byte alignment.
 inline std::int64_t aligned_floats(std::int64_t count) {

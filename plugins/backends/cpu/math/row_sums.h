@@ -57,11 +57,15 @@ inline void add_pieces(const Launch& launch, std::int64_t rows, std::int64_t wid
   });
 }
 
-// out[width] += sum over rows, by sum_pieces and add_pieces. Without `out` (null) nothing is summed.
+// out[width] += sum over rows, by sum_pieces and add_pieces: body(partial, row) adds a row. Without `out` (null) nothing is
+// summed.
 template <typename Body>
 void add_row_sums(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, float* out,
                   Body&& body) {
-  sum_pieces(launch, rows, width, workspace, out != nullptr, body);
+  sum_pieces(launch, rows, width, workspace, out != nullptr,
+             [&](float* partial, std::int64_t begin, std::int64_t end) {
+               for (std::int64_t row = begin; row < end; ++row) body(partial, row);
+             });
   add_pieces(launch, rows, width, workspace, 0, width, out);
 }
 
