@@ -6,7 +6,7 @@
 #     floating-point loops that allow it. What the library exports is checked after each link.
 #   mulligan_cuda_sources(TARGET [BASE folder] files.cu...)
 #     Makes NAME.cu.inc of each NAME.cu, for the host file that registers the kernels: it includes NAME.cu, for the emulated
-#     device (docs/cuda.md), and defines kSource, its text. NAME.cuh.inc of a NAME.cuh is the text as a string literal. With
+#     device (docs/cuda.md), and defines kSource, its text. NAME.cuh.inc of a NAME.cuh is a DeviceHeader. With
 #     BASE, NAME is the file's path below that folder. CUDA_SOURCES does that, too.
 #   mulligan_cpu_kernel_options(TARGET)
 #     What CPU_KERNELS compiles with, for a library that several plugins are made of.
@@ -26,6 +26,9 @@ if(CMAKE_SCRIPT_MODE_FILE AND TASK STREQUAL "literal")
   set(literal "R\"mulligan(${text})mulligan\"")
   if(INPUT MATCHES "[.]cu$")
     set(literal "#include \"${INPUT}\"\nconstexpr char kSource[] = ${literal};")
+  else()
+    get_filename_component(name "${INPUT}" NAME)
+    set(literal "{\"mulligan/cuda/${name}\", ${literal}},")
   endif()
   file(WRITE "${OUTPUT}" "${literal}\n")
   return()

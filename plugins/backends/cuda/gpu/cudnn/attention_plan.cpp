@@ -1,5 +1,6 @@
 #include "plugins/backends/cuda/gpu/cudnn/attention_plan.h"
 
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -14,36 +15,16 @@ std::size_t aligned(std::size_t bytes) {
 }
 
 void* address_of(const AttentionArguments& a, std::int64_t id) {
-  switch (id) {
-    case kQ:
-      return a.q.address;
-    case kK:
-      return a.k.address;
-    case kV:
-      return a.v.address;
-    case kO:
-      return a.o.address;
-    case kStats:
-      return a.stats.address;
-    case kGradO:
-      return a.d_o.address;
-    case kGradQ:
-      return a.dq.address;
-    case kGradK:
-      return a.dk.address;
-    case kGradV:
-      return a.dv.address;
-    case kQueryStarts:
-      return a.query_starts.address;
-    case kKvStarts:
-      return a.kv_starts.address;
-    case kStatsStarts:
-      return a.stats_starts.address;
-    case kLengths:
-      return a.lengths.address;
-    default:
-      throw std::logic_error("attention has no tensor " + std::to_string(id));
-  }
+  // In the order of AttentionTensor.
+  const DeviceArgument* const all[] = {&a.q,         &a.k,
+                                       &a.v,         &a.o,
+                                       &a.stats,     &a.d_o,
+                                       &a.dq,        &a.dk,
+                                       &a.dv,        &a.query_starts,
+                                       &a.kv_starts, &a.stats_starts,
+                                       &a.lengths};
+  static_assert(kQ == 1 && kLengths == std::size(all));
+  return all[id - kQ]->address;
 }
 
 std::size_t piece_bytes(const AttentionGraph::Piece& piece, std::int64_t tokens) {
