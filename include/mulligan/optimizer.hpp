@@ -17,24 +17,7 @@ namespace mulligan::sdk {
 
 using Parameter = mlg_parameter;
 using Update = mlg_update;
-
-// The coming update; members as in optimizer.h.
-struct Step {
-  std::int64_t step = 1;
-  double lr = 0;
-  std::int64_t total_steps = 0;
-  double budget_fraction = 0;
-  double momentum_factor = 1, weight_decay_factor = 1;
-};
-
-inline Step step_of(const mlg_step& step) {
-  return {step.step,
-          step.lr,
-          step.total_steps,
-          step.budget_fraction,
-          step.momentum_factor,
-          step.weight_decay_factor};
-}
+using Step = mlg_step;
 
 // One object updates one group of parameters.
 class Optimizer {
@@ -80,7 +63,7 @@ mlg_optimizer_table make_optimizer_table(const char* name) {
   table.scalars = [](void* self, const mlg_step* step, float* values) -> mlg_error {
     return guarded([&] {
       const auto* object = static_cast<const Optimizer*>(self);
-      object->scalars(step_of(*step), std::span(values, object->scalar_count()));
+      object->scalars(*step, std::span(values, object->scalar_count()));
     });
   };
   if constexpr (requires { requires Class::evaluation_weights; }) {
