@@ -44,12 +44,6 @@ std::int64_t sums_width(std::int64_t width) {
   return 2 * width + 6;
 }
 
-// A row of an argument; null where that is absent.
-template <typename T>
-T* row_of(const Launch& launch, std::uint32_t argument, std::int64_t row, std::int64_t width) {
-  return launch.has(argument) ? launch.data<T>(argument) + row * width : nullptr;
-}
-
 // One token's gradients of activations; adds its part of the parameters' gradients to `partial` unless that
 // is null.
 template <typename T>

@@ -121,12 +121,9 @@ struct Gradients {
 
   template <typename Shape>
   Gradients(const Launch& launch, Shape, std::int64_t at, std::int64_t width) {
-    const auto input = [&](std::uint32_t argument) {
-      return launch.has(argument) ? launch.data<const T>(argument) + at * width : nullptr;
-    };
+    const auto input = [&](std::uint32_t argument) { return row_of<const T>(launch, argument, at, width); };
     const auto target = [&](std::uint32_t argument, std::uint32_t flag) {
-      return Target<T>{launch.has(argument) ? launch.data<T>(argument) + at * width : nullptr,
-                       launch.flag(flag)};
+      return Target<T>{row_of<T>(launch, argument, at, width), launch.flag(flag)};
     };
     lane0 = target(Shape::dlane0, Shape::accumulate_dlane0);
     lane1 = target(Shape::dlane1, Shape::accumulate_dlane1);

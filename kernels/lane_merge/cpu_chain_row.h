@@ -40,9 +40,7 @@ struct LaneRow {
         out1(room + aligned_floats(width)),
         merged(room + 2 * aligned_floats(width)),
         y0(room + 3 * aligned_floats(width)) {
-    const auto input = [&](std::uint32_t argument) {
-      return launch.has(argument) ? launch.data<const T>(argument) + row * width : nullptr;
-    };
+    const auto input = [&](std::uint32_t argument) { return row_of<const T>(launch, argument, row, width); };
     lane0 = input(Shape::lane0), lane1 = input(Shape::lane1), a = input(Shape::a), m = input(Shape::m);
     if constexpr (Shape::mixes) skip = input(Shape::skip), x0 = input(Shape::x0);
   }

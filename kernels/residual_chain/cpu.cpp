@@ -40,9 +40,7 @@ struct Row {
   // Row `row` of the arguments; the results in `room`, row_floats(width) floats.
   Row(const Launch& launch, std::int64_t row, std::int64_t width, float* room)
       : sum(room), merged(room + aligned_floats(width)), y(room + 2 * aligned_floats(width)) {
-    const auto input = [&](std::uint32_t argument) {
-      return launch.has(argument) ? launch.data<const T>(argument) + row * width : nullptr;
-    };
+    const auto input = [&](std::uint32_t argument) { return row_of<const T>(launch, argument, row, width); };
     x = input(Forward::x), a = input(Forward::a), skip = input(Forward::skip), x0 = input(Forward::x0);
   }
 
@@ -84,9 +82,7 @@ struct RunForward : Forward {
     const Pieces pieces(launch.dim(Forward::x, 0));
     const auto run_row = [&](std::int64_t at, float* room) {
       Row<T> row(launch, at, width, room);
-      const auto output = [&](std::uint32_t argument) {
-        return launch.has(argument) ? launch.data<T>(argument) + at * width : nullptr;
-      };
+      const auto output = [&](std::uint32_t argument) { return row_of<T>(launch, argument, at, width); };
       row.compute(s, mix, columns, width);
       const auto keep = [&](std::uint32_t argument, const float* values) {
         if (T* to = output(argument)) fill_row(to, width, [=](std::int64_t j) { return values[j]; });
@@ -134,12 +130,8 @@ void backward_row(const Launch& launch, const MergeColumns& columns, float* part
   const float *s = launch.data<const float>(Backward::s), *mix = launch.data<const float>(Backward::mix);
   const float* weight = launch.data<const float>(Backward::weight);
   const float *of_sum = columns.of_sum, *of_skip = columns.of_skip;
-  const auto input = [&](std::uint32_t argument) {
-    return launch.has(argument) ? launch.data<const T>(argument) + at * width : nullptr;
-  };
-  const auto output = [&](std::uint32_t argument) {
-    return launch.has(argument) ? launch.data<T>(argument) + at * width : nullptr;
-  };
+  const auto input = [&](std::uint32_t argument) { return row_of<const T>(launch, argument, at, width); };
+  const auto output = [&](std::uint32_t argument) { return row_of<T>(launch, argument, at, width); };
   const auto accumulates = [&](std::uint32_t attribute) { return launch.flag(attribute); };
   Row<T> row(launch, at, width, room);
   row.compute(s, mix, columns, width);

@@ -48,8 +48,8 @@ struct Backward : shapes::ResidualMixNormBackward {
     const auto add_rows = [&](float* partial, std::int64_t row) {
       const T* x = launch.data<const T>(Backward::x) + row * width;
       const T* x0 = launch.data<const T>(Backward::x0) + row * width;
-      const T* dy = launch.has(Backward::dy) ? launch.data<const T>(Backward::dy) + row * width : nullptr;
-      const T* dn = launch.has(Backward::dn) ? launch.data<const T>(Backward::dn) + row * width : nullptr;
+      const T* dy = row_of<const T>(launch, Backward::dy, row, width);
+      const T* dn = row_of<const T>(launch, Backward::dn, row, width);
       const auto mixed = [=](std::int64_t j) { return mix[j] * float(x[j]) + mix[width + j] * float(x0[j]); };
       const NormGradient norm(width, scale, eps, dn, mixed);
       T* dx = all_dx ? all_dx + row * width : nullptr;

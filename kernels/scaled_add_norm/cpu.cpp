@@ -50,8 +50,8 @@ struct Backward : shapes::ScaledAddNormBackward {
     T *all_dx = launch.data<T>(Backward::dx), *all_da = launch.data<T>(Backward::da);
     const auto add_rows = [&](float* partial, std::int64_t row) {
       const T* y = launch.data<const T>(Backward::y) + row * width;
-      const T* dy = launch.has(Backward::dy) ? launch.data<const T>(Backward::dy) + row * width : nullptr;
-      const T* dn = launch.has(Backward::dn) ? launch.data<const T>(Backward::dn) + row * width : nullptr;
+      const T* dy = row_of<const T>(launch, Backward::dy, row, width);
+      const T* dn = row_of<const T>(launch, Backward::dn, row, width);
       const auto rounded = [=](std::int64_t j) { return float(y[j]); };
       const NormGradient norm(width, scale, eps, dn, rounded);
       const T* a = all_a ? all_a + row * width : nullptr;

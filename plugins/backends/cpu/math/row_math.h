@@ -170,4 +170,10 @@ inline std::int64_t row_count(const Launch& launch, std::uint32_t argument) {
   return width == 0 ? 0 : launch.size(argument) / width;
 }
 
+// A row of an argument [rows, width]; null where that is absent.
+template <typename T>
+T* row_of(const Launch& launch, std::uint32_t argument, std::int64_t row, std::int64_t width) {
+  return launch.has(argument) ? launch.data<T>(argument) + row * width : nullptr;
+}
+
 }  // namespace mulligan::cpu
