@@ -1,10 +1,8 @@
 #include "framework/artifact/evaluation_source.h"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -148,26 +146,18 @@ std::string evaluation_archive(const fs::path& root, const EvaluationSource& sou
   SourceFiles files;
   for (const fs::path& file : source) files.emplace_back(file.generic_string(), read_file(root / file));
   std::string archive;
-  for (const auto& [name, text] : reachable_source(std::move(files)))
-    archive += fmt::format("{} {}\n", name, text.size()) + text;
+  for (const auto& [name, text] : reachable_source(std::move(files))) archive += name + '\n' + text + '\0';
   return archive;
 }
 
 std::vector<std::pair<std::string, std::string>> archived_files(std::string_view archive) {
   std::vector<std::pair<std::string, std::string>> files;
   while (!archive.empty()) {
-    const std::string_view line = archive.substr(0, archive.find('\n'));
-    const std::size_t space = line.find(' ');
-    std::size_t length = 0;
-    bool sound = space != line.npos && line.size() < archive.size();
-    if (sound) {
-      const char* end = line.data() + line.size();
-      const auto [last, error] = std::from_chars(line.data() + space + 1, end, length);
-      sound = error == std::errc() && last == end && length <= archive.size() - line.size() - 1;
-    }
-    if (!sound) throw std::runtime_error("is no archive of an evaluation's source");
-    files.emplace_back(line.substr(0, space), archive.substr(line.size() + 1, length));
-    archive.remove_prefix(line.size() + 1 + length);
+    const std::size_t end = archive.find('\0'), line = archive.substr(0, end).find('\n');
+    if (end == archive.npos || line == archive.npos)
+      throw std::runtime_error("is no archive of an evaluation's source");
+    files.emplace_back(archive.substr(0, line), archive.substr(line + 1, end - line - 1));
+    archive.remove_prefix(end + 1);
   }
   return files;
 }
@@ -176,7 +166,7 @@ EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource
   const std::string archive = evaluation_archive(root, source);
   EvaluationPackage package;
   package.files =
-      kept_bytes("text_5_" + sha256_hex(archive), packed_code_folder(), [&] { return pack_text(archive); });
+      kept_bytes("text_6_" + sha256_hex(archive), packed_code_folder(), [&] { return pack_text(archive); });
   std::string program = without_comments(read_file(root / "framework/artifact/text_coder.h"));
   program.erase(0, program.find('\n') + 1);  // #pragma once
   std::istringstream lines(without_comments(read_file(root / "launch/evaluator/unpack.cpp")));

@@ -26,7 +26,7 @@ std::vector<const PluginTable*> scoring_tables(const RunConfig& config);
 // is not there.
 EvaluationSource evaluation_source(const std::filesystem::path& root, const std::set<std::string>& parts);
 
-// For each file of reachable_source() a line "NAME LENGTH" and its text, one file after the other.
+// For each file of reachable_source() a line with its name, its text, and a zero byte.
 std::string evaluation_archive(const std::filesystem::path& root, const EvaluationSource& source);
 // The reverse: files by name. Throws a std::runtime_error for what is no such archive, with a reason that reads on from its
 // name.

@@ -1,4 +1,4 @@
-// Decompression of source text. Counters predict each bit from eighteen contexts, and a network of two layers mixes their
+// Decompression of source text. Counters predict each bit from twenty contexts, and a network of two layers mixes their
 // predictions. Results are a third smaller than Brotli's, at 50 kB per second both ways. The package of an evaluation
 // contains this file, so it includes nothing of the tree. Arithmetic on integers and IEEE doubles is equal on all machines.
 #pragma once
@@ -49,6 +49,7 @@ class TextModel {
       inputs_[2 * i] = counter.n ? x : 0;
       inputs_[2 * i + 1] = counter.n ? stretch_[*adapted_at_[i] >> 20] : 0;
       inputs_[2 * contexts + 2 + i] = counter.n ? fast : 0;
+      inputs_[3 * contexts + 2 + i] = counter.n ? (counter.p - 32768) / 32 : 0;
     }
     expected_ = -1;
     int length = 0;
@@ -70,8 +71,8 @@ class TextModel {
     for (int set = 0; set < sets; ++set) {
       used_[set] = &weights_[set][static_cast<std::size_t>(selected[set]) * inputs_.size()];
       int dot = 0;
-      for (std::size_t i = 0; i < inputs_.size(); ++i) dot += inputs_[i] * (used_[set][i] >> 4);
-      mixed_[set] = std::clamp(dot >> 12, -2047, 2047);
+      for (std::size_t i = 0; i < inputs_.size(); ++i) dot += inputs_[i] * (used_[set][i] >> 5);
+      mixed_[set] = std::clamp(dot >> 11, -2047, 2047);
       sum += mixed_[set] * (last_[set] >> 2);
     }
     x_ = std::clamp(sum >> 14, -2047, 2047);
@@ -116,14 +117,14 @@ class TextModel {
   }
 
  private:
-  static constexpr int contexts = 18, sets = 6;
+  static constexpr int contexts = 20, sets = 6;
   struct Counter {
     std::uint16_t p = 32768, fast = 32768;  // over all updates and over the last few
     std::uint8_t n = 0, check = 0;
   };
-  using Row = std::array<int, 3 * contexts + 2>;
+  using Row = std::array<int, 4 * contexts + 2>;
 
-  static std::vector<int> matrix(std::size_t rows) { return std::vector<int>(rows * Row().size(), 9000); }
+  static std::vector<int> matrix(std::size_t rows) { return std::vector<int>(rows * Row().size(), 6500); }
   static std::uint32_t hash(std::uint32_t a, std::uint32_t b) {
     std::uint32_t mixed = a * 0x2F0B4C47u + b * 0x9E3779B1u + 0x1234567u;
     mixed = (mixed ^ mixed >> 15) * 0x85EBCA6Bu;
@@ -165,12 +166,26 @@ class TextModel {
     return *first;
   }
 
-  std::uint32_t& after_word(std::uint32_t words) { return after_words_[hash(words, 1) >> 16]; }
+  std::uint32_t& after_word() { return after_words_[hash(last_word_, 1) >> 16]; }
 
   void begin_byte() {
     bits_ = 0;
     partial_ = 1;
+    if (match_length_ > 0) ++match_;
+    const std::uint32_t six = hash(recent_, older_ & 0xffff) >> 12;
+    if (match_length_ == 0) {
+      match_ = last_seen_[six];
+      while (match_length_ < 40 && match_length_ < static_cast<int>(match_) &&
+             text_[match_ - 1 - match_length_] == text_[text_.size() - 1 - match_length_])
+        ++match_length_;
+      if (match_length_ < 5) match_length_ = 0;
+    }
+    last_seen_[six] = text_.size();
     const std::uint32_t scope = scopes_.empty() ? 0 : scopes_.back(), pair = hash(word_, last_word_);
+    // The next byte of the match and its length.
+    const auto after_match = static_cast<std::uint32_t>(
+        match_length_ > 0 ? static_cast<std::uint8_t>(text_[match_]) + 1 + 256 * std::min(match_length_, 15)
+                          : 0);
     const auto at = static_cast<std::uint32_t>(byte(1));
     const std::uint32_t wanted[contexts] = {at,
                                             recent_ & 0xffff,
@@ -188,19 +203,11 @@ class TextModel {
                                             hash(shape(8), at),
                                             hash(shape(4), at),
                                             hash(after_[recent_ & 0xffff], at),
-                                            hash(after_word(last_word_), word_),
-                                            hash(after_word(hash(last_word_, word_before_)), word_)};
+                                            hash(after_word(), word_),
+                                            hash(recent_ & 0xffffff, line_),
+                                            hash(word_, line_),
+                                            after_match};
     for (std::uint32_t i = 0; i < contexts; ++i) hashes_[i] = hash(wanted[i], i + 1);
-    if (match_length_ > 0) ++match_;
-    const std::uint32_t six = hash(recent_, older_ & 0xffff) >> 12;
-    if (match_length_ == 0) {
-      match_ = last_seen_[six];
-      while (match_length_ < 40 && match_length_ < static_cast<int>(match_) &&
-             text_[match_ - 1 - match_length_] == text_[text_.size() - 1 - match_length_])
-        ++match_length_;
-      if (match_length_ < 5) match_length_ = 0;
-    }
-    last_seen_[six] = text_.size();
   }
 
   void end_byte(std::uint8_t c) {
@@ -215,13 +222,14 @@ class TextModel {
       ++word_length_;
     } else {
       if (word_) {
-        after_word(last_word_) = after_word(hash(last_word_, word_before_)) = word_;
+        after_word() = word_;
         word_before_ = last_word_;
         last_word_ = std::exchange(word_, 0);
         word_length_ = 0;
       }
       if (c != ' ') signs_ = (signs_ << 8 | c) & 0xffff;
     }
+    if (c == '\n') line_ = static_cast<std::uint32_t>(text_.size());
     if (c == '(' || c == '{' || c == '[' || c == '<') scopes_.push_back(hash(c, c == '(' ? last_word_ : 0));
     if ((c == ')' || c == '}' || c == ']' || c == '>') && !scopes_.empty()) scopes_.pop_back();
     begin_byte();
@@ -237,7 +245,7 @@ class TextModel {
   Row inputs_{};
   std::vector<int> weights_[sets], last_weights_ = std::vector<int>(256 * sets, 65536 / sets);
   int *used_[sets] = {}, *last_ = nullptr;
-  int mixed_[sets] = {}, x_ = 0, rate_ = 128, updates_ = 0;
+  int mixed_[sets] = {}, x_ = 0, rate_ = 100, updates_ = 0;
   std::vector<std::uint16_t> corrections_[3];
   std::uint16_t* corrected_[3] = {};
   std::vector<std::uint32_t> match_counters_ = std::vector<std::uint32_t>(32, 1u << 31);
@@ -247,11 +255,11 @@ class TextModel {
   int match_length_ = 0, expected_ = -1, bits_ = 0, partial_ = 1, word_length_ = 0;
   std::string text_;
   std::vector<std::uint32_t> scopes_;
-  // What followed two bytes, the last two times; and the word that followed one or two words.
+  // What followed two bytes, the last two times; and the word that followed a word.
   std::vector<std::uint16_t> after_ = std::vector<std::uint16_t>(65536);
   std::vector<std::uint32_t> after_words_ = std::vector<std::uint32_t>(65536);
   std::uint64_t tokens_ = 0;
-  std::uint32_t recent_ = 0, older_ = 0, word_ = 0, last_word_ = 0, word_before_ = 0, signs_ = 0;
+  std::uint32_t recent_ = 0, older_ = 0, line_ = 0, word_ = 0, last_word_ = 0, word_before_ = 0, signs_ = 0;
 };
 
 // What pack_text() packed. Throws std::runtime_error for more than `most` bytes and for a stream of another length, with a

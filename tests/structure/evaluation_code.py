@@ -70,7 +70,7 @@ int main() {
   const std::string unpacker = files.back().second;
   files.pop_back();
   std::string archive;
-  for (const auto& [name, text] : mulligan::reachable_source(files)) archive += name + " " + std::to_string(text.size()) + "\\n" + text;
+  for (const auto& [name, text] : mulligan::reachable_source(files)) archive += name + '\\n' + text + '\\0';
   std::cout << mulligan::pack_text(archive).size() << "\\n" << mulligan::without_comments(unpacker);
 }"""
 

@@ -115,16 +115,16 @@ TEST(EvaluationSource, APluginWithoutAnEntryIsCountedWhole) {
   EXPECT_NE(std::ranges::find(source, fs::path("optimizers/muon/muon.cpp")), source.end());
 }
 
-TEST(EvaluationSource, AnArchiveIsNamesLengthsAndContents) {
+TEST(EvaluationSource, AnArchiveIsNamesAndContents) {
   const EvaluationSource source{"framework/artifact/rans.h", "launch/evaluator/CMakeLists.txt"};
   const std::string archive = evaluation_archive(tree, source);
-  EXPECT_TRUE(archive.starts_with("framework/artifact/rans.h "));
+  EXPECT_TRUE(archive.starts_with("framework/artifact/rans.h\n"));
   const auto files = archived_files(archive);
   ASSERT_EQ(files.size(), 2u);
   EXPECT_LT(files[0].second.size(), read_file(tree / source[0]).size());
   EXPECT_TRUE(files[1].second.starts_with("cmake_minimum_required")) << files[1].second;
   for (const std::string& damaged :
-       {archive.substr(0, archive.size() - 1), archive + "x", "a -1\n" + archive, std::string("a 9")})
+       {archive.substr(0, archive.size() - 1), archive + "x", archive + '\0', std::string("a 9")})
     EXPECT_THROW(archived_files(damaged), std::runtime_error);
 }
 
