@@ -14,7 +14,7 @@ namespace {
 constexpr const char* forward_kernel = "attention_bidirectional_fwd";
 
 Operator bidirectional_attention() {
-  Operator op{.forward = forward_kernel, .backward = "attention_bidirectional_bwd", .cases = {}};
+  Operator op{.forward = forward_kernel, .backward = "attention_bidirectional_bwd"};
   op.cases = {attention_case({3, 1, 4}, {2, 1, 4}),      attention_case({1, 2, 63, 64, 65}, {4, 2, 8}),
               attention_case({70, 0, 0}, {8, 4, 16}),    attention_case({0, 17, 0, 33, 5}, {3, 1, 33}),
               attention_case({200}, {2, 1, 5}),          attention_case({131, 66}, {2, 2, 64}),
@@ -44,15 +44,14 @@ TEST(BidirectionalAttention, SeesItsSegmentAndNoOther) {
     if (changed >= 0) other[static_cast<std::size_t>(changed * 4)] += 1;
     const Array rows{MLG_F32, {tokens, 1, 4}, q};
     return backend_with_threads(1)
-        .run({.kernel = forward_kernel,
-              .arguments = {{"q", rows},
-                            {"k", {MLG_F32, rows.shape, k}},
-                            {"v", {MLG_F32, rows.shape, other}},
-                            {"cu_seqlens", {MLG_I32, {3}, {0, first, tokens}}},
-                            {"o", {MLG_F32, rows.shape, {}}},
-                            {"lse", {MLG_F32, {tokens, 1}, {}}}},
-              .attributes = {{"softmax_scale", 0.5}},
-              .aliases = {}})
+        .run(kernel_call(forward_kernel, "q k v cu_seqlens o lse",
+                         {rows,
+                          {MLG_F32, rows.shape, k},
+                          {MLG_F32, rows.shape, other},
+                          {MLG_I32, {3}, {0, first, tokens}},
+                          {MLG_F32, rows.shape, {}},
+                          {MLG_F32, {tokens, 1}, {}}},
+                         {{"softmax_scale", 0.5}}))
         .written.at("o")
         .values;
   };
@@ -71,11 +70,8 @@ TEST(BidirectionalAttention, BadSegmentsAreRefused) {
   for (const std::vector<double>& bounds :
        std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
     const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
-    const KernelCall call{
-        .kernel = forward_kernel,
-        .arguments = {{"q", q}, {"k", q}, {"v", q}, {"cu_seqlens", cu}, {"o", q}, {"lse", lse}},
-        .attributes = {{"softmax_scale", 1}},
-        .aliases = {}};
+    const KernelCall call =
+        kernel_call(forward_kernel, "q k v cu_seqlens o lse", {q, q, q, cu, q, lse}, {{"softmax_scale", 1}});
     EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
   }
 }

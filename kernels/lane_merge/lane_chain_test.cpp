@@ -58,7 +58,7 @@ void normalise(Call& call, const std::vector<S>& y, const char* out, std::int64_
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
 Operator lane_chain() {
-  Operator op{.forward = "lane_chain_fwd", .backward = "lane_chain_bwd", .cases = {}};
+  Operator op{.forward = "lane_chain_fwd", .backward = "lane_chain_bwd"};
   op.cases = {chain_case(3, 5, 1.0), chain_case(7, 37, 0.5), chain_case(35, 24, 0.7),
               chain_case(1, 4104, 0.3)};
   return op.computes([](auto& call) {
@@ -86,7 +86,7 @@ Operator lane_chain() {
 }
 
 Operator lane_mean_norm() {
-  Operator op{.forward = "lane_mean_norm_fwd", .backward = "lane_mean_norm_bwd", .cases = {}};
+  Operator op{.forward = "lane_mean_norm_fwd", .backward = "lane_mean_norm_bwd"};
   op.cases = {mean_case(3, 5, 1.0),  mean_case(7, 37, 0.5),   mean_case(35, 24, 0.7),
               mean_case(67, 129, 2), mean_case(1, 4104, 0.3), mean_case(2, 4099, 1.0)};
   return op.computes([](auto& call) {

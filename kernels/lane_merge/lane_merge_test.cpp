@@ -9,7 +9,7 @@ namespace {
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
 Operator skip_merge() {
-  Operator op{.forward = "skip_merge_fwd", .backward = "skip_merge_bwd", .cases = {}};
+  Operator op{.forward = "skip_merge_fwd", .backward = "skip_merge_bwd"};
   for (const auto& [tokens, width] :
        {std::pair<std::int64_t, std::int64_t>{3, 5}, {7, 37}, {67, 129}, {2500, 7}, {2, 4099}, {1, 8200}}) {
     const Shape rows{tokens, width};
@@ -34,7 +34,7 @@ Operator skip_merge() {
 }
 
 Operator lane_merge() {
-  Operator op{.forward = "lane_merge_fwd", .backward = "lane_merge_bwd", .cases = {}};
+  Operator op{.forward = "lane_merge_fwd", .backward = "lane_merge_bwd"};
   for (const auto& [tokens, width] :
        {std::pair<std::int64_t, std::int64_t>{3, 5}, {7, 37}, {67, 129}, {9, 1031}, {2, 4099}, {1, 8200}}) {
     const Shape rows{tokens, width};

@@ -23,7 +23,7 @@ Case rope_case(std::int64_t tokens, std::int64_t heads, std::int64_t width, std:
 }
 
 Operator qk_norm_rope() {
-  Operator op{.forward = "qk_norm_rope_fwd", .backward = "qk_norm_rope_bwd", .cases = {}};
+  Operator op{.forward = "qk_norm_rope_fwd", .backward = "qk_norm_rope_bwd"};
   op.cases = {rope_case(5, 3, 8, 6, 4, 1),    rope_case(7, 2, 10, 10, 7, 0),
               rope_case(5, 2, 7, 0, 5, 1),    rope_case(66, 3, 64, 16, 33, 1),
               rope_case(9, 2, 80, 80, 16, 1), rope_case(1500, 3, 4, 2, 250, 1)};

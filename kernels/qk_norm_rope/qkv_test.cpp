@@ -34,7 +34,7 @@ Case split_case(std::int64_t tokens, const Heads& heads, std::int64_t rope_dims,
 }
 
 Operator qkv_split_norm_rope() {
-  Operator op{.forward = "qkv_split_norm_rope_fwd", .backward = "qkv_split_norm_rope_bwd", .cases = {}};
+  Operator op{.forward = "qkv_split_norm_rope_fwd", .backward = "qkv_split_norm_rope_bwd"};
   op.cases = {
       split_case(5, {2, 1, 6, 0}, 4, 4, 1),      // nothing is a multiple of an access
       split_case(4, {3, 3, 8, 5}, 8, 3, 0),      // as many key heads as query heads, no norm, all rotated
@@ -103,7 +103,7 @@ Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_
 }
 
 Operator concat_rows() {
-  Operator op{.forward = "concat_rows_fwd", .backward = "concat_rows_bwd", .cases = {}};
+  Operator op{.forward = "concat_rows_fwd", .backward = "concat_rows_bwd"};
   op.cases = {concat_case({3, 2, 1, 4}, 5, 0, 0), concat_case({2, 1, 3, 1}, 8, 2, 3),
               concat_case({70, 40, 40, 6}, 64, 0, 4), concat_case({3, 2, 1, 4}, 7, 1, 2, 3),
               concat_case({64, 32, 32, 8}, 64, 0, 0, 12)};
@@ -127,10 +127,8 @@ const RegisterOperator tests[] = {RegisterOperator(qkv_split_norm_rope()), Regis
 TEST(ConcatRows, RowsThatOverlapAreRefused) {
   const auto refusal = [](double row_b, std::int64_t rows) {
     const Array a{MLG_F32, {2, 3}, {}}, y{MLG_F32, {rows, 3}, {}};
-    return backend_with_threads(1).refusal({.kernel = "concat_rows_fwd",
-                                            .arguments = {{"a", a}, {"b", a}, {"y", y}},
-                                            .attributes = {{"row_b", row_b}, {"row_c", 0}, {"row_d", 0}},
-                                            .aliases = {}});
+    return backend_with_threads(1).refusal(
+        kernel_call("concat_rows_fwd", "a b y", {a, a, y}, {{"row_b", row_b}, {"row_c", 0}, {"row_d", 0}}));
   };
   EXPECT_EQ(refusal(2, 4), "");
   EXPECT_NE(refusal(1, 4).find("argument b must begin after"), std::string::npos) << refusal(1, 4);
@@ -140,11 +138,8 @@ TEST(ConcatRows, RowsThatOverlapAreRefused) {
 // A matrix of more columns than the whole does not fit.
 TEST(ConcatRows, AWiderMatrixIsRefused) {
   const Array a{MLG_F32, {2, 3}, {}}, b{MLG_F32, {1, 4}, {}}, y{MLG_F32, {4, 3}, {}};
-  const std::string refusal =
-      backend_with_threads(1).refusal({.kernel = "concat_rows_fwd",
-                                       .arguments = {{"a", a}, {"b", b}, {"y", y}},
-                                       .attributes = {{"row_b", 2}, {"row_c", 0}, {"row_d", 0}},
-                                       .aliases = {}});
+  const std::string refusal = backend_with_threads(1).refusal(
+      kernel_call("concat_rows_fwd", "a b y", {a, b, y}, {{"row_b", 2}, {"row_c", 0}, {"row_d", 0}}));
   EXPECT_NE(refusal.find("argument b must have at most the 3 columns"), std::string::npos) << refusal;
 }
 

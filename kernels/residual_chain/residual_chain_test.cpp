@@ -25,7 +25,7 @@ Case chain_case(std::int64_t tokens, std::int64_t width, double scale) {
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
 Operator residual_chain() {
-  Operator op{.forward = "residual_chain_fwd", .backward = "residual_chain_bwd", .cases = {}};
+  Operator op{.forward = "residual_chain_fwd", .backward = "residual_chain_bwd"};
   op.cases = {chain_case(3, 5, 1.0), chain_case(7, 37, 0.5), chain_case(35, 24, 0.7),
               chain_case(1, 4104, 0.3)};
   return op.computes([](auto& call) {

@@ -82,15 +82,14 @@ struct AttentionProblem {
     for (std::int64_t i = 0; i <= segments; ++i) cu.push_back(static_cast<double>(i * length));
     const Shape shape{tokens(), 1, width};
     attributes["softmax_scale"] = 1;
-    return {.kernel = kernel,
-            .arguments = {{"q", {dtype, shape, q}},
-                          {"k", {dtype, shape, k}},
-                          {"v", {dtype, shape, v}},
-                          {"cu_seqlens", {MLG_I32, {segments + 1}, cu}},
-                          {"o", {dtype, shape, {}}},
-                          {"lse", {MLG_F32, {tokens(), 1}, {}}}},
-            .attributes = std::move(attributes),
-            .aliases = {}};
+    return kernel_call(kernel, "q k v cu_seqlens o lse",
+                       {{dtype, shape, q},
+                        {dtype, shape, k},
+                        {dtype, shape, v},
+                        {MLG_I32, {segments + 1}, cu},
+                        {dtype, shape, {}},
+                        {MLG_F32, {tokens(), 1}, {}}},
+                       std::move(attributes));
   }
 
   // Of attention_bwd, for what a forward kernel gave.

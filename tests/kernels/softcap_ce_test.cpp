@@ -15,7 +15,6 @@ namespace {
 Operator softcap_ce() {
   Operator op{.forward = "softcap_ce_fwd",
               .backward = "softcap_ce_bwd",
-              .cases = {},
               .backward_names = {{"upstream", "dtoken_loss"}},
               .free_extents = {"logits"}};
   struct Size {
@@ -54,7 +53,7 @@ const RegisterOperator registered(softcap_ce());
 // Both passes in one; a vocabulary beyond what is kept between them (cpu: 8192; cuda: 32 elements of each of
 // 512 threads) is streamed twice.
 Operator softcap_ce_both() {
-  Operator op{.forward = "softcap_ce_fwd_bwd", .cases = {}, .free_extents = {"logits"}};
+  Operator op{.forward = "softcap_ce_fwd_bwd", .free_extents = {"logits"}};
   struct Size {
     std::int64_t rows, vocabulary;
     double cap, spread;
@@ -95,40 +94,36 @@ const RegisterOperator registered_both(softcap_ce_both());
 
 KernelResult forward(const std::vector<double>& logits, std::int64_t target, double cap) {
   const auto columns = static_cast<std::int64_t>(logits.size());
-  return backend_with_threads(1).run(
-      {.kernel = "softcap_ce_fwd",
-       .arguments = {{"logits", {MLG_F32, {1, columns}, logits}},
-                     {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
-                     {"token_loss", {MLG_F32, {1}, {}}},
-                     {"lse", {MLG_F32, {1}, {}}}},
-       .attributes = {{"softcap", cap}},
-       .aliases = {}});
+  return backend_with_threads(1).run(kernel_call("softcap_ce_fwd", "logits targets token_loss lse",
+                                                 {{MLG_F32, {1, columns}, logits},
+                                                  {MLG_I32, {1}, {static_cast<double>(target)}},
+                                                  {MLG_F32, {1}, {}},
+                                                  {MLG_F32, {1}, {}}},
+                                                 {{"softcap", cap}}));
 }
 
 KernelCall both(mlg_dtype dtype, const std::vector<double>& logits, std::int64_t target, double upstream,
                 double cap) {
   const auto columns = static_cast<std::int64_t>(logits.size());
-  return {.kernel = "softcap_ce_fwd_bwd",
-          .arguments = {{"logits", {dtype, {1, columns}, logits}},
-                        {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
-                        {"upstream", {MLG_F32, {1}, {upstream}}},
-                        {"token_loss", {MLG_F32, {1}, {}}},
-                        {"dlogits", {dtype, {1, columns}, {}}}},
-          .attributes = {{"softcap", cap}},
-          .aliases = {}};
+  return kernel_call("softcap_ce_fwd_bwd", "logits targets upstream token_loss dlogits",
+                     {{dtype, {1, columns}, logits},
+                      {MLG_I32, {1}, {static_cast<double>(target)}},
+                      {MLG_F32, {1}, {upstream}},
+                      {MLG_F32, {1}, {}},
+                      {dtype, {1, columns}, {}}},
+                     {{"softcap", cap}});
 }
 
 KernelCall backward(mlg_dtype dtype, const std::vector<double>& logits, std::int64_t target, double lse,
                     double cap) {
   const auto columns = static_cast<std::int64_t>(logits.size());
-  return {.kernel = "softcap_ce_bwd",
-          .arguments = {{"logits", {dtype, {1, columns}, logits}},
-                        {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
-                        {"lse", {MLG_F32, {1}, {lse}}},
-                        {"upstream", {MLG_F32, {1}, {1.0}}},
-                        {"dlogits", {dtype, {1, columns}, {}}}},
-          .attributes = {{"softcap", cap}},
-          .aliases = {}};
+  return kernel_call("softcap_ce_bwd", "logits targets lse upstream dlogits",
+                     {{dtype, {1, columns}, logits},
+                      {MLG_I32, {1}, {static_cast<double>(target)}},
+                      {MLG_F32, {1}, {lse}},
+                      {MLG_F32, {1}, {1.0}},
+                      {dtype, {1, columns}, {}}},
+                     {{"softcap", cap}});
 }
 
 // Far beyond the cap, where e^(2x/c) leaves the range of f32: two logits at +c, one at -c.
