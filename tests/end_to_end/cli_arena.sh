@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The fixed parts of the optimiser benchmark in one run: the family modded on a stream of joined documents without a
 # tokenizer, its loss a sum; by one rank or several, resumed, on both backends.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 letter_walk corpus

@@ -2,7 +2,6 @@
 # "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release).
 set -uo pipefail
 
-# shellcheck source=tests/end_to_end/usual_signals.bash
 source "$(dirname "${BASH_SOURCE[0]}")/usual_signals.bash"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)

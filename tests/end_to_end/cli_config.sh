@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan config and plugins on the files of this repository.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 quickstart=$root/configs/quickstart.toml
 record=$root/configs/records/pr1886.toml

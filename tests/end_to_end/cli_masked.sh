@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A model that fills in masked tokens ([model.masking]) reads both sides, in training and in scoring. No command takes its loss
 # for a score of the next token.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 # The letters on both sides leave one where they differ, and two where they are the same.

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Steps that count as seconds (docs/one_card.md): how long a run is, its rates and its phases do not depend on the clock, also
 # where it is resumed. What is computed: one_card_test.cpp.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir corpus

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Qwen2-shaped models from published folders: the [model] table, the doctor's checks of the weights,
 # scores, import, training from them and from nothing.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 fixture=$root/tests/golden/qwen2
 

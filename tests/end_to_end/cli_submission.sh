@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # mulligan record: three seeds of a tiny model to a submission's folder, stopped and gone on with on the way; every broken rule
 # refused with its reason; --verify of that folder, of spoilt copies, and of one as others publish them.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

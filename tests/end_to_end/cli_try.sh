@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # mulligan try: refusals, verdicts and their exit codes, repeated tries, further looks, early ends, crashes, signals, the lock,
 # damaged and changed files, and results.tsv read by a script that knows autoresearch's five columns alone.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # `mulligan export`: folders and files for other programs. What these make of them is for tests/judges.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

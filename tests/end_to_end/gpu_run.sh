@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # tests/gpu/run, rehearsed on the emulated device: rows that pass, rows that find a planted fault, what is skipped, what is
 # refused. A person starts the whole rehearsal and the run on a GPU (docs/gpu_runs.md).
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 gpu_run() { python3 "$root/tests/gpu/run" --device emulated --quick --out out "$@" >table 2>err; }
 outcome() { sed -n "s/^| $1 | \([a-z ]*\) |.*/\1/p" out/table.md; } # outcome ROW

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Stopping and resuming from the command line, and `mulligan checkpoint`.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.1

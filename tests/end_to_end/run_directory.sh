@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A run directory: what --overwrite replaces and when, one process at a time, leftovers of killed ones, damaged metrics, links,
 # strict rules over what really lies there.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.1

@@ -2,7 +2,6 @@
 # eval and ttt that were killed or stopped go on with --resume: scores, files and metrics are those of a scoring that was
 # never interrupted, bit for bit; the seconds of all attempts count; another scoring's state is refused.
 # MULLIGAN_KILLS=20 tries as many moments (default 1, long form 10); MULLIGAN_KILL_SEED repeats a try.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 kills=${MULLIGAN_KILLS:-$(amount 1 10)}

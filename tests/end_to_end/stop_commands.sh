@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A signal ends every long command soon, with exit code 4, and leaves nothing half-done: the last evaluation of a run (which
 # --resume then makes), eval, quantize, ttt and prepare. Standard streams that are closed, full or a pipe without reader.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.3

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # mulligan launch with real training: the numbers of one process, restarts from the last checkpoint after a rank was killed or
 # stood still, which end with the weights of an undisturbed run, and a stop that --resume continues.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 options=(--set run.determinism=world --set train.steps=200 --set checkpoint.every_steps=10)
 

@@ -3,14 +3,10 @@
 # ranks of both after one was killed; what result, metrics and report say of a run that was restarted.
 set -uo pipefail
 [[ $0 == /* ]] || exec "$PWD/$0"
-# shellcheck source=tests/multiprocess/namespaces.bash
 source "$(dirname "$0")/namespaces.bash"
 enter_namespaces "launchers on several machines"
 add_nodes 2
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 record_sections >>run.toml
 export MULLIGAN_SECRET=of-this-test

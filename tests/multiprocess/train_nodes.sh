@@ -4,14 +4,10 @@
 # MULLIGAN_LONG_TESTS=1: over 50 steps.
 set -uo pipefail
 [[ $0 == /* ]] || exec "$PWD/$0"
-# shellcheck source=tests/multiprocess/namespaces.bash
 source "$(dirname "$0")/namespaces.bash"
 enter_namespaces "training on several machines"
 add_nodes 3
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 record_sections | sed 's/context_tokens = 128/context_tokens = 64/; s/chunk_tokens = 64/chunk_tokens = 32/; s/document_fraction.*/document_fraction = 0.5/' >>run.toml
 export MULLIGAN_SECRET=of-this-test
