@@ -60,6 +60,17 @@ check_refused() {
   fi
 }
 
+# begin NAME ARGUMENT...: mulligan in the background, its process in $process, its output in NAME.out and NAME.err.
+begin() {
+  "$mulligan" "${@:2}" >"$1.out" 2>"$1.err" &
+  process=$!
+}
+# end_by SIGNAL: sends it to $process and waits for its end; the code is the process's.
+end_by() {
+  kill "-$1" "$process"
+  wait "$process" 2>/dev/null
+}
+
 # wait_until COMMAND...: until it succeeds. If it does not within five minutes, that is a failed check and not an endless wait.
 wait_until() {
   local end=$((SECONDS + 300))
