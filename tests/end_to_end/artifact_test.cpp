@@ -91,18 +91,6 @@ TEST_F(ArtifactRun, EveryCompressionGivesTheSameWeights) {
   }
 }
 
-TEST_F(ArtifactRun, AnotherTokenizerIsRefused) {
-  const fs::path file = tiny().folder() / "tokenizer_check";
-  quantize(file);
-  const fs::path other = tiny().other_data();
-  const std::string said = sentence_of([&] {
-    score(file,
-          {"data.validation=" + other.string(), "data.tokenizer=" + (other / "tokenizer.model").string()});
-  });
-  EXPECT_TRUE(contains(said, "the artifact"));
-  EXPECT_TRUE(contains(said, "--set data.tokenizer=FILE"));
-}
-
 // A forged artifact may carry any configuration; it must not reach files or libraries of its choice.
 TEST_F(ArtifactRun, ItsConfigurationCanNeitherNameLibrariesNorReadFiles) {
   const fs::path file = tiny().folder() / "forged";

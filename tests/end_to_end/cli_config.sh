@@ -27,8 +27,4 @@ done
 check_contains "a plugin's keys" "nesterov" "$("$mulligan" plugins muon)"
 check_contains "plugins as JSON" '"places"' "$("$mulligan" plugins --json)"
 
-# Shown, not asserted: a shared machine's timings prove nothing. The target is below 50 ms.
-start=$(date +%s%N)
-for _ in 1 2 3 4 5 6 7 8 9 10; do "$mulligan" --help >/dev/null; done
-echo "mulligan --help: $((($(date +%s%N) - start) / 10000000)) ms"
 finish
