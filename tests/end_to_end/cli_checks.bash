@@ -129,15 +129,33 @@ letter_walk() {
   }'
 }
 
+# data_table DATA [TOKENIZER]: [data] of what prepare made.
+data_table() {
+  cat <<TOML
+[data]
+train = "$1/fineweb_train_*.bin"
+validation = "$1/fineweb_val_*.bin"
+tokenizer = "${2:-$1/tokenizer.model}"
+TOML
+}
+# one_optimizer RATE: AdamW of all parameters. Further keys of it can follow.
+one_optimizer() {
+  cat <<TOML
+[[parameters]]
+match = "*"
+optimizer = "all"
+[optimizer.all]
+plugin = "adamw"
+lr = $1
+TOML
+}
+
 # small_config DATA: a configuration with every feature of the record's architecture that trains in seconds.
 small_config() {
   cat <<TOML
 [run]
 name = "small"
-[data]
-train = "$1/fineweb_train_*.bin"
-validation = "$1/fineweb_val_*.bin"
-tokenizer = "$1/tokenizer.model"
+$(data_table "$1")
 [model]
 vocabulary = 512
 layers = 4

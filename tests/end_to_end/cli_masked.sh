@@ -8,10 +8,7 @@ letter_walk corpus 100
 # So many pieces: the letters, the bytes and nothing longer.
 "$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 4 >/dev/null || flunk "prepare"
 cat >next.toml <<END
-[data]
-train = "$work/data/*_train_*.bin"
-validation = "$work/data/*_val_*.bin"
-tokenizer = "$work/data/tokenizer.model"
+$(data_table "$work/data")
 [model]
 vocabulary = 277
 layers = 2
@@ -29,15 +26,10 @@ log_every = 50
 [eval]
 sequence_length = 128
 packed_sequences = 2
-[optimizer.all]
-plugin = "adamw"
-lr = 0.004
+$(one_optimizer 0.004)
 [schedule]
 plugin = "cosine"
 warmup_fraction = 0.05
-[[parameters]]
-match = "*"
-optimizer = "all"
 END
 masked=(--set model.masking.share=0.15)
 train() { # train NAME OPTIONS
