@@ -34,12 +34,8 @@ end() {
 }
 # kill_rank RUN RANK STEPS: kills it once the run has made so many steps.
 kill_rank() {
-  local process=
   wait_until made_steps "$1" "$3"
-  process=$(grep -lsz "^MULLIGAN_RUN_ID=$1$" /proc/[0-9]*/environ | while read -r file; do
-    grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
-  done)
-  kill -KILL "$process"
+  kill -KILL "$(process_of "$1" "$2")"
 }
 attempts() { python3 -c '
 import json, sys

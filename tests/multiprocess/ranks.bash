@@ -178,6 +178,14 @@ stuck() {
   in_the_midst "$name" "$what"
 }
 
+# files_of ID: the environment of every process of the launch with that id. process_of ID RANK: the process of that rank.
+files_of() { grep -lsz "^MULLIGAN_RUN_ID=$1$" /proc/[0-9]*/environ; }
+process_of() {
+  files_of "$1" | while read -r file; do
+    grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
+  done
+}
+
 # resumes_to WHAT DIRECTORY WEIGHTS ARGUMENT...: two ranks continue it, to these weights.
 resumes_to() {
   local what=$1 directory=$2 expected=$3
