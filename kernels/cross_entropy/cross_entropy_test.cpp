@@ -36,16 +36,9 @@ Operator cross_entropy() {
       entropy_case(5, 7, 3),    entropy_case(9, 65, 10),   entropy_case(3, 1, 3), entropy_case(35, 320, 1),
       entropy_case(4, 4099, 5), entropy_case(3, 9000, 20), rising_case()};
   return op.computes([](auto& call) {
-    using std::exp;
-    using std::log;
-    using S = typename std::decay_t<decltype(call)>::Scalar;
     auto& logits = call.in("logits");
     for (std::int64_t t = 0; t < logits.dim(0); ++t) {
-      double maximum = -HUGE_VAL;
-      for (std::int64_t j = 0; j < logits.dim(1); ++j) maximum = std::max(maximum, value_of(logits(t, j)));
-      S sum = 0.0;
-      for (std::int64_t j = 0; j < logits.dim(1); ++j) sum += exp(logits(t, j) - S(maximum));
-      const S lse = log(sum) + S(maximum);
+      const auto lse = log_sum([&](std::int64_t j) { return logits(t, j); }, logits.dim(1));
       call.out("lse")[t] = lse;
       const std::int64_t target = call.index("targets", t);
       if (target >= 0) call.out("token_loss")[t] = lse - logits(t, target);

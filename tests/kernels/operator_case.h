@@ -5,6 +5,8 @@
 // to three threads. It also checks guard bytes and the refusal of wrong arguments.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -123,6 +125,17 @@ struct Formula {
     throw unknown(name);
   }
 };
+
+// The logarithm of the sum of e^z(i) of `count` numbers.
+template <typename Z>
+auto log_sum(const Z& z, std::int64_t count) {
+  using std::exp, std::log;
+  double highest = value_of(z(0));
+  for (std::int64_t i = 1; i < count; ++i) highest = std::max(highest, value_of(z(i)));
+  auto sum = exp(z(0) - highest);
+  for (std::int64_t i = 1; i < count; ++i) sum += exp(z(i) - highest);
+  return log(sum) + highest;
+}
 
 struct Operator {
   std::string forward;
