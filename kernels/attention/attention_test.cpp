@@ -14,25 +14,7 @@
 namespace mulligan::kernel_test::attention_test {
 namespace {
 
-Operator attention() {
-  Operator op{.forward = "attention_fwd", .backward = "attention_bwd"};
-  op.cases = {attention_case({3, 1, 4}, {2, 1, 4}),
-              attention_case({1, 2}, {1, 1, 8}),
-              attention_case({1, 2, 63, 64, 65}, {4, 2, 8}),
-              attention_case({70, 0, 0}, {8, 4, 16}),
-              attention_case({0, 17, 0, 33, 5}, {3, 1, 33}),
-              attention_case({200}, {2, 1, 5}),
-              attention_case({131, 66}, {2, 2, 64}),
-              attention_case({40, 90}, {1, 1, 50}),
-              attention_case({67, 2}, {2, 1, 128}),
-              attention_case({100}, {1, 1, 16}, {}, 0.6)};  // larger scores: a sharper softmax
-  op.free_extents = {"cu_seqlens"};
-  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each matmul.
-  op.tolerance_bf16 = 5e-2;
-  return op.computes([](auto& call) { attention_formula(call); });
-}
-
-const RegisterOperator test(attention());
+const RegisterOperator test(attention_operator("attention_fwd", "attention_bwd", true));
 
 // A lone token attends to itself: o = v, lse = scale q k, dv = do, and nothing reaches q and k (up to
 // rounding, which is why the relative comparison above cannot say it).
@@ -56,16 +38,8 @@ TEST(Attention, LoneToken) {
   }
 }
 
-// Segment bounds that do not fit the tokens are refused, not followed into other memory.
 TEST(Attention, BadSegmentsAreRefused) {
-  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {4, 1}, {}};
-  for (const std::vector<double>& bounds :
-       std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
-    const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
-    const KernelCall call =
-        kernel_call("attention_fwd", "q k v cu_seqlens o lse", {q, q, q, cu, q, lse}, {{"softmax_scale", 1}});
-    EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
-  }
+  expect_bad_segments_refused("attention_fwd");
 }
 
 // A NaN key reaches every query that sees it, in its tile of 64 keys and after it, and no other query. Skipping the NaN

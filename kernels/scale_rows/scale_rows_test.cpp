@@ -34,22 +34,14 @@ TEST(ScaledAddNorm, NeedsAForTheGradientOfTheScaleAlone) {
   for (const std::int64_t width : {5, 24, 4104}) {
     for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
       SCOPED_TRACE(testing::Message() << width << " " << dtype);
-      const auto random = [&](std::uint64_t seed, mlg_dtype type, Shape shape) {
-        Random generator(seed);
-        Array array{type, shape, {}};
-        for (std::int64_t i = 0; i < element_count(shape); ++i)
-          array.values.push_back(round_to(type, normal()(generator, i)));
-        return array;
-      };
-      const Shape rows{3, width};
+      Random random(1);
+      const auto rows = [&] { return draw(dtype, {3, width}, random); };
       KernelCall call =
-          kernel_call("scaled_add_norm_bwd", "y dy dn dx da",
-                      {random(1, dtype, rows), random(2, dtype, rows), random(3, dtype, rows),
-                       random(5, dtype, rows), random(6, dtype, rows)},
+          kernel_call("scaled_add_norm_bwd", "y dy dn dx da", {rows(), rows(), rows(), rows(), rows()},
                       {{"scale", 0.5}, {"eps", 1e-6}, {"accumulate_dx", 0}, {"accumulate_da", 0}});
       const KernelResult bare = backend_with_threads(1).run(call);
       EXPECT_EQ(bare.bytes.at("dx"), bare.bytes.at("da"));
-      call.arguments["a"] = random(4, dtype, rows);
+      call.arguments["a"] = rows();
       call.arguments["s"] = {MLG_F32, {width}, std::vector<double>(width, 1.0)};
       const KernelResult full = backend_with_threads(1).run(call);
       EXPECT_EQ(full.bytes.at("dx"), bare.bytes.at("dx"));
