@@ -26,13 +26,8 @@ class ArtifactRun : public testing::Test {
     const std::string text = read_file(trained().directory / "config.toml") + quantize_section;
     return parse_run_config(text, "with quantize", overrides);
   }
-  static fs::path weights() { return trained().directory / "weights.safetensors"; }
   static MadeArtifact quantize(const fs::path& output, const std::vector<std::string>& overrides = {}) {
-    LoadedConfig loaded = config(overrides);
-    QuantizeRunOptions options;
-    options.console = nullptr;
-    options.output = output;
-    return quantize_weights(loaded, test_plugin_host(), weights(), options);
+    return quantize_run(trained(), output, overrides);
   }
   static EvalResult score(const fs::path& artifact, const std::vector<std::string>& overrides = {}) {
     return evaluate_artifact(artifact, overrides, test_plugin_host(), {nullptr});

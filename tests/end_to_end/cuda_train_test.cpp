@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "framework/artifact/artifact_run.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/run_plugins.h"
@@ -135,16 +134,10 @@ TEST_F(CudaRun, TrainsWithLayerCastLikeTheCpuBackend) {
 
 // An artifact quantised on one backend is scored alike on both.
 TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
-  const std::string text = read_file(on_cuda().directory / "config.toml") + quantize_section;
-  const std::vector<std::string> few = {"quantize.calibration_batches=2", "quantize.calibration_rows=2"};
-  LoadedConfig loaded = parse_run_config(text, "with quantize", few);
-  QuantizeRunOptions options;
-  options.console = nullptr;
-  options.output = tiny().folder() / "cuda.mulligan";
-  quantize_weights(loaded, test_plugin_host(), on_cuda().directory / "weights.safetensors", options);
-  const EvalResult cuda = evaluate_artifact(options.output, {}, test_plugin_host(), {nullptr});
-  const EvalResult cpu =
-      evaluate_artifact(options.output, {"backend.plugin=cpu"}, test_plugin_host(), {nullptr});
+  const std::filesystem::path output = tiny().folder() / "cuda.mulligan";
+  quantize_run(on_cuda(), output, {"quantize.calibration_batches=2", "quantize.calibration_rows=2"});
+  const EvalResult cuda = evaluate_artifact(output, {}, test_plugin_host(), {nullptr});
+  const EvalResult cpu = evaluate_artifact(output, {"backend.plugin=cpu"}, test_plugin_host(), {nullptr});
   EXPECT_NEAR(cuda.val_bpb, cpu.val_bpb, 1e-4);
 }
 

@@ -62,10 +62,7 @@ class Identity : public testing::Test {
   static RunResult train(const Overrides& overrides, const std::string& resume = "") {
     LoadedConfig loaded =
         tiny().config(with(with(kRun, {"run.directory=" + tiny().next_directory()}), overrides));
-    TrainOptions options;
-    options.console = nullptr;
-    options.resume = resume;
-    return mulligan::train(loaded, test_plugin_host(), options);
+    return train_loaded(loaded, resume);
   }
   static EvalResult eval(const Overrides& overrides, const fs::path& file = weights()) {
     LoadedConfig loaded = tiny().config(with(kRun, overrides));
@@ -85,12 +82,7 @@ class Identity : public testing::Test {
   }
   static MadeArtifact quantize(const fs::path& output, const Overrides& overrides,
                                const fs::path& file = weights()) {
-    LoadedConfig loaded = parse_run_config(read_file(trained().directory / "config.toml") + quantize_section,
-                                           "with quantize", overrides);
-    QuantizeRunOptions options;
-    options.console = nullptr;
-    options.output = output;
-    return quantize_weights(loaded, test_plugin_host(), file, options);
+    return quantize_run(trained(), output, overrides, file);
   }
 };
 

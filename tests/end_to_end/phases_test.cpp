@@ -11,7 +11,6 @@
 #include "framework/step/phase_devices.h"
 #include "tests/end_to_end/rank_engines.h"
 #include "tests/support/long_tests.h"
-#include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 #include "tools/report_page/write_report.h"
@@ -50,10 +49,7 @@ RunResult train(const std::string& rows, Overrides overrides, const std::string&
   const std::string file = directory + ".toml";
   write_file_atomically(file, print_resolved(of.config(overrides)) + rows);
   LoadedConfig loaded = load_run_config(file);
-  TrainOptions options;
-  options.console = nullptr;
-  options.resume = resume;
-  return mulligan::train(loaded, test_plugin_host(), options);
+  return train_loaded(loaded, resume);
 }
 
 const Overrides kSteps = {"train.steps=12",     "train.log_every=1", "train.warmup.steps=1",

@@ -170,10 +170,8 @@ TEST(Train, SavedWeightsScoreAsTheRunDid) {
     const std::vector<std::string> overrides = {"ema.decay=0.8", compute};
     const RunResult result = tiny().train(overrides);
     LoadedConfig loaded = tiny().config(overrides);
-    ConsoleOptions quiet;
-    quiet.console = nullptr;
     const EvalResult again =
-        evaluate_weights(loaded, test_plugin_host(), result.directory / "weights.safetensors", quiet);
+        evaluate_weights(loaded, test_plugin_host(), result.directory / "weights.safetensors", {nullptr});
     EXPECT_EQ(again.loss_sum_nats, result.validation->loss_sum_nats) << compute;
     EXPECT_EQ(again.bytes, result.validation->bytes);
   }
