@@ -15,12 +15,9 @@ const CoversKernel covers_add_codes("add_codes");
 
 KernelCall call_of(int bits, std::int64_t count, double step, double zero) {
   const std::int64_t bytes = (count * bits + 7) / 8;
-  KernelCall call{.kernel = "add_codes",
-                  .arguments = {{"codes", {MLG_U8, {bytes}, {}}},
-                                {"grid", {MLG_F64, {2}, {step, zero}}},
-                                {"values", {MLG_F32, {count}, {}}}},
-                  .attributes = {{"bits", static_cast<double>(bits)}},
-                  .aliases = {}};
+  KernelCall call = kernel_call("add_codes", "codes grid values",
+                                {{MLG_U8, {bytes}, {}}, {MLG_F64, {2}, {step, zero}}, {MLG_F32, {count}, {}}},
+                                {{"bits", static_cast<double>(bits)}});
   for (std::int64_t i = 0; i < bytes; ++i)
     call.arguments["codes"].values.push_back(static_cast<double>((i * 2654435761LL >> 9) & 255));
   for (std::int64_t i = 0; i < count; ++i) {

@@ -19,7 +19,7 @@ Case capped_case(std::int64_t rows, std::int64_t columns, double spread, double 
 }
 
 Operator asymmetric_softcap() {
-  Operator op{.forward = "asymmetric_softcap_fwd", .backward = "asymmetric_softcap_bwd", .cases = {}};
+  Operator op{.forward = "asymmetric_softcap_fwd", .backward = "asymmetric_softcap_bwd"};
   op.cases = {capped_case(5, 7, 30, 30, 30), capped_case(17, 3, 20, 25, 8), capped_case(70, 64, 30, 12.5, 40),
               capped_case(1, 1, 1, 2, 3), capped_case(9, 1030, 30, 30, 20)};
   return op.computes([](auto& call) {
@@ -39,23 +39,13 @@ TEST(AsymmetricSoftcap, SaturatedLogits) {
   const Array z{MLG_F32, {1, 4}, {0, 1e6, -1e30, 3000}}, positive{MLG_F32, {1}, {30}},
       negative{MLG_F32, {1}, {20}}, zero{MLG_F32, {1}, {0}}, ones{MLG_F32, {1, 4}, {1, 1, 1, 1}};
   BackendFixture& backend = backend_with_threads(1);
-  const auto forward = backend.run(
-      {.kernel = "asymmetric_softcap_fwd",
-       .arguments = {{"z", z}, {"positive", positive}, {"negative", negative}, {"y", {MLG_F32, {1, 4}, {}}}},
-       .attributes = {},
-       .aliases = {}});
+  const auto forward = backend.run(kernel_call("asymmetric_softcap_fwd", "z positive negative y",
+                                               {z, positive, negative, {MLG_F32, {1, 4}, {}}}));
   const std::vector<double> expected = {0, 30, -20, 30};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(forward.written.at("y").values[i], expected[i], 1e-4) << i;
-  const auto backward = backend.run({.kernel = "asymmetric_softcap_bwd",
-                                     .arguments = {{"z", z},
-                                                   {"positive", positive},
-                                                   {"negative", negative},
-                                                   {"dy", ones},
-                                                   {"dz", ones},
-                                                   {"dpositive", zero},
-                                                   {"dnegative", zero}},
-                                     .attributes = {{"accumulate_dz", 0}},
-                                     .aliases = {}});
+  const auto backward =
+      backend.run(kernel_call("asymmetric_softcap_bwd", "z positive negative dy dz dpositive dnegative",
+                              {z, positive, negative, ones, ones, zero, zero}, {{"accumulate_dz", 0}}));
   EXPECT_NEAR(backward.written.at("dz").values[0], 1.0, 1e-6);
   EXPECT_NEAR(backward.written.at("dz").values[1], 0.0, 1e-6);
   EXPECT_NEAR(backward.written.at("dpositive").values[0], 2.0, 1e-5);
@@ -84,16 +74,16 @@ TEST(AsymmetricSoftcap, GradientsOfCapsKeepTheirDigits) {
       expected[side] += term;
       magnitude[side] += std::fabs(term);
     }
-    const auto backward = backend.run({.kernel = "asymmetric_softcap_bwd",
-                                       .arguments = {{"z", z},
-                                                     {"positive", {MLG_F32, {1}, {caps[0]}}},
-                                                     {"negative", {MLG_F32, {1}, {caps[1]}}},
-                                                     {"dy", dy},
-                                                     {"dz", dy},
-                                                     {"dpositive", {MLG_F32, {1}, {0}}},
-                                                     {"dnegative", {MLG_F32, {1}, {0}}}},
-                                       .attributes = {{"accumulate_dz", 0}},
-                                       .aliases = {}});
+    const auto backward =
+        backend.run(kernel_call("asymmetric_softcap_bwd", "z positive negative dy dz dpositive dnegative",
+                                {z,
+                                 {MLG_F32, {1}, {caps[0]}},
+                                 {MLG_F32, {1}, {caps[1]}},
+                                 dy,
+                                 dy,
+                                 {MLG_F32, {1}, {0}},
+                                 {MLG_F32, {1}, {0}}},
+                                {{"accumulate_dz", 0}}));
     const char* names[] = {"dpositive", "dnegative"};
     for (int side = 0; side < 2; ++side) {
       const double ours = backward.written.at(names[side]).values[0];

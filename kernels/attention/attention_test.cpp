@@ -14,25 +14,7 @@
 namespace mulligan::kernel_test::attention_test {
 namespace {
 
-Operator attention() {
-  Operator op{.forward = "attention_fwd", .backward = "attention_bwd", .cases = {}};
-  op.cases = {attention_case({3, 1, 4}, {2, 1, 4}),
-              attention_case({1, 2}, {1, 1, 8}),
-              attention_case({1, 2, 63, 64, 65}, {4, 2, 8}),
-              attention_case({70, 0, 0}, {8, 4, 16}),
-              attention_case({0, 17, 0, 33, 5}, {3, 1, 33}),
-              attention_case({200}, {2, 1, 5}),
-              attention_case({131, 66}, {2, 2, 64}),
-              attention_case({40, 90}, {1, 1, 50}),
-              attention_case({67, 2}, {2, 1, 128}),
-              attention_case({100}, {1, 1, 16}, {}, 0.6)};  // larger scores: a sharper softmax
-  op.free_extents = {"cu_seqlens"};
-  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each matmul.
-  op.tolerance_bf16 = 5e-2;
-  return op.computes([](auto& call) { attention_formula(call); });
-}
-
-const RegisterOperator test(attention());
+const RegisterOperator test(attention_operator("attention_fwd", "attention_bwd", true));
 
 // A lone token attends to itself: o = v, lse = scale q k, dv = do, and nothing reaches q and k (up to
 // rounding, which is why the relative comparison above cannot say it).
@@ -41,29 +23,14 @@ TEST(Attention, LoneToken) {
       v{MLG_F32, {1, 1, 3}, {4, 5, 6}}, d_o{MLG_F32, {1, 1, 3}, {0.25, -7, 1}}, cu{MLG_I32, {2}, {0, 1}},
       lse{MLG_F32, {1, 1}, {}}, row{MLG_F32, {1, 1, 3}, {}}, zeros{MLG_F32, {1, 1, 3}, {0, 0, 0}};
   BackendFixture& backend = backend_with_threads(1);
-  KernelResult forward =
-      backend.run({.kernel = "attention_fwd",
-                   .arguments = {{"q", q}, {"k", k}, {"v", v}, {"cu_seqlens", cu}, {"o", row}, {"lse", lse}},
-                   .attributes = {{"softmax_scale", 0.5}},
-                   .aliases = {}});
+  KernelResult forward = backend.run(kernel_call("attention_fwd", "q k v cu_seqlens o lse",
+                                                 {q, k, v, cu, row, lse}, {{"softmax_scale", 0.5}}));
   EXPECT_EQ(forward.written.at("o").values, v.values);
   EXPECT_NEAR(forward.written.at("lse").values[0], 0.5 * (0.5 - 2 + 6), 1e-6);
-  KernelResult backward = backend.run({.kernel = "attention_bwd",
-                                       .arguments = {{"q", q},
-                                                     {"k", k},
-                                                     {"v", v},
-                                                     {"cu_seqlens", cu},
-                                                     {"o", v},
-                                                     {"lse", forward.written.at("lse")},
-                                                     {"do", d_o},
-                                                     {"dq", zeros},
-                                                     {"dk", zeros},
-                                                     {"dv", zeros}},
-                                       .attributes = {{"softmax_scale", 0.5},
-                                                      {"accumulate_dq", 0},
-                                                      {"accumulate_dk", 0},
-                                                      {"accumulate_dv", 0}},
-                                       .aliases = {}});
+  KernelResult backward = backend.run(kernel_call(
+      "attention_bwd", "q k v cu_seqlens o lse do dq dk dv",
+      {q, k, v, cu, v, forward.written.at("lse"), d_o, zeros, zeros, zeros},
+      {{"softmax_scale", 0.5}, {"accumulate_dq", 0}, {"accumulate_dk", 0}, {"accumulate_dv", 0}}));
   for (int j = 0; j < 3; ++j) {
     EXPECT_NEAR(backward.written.at("dv").values[j], d_o.values[j], 1e-5);
     EXPECT_NEAR(backward.written.at("dq").values[j], 0.0, 1e-4);
@@ -71,19 +38,8 @@ TEST(Attention, LoneToken) {
   }
 }
 
-// Segment bounds that do not fit the tokens are refused, not followed into other memory.
 TEST(Attention, BadSegmentsAreRefused) {
-  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {4, 1}, {}};
-  for (const std::vector<double>& bounds :
-       std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
-    const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
-    const KernelCall call{
-        .kernel = "attention_fwd",
-        .arguments = {{"q", q}, {"k", q}, {"v", q}, {"cu_seqlens", cu}, {"o", q}, {"lse", lse}},
-        .attributes = {{"softmax_scale", 1}},
-        .aliases = {}};
-    EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
-  }
+  expect_bad_segments_refused("attention_fwd");
 }
 
 // A NaN key reaches every query that sees it, in its tile of 64 keys and after it, and no other query. Skipping the NaN
@@ -94,16 +50,10 @@ TEST(Attention, ANotANumberIsNotLeftOut) {
     const Array rows{dtype, {tokens, 1, width}, std::vector<double>(tokens * width, 0.5)};
     Array keys = rows;
     keys.values[bad * width + 2] = std::numeric_limits<double>::quiet_NaN();
-    const KernelResult result =
-        backend_with_threads(1).run({.kernel = "attention_fwd",
-                                     .arguments = {{"q", rows},
-                                                   {"k", keys},
-                                                   {"v", rows},
-                                                   {"cu_seqlens", {MLG_I32, {2}, {0, tokens}}},
-                                                   {"o", {dtype, rows.shape, {}}},
-                                                   {"lse", {MLG_F32, {tokens, 1}, {}}}},
-                                     .attributes = {{"softmax_scale", 0.25}},
-                                     .aliases = {}});
+    const KernelResult result = backend_with_threads(1).run(kernel_call(
+        "attention_fwd", "q k v cu_seqlens o lse",
+        {rows, keys, rows, {MLG_I32, {2}, {0, tokens}}, {dtype, rows.shape, {}}, {MLG_F32, {tokens, 1}, {}}},
+        {{"softmax_scale", 0.25}}));
     for (std::int64_t t = 0; t < tokens; ++t) {
       EXPECT_EQ(std::isnan(result.written.at("lse").values[static_cast<std::size_t>(t)]), t >= bad) << t;
       for (std::int64_t j = 0; j < width; ++j)

@@ -13,19 +13,7 @@ namespace {
 
 constexpr const char* forward_kernel = "attention_bidirectional_fwd";
 
-Operator bidirectional_attention() {
-  Operator op{.forward = forward_kernel, .backward = "attention_bidirectional_bwd", .cases = {}};
-  op.cases = {attention_case({3, 1, 4}, {2, 1, 4}),      attention_case({1, 2, 63, 64, 65}, {4, 2, 8}),
-              attention_case({70, 0, 0}, {8, 4, 16}),    attention_case({0, 17, 0, 33, 5}, {3, 1, 33}),
-              attention_case({200}, {2, 1, 5}),          attention_case({131, 66}, {2, 2, 64}),
-              attention_case({40, 90}, {1, 1, 50}),      attention_case({67, 2}, {2, 1, 128}),
-              attention_case({100}, {1, 1, 16}, {}, 0.6)};  // larger scores: a sharper softmax
-  op.free_extents = {"cu_seqlens"};
-  op.tolerance_bf16 = 5e-2;  // as attention_test.cpp
-  return op.computes([](auto& call) { attention_formula(call, false); });
-}
-
-const RegisterOperator test(bidirectional_attention());
+const RegisterOperator test(attention_operator(forward_kernel, "attention_bidirectional_bwd", false));
 
 // What the mask is about: a later key of the segment counts, as does an earlier one; one of another segment
 // does not.
@@ -44,15 +32,14 @@ TEST(BidirectionalAttention, SeesItsSegmentAndNoOther) {
     if (changed >= 0) other[static_cast<std::size_t>(changed * 4)] += 1;
     const Array rows{MLG_F32, {tokens, 1, 4}, q};
     return backend_with_threads(1)
-        .run({.kernel = forward_kernel,
-              .arguments = {{"q", rows},
-                            {"k", {MLG_F32, rows.shape, k}},
-                            {"v", {MLG_F32, rows.shape, other}},
-                            {"cu_seqlens", {MLG_I32, {3}, {0, first, tokens}}},
-                            {"o", {MLG_F32, rows.shape, {}}},
-                            {"lse", {MLG_F32, {tokens, 1}, {}}}},
-              .attributes = {{"softmax_scale", 0.5}},
-              .aliases = {}})
+        .run(kernel_call(forward_kernel, "q k v cu_seqlens o lse",
+                         {rows,
+                          {MLG_F32, rows.shape, k},
+                          {MLG_F32, rows.shape, other},
+                          {MLG_I32, {3}, {0, first, tokens}},
+                          {MLG_F32, rows.shape, {}},
+                          {MLG_F32, {tokens, 1}, {}}},
+                         {{"softmax_scale", 0.5}}))
         .written.at("o")
         .values;
   };
@@ -67,17 +54,7 @@ TEST(BidirectionalAttention, SeesItsSegmentAndNoOther) {
 }
 
 TEST(BidirectionalAttention, BadSegmentsAreRefused) {
-  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {4, 1}, {}};
-  for (const std::vector<double>& bounds :
-       std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
-    const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
-    const KernelCall call{
-        .kernel = forward_kernel,
-        .arguments = {{"q", q}, {"k", q}, {"v", q}, {"cu_seqlens", cu}, {"o", q}, {"lse", lse}},
-        .attributes = {{"softmax_scale", 1}},
-        .aliases = {}};
-    EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
-  }
+  expect_bad_segments_refused(forward_kernel);
 }
 
 const RegisterRows registered_rows{

@@ -22,7 +22,7 @@ std::map<std::string, double> rule(std::map<std::string, double> changed) {
 
 // Odd shapes of attention_test.cpp, and rows with equal keys: every rule computes softmax(scale q k^T) v.
 Operator stable_attention() {
-  Operator op{.forward = "attention_stable_fwd", .cases = {}};
+  Operator op{.forward = "attention_stable_fwd"};
   op.cases = {attention_case({1, 2, 63, 64, 65}, {2, 1, 8}, rule({})),
               attention_case({67, 2}, {2, 1, 128}, rule({{"min_repeats", 1}, {"beta", 8}}), 0.3)};
   for (const auto& attributes :

@@ -10,7 +10,7 @@ namespace {
 
 // Every allowed combination of dtypes, adding to y and overwriting it (then y starts as NaN).
 Operator axpby() {
-  Operator op{.forward = "axpby", .cases = {}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "axpby", .dtypes = {MLG_F32}};
   op.tolerance_f32 = 4e-3;  // y may be bf16: half a unit of 8 bits
   for (const mlg_dtype narrow : {MLG_BF16, MLG_F16}) {
     for (const unsigned bits : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
@@ -38,7 +38,7 @@ Operator axpby() {
 }
 
 Operator scale_by() {
-  Operator op{.forward = "scale_by", .cases = {}, .free_extents = {"x"}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "scale_by", .free_extents = {"x"}, .dtypes = {MLG_F32}};
   for (const double scale : {0.3, 1.0}) {
     for (const Shape& shape : kMatrices) {
       op.cases.push_back({{{"x", shape}, {"scale", {1}, MLG_F32, values({scale})}}, {{"x", shape}}, {}});
@@ -51,7 +51,7 @@ Operator scale_by() {
 }
 
 Operator lerp_into() {
-  Operator op{.forward = "lerp_into", .cases = {}};
+  Operator op{.forward = "lerp_into"};
   op.tolerance_bf16 = 2e-5;  // only x is bf16, and its values are exact
   for (const Shape& shape : kShapes) {
     op.cases.push_back(

@@ -39,10 +39,7 @@ void check_casts(const std::vector<double>& numbers) {
       for (const double number : numbers) x.values.push_back(round_to(from, number));
       for (const int threads : {1, 3}) {
         const auto result =
-            backend_with_threads(threads).run({.kernel = "cast",
-                                               .arguments = {{"x", x}, {"y", {to, x.shape, {}}}},
-                                               .attributes = {},
-                                               .aliases = {}});
+            backend_with_threads(threads).run(kernel_call("cast", "x y", {x, {to, x.shape, {}}}));
         const std::vector<double>& y = result.written.at("y").values;
         for (std::size_t i = 0; i < numbers.size(); ++i) {
           const double expected = round_to(to, x.values[i]);
@@ -64,10 +61,7 @@ TEST(Cast, RoundsOnceToNearestEven) {
 }
 
 TEST(Cast, RefusesIntegersAndOtherShapes) {
-  KernelCall call{.kernel = "cast",
-                  .arguments = {{"x", {MLG_I32, {4}, {}}}, {"y", {MLG_F32, {4}, {}}}},
-                  .attributes = {},
-                  .aliases = {}};
+  KernelCall call = kernel_call("cast", "x y", {{MLG_I32, {4}, {}}, {MLG_F32, {4}, {}}});
   EXPECT_NE(backend_with_threads(1).refusal(call).find("argument x"), std::string::npos);
   call.arguments["x"] = {MLG_F32, {5}, {}};
   EXPECT_NE(backend_with_threads(1).refusal(call).find("argument y"), std::string::npos);

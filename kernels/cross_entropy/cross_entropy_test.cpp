@@ -28,7 +28,7 @@ Case rising_case() {
 }
 
 Operator cross_entropy() {
-  Operator op{.forward = "cross_entropy_fwd", .backward = "cross_entropy_bwd", .cases = {}};
+  Operator op{.forward = "cross_entropy_fwd", .backward = "cross_entropy_bwd"};
   op.backward_names = {{"upstream", "dtoken_loss"}};
   op.free_extents = {"logits"};
   // 1: a vocabulary of one. 4099 and 9000: more than one block of a row.
@@ -36,16 +36,9 @@ Operator cross_entropy() {
       entropy_case(5, 7, 3),    entropy_case(9, 65, 10),   entropy_case(3, 1, 3), entropy_case(35, 320, 1),
       entropy_case(4, 4099, 5), entropy_case(3, 9000, 20), rising_case()};
   return op.computes([](auto& call) {
-    using std::exp;
-    using std::log;
-    using S = typename std::decay_t<decltype(call)>::Scalar;
     auto& logits = call.in("logits");
     for (std::int64_t t = 0; t < logits.dim(0); ++t) {
-      double maximum = -HUGE_VAL;
-      for (std::int64_t j = 0; j < logits.dim(1); ++j) maximum = std::max(maximum, value_of(logits(t, j)));
-      S sum = 0.0;
-      for (std::int64_t j = 0; j < logits.dim(1); ++j) sum += exp(logits(t, j) - S(maximum));
-      const S lse = log(sum) + S(maximum);
+      const auto lse = log_sum([&](std::int64_t j) { return logits(t, j); }, logits.dim(1));
       call.out("lse")[t] = lse;
       const std::int64_t target = call.index("targets", t);
       if (target >= 0) call.out("token_loss")[t] = lse - logits(t, target);
@@ -56,14 +49,8 @@ Operator cross_entropy() {
 const RegisterOperator test(cross_entropy());
 
 KernelCall backward_call(const Array& logits, const Array& targets, const Array& lse, const Array& upstream) {
-  return {.kernel = "cross_entropy_bwd",
-          .arguments = {{"logits", logits},
-                        {"targets", targets},
-                        {"lse", lse},
-                        {"upstream", upstream},
-                        {"dlogits", {logits.dtype, logits.shape, {}}}},
-          .attributes = {},
-          .aliases = {}};
+  return kernel_call("cross_entropy_bwd", "logits targets lse upstream dlogits",
+                     {logits, targets, lse, upstream, {logits.dtype, logits.shape, {}}});
 }
 
 TEST(CrossEntropy, GradientMayTakeThePlaceOfTheLogits) {
@@ -88,13 +75,9 @@ TEST(CrossEntropy, GradientMayTakeThePlaceOfTheLogits) {
 TEST(CrossEntropy, ExtremeLogits) {
   const Array logits{MLG_F32, {3, 4}, {400, -400, 0, 399, -300, -300, -300, -300, 1e30, -1e30, 5, -5}};
   const Array targets{MLG_I32, {3}, {1, 2, 0}};
-  const auto result = backend_with_threads(1).run({.kernel = "cross_entropy_fwd",
-                                                   .arguments = {{"logits", logits},
-                                                                 {"targets", targets},
-                                                                 {"token_loss", {MLG_F32, {3}, {}}},
-                                                                 {"lse", {MLG_F32, {3}, {}}}},
-                                                   .attributes = {},
-                                                   .aliases = {}});
+  const auto result =
+      backend_with_threads(1).run(kernel_call("cross_entropy_fwd", "logits targets token_loss lse",
+                                              {logits, targets, {MLG_F32, {3}, {}}, {MLG_F32, {3}, {}}}));
   const double first = 400 + std::log1p(std::exp(-1.0));
   EXPECT_EQ(difference(result.written.at("lse"), {first, -300 + std::log(4.0), 1e30}, 1e-6), "");
   EXPECT_EQ(difference(result.written.at("token_loss"), {first + 400, std::log(4.0), 0.0}, 1e-6), "");
@@ -103,11 +86,8 @@ TEST(CrossEntropy, ExtremeLogits) {
 TEST(CrossEntropy, TargetsBeyondTheVocabularyAreRefused) {
   const Array logits{MLG_F32, {2, 4}, std::vector<double>(8, 0.0)}, targets{MLG_I32, {2}, {1, 4}};
   const Array per_token{MLG_F32, {2}, {1, 1}};
-  EXPECT_TRUE(backend_with_threads(2).refuses_values(
-      {.kernel = "cross_entropy_fwd",
-       .arguments = {{"logits", logits}, {"targets", targets}, {"token_loss", per_token}, {"lse", per_token}},
-       .attributes = {},
-       .aliases = {}}));
+  EXPECT_TRUE(backend_with_threads(2).refuses_values(kernel_call(
+      "cross_entropy_fwd", "logits targets token_loss lse", {logits, targets, per_token, per_token})));
   EXPECT_TRUE(backend_with_threads(2).refuses_values(backward_call(logits, targets, per_token, per_token)));
 }
 

@@ -15,8 +15,7 @@ Case embedding_case(std::int64_t tokens, std::int64_t vocabulary, std::int64_t w
 }
 
 Operator embedding() {
-  Operator op{
-      .forward = "embedding_fwd", .backward = "embedding_bwd", .cases = {}, .f32_gradients = {"dtable"}};
+  Operator op{.forward = "embedding_fwd", .backward = "embedding_bwd", .f32_gradients = {"dtable"}};
   // Few rows: every row is hit often (600 columns: by tokens that several threads share out). Many rows: some
   // are hit once, most never. 3000 rows: sorted by two digits, over two blocks of tokens (cuda); the widest
   // rows: in slices (cuda).
@@ -45,10 +44,7 @@ TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {
   for (const int threads : {1, 2, 3}) {
     const Array table{MLG_F32, {5, width}, std::vector<double>(5 * width, 0.0)};
     const auto result =
-        backend_with_threads(threads).run({.kernel = "embedding_bwd",
-                                           .arguments = {{"ids", ids}, {"dx", dx}, {"dtable", table}},
-                                           .attributes = {},
-                                           .aliases = {}});
+        backend_with_threads(threads).run(kernel_call("embedding_bwd", "ids dx dtable", {ids, dx, table}));
     const std::vector<double>& sums = result.written.at("dtable").values;
     for (std::int64_t j = 0; j < width; ++j) {
       EXPECT_EQ(sums[width + j], 100 * tiny);
@@ -63,15 +59,9 @@ TEST(Embedding, IdsOutsideTheTableAreRefused) {
     const Array ids{MLG_I32, {3}, {0, id, 1}}, table{MLG_F32, {5, 2}, std::vector<double>(10, 1.0)};
     const Array x{MLG_F32, {3, 2}, std::vector<double>(6, 1.0)};
     EXPECT_TRUE(
-        backend_with_threads(2).refuses_values({.kernel = "embedding_fwd",
-                                                .arguments = {{"ids", ids}, {"table", table}, {"x", x}},
-                                                .attributes = {},
-                                                .aliases = {}}));
-    EXPECT_TRUE(
-        backend_with_threads(2).refuses_values({.kernel = "embedding_bwd",
-                                                .arguments = {{"ids", ids}, {"dx", x}, {"dtable", table}},
-                                                .attributes = {},
-                                                .aliases = {}}));
+        backend_with_threads(2).refuses_values(kernel_call("embedding_fwd", "ids table x", {ids, table, x})));
+    EXPECT_TRUE(backend_with_threads(2).refuses_values(
+        kernel_call("embedding_bwd", "ids dx dtable", {ids, x, table})));
   }
 }
 

@@ -41,17 +41,16 @@ std::vector<double> noise(int mode, double sigma, const std::vector<double>& g, 
   const auto begin = g.begin() + static_cast<std::ptrdiff_t>(first);
   const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(part)};
   return backend_with_threads(variant)
-      .run({"gradient_noise",
-            {{"gradient", {MLG_F32, shape, {begin, begin + static_cast<std::ptrdiff_t>(part)}}},
-             {"key", {MLG_I32, {4}, {key.begin(), key.end()}}},
-             {"step", {MLG_I32, {1}, {static_cast<double>(step)}}},
-             {"sigma", {MLG_F32, {1}, {sigma}}},
-             {"squares", {MLG_F64, {1}, {squares_of(g)}}},
-             {"noise", {MLG_F32, shape, {}}}},
-            {{"mode", static_cast<double>(mode)},
-             {"first", static_cast<double>(first)},
-             {"elements", static_cast<double>(count)}},
-            {}})
+      .run(kernel_call("gradient_noise", "gradient key step sigma squares noise",
+                       {{MLG_F32, shape, {begin, begin + static_cast<std::ptrdiff_t>(part)}},
+                        {MLG_I32, {4}, {key.begin(), key.end()}},
+                        {MLG_I32, {1}, {static_cast<double>(step)}},
+                        {MLG_F32, {1}, {sigma}},
+                        {MLG_F64, {1}, {squares_of(g)}},
+                        {MLG_F32, shape, {}}},
+                       {{"mode", static_cast<double>(mode)},
+                        {"first", static_cast<double>(first)},
+                        {"elements", static_cast<double>(count)}}))
       .written.at("noise")
       .values;
 }
@@ -126,14 +125,14 @@ TEST(GradientNoise, WhatIsNotFiniteIsNotRounded) {
 }
 
 TEST(GradientNoise, TheNormModeNeedsTheSum) {
-  const std::string sentence = backend_with_threads(1).refusal({"gradient_noise",
-                                                                {{"gradient", {MLG_F32, {4}, {1, 2, 3, 4}}},
-                                                                 {"key", {MLG_I32, {4}, {1, 2, 3, 4}}},
-                                                                 {"step", {MLG_I32, {1}, {0}}},
-                                                                 {"sigma", {MLG_F32, {1}, {1}}},
-                                                                 {"noise", {MLG_F32, {4}, {}}}},
-                                                                {{"mode", 4}, {"first", 0}, {"elements", 4}},
-                                                                {}});
+  const std::string sentence =
+      backend_with_threads(1).refusal(kernel_call("gradient_noise", "gradient key step sigma noise",
+                                                  {{MLG_F32, {4}, {1, 2, 3, 4}},
+                                                   {MLG_I32, {4}, {1, 2, 3, 4}},
+                                                   {MLG_I32, {1}, {0}},
+                                                   {MLG_F32, {1}, {1}},
+                                                   {MLG_F32, {4}, {}}},
+                                                  {{"mode", 4}, {"first", 0}, {"elements", 4}}));
   EXPECT_NE(sentence.find("needs the argument squares"), std::string::npos) << sentence;
 }
 

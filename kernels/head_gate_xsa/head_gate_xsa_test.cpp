@@ -19,7 +19,7 @@ Case gate_case(std::int64_t tokens, std::int64_t heads, std::int64_t kv_heads, s
 }
 
 Operator head_gate_xsa() {
-  Operator op{.forward = "head_gate_xsa_fwd", .backward = "head_gate_xsa_bwd", .cases = {}};
+  Operator op{.forward = "head_gate_xsa_fwd", .backward = "head_gate_xsa_bwd"};
   op.cases = {gate_case(5, 4, 2, 7, 1), gate_case(3, 3, 3, 5, 0.5), gate_case(33, 6, 1, 64, 1),
               gate_case(300, 4, 2, 9, -2)};
   return op.computes([](auto& call) {
@@ -57,13 +57,9 @@ TEST(HeadGateXsa, GradientsOfAnOpenGateKeepTheirDigits) {
     const Array o{MLG_F32, {1, 1, 2}, {1, 2}}, dy{MLG_F32, {1, 1, 2}, {3, 1}}, logit{MLG_F32, {1, 1}, {gate}};
     const auto got =
         backend_with_threads(1)
-            .run({.kernel = "head_gate_xsa_bwd",
-                  .arguments = {{"o", o}, {"gate", logit}, {"dy", dy}, {"do", o}, {"dgate", logit}},
-                  .attributes = {{"gate_scale", 1},
-                                 {"accumulate_do", 0},
-                                 {"accumulate_dv", 0},
-                                 {"accumulate_dgate", 0}},
-                  .aliases = {}})
+            .run(kernel_call(
+                "head_gate_xsa_bwd", "o gate dy do dgate", {o, logit, dy, o, logit},
+                {{"gate_scale", 1}, {"accumulate_do", 0}, {"accumulate_dv", 0}, {"accumulate_dgate", 0}}))
             .written;
     const double slope = 5 / (1 + std::exp(-gate)) / (1 + std::exp(gate));
     EXPECT_NEAR(got.at("dgate").values[0], slope, 5e-6 * slope) << gate;
@@ -74,20 +70,17 @@ TEST(HeadGateXsa, GradientsOfAnOpenGateKeepTheirDigits) {
 TEST(HeadGateXsa, ZeroValueVectorIsHarmless) {
   const Array o{MLG_F32, {1, 2, 3}, {1, 2, 3, 4, 5, 6}}, v{MLG_F32, {1, 1, 3}, {0, 0, 0}};
   BackendFixture& backend = backend_with_threads(1);
-  const auto forward = backend.run({.kernel = "head_gate_xsa_fwd",
-                                    .arguments = {{"o", o}, {"v", v}, {"y", {MLG_F32, {1, 2, 3}, {}}}},
-                                    .attributes = {{"gate_scale", 1}},
-                                    .aliases = {}});
+  const auto forward = backend.run(
+      kernel_call("head_gate_xsa_fwd", "o v y", {o, v, {MLG_F32, {1, 2, 3}, {}}}, {{"gate_scale", 1}}));
   EXPECT_EQ(forward.written.at("y").values, o.values);
   const auto backward = backend.run(
-      {.kernel = "head_gate_xsa_bwd",
-       .arguments = {{"o", o},
-                     {"v", v},
-                     {"dy", o},
-                     {"do", {MLG_F32, {1, 2, 3}, std::vector<double>(6, 0.0)}},
-                     {"dv", {MLG_F32, {1, 1, 3}, std::vector<double>(3, 0.0)}}},
-       .attributes = {{"gate_scale", 1}, {"accumulate_do", 0}, {"accumulate_dv", 0}, {"accumulate_dgate", 0}},
-       .aliases = {}});
+      kernel_call("head_gate_xsa_bwd", "o v dy do dv",
+                  {o,
+                   v,
+                   o,
+                   {MLG_F32, {1, 2, 3}, std::vector<double>(6, 0.0)},
+                   {MLG_F32, {1, 1, 3}, std::vector<double>(3, 0.0)}},
+                  {{"gate_scale", 1}, {"accumulate_do", 0}, {"accumulate_dv", 0}, {"accumulate_dgate", 0}}));
   EXPECT_EQ(backward.written.at("do").values, o.values);
   for (const double value : backward.written.at("dv").values) EXPECT_EQ(value, 0.0);
 }

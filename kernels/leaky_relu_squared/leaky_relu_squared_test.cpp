@@ -7,7 +7,7 @@ namespace mulligan::kernel_test::leaky_relu_squared_test {
 namespace {
 
 Operator leaky_relu_squared() {
-  Operator op{.forward = "leaky_relu_squared_fwd", .backward = "leaky_relu_squared_bwd", .cases = {}};
+  Operator op{.forward = "leaky_relu_squared_fwd", .backward = "leaky_relu_squared_bwd"};
   // The derivative has a corner at 0, where finite differences say nothing.
   const Generator away_from_zero = [](Random& random, std::int64_t) {
     const double value = std::normal_distribution<double>()(random);

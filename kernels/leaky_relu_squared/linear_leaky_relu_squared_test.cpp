@@ -18,7 +18,7 @@ struct Extents {
 const Extents kExtents[] = {{5, 3, 7}, {1, 1, 1}, {65, 129, 33}, {300, 17, 530}, {17, 2100, 9}, {24, 16, 64}};
 
 Operator forward() {
-  Operator op{.forward = "linear_leaky_relu_squared_fwd", .cases = {}};
+  Operator op{.forward = "linear_leaky_relu_squared_fwd"};
   for (const auto& [tokens, width, features] : kExtents) {
     op.cases.push_back({{{"x", {tokens, width}}, {"w", {features, width}}},
                         {{"u", {tokens, features}}, {"y", {tokens, features}}},
@@ -41,7 +41,7 @@ Operator forward() {
 }
 
 Operator backward() {
-  Operator op{.forward = "linear_leaky_relu_squared_bwd", .cases = {}};
+  Operator op{.forward = "linear_leaky_relu_squared_bwd"};
   for (const auto& [tokens, width, features] : kExtents) {
     op.cases.push_back({{{"dy", {tokens, width}}, {"w", {width, features}}, {"u", {tokens, features}}},
                         {{"du", {tokens, features}}},
@@ -81,11 +81,8 @@ TEST(LinearLeakyReluSquared, TheGradientIsThatOfTheNextMatmulsInput) {
     }
     return sum;
   };
-  const auto result = backend_with_threads(2).run(
-      {.kernel = "linear_leaky_relu_squared_bwd",
-       .arguments = {{"dy", dout}, {"w", w}, {"u", u}, {"du", {MLG_F32, u.shape, {}}}},
-       .attributes = {{"slope", 0.5}},
-       .aliases = {}});
+  const auto result = backend_with_threads(2).run(kernel_call(
+      "linear_leaky_relu_squared_bwd", "dy w u du", {dout, w, u, {MLG_F32, u.shape, {}}}, {{"slope", 0.5}}));
   const std::vector<double>& du = result.written.at("du").values;
   for (std::size_t i = 0; i < u.values.size(); ++i) {
     std::vector<double> above = u.values, below = u.values;
@@ -103,36 +100,27 @@ TEST(LinearLeakyReluSquared, HasTheBitsOfThePlainCalls) {
     const Array x = draw(dtype, {67, 40}, random), w = draw(dtype, {72, 40}, random);
     const Array none{dtype, {67, 72}, std::vector<double>(67 * 72)};
     const Array down = draw(dtype, {40, 72}, random);
-    const auto run = [](const char* kernel, std::map<std::string, Array> arguments,
-                        std::map<std::string, double> attributes) {
-      return backend_with_threads(2)
-          .run({.kernel = kernel,
-                .arguments = std::move(arguments),
-                .attributes = std::move(attributes),
-                .aliases = {}})
-          .written;
-    };
+    const auto run = [](const KernelCall& call) { return backend_with_threads(2).run(call).written; };
     const auto matmul = [&](const Array& a, const Array& b, double transpose_b) {
-      return Array{dtype, none.shape,
-                   run("matmul", {{"a", a}, {"b", b}, {"c", none}},
-                       {{"transpose_a", 0}, {"transpose_b", transpose_b}, {"alpha", 1}, {"beta", 0}})
-                       .at("c")
-                       .values};
+      const KernelCall call =
+          kernel_call("matmul", "a b c", {a, b, none},
+                      {{"transpose_a", 0}, {"transpose_b", transpose_b}, {"alpha", 1}, {"beta", 0}});
+      return Array{dtype, none.shape, run(call).at("c").values};
     };
     const Array u = matmul(x, w, 1), dy = matmul(x, down, 0);
-    const auto forward = run("linear_leaky_relu_squared_fwd", {{"x", x}, {"w", w}, {"u", none}, {"y", none}},
-                             {{"slope", 0.5}});
+    const auto forward =
+        run(kernel_call("linear_leaky_relu_squared_fwd", "x w u y", {x, w, none, none}, {{"slope", 0.5}}));
     EXPECT_EQ(forward.at("u").values, u.values);
     EXPECT_EQ(forward.at("y").values,
-              run("leaky_relu_squared_fwd", {{"u", u}, {"y", none}}, {{"slope", 0.5}}).at("y").values);
-    EXPECT_EQ(run("linear_leaky_relu_squared_bwd", {{"dy", x}, {"w", down}, {"u", u}, {"du", none}},
-                  {{"slope", 0.5}})
-                  .at("du")
-                  .values,
-              run("leaky_relu_squared_bwd", {{"u", u}, {"dy", dy}, {"du", none}},
-                  {{"slope", 0.5}, {"accumulate_du", 0}})
-                  .at("du")
-                  .values);
+              run(kernel_call("leaky_relu_squared_fwd", "u y", {u, none}, {{"slope", 0.5}})).at("y").values);
+    EXPECT_EQ(
+        run(kernel_call("linear_leaky_relu_squared_bwd", "dy w u du", {x, down, u, none}, {{"slope", 0.5}}))
+            .at("du")
+            .values,
+        run(kernel_call("leaky_relu_squared_bwd", "u dy du", {u, dy, none},
+                        {{"slope", 0.5}, {"accumulate_du", 0}}))
+            .at("du")
+            .values);
   }
 }
 
@@ -141,11 +129,8 @@ TEST(LinearLeakyReluSquared, WithoutItsInputTheActivationHasTheSameBits) {
   Random random(4);
   for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
     const Array x = draw(dtype, {33, 20}, random), w = draw(dtype, {48, 20}, random);
-    KernelCall call{
-        .kernel = "linear_leaky_relu_squared_fwd",
-        .arguments = {{"x", x}, {"w", w}, {"u", {dtype, {33, 48}, {}}}, {"y", {dtype, {33, 48}, {}}}},
-        .attributes = {{"slope", 0.5}},
-        .aliases = {}};
+    KernelCall call = kernel_call("linear_leaky_relu_squared_fwd", "x w u y",
+                                  {x, w, {dtype, {33, 48}, {}}, {dtype, {33, 48}, {}}}, {{"slope", 0.5}});
     const auto with = backend_with_threads(2).run(call);
     call.arguments.erase("u");
     const auto without = backend_with_threads(2).run(call);

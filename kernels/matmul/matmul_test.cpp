@@ -39,7 +39,7 @@ Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::opti
 }
 
 Operator matmul_operator(const char* kernel, const char* term) {
-  Operator op{.forward = kernel, .backward = "", .cases = {}};
+  Operator op{.forward = kernel, .backward = ""};
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const std::optional<mlg_dtype> c :

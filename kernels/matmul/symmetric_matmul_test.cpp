@@ -54,7 +54,7 @@ Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::opti
 }
 
 Operator symmetric_matmul() {
-  Operator op{.forward = "symmetric_matmul", .backward = "", .cases = {}};
+  Operator op{.forward = "symmetric_matmul", .backward = ""};
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const std::optional<mlg_dtype> c :
@@ -83,7 +83,7 @@ const RegisterOperator test(symmetric_matmul());
 TEST(SymmetricMatmul, F32ResultsEqualTheirTranspose) {
   for (const std::int64_t n : {65, 300, 600}) {
     const Case c = matmul_case({.n = n, .k = 34, .batch = 2, .alpha = 0.3}, false, true, std::nullopt);
-    KernelCall call{.kernel = "symmetric_matmul", .arguments = {}, .attributes = c.attributes, .aliases = {}};
+    KernelCall call = kernel_call("symmetric_matmul", "", {}, c.attributes);
     Random random(1);
     for (const Operand& operand : c.inputs) {
       Array array{MLG_F32, operand.shape, {}};

@@ -23,7 +23,7 @@ const Problem kProblems[] = {{5, 7, 3},    {1, 1, 1, 1.0}, {65, 33, 129, 1.0}, {
 const Problem kLarge[] = {{3, 1100, 1500}, {1, 1536, 512}, {257, 1040, 96, 1.0}, {2, 600, 2049}};
 
 Operator widened_matmul() {
-  Operator op{.forward = "widened_matmul", .backward = "", .cases = {}};
+  Operator op{.forward = "widened_matmul", .backward = ""};
   for (const mlg_dtype stored : {MLG_BF16, MLG_F16}) {
     for (const bool transpose_b : {false, true}) {
       for (const Problem& p : kProblems) {
@@ -77,15 +77,11 @@ TEST(WidenedMatmul, HasTheBitsOfAnF32MatmulWithTheWidenedWeight) {
         Array wide = b;
         wide.dtype = MLG_F32;
         const double transpose = transposed ? 1.0 : 0.0;
-        const KernelResult narrow = backend.run({"widened_matmul",
-                                                 {{"a", a}, {"b", b}, {"c", c}},
-                                                 {{"transpose_b", transpose}, {"beta", p.beta}},
-                                                 {}});
-        const KernelResult plain =
-            backend.run({"matmul",
-                         {{"a", a}, {"b", wide}, {"c", c}},
-                         {{"transpose_a", 0.0}, {"transpose_b", transpose}, {"alpha", 1.0}, {"beta", p.beta}},
-                         {}});
+        const KernelResult narrow = backend.run(kernel_call("widened_matmul", "a b c", {a, b, c},
+                                                            {{"transpose_b", transpose}, {"beta", p.beta}}));
+        const KernelResult plain = backend.run(
+            kernel_call("matmul", "a b c", {a, wide, c},
+                        {{"transpose_a", 0}, {"transpose_b", transpose}, {"alpha", 1}, {"beta", p.beta}}));
         EXPECT_EQ(narrow.bytes.at("c"), plain.bytes.at("c"))
             << p.m << " x " << p.n << " x " << p.k << (transposed ? ", transposed" : "");
       }
@@ -106,9 +102,7 @@ TEST(WidenedMatmul, ARowDoesNotDependOnOtherRowsOnTheCudaBackend) {
     a.values.resize(static_cast<std::size_t>(rows * kInner));
     const Array c{MLG_F32, {rows, kColumns}, std::vector<double>(static_cast<std::size_t>(rows * kColumns))};
     std::vector<std::byte> bytes =
-        backend
-            .run(
-                {"widened_matmul", {{"a", a}, {"b", b}, {"c", c}}, {{"transpose_b", 1.0}, {"beta", 0.0}}, {}})
+        backend.run(kernel_call("widened_matmul", "a b c", {a, b, c}, {{"transpose_b", 1}, {"beta", 0}}))
             .bytes.at("c");
     bytes.resize(kColumns * sizeof(float));
     return bytes;

@@ -1,13 +1,10 @@
 // qk_norm_rope against its formula (docs/kernels.md).
-#include <cmath>
-
+#include "tests/kernels/norm_row.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test::qk_norm_rope_test {
 namespace {
-
-constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
 
 Case rope_case(std::int64_t tokens, std::int64_t heads, std::int64_t width, std::int64_t rope_dims,
                std::int64_t row_length, double norm) {
@@ -16,42 +13,22 @@ Case rope_case(std::int64_t tokens, std::int64_t heads, std::int64_t width, std:
   return {
       {{"x", x}, {"cos", table, MLG_F32}, {"sin", table, MLG_F32}, {"gain", {heads}, MLG_F32, normal(3, 1)}},
       {{"y", x}},
-      {{"rope_dims", static_cast<double>(rope_dims)},
-       {"row_length", static_cast<double>(row_length)},
-       {"norm", norm},
-       {"eps", kEps}}};
+      rotary_attributes(rope_dims, row_length, norm)};
 }
 
 Operator qk_norm_rope() {
-  Operator op{.forward = "qk_norm_rope_fwd", .backward = "qk_norm_rope_bwd", .cases = {}};
+  Operator op{.forward = "qk_norm_rope_fwd", .backward = "qk_norm_rope_bwd"};
   op.cases = {rope_case(5, 3, 8, 6, 4, 1),    rope_case(7, 2, 10, 10, 7, 0),
               rope_case(5, 2, 7, 0, 5, 1),    rope_case(66, 3, 64, 16, 33, 1),
               rope_case(9, 2, 80, 80, 16, 1), rope_case(1500, 3, 4, 2, 250, 1)};
   return op.computes([](auto& call) {
-    using std::sqrt;
     using S = typename std::decay_t<decltype(call)>::Scalar;
     auto& x = call.in("x");
-    const std::int64_t width = x.dim(2), half = static_cast<std::int64_t>(call.attribute("rope_dims")) / 2;
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
-      const std::int64_t position = t % static_cast<std::int64_t>(call.attribute("row_length"));
       for (std::int64_t head = 0; head < x.dim(1); ++head) {
-        S squares = 0.0;
-        for (std::int64_t j = 0; j < width; ++j) squares += x(t, head, j) * x(t, head, j);
-        const bool norm = call.attribute("norm") != 0;
-        const S root =
-            norm ? sqrt(squares / S(static_cast<double>(width)) + S(call.attribute("eps"))) : S(1.0);
         const S gain = call.has("gain") ? call.in("gain")[head] : S(1.0);
-        for (std::int64_t j = 0; j < width; ++j) {
-          S rotated = x(t, head, j) / root;
-          if (j < half) {
-            rotated = x(t, head, j) / root * call.in("cos")(position, j) +
-                      x(t, head, j + half) / root * call.in("sin")(position, j);
-          } else if (j < 2 * half) {
-            rotated = x(t, head, j) / root * call.in("cos")(position, j - half) -
-                      x(t, head, j - half) / root * call.in("sin")(position, j - half);
-          }
-          call.out("y")(t, head, j) = gain * rotated;
-        }
+        turn_head(
+            call, [&](std::int64_t j) { return x(t, head, j); }, gain, call.out("y"), t, head);
       }
     }
   });

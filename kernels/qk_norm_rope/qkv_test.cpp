@@ -1,16 +1,13 @@
 // qkv_split_norm_rope and concat_rows against their formulas (docs/kernels.md).
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/norm_row.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test::qkv_test {
 namespace {
-
-constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
 
 struct Heads {
   std::int64_t query, kv, width, padding;  // padding: elements of a row after the gates
@@ -27,14 +24,11 @@ Case split_case(std::int64_t tokens, const Heads& heads, std::int64_t rope_dims,
        {"sin", table, MLG_F32},
        {"gain", {heads.query}, MLG_F32, normal(3, 1)}},
       {{"q", {tokens, heads.query, heads.width}}, {"k", keys}, {"v", keys}, {"gate", {tokens, heads.query}}},
-      {{"rope_dims", static_cast<double>(rope_dims)},
-       {"row_length", static_cast<double>(row_length)},
-       {"norm", norm},
-       {"eps", kEps}}};
+      rotary_attributes(rope_dims, row_length, norm)};
 }
 
 Operator qkv_split_norm_rope() {
-  Operator op{.forward = "qkv_split_norm_rope_fwd", .backward = "qkv_split_norm_rope_bwd", .cases = {}};
+  Operator op{.forward = "qkv_split_norm_rope_fwd", .backward = "qkv_split_norm_rope_bwd"};
   op.cases = {
       split_case(5, {2, 1, 6, 0}, 4, 4, 1),      // nothing is a multiple of an access
       split_case(4, {3, 3, 8, 5}, 8, 3, 0),      // as many key heads as query heads, no norm, all rotated
@@ -47,31 +41,14 @@ Operator qkv_split_norm_rope() {
   op.backward_names = {{"dv_xsa", "dv"}};
   op.free_extents = {"packed"};
   return op.computes([](auto& call) {
-    using std::sqrt;
     using S = typename std::decay_t<decltype(call)>::Scalar;
     auto &packed = call.in("packed"), &q = call.out("q"), &k = call.out("k"), &v = call.out("v");
     const std::int64_t heads = q.dim(1), kv_heads = k.dim(1), width = q.dim(2);
-    const auto half = static_cast<std::int64_t>(call.attribute("rope_dims")) / 2;
     for (std::int64_t t = 0; t < q.dim(0); ++t) {
-      const std::int64_t position = t % static_cast<std::int64_t>(call.attribute("row_length"));
       // Writes the head at `from`, normed and rotated, times gain.
       const auto turn = [&](std::int64_t from, S gain, auto& out, std::int64_t head) {
-        S squares = 0.0;
-        for (std::int64_t j = 0; j < width; ++j) squares += packed(t, from + j) * packed(t, from + j);
-        const S root = call.attribute("norm") != 0
-                           ? sqrt(squares / S(static_cast<double>(width)) + S(call.attribute("eps")))
-                           : S(1.0);
-        for (std::int64_t j = 0; j < width; ++j) {
-          S turned = packed(t, from + j);
-          if (j < half) {
-            turned = packed(t, from + j) * call.in("cos")(position, j) +
-                     packed(t, from + j + half) * call.in("sin")(position, j);
-          } else if (j < 2 * half) {
-            turned = packed(t, from + j) * call.in("cos")(position, j - half) -
-                     packed(t, from + j - half) * call.in("sin")(position, j - half);
-          }
-          out(t, head, j) = gain * turned / root;
-        }
+        turn_head(
+            call, [&](std::int64_t j) { return packed(t, from + j); }, gain, out, t, head);
       };
       for (std::int64_t head = 0; head < heads; ++head)
         turn(head * width, call.has("gain") ? call.in("gain")[head] : S(1.0), q, head);
@@ -103,7 +80,7 @@ Case concat_case(std::vector<std::int64_t> rows, std::int64_t width, std::int64_
 }
 
 Operator concat_rows() {
-  Operator op{.forward = "concat_rows_fwd", .backward = "concat_rows_bwd", .cases = {}};
+  Operator op{.forward = "concat_rows_fwd", .backward = "concat_rows_bwd"};
   op.cases = {concat_case({3, 2, 1, 4}, 5, 0, 0), concat_case({2, 1, 3, 1}, 8, 2, 3),
               concat_case({70, 40, 40, 6}, 64, 0, 4), concat_case({3, 2, 1, 4}, 7, 1, 2, 3),
               concat_case({64, 32, 32, 8}, 64, 0, 0, 12)};
@@ -127,10 +104,8 @@ const RegisterOperator tests[] = {RegisterOperator(qkv_split_norm_rope()), Regis
 TEST(ConcatRows, RowsThatOverlapAreRefused) {
   const auto refusal = [](double row_b, std::int64_t rows) {
     const Array a{MLG_F32, {2, 3}, {}}, y{MLG_F32, {rows, 3}, {}};
-    return backend_with_threads(1).refusal({.kernel = "concat_rows_fwd",
-                                            .arguments = {{"a", a}, {"b", a}, {"y", y}},
-                                            .attributes = {{"row_b", row_b}, {"row_c", 0}, {"row_d", 0}},
-                                            .aliases = {}});
+    return backend_with_threads(1).refusal(
+        kernel_call("concat_rows_fwd", "a b y", {a, a, y}, {{"row_b", row_b}, {"row_c", 0}, {"row_d", 0}}));
   };
   EXPECT_EQ(refusal(2, 4), "");
   EXPECT_NE(refusal(1, 4).find("argument b must begin after"), std::string::npos) << refusal(1, 4);
@@ -140,11 +115,8 @@ TEST(ConcatRows, RowsThatOverlapAreRefused) {
 // A matrix of more columns than the whole does not fit.
 TEST(ConcatRows, AWiderMatrixIsRefused) {
   const Array a{MLG_F32, {2, 3}, {}}, b{MLG_F32, {1, 4}, {}}, y{MLG_F32, {4, 3}, {}};
-  const std::string refusal =
-      backend_with_threads(1).refusal({.kernel = "concat_rows_fwd",
-                                       .arguments = {{"a", a}, {"b", b}, {"y", y}},
-                                       .attributes = {{"row_b", 2}, {"row_c", 0}, {"row_d", 0}},
-                                       .aliases = {}});
+  const std::string refusal = backend_with_threads(1).refusal(
+      kernel_call("concat_rows_fwd", "a b y", {a, b, y}, {{"row_b", 2}, {"row_c", 0}, {"row_d", 0}}));
   EXPECT_NE(refusal.find("argument b must have at most the 3 columns"), std::string::npos) << refusal;
 }
 

@@ -9,7 +9,7 @@ namespace mulligan::kernel_test::rational_softcap_test {
 namespace {
 
 Operator rational_softcap() {
-  Operator op{.forward = "rational_softcap_fwd", .backward = "rational_softcap_bwd", .cases = {}};
+  Operator op{.forward = "rational_softcap_fwd", .backward = "rational_softcap_bwd"};
   for (const Shape& shape : kShapes) {
     op.cases.push_back(
         {{{"z", shape, std::nullopt, normal(0, 30)}}, {{"y", shape, MLG_F32}}, {{"cap", 15.0}}});

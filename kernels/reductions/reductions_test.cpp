@@ -13,39 +13,27 @@ namespace {
 // The last is a whole number of 16-byte accesses.
 const Shape kShapes[] = {{1}, {17, 3}, {2, 5, 3, 7}, {70001}, {35, 2008}};
 
-Operator sum() {
-  Operator op{.forward = "sum_f64", .cases = {}, .free_extents = {"x"}, .dtypes = {MLG_F32}};
-  op.tolerance_f32 = 1e-12;
-  for (const Shape& shape : kShapes) {
-    op.cases.push_back(
-        {{{"x", shape}, {"total", {1}, MLG_F64, values({0.125})}}, {{"total", {1}, MLG_F64}}, {}});
-  }
-  op.cases.push_back(
-      {{{"x", {37}, MLG_F64}, {"total", {1}, MLG_F64, values({0.125})}}, {{"total", {1}, MLG_F64}}, {}});
-  return op.computes([](auto& call) {
-    call.out("total")[0] = call.in("total")[0];
-    for (std::int64_t i = 0; i < call.in("x").size(); ++i) call.out("total")[0] += call.in("x")[i];
-  });
-}
-
-Operator sum_squares() {
-  Operator op{.forward = "sum_squares_f64", .cases = {}, .free_extents = {"x"}};
+Operator total(const char* kernel, bool of_squares) {
+  Operator op{.forward = kernel, .free_extents = {"x"}};
   op.tolerance_f32 = op.tolerance_bf16 = 1e-12;
-  for (const Shape& shape : kShapes) {
-    op.cases.push_back(
-        {{{"x", shape}, {"total", {1}, MLG_F64, values({0.125})}}, {{"total", {1}, MLG_F64}}, {}});
+  const auto add = [&](const Operand& x) {
+    op.cases.push_back({{x, {"total", {1}, MLG_F64, values({0.125})}}, {{"total", {1}, MLG_F64}}, {}});
+  };
+  for (const Shape& shape : kShapes) add({"x", shape});
+  if (!of_squares) {
+    op.dtypes = {MLG_F32};
+    add({"x", {37}, MLG_F64});
   }
-  return op.computes([](auto& call) {
+  return op.computes([of_squares](auto& call) {
+    auto& x = call.in("x");
     call.out("total")[0] = call.in("total")[0];
-    for (std::int64_t i = 0; i < call.in("x").size(); ++i) {
-      call.out("total")[0] += call.in("x")[i] * call.in("x")[i];
-    }
+    for (std::int64_t i = 0; i < x.size(); ++i) call.out("total")[0] += of_squares ? x[i] * x[i] : x[i];
   });
 }
 
 // Below the limit, at it, far above, no gradient at all, and no limit.
 Operator clip_scale() {
-  Operator op{.forward = "clip_scale", .cases = {}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "clip_scale", .dtypes = {MLG_F32}};
   op.tolerance_f32 = 1e-7;
   for (const auto& [total, max_norm] :
        {std::pair{0.01, 0.3}, {0.09, 0.3}, {1e6, 0.3}, {0.0, 0.3}, {1e6, 0.0}, {0.0, 0.0}}) {
@@ -61,7 +49,8 @@ Operator clip_scale() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(sum()), RegisterOperator(sum_squares()),
+const RegisterOperator tests[] = {RegisterOperator(total("sum_f64", false)),
+                                  RegisterOperator(total("sum_squares_f64", true)),
                                   RegisterOperator(clip_scale())};
 
 const CoversKernel covers_record_scalar("record_scalar");
@@ -69,13 +58,9 @@ const CoversKernel covers_record_scalar("record_scalar");
 TEST(RecordScalar, WritesOneElementOfTheRing) {
   for (const mlg_dtype dtype : {MLG_F32, MLG_F64}) {
     for (const auto& [index, place] : {std::pair{0.0, 0}, {4.0, 4}, {5.0, 0}, {123.0, 3}}) {
-      const auto result =
-          backend_with_threads(1).run({.kernel = "record_scalar",
-                                       .arguments = {{"x", {dtype, {1}, {2.5}}},
-                                                     {"index", {MLG_I64, {1}, {index}}},
-                                                     {"ring", {MLG_F64, {5}, {10, 11, 12, 13, 14}}}},
-                                       .attributes = {},
-                                       .aliases = {}});
+      const auto result = backend_with_threads(1).run(
+          kernel_call("record_scalar", "x index ring",
+                      {{dtype, {1}, {2.5}}, {MLG_I64, {1}, {index}}, {MLG_F64, {5}, {10, 11, 12, 13, 14}}}));
       std::vector<double> expected{10, 11, 12, 13, 14};
       expected[place] = 2.5;
       EXPECT_EQ(result.written.at("ring").values, expected);

@@ -1,13 +1,10 @@
 // residual_chain against its formula (docs/kernels.md), and against the kernels that it replaces.
-#include <cmath>
-
+#include "tests/kernels/norm_row.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test::residual_chain_test {
 namespace {
-
-constexpr double kEps = 1.1920928955078125e-7;  // 2^-23
 
 Case chain_case(std::int64_t tokens, std::int64_t width, double scale) {
   const Shape rows{tokens, width};
@@ -25,29 +22,21 @@ Case chain_case(std::int64_t tokens, std::int64_t width, double scale) {
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
 Operator residual_chain() {
-  Operator op{.forward = "residual_chain_fwd", .backward = "residual_chain_bwd", .cases = {}};
+  Operator op{.forward = "residual_chain_fwd", .backward = "residual_chain_bwd"};
   op.cases = {chain_case(3, 5, 1.0), chain_case(7, 37, 0.5), chain_case(35, 24, 0.7),
               chain_case(1, 4104, 0.3)};
   return op.computes([](auto& call) {
-    using std::exp, std::sqrt;
     using S = typename std::remove_reference_t<decltype(call)>::Scalar;
     auto &x = call.in("x"), &sum = call.out("sum"), &merged = call.out("merged"), &y = call.out("y");
-    const std::int64_t width = x.dim(1);
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
-      S squares = 0.0;
-      for (std::int64_t j = 0; j < width; ++j) {
+      for (std::int64_t j = 0; j < x.dim(1); ++j) {
         sum(t, j) = x(t, j) + (call.has("s") ? call.in("s")[j] : S(1.0)) * call.in("a")(t, j);
         S skip = call.has("skip") ? call.in("skip")(t, j) : sum(t, j);
         skip = call.has("weight") ? call.in("weight")[j] * skip : S(0.0);
-        merged(t, j) = call.has("gate")
-                           ? skip + S(1.0) / (S(1.0) + exp(-call.in("gate")[j])) * (sum(t, j) - skip)
-                           : sum(t, j) + skip;
+        merged(t, j) = with_skip(call, sum(t, j), skip, j);
         y(t, j) = call.in("mix")(0, j) * merged(t, j) + call.in("mix")(1, j) * call.in("x0")(t, j);
-        squares += y(t, j) * y(t, j);
       }
-      const S root = sqrt(squares / S(static_cast<double>(width)) + S(call.attribute("eps")));
-      for (std::int64_t j = 0; j < width; ++j)
-        call.out("n")(t, j) = S(call.attribute("scale")) * y(t, j) / root;
+      norm_row(y, call.out("n"), t, call.attribute("scale"), call.attribute("eps"));
     }
   });
 }

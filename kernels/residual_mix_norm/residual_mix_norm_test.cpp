@@ -14,7 +14,7 @@ Case mix_case(std::int64_t tokens, std::int64_t width, double scale) {
 }
 
 Operator residual_mix_norm() {
-  Operator op{.forward = "residual_mix_norm_fwd", .backward = "residual_mix_norm_bwd", .cases = {}};
+  Operator op{.forward = "residual_mix_norm_fwd", .backward = "residual_mix_norm_bwd"};
   op.cases = {mix_case(3, 5, 1.0),    mix_case(7, 37, 0.5),   mix_case(67, 129, 1.0), mix_case(2500, 7, 0.7),
               mix_case(9, 1031, 0.3), mix_case(2, 4099, 0.3), mix_case(1, 8200, 0.3)};
   return op.computes([](auto& call) {

@@ -12,7 +12,7 @@ Case rms_case(std::int64_t rows, std::int64_t width, double scale, double eps = 
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
 Operator rms_norm() {
-  Operator op{.forward = "rms_norm_fwd", .backward = "rms_norm_bwd", .cases = {}};
+  Operator op{.forward = "rms_norm_fwd", .backward = "rms_norm_bwd"};
   op.cases = {rms_case(3, 7, 1.0),      rms_case(5, 64, 0.5),   rms_case(33, 129, 1.0, 0.01),
               rms_case(301, 512, 0.25), rms_case(3, 4099, 0.5), rms_case(2, 16392, 1.0)};
   return op.computes([](auto& call) {

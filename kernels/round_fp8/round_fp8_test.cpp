@@ -59,10 +59,8 @@ TEST_P(RoundFp8, IsTheNearestNumberOfTheFormat) {
         for (std::size_t i = 0; i < count; ++i)
           x.values.push_back(round_to(dtype, (i % 3 == 1 ? -scale : scale) * inputs[i]));
         const KernelResult result = backend_with_threads(2).run(
-            {.kernel = "round_fp8",
-             .arguments = {{"x", x}, {"y", {dtype, x.shape, {}}}},
-             .attributes = {{"exponent_bits", double(GetParam())}, {"scale", scale}},
-             .aliases = {}});
+            kernel_call("round_fp8", "x y", {x, {dtype, x.shape, {}}},
+                        {{"exponent_bits", double(GetParam())}, {"scale", scale}}));
         const std::vector<double>& y = result.written.at("y").values;
         for (std::size_t i = 0; i < count; ++i) {
           const double expected =
@@ -78,10 +76,8 @@ TEST_P(RoundFp8, IsTheNearestNumberOfTheFormat) {
 TEST_P(RoundFp8, KeepsNaN) {
   const Array x{MLG_F32, {2}, {std::numeric_limits<double>::quiet_NaN(), 1.0}};
   const KernelResult result =
-      backend_with_threads(1).run({.kernel = "round_fp8",
-                                   .arguments = {{"x", x}, {"y", {MLG_F32, x.shape, {}}}},
-                                   .attributes = {{"exponent_bits", double(GetParam())}, {"scale", 0.5}},
-                                   .aliases = {}});
+      backend_with_threads(1).run(kernel_call("round_fp8", "x y", {x, {MLG_F32, x.shape, {}}},
+                                              {{"exponent_bits", double(GetParam())}, {"scale", 0.5}}));
   EXPECT_TRUE(std::isnan(result.written.at("y").values[0]));
   EXPECT_EQ(result.written.at("y").values[1], 1.0);
 }

@@ -6,7 +6,7 @@ namespace mulligan::kernel_test::row_bias_test {
 namespace {
 
 Operator row_bias() {
-  Operator op{.forward = "row_bias_fwd", .backward = "row_bias_bwd", .cases = {}};
+  Operator op{.forward = "row_bias_fwd", .backward = "row_bias_bwd"};
   for (const auto& [tokens, width] :
        {std::pair{1, 1}, {3, 7}, {67, 129}, {2500, 7}, {9, 1031}, {3, 4099}, {1, 16392}}) {
     const Shape rows{tokens, width};

@@ -14,7 +14,7 @@ Case scale_case(std::int64_t rows, std::int64_t width) {
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
 Operator scale_rows() {
-  Operator op{.forward = "scale_rows_fwd", .backward = "scale_rows_bwd", .cases = {}};
+  Operator op{.forward = "scale_rows_fwd", .backward = "scale_rows_bwd"};
   op.cases = {scale_case(3, 5),   scale_case(7, 37),   scale_case(1, 1),    scale_case(512, 64),
               scale_case(5, 512), scale_case(2, 4099), scale_case(2, 16392)};
   op.f32_gradients = {"dw"};
@@ -34,26 +34,14 @@ TEST(ScaledAddNorm, NeedsAForTheGradientOfTheScaleAlone) {
   for (const std::int64_t width : {5, 24, 4104}) {
     for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
       SCOPED_TRACE(testing::Message() << width << " " << dtype);
-      const auto random = [&](std::uint64_t seed, mlg_dtype type, Shape shape) {
-        Random generator(seed);
-        Array array{type, shape, {}};
-        for (std::int64_t i = 0; i < element_count(shape); ++i)
-          array.values.push_back(round_to(type, normal()(generator, i)));
-        return array;
-      };
-      const Shape rows{3, width};
-      KernelCall call{
-          .kernel = "scaled_add_norm_bwd",
-          .arguments = {{"y", random(1, dtype, rows)},
-                        {"dy", random(2, dtype, rows)},
-                        {"dn", random(3, dtype, rows)},
-                        {"dx", random(5, dtype, rows)},
-                        {"da", random(6, dtype, rows)}},
-          .attributes = {{"scale", 0.5}, {"eps", 1e-6}, {"accumulate_dx", 0}, {"accumulate_da", 0}},
-          .aliases = {}};
+      Random random(1);
+      const auto rows = [&] { return draw(dtype, {3, width}, random); };
+      KernelCall call =
+          kernel_call("scaled_add_norm_bwd", "y dy dn dx da", {rows(), rows(), rows(), rows(), rows()},
+                      {{"scale", 0.5}, {"eps", 1e-6}, {"accumulate_dx", 0}, {"accumulate_da", 0}});
       const KernelResult bare = backend_with_threads(1).run(call);
       EXPECT_EQ(bare.bytes.at("dx"), bare.bytes.at("da"));
-      call.arguments["a"] = random(4, dtype, rows);
+      call.arguments["a"] = rows();
       call.arguments["s"] = {MLG_F32, {width}, std::vector<double>(width, 1.0)};
       const KernelResult full = backend_with_threads(1).run(call);
       EXPECT_EQ(full.bytes.at("dx"), bare.bytes.at("dx"));
@@ -62,10 +50,8 @@ TEST(ScaledAddNorm, NeedsAForTheGradientOfTheScaleAlone) {
   }
   const Array rows{MLG_F32, {3, 5}, {}}, columns{MLG_F32, {5}, {}};
   const std::string refusal = backend_with_threads(1).refusal(
-      {.kernel = "scaled_add_norm_bwd",
-       .arguments = {{"y", rows}, {"dy", rows}, {"s", columns}, {"ds", columns}},
-       .attributes = {{"scale", 1}, {"eps", 0}, {"accumulate_dx", 0}, {"accumulate_da", 0}},
-       .aliases = {}});
+      kernel_call("scaled_add_norm_bwd", "y dy s ds", {rows, rows, columns, columns},
+                  {{"scale", 1}, {"eps", 0}, {"accumulate_dx", 0}, {"accumulate_da", 0}}));
   EXPECT_NE(refusal.find("argument ds must be absent where a is absent"), std::string::npos) << refusal;
 }
 

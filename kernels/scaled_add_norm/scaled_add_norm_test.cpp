@@ -14,7 +14,7 @@ Case add_case(std::int64_t tokens, std::int64_t width, double scale) {
 }
 
 Operator scaled_add_norm() {
-  Operator op{.forward = "scaled_add_norm_fwd", .backward = "scaled_add_norm_bwd", .cases = {}};
+  Operator op{.forward = "scaled_add_norm_fwd", .backward = "scaled_add_norm_bwd"};
   op.cases = {add_case(3, 5, 1.0),    add_case(7, 37, 0.5),   add_case(67, 129, 1.0), add_case(2500, 7, 0.7),
               add_case(9, 1031, 0.3), add_case(2, 4099, 0.3), add_case(1, 8200, 0.3)};
   return op.computes([](auto& call) {

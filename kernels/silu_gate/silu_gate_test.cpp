@@ -8,7 +8,7 @@ namespace mulligan::kernel_test::silu_gate_test {
 namespace {
 
 Operator silu_gate() {
-  Operator op{.forward = "silu_gate_fwd", .backward = "silu_gate_bwd", .cases = {}};
+  Operator op{.forward = "silu_gate_fwd", .backward = "silu_gate_bwd"};
   for (const Shape& shape : {Shape{1}, {17, 3}, {2, 5, 3, 7}, {24, 104}, {5003, 5}}) {
     op.cases.push_back({{{"g", shape, std::nullopt, normal(0, 3)}, {"u", shape}}, {{"y", shape}}, {}});
   }

@@ -21,7 +21,7 @@ Case smear_case(std::int64_t tokens, std::int64_t width, std::int64_t window, st
 }
 
 Operator smear_gate() {
-  Operator op{.forward = "smear_gate_fwd", .backward = "smear_gate_bwd", .cases = {}};
+  Operator op{.forward = "smear_gate_fwd", .backward = "smear_gate_bwd"};
   op.cases = {
       smear_case(7, 9, 4, 7, 1),       // one row
       smear_case(12, 5, 5, 4, 1),      // three rows, the whole width is the window
@@ -59,28 +59,16 @@ TEST(SmearGate, BeginsAsTheIdentity) {
       weight{MLG_F32, {1, 2}, {0, 0}}, lambda{MLG_F32, {1}, {0}}, zeros{MLG_F32, {1, 2}, {0, 0}};
   BackendFixture& backend = backend_with_threads(1);
   const std::map<std::string, double> attributes = {{"row_length", 3}, {"document_start", 1}};
-  const auto forward = backend.run({.kernel = "smear_gate_fwd",
-                                    .arguments = {{"x", x},
-                                                  {"tokens", tokens},
-                                                  {"weight", weight},
-                                                  {"lambda", lambda},
-                                                  {"y", {MLG_F32, {3, 2}, {}}}},
-                                    .attributes = attributes,
-                                    .aliases = {}});
+  const auto forward =
+      backend.run(kernel_call("smear_gate_fwd", "x tokens weight lambda y",
+                              {x, tokens, weight, lambda, {MLG_F32, {3, 2}, {}}}, attributes));
   EXPECT_EQ(forward.written.at("y").values, x.values);
   std::map<std::string, double> backward_attributes = attributes;
   backward_attributes["accumulate_dx"] = 0;
-  const auto backward = backend.run({.kernel = "smear_gate_bwd",
-                                     .arguments = {{"x", x},
-                                                   {"tokens", tokens},
-                                                   {"weight", weight},
-                                                   {"lambda", lambda},
-                                                   {"dy", x},
-                                                   {"dx", {MLG_F32, {3, 2}, std::vector<double>(6, 0.0)}},
-                                                   {"dweight", zeros},
-                                                   {"dlambda", lambda}},
-                                     .attributes = backward_attributes,
-                                     .aliases = {}});
+  const auto backward = backend.run(kernel_call(
+      "smear_gate_bwd", "x tokens weight lambda dy dx dweight dlambda",
+      {x, tokens, weight, lambda, x, {MLG_F32, {3, 2}, std::vector<double>(6, 0.0)}, zeros, lambda},
+      backward_attributes));
   EXPECT_EQ(backward.written.at("dx").values, x.values);
   EXPECT_EQ(backward.written.at("dweight").values, zeros.values);
   // 0.5 (<dy_1, x_0> + <dy_2, x_1>) = 0.5 (11 + 39)
@@ -95,15 +83,9 @@ TEST(SmearGate, GradientsOfAnOpenGateKeepTheirDigits) {
   for (const double logit : {-16.0, -4.0, 0.5, 4.0, 10.0, 16.0}) {
     const Array x{MLG_F32, {2, 2}, {1, 1, logit, 1}};
     const auto got = backend_with_threads(1)
-                         .run({.kernel = "smear_gate_bwd",
-                               .arguments = {{"x", x},
-                                             {"tokens", tokens},
-                                             {"weight", weight},
-                                             {"lambda", lambda},
-                                             {"dy", dy},
-                                             {"dweight", zeros}},
-                               .attributes = {{"row_length", 2}, {"document_start", 0}, {"accumulate_dx", 0}},
-                               .aliases = {}})
+                         .run(kernel_call("smear_gate_bwd", "x tokens weight lambda dy dweight",
+                                          {x, tokens, weight, lambda, dy, zeros},
+                                          {{"row_length", 2}, {"document_start", 0}, {"accumulate_dx", 0}}))
                          .written;
     const double slope = 2 / (1 + std::exp(-logit)) / (1 + std::exp(logit));
     EXPECT_NEAR(got.at("dweight").values[0], slope * logit, 5e-6 * std::abs(slope * logit)) << logit;

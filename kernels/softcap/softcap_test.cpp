@@ -9,7 +9,7 @@ namespace mulligan::kernel_test::softcap_test {
 namespace {
 
 Operator softcap() {
-  Operator op{.forward = "softcap_fwd", .backward = "softcap_bwd", .cases = {}};
+  Operator op{.forward = "softcap_fwd", .backward = "softcap_bwd"};
   for (const Shape& shape : kShapes) {
     op.cases.push_back({{{"z", shape, std::nullopt, normal(0, 30)}}, {{"y", shape}}, {{"cap", 30.0}}});
   }

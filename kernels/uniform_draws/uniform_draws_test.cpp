@@ -21,11 +21,9 @@ TEST(UniformDraws, AreTheHostsBits) {
       for (std::uint64_t i = 0; i < 5000; ++i)
         expected.push_back(static_cast<float>(bound * (2.0 * stream.uniform(i) - 1.0)));
       for (const int variant : {1, 2, 3}) {
-        const KernelResult result = backend_with_threads(variant).run(
-            {"uniform_draws",
-             {{"key", {MLG_I32, {4}, {key.begin(), key.end()}}}, {"values", {MLG_F32, {50, 100}, {}}}},
-             {{"bound", bound}},
-             {}});
+        const KernelResult result = backend_with_threads(variant).run(kernel_call(
+            "uniform_draws", "key values",
+            {{MLG_I32, {4}, {key.begin(), key.end()}}, {MLG_F32, {50, 100}, {}}}, {{"bound", bound}}));
         EXPECT_EQ(result.written.at("values").values, expected);
       }
     }

@@ -1,6 +1,5 @@
 // weighted_rms_norm against its formula (docs/kernels.md).
-#include <cmath>
-
+#include "tests/kernels/norm_row.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
@@ -14,19 +13,15 @@ Case norm_case(std::int64_t tokens, std::int64_t width, double eps) {
 
 // The widest rows are taken in several slices by the cuda backend, one or several elements at a time.
 Operator weighted_rms_norm() {
-  Operator op{.forward = "weighted_rms_norm_fwd", .backward = "weighted_rms_norm_bwd", .cases = {}};
+  Operator op{.forward = "weighted_rms_norm_fwd", .backward = "weighted_rms_norm_bwd"};
   op.cases = {norm_case(1, 1, 0.5),     norm_case(3, 5, 1e-6),    norm_case(7, 60, 0.1),
               norm_case(67, 129, 1e-6), norm_case(2500, 7, 1e-6), norm_case(9, 1031, 1e-5),
               norm_case(2, 4099, 1e-6), norm_case(1, 16392, 1e-6)};
   return op.computes([](auto& call) {
     auto &x = call.in("x"), &weight = call.in("weight"), &y = call.out("y");
-    using Scalar = std::decay_t<decltype(x[0])>;
-    using std::sqrt;
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
-      Scalar squares = 0.0;
-      for (std::int64_t j = 0; j < x.dim(1); ++j) squares += x(t, j) * x(t, j);
-      const Scalar root =
-          sqrt(squares / Scalar(static_cast<double>(x.dim(1))) + Scalar(call.attribute("eps")));
+      const auto root =
+          root_mean_square([&](std::int64_t j) { return x(t, j); }, x.dim(1), call.attribute("eps"));
       for (std::int64_t j = 0; j < x.dim(1); ++j) y(t, j) = weight[j] * x(t, j) / root;
     }
   });

@@ -5,9 +5,11 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
+import tempfile
 
 from running import fault, run
-from verdict import ROOT
+from verdict import ROOT, Attack, parse
 
 TINY = """
 [run]
@@ -178,3 +180,17 @@ def difference(expected, seen):
         if expected.get(key) != seen.get(key):
             return f"{key}: {str(seen.get(key))[:200]} in place of {str(expected.get(key))[:200]}"
     return None
+
+
+def attack(text, name, count, what, make, options=(), **kinds):
+    """Runs an attack as its command line says, and ends the program. `make` gives an object for a subject and the options: its
+    case(), and if it has them the numbers() of its cases and a note() for the table. `kinds` are of Subject."""
+    parser = parse(text, count, what)
+    for word, settings in options:
+        parser.add_argument(word, **settings)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="attack_subject_") as folder:
+        account = Attack(name, chosen)
+        made = make(Subject(chosen.build, chosen.subject or folder + "/subject", **kinds), chosen)
+        account.run(made.case, made.numbers(account) if hasattr(made, "numbers") else None)
+    sys.exit(account.finish(made.note() if hasattr(made, "note") else ""))

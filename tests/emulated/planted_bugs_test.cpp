@@ -4,16 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <memory>
-
-#include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/planted_kernels.h"
 
 namespace mulligan::kernel_test::planted_bugs_test {
 namespace {
 
 #include "tests/emulated/planted_bugs.cu"
-#include "tests/support/sentence.h"
 
 constexpr const char* kNoSource = "the emulated device needs none";
 constexpr std::int64_t kCount = 256;
@@ -66,52 +62,31 @@ struct WritesItsInput {
   static void plan(sdk::CudaCall& call) { CopyElements::plan(call); }
 };
 
-BackendFixture& backend(int variant = 1) {
+BackendFixture& backend(int variant) {
   static const mlg_kernel kernels[] = {
       sdk::cuda_kernel<CopyElements>(kNoSource),     sdk::cuda_kernel<CopyPacks>(kNoSource),
       sdk::cuda_kernel<ReverseBlocks>(kNoSource),    sdk::cuda_kernel<SumWarps>(kNoSource),
       sdk::cuda_kernel<ThroughWorkspace>(kNoSource), sdk::cuda_kernel<WritesItsInput>(kNoSource)};
-  static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
-  auto& fixture = fixtures[variant];
-  if (!fixture) {
-    fixture = std::make_unique<BackendFixture>(backend_under_test(variant));
-    sdk::check(fixture->table().add_kernels(fixture->instance(), kernels, std::size(kernels), 0));
-  }
-  return *fixture;
-}
-
-KernelCall call_of(const char* kernel, int bug_number) {
-  Array x{MLG_F32, {kCount}, {}};
-  for (int i = 0; i < kCount; ++i) x.values.push_back(i);
-  KernelCall call{.kernel = kernel,
-                  .arguments = {{"x", x}, {"y", x}},
-                  .attributes = {{"bug", bug_number}},
-                  .aliases = {}};
-  return call;
+  return backend_with_kernels(kernels, variant);
 }
 
 // What the emulated device says about bug `number` of a kernel; "" when it passes.
-std::string finding(const char* kernel, int number, int variant = 1) {
-  return said_by([&] { backend(variant).run(call_of(kernel, number)); });
+std::string finding(const std::string& kernel, int number, int variant) {
+  Array x{MLG_F32, {kCount}, {}};
+  for (int i = 0; i < kCount; ++i) x.values.push_back(i);
+  return said_by([&] {
+    backend(variant).run(kernel_call("planted_" + kernel, "x y", {x, x}, {{"bug", number}}));
+  });
 }
 
 TEST(PlantedBugs, NoneFoundWhereNoneIs) {
-  for (const char* kernel : {"planted_copy_elements", "planted_copy_packs", "planted_reverse_blocks",
-                             "planted_sum_warps", "planted_workspace"}) {
+  for (const char* kernel : {"copy_elements", "copy_packs", "reverse_blocks", "sum_warps", "workspace"}) {
     for (const int variant : {1, 2, 3})
       EXPECT_EQ(finding(kernel, 0, variant), "") << kernel << ", order " << variant;
   }
 }
 
-// Bug `number` of a kernel, and what is said about it; in some orders of threads something else.
-struct Bug {
-  const char* what;
-  const char* kernel;
-  int number;
-  const char* said;
-  const char* or_said = said;
-};
-constexpr Bug kBugs[] = {
+constexpr PlantedFault kBugs[] = {
     {"a tail one too long", "copy_elements", 1, "reads 4 bytes at byte 1024 of x, which has 1024 bytes"},
     {"a tail one too short", "copy_elements", 2, "left out of its output y byte 1020 of 1024"},
     {"a wrong stride", "copy_elements", 3, "of x, which has 1024 bytes"},
@@ -132,13 +107,7 @@ constexpr Bug kBugs[] = {
     {"workspace that nobody wrote", "workspace", 1, "of the workspace, which nothing has written"}};
 
 TEST(PlantedBugs, EachIsFoundInEveryOrder) {
-  for (const Bug& bug : kBugs) {
-    for (const int variant : {1, 2, 3}) {
-      const std::string found = finding(("planted_" + std::string(bug.kernel)).c_str(), bug.number, variant);
-      EXPECT_TRUE(found.find(bug.said) != found.npos || found.find(bug.or_said) != found.npos)
-          << bug.what << ", order " << variant << ": " << found;
-    }
-  }
+  expect_each_is_found(kBugs, finding);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The attacks of tests/attack in their short forms; CONTRIBUTING.md has the long ones. MULLIGAN_ATTACKS=10 makes every count
 # ten times as large, as the long form does; MULLIGAN_ATTACK_SEED chooses other cases.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 times=${MULLIGAN_ATTACKS:-$(amount 1 10)}

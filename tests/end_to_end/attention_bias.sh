@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Attention's rounding (docs/numerics/attention_bias.md): the switch trains and is scored alike, events "attention" are in
 # metrics.jsonl and come again after a resume, mulligan probe attention prints and refuses, and the experiment runs.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

@@ -2,7 +2,6 @@
 # The scripts that make the portable bundle (cmake/bundle), on the build that tests/run made: what is carried, that the
 # program runs with it, and that inspect refuses each fault planted into the tree. tests/bundle/check tests the bundle itself,
 # which is built for other CPUs.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 scripts=$root/cmake/bundle
 

@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
 # The fixed parts of the optimiser benchmark in one run: the family modded on a stream of joined documents without a
 # tokenizer, its loss a sum; by one rank or several, resumed, on both backends.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 letter_walk corpus
 "$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 8 >/dev/null || flunk "prepare"
 cat >arena.toml <<END
-[data]
-train = "$work/data/*_train_*.bin"
-validation = "$work/data/*_val_*.bin"
-tokenizer = "none"
+$(data_table "$work/data" none)
 order = "stream"
 documents = "joined"
 [model]
@@ -42,13 +38,8 @@ validate_at = [5, 30]
 sequence_length = 128
 packed_sequences = 2
 tokens = 4096
-[optimizer.all]
-plugin = "adamw"
-lr = 0.004
+$(one_optimizer 0.004)
 weight_decay = 0.0
-[[parameters]]
-match = "*"
-optimizer = "all"
 END
 check "a dry run" "$mulligan" train arena.toml --dry-run
 check "a prediction for a card" "$mulligan" profile arena.toml --predict

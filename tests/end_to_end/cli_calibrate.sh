@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan probe calibration and consistency: next tokens and questions of a tiny trained model, runs against each other, what is refused.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # A run on text under a transform, caseops: scores count original bytes, and texts that a user gives or reads are original.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 # Text of one rule, which a tiny model learns by heart in a few steps.

@@ -2,7 +2,6 @@
 # "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release).
 set -uo pipefail
 
-# shellcheck source=tests/end_to_end/usual_signals.bash
 source "$(dirname "${BASH_SOURCE[0]}")/usual_signals.bash"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -59,6 +58,17 @@ check_refused() {
   else
     pass "$what"
   fi
+}
+
+# begin NAME ARGUMENT...: mulligan in the background, its process in $process, its output in NAME.out and NAME.err.
+begin() {
+  "$mulligan" "${@:2}" >"$1.out" 2>"$1.err" &
+  process=$!
+}
+# end_by SIGNAL: sends it to $process and waits for its end; the code is the process's.
+end_by() {
+  kill "-$1" "$process"
+  wait "$process" 2>/dev/null
 }
 
 # wait_until COMMAND...: until it succeeds. If it does not within five minutes, that is a failed check and not an endless wait.
@@ -119,15 +129,33 @@ letter_walk() {
   }'
 }
 
+# data_table DATA [TOKENIZER]: [data] of what prepare made.
+data_table() {
+  cat <<TOML
+[data]
+train = "$1/fineweb_train_*.bin"
+validation = "$1/fineweb_val_*.bin"
+tokenizer = "${2:-$1/tokenizer.model}"
+TOML
+}
+# one_optimizer RATE: AdamW of all parameters. Further keys of it can follow.
+one_optimizer() {
+  cat <<TOML
+[[parameters]]
+match = "*"
+optimizer = "all"
+[optimizer.all]
+plugin = "adamw"
+lr = $1
+TOML
+}
+
 # small_config DATA: a configuration with every feature of the record's architecture that trains in seconds.
 small_config() {
   cat <<TOML
 [run]
 name = "small"
-[data]
-train = "$1/fineweb_train_*.bin"
-validation = "$1/fineweb_val_*.bin"
-tokenizer = "$1/tokenizer.model"
+$(data_table "$1")
 [model]
 vocabulary = 512
 layers = 4

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan doctor on healthy runs, and on data and losses with a planted fault: the right check reports it.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 flawed=$build/tests/flawed_plugins
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # train --dry-run: the plan of a run, without data and without the device it would run on.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 plan=$("$mulligan" train "$root/configs/records/pr1886.toml" --dry-run --card h100)

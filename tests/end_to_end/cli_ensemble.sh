@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan probe ensemble: what it prints, writes and refuses; its score never replaces the run's.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Bad input of every kind: one sentence that says what and where, the documented exit code, nothing started.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 quickstart=$root/configs/quickstart.toml
 

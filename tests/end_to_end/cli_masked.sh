@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A model that fills in masked tokens ([model.masking]) reads both sides, in training and in scoring. No command takes its loss
 # for a score of the next token.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 # The letters on both sides leave one where they differ, and two where they are the same.
@@ -9,10 +8,7 @@ letter_walk corpus 100
 # So many pieces: the letters, the bytes and nothing longer.
 "$mulligan" prepare corpus --out data --vocab-size 277 --validation-documents 4 >/dev/null || flunk "prepare"
 cat >next.toml <<END
-[data]
-train = "$work/data/*_train_*.bin"
-validation = "$work/data/*_val_*.bin"
-tokenizer = "$work/data/tokenizer.model"
+$(data_table "$work/data")
 [model]
 vocabulary = 277
 layers = 2
@@ -30,15 +26,10 @@ log_every = 50
 [eval]
 sequence_length = 128
 packed_sequences = 2
-[optimizer.all]
-plugin = "adamw"
-lr = 0.004
+$(one_optimizer 0.004)
 [schedule]
 plugin = "cosine"
 warmup_fraction = 0.05
-[[parameters]]
-match = "*"
-optimizer = "all"
 END
 masked=(--set model.masking.share=0.15)
 train() { # train NAME OPTIONS

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Task vectors: vectors pack, show, unpack; merge; what they make read by eval, ttt and train; a sweep's seeds
 # in one file; refusals.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 # Text that is always the same, so that what a loss moves by is, too: sentences in which the next word is one of three.

@@ -1,17 +1,13 @@
 #!/usr/bin/env bash
 # Steps that count as seconds (docs/one_card.md): how long a run is, its rates and its phases do not depend on the clock, also
 # where it is resumed. What is computed: one_card_test.cpp.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir corpus
 for i in $(seq 40); do printf 'Document %d of a small corpus, with the number %d in it twice: %d.\n' "$i" $((i * 7)) $((i * 7)) >"corpus/$i.txt"; done
 "$mulligan" prepare corpus --out data --vocab-size 320 --validation-documents 4 >/dev/null || flunk "prepare"
 cat >run.toml <<END
-[data]
-train = "$work/data/*_train_*.bin"
-validation = "$work/data/*_val_*.bin"
-tokenizer = "$work/data/tokenizer.model"
+$(data_table "$work/data")
 [model]
 vocabulary = 320
 layers = 2
@@ -42,12 +38,7 @@ every_steps = 9
 keep = 10
 [doctor]
 level = "off"
-[optimizer.all]
-plugin = "adamw"
-lr = 0.004
-[[parameters]]
-match = "*"
-optimizer = "all"
+$(one_optimizer 0.004)
 END
 train() { # train NAME OPTIONS
   "$mulligan" train run.toml --quiet --set run.directory="runs/$1" "${@:2}" >"$1.log" 2>&1 || flunk "train $1" "$(tail -5 "$1.log")"

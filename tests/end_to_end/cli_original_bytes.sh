@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Bits per byte of text that normalisation makes longer and shorter: train, eval, quantize and ttt under strict rules divide by the
 # bytes of the documents, and their results state the rule and both figures.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 # Half of the words are followed by U+FDFA; NFKC makes 33 bytes of its 3.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Validation text in what is learned from: cut into other shards, changed in places, as one source of a mix, or as what quantisation calibrates on. Strict rules refuse it before the first step; open rules warn and record it.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 5

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # profile --predict: a step on a GPU by arithmetic, without data, GPU or CUDA.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 record=$root/configs/records/pr1886.toml
 predict() { "$mulligan" profile "$record" --predict "$@"; }

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan probe logits and the experiment of LayerCast: a small trained model in several precisions and batch sizes, what is refused.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Qwen2-shaped models from published folders: the [model] table, the doctor's checks of the weights,
 # scores, import, training from them and from nothing.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 fixture=$root/tests/golden/qwen2
 
@@ -11,10 +10,7 @@ tiny_data --validation-documents 4
 config_of() {
   cat "$1"
   cat <<TOML
-[data]
-train = "$work/data/fineweb_train_*.bin"
-validation = "$work/data/fineweb_val_*.bin"
-tokenizer = "$work/data/tokenizer.model"
+$(data_table "$work/data")
 [train]
 steps = 12
 tokens_per_step = 512
@@ -26,12 +22,7 @@ steps = 0
 [eval]
 sequence_length = 64
 packed_sequences = 2
-[optimizer.all]
-plugin = "adamw"
-lr = 0.003
-[[parameters]]
-match = "*"
-optimizer = "all"
+$(one_optimizer 0.003)
 TOML
 }
 

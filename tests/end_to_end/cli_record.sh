@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The second half of a record: train, quantise, score the artifact with test-time training, from the run directory and
 # from an empty folder; the ledger over all three commands, and strict rules.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

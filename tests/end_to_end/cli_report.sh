@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # report.html at the end of training and after quantize, eval and ttt; report and compare as commands.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

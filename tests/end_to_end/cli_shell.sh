@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # What a shell user finds: completion for bash and zsh and the manual page, made from the program's own declarations.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 "$mulligan" completion bash >mulligan.bash

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # A stranger's path: a starter configuration for a folder of text, data, a run, and what it leaves for other tools.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_corpus texts

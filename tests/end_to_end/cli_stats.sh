@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan stats on tables of values: figures, refusals, exit codes. On runs: cli_report.sh.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 cat >records.csv <<'END'

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # mulligan record: three seeds of a tiny model to a submission's folder, stopped and gone on with on the way; every broken rule
 # refused with its reason; --verify of that folder, of spoilt copies, and of one as others publish them.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
@@ -20,8 +19,7 @@ record=(record small.toml --seeds "42,314,1337" --out submission --artifacts "${
 "$mulligan" "${record[@]}" >first.txt 2>first.err &
 process=$!
 wait_until test -e runs/small_record/train_seed314.log
-kill -TERM $process
-wait $process
+end_by TERM
 check_equal "a stopped record" 4 $?
 check_contains "says that it goes on" "the same command goes on where it was" "$(cat first.err)"
 check_equal "and leaves no half of a submission" "" "$(ls -d submission* 2>/dev/null)"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # An optimiser that is built outside of the tree takes a few lines of TOML, by name or by path.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_corpus corpus

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # The main job: prepare a small corpus, train a small model of the record's architecture, score it again from its files.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.1

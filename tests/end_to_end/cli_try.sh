@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # mulligan try: refusals, verdicts and their exit codes, repeated tries, further looks, early ends, crashes, signals, the lock,
 # damaged and changed files, and results.tsv read by a script that knows autoresearch's five columns alone.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data
@@ -111,12 +110,10 @@ log=bad check_refused "a base that crashes" 1 "the base 'crash.toml' fails with 
 check "is no try" test ! -e bad/results.tsv
 
 # A signal; meanwhile the folder is locked. What goes on ends as what was not disturbed.
-"$mulligan" try better.toml --base base.toml --log late --note "faster embedding" >late.out 2>late.err &
-process=$!
+begin late try better.toml --base base.toml --log late --note "faster embedding"
 wait_until compgen -G 'late/runs/*/seed_3/metrics.jsonl' >/dev/null
 check_refused "two at once" 2 "is in use by" try better.toml --base base.toml --log late
-kill -TERM $process
-wait $process
+end_by TERM
 check_equal "SIGTERM: exit code" 4 $?
 check_contains "SIGTERM: one sentence" "stopped by SIGTERM; the same command goes on" "$(cat late.err)"
 log=late try better --note "faster embedding" --quiet >late.txt

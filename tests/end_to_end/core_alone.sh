@@ -2,7 +2,6 @@
 # The core builds without tools and lab. It then trains, quantises, scores and launches, shows its own commands only, and
 # links its unit tests, which `tests/run --long` runs once more: their objects are those of the whole build. Objects come from the
 # compiler cache; without one this takes as long as a build, so it is left to the long form.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 if ! command -v ccache >/dev/null && [[ ${MULLIGAN_LONG_TESTS:-} != 1 ]]; then

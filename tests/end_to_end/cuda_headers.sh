@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Which headers of cuDNN a configuration takes (cmake/MulliganCuda.cmake), in one build folder while they change.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir -p project cuda home

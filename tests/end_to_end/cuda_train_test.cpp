@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "framework/artifact/artifact_run.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/run_plugins.h"
@@ -19,11 +18,6 @@
 namespace mulligan::end_to_end::cuda_train_test {
 namespace {
 
-std::vector<std::string> with(std::vector<std::string> overrides, const std::vector<std::string>& more) {
-  overrides.insert(overrides.end(), more.begin(), more.end());
-  return overrides;
-}
-
 const std::vector<std::string> kDevice = {"backend.plugin=cuda", "backend.device=" + test_device()};
 const std::vector<std::string> kSmall = {"train.steps=20", "train.tokens_per_step=128", "train.log_every=20",
                                          "train.clip_norm=0.5", "ema.decay=0.9"};
@@ -31,41 +25,38 @@ const std::vector<std::string> kSmall = {"train.steps=20", "train.tokens_per_ste
 // One prepared corpus and the two trained runs for all tests of this file.
 class CudaRun : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    tiny_ = new TinyRun(long_tests() ? 20 : 6);
-    cpu_ = new RunResult(tiny_->train(kSmall));
-    cuda_ = new RunResult(tiny_->train(with(kSmall, kDevice)));
+  static TinyRun& tiny() {
+    static TinyRun run(long_tests() ? 20 : 6);
+    return run;
   }
-  static void TearDownTestSuite() {
-    delete cuda_;
-    delete cpu_;
-    delete tiny_;
+  static const RunResult& on_cpu() {
+    static const RunResult result = tiny().train(kSmall);
+    return result;
   }
-  static TinyRun* tiny_;
-  static RunResult *cpu_, *cuda_;
+  static const RunResult& on_cuda() {
+    static const RunResult result = tiny().train(with(kSmall, kDevice));
+    return result;
+  }
 };
-TinyRun* CudaRun::tiny_ = nullptr;
-RunResult* CudaRun::cpu_ = nullptr;
-RunResult* CudaRun::cuda_ = nullptr;
 
 // f32 sums in another order: single steps differ by rounding, which twenty steps of training amplify.
 TEST_F(CudaRun, TrainsLikeTheCpuBackendStepByStep) {
-  ASSERT_EQ(cpu_->step_loss_nats.size(), 20u);
-  ASSERT_EQ(cuda_->step_loss_nats.size(), 20u);
-  EXPECT_LT(cuda_->step_loss_nats.back(), cuda_->step_loss_nats.front());
+  ASSERT_EQ(on_cpu().step_loss_nats.size(), 20u);
+  ASSERT_EQ(on_cuda().step_loss_nats.size(), 20u);
+  EXPECT_LT(on_cuda().step_loss_nats.back(), on_cuda().step_loss_nats.front());
   for (std::size_t step = 0; step < 20; ++step) {
-    const double expected = cpu_->step_loss_nats[step];
-    EXPECT_NEAR(cuda_->step_loss_nats[step], expected, expected * (step == 0 ? 2e-6 : 2e-4))
+    const double expected = on_cpu().step_loss_nats[step];
+    EXPECT_NEAR(on_cuda().step_loss_nats[step], expected, expected * (step == 0 ? 2e-6 : 2e-4))
         << "step " << step;
   }
-  ASSERT_TRUE(cuda_->validation.has_value());
-  EXPECT_EQ(cuda_->validation->tokens, cpu_->validation->tokens);
-  EXPECT_NEAR(cuda_->validation->val_bpb, cpu_->validation->val_bpb, 1e-3);
+  ASSERT_TRUE(on_cuda().validation.has_value());
+  EXPECT_EQ(on_cuda().validation->tokens, on_cpu().validation->tokens);
+  EXPECT_NEAR(on_cuda().validation->val_bpb, on_cpu().validation->val_bpb, 1e-3);
 }
 
 TEST_F(CudaRun, TakesTheMemoryThatWasPlanned) {
-  LoadedConfig loaded = tiny_->config(with(kSmall, kDevice));
-  EXPECT_EQ(dry_run(loaded, test_plugin_host()).bytes, cuda_->peak_device_memory_bytes);
+  LoadedConfig loaded = tiny().config(with(kSmall, kDevice));
+  EXPECT_EQ(dry_run(loaded, test_plugin_host()).bytes, on_cuda().peak_device_memory_bytes);
 }
 
 const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
@@ -73,15 +64,16 @@ const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
 // What a device makes, it makes before the training clock; graphs are captured when a list
 // of calls comes again.
 TEST_F(CudaRun, CountsWhatItMakesBeforeAndOnTheClock) {
-  const auto made = nlohmann::json::parse(read_file(cuda_->directory / "result.json")).at("made_on_device");
+  const auto made =
+      nlohmann::json::parse(read_file(on_cuda().directory / "result.json")).at("made_on_device");
   EXPECT_GT(made.at("kernel_modules").at("before_clock"), 20);
   EXPECT_EQ(made.at("kernel_modules").at("on_clock"), 0);
   EXPECT_EQ(made.at("attention_plans").at("on_clock"), 0);
   EXPECT_GT(made.at("graphs_captured").at("on_clock"), 0);
   EXPECT_TRUE(made.contains("products_measured"));
   EXPECT_TRUE(
-      contains(read_file(cuda_->directory / "log.txt"), "made on the device, before the training clock"));
-  const auto cpu = nlohmann::json::parse(read_file(cpu_->directory / "result.json"));
+      contains(read_file(on_cuda().directory / "log.txt"), "made on the device, before the training clock"));
+  const auto cpu = nlohmann::json::parse(read_file(on_cpu().directory / "result.json"));
   EXPECT_FALSE(cpu.contains("made_on_device")) << "it counts nothing";
 }
 
@@ -90,11 +82,11 @@ TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlannedForThem) {
   const std::vector<std::string> few =
       with(with(kSmall, kDevice), {long_tests() ? "train.steps=20" : "train.steps=4"});
   const std::vector<std::string> keys = with(few, kPlain);
-  LoadedConfig loaded = tiny_->config(keys);
-  const RunResult plain = tiny_->train(keys);
+  LoadedConfig loaded = tiny().config(keys);
+  const RunResult plain = tiny().train(keys);
   EXPECT_EQ(dry_run(loaded, test_plugin_host()).bytes, plain.peak_device_memory_bytes);
-  const double fused =
-      long_tests() ? cuda_->final_loss_nats : tiny_->train(with(few, {"data.validation=''"})).final_loss_nats;
+  const double fused = long_tests() ? on_cuda().final_loss_nats
+                                    : tiny().train(with(few, {"data.validation=''"})).final_loss_nats;
   EXPECT_NEAR(plain.final_loss_nats, fused, 2e-3);
 }
 
@@ -111,9 +103,9 @@ std::vector<std::pair<std::string, std::vector<std::byte>>> weights_of(const Run
 TEST_F(CudaRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
   const std::vector<std::string> few =
       with(kDevice, {"train.steps=3", "train.tokens_per_step=128", "data.validation=''"});
-  const RunResult first = tiny_->train(few);
-  const RunResult again = tiny_->train(with(few, {"backend.emulated_order=reverse"}));
-  const RunResult eager = tiny_->train(with(few, {"backend.graphs=false"}));
+  const RunResult first = tiny().train(few);
+  const RunResult again = tiny().train(with(few, {"backend.emulated_order=reverse"}));
+  const RunResult eager = tiny().train(with(few, {"backend.graphs=false"}));
   EXPECT_EQ(first.step_loss_nats, again.step_loss_nats);
   EXPECT_EQ(first.step_loss_nats, eager.step_loss_nats);
   EXPECT_FALSE(weights_of(first).empty());
@@ -122,9 +114,9 @@ TEST_F(CudaRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
 }
 
 TEST_F(CudaRun, TrainsInBf16) {
-  const RunResult bf16 = tiny_->train(with(kDevice, {"train.steps=6", "train.tokens_per_step=128",
+  const RunResult bf16 = tiny().train(with(kDevice, {"train.steps=6", "train.tokens_per_step=128",
                                                      "train.compute_dtype=bf16", "data.validation=''"}));
-  EXPECT_NEAR(bf16.step_loss_nats.front(), cpu_->step_loss_nats.front(), 2e-2);
+  EXPECT_NEAR(bf16.step_loss_nats.front(), on_cpu().step_loss_nats.front(), 2e-2);
   EXPECT_LT(bf16.step_loss_nats.back(), bf16.step_loss_nats.front());
 }
 
@@ -132,7 +124,7 @@ TEST_F(CudaRun, TrainsInBf16) {
 TEST_F(CudaRun, TrainsWithLayerCastLikeTheCpuBackend) {
   const std::vector<std::string> keys = {"train.steps=3", "train.tokens_per_step=128", "train.layercast=bf16",
                                          "data.validation=''"};
-  const RunResult cpu = tiny_->train(keys), cuda = tiny_->train(with(kDevice, keys));
+  const RunResult cpu = tiny().train(keys), cuda = tiny().train(with(kDevice, keys));
   ASSERT_EQ(cuda.step_loss_nats.size(), cpu.step_loss_nats.size());
   for (std::size_t step = 0; step < cpu.step_loss_nats.size(); ++step) {
     const double expected = cpu.step_loss_nats[step];
@@ -142,16 +134,10 @@ TEST_F(CudaRun, TrainsWithLayerCastLikeTheCpuBackend) {
 
 // An artifact quantised on one backend is scored alike on both.
 TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
-  const std::string text = read_file(cuda_->directory / "config.toml") + quantize_section;
-  const std::vector<std::string> few = {"quantize.calibration_batches=2", "quantize.calibration_rows=2"};
-  LoadedConfig loaded = parse_run_config(text, "with quantize", few);
-  QuantizeRunOptions options;
-  options.console = nullptr;
-  options.output = tiny_->folder() / "cuda.mulligan";
-  quantize_weights(loaded, test_plugin_host(), cuda_->directory / "weights.safetensors", options);
-  const EvalResult cuda = evaluate_artifact(options.output, {}, test_plugin_host(), {nullptr});
-  const EvalResult cpu =
-      evaluate_artifact(options.output, {"backend.plugin=cpu"}, test_plugin_host(), {nullptr});
+  const std::filesystem::path output = tiny().folder() / "cuda.mulligan";
+  quantize_run(on_cuda(), output, {"quantize.calibration_batches=2", "quantize.calibration_rows=2"});
+  const EvalResult cuda = evaluate_artifact(output, {}, test_plugin_host(), {nullptr});
+  const EvalResult cpu = evaluate_artifact(output, {"backend.plugin=cpu"}, test_plugin_host(), {nullptr});
   EXPECT_NEAR(cuda.val_bpb, cpu.val_bpb, 1e-4);
 }
 
@@ -171,7 +157,8 @@ TEST_F(CudaRun, TestTimeTraining) {
       "ttt.base.chunk_tokens=128",
       "ttt.base.batch_rows=2"};
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
-    return adapt(tiny_->config(overrides), cpu_->directory / "weights.safetensors", tiny_->folder() / name);
+    return adapt(tiny().config(overrides), on_cpu().directory / "weights.safetensors",
+                 tiny().folder() / name);
   };
   const TttResult cpu = run(keys, "ttt_cpu"), cuda = run(with(keys, kDevice), "ttt_cuda");
   EXPECT_EQ(cuda.with.tokens, cpu.with.tokens);
@@ -180,7 +167,7 @@ TEST_F(CudaRun, TestTimeTraining) {
   const std::vector<std::string> plain_keys = with(with(keys, kDevice), kPlain);
   const TttResult plain = run(plain_keys, "ttt_plain");
   EXPECT_NEAR(plain.with.val_bpb, cuda.with.val_bpb, 1e-3);
-  LoadedConfig plain_config = tiny_->config(plain_keys), config = tiny_->config(with(keys, kDevice));
+  LoadedConfig plain_config = tiny().config(plain_keys), config = tiny().config(with(keys, kDevice));
   EXPECT_EQ(plan_ttt_memory(plain_config, test_plugin_host()).bytes, plain.peak_device_memory_bytes);
   EXPECT_EQ(plan_ttt_memory(config, test_plugin_host()).bytes, cuda.peak_device_memory_bytes);
 }

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # launch/dependencies on a system whose tools are older than the build needs.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir bin

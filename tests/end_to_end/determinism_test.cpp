@@ -25,15 +25,11 @@ TEST(Determinism, BackendsThatPromiseItAreTaken) {
 // The cuda backend's library of attention may add in any order: it is left out of such a run, unless the user
 // asks for it all the same.
 TEST(Determinism, IsPassedOnToTheBackend) {
-  const std::vector<std::string> cuda = {"backend.plugin=cuda", "backend.device=emulated"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), cuda.begin(), cuda.end());
-    return more;
-  };
-  EXPECT_FALSE(make(with({"run.determinism=off"})).backend->repeats());
-  EXPECT_TRUE(make(with({"run.determinism=off", "backend.attention=own"})).backend->repeats());
-  EXPECT_TRUE(make(with({"run.determinism=off", "backend.deterministic=true"})).backend->repeats());
-  EXPECT_THROW(make(with({"backend.deterministic=false"})), Error);
+  const Overrides cuda = {"backend.plugin=cuda", "backend.device=emulated"};
+  EXPECT_FALSE(make(with(cuda, {"run.determinism=off"})).backend->repeats());
+  EXPECT_TRUE(make(with(cuda, {"run.determinism=off", "backend.attention=own"})).backend->repeats());
+  EXPECT_TRUE(make(with(cuda, {"run.determinism=off", "backend.deterministic=true"})).backend->repeats());
+  EXPECT_THROW(make(with(cuda, {"backend.deterministic=false"})), Error);
 }
 
 TEST(Determinism, ABackendThatPromisesNothingIsRefused) {
@@ -54,10 +50,7 @@ std::string refusal(const std::vector<std::string>& overrides) {
 TEST(Determinism, BatchIsPassedOnToTheBackend) {
   for (const std::vector<std::string>& backend :
        {std::vector<std::string>{"backend.plugin=cpu"}, {"backend.plugin=cuda", "backend.device=emulated"}}) {
-    const auto promise = [&](std::vector<std::string> more) {
-      more.insert(more.begin(), backend.begin(), backend.end());
-      return make(more).backend->promises();
-    };
+    const auto promise = [&](const Overrides& more) { return make(with(backend, more)).backend->promises(); };
     EXPECT_EQ(promise({}), MLG_DETERMINISM_RUN);
     EXPECT_EQ(promise({"run.determinism=batch"}), MLG_DETERMINISM_BATCH);
     EXPECT_EQ(promise({"run.determinism=world"}), MLG_DETERMINISM_BATCH);
@@ -85,15 +78,14 @@ TEST(Determinism, PlansDoNotNeedIt) {
 // The score of a model, trained for two steps, with so many windows of 32 tokens side by side.
 double scored(const char* level, int windows, const std::vector<std::string>& more = {}) {
   static TinyRun tiny(6);
-  std::vector<std::string> overrides = {std::string("run.determinism=") + level,
-                                        "eval.packed_sequences=" + std::to_string(windows),
-                                        "train.steps=2",
-                                        "eval.mode=sliding",
-                                        "eval.sequence_length=32",
-                                        "eval.stride=32",
-                                        "model.mlp_hidden=2048"};
-  overrides.insert(overrides.end(), more.begin(), more.end());
-  return tiny.train(overrides).validation->loss_sum_nats;
+  const Overrides overrides = {std::string("run.determinism=") + level,
+                               "eval.packed_sequences=" + std::to_string(windows),
+                               "train.steps=2",
+                               "eval.mode=sliding",
+                               "eval.sequence_length=32",
+                               "eval.stride=32",
+                               "model.mlp_hidden=2048"};
+  return tiny.train(with(overrides, more)).validation->loss_sum_nats;
 }
 
 // 2,048 hidden units: the level "run" cuts a matmul with that inner dimension if it has few rows. So its result depends on

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # launch/download_fineweb, from a mirror of small files.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 # shard FILE TOKENS: a whole one of zeros.

@@ -5,7 +5,6 @@
 
 #include "framework/core/safetensors.h"
 #include "tests/end_to_end/tiny_run.h"
-#include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end::elements_train_test {
 namespace {
@@ -29,9 +28,7 @@ RunResult train(const std::string& match, std::vector<std::string> overrides) {
     if (setting.name == "optimizer") setting.value = ConfigValue(no_optimizer);
   }
   rows.insert(rows.begin(), written);
-  TrainOptions options;
-  options.console = nullptr;
-  return mulligan::train(loaded, test_plugin_host(), options);
+  return train_loaded(loaded);
 }
 
 TEST(ElementsTrain, LearnsAndMovesWhatHasAnOptimizer) {

@@ -180,6 +180,8 @@ TEST(EngineRanks, EachRankMayClipWhatItHas) {
   const Overrides two = with(with(base, {"train.micro_batches=2", "train.tokens_per_step=128"}), clipped);
   const Overrides one = with(with(base, {"train.micro_batches=1", "train.tokens_per_step=64"}), clipped);
   const Outcome together = train(2, two, 1);
+  EXPECT_NE(together.state.at("master/qo_bank"),
+            train(2, with(two, {"train.clip_norm=0.0"}), 1).state.at("master/qo_bank"));
   // Two runs of one rank, on the first and on the second row: the mean of what they do.
   std::map<std::string, std::vector<double>> changes;
   for (const int skipped : {0, 1}) {

@@ -13,9 +13,7 @@
 
 #include "framework/data/shard.h"
 #include "framework/run/weights.h"
-#include "framework/step/step_graphs.h"
-#include "tests/end_to_end/tiny_run.h"
-#include "tests/support/plugins.h"
+#include "tests/end_to_end/rank_engines.h"
 
 namespace {
 
@@ -83,49 +81,22 @@ void operator delete[](void* address, std::size_t, std::align_val_t) noexcept {
 namespace mulligan::end_to_end::engine_test {
 namespace {
 
-// An engine on the given shard, ready to step.
-class EngineRunner {
+// Makes steps of any phase.
+class EngineRunner : public Alone {
  public:
-  EngineRunner(LoadedConfig loaded, const std::filesystem::path& shard)
-      : loaded_(std::move(loaded)),
-        plugins_((resolve_run_plugins(loaded_, test_plugin_host()),
-                  make_run_plugins(loaded_, test_plugin_host()))),
-        parameters_(plan_parameters(loaded_.config)),
-        groups_(loaded_.config, plugins_, parameters_),
-        communicator_(make_self_communicator()),
-        engine_(loaded_.config, "backend", plugins_, parameters_, groups_, *communicator_, 4),
-        arena_(*plugins_.backend) {
-    arena_.bind(engine_.programs(), engine_.store());
-    engine_.initialise(3);
-    groups_.set_rates({0, 10, 0, 0});
-    LoaderOptions options;
-    options.shards = {shard};
-    options.row_tokens = tokens_per_micro_batch(loaded_.config.train);
-    options.max_segment_tokens = loaded_.config.train.sequence_length;
-    rows_ = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 4);
-  }
+  EngineRunner(const Overrides& overrides, const std::filesystem::path& shard) : Alone(overrides, {shard}) {}
 
   void enter(std::size_t phase) {
-    if (phase != phase_) engine_.enter(phase_ = phase);
+    if (phase != phase_) engine.enter(phase_ = phase);
   }
   void step(std::int64_t number, std::size_t phase) {
-    groups_.set_rates({number - 1, 10, 0, 0});
+    groups.set_rates({number - 1, 10, 0, 0});
     enter(phase);
-    engine_.step(number, *rows_);
-    engine_.record_metrics(number - 1);
+    engine.step(number, *rows);
+    engine.record_metrics(number - 1);
   }
-  TrainingEngine& engine() { return engine_; }
-  const std::vector<PlannedParameter>& parameters() const { return parameters_; }
 
  private:
-  LoadedConfig loaded_;
-  RunPlugins plugins_;
-  std::vector<PlannedParameter> parameters_;
-  OptimizerGroups groups_;
-  std::unique_ptr<Communicator> communicator_;
-  TrainingEngine engine_;
-  SharedArena arena_;
-  std::unique_ptr<Prefetcher> rows_;
   std::size_t phase_ = 0;
 };
 
@@ -162,7 +133,7 @@ double relative_distance(const std::vector<float>& a, const std::vector<float>& 
 TEST(Engine, AStepAllocatesNothing) {
   const auto shard = tiny().folder() / "allocation.bin";
   write_shard(shard, rows_of_documents(1, 64, 200));
-  EngineRunner runner(tiny().config({"train.micro_batches=4", "ema.decay=0.9"}), shard);
+  EngineRunner runner({"train.micro_batches=4", "ema.decay=0.9"}, shard);
   for (std::int64_t number = 1; number <= 4; ++number) runner.step(number, number > 2);
   for (const bool looping : {false, true}) {
     runner.enter(looping ? 1 : 0);
@@ -187,22 +158,19 @@ TEST(Engine, MicroBatchesGiveTheGradientOfTheWholeStep) {
   // The update may overwrite gradients; a learning rate of zero and no clipping leave them as they were.
   const std::vector<std::string> common = {"train.clip_norm=0.0", "optimizer.matrices.plugin=adamw",
                                            "optimizer.matrices.lr=0.01"};
-  auto four = common;
-  four.push_back("train.micro_batches=4");
-  EngineRunner one_row(tiny().config(common), in_one);
-  EngineRunner four_rows(tiny().config(four), in_four);
+  EngineRunner one_row(common, in_one);
+  EngineRunner four_rows(with(common, {"train.micro_batches=4"}), in_four);
   for (const bool looping : {false, true}) {
-    one_row.engine().initialise(3);
-    four_rows.engine().initialise(3);
+    one_row.engine.initialise(3);
+    four_rows.engine.initialise(3);
     one_row.step(1, looping ? 1 : 0);
     four_rows.step(1, looping ? 1 : 0);
-    const StepMetrics a = one_row.engine().read_metrics(0, 1)[0],
-                      b = four_rows.engine().read_metrics(0, 1)[0];
+    const StepMetrics a = one_row.engine.read_metrics(0, 1)[0], b = four_rows.engine.read_metrics(0, 1)[0];
     EXPECT_NEAR(a.loss_sum_nats, b.loss_sum_nats, 1e-6 * a.loss_sum_nats);
     EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-5 * a.gradient_norm);
-    for (const PlannedParameter& parameter : one_row.parameters()) {
-      const auto whole = one_row.engine().store().download_as<float>(gradient_name(parameter.name()));
-      const auto sum = four_rows.engine().store().download_as<float>(gradient_name(parameter.name()));
+    for (const PlannedParameter& parameter : one_row.parameters) {
+      const auto whole = one_row.engine.store().download_as<float>(gradient_name(parameter.name()));
+      const auto sum = four_rows.engine.store().download_as<float>(gradient_name(parameter.name()));
       float largest = 0, difference = 0;
       for (std::size_t i = 0; i < whole.size(); ++i) {
         largest = std::max(largest, std::abs(whole[i]));
@@ -228,33 +196,33 @@ void expect_fused_and_plain_agree(std::vector<std::string> settings, double tole
   const auto shard = tiny().folder() / "fused.bin";
   write_shard(shard, rows_of_documents(1, 64, 200));
   settings.insert(settings.end(), {"train.clip_norm=0.05", "train.micro_batches=2"});
-  EngineRunner fused(tiny().config(settings), shard);
+  EngineRunner fused(settings, shard);
   settings.push_back("run.fused_kernels=false");
-  EngineRunner plain(tiny().config(settings), shard);
-  EXPECT_LT(2 * calls_behind_micro_steps(fused.engine()), calls_behind_micro_steps(plain.engine()));
+  EngineRunner plain(settings, shard);
+  EXPECT_LT(2 * calls_behind_micro_steps(fused.engine), calls_behind_micro_steps(plain.engine));
   for (std::int64_t number = 1; number <= 4; ++number) {
     fused.step(number, number > 2);
     plain.step(number, number > 2);
   }
   for (std::int64_t step = 0; step < 4; ++step) {
-    const StepMetrics a = fused.engine().read_metrics(0, 4)[static_cast<std::size_t>(step)],
-                      b = plain.engine().read_metrics(0, 4)[static_cast<std::size_t>(step)];
+    const StepMetrics a = fused.engine.read_metrics(0, 4)[static_cast<std::size_t>(step)],
+                      b = plain.engine.read_metrics(0, 4)[static_cast<std::size_t>(step)];
     EXPECT_NEAR(a.loss_sum_nats, b.loss_sum_nats, tolerance * b.loss_sum_nats) << step;
     EXPECT_NEAR(a.gradient_norm, b.gradient_norm, tolerance * b.gradient_norm) << step;
     EXPECT_GT(b.gradient_norm, 0.05) << "nothing was clipped";
   }
-  std::vector<std::string> names = fused.engine().state_tensors();
-  std::vector<std::string> plain_names = plain.engine().state_tensors();
+  std::vector<std::string> names = fused.engine.state_tensors();
+  std::vector<std::string> plain_names = plain.engine.state_tensors();
   std::ranges::sort(names);
   std::ranges::sort(plain_names);
   EXPECT_EQ(names, plain_names);
-  for (const PlannedParameter& parameter : fused.parameters()) {
-    if (fused.engine().store().contains(compute_name(parameter.name())))
+  for (const PlannedParameter& parameter : fused.parameters) {
+    if (fused.engine.store().contains(compute_name(parameter.name())))
       names.push_back(compute_name(parameter.name()));
   }
   for (const std::string& name : names) {
-    const std::vector<float> a = test_floats(fused.engine().store(), name),
-                             b = test_floats(plain.engine().store(), name);
+    const std::vector<float> a = test_floats(fused.engine.store(), name),
+                             b = test_floats(plain.engine.store(), name);
     // Root mean squares: AdamW's first steps are as long for an element whose gradient is all rounding.
     EXPECT_LE(relative_distance(a, b), tolerance) << name;
   }
@@ -269,22 +237,18 @@ TEST(Engine, FusedAndPlainStepsAgree) {
 TEST(Engine, FusedStepsInBf16AreAsNearToFp32AsPlainOnes) {
   const auto shard = tiny().folder() / "fused.bin";
   write_shard(shard, rows_of_documents(1, 64, 200));
-  const auto with = [&](std::initializer_list<const char*> more) {
-    std::vector<std::string> settings = {"ema.decay=0.9", "train.clip_norm=0.05", "train.micro_batches=2"};
-    settings.insert(settings.end(), more.begin(), more.end());
-    return tiny().config(settings);
-  };
-  EngineRunner exact(with({"run.fused_kernels=false"}), shard);
-  EngineRunner plain(with({"train.compute_dtype=bf16", "run.fused_kernels=false"}), shard);
-  EngineRunner fused(with({"train.compute_dtype=bf16"}), shard);
+  const Overrides base = {"ema.decay=0.9", "train.clip_norm=0.05", "train.micro_batches=2"};
+  EngineRunner exact(with(base, {"run.fused_kernels=false"}), shard);
+  EngineRunner plain(with(base, {"train.compute_dtype=bf16", "run.fused_kernels=false"}), shard);
+  EngineRunner fused(with(base, {"train.compute_dtype=bf16"}), shard);
   for (std::int64_t number = 1; number <= 4; ++number) {
     for (EngineRunner* runner : {&exact, &plain, &fused}) runner->step(number, number > 2);
   }
   double of_fused = 0, of_plain = 0;
-  for (const std::string& name : exact.engine().state_tensors()) {
-    const std::vector<float> reference = test_floats(exact.engine().store(), name);
-    of_fused += std::pow(relative_distance(test_floats(fused.engine().store(), name), reference), 2);
-    of_plain += std::pow(relative_distance(test_floats(plain.engine().store(), name), reference), 2);
+  for (const std::string& name : exact.engine.state_tensors()) {
+    const std::vector<float> reference = test_floats(exact.engine.store(), name);
+    of_fused += std::pow(relative_distance(test_floats(fused.engine.store(), name), reference), 2);
+    of_plain += std::pow(relative_distance(test_floats(plain.engine.store(), name), reference), 2);
   }
   EXPECT_GT(of_plain, 0);
   EXPECT_LE(std::sqrt(of_fused), 1.25 * std::sqrt(of_plain));
@@ -298,15 +262,15 @@ TEST(Engine, FusedAndPlainStepsAgreeWithEvaluationWeights) {
 TEST(Engine, EmptiedStatesBeginAtRest) {
   const auto shard = tiny().folder() / "rest.bin";
   write_shard(shard, rows_of_documents(4, 64, 40));
-  EngineRunner runner(tiny().config({"wrapper.plugin=ema_nesterov", "wrapper.from_step=0"}), shard);
+  EngineRunner runner({"wrapper.plugin=ema_nesterov", "wrapper.from_step=0"}, shard);
   runner.step(1, 0);
   runner.step(2, 0);
-  TensorStore& store = runner.engine().store();
+  TensorStore& store = runner.engine.store();
   const auto floats = [&](const char* name) { return store.download_as<float>(name); };
   const std::vector<float> rest = floats("rest/qo_bank");
   EXPECT_NE(floats("master/qo_bank"), rest);
   EXPECT_NE(floats("wrapper/qo_bank.displacement"), std::vector<float>(rest.size()));
-  runner.engine().reset_optimizers();
+  runner.engine.reset_optimizers();
   EXPECT_EQ(floats("master/qo_bank"), rest);
   EXPECT_EQ(floats("rest/qo_bank"), rest);
   EXPECT_EQ(floats("wrapper/qo_bank.displacement"), std::vector<float>(rest.size()));

@@ -20,46 +20,41 @@ using ensemble::EnsembleScore;
 
 class EnsembleRun : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    tiny_ = std::make_unique<TinyRun>(12);
-    trained_ = std::make_unique<RunResult>(tiny_->train({"train.steps=40", "train.tokens_per_step=512"}));
+  static TinyRun& tiny() {
+    static TinyRun run(12);
+    return run;
   }
-  static void TearDownTestSuite() {
-    trained_.reset();
-    tiny_.reset();
+  static const RunResult& trained() {
+    static const RunResult result = tiny().train({"train.steps=40", "train.tokens_per_step=512"});
+    return result;
   }
   static WeightLoader loader() {
     return [](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-      load_weights(trained_->directory / "weights.safetensors", store, layouts);
+      load_weights(trained().directory / "weights.safetensors", store, layouts);
     };
   }
   static EnsembleScore score(std::vector<std::string> overrides, std::int64_t tokens = 1 << 20) {
     overrides.insert(overrides.begin(), "ensemble.members=4");
-    LoadedConfig loaded = tiny_->config(overrides);
+    LoadedConfig loaded = tiny().config(overrides);
     ensemble::ScoreOptions options;
     options.console = nullptr;
     options.tokens = tokens;
     return score_ensemble(loaded, test_plugin_host(),
-                          origin_of_weights(trained_->directory / "weights.safetensors"), loader(), options);
+                          origin_of_weights(trained().directory / "weights.safetensors"), loader(), options);
   }
   static std::string refusal(const std::vector<std::string>& overrides) {
     return refusal_of(ExitCode::bad_configuration, [&] { score(overrides); });
   }
-
-  static std::unique_ptr<TinyRun> tiny_;
-  static std::unique_ptr<RunResult> trained_;
 };
-std::unique_ptr<TinyRun> EnsembleRun::tiny_;
-std::unique_ptr<RunResult> EnsembleRun::trained_;
 
 TEST_F(EnsembleRun, ScoresTheModelItsReferenceAndItsMembers) {
   const EnsembleScore found = score({"ensemble.bits=4"});
-  ASSERT_TRUE(trained_->validation.has_value());
+  ASSERT_TRUE(trained().validation.has_value());
   // The centre is the model: the loss that training gave it, whose kernel sums in f32.
-  EXPECT_EQ(found.tokens, trained_->validation->tokens);
-  EXPECT_EQ(found.bytes, trained_->validation->bytes);
-  EXPECT_NEAR(found.centre.loss_nats, trained_->validation->val_loss_nats, 1e-5);
-  EXPECT_NEAR(found.bpb(found.centre.loss_nats), trained_->validation->val_bpb, 1e-5);
+  EXPECT_EQ(found.tokens, trained().validation->tokens);
+  EXPECT_EQ(found.bytes, trained().validation->bytes);
+  EXPECT_NEAR(found.centre.loss_nats, trained().validation->val_loss_nats, 1e-5);
+  EXPECT_NEAR(found.bpb(found.centre.loss_nats), trained().validation->val_bpb, 1e-5);
   // Jensen's inequality, and that rounding to 4 bits costs something and members differ.
   EXPECT_LE(found.ensemble.loss_nats, found.mean_loss_nats);
   EXPECT_GT(found.ambiguity_nats, 1e-6);
@@ -110,7 +105,7 @@ TEST_F(EnsembleRun, DependsOnSeedAndNotOnHowItIsMade) {
 TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
   using Weights = std::map<std::string, std::vector<float>>;
   const auto made = [&](const std::vector<std::string>& overrides, std::int64_t member) {
-    LoadedConfig loaded = tiny_->config(overrides);
+    LoadedConfig loaded = tiny().config(overrides);
     resolve_run_plugins(loaded, test_plugin_host(), PluginUse::score);
     const RunPlugins plugins = make_backend_plugin(loaded, test_plugin_host());
     const auto plugin = make_plugin<Ensemble>(PluginKind::ensemble, "stochastic_rounding");
@@ -164,7 +159,7 @@ TEST_F(EnsembleRun, BadInputIsRefused) {
 
 // A weight that is not finite has no members.
 TEST_F(EnsembleRun, ADivergedModelIsRefused) {
-  LoadedConfig loaded = tiny_->config({"ensemble.members=2"});
+  LoadedConfig loaded = tiny().config({"ensemble.members=2"});
   ensemble::ScoreOptions options;
   options.console = nullptr;
   const WeightLoader broken = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
@@ -177,7 +172,7 @@ TEST_F(EnsembleRun, ADivergedModelIsRefused) {
     }
   };
   const std::string sentence = sentence_of(ExitCode::run_failed, [&] {
-    score_ensemble(loaded, test_plugin_host(), origin_of_weights(trained_->directory / "weights.safetensors"),
+    score_ensemble(loaded, test_plugin_host(), origin_of_weights(trained().directory / "weights.safetensors"),
                    broken, options);
   });
   EXPECT_TRUE(contains(sentence, "element 7 of the weight"));

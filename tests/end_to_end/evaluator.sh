@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # mulligan_evaluate, built of the counted files alone, gives the scores of `mulligan eval` and `mulligan ttt`: plain, with
 # adapters, and with a score transform and a trained base model.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # `mulligan export`: folders and files for other programs. What these make of them is for tests/judges.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
@@ -28,10 +27,7 @@ check "one meaning: as checkpoint export" "$mulligan" export run/weights.safeten
 check "the weights again" "$mulligan" checkpoint diff run/weights.safetensors plain.safetensors
 
 cat >qwen2.toml <<TOML
-[data]
-train = "$work/data/fineweb_train_*.bin"
-validation = "$work/data/fineweb_val_*.bin"
-tokenizer = "$work/data/tokenizer.model"
+$(data_table "$work/data")
 [model]
 family = "qwen2"
 vocabulary = 520
@@ -45,12 +41,7 @@ tied_head = false
 steps = 2
 tokens_per_step = 512
 sequence_length = 128
-[optimizer.all]
-plugin = "adamw"
-lr = 0.001
-[[parameters]]
-match = "*"
-optimizer = "all"
+$(one_optimizer 0.001)
 TOML
 check "a qwen2 run" "$mulligan" train qwen2.toml --set run.directory=qwen2 --quiet
 check "hf of qwen2" "$mulligan" export qwen2 --to hf published

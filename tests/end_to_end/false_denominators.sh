@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Settings and files by which a score would be divided by more bytes than the text has, or be of fewer tokens than
 # the validation set has: refused, each by the command that meets it.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4 --tokens-per-shard 8000

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Data names no code: no command loads a library that a run directory, a checkpoint or a stored configuration names, or
 # in their folder. The libraries of marking_plugins leave a mark when they are loaded.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 marking=$build/tests/marking_plugins

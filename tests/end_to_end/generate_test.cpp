@@ -22,14 +22,12 @@ const std::vector<std::string> overrides = {"train.steps=30", "ttt.context_token
 // One trained model for all tests.
 class Generate : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    tiny_ = std::make_unique<TinyRun>();
-    weights_ = tiny_->train(overrides).directory / "weights.safetensors";
+  static const std::filesystem::path& weights() {
+    static const auto file = tiny().train(overrides).directory / "weights.safetensors";
+    return file;
   }
-  static void TearDownTestSuite() { tiny_.reset(); }
-
   static void load(TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(weights_, store, layouts);
+    load_weights(weights(), store, layouts);
   }
 
   GenerateRunOptions options() const {
@@ -40,20 +38,16 @@ class Generate : public testing::Test {
     return options;
   }
   GenerateResult run(const GenerateRunOptions& options) {
-    LoadedConfig loaded = tiny_->config(overrides);
+    LoadedConfig loaded = tiny().config(overrides);
     text_.clear();
     GenerateRunOptions listening = options;
     listening.on_text = [&](std::string_view part) { text_ += part; };
     return run_generate(loaded, test_plugin_host(), "weights", load, listening).generated;
   }
 
-  static std::unique_ptr<TinyRun> tiny_;
-  static std::filesystem::path weights_;
   const std::string prompt_ = synthetic_document(7).substr(0, 60);
   std::string text_;
 };
-std::unique_ptr<TinyRun> Generate::tiny_;
-std::filesystem::path Generate::weights_;
 
 // The chosen continuation, scored by the evaluator as one document, costs what generating said it costs; and
 // with temperature 0 every token was the most probable one: any other in its place costs more.
@@ -63,7 +57,7 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   const GenerateResult result = run(greedy);
   ASSERT_FALSE(result.tokens.empty());
 
-  LoadedConfig loaded = tiny_->config(overrides);
+  LoadedConfig loaded = tiny().config(overrides);
   resolve_run_plugins(loaded, test_plugin_host());
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_run_plugins(loaded, test_plugin_host());
@@ -154,7 +148,7 @@ TEST_F(Generate, MissingThingsAreTold) {
   const auto refusal = [&](const std::vector<std::string>& more, const std::string& document) {
     std::vector<std::string> all = {"train.steps=30"};
     all.insert(all.end(), more.begin(), more.end());
-    LoadedConfig loaded = tiny_->config(all);
+    LoadedConfig loaded = tiny().config(all);
     GenerateRunOptions asked = options();
     asked.document = document;
     return refusal_of(ExitCode::bad_configuration,

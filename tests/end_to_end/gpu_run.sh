@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tests/gpu/run, rehearsed on the emulated device: rows that pass, rows that find a planted fault, what is skipped, what is
 # refused. A person starts the whole rehearsal and the run on a GPU (docs/gpu_runs.md).
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 gpu_run() { python3 "$root/tests/gpu/run" --device emulated --quick --out out "$@" >table 2>err; }
+gpu_python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/tests/gpu python3 - "$@"; } # a script on standard input that imports from tests/gpu
 outcome() { sed -n "s/^| $1 | \([a-z ]*\) |.*/\1/p" out/table.md; } # outcome ROW
 
 if gpu_run --build "$build" --only first-contact,ttt-first,machine,golden,train-fp32,artifact,repeat,graphs,nccl,nccl-ranks,memcheck,step-plain,memory; then
@@ -130,14 +130,12 @@ import json
 figures = {row["name"]: row for row in json.load(open("out/result.json"))["rows"]}["first-contact"]["figures"]
 assert figures["calls"] == 3 and figures["agree"] == 2 and figures["wrong"] == 1 and figures["measurements"] == 7, figures
 PYTHON
-python3 - "$root/tests/gpu" >table 2>err <<'PYTHON'
+gpu_python >table 2>err <<'PYTHON'
 import runpy, sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1])
 import first_contact
 first_contact.gpu_missing = lambda: "the NVIDIA driver finds no GPU"
 sys.argv = ["tests/gpu/run", "--out", "none"]
-runpy.run_path(sys.path[0] + "/run", run_name="__main__")
+runpy.run_path(first_contact.__file__.replace("first_contact.py", "run"), run_name="__main__")
 PYTHON
 check_equal "without a card: exit code 2" 2 $?
 check_equal "and one sentence" \
@@ -146,10 +144,7 @@ check_equal "and one sentence" \
 gpu_run --build "$build" --only repeat --time 0
 check_equal "rows for which no time is left" "skipped" "$(outcome repeat)"
 
-check "of compute-sanitizer's summaries only one without a single fault passes" python3 - "$root/tests/gpu" <<'PYTHON'
-import sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1])
+check "of compute-sanitizer's summaries only one without a single fault passes" gpu_python <<'PYTHON'
 from correctness import no_fault
 for summary, good in {"ERROR SUMMARY: 0 errors": True, "ERROR SUMMARY: 10 errors": False, "": False,
                       "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)": True,
@@ -160,22 +155,16 @@ PYTHON
 mkdir -p site-packages/nvidia/nccl/lib && touch site-packages/nvidia/nccl/lib/libnccl.so.2
 printf '#!/bin/sh\necho "%s"\n' "$work/site-packages" >python_with_torch
 chmod +x python_with_torch
-check "NCCL is found where PyTorch's packages have it" python3 - "$root/tests/gpu" "$work" <<'PYTHON'
-import sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1])
+check "NCCL is found where PyTorch's packages have it" gpu_python "$work" <<'PYTHON'
 import place
 place.opens = lambda name: "nccl" not in name  # the system has all but this
 for name in ("CUDA_HOME", "CUDA_PATH"):
     place.os.environ.pop(name, None)
 place.glob.glob = lambda pattern, real=place.glob.glob: [] if pattern.startswith("/usr") else real(pattern)
-assert place.library_folders(sys.argv[2] + "/python_with_torch") == [sys.argv[2] + "/site-packages/nvidia/nccl/lib"]
+assert place.library_folders(sys.argv[1] + "/python_with_torch") == [sys.argv[1] + "/site-packages/nvidia/nccl/lib"]
 PYTHON
 
-check "two ranks on one GPU need NCCL 2.30.3" python3 - "$root/tests/gpu" <<'PYTHON'
-import sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1])
+check "two ranks on one GPU need NCCL 2.30.3" gpu_python <<'PYTHON'
 from harness import Skipped
 from ranks import require_shared_gpus
 require_shared_gpus(23003)

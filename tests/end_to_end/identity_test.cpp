@@ -32,24 +32,26 @@ const Overrides kRun = {"train.steps=8",          "checkpoint.every_steps=2", "c
 
 class Identity : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    tiny_ = new TinyRun();
-    trained_ = new RunResult(tiny_->train(kRun));
-    // The same shards without a manifest, as published sets come.
-    for (const auto& entry : fs::directory_iterator(data())) {
-      if (entry.path().extension() != ".bin") continue;
-      fs::create_directories(published());
-      fs::copy(entry.path(), published());
-    }
+  static TinyRun& tiny() {
+    static TinyRun run;
+    return run;
   }
-  static void TearDownTestSuite() {
-    delete trained_;
-    delete tiny_;
+  static const RunResult& trained() {
+    static const RunResult result = tiny().train(kRun);
+    return result;
   }
 
-  static fs::path data() { return tiny_->folder() / "data"; }
-  static fs::path published() { return tiny_->folder() / "published"; }
-  static fs::path weights() { return trained_->directory / "weights.safetensors"; }
+  static fs::path data() { return tiny().folder() / "data"; }
+  // The same shards without a manifest, as published sets come.
+  static fs::path published() {
+    const fs::path folder = tiny().folder() / "published";
+    if (fs::exists(folder)) return folder;
+    fs::create_directories(folder);
+    for (const auto& entry : fs::directory_iterator(data()))
+      if (entry.path().extension() == ".bin") fs::copy(entry.path(), folder);
+    return folder;
+  }
+  static fs::path weights() { return trained().directory / "weights.safetensors"; }
   static std::string tokenizer_of(const fs::path& folder) {
     return "data.tokenizer=" + (folder / "tokenizer.model").string();
   }
@@ -59,18 +61,15 @@ class Identity : public testing::Test {
 
   static RunResult train(const Overrides& overrides, const std::string& resume = "") {
     LoadedConfig loaded =
-        tiny_->config(with(with(kRun, {"run.directory=" + tiny_->next_directory()}), overrides));
-    TrainOptions options;
-    options.console = nullptr;
-    options.resume = resume;
-    return mulligan::train(loaded, test_plugin_host(), options);
+        tiny().config(with(with(kRun, {"run.directory=" + tiny().next_directory()}), overrides));
+    return train_loaded(loaded, resume);
   }
   static EvalResult eval(const Overrides& overrides, const fs::path& file = weights()) {
-    LoadedConfig loaded = tiny_->config(with(kRun, overrides));
+    LoadedConfig loaded = tiny().config(with(kRun, overrides));
     return evaluate_weights(loaded, test_plugin_host(), file, {nullptr});
   }
   static void ttt(const Overrides& overrides, bool* loaded_weights = nullptr) {
-    LoadedConfig loaded = tiny_->config(with(kRun, overrides));
+    LoadedConfig loaded = tiny().config(with(kRun, overrides));
     TttOptions options;
     options.console = nullptr;
     run_ttt(
@@ -83,22 +82,12 @@ class Identity : public testing::Test {
   }
   static MadeArtifact quantize(const fs::path& output, const Overrides& overrides,
                                const fs::path& file = weights()) {
-    LoadedConfig loaded = parse_run_config(read_file(trained_->directory / "config.toml") + quantize_section,
-                                           "with quantize", overrides);
-    QuantizeRunOptions options;
-    options.console = nullptr;
-    options.output = output;
-    return quantize_weights(loaded, test_plugin_host(), file, options);
+    return quantize_run(trained(), output, overrides, file);
   }
-
-  static TinyRun* tiny_;
-  static RunResult* trained_;
 };
-TinyRun* Identity::tiny_ = nullptr;
-RunResult* Identity::trained_ = nullptr;
 
 TEST_F(Identity, TheRunAndAllThatItLeavesSayWhatTheyAreOf) {
-  const Json result = Json::parse(read_file(trained_->directory / "result.json"));
+  const Json result = Json::parse(read_file(trained().directory / "result.json"));
   const std::string tokenizer = sha256_hex_of_file(data() / "tokenizer.model");
   EXPECT_EQ(result.at("data").at("tokenizer_sha256"), tokenizer);
   EXPECT_EQ(result.at("data").at("validation").at("shards").at(0).at("sha256"),
@@ -110,7 +99,7 @@ TEST_F(Identity, TheRunAndAllThatItLeavesSayWhatTheyAreOf) {
   EXPECT_EQ(said.train.tokens, result.at("data").at("train").at("tokens").get<std::uint64_t>());
   EXPECT_NE(said.byte_table_sha256, "");
   EXPECT_NE(said.packing, "");
-  EXPECT_EQ(find_checkpoint(trained_->directory).manifest.identity, said);
+  EXPECT_EQ(find_checkpoint(trained().directory).manifest.identity, said);
   EXPECT_EQ(SafetensorsFile(weights()).metadata().at(tensors_sha256_key), result.at("weights_sha256"));
 
   EXPECT_TRUE(compare_validation(said, eval({}).data).same());
@@ -120,14 +109,14 @@ TEST_F(Identity, TheRunAndAllThatItLeavesSayWhatTheyAreOf) {
   EXPECT_FALSE(
       compare_validation(said, eval({"data.validation=" + (data() / "*_train_*.bin").string()}).data).same());
 
-  const fs::path artifact = tiny_->folder() / "says.mulligan";
+  const fs::path artifact = tiny().folder() / "says.mulligan";
   EXPECT_EQ(quantize(artifact, {}).artifact.data, without_shards(said));
   EXPECT_EQ(read_artifact(artifact).data, without_shards(said));
 }
 
 TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
-  const std::string other = tokenizer_of(tiny_->other_data());
-  ASSERT_NE(sha256_hex_of_file(tiny_->other_data() / "tokenizer.model"),
+  const std::string other = tokenizer_of(tiny().other_data());
+  ASSERT_NE(sha256_hex_of_file(tiny().other_data() / "tokenizer.model"),
             sha256_hex_of_file(data() / "tokenizer.model"));
   // The manifest next to the shards knows better.
   for (const auto& said : {sentence_of(ExitCode::bad_data, [&] { train({other}); }),
@@ -137,7 +126,7 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
   }
   // Without a manifest the shards themselves know: their tokens are not what it makes of their text.
   const Overrides bare = with(shards_of(published()), {other});
-  const fs::path artifact = tiny_->folder() / "tokenizer.mulligan";
+  const fs::path artifact = tiny().folder() / "tokenizer.mulligan";
   quantize(artifact, {});
   for (const auto& said :
        {sentence_of(ExitCode::bad_data, [&] { eval(bare); }),
@@ -145,7 +134,7 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
         sentence_of(ExitCode::bad_data, [&] { quantize(artifact, bare); }),
         sentence_of(ExitCode::bad_data,
                     [&] { evaluate_artifact(artifact, bare, test_plugin_host(), {nullptr}); }),
-        sentence_of(ExitCode::bad_data, [&] { train(bare, trained_->directory); })}) {
+        sentence_of(ExitCode::bad_data, [&] { train(bare, trained().directory); })}) {
     const bool by_shards = said.find("did not make the validation shards") != std::string::npos,
                by_weights = said.find("weights file") != std::string::npos;
     EXPECT_TRUE(by_shards || by_weights) << said;
@@ -154,11 +143,11 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
   // The right one is taken wherever it lies.
   fs::copy_file(data() / "tokenizer.model", published() / "own.model");
   const std::string own = "data.tokenizer=" + (published() / "own.model").string();
-  EXPECT_EQ(eval(with(shards_of(published()), {own})).val_bpb, trained_->validation->val_bpb);
+  EXPECT_EQ(eval(with(shards_of(published()), {own})).val_bpb, trained().validation->val_bpb);
 }
 
 TEST_F(Identity, AnArtifactThatDoesNotSayItsTokenizerGivesNoBitsPerByte) {
-  const fs::path file = tiny_->folder() / "silent.mulligan";
+  const fs::path file = tiny().folder() / "silent.mulligan";
   Artifact artifact = quantize(file, {}).artifact;
   artifact.data.tokenizer_sha256.clear();
   write_file_atomically(file, serialize_artifact(artifact, Compression::zlib));
@@ -171,9 +160,9 @@ TEST_F(Identity, AnArtifactThatDoesNotSayItsTokenizerGivesNoBitsPerByte) {
 
 TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
   const RunResult same = train(shards_of(data()));
-  EXPECT_EQ(same.validation->val_bpb, trained_->validation->val_bpb);
-  EXPECT_EQ(same.final_loss_nats, trained_->final_loss_nats);
-  EXPECT_EQ(train(shards_of(published())).final_loss_nats, trained_->final_loss_nats);
+  EXPECT_EQ(same.validation->val_bpb, trained().validation->val_bpb);
+  EXPECT_EQ(same.final_loss_nats, trained().final_loss_nats);
+  EXPECT_EQ(train(shards_of(published())).final_loss_nats, trained().final_loss_nats);
 
   for (const char* pattern : {"*.bin", "fineweb_val_000000.bin"}) {
     const std::string said =
@@ -181,13 +170,13 @@ TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
     EXPECT_TRUE(contains(said, "a validation shard"));
   }
   // Without a manifest, and under another name: the contents decide.
-  const fs::path renamed = tiny_->folder() / "renamed" / "some.bin";
+  const fs::path renamed = tiny().folder() / "renamed" / "some.bin";
   fs::create_directories(renamed.parent_path());
   fs::copy_file(data() / "fineweb_val_000000.bin", renamed);
   const std::string said =
       sentence_of(ExitCode::bad_data, [&] { train({"data.train=" + renamed.string()}); });
   EXPECT_TRUE(contains(said, "'some.bin' holds exactly what the validation shard"));
-  const fs::path artifact = tiny_->folder() / "calibrated.mulligan";
+  const fs::path artifact = tiny().folder() / "calibrated.mulligan";
   for (const fs::path& shard : {renamed, data() / "fineweb_val_000000.bin"}) {
     sentence_of(ExitCode::bad_data, [&] { quantize(artifact, {"data.train=" + shard.string()}); });
   }
@@ -195,7 +184,7 @@ TEST_F(Identity, AFolderMeansItsSideAndNothingStandsOnBoth) {
 }
 
 TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
-  const fs::path folder = tiny_->folder() / "resumed";
+  const fs::path folder = tiny().folder() / "resumed";
   const auto fresh = [&] {
     fs::remove_all(folder);
     fs::create_directories(folder);
@@ -209,10 +198,10 @@ TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
     write_shard(folder / name, tokens);
   };
   // One that falls due while another is being written is put off, so which there are depends on the disk.
-  const std::string checkpoint = list_checkpoints(trained_->directory / "checkpoints").front().path.string();
+  const std::string checkpoint = list_checkpoints(trained().directory / "checkpoints").front().path.string();
   ASSERT_LT(open_checkpoint(checkpoint).manifest.step, 8);
   fresh();
-  EXPECT_EQ(train(shards_of(folder), checkpoint).final_loss_nats, trained_->final_loss_nats);
+  EXPECT_EQ(train(shards_of(folder), checkpoint).final_loss_nats, trained().final_loss_nats);
   change_one_token("fineweb_train_000001.bin");
   std::string said = sentence_of(ExitCode::bad_data, [&] { train(shards_of(folder), checkpoint); });
   EXPECT_TRUE(contains(said, "fineweb_train_000001.bin"));
@@ -224,12 +213,12 @@ TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
 
 TEST_F(Identity, AFlippedBitInTheWeightsIsRefused) {
   std::string bytes = read_file(weights());
-  const fs::path damaged = tiny_->folder() / "damaged.safetensors";
+  const fs::path damaged = tiny().folder() / "damaged.safetensors";
   bytes[bytes.size() - 1000] = static_cast<char>(bytes[bytes.size() - 1000] ^ 0x40);
   write_file_atomically(damaged, bytes);
   for (const auto& said :
        {sentence_of(ExitCode::bad_data, [&] { eval({}, damaged); }),
-        sentence_of(ExitCode::bad_data, [&] { quantize(tiny_->folder() / "x", {}, damaged); })}) {
+        sentence_of(ExitCode::bad_data, [&] { quantize(tiny().folder() / "x", {}, damaged); })}) {
     EXPECT_TRUE(contains(said, "is damaged"));
   }
 }
@@ -241,7 +230,7 @@ TEST_F(Identity, WeightsWithoutDigestsAreScoredWithoutATokenizerOnly) {
   auto metadata = file.metadata();
   metadata.erase(data_identity_key);
   metadata.erase(tensors_sha256_key);
-  const fs::path bare = tiny_->folder() / "bare.safetensors";
+  const fs::path bare = tiny().folder() / "bare.safetensors";
   write_safetensors(bare, file.tensors(), metadata);
   const auto notes = require_data_of(origin_of_weights(bare), {}, {});
   ASSERT_EQ(notes.size(), 2u);
@@ -257,12 +246,12 @@ TEST_F(Identity, WeightsWithoutDigestsAreScoredWithoutATokenizerOnly) {
 // A shard that is cut off while a run reads it: the state before the failing step is saved, and the restored
 // run goes on bit for bit.
 TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
-  const fs::path folder = tiny_->folder() / "failing";
+  const fs::path folder = tiny().folder() / "failing";
   fs::create_directories(folder);
   const fs::path shard = folder / "a.bin";
   fs::copy_file(data() / "fineweb_train_000000.bin", shard);
   const std::string whole = read_file(shard);
-  const std::string directory = tiny_->next_directory();
+  const std::string directory = tiny().next_directory();
   const auto run = [&](const std::string& place, const std::string& steps, const std::string& resume) {
     return train({"data.train=" + shard.string(), "run.directory=" + place, "train.steps=" + steps,
                   "model.loop.start_fraction=0.0", "checkpoint.every_steps=0", "train.log_every=1"},
@@ -286,7 +275,7 @@ TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
   EXPECT_GE(saved.manifest.step, 3);
   const std::string steps = std::to_string(saved.manifest.step + 3);
   const RunResult resumed = run(directory, steps, "auto");
-  const RunResult straight = run(tiny_->next_directory(), steps, "");
+  const RunResult straight = run(tiny().next_directory(), steps, "");
   EXPECT_EQ(resumed.final_loss_nats, straight.final_loss_nats);
   EXPECT_EQ(resumed.validation->val_loss_nats, straight.validation->val_loss_nats);
 }
@@ -294,7 +283,7 @@ TEST_F(Identity, AShardThatFailsInMidRunCostsOneStep) {
 // Pieces with the space mark inside make the two counts differ. Test-time training must report it before
 // hours of work.
 TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
-  const fs::path folder = tiny_->folder() / "ambiguous";
+  const fs::path folder = tiny().folder() / "ambiguous";
   fs::create_directories(folder);
   std::string text;
   for (std::uint64_t i = 0; i < 200; ++i) text += synthetic_document(i) + "\n";
@@ -314,7 +303,7 @@ TEST_F(Identity, TestTimeTrainingCountsBytesBeforeItScores) {
   bool loaded_weights = false;
   const std::string said = sentence_of(ExitCode::bad_data, [&] {
     // Weights of this process say nothing of a tokenizer, so that the count itself is reached.
-    LoadedConfig loaded = tiny_->config(with(with(kRun, shards_of(published())), {tokenizer_of(folder)}));
+    LoadedConfig loaded = tiny().config(with(with(kRun, shards_of(published())), {tokenizer_of(folder)}));
     TttOptions options;
     options.console = nullptr;
     run_ttt(

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The cross-checks that need only small packages: safetensors and sentencepiece, where MULLIGAN_JUDGES_PYTHON (default: the
 # environment of tests/judges/run) has them. docs/cross_checks.csv is not written. tensorboard.sh has the reader of TensorBoard.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 python=${MULLIGAN_JUDGES_PYTHON:-$build/judges/environment/bin/python}
 for judge in safetensors sentencepiece; do

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan plugins kernels: a configuration's CUDA kernels compiled ahead of time into one file. Needs NVRTC, no GPU and no driver.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 small_config /nowhere >small.toml

@@ -74,10 +74,8 @@ TEST(LayerCast, TrainsWithFusedKernelsAndAverages) {
     EXPECT_NEAR(cast.step_loss_nats[i], fp32.step_loss_nats[i], 0.05);
   ASSERT_TRUE(cast.validation);
   LoadedConfig loaded = tiny().config(narrow);
-  ConsoleOptions quiet;
-  quiet.console = nullptr;
   const EvalResult again =
-      evaluate_weights(loaded, test_plugin_host(), cast.directory / "weights.safetensors", quiet);
+      evaluate_weights(loaded, test_plugin_host(), cast.directory / "weights.safetensors", {nullptr});
   EXPECT_EQ(again.loss_sum_nats, cast.validation->loss_sum_nats);
 }
 
@@ -100,9 +98,7 @@ name = "fp32"
   const Overrides settings = {"run.directory=" + directory, "checkpoint.directory=" + directory + "/saved",
                               "train.steps=6", "model.loop.start_fraction=0"};
   LoadedConfig loaded = parse_run_config(text + phases, "phases.toml", settings);
-  TrainOptions options;
-  options.console = nullptr;
-  const RunResult run = train(loaded, test_plugin_host(), options);
+  const RunResult run = train_loaded(loaded);
   ASSERT_EQ(run.step_loss_nats.size(), 6u);
   EXPECT_LT(run.step_loss_nats.back(), run.step_loss_nats.front());
   ASSERT_TRUE(run.validation);
@@ -128,12 +124,10 @@ class LayerCastScores : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(LayerCastScores, EvaluationHasTheBitsOfFp32WithTheRoundedWeights) {
-  ConsoleOptions quiet;
-  quiet.console = nullptr;
   LoadedConfig plain = tiny().config(kPlain), narrow = tiny().config(cast());
-  const EvalResult fp32 = evaluate_loaded(plain, test_plugin_host(), "weights", rounded(), quiet);
+  const EvalResult fp32 = evaluate_loaded(plain, test_plugin_host(), "weights", rounded(), {nullptr});
   const EvalResult layercast =
-      evaluate_weights(narrow, test_plugin_host(), directory_ / "weights.safetensors", quiet);
+      evaluate_weights(narrow, test_plugin_host(), directory_ / "weights.safetensors", {nullptr});
   EXPECT_EQ(fp32.loss_sum_nats, layercast.loss_sum_nats);
   EXPECT_GT(layercast.tokens, 100u);
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The numerics lab's tables: kept whole when an experiment prints them, drawn as one page (mulligan report --tables), by
 # configs/numerics/run of every experiment there is.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 cp -r "$root/configs" .

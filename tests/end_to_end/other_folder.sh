@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Every command on a run can be given in another folder than the one the run was started in: its relative paths are taken from there.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir start other && cd start || exit 1

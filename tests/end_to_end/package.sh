@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # The Debian package: what is in it, and that it runs in a root that holds nothing but what it depends on.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 command -v cpack >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null || {

@@ -6,7 +6,6 @@
 #   <!-- not run: REASON -->
 # Training takes a few seconds in place of minutes; under `tests/run --long` it takes as long as the pages say.
 #   tests/end_to_end/pages.sh [PAGE...]      these pages alone
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 pages=(README.md docs/own_text.md docs/write_an_optimiser.md docs/write_a_ttt_rule.md)
 (($#)) && pages=("$@")

@@ -8,12 +8,9 @@
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
-#include "framework/ranks/communicator.h"
 #include "framework/step/phase_devices.h"
-#include "framework/step/snapshot.h"
-#include "tests/end_to_end/tiny_run.h"
+#include "tests/end_to_end/rank_engines.h"
 #include "tests/support/long_tests.h"
-#include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 #include "tools/report_page/write_report.h"
@@ -52,10 +49,7 @@ RunResult train(const std::string& rows, Overrides overrides, const std::string&
   const std::string file = directory + ".toml";
   write_file_atomically(file, print_resolved(of.config(overrides)) + rows);
   LoadedConfig loaded = load_run_config(file);
-  TrainOptions options;
-  options.console = nullptr;
-  options.resume = resume;
-  return mulligan::train(loaded, test_plugin_host(), options);
+  return train_loaded(loaded, resume);
 }
 
 const Overrides kSteps = {"train.steps=12",     "train.log_every=1", "train.warmup.steps=1",
@@ -307,47 +301,19 @@ TEST(TrainingPhases, BatchAndClockChangeOnTheWay) {
 
 // An engine whose optimisers are reset makes the step that a new engine makes from the same weights.
 TEST(TrainingPhases, AResetEngineIsANewOneWithItsWeights) {
-  LoadedConfig loaded = tiny().config({});
-  PluginHost& host = test_plugin_host();
-  resolve_run_plugins(loaded, host);
-  const std::vector<PlannedParameter> parameters = plan_parameters(loaded.config);
-  struct Made {
-    Made(const LoadedConfig& loaded, PluginHost& host, const std::vector<PlannedParameter>& parameters)
-        : plugins(make_run_plugins(loaded, host)),
-          groups(loaded.config, plugins, parameters),
-          communicator(make_self_communicator()),
-          engine(loaded.config, "backend", plugins, parameters, groups, *communicator, 8),
-          arena(*plugins.backend) {
-      arena.bind(engine.programs(), engine.store());
-      engine.initialise(3);
-      groups.set_rates({0, 10, 0, 0});
-    }
-    RunPlugins plugins;
-    OptimizerGroups groups;
-    std::unique_ptr<Communicator> communicator;
-    TrainingEngine engine;
-    SharedArena arena;
-  };
-  Made old(loaded, host, parameters), fresh(loaded, host, parameters);
-  LoaderOptions options;
-  options.shards = find_shards({loaded.config.data.train}, DataSplit::train);
-  options.row_tokens = tokens_per_micro_batch(loaded.config.train);
-  options.max_segment_tokens = loaded.config.train.sequence_length;
-  options.group_spans = 1;
-  Prefetcher rows(std::make_unique<Loader>(options), 2);
-  old.engine.step(1, rows);
-  old.engine.step(2, rows);
+  Alone old({}), fresh({});
+  old.engine.step(1, *old.rows);
+  old.engine.step(2, *old.rows);
   old.engine.reset_optimizers();
   std::vector<std::string> masters;
-  for (const PlannedParameter& parameter : parameters) masters.push_back(master_name(parameter.name()));
+  for (const PlannedParameter& parameter : old.parameters) masters.push_back(master_name(parameter.name()));
   const StateSnapshot weights(old.engine.store(), masters);
   weights.restore_to(fresh.engine.store());
   fresh.engine.refresh_copies();
-  const LoaderPosition here = rows.position();
-  old.engine.step(1, rows);
-  rows.restore(here);
-  fresh.engine.step(1, rows);
-  const auto digest = [](Made& made, const char* counters) {
+  fresh.rows->restore(old.rows->position());
+  old.engine.step(1, *old.rows);
+  fresh.engine.step(1, *fresh.rows);
+  const auto digest = [](Rank& made, const char* counters) {
     return state_digest(made.engine.store(), made.engine.whole_state(), counters).sha256;
   };
   EXPECT_EQ(digest(old, "step 1"), digest(fresh, "step 1"));

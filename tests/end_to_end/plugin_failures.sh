@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Plugins that fail: which plugin, kernel, program and step is named, what the exit code is, and that nothing trains on.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 flawed=$build/tests/flawed_plugins
 [[ -f $flawed/mulligan_flawed_loss.so ]] || flunk "the flawed plugins are built: $flawed"

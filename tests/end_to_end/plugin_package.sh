@@ -2,7 +2,6 @@
 # The installed package: plugins/example is built against it outside of the tree, with a loss that has a kernel for the cpu
 # and one for the cuda backend. Its gradients are checked on both, it trains on both, and what a plugin must not export or
 # be called stops its build.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 prefix=$work/prefix

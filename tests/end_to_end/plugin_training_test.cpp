@@ -52,10 +52,8 @@ TEST(ScheduleFree, LearnsAndIsScoredByItsAverage) {
   EXPECT_LT(result.validation->val_loss_nats, result.initial_loss_nats - 1.0);
   // The weights file holds what was scored.
   LoadedConfig loaded = tiny().config(with(schedule_free(), {"run.directory=" + directory}));
-  ConsoleOptions quiet;
-  quiet.console = nullptr;
   const EvalResult again =
-      evaluate_weights(loaded, test_plugin_host(), fs::path(directory) / "weights.safetensors", quiet);
+      evaluate_weights(loaded, test_plugin_host(), fs::path(directory) / "weights.safetensors", {nullptr});
   EXPECT_EQ(again.val_loss_nats, result.validation->val_loss_nats);
 }
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # The Python module of launch/python against the built program. Each of its own tests (unittest) is one check here.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 python=${MULLIGAN_PYTHON:-python3}

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "framework/data/loader.h"
+#include "framework/ranks/communicator.h"
 #include "framework/step/engine.h"
 #include "framework/step/snapshot.h"
 #include "framework/step/step_graphs.h"
@@ -22,21 +23,14 @@
 
 namespace mulligan::end_to_end {
 
-constexpr int micro_batches = 4;
-using Overrides = std::vector<std::string>;
-
-inline TinyRun& tiny() {
-  static TinyRun run;
-  return run;
-}
-
 inline std::vector<std::filesystem::path> shards() {
   return find_shards({tiny().config({}).config.data.train}, DataSplit::train);
 }
 
 // One rank's engine with its rows.
 struct Rank {
-  Rank(const Overrides& overrides, Communicator& communicator)
+  Rank(const Overrides& overrides, Communicator& communicator,
+       const std::vector<std::filesystem::path>& of = shards())
       : loaded(tiny().config(overrides)),
         plugins(
             (resolve_run_plugins(loaded, test_plugin_host()), make_run_plugins(loaded, test_plugin_host()))),
@@ -46,14 +40,14 @@ struct Rank {
         arena(*plugins.backend) {
     arena.bind(engine.programs(), engine.store());
     LoaderOptions options;
-    options.shards = shards();
+    options.shards = of;
     options.row_tokens = tokens_per_micro_batch(loaded.config.train);
     options.max_segment_tokens = loaded.config.train.sequence_length;
     options.world_size = communicator.world_size();
     options.rank = communicator.rank();
     options.group_spans = loaded.config.train.micro_batches;
     if (loaded.config.data.documents == DataDocuments::joined) options.bos_id = kNoDocuments;
-    rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 2);
+    rows = std::make_unique<Prefetcher>(std::make_unique<Loader>(options), 4);
   }
   void steps(std::int64_t first, std::int64_t last) {
     for (std::int64_t number = first; number <= last; ++number) {
@@ -72,6 +66,18 @@ struct Rank {
   TrainingEngine engine;
   SharedArena arena;
   std::unique_ptr<Prefetcher> rows;
+};
+
+// One rank alone, ready to step.
+struct OwnCommunicator {
+  std::unique_ptr<Communicator> own = make_self_communicator();
+};
+struct Alone : OwnCommunicator, Rank {
+  explicit Alone(const Overrides& overrides, const std::vector<std::filesystem::path>& of = shards())
+      : Rank(overrides, *own, of) {
+    engine.initialise(3);
+    groups.set_rates({0, 10, 0, 0});
+  }
 };
 
 // What a run of some steps leaves: the whole state by name, as rank 0 has it, losses and gradient norms.
@@ -148,11 +154,6 @@ inline void expect_equal(const Outcome& a, const Outcome& b) {
     EXPECT_EQ(a.metrics[i].loss_sum_nats, b.metrics[i].loss_sum_nats) << i;
     EXPECT_EQ(a.metrics[i].gradient_norm, b.metrics[i].gradient_norm) << i;
   }
-}
-
-inline Overrides with(Overrides overrides, const Overrides& more) {
-  overrides.insert(overrides.end(), more.begin(), more.end());
-  return overrides;
 }
 
 inline const Overrides base = {"train.micro_batches=4", "train.tokens_per_step=256",

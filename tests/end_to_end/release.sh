@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # launch/release and its parts refuse each wrong input in one sentence before anything is built. The bill of materials
 # names packages of this machine. A person makes a whole release (docs/bundle.md).
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir -p tree/launch

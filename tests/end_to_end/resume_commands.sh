@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
 # Stopping and resuming from the command line, and `mulligan checkpoint`.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.1
 small_config "$work/data" >small.toml
 
 for signal in INT TERM; do
-  "$mulligan" train small.toml --set train.steps=100000 --set run.directory=stop_$signal >stop.out 2>stop.err &
-  process=$!
+  begin stop train small.toml --set train.steps=100000 --set run.directory=stop_$signal
   wait_for stop_$signal/metrics.jsonl
-  kill -$signal $process
-  wait $process
+  end_by $signal
   check_equal "SIG$signal: exit code 4" 4 $?
   check_contains "SIG$signal: the sentence says how to go on" "--resume" "$(cat stop.err)"
   check_equal "SIG$signal: one sentence" 1 "$(wc -l <stop.err)"

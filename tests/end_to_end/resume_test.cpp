@@ -2,15 +2,12 @@
 // accounts, compared with != and no tolerance. And what resuming refuses.
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
-#include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
 #include "framework/ranks/communicator.h"
 #include "framework/report/machine.h"
@@ -404,39 +401,6 @@ TEST_F(Resume, AFailureInMidTrainingSavesTheLastWholeStep) {
   EXPECT_EQ(resumed.first_step, 7);
   EXPECT_EQ(resumed.final_loss_nats, whole.final_loss_nats);
   EXPECT_EQ(resumed.validation->loss_sum_nats, whole.validation->loss_sum_nats);
-}
-
-// Before any thread is started, as main() does it.
-const bool signals_taken = (take_over_signals(), true);
-
-TEST_F(Resume, ASignalEndsTheStepSavesAndIsResumed) {
-  ASSERT_TRUE(signals_taken);
-  const std::string directory = tiny().next_directory();
-  const Overrides endless = with(everything(), {"train.steps=100000", "checkpoint.every_seconds=0"});
-  std::string sentence;
-  {
-    const StopSignals signals;
-    std::thread sender([&] {
-      while (!fs::exists(fs::path(directory) / "metrics.jsonl") || events_of(directory, "step").size() < 2) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      }
-      ::kill(::getpid(), SIGTERM);
-    });
-    ExitCode code = ExitCode::ok;
-    std::tie(code, sentence) = refusal(directory, endless);
-    sender.join();
-    EXPECT_EQ(code, ExitCode::interrupted);
-  }
-  EXPECT_TRUE(contains(sentence, "SIGTERM"));
-  EXPECT_TRUE(contains(sentence, "--resume"));
-  EXPECT_FALSE(fs::exists(fs::path(directory) / "result.json"));
-  const std::int64_t step = list_checkpoints(fs::path(directory) / "checkpoints").at(0).step;
-  ASSERT_GE(step, 3);
-  const std::string more = std::to_string(step + 3);
-  const StopSignals none;  // forgets the signal
-  const RunResult resumed = tiny().train_in(directory, with(everything(), {"train.steps=" + more}), "auto");
-  EXPECT_EQ(resumed.first_step, step);
-  EXPECT_EQ(resumed.steps, step + 3);
 }
 
 TEST_F(Resume, ALossThatIsNotFiniteNamesTensorAndCheckpoint) {

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A run directory: what --overwrite replaces and when, one process at a time, leftovers of killed ones, damaged metrics, links,
 # strict rules over what really lies there.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.1
@@ -37,8 +36,7 @@ check_equal "and the earlier run is back" "$before" "$(files run)"
 process=$!
 wait_for run/.replaced/result.json
 wait_for run/metrics.jsonl
-kill -KILL $process
-wait $process 2>wait.err
+end_by KILL
 check_refused "a fresh start still finds the earlier run" 2 "finished run" train small.toml --set run.directory=run
 check_equal "which is back" "$before" "$(files run)"
 # The new run's first checkpoint ends the earlier one.
@@ -69,8 +67,7 @@ check_refused "a second: ttt" 2 "is in use by" ttt busy
 check_refused "a second: eval" 2 "is in use by" eval busy
 check_refused "a second with the same checkpoints" 2 "is in use by" train small.toml --set run.directory=elsewhere \
   --set checkpoint.directory=busy/checkpoints/../checkpoints --set train.steps=4 --resume
-kill -TERM $process
-wait $process
+end_by TERM
 check_equal "the first was not disturbed" 4 $?
 check "its checkpoint is sound" "$mulligan" checkpoint verify busy
 check_equal "its lock is gone" "" "$(find busy elsewhere -name .lock 2>find.err)"
@@ -79,8 +76,7 @@ process=$!
 wait_for run/.lock
 check "two may score one run at once" "$mulligan" eval run
 check_refused "but none may replace it meanwhile" 2 "mulligan eval" train small.toml --set run.directory=run --overwrite
-kill -TERM $process
-wait $process 2>wait.err
+end_by TERM
 
 # What killed processes leave goes with the next start.
 "$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --resume >busy.out 2>&1 &
@@ -89,8 +85,7 @@ wait_for busy/.lock
 host=$(hostname | tr -c 'A-Za-z0-9\n-' _)
 touch "busy/metrics.jsonl.tmp.999999999.0.0.$host" "busy/foreign.tmp.999999999.0.0.$host"
 mkdir -p busy/checkpoints/.writing_step_00000001
-kill -KILL $process
-wait $process 2>wait.err
+end_by KILL
 made=$(find busy/checkpoints -name 'step_*' | sort | tail -n 1)
 more=$((10#${made##*_} + 2)) # a resumed run has steps left
 check "a run goes on after a kill" "$mulligan" train small.toml --set run.directory=busy --set train.steps=$more --resume \

@@ -5,7 +5,6 @@
 # nvidia-cuda-nvdisasm, of the Python that MULLIGAN_TRITON_PYTHON names.
 #
 #   tests/end_to_end/sass.sh --write    write the table, too
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 python=${MULLIGAN_TRITON_PYTHON:-python3}

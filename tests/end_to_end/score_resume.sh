@@ -2,7 +2,6 @@
 # eval and ttt that were killed or stopped go on with --resume: scores, files and metrics are those of a scoring that was
 # never interrupted, bit for bit; the seconds of all attempts count; another scoring's state is refused.
 # MULLIGAN_KILLS=20 tries as many moments (default 1, long form 10); MULLIGAN_KILL_SEED repeats a try.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 kills=${MULLIGAN_KILLS:-$(amount 1 10)}
@@ -84,11 +83,9 @@ done
 
 # A state in hand: stopped when the first batch is done.
 cp -r before_ttt stopped
-"$mulligan" ttt stopped "${saved[@]}" >stopped.out 2>stopped.err &
-process=$!
+begin stopped ttt stopped "${saved[@]}"
 wait_until test -e stopped/ttt.state
-kill -TERM $process
-wait $process
+end_by TERM
 check_equal "stopped with exit code 4" 4 $?
 check_contains "and told how to go on" "the state is 'stopped/ttt.state'; continue with the same command and --resume" "$(cat stopped.err)"
 check_equal "there is no score yet" 0 "$(ls stopped | grep -c ttt_result)"
@@ -96,11 +93,9 @@ seconds=$(sed -E 's/.*"ttt_plain":([0-9.e+-]+).*/\1/' stopped/ttt.state.seconds)
 check_true "its seconds are booked" "$seconds > 0"
 # Whatever the timer says, what was done before the signal is kept: here between two saves that are an hour apart.
 cp -r before_ttt kept
-"$mulligan" ttt kept --set eval.save_seconds=3600 >kept.out 2>kept.err &
-process=$!
+begin kept ttt kept --set eval.save_seconds=3600
 wait_until grep -qs '"ttt_batch"' kept/metrics.jsonl
-kill -TERM $process
-wait $process
+end_by TERM
 check_equal "between two saves: exit code 4" 4 $?
 check_contains "the state is saved" "the state is 'kept/ttt.state'" "$(cat kept.err)"
 seen=$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A signal ends every long command soon, with exit code 4, and leaves nothing half-done: the last evaluation of a run (which
 # --resume then makes), eval, quantize, ttt and prepare. Standard streams that are closed, full or a pipe without reader.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.3
@@ -29,8 +28,7 @@ stopped() {
   check_equal "$what: one sentence ($(grep -v "^mulligan: " stop.err))" 1 "$(grep -c "^mulligan: " stop.err)"
 }
 
-"$mulligan" train small.toml --set run.directory=late --set train.steps=4 "${slow[@]}" >stop.out 2>stop.err &
-process=$!
+begin stop train small.toml --set run.directory=late --set train.steps=4 "${slow[@]}"
 wait_for late/weights.safetensors
 sleep 0.3
 stopped "the last evaluation" INT $process
@@ -42,16 +40,14 @@ check_equal "the last evaluation: the score is that of a run that was not stoppe
 
 check "a run" "$mulligan" train record.toml --set run.directory=run --set train.steps=4
 before=$(files run)
-"$mulligan" eval run "${slow[@]}" >stop.out 2>stop.err &
-process=$!
+begin stop eval run "${slow[@]}"
 wait_until blocks_signals $process
 sleep 1
 stopped "eval" HUP $process
 check_equal "eval: the run directory is as it was" "$before" "$(files run)"
 
 for moment in 0.15 0.4 0.8; do
-  "$mulligan" quantize run >stop.out 2>stop.err &
-  process=$!
+  begin stop quantize run
   wait_until blocks_signals $process
   sleep $moment
   if kill -0 $process 2>kill.err; then
@@ -62,8 +58,7 @@ for moment in 0.15 0.4 0.8; do
   fi
 done
 
-"$mulligan" ttt run --set ttt.document_fraction=1.0 --set ttt.chunk_tokens=1 >stop.out 2>stop.err &
-process=$!
+begin stop ttt run --set ttt.document_fraction=1.0 --set ttt.chunk_tokens=1
 wait_until blocks_signals $process
 sleep 1
 stopped "ttt" INT $process
@@ -74,8 +69,7 @@ check "ttt: the run can still be scored" "$mulligan" eval run
 mkdir much
 for number in {1..40}; do { echo "copy $number"; cat corpus/*.txt; } >much/$number.txt; done
 for moment in 0.05 0.3 0.6; do
-  "$mulligan" prepare much --out prepared --vocab-size 4000 >stop.out 2>stop.err &
-  process=$!
+  begin stop prepare much --out prepared --vocab-size 4000
   wait_until blocks_signals $process
   sleep $moment
   stopped "prepare after $moment s" TERM $process
@@ -84,11 +78,9 @@ done
 
 # Stopped when all is in place and only its description is missing.
 rm -rf prepared
-"$mulligan" prepare corpus --out prepared --vocab-size 512 >stop.out 2>stop.err &
-process=$!
+begin stop prepare corpus --out prepared --vocab-size 512
 wait_for prepared/manifest.json
-kill -TERM $process
-wait $process
+end_by TERM
 code=$?
 check_true "prepare, late: exit code 4, or 0 where it was done" "$code == 4 || $code == 0"
 if ((code == 4)); then check_contains "prepare, late: says what is there" "/prepared' is written and whole" "$(cat stop.err)"; fi

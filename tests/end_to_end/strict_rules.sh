@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Strict rules take the user's own plugins, whose files count as code. They refuse training text that changes under a run, weights of
 # another run, and an artifact or weights that are not the run's.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.05

@@ -17,38 +17,29 @@ namespace {
 
 class SweepRun : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    tiny_ = std::make_unique<TinyRun>();
-    config_ = (tiny_
-                   ->train({"train.steps=3", "ttt.batch_documents=4", "ttt.context_tokens=64",
-                            "ttt.chunk_tokens=32", "ttt.document_fraction=0.3", "ttt.optimizer.lr=0.002",
-                            "ttt.adapters.rank=2"})
-                   .directory /
-               "config.toml")
-                  .string();
+  static const std::string& config() {
+    static const RunResult run = tiny().train(
+        {"train.steps=3", "ttt.batch_documents=4", "ttt.context_tokens=64", "ttt.chunk_tokens=32",
+         "ttt.document_fraction=0.3", "ttt.optimizer.lr=0.002", "ttt.adapters.rank=2"});
+    static const std::string file = (run.directory / "config.toml").string();
+    return file;
   }
-  static void TearDownTestSuite() { tiny_.reset(); }
 
   // A sweep over two seeds with these rows; the configuration is that of a finished tiny run.
   std::string write(const std::string& rows) {
-    const std::filesystem::path file = tiny_->folder() / "sweep.toml";
-    write_file_atomically(file, "config = \"" + config_ + "\"\ndirectory = \"" + folder().string() +
+    const std::filesystem::path file = tiny().folder() / "sweep.toml";
+    write_file_atomically(file, "config = \"" + config() + "\"\ndirectory = \"" + folder().string() +
                                     "\"\nseeds = [3, 4]\n" + rows);
     return file.string();
   }
   // Each test has its own.
   std::filesystem::path folder() const {
-    return tiny_->folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
+    return tiny().folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
   }
   std::string refusal(const std::string& rows) {
     return refusal_of(ExitCode::bad_configuration, [&] { read_sweep(write(rows)); });
   }
-
-  static std::unique_ptr<TinyRun> tiny_;
-  static std::string config_;
 };
-std::unique_ptr<TinyRun> SweepRun::tiny_;
-std::string SweepRun::config_;
 
 constexpr const char* kWarm = R"(
 [[rows]]
@@ -206,9 +197,9 @@ TEST(SweepTable, TheArtefactOfForgottenSumsStandsNextToTheMeanOfAllSteps) {
 }
 
 TEST_F(SweepRun, ARowMayHaveAConfigurationOfItsOwn) {
-  const std::string other = (tiny_->folder() / "other.toml").string();
+  const std::string other = (tiny().folder() / "other.toml").string();
   write_file_atomically(
-      other, "extends = \"" + config_ +
+      other, "extends = \"" + config() +
                  "\"\n[model.loop]\nstart_fraction = 0.0\n[[phase]]\nuntil_steps = 1\n[[phase]]\n");
   const Sweep sweep =
       read_sweep(write("metric = \"val_loss_nats\"\nmargin = 0.5\n[[rows]]\nname = \"one\"\nset = "

@@ -2,7 +2,6 @@
 # TensorBoard's own reader, from PyPI, reads the event file that `mulligan report --tensorboard` writes: every number of metrics.jsonl,
 # at its step. MULLIGAN_TENSORBOARD_PYTHON names a Python that has the package; without it a virtual environment is made,
 # and where that is impossible the checks are skipped.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 mkdir run

@@ -8,7 +8,6 @@
 #include <random>
 
 #include "framework/artifact/artifact_model.h"
-#include "framework/artifact/artifact_run.h"
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
@@ -176,6 +175,24 @@ RunResult TinyRun::train_in(const std::string& directory, const Overrides& overr
   options.resume = resume;
   options.overwrite = overwrite;
   return mulligan::train(loaded, test_plugin_host(), options);
+}
+
+RunResult train_loaded(LoadedConfig& loaded, const std::string& resume) {
+  TrainOptions options;
+  options.console = nullptr;
+  options.resume = resume;
+  return mulligan::train(loaded, test_plugin_host(), options);
+}
+
+MadeArtifact quantize_run(const RunResult& run, const std::filesystem::path& output,
+                          const Overrides& overrides, std::filesystem::path file) {
+  LoadedConfig loaded = parse_run_config(read_file(run.directory / "config.toml") + quantize_section,
+                                         "with quantize", overrides);
+  QuantizeRunOptions options;
+  options.console = nullptr;
+  options.output = output;
+  if (file.empty()) file = run.directory / "weights.safetensors";
+  return quantize_weights(loaded, test_plugin_host(), file, options);
 }
 
 std::string only_checkpoint(TinyRun& tiny, const std::string& directory, std::int64_t step) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/artifact/artifact_run.h"
 #include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_plugins.h"
 #include "framework/train/train.h"
@@ -66,6 +67,12 @@ class TinyRun {
 
 // The one that tests share.
 TinyRun& tiny();
+
+// Trains what `loaded` says, without console output.
+RunResult train_loaded(LoadedConfig& loaded, const std::string& resume = "");
+// Quantises what a run has left, or `file`, as its configuration says with quantize_section and `overrides`.
+MadeArtifact quantize_run(const RunResult& run, const std::filesystem::path& output,
+                          const Overrides& overrides = {}, std::filesystem::path file = {});
 
 // Makes the tiny model one of the family modded, whose matrices are single ones, under `optimizer`.
 inline std::vector<std::string> of_single_matrices(const std::string& optimizer) {

@@ -2,7 +2,6 @@
 # Kernels compiled by Triton in place of the cuda backend's own: what a run says of wrong rows and files; and, where
 # python3 has triton, ours compiled ahead of time, assembled, checked, and computed in Triton's interpreter.
 # MULLIGAN_TRITON_PYTHON names another Python.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 python=${MULLIGAN_TRITON_PYTHON:-python3}

@@ -29,27 +29,18 @@ const std::vector<std::string> kTtt = {"train.steps=5",
 // One trained run for all tests of this file.
 class TttEndToEnd : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    tiny_ = std::make_unique<TinyRun>();
-    trained_ = std::make_unique<RunResult>(tiny_->train(kTtt));
-  }
-  static void TearDownTestSuite() {
-    trained_.reset();
-    tiny_.reset();
+  static const RunResult& trained() {
+    static const RunResult result = tiny().train(kTtt);
+    return result;
   }
   static TttResult adapted(LoadedConfig loaded, const std::filesystem::path& directory = {}) {
-    return adapt(std::move(loaded), trained_->directory / "weights.safetensors", directory);
+    return adapt(std::move(loaded), trained().directory / "weights.safetensors", directory);
   }
-
-  static std::unique_ptr<TinyRun> tiny_;
-  static std::unique_ptr<RunResult> trained_;
 };
-std::unique_ptr<TinyRun> TttEndToEnd::tiny_;
-std::unique_ptr<RunResult> TttEndToEnd::trained_;
 
 TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
-  const RunResult& trained = *trained_;
-  const TttResult first = adapted(tiny_->config(kTtt), trained.directory);
+  const RunResult& trained = trained();
+  const TttResult first = adapted(tiny().config(kTtt), trained.directory);
   EXPECT_LT(first.with.val_bpb, first.without.value().val_bpb);
   EXPECT_EQ(first.with.tokens, first.without.value().tokens);
   EXPECT_EQ(first.report.phases.size(), 2u);
@@ -59,7 +50,7 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
   EXPECT_EQ(json.at("batches").size(), first.report.batches.size());
   EXPECT_GT(lines_of(trained.directory / "ttt_audit.jsonl").size(), first.report.batches.size());
 
-  const TttResult second = adapted(tiny_->config(kTtt), trained.directory);
+  const TttResult second = adapted(tiny().config(kTtt), trained.directory);
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
 }
 
@@ -71,8 +62,8 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
     overrides.insert(overrides.end(),
                      {"ttt.audit=''", "ttt.document_fraction=" + fraction, "ttt.transform.plugin=ngram_tilt",
                       "ttt.transform.order=3", "ttt.transform.text_order=" + order, "ledger.rules=" + rules});
-    adapted(tiny_->config(overrides), trained_->directory);
-    return nlohmann::json::parse(read_file(trained_->directory / "ttt_result.json"));
+    adapted(tiny().config(overrides), trained().directory);
+    return nlohmann::json::parse(read_file(trained().directory / "ttt_result.json"));
   };
   const auto refusal = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
     return refusal_of(ExitCode::bad_configuration, [&] { run(order, rules, fraction); });
@@ -101,7 +92,7 @@ TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
     overrides.push_back("ttt.audit=''");
     overrides.push_back("ttt.base.lr=" + rate);
     overrides.push_back(std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false"));
-    LoadedConfig loaded = tiny_->config(overrides);
+    LoadedConfig loaded = tiny().config(overrides);
     for (ParameterRow& row : loaded.config.parameters) row.master_dtype = Precision::bf16;
     return adapted(std::move(loaded)).with.val_loss_nats;
   };
@@ -117,7 +108,7 @@ TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
     std::vector<std::string> overrides = kTtt;
     overrides.push_back("ttt.audit=''");
     overrides.insert(overrides.end(), keys.begin(), keys.end());
-    return adapted(tiny_->config(overrides), tiny_->folder() / ("base" + std::to_string(runs++)))
+    return adapted(tiny().config(overrides), tiny().folder() / ("base" + std::to_string(runs++)))
         .with.val_bpb;
   };
   const double plain = score({});
@@ -142,11 +133,11 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
       overrides.push_back(one);
     overrides.push_back("ttt.optimizer.lr=" + lr);
     overrides.push_back("ttt.on_collapse=" + on_collapse);
-    return adapted(tiny_->config(overrides), tiny_->folder() / (on_collapse + lr));
+    return adapted(tiny().config(overrides), tiny().folder() / (on_collapse + lr));
   };
   const auto collapses = [&](const std::string& name) {
     int count = 0;
-    for (const std::string& line : lines_of(tiny_->folder() / name / "metrics.jsonl")) {
+    for (const std::string& line : lines_of(tiny().folder() / name / "metrics.jsonl")) {
       const auto event = nlohmann::json::parse(line);
       if (event.at("event") != "ttt_collapse") continue;
       ++count;
@@ -179,9 +170,9 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   EXPECT_EQ(off.with.val_loss_nats, warned.with.val_loss_nats);
   EXPECT_FALSE(off.without.has_value());
   EXPECT_EQ(off.report.collapsed_at, -1);
-  const auto json = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ttt_result.json"));
+  const auto json = nlohmann::json::parse(read_file(tiny().folder() / "off0.5" / "ttt_result.json"));
   EXPECT_TRUE(json.at("without_ttt").is_null());
-  const auto books = nlohmann::json::parse(read_file(tiny_->folder() / "off0.5" / "ledger.json")).dump();
+  const auto books = nlohmann::json::parse(read_file(tiny().folder() / "off0.5" / "ledger.json")).dump();
   EXPECT_FALSE(contains(books, "ttt_plain"));
 }
 
@@ -189,13 +180,13 @@ TEST_F(TttEndToEnd, IsRefusedInFp16) {
   std::vector<std::string> keys = kTtt;
   keys.push_back("train.compute_dtype=fp16");
   const std::string sentence =
-      sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny_->config(keys)); });
+      sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny().config(keys)); });
   EXPECT_TRUE(contains(sentence, "train.compute_dtype=bf16"));
 }
 
 TEST_F(TttEndToEnd, NeedsItsSection) {
   EXPECT_TRUE(
-      contains(sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny_->config({})); }), "[ttt]"));
+      contains(sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny().config({})); }), "[ttt]"));
 }
 
 }  // namespace

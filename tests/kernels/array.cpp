@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace mulligan::kernel_test {
 namespace {
@@ -88,14 +89,30 @@ std::vector<double> read_values(const std::vector<std::byte>& bytes, Value value
   return values;
 }
 
-template <typename T>
-std::vector<std::byte> cast_values(const std::vector<double>& values) {
-  return stored_values(values, [](double value) { return static_cast<T>(value); });
-}
-
-template <typename T>
-std::vector<double> read_as(const std::vector<std::byte>& bytes) {
-  return read_values<T>(bytes, [](T value) { return static_cast<double>(value); });
+// body(Stored{}): the type as which memory holds elements of `dtype`.
+template <typename Body>
+auto of_type(mlg_dtype dtype, Body body) {
+  switch (dtype) {
+    case MLG_F64:
+      return body(double{});
+    case MLG_F32:
+      return body(float{});
+    case MLG_I64:
+      return body(std::int64_t{});
+    case MLG_I32:
+      return body(std::int32_t{});
+    case MLG_BF16:
+    case MLG_F16:
+    case MLG_U16:
+      return body(std::uint16_t{});
+    case MLG_U8:
+      return body(std::uint8_t{});
+    case MLG_I8:
+      return body(std::int8_t{});
+    case MLG_ABSENT:
+      break;
+  }
+  throw std::invalid_argument("an absent tensor has no elements");
 }
 
 }  // namespace
@@ -107,48 +124,20 @@ std::int64_t element_count(const std::vector<std::int64_t>& shape) {
 }
 
 std::size_t bytes_per_element(mlg_dtype dtype) {
-  switch (dtype) {
-    case MLG_F64:
-    case MLG_I64:
-      return 8;
-    case MLG_F32:
-    case MLG_I32:
-      return 4;
-    case MLG_BF16:
-    case MLG_F16:
-    case MLG_U16:
-      return 2;
-    case MLG_U8:
-    case MLG_I8:
-      return 1;
-    case MLG_ABSENT:
-      break;
-  }
-  throw std::invalid_argument("bytes_per_element: an absent tensor has no elements");
+  return of_type(dtype, []<typename Stored>(Stored) { return sizeof(Stored); });
 }
 
 const char* dtype_name(mlg_dtype dtype) {
-  switch (dtype) {
-    case MLG_F64:
-      return "f64";
-    case MLG_F32:
-      return "f32";
-    case MLG_BF16:
-      return "bf16";
-    case MLG_F16:
-      return "f16";
-    case MLG_I64:
-      return "i64";
-    case MLG_I32:
-      return "i32";
-    case MLG_U16:
-      return "u16";
-    case MLG_U8:
-      return "u8";
-    case MLG_I8:
-      return "i8";
-    case MLG_ABSENT:
-      break;
+  for (const auto& [known, name] : {std::pair{MLG_F64, "f64"},
+                                    {MLG_F32, "f32"},
+                                    {MLG_BF16, "bf16"},
+                                    {MLG_F16, "f16"},
+                                    {MLG_I64, "i64"},
+                                    {MLG_I32, "i32"},
+                                    {MLG_U16, "u16"},
+                                    {MLG_U8, "u8"},
+                                    {MLG_I8, "i8"}}) {
+    if (known == dtype) return name;
   }
   return "absent";
 }
@@ -169,59 +158,24 @@ double round_to(mlg_dtype dtype, double value) {
 }
 
 std::vector<std::byte> encode(const Array& array) {
-  switch (array.dtype) {
-    case MLG_F64:
-      return cast_values<double>(array.values);
-    case MLG_F32:
-      return cast_values<float>(array.values);
-    case MLG_BF16:
-      return stored_values(array.values, [](double value) {
-        const auto single = static_cast<float>(round_to(MLG_BF16, value));
-        return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(single) >> 16);
-      });
-    case MLG_F16:
-      return stored_values(array.values, [](double value) { return half_word(round_to(MLG_F16, value)); });
-    case MLG_I64:
-      return cast_values<std::int64_t>(array.values);
-    case MLG_I32:
-      return cast_values<std::int32_t>(array.values);
-    case MLG_U16:
-      return cast_values<std::uint16_t>(array.values);
-    case MLG_U8:
-      return cast_values<std::uint8_t>(array.values);
-    case MLG_I8:
-      return cast_values<std::int8_t>(array.values);
-    case MLG_ABSENT:
-      break;
-  }
-  throw std::invalid_argument("encode: an absent tensor has no elements");
+  return of_type(array.dtype, [&]<typename Stored>(Stored) {
+    return stored_values(array.values, [dtype = array.dtype](double value) {
+      if (dtype == MLG_F16) return static_cast<Stored>(half_word(round_to(MLG_F16, value)));
+      if (dtype != MLG_BF16) return static_cast<Stored>(value);
+      const auto single = static_cast<float>(round_to(MLG_BF16, value));
+      return static_cast<Stored>(std::bit_cast<std::uint32_t>(single) >> 16);
+    });
+  });
 }
 
 std::vector<double> decode(mlg_dtype dtype, const std::vector<std::byte>& bytes) {
-  switch (dtype) {
-    case MLG_F64:
-      return read_as<double>(bytes);
-    case MLG_F32:
-      return read_as<float>(bytes);
-    case MLG_BF16:
-      return read_values<std::uint16_t>(
-          bytes, [](std::uint16_t word) { return float_from_bits(static_cast<std::uint32_t>(word) << 16); });
-    case MLG_F16:
-      return read_values<std::uint16_t>(bytes, half_from_word);
-    case MLG_I64:
-      return read_as<std::int64_t>(bytes);
-    case MLG_I32:
-      return read_as<std::int32_t>(bytes);
-    case MLG_U16:
-      return read_as<std::uint16_t>(bytes);
-    case MLG_U8:
-      return read_as<std::uint8_t>(bytes);
-    case MLG_I8:
-      return read_as<std::int8_t>(bytes);
-    case MLG_ABSENT:
-      break;
-  }
-  throw std::invalid_argument("decode: an absent tensor has no elements");
+  return of_type(dtype, [&]<typename Stored>(Stored) {
+    return read_values<Stored>(bytes, [dtype](Stored value) {
+      if (dtype == MLG_F16) return half_from_word(static_cast<std::uint16_t>(value));
+      if (dtype == MLG_BF16) return float_from_bits(static_cast<std::uint32_t>(value) << 16);
+      return static_cast<double>(value);
+    });
+  });
 }
 
 }  // namespace mulligan::kernel_test

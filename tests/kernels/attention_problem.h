@@ -1,6 +1,8 @@
 // Attention's formula, and calls of its kernels with known results, for the tests of the forward kernels.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <map>
 #include <string>
@@ -62,6 +64,37 @@ void attention_formula(Call& call, bool causal = true) {
   }
 }
 
+// Lengths around the tile edge, many short segments, empty ones, grouped heads, odd widths.
+inline Operator attention_operator(const std::string& forward, const std::string& backward, bool causal) {
+  Operator op{.forward = forward, .backward = backward};
+  op.cases = {attention_case({3, 1, 4}, {2, 1, 4}),
+              attention_case({1, 2}, {1, 1, 8}),
+              attention_case({1, 2, 63, 64, 65}, {4, 2, 8}),
+              attention_case({70, 0, 0}, {8, 4, 16}),
+              attention_case({0, 17, 0, 33, 5}, {3, 1, 33}),
+              attention_case({200}, {2, 1, 5}),
+              attention_case({131, 66}, {2, 2, 64}),
+              attention_case({40, 90}, {1, 1, 50}),
+              attention_case({67, 2}, {2, 1, 128}),
+              attention_case({100}, {1, 1, 16}, {}, 0.6)};  // larger scores: a sharper softmax
+  op.free_extents = {"cu_seqlens"};
+  // The backward pass reads o in bf16 and rounds probabilities and their gradients to bf16 before each matmul.
+  op.tolerance_bf16 = 5e-2;
+  return op.computes([causal](auto& call) { attention_formula(call, causal); });
+}
+
+// Segment bounds that do not fit the tokens are refused, not followed into other memory.
+inline void expect_bad_segments_refused(const std::string& forward) {
+  const Array q{MLG_F32, {4, 1, 2}, std::vector<double>(8, 0.5)}, lse{MLG_F32, {4, 1}, {}};
+  for (const std::vector<double>& bounds :
+       std::vector<std::vector<double>>{{0, 3}, {0, 5}, {1, 4}, {0, 3, 2, 4}}) {
+    const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
+    const KernelCall call =
+        kernel_call(forward, "q k v cu_seqlens o lse", {q, q, q, cu, q, lse}, {{"softmax_scale", 1}});
+    EXPECT_TRUE(backend_with_threads(1).refuses_values(call)) << bounds.size();
+  }
+}
+
 // The distance between neighbouring bf16 of x's size.
 inline double bf16_spacing(double x) {
   return std::ldexp(1.0, std::ilogb(x) - 7);
@@ -82,15 +115,14 @@ struct AttentionProblem {
     for (std::int64_t i = 0; i <= segments; ++i) cu.push_back(static_cast<double>(i * length));
     const Shape shape{tokens(), 1, width};
     attributes["softmax_scale"] = 1;
-    return {.kernel = kernel,
-            .arguments = {{"q", {dtype, shape, q}},
-                          {"k", {dtype, shape, k}},
-                          {"v", {dtype, shape, v}},
-                          {"cu_seqlens", {MLG_I32, {segments + 1}, cu}},
-                          {"o", {dtype, shape, {}}},
-                          {"lse", {MLG_F32, {tokens(), 1}, {}}}},
-            .attributes = std::move(attributes),
-            .aliases = {}};
+    return kernel_call(kernel, "q k v cu_seqlens o lse",
+                       {{dtype, shape, q},
+                        {dtype, shape, k},
+                        {dtype, shape, v},
+                        {MLG_I32, {segments + 1}, cu},
+                        {dtype, shape, {}},
+                        {MLG_F32, {tokens(), 1}, {}}},
+                       std::move(attributes));
   }
 
   // Of attention_bwd, for what a forward kernel gave.

@@ -156,6 +156,20 @@ std::vector<std::string>* log_lines = nullptr;
 
 }  // namespace
 
+KernelCall kernel_call(const std::string& kernel, const std::string& names,
+                       std::initializer_list<Array> arguments, std::map<std::string, double> attributes,
+                       std::map<std::string, std::string> aliases) {
+  KernelCall call{kernel, {}, std::move(attributes), std::move(aliases)};
+  std::istringstream words(names);
+  std::string name;
+  for (const Array& array : arguments) {
+    if (!(words >> name)) throw std::invalid_argument(kernel + ": an argument of the call has no name");
+    call.arguments[name] = array;
+  }
+  if (words >> name) throw std::invalid_argument(kernel + ": " + name + " has no array");
+  return call;
+}
+
 std::string plugin_file(const std::string& name) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   return program.parent_path().parent_path() / "lib/mulligan/plugins" / ("mulligan_" + name + ".so");

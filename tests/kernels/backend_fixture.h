@@ -4,6 +4,7 @@
 #include <mulligan/backend.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,9 +20,13 @@ namespace mulligan::kernel_test {
 struct KernelCall {
   std::string kernel;
   std::map<std::string, Array> arguments;  // `out` arguments: dtype and shape only
-  std::map<std::string, double> attributes;
-  std::map<std::string, std::string> aliases;  // written argument -> argument whose memory it shares
+  std::map<std::string, double> attributes = {};
+  std::map<std::string, std::string> aliases = {};  // written argument -> argument whose memory it shares
 };
+// `names`: of the arguments, in the order of `arguments`, separated by spaces.
+KernelCall kernel_call(const std::string& kernel, const std::string& names,
+                       std::initializer_list<Array> arguments, std::map<std::string, double> attributes = {},
+                       std::map<std::string, std::string> aliases = {});
 
 struct KernelResult {
   std::map<std::string, Array> written;                 // every present `out` and `inout` argument

@@ -18,10 +18,7 @@ namespace {
 const Array kVector{MLG_F32, {4}, {1, 2, 3, 4}};
 
 KernelCall good_call() {
-  return {.kernel = "axpby",
-          .arguments = {{"a", kVector}, {"y", kVector}},
-          .attributes = {{"alpha", 2}, {"beta", 0}, {"accumulate_y", 0}},
-          .aliases = {}};
+  return kernel_call("axpby", "a y", {kVector, kVector}, {{"alpha", 2}, {"beta", 0}, {"accumulate_y", 0}});
 }
 
 // The whole table, as the host calls it; the fixture's calls go by name and cannot be wrong in these ways.
@@ -132,12 +129,9 @@ TEST(CpuBackendKernels, AddedOnceReplacedOnlyOnRequest) {
   other.name = "for_another_backend";
   ASSERT_EQ(table.add_kernels(own.instance(), &mine, 1, 0), nullptr);
   ASSERT_EQ(table.add_kernels(own.instance(), &other, 1, 0), nullptr);
-  const KernelCall call{
-      .kernel = "fill_seven", .arguments = {{"y", kVector}}, .attributes = {}, .aliases = {}};
+  const KernelCall call = kernel_call("fill_seven", "y", {kVector});
   EXPECT_EQ(own.run(call).written.at("y").values, (std::vector<double>{7, 7, 7, 7}));
-  EXPECT_EQ(own.refusal({.kernel = "for_another_backend", .arguments = {}, .attributes = {}, .aliases = {}})
-                .empty(),
-            false);
+  EXPECT_EQ(own.refusal(kernel_call("for_another_backend", "", {})).empty(), false);
 
   const mlg_error twice = table.add_kernels(own.instance(), &mine, 1, 0);
   ASSERT_NE(twice, nullptr);

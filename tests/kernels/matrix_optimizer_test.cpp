@@ -14,10 +14,6 @@ namespace {
 const std::vector<mlg_dtype> kMasters = {MLG_F32, MLG_BF16};
 const std::vector<Shape> kMatrices = {{1, 1}, {3, 5}, {7, 3}, {2, 7, 4}, {2, 4, 130}, {65, 40}};
 
-Operand single(std::string name, Shape shape, Generator generate = normal()) {
-  return {std::move(name), std::move(shape), MLG_F32, std::move(generate)};
-}
-
 struct Sizes {
   std::int64_t matrices, rows, columns;
   explicit Sizes(const Shape& shape)
@@ -25,11 +21,9 @@ struct Sizes {
 };
 
 Operator gram_norm(const std::string& plugin) {
-  Operator op{.forward = plugin + "_gram_norm", .cases = {}, .dtypes = {MLG_F32}};
+  Operator op{.forward = plugin + "_gram_norm", .dtypes = {MLG_F32}};
   for (const Shape& shape : {Shape{1, 1}, Shape{33, 33}, Shape{3, 6, 6}}) {
-    op.cases.push_back({.inputs = {single("gram", shape)},
-                        .outputs = {single("norm", {Sizes(shape).matrices})},
-                        .attributes = {}});
+    op.cases.push_back({.inputs = {f32("gram", shape)}, .outputs = {f32("norm", {Sizes(shape).matrices})}});
   }
   op.value = [](Formula<double>& call) {
     const Sizes size(call.in("gram").shape);
@@ -45,12 +39,11 @@ Operator gram_norm(const std::string& plugin) {
 const RegisterOperator muon_norm(gram_norm("muon")), soap_norm(gram_norm("soap_muon"));
 
 Operator divide_by_norm(const std::string& plugin) {
-  Operator op{.forward = plugin + "_divide_by_norm", .cases = {}, .dtypes = kMasters};
+  Operator op{.forward = plugin + "_divide_by_norm", .dtypes = kMasters};
   for (const Shape& shape : kMatrices) {
-    op.cases.push_back(
-        {.inputs = {{"x", shape}, single("norm", {Sizes(shape).matrices}, values({0.25, 3.0}))},
-         .outputs = {{"y", shape}},
-         .attributes = {{"floor", 0.5}}});
+    op.cases.push_back({.inputs = {{"x", shape}, f32("norm", {Sizes(shape).matrices}, values({0.25, 3.0}))},
+                        .outputs = {{"y", shape}},
+                        .attributes = {{"floor", 0.5}}});
   }
   op.value = [](Formula<double>& call) {
     const Sizes size(call.in("x").shape);
@@ -105,13 +98,13 @@ std::vector<double> radius_step(const Formula<double>& call, std::vector<double>
 
 // `sign`: of the directions next to the masters, so that steps lead inward and outward.
 Operator matrix_step(const std::string& plugin) {
-  Operator op{.forward = plugin + "_step", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasters};
+  Operator op{.forward = plugin + "_step", .free_extents = {"scalars"}, .dtypes = kMasters};
   for (const Shape& shape : kMatrices) {
     for (int kind = 0; kind < 4; ++kind) {
       const Operand master{"master", shape};
       op.cases.push_back({.inputs = {{"direction", shape, std::nullopt, normal(kind % 2 == 0 ? -0.3 : 0.2)},
                                      {"master", shape, std::nullopt, normal(0.4)},
-                                     single("scalars", {3}, values({0.1, 0.95, 0.75}))},
+                                     f32("scalars", {3}, values({0.1, 0.95, 0.75}))},
                           .outputs = {master},
                           .attributes = {{"lr_multiplier", 0.5},
                                          {"scale", 1.5},
@@ -155,13 +148,11 @@ std::int64_t line_of(const Sizes& size, std::int64_t element) {
 }
 
 Operator normuon_factors() {
-  Operator op{.forward = "normuon_factors", .cases = {}, .dtypes = kMasters};
+  Operator op{.forward = "normuon_factors", .dtypes = kMasters};
   for (const Shape& shape : kMatrices) {
-    const Operand moment = single("second_moment", lines_of(shape), [](Random& random, std::int64_t i) {
-      return std::pow(normal()(random, i), 2);
-    });
+    const Operand moment = f32("second_moment", lines_of(shape), squared_normal());
     op.cases.push_back({.inputs = {{"direction", shape}, moment},
-                        .outputs = {moment, single("factors", lines_of(shape))},
+                        .outputs = {moment, f32("factors", lines_of(shape))},
                         .attributes = {{"beta2", 0.75}, {"scale", 1.5}}});
   }
   op.value = [](Formula<double>& call) {
@@ -191,13 +182,13 @@ Operator normuon_factors() {
 const RegisterOperator registered_normuon_factors(normuon_factors());
 
 Operator normuon_apply() {
-  Operator op{.forward = "normuon_apply", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasters};
+  Operator op{.forward = "normuon_apply", .free_extents = {"scalars"}, .dtypes = kMasters};
   for (const Shape& shape : kMatrices) {
     const Operand master{"master", shape};
     op.cases.push_back({.inputs = {{"direction", shape},
-                                   single("factors", lines_of(shape)),
+                                   f32("factors", lines_of(shape)),
                                    master,
-                                   single("scalars", {3}, values({0.02, 0.95, 0.75}))},
+                                   f32("scalars", {3}, values({0.02, 0.95, 0.75}))},
                         .outputs = {master},
                         .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"scale", 1.5}}});
   }

@@ -56,13 +56,11 @@ TEST(PackedGemm, MatmulIsRightInEveryLayout) {
       for (std::int64_t i = 0; i < m * k; ++i) a.values.push_back(static_cast<double>(i * 7 % 23) - 11);
       for (std::int64_t i = 0; i < k * n; ++i) b.values.push_back(static_cast<double>(i * 5 % 19) - 9);
       const auto result = kernel_test::backend_with_threads(2).run(
-          {.kernel = "matmul",
-           .arguments = {{"a", a}, {"b", b}, {"c", {MLG_F32, {m, n}, std::vector<double>(m * n)}}},
-           .attributes = {{"transpose_a", double(transpose_a)},
-                          {"transpose_b", double(transpose_b)},
-                          {"alpha", 1},
-                          {"beta", 0}},
-           .aliases = {}});
+          kernel_test::kernel_call("matmul", "a b c", {a, b, {MLG_F32, {m, n}, std::vector<double>(m * n)}},
+                                   {{"transpose_a", double(transpose_a)},
+                                    {"transpose_b", double(transpose_b)},
+                                    {"alpha", 1},
+                                    {"beta", 0}}));
       const std::vector<double>& c = result.written.at("c").values;
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {

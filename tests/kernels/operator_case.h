@@ -5,6 +5,8 @@
 // to three threads. It also checks guard bytes and the refusal of wrong arguments.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -38,6 +40,7 @@ using Generator = std::function<double(Random&, std::int64_t index)>;
 Generator normal(double mean = 0.0, double deviation = 1.0);
 Generator uniform_integer(std::int64_t low, std::int64_t high);  // both ends included
 Generator values(std::vector<double> list);                      // the listed ones, in order
+Generator squared_normal();
 
 // One argument of the forward kernel. Without a dtype it has the compute dtype (f32, bf16 or f16, all are tried).
 struct Operand {
@@ -47,10 +50,14 @@ struct Operand {
   Generator generate = normal();
 };
 
+inline Operand f32(std::string name, Shape shape, Generator generate = normal()) {
+  return {std::move(name), std::move(shape), MLG_F32, std::move(generate)};
+}
+
 struct Case {
   std::vector<Operand> inputs;   // `in` and `inout` arguments of the forward kernel (inout: the value before)
   std::vector<Operand> outputs;  // `out` and `inout` arguments
-  std::map<std::string, double> attributes;
+  std::map<std::string, double> attributes = {};
 };
 
 // A tensor of the formula's scalars.
@@ -119,10 +126,21 @@ struct Formula {
   }
 };
 
+// The logarithm of the sum of e^z(i) of `count` numbers.
+template <typename Z>
+auto log_sum(const Z& z, std::int64_t count) {
+  using std::exp, std::log;
+  double highest = value_of(z(0));
+  for (std::int64_t i = 1; i < count; ++i) highest = std::max(highest, value_of(z(i)));
+  auto sum = exp(z(0) - highest);
+  for (std::int64_t i = 1; i < count; ++i) sum += exp(z(i) - highest);
+  return log(sum) + highest;
+}
+
 struct Operator {
   std::string forward;
   std::string backward = "";  // "": the operator has no gradient
-  std::vector<Case> cases;
+  std::vector<Case> cases = {};
   std::string suite = "";  // of the tests; "": the forward kernel
   // Arguments of the backward kernel that do not follow the rule d<output> /
   // d<input>: {"upstream", "dtoken_loss"}. The gradient of an output that several stand for is their sum.

@@ -213,7 +213,7 @@ class OperatorTest : public ::testing::Test {
 
   KernelCall forward_call(const Case& c, const Arrays& inputs, mlg_dtype dtype,
                           const std::set<std::string>& absent_outputs) const {
-    KernelCall call{.kernel = op_.forward, .arguments = inputs, .attributes = c.attributes, .aliases = {}};
+    KernelCall call{.kernel = op_.forward, .arguments = inputs, .attributes = c.attributes};
     for (const Operand& output : c.outputs) {
       if (absent_outputs.count(output.name) || call.arguments.count(output.name)) continue;
       // An optional inout argument that was left out of the inputs is left out altogether.
@@ -398,7 +398,7 @@ class BackwardTest : public OperatorTest {
   void compare(const Case& c, const Signature& signature, const BackwardRoles& roles,
                const std::set<std::string>& arguments, const Arrays& inputs, const Arrays& outputs,
                const Arrays& cotangents, const Arrays& gradients, bool accumulate, mlg_dtype dtype) const {
-    KernelCall call{.kernel = op_.backward, .arguments = {}, .attributes = {}, .aliases = {}};
+    KernelCall call{.kernel = op_.backward, .arguments = {}};
     std::map<std::string, std::vector<double>> expected;
     std::size_t drawn = 0;
     for (const std::string& name : arguments) {

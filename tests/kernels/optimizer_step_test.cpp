@@ -14,22 +14,14 @@ namespace {
 const std::vector<mlg_dtype> kMasterDtypes = {MLG_F32, MLG_BF16};  // in which weights may be kept
 const std::vector<Shape> kShapes = {{1}, {5, 7}, {33}, {4, 100, 129}};
 
-Generator squares() {
-  return [](Random& random, std::int64_t i) { return std::pow(normal()(random, i), 2); };
-}
-
-Operand f32(std::string name, Shape shape, Generator generate = normal()) {
-  return {std::move(name), std::move(shape), MLG_F32, std::move(generate)};
-}
-
 // State in f32, and in the dtype of the weights.
 Operator adamw_update() {
-  Operator op{.forward = "adamw_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+  Operator op{.forward = "adamw_update", .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     for (const bool wide_state : {true, false}) {
       const std::optional<mlg_dtype> state = wide_state ? std::optional(MLG_F32) : std::nullopt;
       const Operand master{"master", shape}, mean{"exp_avg", shape, state},
-          square{"exp_avg_sq", shape, state, squares()};
+          square{"exp_avg_sq", shape, state, squared_normal()};
       op.cases.push_back(
           {.inputs = {f32("gradient", shape), master, mean, square,
                       f32("scalars", {6}, values({0.02, 0.271, 2.5, 0.9, 0.1, 0.75}))},
@@ -57,7 +49,7 @@ Operator adamw_update() {
 }
 
 Operator sgd_update() {
-  Operator op{.forward = "sgd_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+  Operator op{.forward = "sgd_update", .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     for (const double decoupled : {0.0, 1.0}) {
       const Operand master{"master", shape}, buffer = f32("momentum_buffer", shape);
@@ -99,8 +91,7 @@ Generator zero_first_row(std::int64_t columns) {
 }
 
 Operator matrix_momentum(const std::string& plugin) {
-  Operator op{
-      .forward = plugin + "_momentum", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+  Operator op{.forward = plugin + "_momentum", .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape :
        std::vector<Shape>{{1, 1}, {3, 5}, {2, 7, 3}, {3, 65, 130}, {1, 40, 700}, {2, 9, 328}}) {
     for (const double flag : {0.0, 1.0}) {
@@ -154,7 +145,7 @@ const RegisterOperator registered_normuon_momentum(matrix_momentum("normuon"));
 const RegisterOperator registered_soap_muon_momentum(matrix_momentum("soap_muon"));
 
 Operator muon_update() {
-  Operator op{.forward = "muon_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+  Operator op{.forward = "muon_update", .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : std::vector<Shape>{{1, 1}, {3, 5}, {2, 65, 130}, {2, 12, 40}}) {
     for (const std::optional<mlg_dtype> dtype : {std::optional<mlg_dtype>(), std::optional(MLG_F32)}) {
       const Operand master{"master", shape, dtype};
@@ -177,14 +168,12 @@ Operator muon_update() {
 
 // weight_sum of zero with a rate of zero: nothing to divide.
 Operator schedule_free_share() {
-  Operator op{
-      .forward = "schedule_free_share", .cases = {}, .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "schedule_free_share", .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
   for (const double rate : {0.02, 0.0}) {
     for (const double sum : {0.0, 0.003}) {
       const Operand weight_sum = f32("weight_sum", {1}, values({sum}));
       op.cases.push_back({.inputs = {f32("scalars", {2}, values({rate, 0.75})), weight_sum},
-                          .outputs = {weight_sum, f32("share", {1})},
-                          .attributes = {}});
+                          .outputs = {weight_sum, f32("share", {1})}});
     }
   }
   op.value = [](Formula<double>& call) {
@@ -198,11 +187,10 @@ Operator schedule_free_share() {
 const RegisterOperator registered_schedule_free_share(schedule_free_share());
 
 Operator schedule_free_update() {
-  Operator op{
-      .forward = "schedule_free_update", .cases = {}, .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
+  Operator op{.forward = "schedule_free_update", .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     const Operand master{"master", shape}, offset = f32("offset", shape),
-                                           square = f32("exp_avg_sq", shape, squares());
+                                           square = f32("exp_avg_sq", shape, squared_normal());
     op.cases.push_back(
         {.inputs = {f32("gradient", shape), master, offset, square, f32("share", {1}, values({0.25})),
                     f32("scalars", {2}, values({0.02, 0.75}))},
@@ -231,7 +219,7 @@ Operator schedule_free_update() {
 }
 
 Operator schedule_free_average() {
-  Operator op{.forward = "schedule_free_average", .cases = {}, .free_extents = {}, .dtypes = kMasterDtypes};
+  Operator op{.forward = "schedule_free_average", .dtypes = kMasterDtypes};
   for (const Shape& shape : kShapes) {
     op.cases.push_back({.inputs = {{"master", shape}, f32("offset", shape)},
                         .outputs = {f32("evaluation", shape)},

@@ -46,6 +46,10 @@ Generator values(std::vector<double> list) {
   return [list = std::move(list)](Random&, std::int64_t index) { return list.at(index); };
 }
 
+Generator squared_normal() {
+  return [](Random& random, std::int64_t i) { return std::pow(normal()(random, i), 2); };
+}
+
 mlg_dtype dtype_of(const Operand& operand, mlg_dtype compute) {
   return operand.dtype.value_or(compute);
 }

@@ -99,7 +99,7 @@ RowProbe::RowProbe(const RowCase& row_case, const Signature& signature, mlg_dtyp
 }
 
 KernelCall RowProbe::call(std::int64_t first, std::int64_t count) const {
-  KernelCall call{.kernel = kernel_, .arguments = {}, .attributes = attributes_, .aliases = {}};
+  KernelCall call = kernel_call(kernel_, "", {}, attributes_);
   for (const auto& [name, argument] : arguments_) {
     Array array{argument.dtype, argument.shape, argument.values};
     if (argument.boundaries) {

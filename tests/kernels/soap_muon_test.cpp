@@ -16,20 +16,15 @@ namespace {
 
 const std::vector<Shape> kShapes = {{1, 1}, {3, 5}, {40, 33}, {9, 130}};
 
-Operand f32(std::string name, Shape shape, Generator generate = normal()) {
-  return {std::move(name), std::move(shape), MLG_F32, std::move(generate)};
-}
-
 // lr, momentum, decay factor, first, floor, cap
 Operand scalars(double first, double floor = 0, double cap = 1) {
   return f32("scalars", {6}, values({0.02, 0.95, 1, first, floor, cap}));
 }
 
 Operator whiten() {
-  Operator op{.forward = "soap_muon_whiten", .cases = {}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "soap_muon_whiten", .dtypes = {MLG_F32}};
   for (const Shape& shape : kShapes) {
-    const Operand v =
-        f32("v", shape, [](Random& random, std::int64_t i) { return std::pow(normal()(random, i), 2); });
+    const Operand v = f32("v", shape, squared_normal());
     op.cases.push_back({.inputs = {f32("p", shape), v},
                         .outputs = {v, f32("white", shape)},
                         .attributes = {{"beta2", 0.75}}});
@@ -46,14 +41,12 @@ Operator whiten() {
 const RegisterOperator registered_whiten(whiten());
 
 Operator keep_norm() {
-  Operator op{
-      .forward = "soap_muon_keep_norm", .cases = {}, .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "soap_muon_keep_norm", .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
   for (const Shape& shape : kShapes) {
     for (const double first : {0.0, 1.0}) {
       op.cases.push_back({.inputs = {f32("raw", shape), f32("raw_norm", {1}, values({2.5})), f32("x", shape),
                                      f32("x_norm", {1}, values({0.5})), scalars(first)},
-                          .outputs = {f32("result", shape)},
-                          .attributes = {}});
+                          .outputs = {f32("result", shape)}});
     }
   }
   op.value = [](Formula<double>& call) {
@@ -67,7 +60,7 @@ const RegisterOperator registered_keep_norm(keep_norm());
 
 // Momenta that agree in part: a common mean.
 Operator trust() {
-  Operator op{.forward = "soap_muon_trust", .cases = {}, .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "soap_muon_trust", .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
   for (const Shape& shape : kShapes) {
     for (const auto& [floor, cap] : {std::pair{0.0, 1.0}, {0.875, 1.0}, {0.0, 0.125}}) {
       op.cases.push_back({.inputs = {f32("raw", shape, normal(1.5)), f32("white", shape, normal(1.0)),
@@ -103,14 +96,13 @@ const RegisterOperator registered_trust(trust());
 
 // Two equal rows among them: the first comes first.
 Operator sort() {
-  Operator op{.forward = "soap_muon_sort", .cases = {}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "soap_muon_sort", .dtypes = {MLG_F32}};
   for (const std::int64_t n : {1, 6, 67}) {
     const Generator doubled = [n](Random& random, std::int64_t i) {
       return i / n < 2 ? 0.5 : normal()(random, i);
     };
     op.cases.push_back({.inputs = {f32("basis", {n, n}, doubled), f32("projected", {n, n}, doubled)},
-                        .outputs = {f32("sorted", {n, n}), {"order", {n}, MLG_I32}},
-                        .attributes = {}});
+                        .outputs = {f32("sorted", {n, n}), {"order", {n}, MLG_I32}}});
   }
   op.value = [](Formula<double>& call) {
     const std::int64_t n = call.in("basis").dim(0);
@@ -132,7 +124,7 @@ Operator sort() {
 const RegisterOperator registered_sort(sort());
 
 Operator permute() {
-  Operator op{.forward = "soap_muon_permute", .cases = {}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "soap_muon_permute", .dtypes = {MLG_F32}};
   for (const Shape& shape : kShapes) {
     const auto order = [](const char* name, std::int64_t n) {  // from the last to the first
       return Operand{
@@ -140,8 +132,7 @@ Operator permute() {
     };
     op.cases.push_back(
         {.inputs = {f32("x", shape), order("row_order", shape[0]), order("column_order", shape[1])},
-         .outputs = {f32("permuted", shape)},
-         .attributes = {}});
+         .outputs = {f32("permuted", shape)}});
   }
   op.value = [](Formula<double>& call) {
     const std::int64_t rows = call.in("x").dim(0), columns = call.in("x").dim(1);
@@ -156,13 +147,11 @@ Operator permute() {
 const RegisterOperator registered_permute(permute());
 
 Operator first_rows() {
-  Operator op{
-      .forward = "soap_muon_first_rows", .cases = {}, .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "soap_muon_first_rows", .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
   for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 8}, {40, 70}}) {
     for (const double first : {0.0, 1.0}) {
       op.cases.push_back({.inputs = {f32("image", {m, n}), scalars(first), f32("rows", {n, n})},
-                          .outputs = {f32("rows", {n, n})},
-                          .attributes = {}});
+                          .outputs = {f32("rows", {n, n})}});
     }
   }
   op.value = [](Formula<double>& call) {
@@ -178,7 +167,7 @@ const RegisterOperator registered_first_rows(first_rows());
 
 // The second row is zero: its reflection is the identity.
 Operator reflect() {
-  Operator op{.forward = "soap_muon_reflect", .cases = {}, .dtypes = {MLG_F32}};
+  Operator op{.forward = "soap_muon_reflect", .dtypes = {MLG_F32}};
   struct Panel {
     std::int64_t rows, columns, first;
   };
@@ -226,9 +215,8 @@ Operator reflect() {
 const RegisterOperator registered_reflect(reflect());
 
 Operator identity() {
-  Operator op{.forward = "soap_muon_identity", .cases = {}, .dtypes = {MLG_F32}};
-  for (const std::int64_t n : {1, 7, 40})
-    op.cases.push_back({.inputs = {}, .outputs = {f32("x", {n, n})}, .attributes = {}});
+  Operator op{.forward = "soap_muon_identity", .dtypes = {MLG_F32}};
+  for (const std::int64_t n : {1, 7, 40}) op.cases.push_back({.inputs = {}, .outputs = {f32("x", {n, n})}});
   op.value = [](Formula<double>& call) {
     for (std::int64_t i = 0; i < call.out("x").dim(0); ++i) call.out("x")(i, i) = 1;
   };
@@ -239,13 +227,10 @@ const RegisterOperator registered_identity(identity());
 const CoversKernel covered_eigenvectors("soap_muon_eigenvectors");
 
 KernelCall eigenvectors(std::int64_t n, const std::vector<double>& gram, double first) {
-  return {
-      .kernel = "soap_muon_eigenvectors",
-      .arguments = {{"gram", {MLG_F32, {n, n}, gram}},
-                    {"scalars", {MLG_F32, {6}, {0.02, 0.95, 1, first, 0, 1}}},
-                    {"rows", {MLG_F32, {n, n}, std::vector<double>(static_cast<std::size_t>(n * n), 7.0)}}},
-      .attributes = {},
-      .aliases = {}};
+  return kernel_call("soap_muon_eigenvectors", "gram scalars rows",
+                     {{MLG_F32, {n, n}, gram},
+                      {MLG_F32, {6}, {0.02, 0.95, 1, first, 0, 1}},
+                      {MLG_F32, {n, n}, std::vector<double>(static_cast<std::size_t>(n * n), 7.0)}});
 }
 
 // G G^T of random G [n, rank]: n - rank eigenvalues are zero.

@@ -12,38 +12,40 @@
 namespace mulligan::kernel_test::softcap_ce_test {
 namespace {
 
+struct Size {
+  std::int64_t rows, vocabulary;
+  double cap, spread;  // of the logits; beyond the cap they saturate
+
+  Case with(const std::vector<Operand>& more, const Operand& output) const {
+    Case c{.inputs = {{"logits", {rows, vocabulary}, std::nullopt, normal(0, spread)},
+                      {"targets", {rows}, MLG_I32, uniform_integer(-1, vocabulary - 1)}},
+           .outputs = {{"token_loss", {rows}, MLG_F32}, output},
+           .attributes = {{"softcap", cap}}};
+    c.inputs.insert(c.inputs.end(), more.begin(), more.end());
+    return c;
+  }
+};
+
 Operator softcap_ce() {
   Operator op{.forward = "softcap_ce_fwd",
               .backward = "softcap_ce_bwd",
-              .cases = {},
               .backward_names = {{"upstream", "dtoken_loss"}},
               .free_extents = {"logits"}};
-  struct Size {
-    std::int64_t rows, vocabulary;
-    double cap, spread;  // of the logits; beyond the cap they saturate
-  };
   // Odd vocabularies around the kernel's block of 1024, one row and one word, no cap at
   // all, saturated logits.
   for (const Size s : {Size{5, 37, 30, 20}, Size{1, 1, 30, 1}, Size{3, 1000, 0, 8}, Size{2, 1025, 15, 40},
                        Size{7, 320, 4, 1}, Size{40, 511, 30, 5}, Size{2, 3000, 200, 150}}) {
-    op.cases.push_back({.inputs = {{"logits", {s.rows, s.vocabulary}, std::nullopt, normal(0, s.spread)},
-                                   {"targets", {s.rows}, MLG_I32, uniform_integer(-1, s.vocabulary - 1)}},
-                        .outputs = {{"token_loss", {s.rows}, MLG_F32}, {"lse", {s.rows}, MLG_F32}},
-                        .attributes = {{"softcap", s.cap}}});
+    op.cases.push_back(s.with({}, {"lse", {s.rows}, MLG_F32}));
   }
   op.computes([](auto& call) {
-    using std::exp, std::log, std::tanh;
+    using std::tanh;
     auto& x = call.in("logits");
     const double cap = call.attribute("softcap");
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
       const std::int64_t target = call.index("targets", t);
       if (target < 0) continue;
       const auto z = [&](std::int64_t v) { return cap > 0 ? cap * tanh(x(t, v) / cap) + cap : x(t, v); };
-      double highest = value_of(z(0));
-      for (std::int64_t v = 1; v < x.dim(1); ++v) highest = std::max(highest, value_of(z(v)));
-      auto sum = exp(z(0) - highest);
-      for (std::int64_t v = 1; v < x.dim(1); ++v) sum += exp(z(v) - highest);
-      call.out("lse")[t] = log(sum) + highest;
+      call.out("lse")[t] = log_sum(z, x.dim(1));
       call.out("token_loss")[t] = call.out("lse")[t] - z(target);
     }
   });
@@ -54,33 +56,22 @@ const RegisterOperator registered(softcap_ce());
 // Both passes in one; a vocabulary beyond what is kept between them (cpu: 8192; cuda: 32 elements of each of
 // 512 threads) is streamed twice.
 Operator softcap_ce_both() {
-  Operator op{.forward = "softcap_ce_fwd_bwd", .cases = {}, .free_extents = {"logits"}};
-  struct Size {
-    std::int64_t rows, vocabulary;
-    double cap, spread;
-  };
+  Operator op{.forward = "softcap_ce_fwd_bwd", .free_extents = {"logits"}};
   for (const Size s : {Size{5, 37, 30, 20}, Size{1, 1, 30, 1}, Size{3, 1000, 0, 8}, Size{2, 1025, 15, 40},
                        Size{7, 320, 4, 1}, Size{3, 8192, 30, 9}, Size{2, 8193, 30, 5}, Size{1, 17000, 0, 3},
                        Size{1, 33000, 30, 3}, Size{2, 3000, 200, 150}}) {
-    op.cases.push_back({.inputs = {{"logits", {s.rows, s.vocabulary}, std::nullopt, normal(0, s.spread)},
-                                   {"targets", {s.rows}, MLG_I32, uniform_integer(-1, s.vocabulary - 1)},
-                                   {"upstream", {s.rows}, MLG_F32, normal()}},
-                        .outputs = {{"token_loss", {s.rows}, MLG_F32}, {"dlogits", {s.rows, s.vocabulary}}},
-                        .attributes = {{"softcap", s.cap}}});
+    op.cases.push_back(
+        s.with({{"upstream", {s.rows}, MLG_F32, normal()}}, {"dlogits", {s.rows, s.vocabulary}}));
   }
   op.computes([](auto& call) {
-    using std::exp, std::log, std::tanh;
+    using std::exp, std::tanh;
     auto& x = call.in("logits");
     const double cap = call.attribute("softcap");
     for (std::int64_t t = 0; t < x.dim(0); ++t) {
       const std::int64_t target = call.index("targets", t);
       if (target < 0) continue;
       const auto z = [&](std::int64_t v) { return cap > 0 ? cap * tanh(x(t, v) / cap) : x(t, v); };
-      double highest = value_of(z(0));
-      for (std::int64_t v = 1; v < x.dim(1); ++v) highest = std::max(highest, value_of(z(v)));
-      auto sum = exp(z(0) - highest);
-      for (std::int64_t v = 1; v < x.dim(1); ++v) sum += exp(z(v) - highest);
-      const auto lse = log(sum) + highest;
+      const auto lse = log_sum(z, x.dim(1));
       call.out("token_loss")[t] = lse - z(target);
       for (std::int64_t v = 0; v < x.dim(1); ++v) {
         auto gradient = exp(z(v) - lse) - (v == target ? 1.0 : 0.0);
@@ -95,40 +86,36 @@ const RegisterOperator registered_both(softcap_ce_both());
 
 KernelResult forward(const std::vector<double>& logits, std::int64_t target, double cap) {
   const auto columns = static_cast<std::int64_t>(logits.size());
-  return backend_with_threads(1).run(
-      {.kernel = "softcap_ce_fwd",
-       .arguments = {{"logits", {MLG_F32, {1, columns}, logits}},
-                     {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
-                     {"token_loss", {MLG_F32, {1}, {}}},
-                     {"lse", {MLG_F32, {1}, {}}}},
-       .attributes = {{"softcap", cap}},
-       .aliases = {}});
+  return backend_with_threads(1).run(kernel_call("softcap_ce_fwd", "logits targets token_loss lse",
+                                                 {{MLG_F32, {1, columns}, logits},
+                                                  {MLG_I32, {1}, {static_cast<double>(target)}},
+                                                  {MLG_F32, {1}, {}},
+                                                  {MLG_F32, {1}, {}}},
+                                                 {{"softcap", cap}}));
 }
 
 KernelCall both(mlg_dtype dtype, const std::vector<double>& logits, std::int64_t target, double upstream,
                 double cap) {
   const auto columns = static_cast<std::int64_t>(logits.size());
-  return {.kernel = "softcap_ce_fwd_bwd",
-          .arguments = {{"logits", {dtype, {1, columns}, logits}},
-                        {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
-                        {"upstream", {MLG_F32, {1}, {upstream}}},
-                        {"token_loss", {MLG_F32, {1}, {}}},
-                        {"dlogits", {dtype, {1, columns}, {}}}},
-          .attributes = {{"softcap", cap}},
-          .aliases = {}};
+  return kernel_call("softcap_ce_fwd_bwd", "logits targets upstream token_loss dlogits",
+                     {{dtype, {1, columns}, logits},
+                      {MLG_I32, {1}, {static_cast<double>(target)}},
+                      {MLG_F32, {1}, {upstream}},
+                      {MLG_F32, {1}, {}},
+                      {dtype, {1, columns}, {}}},
+                     {{"softcap", cap}});
 }
 
 KernelCall backward(mlg_dtype dtype, const std::vector<double>& logits, std::int64_t target, double lse,
                     double cap) {
   const auto columns = static_cast<std::int64_t>(logits.size());
-  return {.kernel = "softcap_ce_bwd",
-          .arguments = {{"logits", {dtype, {1, columns}, logits}},
-                        {"targets", {MLG_I32, {1}, {static_cast<double>(target)}}},
-                        {"lse", {MLG_F32, {1}, {lse}}},
-                        {"upstream", {MLG_F32, {1}, {1.0}}},
-                        {"dlogits", {dtype, {1, columns}, {}}}},
-          .attributes = {{"softcap", cap}},
-          .aliases = {}};
+  return kernel_call("softcap_ce_bwd", "logits targets lse upstream dlogits",
+                     {{dtype, {1, columns}, logits},
+                      {MLG_I32, {1}, {static_cast<double>(target)}},
+                      {MLG_F32, {1}, {lse}},
+                      {MLG_F32, {1}, {1.0}},
+                      {dtype, {1, columns}, {}}},
+                     {{"softcap", cap}});
 }
 
 // Far beyond the cap, where e^(2x/c) leaves the range of f32: two logits at +c, one at -c.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # mulligan launch, with shell scripts as ranks: exit codes and the sentence that names the root cause, restarts, signals.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 
 # A rank that does what its variable says: RANK_2="exit 3".

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # mulligan launch on several nodes, each of them here a launcher of its own on the loopback, with shell scripts as ranks:
 # they meet, stop and restart together and end alike.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 
 cat >act.sh <<'SH'

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Whatever kills mulligan launch, no process that its ranks started outlives it: children, grandchildren, those that left
 # their group and session, those whose parent has ended.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 
 # Every process of the tree has this word in its environment.

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # mulligan launch, with shell scripts as ranks: what each finds in its environment, on which CPUs it runs, what the
 # terminal shows and what the logs keep.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 unset MULLIGAN_SECRET MULLIGAN_SECRET_FILE
 

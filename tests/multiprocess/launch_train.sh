@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # mulligan launch with real training: the numbers of one process, restarts from the last checkpoint after a rank was killed or
 # stood still, which end with the weights of an undisturbed run, and a stop that --resume continues.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 options=(--set run.determinism=world --set train.steps=200 --set checkpoint.every_steps=10)
 
@@ -16,12 +13,6 @@ launch() {
     train run.toml "${options[@]}" --set run.directory="$run" "${resume[@]}" >"$run.out" 2>"$run.err"
 }
 resume=()
-# process_of RUN RANK: its process.
-process_of() {
-  grep -lsz "^MULLIGAN_RUN_ID=launch_train_$$_$1$" /proc/[0-9]*/environ | while read -r file; do
-    grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
-  done
-}
 
 launch straight
 check_equal "two ranks train: exit code" 0 $?
@@ -40,7 +31,7 @@ for ((number = 1; number <= kills; ++number)); do
   launch $run --max-restarts 2 &
   launcher=$!
   process=
-  while [[ -z $process ]] && kill -0 $launcher; do process=$(process_of $run $rank); done
+  while [[ -z $process ]] && kill -0 $launcher; do process=$(process_of launch_train_$$_$run $rank); done
   # The first two are killed for certain in the midst of training.
   if ((number <= 2)); then wait_until made_steps $run $((5 + RANDOM % 150)); else sleep "$(awk "BEGIN { print $seconds * $RANDOM / 32768 }")"; fi
   kill -KILL "$process" 2>kill.err || late=$((late + 1)) # it had ended
@@ -52,7 +43,7 @@ for ((number = 1; number <= kills; ++number)); do
   check_equal "rank $rank killed ($number): the weights are those of the undisturbed run" "$(weights straight)" "$(weights $run)"
   check_equal "rank $rank killed ($number): and so are all losses" "$(losses straight)" "$(losses $run)"
   check_equal "rank $rank killed ($number): and the score" "$(score straight)" "$(score $run)"
-  check_equal "rank $rank killed ($number): no process is left" "" "$(grep -lsz "^MULLIGAN_RUN_ID=launch_train_$$_$run$" /proc/[0-9]*/environ)"
+  check_equal "rank $rank killed ($number): no process is left" "" "$(files_of launch_train_$$_$run)"
   check_equal "rank $rank killed ($number): no temporary files are left" "" "$(find $run -name '.*' -not -name '.lock' -printf '%f ')"
   ((number <= 2)) || rm -rf "$run" "logs_$run"
 done
@@ -61,7 +52,7 @@ check_true "most of the kills came in time ($late of $kills did not)" "$late <= 
 launch frozen --max-restarts 1 &
 launcher=$!
 wait_until made_steps frozen 20
-kill -STOP "$(process_of frozen 1)"
+kill -STOP "$(process_of launch_train_$$_frozen 1)"
 wait $launcher
 check_equal "a rank stands still: the run ends well" 0 $?
 check_equal "a rank stands still: the weights are those of the undisturbed run" "$(weights straight)" "$(weights frozen)"

@@ -3,14 +3,10 @@
 # ranks of both after one was killed; what result, metrics and report say of a run that was restarted.
 set -uo pipefail
 [[ $0 == /* ]] || exec "$PWD/$0"
-# shellcheck source=tests/multiprocess/namespaces.bash
 source "$(dirname "$0")/namespaces.bash"
 enter_namespaces "launchers on several machines"
 add_nodes 2
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 record_sections >>run.toml
 export MULLIGAN_SECRET=of-this-test
@@ -38,12 +34,8 @@ end() {
 }
 # kill_rank RUN RANK STEPS: kills it once the run has made so many steps.
 kill_rank() {
-  local process=
   wait_until made_steps "$1" "$3"
-  process=$(grep -lsz "^MULLIGAN_RUN_ID=$1$" /proc/[0-9]*/environ | while read -r file; do
-    grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
-  done)
-  kill -KILL "$process"
+  kill -KILL "$(process_of "$1" "$2")"
 }
 attempts() { python3 -c '
 import json, sys

@@ -1,6 +1,5 @@
 # Machines that are network namespaces, for the scripts in this folder. Source before anything else, then enter_namespaces.
 
-# shellcheck source=tests/end_to_end/usual_signals.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/usual_signals.bash"
 
 # enter_namespaces WHAT: goes on in namespaces of this script's own, with a bridge to plug machines into; where these are not to be had the

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # A call into NCCL that never returns, on one of two ranks, on both, or in a process alone. All processes end within the promised
 # seconds, with a verdict if there is a rank to tell it, also after SIGTERM. Library and driver are stubs.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 export MULLIGAN_STUCK_SECONDS=8
 

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Three faults end training on both ranks, with a verdict that names the rank: the NCCL library of one of two ranks fails; it never
 # takes what it is given; a rank is killed. A slow library changes nothing. Library, faults and driver are stubs.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 
 faulty fails "rank=1 after=20 fails=1" ""

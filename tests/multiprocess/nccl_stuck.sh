@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Training ends on both ranks in bounded time if a transfer over NCCL does not end, on one of two ranks or on both, or if a device
 # hangs before the transfer. The verdict names the rank where that can be known. Library, faults and driver are stubs.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 export MULLIGAN_STUCK_SECONDS=8
 

@@ -1,4 +1,5 @@
-# Several ranks of mulligan on this machine, for the scripts in this folder. Source after cli_checks.bash.
+# Several ranks of mulligan on this machine, for the scripts in this folder, and the checks of tests/end_to_end.
+source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
 
 # make_subject: text, data and a configuration `run.toml` of 12 steps of four micro-batches, with cut banks.
 make_subject() {
@@ -86,36 +87,39 @@ be_rank() {
   rank=(env RANK="$1" WORLD_SIZE="$2" LOCAL_RANK="$1" LOCAL_WORLD_SIZE="$2" MASTER_ADDR=127.0.0.1 MASTER_PORT="$3" "$mulligan")
 }
 
-# train_ranks SIZE DIRECTORY ARGUMENT...: all ranks of a training; output of rank R in train_SIZE.R, of all in train_SIZE.out.
-# Succeeds when all do.
-train_ranks() {
-  local size=$1 directory=$2 port number rank failed=0 processes=()
-  shift 2
-  port=$(free_port)
-  for ((number = 0; number < size; number++)); do
-    be_rank "$number" "$size" "$port"
-    "${rank[@]}" train run.toml --set run.directory="$directory" "$@" >"train_$size.$number" 2>&1 &
-    processes+=($!)
-  done
-  for process in "${processes[@]}"; do wait "$process" || failed=1; done
-  cat "train_$size".[0-9]* >"train_$size.out"
-  ((failed == 0)) || tail -n 3 "train_$size".[0-9]*
-  return $failed
-}
-
-# begin_ranks SIZE DIRECTORY ARGUMENT...: ranks of a training in the background, their processes in processes[], output in rank.R;
-# returns when they have made steps.
-begin_ranks() {
-  local size=$1 directory=$2 port number rank
+# spawn_ranks NAME SIZE COMMAND...: all ranks of a command in the background, their processes in processes[]; output of rank R in NAME.R.
+spawn_ranks() {
+  local name=$1 size=$2 port number rank
   shift 2
   port=$(free_port)
   processes=()
   for ((number = 0; number < size; number++)); do
     be_rank "$number" "$size" "$port"
-    "${rank[@]}" train run.toml --set run.directory="$directory" "$@" >"rank.$number" 2>&1 &
+    "${rank[@]}" "$@" >"$name.$number" 2>&1 &
     processes+=($!)
   done
-  wait_until made_steps "$directory" 3 || tail -n 3 rank.*
+}
+# run_ranks NAME SIZE COMMAND...: the same to the end. Succeeds when all do.
+run_ranks() {
+  local failed=0 process processes
+  spawn_ranks "$@"
+  for process in "${processes[@]}"; do wait "$process" || failed=1; done
+  ((failed == 0)) || tail -n 3 "$1".[0-9]*
+  return $failed
+}
+
+# train_ranks SIZE DIRECTORY ARGUMENT...: all ranks of a training; output of rank R in train_SIZE.R, of all in train_SIZE.out.
+train_ranks() {
+  local failed=0
+  run_ranks "train_$1" "$1" train run.toml --set run.directory="$2" "${@:3}" || failed=1
+  cat "train_$1".[0-9]* >"train_$1.out"
+  return $failed
+}
+
+# begin_ranks SIZE DIRECTORY ARGUMENT...: ranks of a training in the background, output in rank.R; returns when they have made steps.
+begin_ranks() {
+  spawn_ranks rank "$1" train run.toml --set run.directory="$2" "${@:3}"
+  wait_until made_steps "$2" 3 || tail -n 3 rank.*
 }
 
 # end_ranks: waits for all of them; exit codes in codes[]. One that does not end within five minutes, on whatever machine, is killed.
@@ -140,13 +144,7 @@ faulty() {
   (
     cd "$name" && ln -s ../data ../run.toml . &&
       export MULLIGAN_STUB_NCCL=$library MULLIGAN_STUB_DRIVER=$driver
-    port=$(free_port)
-    processes=()
-    for number in 0 1; do
-      be_rank $number 2 "$port"
-      "${rank[@]}" train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=300 "$@" >rank.$number 2>&1 &
-      processes+=($!)
-    done
+    spawn_ranks rank 2 train run.toml --set run.directory=run "${tiny_over_nccl[@]}" --set train.steps=300 "$@"
     [[ $name != killed ]] || { wait_until made_steps run 3 && kill -KILL "${processes[1]}"; }
     end_ranks
     echo "${codes[*]}" >codes
@@ -178,6 +176,14 @@ stuck() {
     check_equal "$what: exit code of rank $number" $code "$(cut -d' ' -f$((number + 1)) "$name/codes")"
   done
   in_the_midst "$name" "$what"
+}
+
+# files_of ID: the environment of every process of the launch with that id. process_of ID RANK: the process of that rank.
+files_of() { grep -lsz "^MULLIGAN_RUN_ID=$1$" /proc/[0-9]*/environ; }
+process_of() {
+  files_of "$1" | while read -r file; do
+    grep -qsz "^RANK=$2$" "$file" && tr -dc 0-9 <<<"$file" && break
+  done
 }
 
 # resumes_to WHAT DIRECTORY WEIGHTS ARGUMENT...: two ranks continue it, to these weights.

@@ -4,10 +4,7 @@
 # layer orders, writes a checkpoint, resumes, quantises and runs test-time training with lanes, on one rank and on two. Its
 # results are compared with the cpu backend's. No stub may find anything wrong; a misuse that is planted in the path to each
 # must end the run.
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
-# shellcheck source=tests/multiprocess/small_record.bash
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 source "$root/tests/multiprocess/small_record.bash"
 plugin=$build/tests/gpu_pipeline/plugins/mulligan_cuda.so
 [[ -e $plugin ]] || {
@@ -25,20 +22,7 @@ over_nccl=("${gpu[@]}" --set communicator.plugin=nccl)
 # Where the dynamic linker finds NCCL; the folder that it lies in has a driver for other tests as well.
 mkdir nccl && ln -s "$build/tests/stub/libnccl.so.2" nccl/ && export LD_LIBRARY_PATH=$work/nccl
 
-# by_ranks SIZE COMMAND ARGUMENT...: all ranks, on a cuda backend over the stubs; output of rank R in by.R. Succeeds when all do.
-by_ranks() {
-  local size=$1 port number rank failed=0 processes=()
-  shift
-  port=$(free_port)
-  for ((number = 0; number < size; number++)); do
-    be_rank "$number" "$size" "$port"
-    "${rank[@]}" "$@" >"by.$number" 2>&1 &
-    processes+=($!)
-  done
-  for process in "${processes[@]}"; do wait "$process" || failed=1; done
-  ((failed == 0)) || tail -n 3 by.[0-9]*
-  return $failed
-}
+by_ranks() { run_ranks by "$@"; } # by_ranks SIZE COMMAND ARGUMENT...: output of rank R in by.R
 # judged LIBRARY: calls in the processes of the report. wrong: what was found wrong in them.
 judged() { awk -F '\t' -v library="$1" '$1 == library { sum += $2 } END { print sum + 0 }' "$MULLIGAN_STUB_REPORT"; }
 wrong() { awk -F '\t' '$3 != "-" { print $1 ": " $3 }' "$MULLIGAN_STUB_REPORT"; }

@@ -3,9 +3,7 @@
 # tree's files and the archive. Stubs stand in for nvidia-smi, pip, the first hour's rows and NVIDIA's libraries (tests/gpu_pipeline); data and model
 # are small, and two ranks take the place of eight. The last block, the record, is not run: strict rules want the text of the validation
 # shards, 50,000 documents of them, which the small shards do not have.
-# shellcheck source=tests/end_to_end/cli_checks.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/small_record.bash
 source "$root/tests/multiprocess/small_record.bash"
 page=$root/docs/reproduce_pr1886.md
 plugin=$build/tests/gpu_pipeline/plugins/mulligan_cuda.so

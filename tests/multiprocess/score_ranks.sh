@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Scoring by several processes: eval and test-time training give what one process gives, to the last digit; what is refused, and
 # what happens to one of them.
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 cat >>run.toml <<'TOML'
 drop_remainder = false
@@ -32,20 +31,7 @@ batch_rows = 2
 TOML
 "$mulligan" train run.toml --set run.directory=trained --quiet >/dev/null || exit 1
 
-# score_by SIZE COMMAND ARGUMENT...: all ranks; output of rank R in score.R. Succeeds when all do.
-score_by() {
-  local size=$1 port number failed=0 processes=()
-  shift
-  port=$(free_port)
-  for ((number = 0; number < size; number++)); do
-    be_rank "$number" "$size" "$port"
-    "${rank[@]}" "$@" >"score.$number" 2>&1 &
-    processes+=($!)
-  done
-  for process in "${processes[@]}"; do wait "$process" || failed=1; done
-  ((failed == 0)) || tail -n 3 score.[0-9]*
-  return $failed
-}
+score_by() { run_ranks score "$@"; } # score_by SIZE COMMAND ARGUMENT...: output of rank R in score.R
 last_evaluation() { tail -n 1 trained/evaluations.jsonl | python3 -c 'import json, sys
 event = json.load(sys.stdin)
 print(*[repr(event[key]) for key in ("val_loss_nats", "val_bpb", "val_tokens", "val_bytes")])'; }
@@ -87,32 +73,20 @@ done
 
 # A rank that is killed in the midst of it: the other ends with the verdict, and the result stays what it was.
 cp -r one kept
-port=$(free_port)
-be_rank 1 2 "$port"
-"${rank[@]}" ttt trained --output kept --set ttt.lanes=4 --set ttt.adapters.steps=1000 >killed.1 2>&1 &
-victim=$!
-be_rank 0 2 "$port"
-"${rank[@]}" ttt trained --output kept --set ttt.lanes=4 --set ttt.adapters.steps=1000 >killed.0 2>&1 &
-survivor=$!
+spawn_ranks killed 2 ttt trained --output kept --set ttt.lanes=4 --set ttt.adapters.steps=1000
 wait_for_text killed.0 "lanes of batches on 2 ranks" 60
-kill -KILL "$victim"
-wait "$survivor"
+kill -KILL "${processes[1]}"
+wait "${processes[0]}"
 check_equal "the other ends with 5" 5 $?
 check_contains "and names it" "rank 1" "$(tail -n 1 killed.0)"
 check_equal "the earlier result is there" "$(ttt_scores one)" "$(ttt_scores kept)"
 
 # SIGTERM to one of them stops both.
-port=$(free_port)
-be_rank 1 2 "$port"
-"${rank[@]}" ttt trained --output stopped --set ttt.adapters.steps=1000 >stopped.1 2>&1 &
-told=$!
-be_rank 0 2 "$port"
-"${rank[@]}" ttt trained --output stopped --set ttt.adapters.steps=1000 >stopped.0 2>&1 &
-other=$!
+spawn_ranks stopped 2 ttt trained --output stopped --set ttt.adapters.steps=1000
 wait_for_text stopped.0 "lanes of batches on 2 ranks" 60
-kill -TERM "$told"
-wait "$told"
+kill -TERM "${processes[1]}"
+wait "${processes[1]}"
 check_equal "a rank that is told to stop ends with 4" 4 $?
-wait "$other"
+wait "${processes[0]}"
 check_equal "and so does the other" 4 $?
 finish

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A sweep whose trainings are shared by ranks: the same weights as one process in world mode, costs of each row with energy
 # measured or said to be absent, finished trainings used again, failures; and the experiment on precisions and ranks, in short.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 
 cat >sweep.toml <<TOML

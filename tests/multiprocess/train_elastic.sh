@@ -2,10 +2,7 @@
 # torchrun starts a training again when a machine comes or goes, and does not count that as a restart; machines that came later have
 # counted fewer restarts than the others. The run goes on from its own checkpoints all the same, and no other job's run is touched.
 # This script is the agent: as torchrun does, it gives its ranks a run's name that other jobs may use again.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 long=(--set run.determinism=world --set train.steps=300 --set checkpoint.every_steps=20)
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # What happens to one rank of a training ends it on all, in bounded time, with a verdict that names the rank; and what is started
 # again ends with the weights of a run that nothing happened to.
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 long=(--set run.determinism=world --set train.steps=400 --set train.log_every=1 --set checkpoint.every_steps=20)
 

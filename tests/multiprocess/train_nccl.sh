@@ -2,10 +2,7 @@
 # Ranks with an emulated cuda device each, over nccl and over gloo. The library and the driver of nccl are stubs that work on the
 # CPU; its own code is what runs on GPUs (streams, events, groups). Over gloo the host carries what the device has. The numbers are
 # those of one process.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 world=(--set run.determinism=world)
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Training by several processes on this machine, started by variables as a launcher sets them: the same numbers as one
 # process, one run directory, stops and resumes with another number of ranks.
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 
 world=(--set run.determinism=world)

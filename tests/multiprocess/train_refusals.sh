@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # What keeps ranks of a training from becoming one run: occupied ports, another plugin file, another secret, a rank that does not come.
 # It ends on all that are there, by its deadline and with a sentence that says what it is, and leaves no run directory.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 
 has_or_is_gone() { [[ -e occupied || ! -e /proc/$1 ]]; }

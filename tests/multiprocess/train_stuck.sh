@@ -2,10 +2,7 @@
 # A rank that lives and beats, but stands still in the midst of training, and one that drifts away from the others: both end the run on
 # all ranks, in bounded time, with a sentence that names the rank, and what was saved before goes on to the weights of a run that
 # nothing happened to.
-# shellcheck source=tests/end_to_end/cli_checks.bash
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-# shellcheck source=tests/multiprocess/ranks.bash
-source "$root/tests/multiprocess/ranks.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 long=(--set run.determinism=world --set train.steps=400 --set train.log_every=1 --set checkpoint.every_steps=20
   --set schedule.plugin=faulty --set schedule.path="$build/tests/multiprocess/mulligan_faulty.so")

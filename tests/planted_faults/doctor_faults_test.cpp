@@ -21,14 +21,12 @@
 namespace mulligan::doctor::doctor_faults_test {
 namespace {
 
-using Overrides = std::vector<std::string>;
+using end_to_end::Overrides, end_to_end::with;
 
 Overrides with_fault(const std::string& fault, const Overrides& more = {}) {
-  Overrides all = {"backend.plugin=planted", std::string("backend.path=") + MULLIGAN_PLANTED_BACKEND,
-                   "backend.fault=" + fault,
-                   "backend.vocabulary=" + std::to_string(end_to_end::tiny_vocabulary)};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return with({"backend.plugin=planted", std::string("backend.path=") + MULLIGAN_PLANTED_BACKEND,
+               "backend.fault=" + fault, "backend.vocabulary=" + std::to_string(end_to_end::tiny_vocabulary)},
+              more);
 }
 
 std::vector<Finding> findings_of(LoadedConfig loaded, const std::vector<Stage>& stages) {

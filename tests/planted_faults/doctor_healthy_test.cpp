@@ -13,7 +13,7 @@
 namespace mulligan::doctor::doctor_healthy_test {
 namespace {
 
-using Overrides = std::vector<std::string>;
+using end_to_end::Overrides;
 
 struct Variant {
   const char* what;

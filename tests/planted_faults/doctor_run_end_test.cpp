@@ -10,7 +10,7 @@
 namespace mulligan::doctor::doctor_run_end_test {
 namespace {
 
-using Overrides = std::vector<std::string>;
+using end_to_end::Overrides;
 
 // The findings that did not pass, by id.
 std::map<std::string, std::string> complaints(Overrides overrides) {

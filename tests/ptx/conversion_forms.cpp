@@ -10,14 +10,6 @@
 namespace mulligan::ptx {
 namespace {
 
-template <typename T>
-std::string type_name() {
-  return (std::is_floating_point_v<T> ? "f"
-          : std::is_signed_v<T>       ? "s"
-                                      : "u") +
-         std::to_string(8 * sizeof(T));
-}
-
 // `value` is integral.
 template <typename To, typename From>
 To clamped(From value) {
@@ -51,20 +43,11 @@ void add_between_integers(Forms& forms) {
 }
 template <typename To>
 void add_to_integers_of(Forms& forms) {
-  add_between_integers<To, u16>(forms);
-  add_between_integers<To, s16>(forms);
-  add_between_integers<To, u32>(forms);
-  add_between_integers<To, s32>(forms);
-  add_between_integers<To, u64>(forms);
-  add_between_integers<To, s64>(forms);
+  each<u16, s16, u32, s32, u64, s64>([&]<typename From>() { add_between_integers<To, From>(forms); });
   // Of the low byte of a register.
   const std::string to = "cvt." + type_name<To>();
   add(forms, to + ".u8", [](u16 a) { return static_cast<To>(static_cast<std::uint8_t>(a)); });
   add(forms, to + ".s8", [](u16 a) { return static_cast<To>(static_cast<std::int8_t>(a)); });
-}
-
-float tidy(float value) {
-  return value != value ? std::bit_cast<float>(0x7FFFFFFFu) : value;
 }
 
 // The 16 high bits of the nearest bf16, to even.
@@ -103,35 +86,17 @@ float float_of_half(u16 bits) {
 }  // namespace
 
 void add_conversion_forms(Forms& forms) {
-  add_to_integers_of<u16>(forms);
-  add_to_integers_of<s16>(forms);
-  add_to_integers_of<u32>(forms);
-  add_to_integers_of<s32>(forms);
-  add_to_integers_of<u64>(forms);
-  add_to_integers_of<s64>(forms);
+  each<u16, s16, u32, s32, u64, s64>([&]<typename To>() { add_to_integers_of<To>(forms); });
   // Results of 8 bits stand in wider registers.
   add(forms, "cvt.u8.u16", [](u16 a) { return static_cast<u16>(a & 255); });
   add(forms, "cvt.u8.u32", [](u32 a) { return static_cast<u16>(a & 255); });
 
-  add_to_integer<s32, float>(forms);
-  add_to_integer<u32, float>(forms);
-  add_to_integer<s64, float>(forms);
-  add_to_integer<u64, float>(forms);
-  add_to_integer<s32, double>(forms);
-  add_to_integer<u32, double>(forms);
-  add_to_integer<s64, double>(forms);
-  add_to_integer<u64, double>(forms);
-  add_from_integer<float, s16>(forms);
-  add_from_integer<float, u16>(forms);
-  add_from_integer<float, s32>(forms);
-  add_from_integer<float, u32>(forms);
-  add_from_integer<float, s64>(forms);
-  add_from_integer<float, u64>(forms);
-  add_from_integer<double, u16>(forms);
-  add_from_integer<double, s32>(forms);
-  add_from_integer<double, u32>(forms);
-  add_from_integer<double, s64>(forms);
-  add_from_integer<double, u64>(forms);
+  each<s32, u32, s64, u64>([&]<typename To>() {
+    add_to_integer<To, float>(forms);
+    add_to_integer<To, double>(forms);
+  });
+  each<s16, u16, s32, u32, s64, u64>([&]<typename From>() { add_from_integer<float, From>(forms); });
+  each<u16, s32, u32, s64, u64>([&]<typename From>() { add_from_integer<double, From>(forms); });
 
   add(forms, "cvt.f64.f32", [](float a) { return static_cast<double>(a); });
   // Between 0 and 1; 0 for what is not a number.

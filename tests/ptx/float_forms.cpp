@@ -1,7 +1,5 @@
 // Floating point, in the rounding that each form states. Operations that a GPU approximates are computed in double and rounded to
 // nearest. So they are within the bound that the PTX manual gives for each.
-//
-// A result that is not a number has the bits 0x7FFFFFFF, as f32 instructions of a GPU make it.
 #include <bit>
 #include <cfloat>
 #include <cmath>
@@ -11,9 +9,6 @@
 namespace mulligan::ptx {
 namespace {
 
-float tidy(float value) {
-  return value != value ? std::bit_cast<float>(0x7FFFFFFFu) : value;
-}
 // Subnormal numbers become zeros of their sign.
 float flush(float value) {
   return std::abs(value) < FLT_MIN ? std::copysign(0.0f, value) : value;

@@ -84,12 +84,7 @@ void add_bits(Forms& forms, const std::string& width) {
 }  // namespace
 
 void add_integer_forms(Forms& forms) {
-  add_arithmetic<s16>(forms, "s16");
-  add_arithmetic<u16>(forms, "u16");
-  add_arithmetic<s32>(forms, "s32");
-  add_arithmetic<u32>(forms, "u32");
-  add_arithmetic<s64>(forms, "s64");
-  add_arithmetic<u64>(forms, "u64");
+  each<s16, u16, s32, u32, s64, u64>([&]<typename T>() { add_arithmetic<T>(forms, type_name<T>()); });
   add_bits<u16>(forms, "16");
   add_bits<u32>(forms, "32");
   add_bits<u64>(forms, "64");

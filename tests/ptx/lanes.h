@@ -1,8 +1,11 @@
 // From a function of one lane's values to a Form: add(forms, "add.f32", [](float a, float b) { return a + b; }).
 #pragma once
 
+#include <bit>
 #include <cstring>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "tests/ptx/forms.h"
@@ -15,6 +18,24 @@ using u64 = std::uint64_t;
 using s16 = std::int16_t;
 using s32 = std::int32_t;
 using s64 = std::int64_t;
+
+// body.operator()<T>() for each of the types.
+template <typename... T, typename Body>
+void each(Body body) {
+  (body.template operator()<T>(), ...);
+}
+
+// "s32" of a 32-bit integer with a sign.
+template <typename T>
+std::string type_name() {
+  const char* kind = std::is_floating_point_v<T> ? "f" : std::is_signed_v<T> ? "s" : "u";
+  return kind + std::to_string(8 * sizeof(T));
+}
+
+// A result that is not a number has the bits 0x7FFFFFFF, as f32 instructions of a GPU make it.
+inline float tidy(float value) {
+  return value != value ? std::bit_cast<float>(0x7FFFFFFFu) : value;
+}
 
 template <typename T>
 struct LaneValues {

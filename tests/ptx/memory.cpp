@@ -41,7 +41,6 @@ struct Span {
 
 }  // namespace
 
-// Into lane `lane` of a register.
 void write_register(std::byte* registers, const Instruction& instruction, std::uint32_t at, unsigned lane,
                     const char* element) {
   const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
@@ -54,58 +53,48 @@ void write_register(std::byte* registers, const Instruction& instruction, std::u
 
 namespace {
 
-// Register values of lane `lane`, element `i`, from and to memory; `move` goes from address to place.
-template <typename T>
-void load_elements(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move,
+// Register values of lane `lane`, element `i`, from memory, or to it; `move` goes from address to place.
+template <bool kLoads, typename T>
+void move_elements(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move,
                    std::uint32_t mask, std::byte* registers) {
   for (unsigned i = 0; i < instruction.count; ++i) {
-    T* out = reinterpret_cast<T*>(registers + instruction.at[i]);
+    T* values = reinterpret_cast<T*>(registers + instruction.at[i]);
     const std::uint64_t shift = move + i * sizeof(T);
-    const auto one = [&](unsigned lane) { return *reinterpret_cast<const T*>(at[lane] + shift); };
-    if (mask == 0xFFFFFFFF) {
-      for (unsigned lane = 0; lane < kLanes; ++lane) out[lane] = one(lane);
+    const auto one = [&](unsigned lane) {
+      T& element = *reinterpret_cast<T*>(at[lane] + shift);
+      if (kLoads) {
+        values[lane] = element;
+      } else {
+        element = values[lane];
+      }
+      return true;
+    };
+    if (kLoads && mask == 0xFFFFFFFF) {
+      for (unsigned lane = 0; lane < kLanes; ++lane) one(lane);
     } else {
-      each_lane(mask, [&](unsigned lane) { return out[lane] = one(lane), true; });
+      each_lane(mask, one);
     }
   }
 }
-template <typename T>
-void store_elements(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move,
-                    std::uint32_t mask, const std::byte* registers) {
-  for (unsigned i = 0; i < instruction.count; ++i) {
-    const T* in = reinterpret_cast<const T*>(registers + instruction.at[i]);
-    const std::uint64_t shift = move + i * sizeof(T);
-    each_lane(mask, [&](unsigned lane) { return *reinterpret_cast<T*>(at[lane] + shift) = in[lane], true; });
-  }
-}
 
-void load_all(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move, std::uint32_t mask,
+template <bool kLoads>
+void move_all(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move, std::uint32_t mask,
               std::byte* registers) {
   const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
   if (bytes == wide) {
-    return bytes == 2   ? load_elements<std::uint16_t>(instruction, at, move, mask, registers)
-           : bytes == 4 ? load_elements<std::uint32_t>(instruction, at, move, mask, registers)
-                        : load_elements<std::uint64_t>(instruction, at, move, mask, registers);
+    return bytes == 2   ? move_elements<kLoads, std::uint16_t>(instruction, at, move, mask, registers)
+           : bytes == 4 ? move_elements<kLoads, std::uint32_t>(instruction, at, move, mask, registers)
+                        : move_elements<kLoads, std::uint64_t>(instruction, at, move, mask, registers);
   }
   each_lane(mask, [&](unsigned lane) {
-    for (unsigned i = 0; i < instruction.count; ++i)
-      write_register(registers, instruction, instruction.at[i], lane,
-                     reinterpret_cast<const char*>(at[lane] + move + i * bytes));
-    return true;
-  });
-}
-void store_all(const Instruction& instruction, const std::uint64_t* at, std::uint64_t move,
-               std::uint32_t mask, const std::byte* registers) {
-  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
-  if (bytes == wide) {
-    return bytes == 2   ? store_elements<std::uint16_t>(instruction, at, move, mask, registers)
-           : bytes == 4 ? store_elements<std::uint32_t>(instruction, at, move, mask, registers)
-                        : store_elements<std::uint64_t>(instruction, at, move, mask, registers);
-  }
-  each_lane(mask, [&](unsigned lane) {
-    for (unsigned i = 0; i < instruction.count; ++i)
-      std::memcpy(reinterpret_cast<char*>(at[lane] + move + i * bytes),
-                  registers + instruction.at[i] + lane * wide, bytes);
+    for (unsigned i = 0; i < instruction.count; ++i) {
+      char* element = reinterpret_cast<char*>(at[lane] + move + i * bytes);
+      if (kLoads) {
+        write_register(registers, instruction, instruction.at[i], lane, element);
+      } else {
+        std::memcpy(element, registers + instruction.at[i] + lane * wide, bytes);
+      }
+    }
     return true;
   });
 }
@@ -222,7 +211,8 @@ std::string LaunchMemory::no_shared(std::uint64_t address, std::size_t bytes, bo
          nearest->name + ", which has " + std::to_string(nearest->end - nearest->begin) + " bytes";
 }
 
-bool LaunchMemory::load_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+template <bool kLoads>
+bool LaunchMemory::move_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
                              std::byte* registers, Toucher first, std::uint32_t& hint) {
   const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
   const Span span(at, mask);
@@ -232,91 +222,81 @@ bool LaunchMemory::load_warp(const Instruction& instruction, const std::uint64_t
     Shared* shared = shared_of(span.low, whole, hint);
     if (!shared) return false;
     const bool ordered = each_lane(mask, [&](unsigned lane) {
+      const Toucher by{first.thread + lane, first.turn};
       Touch* touch = shared->touches.data() + ((at[lane] - shared->begin) >> shared_shift_);
       for (std::size_t i = 0; i < bytes; i += shared_unit_, ++touch) {
-        if (!touch->quick_read_shared(clock_, {first.thread + lane, first.turn})) return false;
+        if (!(kLoads ? touch->quick_read_shared(clock_, by) : touch->quick_write_shared(clock_, by)))
+          return false;
       }
       return true;
     });
     if (!ordered) return false;
-    load_all(instruction, at, reinterpret_cast<std::uint64_t>(shared->memory.data()) - shared->begin, mask,
-             registers);
+    move_all<kLoads>(instruction, at, reinterpret_cast<std::uint64_t>(shared->memory.data()) - shared->begin,
+                     mask, registers);
     return true;
   }
-  const Region* region = region_of(span.low, whole, false, hint);
+  const Region* region = region_of(span.low, whole, !kLoads, hint);
   if (!region) return false;
   const Facts& facts = facts_[hint];
   const auto begin = reinterpret_cast<std::uint64_t>(region->begin);
-  if (!facts.plain) {
-    if (facts.written && (!facts.touches || instruction.read_only)) return false;
+  const bool touches = !kLoads || facts.written;
+  if (!kLoads || !facts.plain) {
+    if (touches && (!facts.touches || (kLoads && instruction.read_only))) return false;
     const bool sound = each_lane(mask, [&](unsigned lane) {
       const std::size_t offset = at[lane] - begin;
-      if (region->known && std::memchr(region->known + offset, 0, bytes)) return false;
-      Touch* touch = facts.written ? facts.touches + ((facts.begins + offset) >> global_shift_) : nullptr;
+      const Toucher by{first.thread + lane, first.turn};
+      if (kLoads && region->known && std::memchr(region->known + offset, 0, bytes)) return false;
+      Touch* touch = touches ? facts.touches + ((facts.begins + offset) >> global_shift_) : nullptr;
       for (std::size_t i = 0; touch && i < bytes; i += global_unit_, ++touch) {
-        if (!touch->quick_read_global(clock_, {first.thread + lane, first.turn})) return false;
+        if (!(kLoads ? touch->quick_read_global(clock_, by) : touch->quick_write_global(clock_, by)))
+          return false;
       }
+      if (!kLoads && region->known) std::memset(region->known + offset, 1, bytes);
       return true;
     });
     if (!sound) return false;
   }
-  load_all(instruction, at, 0, mask, registers);
+  move_all<kLoads>(instruction, at, 0, mask, registers);
   return true;
 }
 
+bool LaunchMemory::load_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+                             std::byte* registers, Toucher first, std::uint32_t& hint) {
+  return move_warp<true>(instruction, at, mask, registers, first, hint);
+}
+
 bool LaunchMemory::store_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
-                              const std::byte* registers, Toucher first, std::uint32_t& hint) {
+                              std::byte* registers, Toucher first, std::uint32_t& hint) {
+  return move_warp<false>(instruction, at, mask, registers, first, hint);
+}
+
+char* LaunchMemory::shared_place(const Instruction& instruction, std::uint64_t address, bool writes,
+                                 Toucher by, std::uint32_t& hint, std::string& wrong) {
   const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
-  const Span span(at, mask);
-  const std::size_t whole = span.high - span.low + bytes;
-  if ((span.bits & (bytes - 1)) != 0) return false;
-  if (instruction.space == Instruction::Space::shared) {
-    Shared* shared = shared_of(span.low, whole, hint);
-    if (!shared) return false;
-    const bool ordered = each_lane(mask, [&](unsigned lane) {
-      Touch* touch = shared->touches.data() + ((at[lane] - shared->begin) >> shared_shift_);
-      for (std::size_t i = 0; i < bytes; i += shared_unit_, ++touch) {
-        if (!touch->quick_write_shared(clock_, {first.thread + lane, first.turn})) return false;
-      }
-      return true;
-    });
-    if (!ordered) return false;
-    store_all(instruction, at, reinterpret_cast<std::uint64_t>(shared->memory.data()) - shared->begin, mask,
-              registers);
-    return true;
+  Shared* shared = shared_of(address, bytes, hint);
+  if (!shared || address % bytes != 0) {
+    wrong = no_shared(address, bytes, writes) + (shared ? ", not aligned" : "");
+    return nullptr;
   }
-  const Region* region = region_of(span.low, whole, true, hint);
-  if (!region || !facts_[hint].touches) return false;
-  const Facts& facts = facts_[hint];
-  const auto begin = reinterpret_cast<std::uint64_t>(region->begin);
-  const bool sound = each_lane(mask, [&](unsigned lane) {
-    const std::size_t offset = at[lane] - begin;
-    Touch* touch = facts.touches + ((facts.begins + offset) >> global_shift_);
-    for (std::size_t i = 0; i < bytes; i += global_unit_, ++touch) {
-      if (!touch->quick_write_global(clock_, {first.thread + lane, first.turn})) return false;
-    }
-    if (region->known) std::memset(region->known + offset, 1, bytes);
-    return true;
-  });
-  if (!sound) return false;
-  store_all(instruction, at, 0, mask, registers);
-  return true;
+  const std::size_t offset = address - shared->begin;
+  for (std::size_t i = 0; i < bytes; i += shared_unit_) {
+    Touch& touch = shared->touches[(offset + i) / shared_unit_];
+    wrong = writes ? touch.write_shared(clock_, by) : touch.read_shared(clock_, by);
+    if (wrong.empty()) continue;
+    wrong = access(writes, bytes) + "byte " + std::to_string(offset) + " of shared memory, " + wrong;
+    return nullptr;
+  }
+  return shared->memory.data() + offset;
 }
 
 std::string LaunchMemory::load(const Instruction& instruction, std::uint64_t address, char* to, Toucher by,
                                std::uint32_t& hint) {
   const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
   if (instruction.space == Instruction::Space::shared) {
-    Shared* shared = shared_of(address, bytes, hint);
-    if (!shared) return no_shared(address, bytes, false);
-    if (address % bytes != 0) return no_shared(address, bytes, false) + ", not aligned";
-    const std::size_t offset = address - shared->begin;
-    for (std::size_t i = 0; i < bytes; i += shared_unit_) {
-      const std::string wrong = shared->touches[(offset + i) / shared_unit_].read_shared(clock_, by);
-      if (!wrong.empty())
-        return access(false, bytes) + "byte " + std::to_string(offset) + " of shared memory, " + wrong;
-    }
-    std::memcpy(to, shared->memory.data() + offset, bytes);
+    std::string wrong;
+    char* own = shared_place(instruction, address, false, by, hint, wrong);
+    if (!own) return wrong;
+    std::memcpy(to, own, bytes);
     return {};
   }
   Region* region = region_of(address, bytes, false, hint);
@@ -342,16 +322,10 @@ std::string LaunchMemory::store(const Instruction& instruction, std::uint64_t ad
                                 Toucher by, std::uint32_t& hint) {
   const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
   if (instruction.space == Instruction::Space::shared) {
-    Shared* shared = shared_of(address, bytes, hint);
-    if (!shared) return no_shared(address, bytes, true);
-    if (address % bytes != 0) return no_shared(address, bytes, true) + ", not aligned";
-    const std::size_t offset = address - shared->begin;
-    for (std::size_t i = 0; i < bytes; i += shared_unit_) {
-      const std::string wrong = shared->touches[(offset + i) / shared_unit_].write_shared(clock_, by);
-      if (!wrong.empty())
-        return access(true, bytes) + "byte " + std::to_string(offset) + " of shared memory, " + wrong;
-    }
-    std::memcpy(shared->memory.data() + offset, from, bytes);
+    std::string wrong;
+    char* own = shared_place(instruction, address, true, by, hint, wrong);
+    if (!own) return wrong;
+    std::memcpy(own, from, bytes);
     return {};
   }
   Region* region = region_of(address, bytes, true, hint);

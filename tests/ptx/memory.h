@@ -36,7 +36,7 @@ class LaunchMemory {
   bool load_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
                  std::byte* registers, Toucher first, std::uint32_t& hint);
   bool store_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
-                  const std::byte* registers, Toucher first, std::uint32_t& hint);
+                  std::byte* registers, Toucher first, std::uint32_t& hint);
   // Copies `bytes` bytes, or says what is wrong: "reads 4 bytes at byte 64 of x, which has 64 bytes". `hint` is kept
   // for each instruction.
   std::string load(const Instruction& instruction, std::uint64_t address, char* to, Toucher by,
@@ -65,6 +65,12 @@ class LaunchMemory {
     std::vector<Touch> touches;
   };
 
+  template <bool kLoads>
+  bool move_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+                 std::byte* registers, Toucher first, std::uint32_t& hint);
+  // Where an access of shared memory lies; null: `wrong` says why it may not be made.
+  char* shared_place(const Instruction& instruction, std::uint64_t address, bool writes, Toucher by,
+                     std::uint32_t& hint, std::string& wrong);
   Region* region_of(std::uint64_t address, std::size_t bytes, bool writes, std::uint32_t& hint);
   std::string no_region(std::uint64_t address, std::size_t bytes, bool writes) const;
   Shared* shared_of(std::uint64_t address, std::size_t bytes, std::uint32_t& hint);

@@ -5,11 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <map>
-#include <memory>
 
-#include "tests/kernels/backend_fixture.h"
-#include "tests/support/sentence.h"
+#include "tests/kernels/planted_kernels.h"
 
 namespace mulligan::kernel_test {
 namespace {
@@ -55,46 +52,30 @@ BackendFixture& backend(int variant) {
       sdk::cuda_kernel<ReverseBlocks>(kSource), sdk::cuda_kernel<SumWarps>(kSource),
       sdk::cuda_kernel<CopyBlocks>(kSource), sdk::cuda_kernel<RoundElements>(kSource),
       sdk::cuda_kernel<UnknownInstruction>(kSource)};
-  static std::map<int, std::unique_ptr<BackendFixture>> fixtures;
-  auto& fixture = fixtures[variant];
-  if (!fixture) {
-    fixture = std::make_unique<BackendFixture>(backend_under_test(variant));
-    sdk::check(fixture->table().add_kernels(fixture->instance(), kernels, std::size(kernels), 0));
-  }
-  return *fixture;
+  return backend_with_kernels(kernels, variant);
 }
 
-KernelResult run(const char* kernel, int number, int variant, mlg_dtype result = MLG_F32) {
+KernelResult run(const std::string& kernel, int number, int variant, mlg_dtype result = MLG_F32) {
   Array x{MLG_F32, {kCount}, {}};
   for (int i = 0; i < kCount; ++i) x.values.push_back(i % 32 + (i + 0.75) / 256);
-  return backend(variant).run({.kernel = kernel,
-                               .arguments = {{"x", x}, {"y", {result, {kCount}, {}}}},
-                               .attributes = {{"fault", number}},
-                               .aliases = {}});
+  return backend(variant).run(
+      kernel_call("faulty_" + kernel, "x y", {x, {result, {kCount}, {}}}, {{"fault", number}}));
 }
 
 // What the executor says about fault `number` of a kernel; "" when it passes.
-std::string finding(const char* kernel, int number, int variant = 1, mlg_dtype result = MLG_F32) {
+std::string finding(const std::string& kernel, int number, int variant = 1, mlg_dtype result = MLG_F32) {
   return said_by([&] { run(kernel, number, variant, result); });
 }
 
 TEST(PlantedFaults, NoneFoundWhereNoneIs) {
   for (const int variant : {1, 2, 3}) {
-    for (const char* kernel : {"faulty_reverse_blocks", "faulty_sum_warps", "faulty_copy_blocks"})
+    for (const char* kernel : {"reverse_blocks", "sum_warps", "copy_blocks"})
       EXPECT_EQ(finding(kernel, 0, variant), "") << kernel << ", order " << variant;
-    EXPECT_EQ(finding("faulty_round_elements", 0, variant, MLG_BF16), "");
+    EXPECT_EQ(finding("round_elements", 0, variant, MLG_BF16), "");
   }
 }
 
-// Fault `number` of a kernel, and what is said about it; in some orders something else.
-struct Fault {
-  const char* what;
-  const char* kernel;
-  int number;
-  const char* said;
-  const char* or_said = said;
-};
-constexpr Fault kFaults[] = {
+constexpr PlantedFault kFaults[] = {
     {"no barrier before reading", "reverse_blocks", 1, "wrote since the last barrier",
      "which its block has not written"},
     {"no barrier before writing again", "reverse_blocks", 2, "since the last barrier"},
@@ -118,21 +99,16 @@ constexpr Fault kFaults[] = {
 
 // With the line and its text, thread and block.
 TEST(PlantedFaults, EachIsFoundInEveryOrder) {
-  for (const Fault& fault : kFaults) {
-    for (const int variant : {1, 2, 3}) {
-      const std::string found =
-          finding(("faulty_" + std::string(fault.kernel)).c_str(), fault.number, variant);
-      EXPECT_TRUE((found.find(fault.said) != found.npos || found.find(fault.or_said) != found.npos) &&
-                  found.find(", line ") != found.npos && found.find("of block (") != found.npos)
-          << fault.what << ", order " << variant << ": " << found;
-    }
-  }
+  const auto said = [](const std::string& kernel, int number, int variant) {
+    return finding(kernel, number, variant);
+  };
+  expect_each_is_found(kFaults, said, {", line ", "of block ("});
 }
 
 // The CPU's compiler sees a kernel that rounds to nearest; NVRTC one that does not.
 TEST(PlantedFaults, ConversionThatRoundsTheWrongWay) {
-  const KernelResult right = run("faulty_round_elements", 0, 1, MLG_BF16),
-                     wrong = run("faulty_round_elements", 1, 1, MLG_BF16);
+  const KernelResult right = run("round_elements", 0, 1, MLG_BF16),
+                     wrong = run("round_elements", 1, 1, MLG_BF16);
   int differing = 0;
   for (std::size_t i = 0; i < kCount; ++i) {
     const double x = static_cast<double>(i % 32) + (static_cast<double>(i) + 0.75) / 256;
@@ -144,8 +120,8 @@ TEST(PlantedFaults, ConversionThatRoundsTheWrongWay) {
 }
 
 TEST(PlantedFaults, AnInstructionThatIsNotKnownIsNamed) {
-  EXPECT_EQ(finding("faulty_unknown_instruction", 0), "");
-  const std::string found = finding("faulty_unknown_instruction", 1);
+  EXPECT_EQ(finding("unknown_instruction", 0), "");
+  const std::string found = finding("unknown_instruction", 1);
   for (const char* part : {"unknown_instruction", ", line ", "the instruction add.sat.f32 is not known"})
     EXPECT_NE(found.find(part), std::string::npos) << "said: " << found;
 }

@@ -21,18 +21,13 @@ const std::vector<std::string> kFew = {"train.steps=2", "train.tokens_per_step=6
                                        "train.sequence_length=32", "eval.sequence_length=32",
                                        "data.validation=''"};
 
-std::vector<std::string> with(std::vector<std::string> overrides, const std::vector<std::string>& more) {
-  overrides.insert(overrides.end(), more.begin(), more.end());
-  return overrides;
-}
-
 class PtxRun : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    test_plugin_host().load(PluginKind::backend, "cuda", MULLIGAN_PTX_PLUGIN);
-    tiny_ = new TinyRun(6);
+  static void SetUpTestSuite() { test_plugin_host().load(PluginKind::backend, "cuda", MULLIGAN_PTX_PLUGIN); }
+  static TinyRun& tiny() {
+    static TinyRun run(6);
+    return run;
   }
-  static void TearDownTestSuite() { delete tiny_; }
   void SetUp() override {
     try {
       make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"");
@@ -41,9 +36,7 @@ class PtxRun : public testing::Test {
       throw;
     }
   }
-  static TinyRun* tiny_;
 };
-TinyRun* PtxRun::tiny_ = nullptr;
 
 // How many steps a run has made in each phase, which are named after their order of layers.
 std::map<std::string, int> steps_by_order(const RunResult& run) {
@@ -57,7 +50,7 @@ const std::map<std::string, int> kOneOfEach = {{"plain", 1}, {"looped", 1}};
 
 // The record's step in small, once in the plain order of layers and once in the looped one.
 TEST_F(PtxRun, TrainsAStepInThePlainOrderAndOneInTheLoopedOrderLikeTheCpuBackend) {
-  const RunResult cpu = tiny_->train(kFew), ptx = tiny_->train(with(kFew, kDevice));
+  const RunResult cpu = tiny().train(kFew), ptx = tiny().train(with(kFew, kDevice));
   EXPECT_EQ(steps_by_order(cpu), kOneOfEach);
   EXPECT_EQ(steps_by_order(ptx), kOneOfEach);
   const std::vector<double>&expected = cpu.step_loss_nats, &found = ptx.step_loss_nats;
@@ -68,7 +61,7 @@ TEST_F(PtxRun, TrainsAStepInThePlainOrderAndOneInTheLoopedOrderLikeTheCpuBackend
 
 TEST_F(PtxRun, TrainsInBf16InBothOrders) {
   const std::vector<std::string> bf16 = with(kFew, {"train.compute_dtype=bf16"});
-  const RunResult cpu = tiny_->train(bf16), ptx = tiny_->train(with(bf16, kDevice));
+  const RunResult cpu = tiny().train(bf16), ptx = tiny().train(with(bf16, kDevice));
   EXPECT_EQ(steps_by_order(ptx), kOneOfEach);
   ASSERT_EQ(ptx.step_loss_nats.size(), 2U);
   for (std::size_t step = 0; step < 2; ++step)
@@ -88,9 +81,9 @@ TEST_F(PtxRun, AdaptsAtTestTimeLikeTheCpuBackend) {
                                          "ttt.adapters.alpha=4",
                                          "ttt.base.chunk_tokens=128",
                                          "ttt.base.batch_rows=2"};
-  const RunResult trained = tiny_->train(kFew);
+  const RunResult trained = tiny().train(kFew);
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
-    return adapt(tiny_->config(overrides), trained.directory / "weights.safetensors", tiny_->folder() / name);
+    return adapt(tiny().config(overrides), trained.directory / "weights.safetensors", tiny().folder() / name);
   };
   const TttResult cpu = run(keys, "ttt_cpu"), ptx = run(with(keys, kDevice), "ttt_ptx");
   EXPECT_EQ(ptx.with.tokens, cpu.with.tokens);

@@ -45,7 +45,7 @@ void Execution::load(unsigned warp, const Instruction& instruction, std::uint32_
 }
 
 void Execution::store(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
-  const std::byte* registers = warps_[warp].registers;
+  std::byte* registers = warps_[warp].registers;
   const auto at = addresses_of(registers, instruction);
   std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
   const Toucher first{warp * kLanes, warps_[warp].turn};
