@@ -119,8 +119,8 @@ TEST_F(AttentionAbsent, ARequiredLibraryIsRefusedWhereItIsMissing) {
           library.expect(shape(3));
           library.finish_expected();
         })}) {
-    EXPECT_TRUE(contains(text, "requires the device's library of attention (run.require_libraries"));
-    EXPECT_TRUE(contains(text, "about ten times as long"));
+    EXPECT_TRUE(contains(text, "requires the device's library of attention (run.require_libraries",
+                         "about ten times as long"));
   }
   // A call that needs the own kernel by its nature is no error.
   AttentionLibrary library(missing, {.required = true});

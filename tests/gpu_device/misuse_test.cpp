@@ -1,5 +1,5 @@
 // The stubs judge: planted misuses of driver, cuBLASLt and cuDNN. Each is refused by a sentence that names call and
-// argument; after that nothing works, as on a card. (For NCCL: tests/unit/communicator_misuse_test.cpp.)
+// argument; after that nothing works, as on a card. (For NCCL: tests/unit/communicator_nccl_test.cpp.)
 #include <cublasLt.h>
 #include <cuda.h>
 #include <mulligan/cuda_kernel.h>

@@ -1,4 +1,5 @@
-// Uploads do not wait for the work before them, but the host does not run ahead without end.
+// The order of the device's work and its memory: uploads do not wait for the work before them, marks wait for no later work, and
+// all processes on a card share its memory.
 #include <algorithm>
 
 #include "tests/gpu_device/stub_device.h"
@@ -55,6 +56,55 @@ TEST_F(StubDevice, LargeUploadsWaitForTheirRoom) {
   EXPECT_EQ(stub().waits, 2);
   EXPECT_EQ(stub().host_allocations, 1);
   expect_arrived(gpu, places, kSize);
+}
+
+constexpr std::size_t kGigabyte = 1'000'000'000;
+
+TEST_F(StubDevice, TellsWhatOtherProcessesLeaveOfItsMemory) {
+  stub().card_bytes = 80 * kGigabyte;
+  GpuDevice first = device();
+  // Other tests of this process may have left some of theirs.
+  const std::size_t left = first.facts().memory_bytes;
+  EXPECT_GT(left, 79 * kGigabyte);
+  void* memory = first.allocate(60 * kGigabyte);
+  {
+    GpuDevice second = device();
+    EXPECT_EQ(second.facts().memory_bytes, left - 60 * kGigabyte);
+    const std::string refusal = said_by([&] { second.allocate(30 * kGigabyte); });
+    EXPECT_NE(refusal.find(" GB of its 80.00 GB left, and a tensor takes 30.00 GB; see with nvidia-smi"),
+              std::string::npos)
+        << refusal;
+  }
+  first.free(memory);
+  EXPECT_EQ(device().facts().memory_bytes, left);
+}
+
+TEST_F(StubDevice, AMarkIsWaitedForAndNoLaterWork) {
+  GpuDevice gpu = device();
+  auto* memory = static_cast<char*>(gpu.allocate(3));
+  gpu.fill(memory, 0, 3);
+  stub().hold = true;
+  gpu.fill(memory, 1, 1);
+  gpu.mark(0);
+  gpu.fill(memory + 1, 2, 1);
+  gpu.mark(1);
+  gpu.fill(memory + 2, 3, 1);
+  EXPECT_EQ(memory[0], 0);
+  gpu.await(0);
+  EXPECT_EQ(memory[0], 1);
+  EXPECT_EQ(memory[1], 0) << "work after the mark still runs";
+  gpu.await(1);
+  EXPECT_EQ(memory[1], 2);
+  EXPECT_EQ(memory[2], 0);
+  EXPECT_EQ(stub().waits, 2);
+  gpu.await(0);
+  EXPECT_EQ(stub().waits, 2) << "a finished mark needs no wait";
+  gpu.await(3);  // never marked
+  EXPECT_EQ(stub().waits, 2);
+  gpu.mark(0);  // marked again, after all work
+  gpu.await(0);
+  EXPECT_EQ(memory[2], 3);
+  gpu.free(memory);
 }
 
 }  // namespace

@@ -152,6 +152,14 @@ ControlMessage RawConnection::receive() {
   }
 }
 
+void expect_all(const std::vector<Outcome>& outcomes, int code, const std::vector<std::string>& parts) {
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.code, code) << outcome.sentence;
+    for (const std::string& part : parts)
+      EXPECT_NE(outcome.sentence.find(part), std::string::npos) << outcome.sentence;
+  }
+}
+
 void RawConnection::wait_for_end() {
   char bytes[4096];
   while (recv(socket_, bytes, sizeof bytes, 0) > 0) {

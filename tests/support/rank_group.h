@@ -40,6 +40,9 @@ struct RankGroup {
                                     const std::function<void(const std::vector<int>&)>& meanwhile = {}) const;
 };
 
+// All ended with `code` and a sentence that contains each of `parts`.
+void expect_all(const std::vector<Outcome>& outcomes, int code, const std::vector<std::string>& parts = {});
+
 // Lines of logs, from any thread.
 class Lines {
  public:

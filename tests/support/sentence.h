@@ -16,6 +16,14 @@ inline testing::AssertionResult contains(std::string_view text, std::string_view
   auto result = text.find(part) == text.npos ? testing::AssertionFailure() : testing::AssertionSuccess();
   return result << "'" << part << "' in '" << text << "'";
 }
+// The same of each of several parts; a failed check shows the first that is missing.
+template <typename... Parts>
+requires(sizeof...(Parts) > 1) testing::AssertionResult
+    contains(std::string_view text, const Parts&... parts) {
+  testing::AssertionResult result = testing::AssertionSuccess();
+  static_cast<void>(((result = contains(text, std::string_view(parts))) && ...));
+  return result;
+}
 
 // What the exception that `action` throws says; "" when it throws none.
 template <typename Action>

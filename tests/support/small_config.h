@@ -38,6 +38,21 @@ inline LoadedConfig small_config(const std::vector<std::string>& sets, const std
   return parse_run_config(kSmallConfig + more, "small.toml", sets);
 }
 
+// The published record's model: 35,989,658 parameters.
+inline ModelConfig record_model() {
+  ModelConfig model;
+  model.vocabulary = 8192;
+  model.layers = 11;
+  model.width = 512;
+  model.heads = 8;
+  model.kv_heads = 4;
+  model.rope.dims = 16;
+  model.loop = {3, 5, 2, 0.35};
+  model.lanes.parallel_start = 8;
+  resolve_model_defaults(model);
+  return model;
+}
+
 // A model of two heads and width 16.
 inline ModelConfig small_model(std::int64_t vocabulary, std::int64_t layers) {
   ModelConfig model;

@@ -1,16 +1,23 @@
-// The source of an evaluation is closed under includes; what is taken out means nothing to a compiler.
+// What of the source an evaluation needs and how its bytes are counted; its settings survive their text.
 #include "framework/artifact/evaluation_source.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <regex>
 #include <set>
 
+#include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/evaluation_settings.h"
 #include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
+#include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan::artifact_evaluation_source_test {
@@ -159,6 +166,140 @@ TEST(EvaluationSource, UnknownPluginsAndTreesAreNamed) {
   };
   EXPECT_TRUE(contains(sentence(tree, "not_there"), "'not_there' is not a plugin of the source tree"));
   EXPECT_TRUE(contains(sentence(tree / "docs", "cpu"), "is not mulligan's source tree"));
+}
+
+EvaluationSettings settings_of_all_kinds() {
+  EvaluationSettings settings;
+  settings.model.layers = 7;
+  settings.model.softcap = 0.1;
+  settings.model.loop.extra_passes = 2;
+  settings.model.lanes.final_lane = FinalLane::attention;
+  settings.elements = {{"smear_gate.window", ConfigValue(std::int64_t{12})},
+                       {"masking.share", ConfigValue(0.25)}};
+  settings.eval.tokens = 1234567890123;
+  settings.seed = -5;
+  settings.backend = {
+      "backend", "cpu", {{"threads", ConfigValue(std::int64_t{0})}, {"cache", ConfigValue("")}}};
+  settings.ttt.chunk_limits = {256, 2000};
+  settings.ttt.chunk_sizes = {8, 24};
+  settings.lr = 1e-4;
+  settings.masters = {{3, true}, {1, false}};
+  settings.adapters = {"ttt.adapters",
+                       "doc_lora",
+                       {{"taps", ConfigValue("q v")},
+                        {"warm", ConfigValue(true)},
+                        {"list", ConfigValue(ConfigValue::Reals{0.1, -2})}}};
+  return settings;
+}
+
+TEST(EvaluationSettings, AreReadAsTheyWereWritten) {
+  const std::string text = write_evaluation_settings(settings_of_all_kinds());
+  const EvaluationSettings read = read_evaluation_settings(text);
+  EXPECT_EQ(write_evaluation_settings(read), text);
+  EXPECT_EQ(read.model.softcap, 0.1);
+  EXPECT_EQ(read.model.lanes.final_lane, FinalLane::attention);
+  EXPECT_EQ(read.model.elements.at("smear_gate.window").integer(), 12);
+  EXPECT_EQ(read.ttt.chunk_sizes, (std::vector<double>{8, 24}));
+  EXPECT_EQ(read.adapters, settings_of_all_kinds().adapters);
+  EXPECT_TRUE(read.base.name.empty());
+}
+
+TEST(EvaluationSettings, DamagedTextIsAnErrorOfOneSentence) {
+  const std::string text = write_evaluation_settings(settings_of_all_kinds());
+  for (std::size_t length = 0; length < text.size(); ++length)
+    EXPECT_THROW(read_evaluation_settings(text.substr(0, length)), Error) << length;
+  EXPECT_THROW(read_evaluation_settings(text + "1\n"), Error);
+  std::uint64_t state = 1;
+  for (int round = 0; round < 1000; ++round) {
+    std::string damaged = text;
+    for (int i = 0; i < 3; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      damaged[(state >> 33) % damaged.size()] = static_cast<char>("\n0-9.x"[(state >> 20) % 6]);
+    }
+    try {
+      read_evaluation_settings(damaged);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("make it again"), std::string::npos);
+    }
+  }
+}
+
+namespace fs = std::filesystem;
+
+TEST(CodeSize, TheTarArchiveIsReadByTar) {
+  const test_support::ScratchFolder scratch;
+  const fs::path& folder = scratch.path();
+  const std::string deep = std::string(60, 'd') + "/" + std::string(70, 'e');
+  write_file_atomically(folder / "framework" / "a.txt", std::string(600, 'a'));
+  write_file_atomically(folder / "framework" / deep / "b.txt", "b");
+  const std::string archive = source_archive(folder);
+  EXPECT_EQ(archive.size() % 512, 0U);
+  write_file_atomically(folder / "x.tar", archive);
+  fs::create_directories(folder / "out");
+  ASSERT_EQ(std::system(fmt::format("tar -C {0}/out -xf {0}/x.tar", folder.string()).c_str()), 0);
+  EXPECT_EQ(read_file(folder / "out" / "framework" / "a.txt"), std::string(600, 'a'));
+  EXPECT_EQ(read_file(folder / "out" / "framework" / deep / "b.txt"), "b");
+  EXPECT_NE(sentence_of([&] { source_archive(folder / "out" / "framework"); }).find("source tree"),
+            std::string::npos);
+}
+
+// What a program was built from cannot be changed without another digest, device headers and lists included.
+TEST(CodeSize, TheDigestOfTheSourceIsOfEveryFileOfCode) {
+  const test_support::ScratchFolder scratch;
+  const fs::path folder = scratch / "plugins";
+  for (const char* name : {"a.h", "a.hpp", "a.inc", "a.c", "a.cpp", "a.cu", "a.cuh"}) {
+    const std::string before = source_digest(scratch.path());
+    write_file_atomically(folder / name, "int a;");
+    EXPECT_NE(source_digest(scratch.path()), before) << name;
+  }
+  const std::string before = source_digest(scratch.path());
+  write_file_atomically(folder / "a.md", "# A");
+  EXPECT_EQ(source_digest(scratch.path()), before);
+}
+
+// A damaged stream is made anew.
+TEST(CodeSize, TheSameContentsAreCompressedOnce) {
+  const test_support::ScratchFolder scratch;
+  const fs::path folder = scratch / "packed";
+  const auto kept = [&] {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+    return files;
+  };
+  std::string contents;
+  for (int i = 0; i < 5000; ++i) contents += std::to_string(i * i % 977);
+  const std::string computed = compress_once(contents, {});
+  EXPECT_TRUE(computed == compress(Compression::brotli, contents));
+  EXPECT_TRUE(compress_once(contents, folder) == computed);
+  ASSERT_EQ(kept().size(), 1u);
+  const fs::path file = kept()[0];
+  const std::string whole = sha256_hex(computed) + computed;
+  EXPECT_TRUE(read_file(file) == whole);
+
+  // It is taken: what is made anew is written anew.
+  const auto before = fs::last_write_time(file) - std::chrono::hours(1);
+  fs::last_write_time(file, before);
+  EXPECT_TRUE(compress_once(contents, folder) == computed);
+  EXPECT_EQ(fs::last_write_time(file), before);
+  std::string flipped = whole;
+  flipped[flipped.size() / 2] ^= 1;
+  for (const std::string& damaged :
+       {std::string(), whole.substr(0, 60), whole.substr(0, 64), whole + "x", flipped, computed}) {
+    write_file_atomically(file, damaged);
+    EXPECT_TRUE(compress_once(contents, folder) == computed);
+    EXPECT_TRUE(read_file(file) == whole);
+  }
+  contents += "0";
+  EXPECT_TRUE(compress_once(contents, folder) == compress(Compression::brotli, contents));
+  EXPECT_EQ(kept().size(), 2u);
+
+  // The oldest go.
+  for (int i = 0; i < 70; ++i) compress_once(std::to_string(i), folder);
+  EXPECT_EQ(kept().size(), 64u);
+  EXPECT_FALSE(fs::exists(file));
+
+  // A folder that cannot be is not an error.
+  EXPECT_TRUE(compress_once(contents, kept()[0] / "below") == compress(Compression::brotli, contents));
 }
 
 }  // namespace

@@ -35,21 +35,6 @@ ModelConfig small_model() {
   return model;
 }
 
-// The published record's model: 35,989,658 parameters.
-ModelConfig record_model() {
-  ModelConfig model;
-  model.vocabulary = 8192;
-  model.layers = 11;
-  model.width = 512;
-  model.heads = 8;
-  model.kv_heads = 4;
-  model.mlp_hidden = 2048;
-  model.loop = {3, 5, 2, 0.35};
-  model.lanes.parallel_start = 8;
-  resolve_model_defaults(model);
-  return model;
-}
-
 QuantizeTensorRow row(const char* match, TensorFormat format, std::int64_t bits = 6, double clip = 12.85) {
   return {match, format, bits, clip, {}};
 }
@@ -64,26 +49,6 @@ std::vector<float> normal_values(std::size_t count, const std::string& purpose, 
   std::vector<float> values(count);
   PhiloxStream(5, purpose).fill_normal(values, deviation);
   return values;
-}
-
-// Every fp16 number reads back as itself, and rounding goes to the nearest, ties to even.
-TEST(Half, AllBitPatternsAndTheirNeighbours) {
-  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const auto half = static_cast<std::uint16_t>(bits);
-    const float value = sdk::half_value(half);
-    if (std::isnan(value)) continue;
-    EXPECT_EQ(sdk::half_bits(value), half);
-    const auto next = static_cast<std::uint16_t>(half + 1);
-    if ((half & 0x7FFF) >= 0x7BFF) continue;  // the next one is not a number
-    const double middle = (static_cast<double>(value) + sdk::half_value(next)) / 2;
-    const std::uint16_t even = half % 2 == 0 ? half : next;
-    EXPECT_EQ(sdk::half_bits(static_cast<float>(middle)), even);  // 12 bits: exact in float
-    const float above = std::nextafter(static_cast<float>(middle), sdk::half_value(next));
-    EXPECT_EQ(sdk::half_bits(above), next);
-  }
-  EXPECT_TRUE(std::isinf(sdk::half_value(sdk::half_bits(65520.0F))));
-  EXPECT_EQ(sdk::half_value(sdk::half_bits(65519.0F)), 65504.0F);
-  EXPECT_TRUE(std::isnan(sdk::half_value(sdk::half_bits(std::numeric_limits<float>::quiet_NaN()))));
 }
 
 TEST(TensorMap, CoversEveryParameterExactlyOnce) {
@@ -241,36 +206,34 @@ TEST(Quantizers, GptqLosesLessThanRoundingToNearest) {
   EXPECT_LT(gptq_total, 0.8 * rtn_total);
 }
 
+// What a plugin makes of a matrix of 4 bits; `moments`: null or the second moments of its columns.
+struct QuantizedMatrix {
+  std::vector<std::int8_t> codes;
+  double squared_error = 0;
+};
+
+QuantizedMatrix quantize_matrix(const Quantizer& quantizer, const char* name,
+                                const std::vector<float>& weights, std::int64_t rows, std::int64_t columns,
+                                const float* moments) {
+  QuantizedMatrix made{std::vector<std::int8_t>(weights.size())};
+  std::vector<float> scales(static_cast<std::size_t>(rows));
+  const auto parallel = [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
+                           void* context) { body(context, 0, count); };
+  mlg_quantize_result result{made.codes.data(), scales.data(), 0, nullptr};
+  quantizer.quantize(
+      {name, weights.data(), moments, rows, columns, 4, 3.0, parallel, nullptr, nullptr, 0, 0, 0}, result);
+  made.squared_error = result.squared_error;
+  return made;
+}
+
 TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
   const auto quantize = [](const char* plugin) {
-    const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, plugin);
-    const std::vector<float> weights = normal_values(20 * 33, "plain");
-    std::vector<std::int8_t> codes(weights.size());
-    std::vector<float> scales(20);
-    const mlg_quantize_request request{
-        "w",
-        weights.data(),
-        nullptr,
-        20,
-        33,
-        4,
-        3.0,
-        [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
-          body(context, 0, count);
-        },
-        nullptr,
-        nullptr,
-        0,
-        0,
-        0};
-    mlg_quantize_result result{codes.data(), scales.data(), 0, nullptr};
-    quantizer->quantize(request, result);
-    return std::pair(codes, result.squared_error);
+    return quantize_matrix(*make_plugin<Quantizer>(PluginKind::quantizer, plugin), "w",
+                           normal_values(20 * 33, "plain"), 20, 33, nullptr);
   };
-  const auto [gptq, gptq_error] = quantize("gptq");
-  const auto [rtn, rtn_error] = quantize("rtn");
-  EXPECT_EQ(gptq, rtn);
-  EXPECT_NEAR(gptq_error, rtn_error, 1e-9 * rtn_error);
+  const QuantizedMatrix gptq = quantize("gptq"), rtn = quantize("rtn");
+  EXPECT_EQ(gptq.codes, rtn.codes);
+  EXPECT_NEAR(gptq.squared_error, rtn.squared_error, 1e-9 * rtn.squared_error);
 }
 
 TEST(Quantizers, BrokenInputsAreNamed) {
@@ -286,28 +249,9 @@ TEST(Quantizers, BrokenInputsAreNamed) {
 
   const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.0");
   const std::vector<float> weights(4, 1.0F), indefinite{1, 2, 2, 1};
-  std::vector<std::int8_t> codes(4);
-  std::vector<float> scales(2);
-  const mlg_quantize_request request{
-      "some.matrix",
-      weights.data(),
-      indefinite.data(),
-      2,
-      2,
-      4,
-      3.0,
-      [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
-        body(context, 0, count);
-      },
-      nullptr,
-      nullptr,
-      0,
-      0,
-      0};
-  mlg_quantize_result result{codes.data(), scales.data(), 0, nullptr};
-  const std::string refused = sentence_of([&] { quantizer->quantize(request, result); });
-  EXPECT_TRUE(contains(refused, "some.matrix"));
-  EXPECT_TRUE(contains(refused, "not positive definite"));
+  const std::string refused =
+      sentence_of([&] { quantize_matrix(*quantizer, "some.matrix", weights, 2, 2, indefinite.data()); });
+  EXPECT_TRUE(contains(refused, "some.matrix", "not positive definite"));
 }
 
 TEST(ArtifactModel, OnlyTheTensorsOfTheModelAreTaken) {

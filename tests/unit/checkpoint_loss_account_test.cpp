@@ -62,12 +62,6 @@ TEST(LossAccount, AWindowIsGivenOnlyWhenAllOfItIsKept) {
   EXPECT_FALSE(account.step_loss_nats(149));
 }
 
-TEST(LossAccount, NothingIsKnownBeforeTheFirstStep) {
-  const LossAccount account;
-  EXPECT_FALSE(account.last_steps());
-  EXPECT_FALSE(account.step_loss_nats(0));
-}
-
 TEST(LossAccount, AResumedAccountEqualsAnUninterruptedOne) {
   LossAccount straight, first, second;
   count(straight, 0, 500);

@@ -1,11 +1,16 @@
-// The background writer: copies at once, writes later, one at a time, and reports failures without harm.
+// Checkpoint folders: what is written reads back, and any damage is refused in favour of the one before. The background
+// writer copies at once, writes later, one at a time, and reports failures without harm.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 
 #include "framework/checkpoint/checkpoint_writer.h"
+#include "framework/core/file.h"
 #include "tests/support/plugins.h"
 #include "tests/unit/checkpoint_support.h"
 
@@ -92,9 +97,7 @@ TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
   {
     const SmallDisk disk(500);
     writer.begin(sample_manifest(2), store_, state_tensors_of(names_));
-    const std::string sentence = sentence_of([&] { writer.finish(); });
-    EXPECT_TRUE(contains(sentence, "tensors.safetensors"));
-    EXPECT_TRUE(contains(sentence, std::strerror(EFBIG)));
+    EXPECT_TRUE(contains(sentence_of([&] { writer.finish(); }), "tensors.safetensors", std::strerror(EFBIG)));
   }
   EXPECT_EQ(open_checkpoint(scratch_ / "step_00000001").manifest.step, 1);
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1) << "leftovers";
@@ -128,6 +131,156 @@ TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUpload
   EXPECT_TRUE(contains(sentence_of([&] { restore_tensors(saved, other, state_tensors_of(names_)); }),
                        "as F32 [16, 16]"));
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 5.0f));
+}
+
+namespace fs = std::filesystem;
+using test_support::sample_manifest;
+using test_support::ScratchFolder;
+using test_support::write_sample;
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(CheckpointManifest, OtherVersionsMissingKeysAndWrongTypesAreNamed) {
+  std::string text = to_json(sample_manifest(7));
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string copy = text;
+    copy.replace(copy.find(from), from.size(), to);
+    return sentence_of([&] { manifest_from_json(copy, "m.json"); });
+  };
+  EXPECT_TRUE(contains(changed("\"format_version\": 2", "\"format_version\": 3"), "version 3"));
+  EXPECT_TRUE(
+      contains(changed("\"consumed_spans\"", "\"consumed_span\""), "'data.consumed_spans' is missing"));
+  EXPECT_TRUE(contains(changed("\"step\": 7", "\"step\": -7"), "'step' is -7"));
+  EXPECT_TRUE(contains(changed("\"phase\": \"looped\"", "\"phase\": 1"), "'progress.phase'"));
+  EXPECT_TRUE(contains(sentence_of([] { manifest_from_json("{]", "m.json"); }), "m.json"));
+}
+
+TEST(CheckpointManifest, ALossThatIsNoNumberIsNotWritten) {
+  CheckpointManifest manifest = sample_manifest(7);
+  manifest.loss.run.loss_sum_nats = NAN;
+  EXPECT_TRUE(contains(sentence_of([&] { to_json(manifest); }), "loss_sum_nats"));
+}
+
+TEST(CheckpointFolder, WhatIsWrittenReadsBack) {
+  const ScratchFolder scratch;
+  const fs::path path = write_sample(scratch.path(), 12);
+  EXPECT_EQ(path.filename(), "step_00000012");
+  EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{"step_00000012"});
+  const Checkpoint read = open_checkpoint(path);
+  CheckpointManifest expected = sample_manifest(12);
+  expected.files = read.manifest.files;
+  EXPECT_EQ(read.manifest, expected);
+  EXPECT_EQ(read.tensors.at("master/w").copy<float>(), std::vector<float>(64, 12.5f));
+  EXPECT_EQ(read.tensors.at("optimizer/m").type, StoredType::bf16);
+  EXPECT_EQ(read.manifest.files.at(0).sha256, sha256_hex_of_file(path / checkpoint_tensors_file));
+}
+
+// Every byte of every file is covered: the tensors by the manifest, the manifest by its sum, the sum by
+// itself. (Every fifth byte is tried, which meets every key, value and tensor.)
+TEST(CheckpointFolder, AnyChangedByteIsRefused) {
+  const ScratchFolder scratch;
+  const fs::path path = write_sample(scratch.path(), 3);
+  std::size_t positions = 0;
+  for (const std::string& name : names_in(path)) {
+    const fs::path file = path / name;
+    const std::string sound = read_file(file);
+    for (std::size_t at = 0; at < sound.size(); at += 5) {
+      std::string damaged = sound;
+      damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+      std::ofstream(file, std::ios::binary) << damaged;
+      const std::string sentence = sentence_of([&] { open_checkpoint(path); });
+      ASSERT_FALSE(sentence.empty()) << name << ", byte " << at;
+      ASSERT_TRUE(contains(sentence, "step_00000003"));
+      ++positions;
+    }
+    std::ofstream(file, std::ios::binary) << sound;
+  }
+  EXPECT_GT(positions, 400u);
+  open_checkpoint(path);  // restored
+}
+
+TEST(CheckpointFolder, ShortLongAndMissingFilesAreRefused) {
+  const ScratchFolder scratch;
+  for (const char* name : {"manifest.json", "manifest.json.sha256", "tensors.safetensors"}) {
+    const fs::path file = write_sample(scratch.path(), 3) / name;
+    const auto size = fs::file_size(file);
+    fs::resize_file(file, size - 1);
+    EXPECT_FALSE(sentence_of([&] { open_checkpoint(file.parent_path()); }).empty()) << name;
+    fs::resize_file(file, size + 1);
+    EXPECT_FALSE(sentence_of([&] { open_checkpoint(file.parent_path()); }).empty()) << name;
+    fs::resize_file(file, 0);
+    EXPECT_FALSE(sentence_of([&] { open_checkpoint(file.parent_path()); }).empty()) << name;
+    fs::remove(file);
+    EXPECT_TRUE(contains(sentence_of([&] { open_checkpoint(file.parent_path()); }), name));
+  }
+}
+
+TEST(CheckpointFolder, TheNewestSoundOneIsTaken) {
+  const ScratchFolder scratch;
+  std::vector<std::string> damaged;
+  EXPECT_FALSE(newest_sound_checkpoint(scratch / "nothing", damaged));
+  for (const std::int64_t step : {10, 20, 30}) write_sample(scratch.path(), step);
+  EXPECT_EQ(newest_sound_checkpoint(scratch.path(), damaged)->manifest.step, 30);
+  EXPECT_TRUE(damaged.empty());
+  fs::resize_file(scratch / "step_00000030/tensors.safetensors", 100);
+  fs::remove(scratch / "step_00000020/manifest.json");
+  EXPECT_EQ(newest_sound_checkpoint(scratch.path(), damaged)->manifest.step, 10);
+  ASSERT_EQ(damaged.size(), 2u);
+  EXPECT_TRUE(contains(damaged[0], "step_00000030"));
+  fs::remove_all(scratch / "step_00000010");
+  EXPECT_TRUE(
+      contains(sentence_of([&] { newest_sound_checkpoint(scratch.path(), damaged); }), "none of the 2"));
+}
+
+TEST(CheckpointFolder, UnfinishedFoldersAreNoCheckpoints) {
+  const ScratchFolder scratch;
+  fs::create_directories(scratch / ".writing_step_00000040");
+  fs::create_directories(scratch / "step_40");
+  fs::create_directories(scratch / "step_0000004x");
+  fs::create_directories(scratch / "set_aside_step_00000050");
+  std::ofstream(scratch / "step_00000041") << "a file";
+  EXPECT_TRUE(list_checkpoints(scratch.path()).empty());
+  remove_checkpoint_leftovers(scratch.path());
+  EXPECT_FALSE(fs::exists(scratch / ".writing_step_00000040"));
+  EXPECT_TRUE(fs::exists(scratch / "step_40"));
+}
+
+TEST(CheckpointFolder, TheSameStepAgainReplacesTheOldFolder) {
+  const ScratchFolder scratch;
+  write_sample(scratch.path(), 5);
+  fs::resize_file(scratch / "step_00000005/tensors.safetensors", 10);
+  write_sample(scratch.path(), 5);
+  EXPECT_EQ(open_checkpoint(scratch / "step_00000005").manifest.step, 5);
+  EXPECT_EQ(names_in(scratch.path()).size(), 1u);
+}
+
+TEST(CheckpointFolder, OldOnesGoAndLaterOnesAreSetAside) {
+  const ScratchFolder scratch;
+  for (const std::int64_t step : {1, 2, 3, 4}) write_sample(scratch.path(), step);
+  keep_newest_checkpoints(scratch.path(), 3);
+  EXPECT_EQ(names_in(scratch.path()),
+            (std::vector<std::string>{"step_00000002", "step_00000003", "step_00000004"}));
+  set_aside_later_checkpoints(scratch.path(), 3);
+  write_sample(scratch.path(), 4);
+  set_aside_later_checkpoints(scratch.path(), 3);
+  EXPECT_EQ(names_in(scratch.path()),
+            (std::vector<std::string>{"set_aside_2_step_00000004", "set_aside_step_00000004", "step_00000002",
+                                      "step_00000003"}));
+}
+
+TEST(CheckpointFolder, AUserMayNameACheckpointOrARun) {
+  const ScratchFolder scratch;
+  write_sample(scratch / "run/checkpoints", 1);
+  write_sample(scratch / "run/checkpoints", 2);
+  EXPECT_EQ(find_checkpoint(scratch / "run").manifest.step, 2);
+  EXPECT_EQ(find_checkpoint(scratch / "run/checkpoints").manifest.step, 2);
+  EXPECT_EQ(find_checkpoint(scratch / "run/checkpoints/step_00000001").manifest.step, 1);
+  EXPECT_TRUE(contains(sentence_of([&] { find_checkpoint(scratch.path()); }), "neither"));
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
-// The keys of the optimiser benchmark: the family modded, stream order, joined documents, no tokenizer, sums of losses.
+// model.family: what the families qwen2 and modded switch off and refuse. The keys of the optimiser benchmark: stream order,
+// joined documents, no tokenizer, sums of losses. [arena] track = "modded3": what a run of it must not change; the shipped
+// configurations keep it, and each refusal is one sentence with the way out.
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"
+#include "framework/config/run_config.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan::config_arena_test {
@@ -71,6 +74,129 @@ TEST(ConfigArena, SumsAndSharesOfTheTextAreNotForEveryRun) {
       "clips the mean of each rank"));
   EXPECT_TRUE(
       contains(refusal({"eval.tokens=100", "ledger.rules=strict"}), "leaves validation tokens unscored"));
+}
+
+const std::string arena_folder = MULLIGAN_SOURCE_DIR "/configs/arena/";
+
+LoadedConfig baseline(const std::vector<std::string>& sets) {
+  return load_run_config(arena_folder + "baseline.toml", sets);
+}
+
+TEST(ConfigArenaTrack, TheShippedConfigurationsAreHeldToIt) {
+  for (const char* name : {"baseline", "05", "10", "37"}) {
+    const LoadedConfig loaded = load_run_config(arena_folder + name + ".toml");
+    EXPECT_EQ(loaded.config.arena.track, ArenaTrack::modded3) << name;
+    EXPECT_EQ(loaded.config.model.vocabulary, 50304) << name;
+  }
+  EXPECT_EQ(load_run_config(arena_folder + "small.toml").config.arena.track, ArenaTrack::none);
+}
+
+TEST(ConfigArenaTrack, WhatIsFreeMayChange) {
+  baseline({"train.steps=100", "train.validate_at=[]", "optimizer.matrices.lr=1.0", "train.clip_norm=1.0",
+            "ema.decay=0.99", "train.micro_batches=16", "run.seed=7", "train.compute_dtype=fp32",
+            "schedule.horizon_steps=200"});
+}
+
+struct Refused {
+  std::string set, must;
+};
+
+class ConfigArenaTrackRefuses : public testing::TestWithParam<Refused> {};
+
+TEST_P(ConfigArenaTrackRefuses, WithTheWayOut) {
+  const std::string said = error_of([&] { baseline({GetParam().set}); });
+  const std::string key = GetParam().set.substr(0, GetParam().set.find('='));
+  EXPECT_TRUE(contains(said, "'" + key + "'", "has " + GetParam().must + "; set that, or leave out [arena]"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys, ConfigArenaTrackRefuses,
+    testing::Values(
+        Refused{"model.layers=11", "12"}, Refused{"model.width=1536", "768"},
+        Refused{"model.vocabulary=50257", "50304"}, Refused{"model.heads=12", "6"},
+        Refused{"model.mlp_hidden=2048", "3072"}, Refused{"model.attention_scale=0.1", "0.12"},
+        Refused{"model.rational_softcap.cap=30", "15.0"}, Refused{"model.rope.base=10000", "1024.0"},
+        Refused{"model.rope.form=geometric", "\"half_truncated\""}, Refused{"model.norm_eps=1e-5", "0.0"},
+        Refused{"train.tokens_per_step=262144", "524288"}, Refused{"train.sequence_length=512", "1024"},
+        Refused{"train.loss_reduction=mean", "\"sum\""}, Refused{"train.budget_seconds=600", "0.0"},
+        Refused{"data.order=spans", "\"stream\""}, Refused{"data.documents=separate", "\"joined\""},
+        Refused{"data.tokenizer=gpt2.model", "\"none\""}, Refused{"init.from=weights.safetensors", "\"\""},
+        Refused{"eval.tokens=0", "10485760"}, Refused{"eval.sequence_length=2048", "1024"},
+        Refused{"eval.mode=sliding", "\"rows\""}));
+
+std::string with_rows(const std::string& rows, const std::vector<std::string>& sets = {}) {
+  const TemporaryFolder folder;
+  const std::string file =
+      folder.write("run.toml", "extends = \"" + arena_folder + "baseline.toml\"\n" + rows);
+  return error_of([&] { load_run_config(file, sets); });
+}
+
+TEST(ConfigArenaTrack, NothingComesBeforeOrAfterTraining) {
+  EXPECT_TRUE(contains(with_rows("[quantize]\n[[quantize.tensors]]\nmatch = \"*\"\nformat = \"fp16\"\n"),
+                       "[quantize] makes an artifact"));
+  EXPECT_TRUE(contains(with_rows("[ttt]\n[ttt.optimizer]\nlr = 0.01\n", {"data.documents=separate"}),
+                       "[ttt] trains on what is scored"));
+  EXPECT_TRUE(contains(with_rows("", {"train.warmup.steps=5", "train.warmup.keep_muon_momentum=true"}),
+                       "passes beyond one for each step"));
+  baseline({"train.warmup.steps=5"});
+}
+
+TEST(ConfigArenaTrack, EveryStepReadsTheSame) {
+  for (const char* row : {"sequence_length = 512", "skip_batches = 1"}) {
+    EXPECT_TRUE(contains(
+        with_rows(std::string("[[phase]]\nname = \"first\"\nuntil_steps = 5\n") + row + "\n[[phase]]\n"),
+        "the phase 'first' has rows or batches of its own"))
+        << row;
+  }
+  EXPECT_TRUE(contains(with_rows("[loss]\nplugin = \"softcap_ce\"\n"), "the loss is 'softcap_ce'"));
+}
+
+LoadedConfig load(std::vector<std::string> sets = {}) {
+  sets.insert(sets.begin(), "model.family=qwen2");
+  return parse_run_config(kSmallConfig, "conf/small.toml", sets);
+}
+
+TEST(ConfigFamily, Qwen2HasNoPartOfTheRecordAndSaysSo) {
+  const LoadedConfig loaded = load();
+  const ModelConfig& model = loaded.config.model;
+  EXPECT_EQ(model.softcap, 0);
+  EXPECT_EQ(model.q_gain, 0);
+  EXPECT_EQ(model.xsa_last_layers, 0);
+  EXPECT_EQ(model.norm_eps, 1e-6);
+  EXPECT_FALSE(model.skip_weights || model.skip_gates || model.residual_mix || model.qk_norm ||
+               model.attention_gate || model.ln_scale);
+  EXPECT_EQ(loaded.core.at("model.softcap").origin.text(), "derived");
+  EXPECT_EQ(load({"model.norm_eps=1e-5"}).config.model.norm_eps, 1e-5);
+}
+
+TEST(ConfigFamily, KeysOfTheRecordAreRefused) {
+  for (const std::string key :
+       {"model.softcap=15", "model.q_gain=1", "model.skip_gates=true", "model.loop.extra_passes=1",
+        "model.lanes.parallel_start=2", "model.xsa_last_layers=2", "model.xsa_last_layers=-1",
+        "model.ln_scale=true"}) {
+    const std::string sentence = error_of([&] { load({key}); });
+    EXPECT_TRUE(contains(sentence, key.substr(0, key.find('=')), "the family \"qwen2\" has no such part"));
+  }
+  // What is off anyway may be said.
+  EXPECT_EQ(load({"model.softcap=0", "model.skip_gates=false"}).config.model.softcap, 0);
+}
+
+TEST(ConfigFamily, HeadsMayBeWiderThanTheModelShares) {
+  EXPECT_EQ(load({"model.head_width=10"}).config.model.head_width, 10);
+  EXPECT_TRUE(contains(error_of([] { load({"model.head_width=7"}); }), "must be even"));
+  EXPECT_TRUE(contains(error_of([] { load({"model.heads=64", "model.kv_heads=64"}); }), "has no dimensions"));
+  EXPECT_TRUE(contains(error_of([] { load({"model.kv_heads=3"}); }), "does not divide"));
+}
+
+// What a run directory keeps is read again.
+TEST(ConfigFamily, ThePrintedConfigurationIsTheSame) {
+  const LoadedConfig first = load({"model.head_width=10", "model.rope.base=1e6"});
+  std::string text = print_resolved(first);
+  const RunConfig again = parse_run_config(text, "config.toml").config;
+  EXPECT_EQ(again.model.family, ModelFamily::qwen2);
+  EXPECT_EQ(again.model.head_width, 10);
+  EXPECT_EQ(again.model.rope.base, 1e6);
+  EXPECT_EQ(again.model.norm_eps, 1e-6);
 }
 
 }  // namespace

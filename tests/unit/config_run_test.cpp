@@ -1,5 +1,5 @@
-// RunConfig: derived values, plugin tables, the parameter table, and every rule between keys
-// with its sentence.
+// RunConfig: derived values, plugin tables, the parameter table, and every rule between keys with its sentence. The resolved
+// file reads back to the same configuration; differences and origins are shown.
 #include "framework/config/run_config.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "framework/config/config_report.h"
+#include "framework/config/parameter_table.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan::config_run_test {
@@ -18,6 +19,19 @@ LoadedConfig load(const std::vector<std::string>& sets = {}, const std::string& 
 
 std::string refusal(const std::vector<std::string>& sets) {
   return error_of([&] { load(sets); });
+}
+
+// A source that declares one key for every optimiser.
+void resolve(LoadedConfig& loaded) {
+  resolve_plugins(loaded, [](mlg_kind kind, const PluginTable& table) {
+    PluginKeys found{table.plugin, {}};
+    KeySpec beta;
+    beta.name = "beta";
+    beta.type = ValueType::real;
+    beta.default_value = ConfigValue(0.9);
+    if (kind == MLG_OPTIMIZER) found.keys.push_back(beta);
+    return found;
+  });
 }
 
 TEST(ConfigRun, DerivedValuesFollowFromOtherKeys) {
@@ -118,16 +132,7 @@ TEST(ConfigRun, ACommunicatorIsThereWhereItIsWritten) {
 
 TEST(ConfigRun, ResolvePluginsAsksOncePerTableAndKeepsTheValues) {
   LoadedConfig loaded = load({"optimizer.all.beta=0.5"});
-  resolve_plugins(loaded, [](mlg_kind kind, const PluginTable& table) {
-    PluginKeys found{table.plugin, {}};
-    if (kind != MLG_OPTIMIZER) return found;
-    KeySpec beta;
-    beta.name = "beta";
-    beta.type = ValueType::real;
-    beta.default_value = ConfigValue(0.9);
-    found.keys.push_back(beta);
-    return found;
-  });
+  resolve(loaded);
   EXPECT_EQ(loaded.plugin("optimizer.all").settings().at("beta").value, ConfigValue(0.5));
   EXPECT_EQ(loaded.plugin("loss").plugin(), "softcap_ce");
   EXPECT_THROW(loaded.plugin("optimizer.none"), std::logic_error);
@@ -288,6 +293,88 @@ TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
   EXPECT_EQ(error_of([&] { parse_run_config(neither, "x.toml"); }),
             "x.toml: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
             "\"adamw\" and lr = 0.001.");
+}
+
+TEST(ConfigReport, EveryKeyIsPrintedWithItsOrigin) {
+  LoadedConfig loaded = load({"train.steps=20"});
+  const std::string before = print_resolved(loaded);
+  EXPECT_FALSE(contains(before, "beta = 0.9"));
+  resolve(loaded);
+  const std::string text = print_resolved(loaded);
+  EXPECT_TRUE(contains(text, "\n[model]\nfamily = \"record\"", "\n[model.rope]\ndims = 8",
+                       "\n[optimizer.all]\nplugin = \"adamw\"", "\n[[parameters]]\nmatch = \"*\"",
+                       "# conf/small.toml:7\n", "# --set\n", "# default\n", "# derived\n", "beta = 0.9"));
+}
+
+TEST(ConfigReport, TheResolvedFileReadsBackToTheSameConfiguration) {
+  LoadedConfig first = load(
+      {"loss.path=libs/mine.so", "data.train=a \"quoted\" path", "optimizer.all.schedule.plugin=cosine"});
+  resolve(first);
+  LoadedConfig second = parse_run_config(print_resolved(first), "elsewhere/resolved.toml");
+  resolve(second);
+  EXPECT_EQ(format_differences(diff_configs(first, second)), "");
+  EXPECT_EQ(second.config.loss.path, first.config.loss.path);
+}
+
+TEST(ConfigReport, DifferencesNameKeyAndBothSides) {
+  LoadedConfig left = load();
+  LoadedConfig right = load({"model.layers=6", "optimizer.all.beta=0.5", "optimizer.b.plugin=sgd",
+                             "optimizer.b.lr=1", "parameters.0.lr_multiplier=2"});
+  resolve(left);
+  resolve(right);
+  EXPECT_EQ(format_differences(diff_configs(left, right)),
+            "model.layers: 4 -> 6\n"
+            "model.xsa_last_layers: 4 -> 6\n"
+            "optimizer.all.beta: 0.9 -> 0.5\n"
+            "optimizer.b.beta: (none) -> 0.9\n"
+            "optimizer.b.lr: (none) -> 1.0\n"
+            "optimizer.b.plugin: (none) -> \"sgd\"\n"
+            "parameters.0.lr_multiplier: 1.0 -> 2.0\n");
+  EXPECT_TRUE(diff_configs(left, left).empty());
+}
+
+const std::vector<std::string> kNames = {"tok_emb.weight", "qo_bank", "kv_bank", "blocks.0.attn_scale",
+                                         "blocks.10.attn.q_gain"};
+
+std::vector<ParameterRow> rows(const std::vector<std::string>& patterns) {
+  std::vector<ParameterRow> result;
+  for (const std::string& pattern : patterns) {
+    ParameterRow row;
+    row.match = pattern;
+    row.origin = {Origin::Kind::file, "x.toml", static_cast<int>(result.size()) + 1};
+    result.push_back(row);
+  }
+  return result;
+}
+
+TEST(ConfigParameterTable, TheFirstMatchingRowTakesAParameter) {
+  EXPECT_EQ(resolve_parameter_table(kNames, rows({"tok_emb*", "*_bank", "blocks.*.q_gain", "*"})),
+            (std::vector<size_t>{0, 1, 1, 3, 2}));
+  EXPECT_EQ(resolve_parameter_table(kNames, rows({"[qk]?_bank", "*"})), (std::vector<size_t>{1, 0, 0, 1, 1}));
+}
+
+TEST(ConfigParameterTable, ARowThatMatchesNothingIsRefused) {
+  EXPECT_EQ(error_of([] {
+              resolve_parameter_table(kNames, rows({"tok_embedding", "*"}));
+            }),
+            "x.toml:1: the parameter row with match = \"tok_embedding\" "
+            "matches no parameter; 'mulligan train --dry-run' lists their names.");
+}
+
+TEST(ConfigParameterTable, ARowThatComesTooLateIsRefused) {
+  EXPECT_EQ(error_of([] {
+              resolve_parameter_table(kNames, rows({"*", "*_bank"}));
+            }),
+            "x.toml:2: the parameter row with match = \"*_bank\" takes no parameter, since "
+            "the row \"*\" (x.toml:1) before it takes 'qo_bank'; move it up or remove it.");
+}
+
+TEST(ConfigParameterTable, AParameterWithoutARowIsRefused) {
+  EXPECT_EQ(error_of([] {
+              resolve_parameter_table(kNames, rows({"tok_emb*", "*_bank"}));
+            }),
+            "x.toml:2: the parameter 'blocks.0.attn_scale' is matched by no row of [[parameters]]; add a row "
+            "for it, or a last row with match = \"*\".");
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
-// Evaluation rows: every target token is scored exactly once, whatever the sizes and the number of ranks.
+// Rows of evaluation: every target token is scored exactly once, whatever the sizes and the number of ranks. Document order and
+// sampling beyond the reference's fixture. RowParts: what a packed row becomes that is computed in parts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "framework/core/philox.h"
+#include "framework/data/documents.h"
 #include "framework/data/eval_rows.h"
+#include "framework/data/segments.h"
 #include "tests/unit/data_support.h"
 
 namespace mulligan::data_eval_rows_test {
@@ -19,35 +24,17 @@ std::vector<int> coverage(std::int64_t token_count, const std::vector<std::vecto
   return count;
 }
 
-TEST(EvalRows, PlainRowsScoreEveryTokenOnceForEveryWorldSize) {
+// Plain rows (0) and shares. Shares are of the targets, so that no share's rows reach into the next; more shares than targets leave some empty.
+TEST(EvalRows, PlainRowsAndSharesScoreEveryTokenOnceForEveryWorldSize) {
   for (const std::int64_t tokens : {1, 2, 9, 17, 18, 64, 65, 66, 1000}) {
-    std::vector<EvalSpan> single;
-    for (const int world_size : {1, 2, 3, 8}) {
-      std::vector<std::vector<EvalSpan>> ranks;
-      std::vector<EvalSpan> joined;
-      for (int rank = 0; rank < world_size; ++rank) {
-        ranks.push_back(plain_eval_rows(tokens, {8, 2, world_size, rank, false}));
-        joined.insert(joined.end(), ranks.back().begin(), ranks.back().end());
-      }
-      for (const int times : coverage(tokens, ranks))
-        ASSERT_EQ(times, 1) << tokens << " tokens, " << world_size;
-      if (world_size == 1) single = joined;
-      EXPECT_EQ(joined, single) << "rows depend on the world size";
-    }
-  }
-}
-
-// Shares are of the targets, so that no share's rows reach into the next; more shares than targets leave some empty.
-TEST(EvalRows, SharesScoreEveryTokenOnceForEveryWorldSize) {
-  for (const std::int64_t tokens : {1, 2, 9, 17, 18, 64, 65, 66, 1000}) {
-    for (const std::int64_t shares : {1, 2, 7, 8, 70}) {
+    for (const std::int64_t shares : {0, 1, 2, 7, 8, 70}) {
       std::vector<EvalSpan> single;
       for (const int world_size : {1, 2, 3, 8}) {
         std::vector<std::vector<EvalSpan>> ranks;
         std::vector<EvalSpan> joined;
         for (int rank = 0; rank < world_size; ++rank) {
           PlainEvalOptions options{8, 2, world_size, rank, false};
-          options.shares = shares;
+          if (shares > 0) options.shares = shares;
           ranks.push_back(plain_eval_rows(tokens, options));
           joined.insert(joined.end(), ranks.back().begin(), ranks.back().end());
         }
@@ -56,6 +43,7 @@ TEST(EvalRows, SharesScoreEveryTokenOnceForEveryWorldSize) {
         if (world_size == 1) single = joined;
         EXPECT_EQ(joined, single) << "rows depend on the world size";
       }
+      if (shares == 0) continue;
       for (const EvalSpan& row : single) {
         const std::int64_t share = ((row.start + 1) * shares - 1) / (tokens - 1);
         EXPECT_LE(row.start + row.length, (tokens - 1) * (share + 1) / shares) << "a row beyond its share";
@@ -111,6 +99,131 @@ TEST(EvalRows, RefusesImpossibleSizes) {
   sentence_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {8, 1, 2, 2, false}); });
   sentence_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 9, 1, 0); });
   sentence_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 0, 1, 0); });
+}
+
+TEST(Documents, IncludeTheNextBosAndSkipWhatPrecedesTheFirst) {
+  const std::vector<std::uint16_t> tokens{5, 6, 1, 7, 8, 1, 1, 9};
+  EXPECT_EQ(find_documents(tokens), (std::vector<Document>{{2, 4}, {5, 2}, {6, 2}}));
+  EXPECT_TRUE(find_documents(std::vector<std::uint16_t>{5, 6}).empty());
+  EXPECT_EQ(whole_rows_length(17, 8), 17);
+  EXPECT_EQ(whole_rows_length(16, 8), 9);
+  EXPECT_EQ(whole_rows_length(8, 8), 0);
+}
+
+// Expected values printed by CPython 3.11's random.Random(seed).sample(range(count), k): the branch that
+// keeps a set, and a seed of more than 32 bits.
+TEST(Documents, SamplingFollowsPythonForLargePopulations) {
+  EXPECT_EQ(sample_documents(5000, 6.0 / 5000, 1337), (std::vector<int>{1357, 2726, 2997, 4368, 4677, 4798}));
+  EXPECT_EQ(sample_documents(100000, 3.0 / 100000, (1ull << 40) + 5),
+            (std::vector<int>{35206, 66110, 67753}));
+  EXPECT_EQ(sample_documents(90, 5.0 / 90, 0), (std::vector<int>{5, 33, 49, 53, 65}));
+  sentence_of(ExitCode::bad_configuration, [] { sample_documents(10, 0.0, 1); });
+  sentence_of(ExitCode::bad_configuration, [] { sample_documents(10, 1.5, 1); });
+  sentence_of(ExitCode::bad_configuration, [] { sample_documents(0, 0.5, 1); });
+}
+
+TEST(Documents, ChunksCoverEveryPredictedTokenOnceInsideTheirWindow) {
+  for (const std::int64_t predicted : {1, 47, 48, 49, 100, 5000}) {
+    std::int64_t scored = 0;
+    for (std::int64_t i = 0; i < chunk_count(predicted, 48); ++i) {
+      const ChunkWindow window = chunk_window(predicted, 48, 2048, i);
+      EXPECT_EQ(window.window_start + window.chunk_offset, scored);
+      EXPECT_LE(window.window_length, 2048);
+      EXPECT_EQ(window.chunk_offset + window.chunk_length, window.window_length);
+      scored += window.chunk_length;
+    }
+    EXPECT_EQ(scored, predicted);
+  }
+}
+
+constexpr std::int64_t kTokens = 200;
+
+// Documents that begin at random, cut every `longest` tokens.
+Batch row_of(std::uint64_t seed, std::int64_t longest) {
+  const PhiloxStream random(seed, "row");
+  Batch row;
+  row.reserve(kTokens);
+  std::vector<std::int32_t> starts;
+  for (std::int32_t t = 0; t < kTokens; ++t) {
+    row.tokens[static_cast<std::size_t>(t)] = 1000 + t;
+    row.targets[static_cast<std::size_t>(t)] = 1001 + t;
+    if (t > 0 && random.uniform(static_cast<std::uint64_t>(t)) < 0.03) starts.push_back(t);
+  }
+  build_segments(starts, kTokens, longest, row);
+  return row;
+}
+
+// The segments of all parts, but for those without targets, are the row's, one after the other.
+void expect_whole(const Batch& row, std::span<const Batch> parts, std::int64_t capacity, std::int64_t longest,
+                  bool sees_before) {
+  std::int32_t token = 0;
+  std::vector<std::int32_t> boundaries = {0};
+  for (const Batch& part : parts) {
+    if (part.tokens.empty()) continue;
+    ASSERT_EQ(static_cast<std::int64_t>(part.tokens.size()), capacity);
+    ASSERT_EQ(part.targets.size(), part.tokens.size());
+    ASSERT_EQ(part.cu_seqlens[static_cast<std::size_t>(part.segment_count)], capacity);
+    const bool expected = sees_before && token > 0;
+    bool saw_before = false;
+    for (std::int32_t s = 0; s < part.segment_count; ++s) {
+      const auto begin = static_cast<std::size_t>(part.cu_seqlens[static_cast<std::size_t>(s)]),
+                 end = static_cast<std::size_t>(part.cu_seqlens[static_cast<std::size_t>(s) + 1]);
+      ASSERT_LT(begin, end);
+      EXPECT_LE(end - begin, static_cast<std::size_t>(longest));
+      if (part.targets[begin] < 0) {
+        if (begin == 0) {
+          saw_before = true;
+          EXPECT_EQ(end, 1U);
+          EXPECT_EQ(part.tokens[0], 1000 + token - 1) << "the token before";
+        }
+        for (std::size_t i = begin; i < end; ++i) EXPECT_EQ(part.targets[i], -1);
+        continue;
+      }
+      for (std::size_t i = begin; i < end; ++i, ++token) {
+        EXPECT_EQ(part.tokens[i], 1000 + token);
+        EXPECT_EQ(part.targets[i], 1001 + token);
+      }
+      boundaries.push_back(token);
+    }
+    EXPECT_EQ(saw_before, expected);
+  }
+  EXPECT_EQ(token, kTokens);
+  EXPECT_EQ(boundaries, std::vector<std::int32_t>(row.cu_seqlens.begin(),
+                                                  row.cu_seqlens.begin() + row.segment_count + 1));
+}
+
+TEST(RowParts, HaveTheSegmentsOfTheRow) {
+  for (const bool sees_before : {false, true}) {
+    for (const std::int64_t parts : {2, 3, 7}) {
+      for (const std::int64_t longest : {1, 9, 40, 150, 200}) {
+        const std::int64_t capacity = std::min(kTokens, (kTokens + parts - 1) / parts + longest);
+        RowParts cut({kTokens, parts, capacity, longest, sees_before});
+        for (std::uint64_t seed = 0; seed < 20; ++seed) {
+          SCOPED_TRACE(fmt::format("{} parts, segments up to {}, row {}", parts, longest, seed));
+          const Batch row = row_of(seed, longest);
+          const std::span<const Batch> made = cut.of(row);
+          EXPECT_EQ(static_cast<std::int64_t>(made.size()), parts);
+          expect_whole(row, made, capacity, longest, sees_before);
+        }
+      }
+    }
+  }
+}
+
+// Rows of joined documents are cut between these, and parts are whole numbers of them.
+TEST(RowParts, OfEqualSegmentsAreFilledByThem) {
+  Batch row = row_of(1, 20);
+  build_segments({}, kTokens, 20, row);
+  RowParts cut({kTokens, 5, 40, 20, false});
+  for (const Batch& part : cut.of(row)) EXPECT_EQ(part.segment_count, 2);
+  RowParts odd({kTokens, 4, 60, 20, false});
+  expect_whole(row, odd.of(row), 60, 20, false);
+}
+
+TEST(RowParts, OnePartIsTheRow) {
+  const Batch row = row_of(2, 50);
+  RowParts whole({kTokens, 1, kTokens, 50, true});
+  EXPECT_EQ(whole.of(row).data(), &row);
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
-// The training loader beyond the reference's fixture: positions, resuming, errors, and
-// the prefetching thread.
+// The training loader beyond the reference's fixtures (tests/golden/loader_golden_test.cpp, arena_loader_golden_test.cpp):
+// positions, resuming, errors and the prefetching thread; rows of several texts in a fixed ratio, shuffled passes, streams.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "framework/core/error.h"
 #include "framework/data/loader.h"
 #include "framework/data/prefetcher.h"
 #include "tests/unit/data_support.h"
@@ -76,17 +81,6 @@ TEST(Loader, AnotherWorldSizeResumesAtTheSameToken) {
   EXPECT_EQ(two_ranks.position(), one.position());
 }
 
-TEST(Loader, RanksTogetherReadEverySpanOnce) {
-  const auto shards = make_shards("loader_ranks", {400});
-  Loader alone(options_for(shards));
-  Loader first(options_for(shards, 2, 0));
-  Loader second(options_for(shards, 2, 1));
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(next_tokens(first), next_tokens(alone));
-    EXPECT_EQ(next_tokens(second), next_tokens(alone));
-  }
-}
-
 TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   const auto shards = make_shards("loader_small", {30, 36});
   EXPECT_NO_THROW(Loader(options_for(shards, 1)));
@@ -158,8 +152,7 @@ TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
   small.vocabulary = 15;
   Loader loader(small);
   const std::string message = sentence_of(ExitCode::bad_data, [&] { next_tokens(loader); });
-  EXPECT_TRUE(contains(message, "vocabulary of 15"));
-  EXPECT_TRUE(contains(message, "fineweb_train_000000.bin"));
+  EXPECT_TRUE(contains(message, "vocabulary of 15", "fineweb_train_000000.bin"));
   EXPECT_EQ(loader.position().consumed_spans, 0);
 
   Loader good(options_for(shards));
@@ -235,8 +228,7 @@ TEST(Prefetcher, HandsOutTheGoodRowsBeforeRethrowingTheThreadsError) {
   Prefetcher ahead(std::make_unique<Loader>(options), 8);
   for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(ahead.next());
   for (int i = 0; i < 2; ++i) {
-    const std::string message = sentence_of(ExitCode::bad_data, [&] { ahead.next(); });
-    EXPECT_TRUE(contains(message, "999"));
+    EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { ahead.next(); }), "999"));
   }
   ahead.restore({});  // and can be used again
   EXPECT_NO_THROW(ahead.next());
@@ -248,6 +240,342 @@ TEST(Prefetcher, StopsCleanlyWithAFullQueueAndUnread) {
     Prefetcher ahead(std::make_unique<Loader>(options_for(shards)), 2);
     if (i % 2 == 0) ahead.next();
   }
+}
+
+// Shards for part k: a BOS, then the tokens 1000 k + 2 and up.
+fs::path part_shard(const fs::path& folder, int part, std::size_t tokens) {
+  std::vector<std::uint16_t> values(tokens, 1);
+  for (std::size_t i = 1; i < tokens; ++i) values[i] = static_cast<std::uint16_t>(1000 * part + 2 + i % 900);
+  const fs::path path = folder / ("part_" + std::to_string(part) + ".bin");
+  write_shard(path, values);
+  return path;
+}
+
+LoaderOptions three_parts(const std::string& name, std::int64_t group = 1) {
+  const fs::path folder = fresh_folder(name);
+  LoaderOptions options;
+  options.row_tokens = 16;
+  options.group_spans = group;
+  const std::vector<double> weights = {0.75, 0.25, 0.5};
+  for (int part = 0; part < 3; ++part) {
+    options.shards.push_back(part_shard(folder, part, part == 1 ? 200 : 2000));
+    options.parts.push_back(
+        {std::string(1, static_cast<char>('a' + part)), 1, weights[static_cast<std::size_t>(part)]});
+  }
+  return options;
+}
+
+int part_of(const Ints& row) {
+  return row.back() / 1000;
+}
+
+TEST(LoaderMix, TheRatioHoldsAtEveryMoment) {
+  Loader loader(three_parts("mix_ratio"));
+  std::vector<double> read(3, 0);
+  const std::vector<double> share = {0.5, 1.0 / 6, 1.0 / 3};
+  for (int n = 1; n <= 600; ++n) {
+    ++read[static_cast<std::size_t>(part_of(next_tokens(loader)))];
+    for (std::size_t part = 0; part < 3; ++part) EXPECT_LE(std::abs(read[part] - share[part] * n), 1.0) << n;
+  }
+  EXPECT_EQ(read, (std::vector<double>{300, 100, 200}));
+  const LoaderPosition position = loader.position();
+  EXPECT_EQ(position.consumed_spans, 600);
+  EXPECT_EQ(position.parts[1].spans, 100);
+  EXPECT_GT(position.parts[1].shard_visits, 0) << "the small part has been read several times";
+}
+
+TEST(LoaderMix, RanksDivideTheSameGroups) {
+  Loader alone(three_parts("mix_ranks", 4));
+  std::vector<Ints> rows;
+  for (int i = 0; i < 80; ++i) rows.push_back(next_tokens(alone));
+  for (int rank = 0; rank < 2; ++rank) {
+    LoaderOptions options = alone.options();
+    options.world_size = 2;
+    options.rank = rank;
+    Loader half(options);
+    for (std::size_t group = 0; group < 20; ++group) {
+      for (std::size_t row = 0; row < 2; ++row)
+        ASSERT_EQ(next_tokens(half), rows[4 * group + 2 * static_cast<std::size_t>(rank) + row]);
+    }
+  }
+}
+
+TEST(LoaderMix, ASavedPositionContinuesTheStream) {
+  Loader whole(three_parts("mix_resume", 2));
+  std::vector<Ints> rows;
+  std::vector<LoaderPosition> positions;
+  for (int i = 0; i < 120; ++i) {
+    if (i % 2 == 0) positions.push_back(whole.position());
+    rows.push_back(next_tokens(whole));
+  }
+  for (std::size_t start = 0; start < positions.size(); start += 7) {
+    Loader resumed(whole.options());
+    resumed.restore(positions[start]);
+    for (std::size_t i = 2 * start; i < rows.size(); ++i) ASSERT_EQ(next_tokens(resumed), rows[i]) << start;
+  }
+  Prefetcher ahead(std::make_unique<Loader>(whole.options()), 3);
+  for (const Ints& row : rows) ASSERT_EQ(ahead.next().tokens, row);
+  EXPECT_EQ(ahead.position(), whole.position());
+}
+
+TEST(LoaderMix, NewWeightsCountFromWhereTheyBegin) {
+  Loader before(three_parts("mix_weights"));
+  for (int i = 0; i < 60; ++i) next_tokens(before);
+  LoaderOptions options = before.options();
+  options.parts[0].weight = 0;
+  options.parts[1].weight = options.parts[2].weight = 1;
+  Loader after(options);
+  LoaderPosition position = before.position();
+  for (PartPosition& part : position.parts) part.counted = 0;
+  after.restore(position);
+  std::vector<int> read(3, 0);
+  for (int i = 0; i < 40; ++i) ++read[static_cast<std::size_t>(part_of(next_tokens(after)))];
+  EXPECT_EQ(read, (std::vector<int>{0, 20, 20})) << "the ratio does not make up for earlier reads";
+  EXPECT_EQ(after.position().parts[0].spans, 30);
+}
+
+TEST(LoaderMix, OnePartIsTheStreamWithoutParts) {
+  LoaderOptions options = three_parts("mix_one", 2);
+  options.shards.resize(1);
+  options.parts.resize(1);
+  LoaderOptions plain = options;
+  plain.parts.clear();
+  Loader one(options), none(plain);
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(next_tokens(one), next_tokens(none)) << i;
+}
+
+TEST(LoaderMix, WhatDoesNotFitIsRefused) {
+  LoaderOptions options = three_parts("mix_refused");
+  options.parts[2].shards = 2;
+  sentence_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
+  options.parts[2].shards = 1;
+  for (LoaderPart& part : options.parts) part.weight = 0;
+  sentence_of(ExitCode::bad_configuration, [&] { Loader loader(options); });
+  for (LoaderPart& part : options.parts) part.weight = 1;
+  options.group_spans = 20;  // 340 tokens, more than part b has
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { Loader loader(options); }), "of 'b'"));
+  options.parts[1].weight = 0;
+  Loader loader(options);  // a part that is not read may be empty
+  LoaderPosition position = loader.position();
+  position.parts.pop_back();
+  sentence_of(ExitCode::bad_data, [&] { loader.restore(position); });
+  position = loader.position();
+  position.parts[0].visit_spans = 5;  // more than was read
+  sentence_of(ExitCode::bad_data, [&] { loader.restore(position); });
+  position.parts[0].spans = position.consumed_spans = 100000;
+  position.parts[0].visit_spans = 1000;  // beyond the shard
+  sentence_of(ExitCode::bad_data, [&] { loader.restore(position); });
+}
+
+// Three shards of 5, 2 and 9 spans of 4 + 1 tokens, and tails. Each BOS is followed by the number of the span.
+LoaderOptions shuffled(const std::string& name, std::int64_t group_spans = 4) {
+  const fs::path folder = fresh_folder(name);
+  LoaderOptions options;
+  std::uint16_t number = 100;
+  for (const std::size_t spans : {5, 2, 9}) {
+    std::vector<std::uint16_t> tokens;
+    for (std::size_t i = 0; i < spans; ++i, ++number) tokens.insert(tokens.end(), {1, number, 7, 8, 9});
+    tokens.insert(tokens.end(), {1, 50});
+    options.shards.push_back(folder /
+                             ("fineweb_train_00000" + std::to_string(options.shards.size()) + ".bin"));
+    write_shard(options.shards.back(), tokens);
+  }
+  options.row_tokens = 4;
+  options.max_segment_tokens = 4;
+  options.order = DataOrder::shuffled;
+  options.seed = 11;
+  options.group_spans = group_spans;
+  return options;
+}
+
+constexpr int all_spans = 5 + 2 + 9;
+
+std::vector<int> numbers(Loader& loader, int rows) {
+  std::vector<int> read;
+  Batch batch;
+  for (int row = 0; row < rows; ++row) {
+    loader.next(batch);
+    read.push_back(batch.tokens[1]);
+  }
+  return read;
+}
+
+TEST(ShuffledLoader, APassReadsEveryRowOnceAndTheNextInAnotherOrder) {
+  Loader loader(shuffled("shuffled_pass"));
+  EXPECT_EQ(loader.spans_per_epoch(), all_spans);
+  std::vector<int> first = numbers(loader, all_spans), second = numbers(loader, all_spans);
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(std::ranges::is_sorted(first));
+  std::ranges::sort(first);
+  std::ranges::sort(second);
+  EXPECT_EQ(first, second);
+  for (int i = 0; i < all_spans; ++i) EXPECT_EQ(first[static_cast<std::size_t>(i)], 100 + i);
+}
+
+// A row of 12 tokens is three pieces of 4 from anywhere, each a segment; a pass of 16 pieces is five rows and a piece.
+TEST(ShuffledLoader, RowsAreMadeOfPiecesOfASegment) {
+  Loader whole(shuffled("shuffled_rows", 1));
+  LoaderOptions options = shuffled("shuffled_pieces", 1);
+  options.row_tokens = 12;
+  Loader loader(options);
+  EXPECT_EQ(loader.spans_per_epoch(), 5);
+  Batch row;
+  for (int i = 0; i < 8; ++i) {
+    loader.next(row);
+    ASSERT_EQ(row.segment_count, 3);
+    EXPECT_EQ(row.longest_segment, 4);
+    const std::vector<int> pieces = numbers(whole, 3);
+    for (std::size_t at = 0; at < 12; ++at) {
+      EXPECT_EQ(row.tokens[at], at % 4 == 1   ? pieces[at / 4]
+                                : at % 4 == 0 ? 1
+                                              : static_cast<int>(5 + at % 4));
+      EXPECT_EQ(row.targets[at], at % 4 == 0 ? pieces[at / 4] : static_cast<int>(6 + at % 4));
+    }
+  }
+}
+
+TEST(ShuffledLoader, TheSeedDecidesAndTheSizeOfStepsDoesNot) {
+  Loader fours(shuffled("shuffled_fours")), threes(shuffled("shuffled_threes", 3));
+  const std::vector<int> read = numbers(fours, 48);
+  EXPECT_EQ(numbers(threes, 48), read);
+  LoaderOptions other = shuffled("shuffled_seed");
+  other.seed = 12;
+  Loader reseeded(other);
+  EXPECT_NE(numbers(reseeded, 48), read);
+}
+
+TEST(ShuffledLoader, RanksDivideTheSameStepsAndResumeUnderOthers) {
+  Loader one(shuffled("shuffled_one"));
+  LoaderOptions options = shuffled("shuffled_two");
+  options.world_size = 2;
+  Loader first(options);
+  options.rank = 1;
+  Loader second(options);
+  for (int step = 0; step < 6; ++step) {
+    const std::vector<int> rows = numbers(one, 4), mine = numbers(first, 2), others = numbers(second, 2);
+    EXPECT_EQ(std::vector<int>(rows.begin(), rows.begin() + 2), mine);
+    EXPECT_EQ(std::vector<int>(rows.begin() + 2, rows.end()), others);
+  }
+  EXPECT_EQ(one.position(), second.position());
+  Loader resumed(shuffled("shuffled_resumed", 8));
+  resumed.restore(second.position());
+  EXPECT_EQ(numbers(resumed, 8), numbers(one, 8));
+  EXPECT_EQ(resumed.position_after(8 * 4), one.position());
+}
+
+TEST(ShuffledLoader, PartsAreShuffledEachByItself) {
+  LoaderOptions options = shuffled("shuffled_parts");
+  options.parts = {{"a", 1, 1}, {"b", 2, 3}};
+  Loader loader(options);
+  std::vector<int> read = numbers(loader, 20);  // each pass of `a` is 5 rows, of `b` 11
+  const auto of_a = std::ranges::count_if(read, [](int number) { return number < 105; });
+  EXPECT_EQ(of_a, 5);
+  std::erase_if(read, [](int number) { return number >= 105; });
+  std::ranges::sort(read);
+  EXPECT_EQ(read, (std::vector<int>{100, 101, 102, 103, 104}));
+}
+
+TEST(ShuffledLoader, WhatDoesNotFitIsRefused) {
+  EXPECT_NO_THROW(Loader(shuffled("shuffled_whole", all_spans))) << "longer than any shard";
+  EXPECT_THROW(Loader(shuffled("shuffled_more", all_spans + 1)), Error);
+  Loader loader(shuffled("shuffled_position"));
+  EXPECT_THROW(loader.restore({.consumed_spans = 8, .shard_visits = 1, .visit_spans = 4}), Error)
+      << "of another order";
+  LoaderOptions options = shuffled("shuffled_far", 1);
+  options.row_tokens = 12;
+  EXPECT_THROW(Loader(options).restore({.consumed_spans = std::int64_t{1} << 61}), Error)
+      << "three times as many pieces are no number of 64 bits";
+}
+
+// Token k of all shards together is k, but for a BOS every 5 tokens.
+LoaderOptions stream_of(const std::string& name, const std::vector<std::size_t>& sizes) {
+  const fs::path folder = fresh_folder(name);
+  LoaderOptions options;
+  std::uint16_t next = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<std::uint16_t> tokens(sizes[i]);
+    for (std::uint16_t& token : tokens) token = next++ % 5 == 0 ? 1 : next;
+    options.shards.push_back(folder / ("fineweb_train_00000" + std::to_string(i) + ".bin"));
+    write_shard(options.shards.back(), tokens);
+  }
+  options.row_tokens = 8;
+  options.max_segment_tokens = 4;
+  options.order = DataOrder::stream;
+  options.group_spans = 4;
+  return options;
+}
+
+Ints targets_of(Loader& loader) {
+  Batch batch;
+  loader.next(batch);
+  return batch.targets;
+}
+
+TEST(StreamLoader, RowsShareOneTokenWithTheNext) {
+  Loader loader(stream_of("stream_rows", {100}));
+  Batch first, second;
+  loader.next(first);
+  loader.next(second);
+  EXPECT_EQ(first.targets.back(), second.tokens.front());
+  EXPECT_EQ(first.segment_count, 3) << "documents at 0 and 5, cut after 4 tokens: 0, 4, 5";
+}
+
+TEST(StreamLoader, JoinedDocumentsAreCutByLengthAlone) {
+  LoaderOptions options = stream_of("stream_joined", {100});
+  options.bos_id = kNoDocuments;
+  Loader loader(options);
+  Batch batch;
+  loader.next(batch);
+  EXPECT_EQ(batch.segment_count, 2);
+  EXPECT_EQ(batch.cu_seqlens[1], 4);
+  EXPECT_EQ(batch.longest_segment, 4);
+}
+
+TEST(StreamLoader, AnotherWorldSizeResumesAtTheSameToken) {
+  LoaderOptions options = stream_of("stream_world", {100, 33, 70});
+  Loader one(options);
+  for (int row = 0; row < 12; ++row) targets_of(one);
+  options.world_size = 2;
+  options.rank = 1;
+  Loader second(options);
+  second.restore(one.position());
+  targets_of(one);
+  targets_of(one);
+  EXPECT_EQ(targets_of(second), targets_of(one));
+  EXPECT_EQ(targets_of(second), targets_of(one));
+  EXPECT_EQ(second.position(), one.position());
+}
+
+// 100 tokens hold three batches of 32 and the token that follows; 33 exactly one, because the shard is entered; 70 two.
+TEST(StreamLoader, EndsBehindTheLastShard) {
+  Loader loader(stream_of("stream_end", {100, 33, 70}));
+  EXPECT_EQ(loader.spans_per_epoch(), 4 * (3 + 1 + 2));
+  Ints last;
+  for (std::int64_t row = 0; row < loader.spans_per_epoch(); ++row) last = targets_of(loader);
+  const LoaderPosition after = loader.position();
+  const std::string message = sentence_of(ExitCode::bad_data, [&] { targets_of(loader); });
+  EXPECT_TRUE(contains(message, "ends after 6 steps' batches of 32 tokens"));
+  EXPECT_EQ(loader.position(), after);
+  sentence_of(ExitCode::bad_data, [&] { targets_of(loader); });
+}
+
+// The first shard is asked before anything is read of it, as the script does.
+TEST(StreamLoader, AFirstShardOfOneBatchIsSkipped) {
+  Loader loader(stream_of("stream_first", {33, 66}));
+  EXPECT_EQ(loader.spans_per_epoch(), 8);
+  targets_of(loader);
+  for (int row = 0; row < 3; ++row) targets_of(loader);
+  EXPECT_EQ(loader.position().shard_visits, 1);
+}
+
+TEST(StreamLoader, ShardsShorterThanAStepAreRefused) {
+  const std::string message = sentence_of(ExitCode::bad_data, [] {
+    Loader loader(stream_of("stream_short", {100, 32}));
+  });
+  EXPECT_TRUE(contains(message, "32 tokens, fewer than the 33 of one step"));
+  Loader loader(stream_of("stream_longer", {100, 33}));
+  sentence_of(ExitCode::bad_data, [&] { loader.set_group_spans(5); });
+  EXPECT_EQ(loader.options().group_spans, 4);
 }
 
 }  // namespace

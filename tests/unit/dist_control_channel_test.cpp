@@ -1,4 +1,5 @@
-// Messages between ranks.
+// Messages between ranks. Ranks that differ do not go on together. What many ranks cost rank 0: bytes grow with their number,
+// not with its square; these ranks are links without sockets that answer as ranks do.
 #include "framework/ranks/control_channel.h"
 
 #include <gtest/gtest.h>
@@ -6,18 +7,17 @@
 #include <array>
 #include <thread>
 
+#include "framework/ranks/roll_call.h"
+#include "framework/ranks/wire.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/sentence.h"
+#include "tests/support/simulated_ranks.h"
 
 namespace mulligan::dist_control_channel_test {
 namespace {
 
-using test_support::Outcome;
+using test_support::expect_all;
 using test_support::RankGroup;
-
-void expect_all_fine(const std::vector<Outcome>& outcomes) {
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.sentence;
-}
 
 // What every rank does and checks; throws what does not hold.
 void exchange(ControlChannel& channel) {
@@ -56,22 +56,23 @@ void exchange(ControlChannel& channel) {
 }
 
 TEST(ControlChannel, MessagesPassBetweenThreads) {
-  for (const int size : {1, 2, 5}) expect_all_fine(RankGroup(size).in_threads(exchange));
+  for (const int size : {1, 2, 5}) expect_all(RankGroup(size).in_threads(exchange), 0);
 }
 
 TEST(ControlChannel, MessagesPassBetweenProcesses) {
-  expect_all_fine(RankGroup(3).in_processes(exchange));
+  expect_all(RankGroup(3).in_processes(exchange), 0);
 }
 
 TEST(ControlChannel, MessagesMayBeLargerThanAFrame) {
-  expect_all_fine(RankGroup(3).in_threads([](ControlChannel& channel) {
+  expect_all(RankGroup(3).in_threads([](ControlChannel& channel) {
     std::string large(largest_frame + 5, '\0');
     for (std::size_t i = 0; i < large.size(); ++i)
       large[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(channel.rank()));
     const auto all = channel.all_gather(large);
     const std::string first = channel.broadcast(large);
     if (all[static_cast<std::size_t>(channel.rank())] != large || first != all[0]) throw run_error("damaged");
-  }));
+  }),
+             0);
   const std::string sentence = sentence_of([] {
     RankGroup group(1);
     const auto channel = meet(group.environment(0), group.options);
@@ -86,24 +87,85 @@ TEST(ControlChannel, AValueThatNobodyPutsIsASentence) {
     EXPECT_EQ(sentence, "no rank has put 'absent' within 0.05 s.");
     channel.barrier();
   });
-  expect_all_fine(outcomes);
+  expect_all(outcomes, 0);
 }
 
 TEST(ControlChannel, AnEndThatOneRankComesToLateIsNoFault) {
   RankGroup group(3);
-  expect_all_fine(group.in_threads([](ControlChannel& channel) {
+  expect_all(group.in_threads([](ControlChannel& channel) {
     if (channel.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     if (channel.rank() == 2) channel.put("left", "behind");
-  }));
+  }),
+             0);
 }
 
 TEST(ControlChannel, ManyCallsOneAfterAnother) {
-  expect_all_fine(RankGroup(2).in_threads([](ControlChannel& channel) {
+  expect_all(RankGroup(2).in_threads([](ControlChannel& channel) {
     for (int i = 0; i < 2000; ++i) {
       const auto all = channel.all_gather(std::to_string(i));
       if (all != std::vector<std::string>(2, std::to_string(i))) throw run_error("call {} is wrong", i);
     }
-  }));
+  }),
+             0);
+}
+
+using test_support::SimulatedRanks;
+
+TEST(ServerSize, AConsultationIsOneSmallMessageToEachRank) {
+  std::size_t before = 0;
+  for (const int size : {16, 128, 512}) {
+    SimulatedRanks ranks(size);
+    ranks.call(CallKind::consult, std::string(16, 'x'), "answer");
+    const std::size_t bytes =
+        ranks.call(CallKind::consult, std::string(16, 'x'), "answer") / static_cast<std::size_t>(size - 1);
+    if (before == 0) before = bytes;
+    EXPECT_EQ(bytes, before) << size << " ranks: bytes to each of them";
+    EXPECT_LT(bytes, 64U);
+    EXPECT_EQ(ranks.buffers_of_last_call(), 1U) << "one buffer for all of them";
+  }
+}
+
+TEST(ServerSize, EveryRankGetsTheAnswer) {
+  SimulatedRanks ranks(512);
+  ranks.call(CallKind::consult, "own", "what rank 0 says");
+  EXPECT_EQ(ranks.answered_with("what rank 0 says"), 511);
+}
+
+RollCallEntry entry(const std::string& host, const std::string& digest) {
+  return {host, 7, {{"build", "b"}, {"configuration", digest}}};
+}
+
+TEST(RollCall, RanksThatAgree) {
+  EXPECT_EQ(first_difference({entry("a", "x"), entry("a", "x"), entry("b", "x")}), std::nullopt);
+  EXPECT_EQ(first_difference({}), std::nullopt);
+}
+
+TEST(RollCall, TheFirstDifferenceIsNamed) {
+  EXPECT_EQ(first_difference({entry("a", "x"), entry("a", "x"), entry("b", "y\n")}),
+            "rank 0 (a, process 7) and rank 2 (b, process 7) differ in configuration: 'x' and 'y\\n'; start "
+            "all ranks with the same.");
+  RollCallEntry shorter = entry("b", "x");
+  shorter.facts.pop_back();
+  EXPECT_NE(first_difference({entry("a", "x"), shorter})->find("configuration: 'x' and '(not set)'"),
+            std::string::npos);
+  EXPECT_NE(first_difference({shorter, entry("a", "x")})->find("configuration: '(not set)' and 'x'"),
+            std::string::npos);
+}
+
+TEST(RollCall, EntriesReadBack) {
+  const RollCallEntry one = entry("host", std::string(5000, '\0'));
+  EXPECT_EQ(from_wire<RollCallEntry>(to_wire(one)), one);
+  EXPECT_NE(sentence_of([&] { from_wire<RollCallEntry>(to_wire(one).substr(1)); }), "");
+  EXPECT_NE(sentence_of([&] { from_wire<RollCallEntry>(to_wire(one) + "x"); }), "");
+}
+
+TEST(RollCall, EveryRankThrowsTheSame) {
+  const auto body = [](ControlChannel& channel) {
+    call_roll(channel, {{"build", "b"}});
+    call_roll(channel, {{"configuration", channel.rank() == 1 ? "b" : "a"}});
+  };
+  expect_all(RankGroup(3).in_threads(body), static_cast<int>(ExitCode::bad_configuration),
+             {"differ in configuration: 'a' and 'b'"});
 }
 
 }  // namespace

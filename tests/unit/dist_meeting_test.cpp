@@ -1,10 +1,15 @@
-// How ranks meet, and who is refused.
+// How ranks meet, and who is refused; the secret of ranks that were given none.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
+#include <set>
 #include <thread>
 
 #include "framework/core/file.h"
 #include "framework/ranks/handshake.h"
+#include "framework/ranks/socket_loop.h"
+#include "framework/ranks/user_secret.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
@@ -12,6 +17,7 @@
 namespace mulligan::dist_meeting_test {
 namespace {
 
+using test_support::expect_all;
 using test_support::Lines;
 using test_support::Outcome;
 using test_support::RankGroup;
@@ -22,6 +28,9 @@ constexpr int config = static_cast<int>(ExitCode::bad_configuration);
 constexpr int peer = static_cast<int>(ExitCode::peer_failed);
 
 void nothing(ControlChannel&) {}
+void meet_once(ControlChannel& channel) {
+  channel.barrier();
+}
 
 TEST(Meeting, TakenPortsAreLeftAlone) {
   RankGroup group(3);
@@ -30,9 +39,7 @@ TEST(Meeting, TakenPortsAreLeftAlone) {
   std::thread accepting([&] {
     for (int socket = second.accept(); socket >= 0; socket = second.accept()) close(socket);
   });
-  for (const Outcome& outcome : group.in_threads([](ControlChannel& channel) { channel.barrier(); })) {
-    EXPECT_EQ(outcome.code, 0) << outcome.sentence;
-  }
+  expect_all(group.in_threads(meet_once), 0);
   second.stop();
   accepting.join();
 }
@@ -50,11 +57,7 @@ TEST(Meeting, AnotherSecretIsRefusedOnBothSides) {
   group.change = [](const LaunchEnvironment& environment, ControlOptions& options) {
     options.secret = environment.rank == 0 ? "right" : "wrong";
   };
-  for (const Outcome& outcome : group.in_threads(nothing)) {
-    EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "rank 1 ("));
-    EXPECT_TRUE(contains(outcome.sentence, "has another secret than rank 0"));
-  }
+  expect_all(group.in_threads(nothing), config, {"rank 1 (", "has another secret than rank 0"});
 }
 
 TEST(Meeting, TheSecretIsNotKnownToWhoOnlyListens) {
@@ -82,10 +85,7 @@ TEST(Meeting, AnotherNumberOfRanksIsRefusedOnBothSides) {
   group.change = [](LaunchEnvironment& environment, ControlOptions&) {
     if (environment.rank == 1) environment.world_size = 4;
   };
-  for (const Outcome& outcome : group.in_threads(nothing)) {
-    EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "one of 4 ranks, and rank 0 as one of 2"));
-  }
+  expect_all(group.in_threads(nothing), config, {"one of 4 ranks, and rank 0 as one of 2"});
 }
 
 TEST(Meeting, TwoOfOneRankAreRefused) {
@@ -95,22 +95,15 @@ TEST(Meeting, TwoOfOneRankAreRefused) {
     if (environment.rank == 2) environment.rank = 1;
   };
   const auto outcomes = group.in_threads(nothing);
-  for (int rank = 0; rank < 3; ++rank) {
-    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "two processes are rank 1"));
-  }
+  expect_all({outcomes[0], outcomes[1], outcomes[2]}, config, {"two processes are rank 1"});
 }
 
 TEST(Meeting, TwoOfRankZeroAreRefused) {
   RankGroup group(3);
   group.absent = {2};
   group.change = [](LaunchEnvironment& environment, ControlOptions&) { environment.rank = 0; };
-  for (int rank = 0; rank < 2; ++rank) {
-    const Outcome outcome = group.in_threads(nothing)[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(outcome.code, config) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "two processes are rank 0"));
-  }
+  const auto outcomes = group.in_threads(nothing);
+  expect_all({outcomes[0], outcomes[1]}, config, {"two processes are rank 0"});
 }
 
 TEST(Meeting, ALatecomerDoesNotDisturbTheRun) {
@@ -126,7 +119,7 @@ TEST(Meeting, ALatecomerDoesNotDisturbTheRun) {
     }
     channel.barrier();
   });
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.sentence;
+  expect_all(outcomes, 0);
   EXPECT_TRUE(contains(log.text(), "warning: two processes are rank 1"));
 }
 
@@ -170,14 +163,8 @@ TEST(Meeting, AnotherRunAtThePortIsPassedBy) {
   RankGroup group(2), other(2);
   other.ports = group.ports;
   other.change = [](LaunchEnvironment& environment, ControlOptions&) { environment.run_id = "other"; };
-  std::thread third([&] {
-    for (const Outcome& outcome : other.in_threads([](ControlChannel& channel) { channel.barrier(); })) {
-      EXPECT_EQ(outcome.code, 0) << outcome.sentence;
-    }
-  });
-  for (const Outcome& outcome : group.in_threads([](ControlChannel& channel) { channel.barrier(); })) {
-    EXPECT_EQ(outcome.code, 0) << outcome.sentence;
-  }
+  std::thread third([&] { expect_all(other.in_threads(meet_once), 0); });
+  expect_all(group.in_threads(meet_once), 0);
   third.join();
 }
 
@@ -189,11 +176,7 @@ TEST(Meeting, MissingRanksAreNamed) {
   Lines log;
   group.options.log = log.sink();
   const auto outcomes = group.in_threads(nothing);
-  for (const int rank : {0, 1, 4}) {
-    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(outcome.code, peer) << outcome.sentence;
-    EXPECT_TRUE(contains(outcome.sentence, "ranks 2 to 3, 5 of 6 did not come"));
-  }
+  expect_all({outcomes[0], outcomes[1], outcomes[4]}, peer, {"ranks 2 to 3, 5 of 6 did not come"});
   EXPECT_TRUE(contains(log.text(), "rank 0 waits for ranks 2 to 3, 5 of 6"));
 }
 
@@ -206,8 +189,7 @@ TEST(Meeting, RankZeroIsMissing) {
   group.options.log = log.sink();
   const Outcome outcome = group.in_threads(nothing)[1];
   EXPECT_EQ(outcome.code, peer);
-  EXPECT_TRUE(contains(outcome.sentence, "did not find rank 0 at 127.0.0.1 ports"));
-  EXPECT_TRUE(contains(outcome.sentence, "refused"));
+  EXPECT_TRUE(contains(outcome.sentence, "did not find rank 0 at 127.0.0.1 ports", "refused"));
   EXPECT_TRUE(contains(log.text(), "rank 1 looks for rank 0"));
 }
 
@@ -216,8 +198,7 @@ TEST(Meeting, OtherMachinesNeedASecret) {
   LaunchEnvironment environment = group.environment(1);
   environment.host = "node7";
   const std::string sentence = sentence_of([&] { meet(environment, group.options); });
-  EXPECT_TRUE(contains(sentence, "meet at node7"));
-  EXPECT_TRUE(contains(sentence, "MULLIGAN_SECRET_FILE"));
+  EXPECT_TRUE(contains(sentence, "meet at node7", "MULLIGAN_SECRET_FILE"));
   // Rank 0 does not take one up without it either.
   const RunIdentity run{"test", "address", 0, 2, ""};
   Greeting greeting;
@@ -257,9 +238,67 @@ TEST(Meeting, AnUnknownInterfaceIsNamed) {
   LaunchEnvironment environment = group.environment(0);
   environment.host = "node7";
   environment.interface_name = "eth99";
-  const std::string sentence = sentence_of([&] { meet(environment, group.options); });
-  EXPECT_TRUE(contains(sentence, "'eth99'"));
-  EXPECT_TRUE(contains(sentence, "lo"));
+  EXPECT_TRUE(contains(sentence_of([&] { meet(environment, group.options); }), "'eth99'", "lo"));
+}
+
+namespace fs = std::filesystem;
+using test_support::ScratchFolder;
+
+EnvironmentLookup home_at(const fs::path& home) {
+  return [home](const std::string& name) {
+    return name == "HOME" ? std::optional(home.string()) : std::nullopt;
+  };
+}
+
+TEST(UserSecret, IsMadeOnceAndForThisUserAlone) {
+  const ScratchFolder home;
+  const std::string secret = user_secret(home_at(home.path()));
+  EXPECT_EQ(secret.size(), 64U);
+  EXPECT_EQ(user_secret(home_at(home.path())), secret);
+  struct stat found {};
+  ASSERT_EQ(stat((home.path() / ".mulligan" / "secret").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600U);
+  ASSERT_EQ(stat((home.path() / ".mulligan").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0700U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(home.path() / ".mulligan"), {}), 1);
+  const ScratchFolder other;
+  EXPECT_NE(user_secret(home_at(other.path())), secret);
+}
+
+TEST(UserSecret, RanksThatComeAtOnceGetTheSame) {
+  const ScratchFolder home;
+  std::vector<std::string> secrets(8);
+  std::vector<std::thread> threads;
+  for (std::string& secret : secrets)
+    threads.emplace_back([&] { secret = user_secret(home_at(home.path())); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<std::string>(secrets.begin(), secrets.end()).size(), 1U);
+}
+
+TEST(UserSecret, WhatOthersMayReadOrChangeIsRefused) {
+  const ScratchFolder home;
+  user_secret(home_at(home.path()));
+  const fs::path folder = home.path() / ".mulligan", file = folder / "secret";
+  const auto refusal = [&] { return sentence_of([&] { user_secret(home_at(home.path())); }); };
+  fs::permissions(file, fs::perms(0640));
+  EXPECT_TRUE(contains(refusal(), "others may read"));
+  fs::permissions(file, fs::perms(0600));
+  fs::permissions(folder, fs::perms(0722));
+  EXPECT_TRUE(contains(refusal(), "others may write to"));
+  fs::permissions(folder, fs::perms(0700));
+  fs::remove(file);
+  fs::create_symlink("/etc/hostname", file);
+  EXPECT_TRUE(contains(refusal(), "is not a file"));
+  fs::remove(file);
+  write_file_atomically(file, "\n");
+  fs::permissions(file, fs::perms(0600));
+  EXPECT_TRUE(contains(refusal(), "empty line"));
+}
+
+TEST(OwnAddresses, TheLoopbackIsHereAndOthersAreNot) {
+  for (const char* own : {"127.0.0.1", "127.9.9.9", "::1", "localhost"})
+    EXPECT_TRUE(names_this_machine(own)) << own;
+  for (const char* other : {"192.0.2.7", "2001:db8::7", ""}) EXPECT_FALSE(names_this_machine(other)) << other;
 }
 
 }  // namespace

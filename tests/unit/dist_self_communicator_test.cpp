@@ -29,26 +29,6 @@ class SelfCommunicatorTest : public testing::Test {
   }
 };
 
-TEST_F(SelfCommunicatorTest, ReductionsLeaveTheTensorAsItIs) {
-  EXPECT_EQ(communicator_->rank(), 0);
-  EXPECT_EQ(communicator_->world_size(), 1);
-  for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                Collective::all_to_all, Collective::broadcast, Collective::reduce}) {
-    transfer(kind, "values", "values");
-  }
-  communicator_->barrier(store_);
-  EXPECT_EQ(store_.download_as<float>("values"), values_);
-}
-
-TEST_F(SelfCommunicatorTest, TheOnlySliceIsTheWholeBank) {
-  store_.create("slice", TensorType(MLG_F32, {4}));
-  transfer(Collective::reduce_scatter, "values", "slice");
-  EXPECT_EQ(store_.download_as<float>("slice"), values_);
-  store_.zero("values");
-  transfer(Collective::all_gather, "slice", "values");
-  EXPECT_EQ(store_.download_as<float>("values"), values_);
-}
-
 TEST_F(SelfCommunicatorTest, HostValuesStay) {
   std::vector<double> sums{1.5, 2.5};
   communicator_->group().sum(sums);

@@ -116,8 +116,7 @@ TEST_F(EvalBytes, AByteTableThatDisagreesWithTheTextGivesNoScore) {
   std::vector<std::int32_t> base(end_to_end::tiny_vocabulary, 1);
   std::vector<std::uint8_t> zeros(end_to_end::tiny_vocabulary, 0);
   validation_.byte_table = ByteTable(base, zeros, zeros);
-  const std::string message = refusal(loaded_.config.eval, ExitCode::bad_data);
-  EXPECT_TRUE(contains(message, "byte"));
+  EXPECT_TRUE(contains(refusal(loaded_.config.eval, ExitCode::bad_data), "byte"));
 }
 
 TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
@@ -137,26 +136,17 @@ TEST_F(EvalBytes, NothingToScoreIsAnError) {
   EXPECT_TRUE(contains(refusal(eval, ExitCode::bad_data), "drop_remainder"));
 }
 
-// What a tokenizer without byte fallback makes of foreign text; it once scored as if there were no tokenizer.
+// What a tokenizer without byte fallback makes of foreign text; it once scored as if there were no tokenizer. And a token
+// outside of the vocabulary.
 TEST_F(EvalBytes, TokensThatStandForNoTextAreRefused) {
-  DataConfig data = loaded_.config.data;
-  const auto shard = tiny().folder() / "unknown.bin";
-  write_shard(shard, std::vector<std::uint16_t>{1, 3, 3, 3, 3, 1, 3});
-  data.validation = shard.string();
-  const std::string sentence =
-      sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
-  EXPECT_TRUE(contains(sentence, "unknown.bin"));
-  EXPECT_TRUE(contains(sentence, "no text"));
-}
-
-TEST_F(EvalBytes, ATokenOutsideOfTheVocabularyIsNamed) {
-  DataConfig data = loaded_.config.data;
-  const auto shard = tiny().folder() / "foreign.bin";
-  write_shard(shard, std::vector<std::uint16_t>{1, 5, 999, 6});
-  data.validation = shard.string();
-  const std::string sentence =
-      sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
-  EXPECT_TRUE(contains(sentence, "999"));
+  const auto refused = [&](const char* name, const std::vector<std::uint16_t>& tokens) {
+    DataConfig data = loaded_.config.data;
+    data.validation = (tiny().folder() / name).string();
+    write_shard(data.validation, tokens);
+    return sentence_of(ExitCode::bad_data, [&] { load_validation(data, loaded_.config.model.vocabulary); });
+  };
+  EXPECT_TRUE(contains(refused("unknown.bin", {1, 3, 3, 3, 3, 1, 3}), "unknown.bin", "no text"));
+  EXPECT_TRUE(contains(refused("foreign.bin", {1, 5, 999, 6}), "999"));
 }
 
 }  // namespace

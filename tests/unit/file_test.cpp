@@ -1,9 +1,18 @@
+// Files are read and written whole or not at all; what is printed of foreign text; locks of folders.
 #include "framework/core/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <optional>
+
+#include "framework/core/directory_lock.h"
 #include "framework/core/mapped_file.h"
+#include "framework/core/printable.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan::file_test {
@@ -46,8 +55,7 @@ TEST(ReadFile, RefusesPipesAndDevicesAtOnce) {
     for (const std::string& sentence : {sentence_of(ExitCode::bad_data, [&] { read_file(path); }),
                                         sentence_of(ExitCode::bad_data, [&] { sha256_hex_of_file(path); }),
                                         sentence_of(ExitCode::bad_data, [&] { MappedFile{path}; })}) {
-      EXPECT_TRUE(contains(sentence, path.string()));
-      EXPECT_TRUE(contains(sentence, "regular file"));
+      EXPECT_TRUE(contains(sentence, path.string(), "regular file"));
     }
   }
   std::filesystem::remove(pipe);
@@ -57,8 +65,7 @@ TEST(ReadFile, RefusesMoreThanItsReaderTakes) {
   const auto file = std::filesystem::path(testing::TempDir()) / "read_file_large";
   write_file_atomically(file, "12345678");
   EXPECT_EQ(read_file(file, 8), "12345678");
-  const std::string sentence = sentence_of(ExitCode::bad_data, [&] { read_file(file, 7); });
-  EXPECT_TRUE(contains(sentence, "7 bytes"));
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { read_file(file, 7); }), "7 bytes"));
   // A file with a hole of 300 GiB takes no room on the disk; it must take none in memory either.
   std::filesystem::resize_file(file, std::uintmax_t{300} << 30);
   sentence_of(ExitCode::bad_data, [&] { read_file(file); });
@@ -80,6 +87,89 @@ TEST(ReadFile, ReadsFilesOfUnknownSizeAndNamesCircularLinks) {
   std::filesystem::create_symlink(link, link);
   EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { read_file(link); }), "read_file_link"));
   std::filesystem::remove(link);
+}
+
+TEST(Printable, OrdinaryTextStaysAsItIs) {
+  EXPECT_EQ(printable("a name, Ünïcödé ✓ and\ta tab"), "a name, Ünïcödé ✓ and\ta tab");
+  EXPECT_EQ(printable(""), "");
+}
+
+TEST(Printable, ControlCharactersAreSpelledOut) {
+  EXPECT_EQ(printable("\x1b[31mred\x1b[0m\a\x7f\r"), "\\x1b[31mred\\x1b[0m\\x07\\x7f\\x0d");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+}
+
+TEST(Printable, SoAreThoseOfEightBits) {
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\x9b31m");
+  EXPECT_EQ(printable("\xc2\xa0"), "\xc2\xa0");  // a space that does not break
+}
+
+TEST(Printable, ALineBreakStaysOnlyInTextsOfSeveralLines) {
+  EXPECT_EQ(printable("a\nmulligan: all is well"), "a\\nmulligan: all is well");
+  EXPECT_EQ(printable("a\nb\x1b", LineBreaks::kept), "a\nb\\x1b");
+}
+
+namespace fs = std::filesystem;
+using test_support::ScratchFolder;
+using Kind = DirectoryLock::Kind;
+
+std::string refusal(const fs::path& folder, Kind kind = Kind::exclusive) {
+  return refusal_of(ExitCode::bad_configuration, [&] { const DirectoryLock lock(folder, "second", kind); });
+}
+
+TEST(DirectoryLock, OneAtATimeAndTheSecondIsToldWho) {
+  const ScratchFolder scratch;
+  const fs::path folder = scratch / "run";
+  {
+    const DirectoryLock lock(folder, "train");
+    EXPECT_EQ(lock.warning(), "");
+    const std::string sentence = refusal(folder);
+    EXPECT_TRUE(contains(sentence, fmt::format("mulligan train, process {} on host", getpid()), " UTC; wait",
+                         "network file system"));
+    EXPECT_NE(refusal(folder, Kind::shared), "");
+  }
+  EXPECT_FALSE(fs::exists(folder)) << "an empty folder that the lock made goes with it";
+  EXPECT_EQ(refusal(folder), "");
+}
+
+TEST(DirectoryLock, ReadersShareAndKeepWritersOut) {
+  const ScratchFolder scratch;
+  std::optional<DirectoryLock> first, second;
+  first.emplace(scratch.path(), "eval", Kind::shared);
+  second.emplace(scratch.path(), "eval", Kind::shared);
+  EXPECT_NE(refusal(scratch.path()), "");
+  first.reset();
+  EXPECT_NE(refusal(scratch.path()), "");
+  second.reset();
+  EXPECT_EQ(refusal(scratch.path()), "");
+  EXPECT_FALSE(fs::exists(scratch / directory_lock_file));
+}
+
+TEST(DirectoryLock, EndsWithItsProcessHoweverThatEnds) {
+  const ScratchFolder scratch;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const DirectoryLock lock(scratch.path(), "train");
+    if (write(ready[1], "x", 1) != 1) _exit(1);
+    pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_TRUE(contains(refusal(scratch.path()), fmt::format("process {}", child)));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(fs::exists(scratch / directory_lock_file));
+  EXPECT_EQ(refusal(scratch.path()), "");
+}
+
+TEST(DirectoryLock, TextOfAForeignLockFileIsPrintable) {
+  const ScratchFolder scratch;
+  const DirectoryLock lock(scratch.path(), "a\x1b[2Jb");
+  EXPECT_TRUE(contains(refusal(scratch.path()), "a\\x1b[2Jb"));
 }
 
 }  // namespace

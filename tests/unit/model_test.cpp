@@ -1,33 +1,22 @@
-// Parameters, layer orders, initial values and random numbers of the model.
+// The model: layer orders, draws, first values, rotary tables, and the stages that it is recorded in.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
+#include "framework/config/model_elements.h"
 #include "framework/core/philox.h"
 #include "framework/model/initialise.h"
 #include "framework/model/layer_order.h"
 #include "framework/model/parameters.h"
 #include "framework/model/rope.h"
+#include "tests/support/element_testing.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan::model_test {
 namespace {
 
 using Order = std::vector<std::int64_t>;
-
-// The record's hyper-parameters (docs/record_run.md#model).
-ModelConfig record_model() {
-  ModelConfig model;
-  model.vocabulary = 8192;
-  model.layers = 11;
-  model.width = 512;
-  model.heads = 8;
-  model.kv_heads = 4;
-  model.rope.dims = 16;
-  model.loop = {3, 5, 2, 0.35};
-  model.lanes.parallel_start = 8;
-  resolve_model_defaults(model);
-  return model;
-}
 
 TEST(Model, LayerOrdersOfTheRecord) {
   const LayerOrder looped = layer_order(record_model(), LayerOrderKind::looped);
@@ -87,15 +76,6 @@ TEST(Initialise, OrthogonalMatricesOfEveryOrientation) {
   }
 }
 
-TEST(Initialise, IsAFunctionOfSeedAndNameOnly) {
-  ParameterSpec spec{"w", TensorType(MLG_F32, {5, 7}), {{0, 5, Initial::normal, 0.5}}, true};
-  const std::vector<float> first = initial_values(spec, 1);
-  EXPECT_EQ(initial_values(spec, 1), first);
-  EXPECT_NE(initial_values(spec, 2), first);
-  spec.name = "other";
-  EXPECT_NE(initial_values(spec, 1), first);
-}
-
 TEST(Rope, PositionZeroIsTheIdentityAndBf16RoundsFrequenciesOnly) {
   RopeConfig rope;
   rope.dims = 8;
@@ -110,6 +90,57 @@ TEST(Rope, PositionZeroIsTheIdentityAndBf16RoundsFrequenciesOnly) {
   // 0.1 in bf16; its cosine has more digits than bf16 holds, in every compute dtype.
   EXPECT_EQ(rounded.cos[4 * 3 + 1], std::cos(3.0F * 0.10009765625F));
   EXPECT_EQ(rounded.sin[4 * 3 + 1], std::sin(3.0F * 0.10009765625F));
+}
+
+std::vector<std::string> at(const ModelConfig& model, const std::string& stage) {
+  for (const StageList& list : model_stages(model)) {
+    if (list.stage == stage) return list.elements;
+  }
+  ADD_FAILURE() << "no stage " << stage;
+  return {};
+}
+
+TEST(ModelStages, AreListedFromTheConfiguration) {
+  for (const StageList& list : model_stages(element_model()))
+    EXPECT_TRUE(list.elements.empty()) << list.stage;
+  const ModelConfig all =
+      element_model({"model.softcap=30", "model.asymmetric_softcap.enabled=true", "model.smear_gate.window=4",
+                     "model.xsa_last_layers=-1", "model.attention_gate=true"});
+  EXPECT_EQ(at(all, "embedding"), (std::vector<std::string>{"smear_gate"}));
+  EXPECT_EQ(at(all, "attention output"), (std::vector<std::string>{"xsa", "dense_gate"}));
+  EXPECT_EQ(at(all, "head"), (std::vector<std::string>{"softcap", "asymmetric_softcap"}));
+}
+
+// The part that the configuration knows and the part that the model knows are of the same elements.
+TEST(ModelStages, EveryElementIsDeclaredOnce) {
+  std::set<std::string> names;
+  ASSERT_EQ(model_elements().size(), declared_elements().size());
+  for (std::size_t i = 0; i < declared_elements().size(); ++i) {
+    EXPECT_EQ(model_elements()[i].name, declared_elements()[i].name);
+    EXPECT_TRUE(names.insert(declared_elements()[i].name).second) << declared_elements()[i].name;
+    EXPECT_NE(declared_elements()[i].keys, nullptr);
+    EXPECT_NE(model_elements()[i].active, nullptr);
+    EXPECT_FALSE(model_elements()[i].active(element_model())) << declared_elements()[i].name;
+  }
+}
+
+// XSA after a gate would be another function: what cannot join a call gets one of its own.
+TEST(ModelStages, StepsThatDoNotJoinAreSeparateCalls) {
+  const auto calls = [](auto&& steps) {
+    Graph graph;
+    Tape tape(graph, false);
+    const TensorType heads(MLG_F32, {3, 2, 4});
+    AttentionOutput output(tape, 0, graph.external("o", heads), graph.external("v", heads),
+                           graph.external("n", TensorType(MLG_F32, {3, 8})),
+                           graph.external("gate", TensorType(MLG_F32, {3, 2})));
+    steps(output);
+    output.value();
+    return graph.calls().size();
+  };
+  EXPECT_EQ(calls([](AttentionOutput&) {}), 0u);
+  EXPECT_EQ(calls([](AttentionOutput& o) { o.remove_value(), o.apply_gate(1); }), 1u);
+  EXPECT_EQ(calls([](AttentionOutput& o) { o.apply_gate(1), o.remove_value(); }), 2u);
+  EXPECT_EQ(calls([](AttentionOutput& o) { o.apply_gate(1), o.apply_gate(0.5); }), 2u);
 }
 
 }  // namespace

@@ -68,9 +68,8 @@ TEST(PluginRefused, EachKindOfBadLibraryHasItsSentence) {
 }
 TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
   const std::string text = refusal("unresolved_symbol");
-  EXPECT_TRUE(contains(text, "cannot be loaded"));
   EXPECT_TRUE(contains(
-      text,
+      text, "cannot be loaded",
       "it uses the symbol 'a_function_that_nobody_defines', which neither it nor a library it names defines"));
   EXPECT_FALSE(contains(text, "Bad file descriptor"));
 }
@@ -85,20 +84,6 @@ TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
       plugin,
       "flag = false\ncount = 10\nbig = -5\nnumber = 2\nsmall = 0.25\nword = 'two'\nlist = [9]\nmust = -1.5");
   EXPECT_TRUE(contains(sentence([&] { Schedule(plugin, set); }), "no good: 0 10 -5 2 0.25 two 9 -1.5"));
-}
-
-TEST(PluginRefused, UnknownKeyNamesTheNearest) {
-  const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
-  const std::string text =
-      sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplyer = 2"); });
-  EXPECT_TRUE(contains(text, "test.toml:2"));
-  EXPECT_TRUE(contains(text, "period_multiplyer"));
-  EXPECT_TRUE(contains(text, "period_multiplier"));
-}
-TEST(PluginRefused, ValueOutOfTheDeclaredRange) {
-  const PluginHandle plugin = test_plugin_host().load(PluginKind::schedule, "sgdr");
-  EXPECT_TRUE(contains(sentence([&] { test_plugin_config(plugin, "period = 10\nperiod_multiplier = 0.5"); }),
-                       "period_multiplier"));
 }
 
 TEST_F(PluginFolders, FilesThatAreNoLibraries) {
@@ -128,9 +113,9 @@ TEST_F(PluginFolders, TwoDifferentLibrariesForOneNameAreRefused) {
   PluginHost host({{"--plugin-path", folder("a", {{"twin_a", "mulligan_twin.so"}})},
                    {"MULLIGAN_PLUGIN_PATH", folder("b", {{"twin_b", "mulligan_twin.so"}})}});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "twin"); });
-  EXPECT_TRUE(contains(text, "two different libraries offer the schedule 'twin'"));
-  EXPECT_TRUE(contains(text, (root_ / "a" / "mulligan_twin.so").string()));
-  EXPECT_TRUE(contains(text, (root_ / "b" / "mulligan_twin.so").string()));
+  EXPECT_TRUE(contains(text, "two different libraries offer the schedule 'twin'",
+                       (root_ / "a" / "mulligan_twin.so").string(),
+                       (root_ / "b" / "mulligan_twin.so").string()));
 }
 TEST_F(PluginFolders, ASecondLibraryUnderANameInUseIsRefused) {
   PluginHost host({});
@@ -153,10 +138,9 @@ TEST_F(PluginFolders, NotFoundListsEveryPlaceAndWhy) {
   const fs::path a = folder("a", {{"plain_c", "mulligan_plain_c.so"}});
   PluginHost host({{"--plugin-path", a}, {"MULLIGAN_PLUGIN_PATH", root_ / "gone"}});
   const std::string text = sentence([&] { host.load(PluginKind::schedule, "plain_d"); });
-  EXPECT_TRUE(contains(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)"));
-  EXPECT_TRUE(contains(text, "'" + a.string() + "' (from --plugin-path)"));
-  EXPECT_TRUE(
-      contains(text, "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)"));
+  EXPECT_TRUE(contains(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)",
+                       "'" + a.string() + "' (from --plugin-path)",
+                       "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)"));
 }
 TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
   const fs::path a =
@@ -199,19 +183,15 @@ TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
 TEST_F(PluginFolders, ListingShowsWhatIsUsableAndWhatIsNot) {
   PluginHost host({{"--plugin-path",
                     folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_magic", "mulligan_w.so"}})}});
-  const std::string text = list_plugins(host, false);
-  EXPECT_TRUE(contains(text, "schedule     plain_c"));
-  EXPECT_TRUE(contains(text, "unusable     mulligan_w.so: "));
+  EXPECT_TRUE(contains(list_plugins(host, false), "schedule     plain_c", "unusable     mulligan_w.so: "));
   EXPECT_TRUE(contains(list_plugins(host, true), "\"unusable\""));
   EXPECT_TRUE(contains(sentence([&] { describe_plugin(host, "plainc", false); }), "did you mean 'plain_c'?"));
 }
 TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   const std::string text = describe_plugin(test_plugin_host(), "sgdr", false);
-  EXPECT_TRUE(contains(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts"));
-  EXPECT_TRUE(contains(text, "period_multiplier  float"));
-  EXPECT_TRUE(contains(text, "(required)"));
-  EXPECT_TRUE(contains(text, "step, epoch, budget"));
-  EXPECT_TRUE(contains(text, "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256()));
+  EXPECT_TRUE(contains(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts",
+                       "period_multiplier  float", "(required)", "step, epoch, budget",
+                       "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256()));
   EXPECT_TRUE(contains(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true"));
 }
 

@@ -1,7 +1,7 @@
-// Reading run directories back, and comparing them.
-#include <gtest/gtest.h>
-
+// Reading run directories back, and comparing them; run directories as the runs of one result of the optimiser benchmark.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <filesystem>
@@ -135,10 +135,8 @@ TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
       R"({"val_bpb":1.25,"steps":5,"tokens_per_second":12345.6,"host":"node7","started":"2026-11-21T23:10:22Z",)"
       R"("duration_seconds":133.4,"command":"mulligan train 'a b.toml'","seconds":{"train":0.5}})");
   const std::string html = run_page(read_run(directory), {});
-  for (const char* text :
-       {"node7", "2026-11-21T23:10:22Z", "2 min 13 s", "train &#39;a b.toml&#39;", "12,346"}) {
-    EXPECT_TRUE(contains(html, text)) << text;
-  }
+  EXPECT_TRUE(
+      contains(html, "node7", "2026-11-21T23:10:22Z", "2 min 13 s", "train &#39;a b.toml&#39;", "12,346"));
 }
 
 // Bits per byte of a loss that is not a cross entropy would be a number without meaning.
@@ -242,10 +240,7 @@ TEST_F(MadeUpRuns, ThatDifferInTheirSeedAloneMakeOneGroup) {
   EXPECT_NEAR(statistic.deviation.value(), 0.1, 1e-12);  // n - 1: sqrt(0.02 / 2)
   EXPECT_EQ(statistic.n, 3u);
   EXPECT_FALSE(statistic_of(comparison.figures[0], comparison.groups[1])->deviation);
-  const std::string text = comparison_text(comparison);
-  EXPECT_TRUE(contains(text, "| a and 2 more | val_bpb "));
-  EXPECT_TRUE(contains(text, "1.200000"));
-  EXPECT_TRUE(contains(text, "0.100000"));
+  EXPECT_TRUE(contains(comparison_text(comparison), "| a and 2 more | val_bpb ", "1.200000", "0.100000"));
 }
 
 TEST_F(MadeUpRuns, RunsWithoutAFigureCountForNothingInItsMean) {
@@ -289,6 +284,91 @@ TEST(ResolvedSettings, ReadTablesRowsAndOrigins) {
   EXPECT_EQ(settings[2].key, "rows.0.k");
   EXPECT_EQ(settings[3].key, "rows.1.k");
   EXPECT_EQ(settings[3].origin, "derived");
+}
+
+// A finished run of 20 steps with validations after 10 and 20.
+class ArenaRunFolders : public testing::Test {
+ protected:
+  std::string make(const std::string& name, int seed, double loss, const std::string& more = "",
+                   int tokens = 4096) {
+    folder_.write(
+        name + "/config.toml",
+        fmt::format(
+            "[run]\nname = \"{}\"  # default\nseed = {}  # --set\n[train]\nsteps = 20  # x.toml:1\n{}", name,
+            seed, more));
+    std::string metrics;
+    for (const auto& [step, value] : {std::pair{10, loss + 1}, {20, loss}}) {
+      metrics += fmt::format(
+          R"({{"event":"validation","step":{},"val_loss_nats":{},"val_bpb":null,"val_tokens":{},"val_bytes":0,"seconds":1.0}})"
+          "\n",
+          step, value, tokens);
+    }
+    folder_.write(name + "/metrics.jsonl", metrics);
+    const nlohmann::ordered_json result = {{"steps", 20},
+                                           {"val_loss_nats", loss},
+                                           {"val_tokens", tokens},
+                                           {"val_bytes", 0},
+                                           {"val_bpb", nullptr}};
+    folder_.write(name + "/result.json", result.dump());
+    return folder_.path(name);
+  }
+
+  std::vector<stats::ArenaRun> read(const std::vector<std::string>& directories) {
+    notes_.clear();
+    return arena_runs(read_runs(directories), notes_);
+  }
+  std::string refused(const std::vector<std::string>& directories) {
+    return refusal_of([&] { read(directories); });
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(ArenaRunFolders, GiveTheirValidations) {
+  const std::string track = "[arena]\ntrack = \"modded3\"  # x.toml:9\n";
+  const auto runs = read({make("a", 1, 3.25, track), make("b", 2, 3.5, track)});
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1].losses, (std::map<std::int64_t, double>{{10, 4.5}, {20, 3.5}}));
+  EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(ArenaRunFolders, WithoutATrackAreNoted) {
+  read({make("a", 1, 3.25)});
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_TRUE(contains(notes_[0], "no [arena] track"));
+}
+
+TEST_F(ArenaRunFolders, DifferInTheSeedAlone) {
+  const std::string a = make("a", 1, 3.25), other = make("b", 2, 3.5, "lr = 2  # --set\n"),
+                    same_seed = make("c", 1, 3.75);
+  EXPECT_TRUE(contains(refused({a, other}), "so they are not runs of one condition"));
+  EXPECT_TRUE(contains(refused({a, same_seed}), "which counts once"));
+}
+
+TEST_F(ArenaRunFolders, AreScoredOnTheSameTargets) {
+  EXPECT_TRUE(contains(refused({make("a", 1, 3.25), make("b", 2, 3.5, "", 8192)}), "score both on the same"));
+}
+
+TEST_F(ArenaRunFolders, LeaveOutNoFinishedSibling) {
+  const std::string a = make("a", 1, 3.25), b = make("b", 2, 3.5), worse = make("c", 3, 3.9);
+  make("other", 4, 3.1, "lr = 2  # --set\n");
+  const std::string said = refused({a, b});
+  EXPECT_TRUE(contains(said, "'" + worse + "' is a finished run of the same settings with run.seed = 3"));
+  EXPECT_EQ(refused({a, b, worse}), "");
+  fs::remove(fs::path(worse) / "result.json");  // a run that was not finished is none
+  EXPECT_EQ(refused({a, b}), "");
+}
+
+TEST_F(ArenaRunFolders, AreFinishedAndUnchanged) {
+  const std::string a = make("a", 1, 3.25);
+  folder_.write(
+      "a/metrics.jsonl",
+      R"({"event":"validation","step":20,"val_loss_nats":3.0,"val_bpb":null,"val_tokens":9,"val_bytes":0,"seconds":1.0})"
+      "\n");
+  EXPECT_TRUE(contains(refused({a}), "its result 3.25"));
+  fs::remove(fs::path(a) / "result.json");
+  EXPECT_TRUE(contains(refused({a}), "has no result with a validation loss"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The account of a run over all its commands: what counts against which budget, and when a record is refused.
+// What a run books: its ledger against the budgets, the seconds of its phases, and what its benchmark track asks for.
 #include "framework/run/run_ledger.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +9,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/run/ledger.h"
+#include "framework/run/training_data.h"
+#include "tests/support/sentence.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan::run_books_test {
@@ -56,9 +60,8 @@ TEST(RunLedger, AResultWithinEveryBudgetIsARecord) {
 TEST(RunLedger, CalibrationCountsAsTraining) {
   EXPECT_EQ(refusal(kLimits, whole(92, 600, 400, 49)), "");
   const std::string sentence = refusal(kLimits, whole(92.5, 600, 400, 49));
-  EXPECT_TRUE(contains(sentence, "train + calibrate took 100.50 s"));
-  EXPECT_TRUE(contains(sentence, "ledger.train_seconds = 100"));
-  EXPECT_TRUE(contains(sentence, "refused as a record"));
+  EXPECT_TRUE(contains(sentence, "train + calibrate took 100.50 s", "ledger.train_seconds = 100",
+                       "refused as a record"));
   // Quantising and compressing read no training data.
   RunLedger ledger;
   ledger.book(trained(99));
@@ -192,9 +195,160 @@ TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
   EXPECT_LT(before, after);
   EXPECT_LT(after, last);
   EXPECT_NE(last, std::string::npos);
-  EXPECT_TRUE(contains(table, "val_bpb 0.91000"));
-  EXPECT_TRUE(contains(table, "101.00 s of 100.00 s   OVER BUDGET"));
-  EXPECT_TRUE(contains(table, "1000 bytes of 1000 bytes   within budget"));
+  EXPECT_TRUE(contains(table, "val_bpb 0.91000", "101.00 s of 100.00 s   OVER BUDGET",
+                       "1000 bytes of 1000 bytes   within budget"));
+}
+
+struct FakeClock {
+  double now = 100;
+  SecondsClock clock() {
+    return [this] { return now; };
+  }
+};
+
+TEST(Ledger, APhaseThatWillBeMadeAgainIsBookedApart) {
+  double now = 0;
+  Ledger ledger([&] { return now; });
+  ledger.enter("train");
+  now = 2;
+  ledger.enter("evaluate");
+  now = 5;
+  ledger.rename("evaluate", "evaluate_unfinished");
+  now = 6;
+  ledger.enter("save");
+  now = 7;
+  ledger.close();
+  EXPECT_EQ(ledger.seconds("evaluate"), 0);
+  EXPECT_EQ(ledger.seconds("evaluate_unfinished"), 4);
+  EXPECT_EQ(ledger.seconds("train"), 2);
+  EXPECT_EQ(ledger.seconds("save"), 1);
+}
+
+TEST(Ledger, EverySecondIsBookedToOnePhase) {
+  FakeClock time;
+  Ledger ledger(time.clock());
+  EXPECT_EQ(ledger.enter("setup"), "");
+  time.now += 2;
+  EXPECT_EQ(ledger.enter("train"), "setup");
+  time.now += 5;
+  EXPECT_EQ(ledger.enter("evaluate"), "train");
+  time.now += 3;
+  ledger.enter("train");
+  time.now += 1;
+  ledger.close();
+  EXPECT_EQ(ledger.seconds("setup"), 2);
+  EXPECT_EQ(ledger.seconds("train"), 6);
+  EXPECT_EQ(ledger.seconds("evaluate"), 3);
+  EXPECT_EQ(ledger.seconds("quantise"), 0);
+  ASSERT_EQ(ledger.phases().size(), 3u);
+  EXPECT_EQ(ledger.phases()[1].first, "train");
+}
+
+TEST(Budget, FractionIsElapsedOverBudgetLessReserve) {
+  FakeClock time;
+  TrainConfig train;
+  train.budget_seconds = 600;
+  train.reserve_seconds = 100;
+  Budget budget(train, time.clock());
+  budget.resume();
+  EXPECT_EQ(budget.fraction(0), 0);
+  time.now += 125;
+  EXPECT_DOUBLE_EQ(budget.fraction(3), 0.25);
+  budget.pause();
+  time.now += 1000;  // a validation: does not count
+  EXPECT_DOUBLE_EQ(budget.fraction(3), 0.25);
+  budget.resume();
+  time.now += 375;
+  EXPECT_DOUBLE_EQ(budget.fraction(4), 1);
+  EXPECT_TRUE(budget.ended(budget.fraction(4), 4));
+  time.now += 500;
+  EXPECT_EQ(budget.fraction(5), 1);
+}
+
+TEST(Budget, EndsBeforeAStepThatWouldPassIt) {
+  FakeClock time;
+  TrainConfig train;
+  train.budget_seconds = 10;
+  Budget budget(train, time.clock());
+  budget.resume();
+  for (int step = 1; step <= 3; ++step) {
+    EXPECT_FALSE(budget.ended(budget.fraction(step - 1), step - 1)) << step;
+    time.now += 3;
+    budget.mark_steps();
+  }
+  // 9 s spent, the next step would end at 12 s.
+  EXPECT_TRUE(budget.ended(budget.fraction(3), 3));
+}
+
+TEST(Budget, StepsBoundARunWithoutAClock) {
+  FakeClock time;
+  TrainConfig train;
+  train.steps = 8;
+  Budget budget(train, time.clock());
+  budget.resume();
+  EXPECT_EQ(budget.fraction(2), 0.25);
+  EXPECT_FALSE(budget.ended(budget.fraction(7), 7));
+  EXPECT_TRUE(budget.ended(budget.fraction(8), 8));
+}
+
+TEST(Budget, StepsAreAnUpperLimitBesidesTheClock) {
+  FakeClock time;
+  TrainConfig train;
+  train.steps = 8;
+  train.budget_seconds = 1000;
+  Budget budget(train, time.clock());
+  budget.resume();
+  time.now += 1;
+  EXPECT_DOUBLE_EQ(budget.fraction(7), 0.001);
+  EXPECT_TRUE(budget.ended(budget.fraction(8), 8));
+}
+
+DataIdentity published(std::size_t shards) {
+  DataIdentity data;
+  for (std::size_t i = 1; i <= shards; ++i)
+    data.train.shards.push_back({fmt::format("fineweb_train_{:06}.bin", i), 100'000'000, "a"});
+  data.validation.shards.push_back({"fineweb_val_000000.bin", 100'000'000, "b"});
+  return data;
+}
+
+std::string arena_refusal(const DataIdentity& data, int ranks) {
+  RunConfig config;
+  require_arena(config, data, ranks);  // without a track nothing is asked
+  config.arena.track = ArenaTrack::modded3;
+  return refusal_of([&] { require_arena(config, data, ranks); });
+}
+
+TEST(RunArenaTrack, EightRanksOrADivisor) {
+  for (const int ranks : {1, 2, 4, 8}) EXPECT_EQ(arena_refusal(published(3), ranks), "");
+  for (const int ranks : {3, 16})
+    EXPECT_TRUE(contains(arena_refusal(published(3), ranks), "1, 2, 4 or 8 ranks"));
+}
+
+TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
+  DataIdentity data = published(3);
+  data.train.shards[1].name = "fineweb_train_000003.bin";
+  EXPECT_TRUE(contains(arena_refusal(data, 1),
+                       "'fineweb_train_000003.bin' has 100000000 tokens, but arena.track requires "
+                       "'fineweb_train_000002.bin'"));
+  data = published(3);
+  data.train.shards[2].tokens = 524289;
+  EXPECT_TRUE(contains(arena_refusal(data, 1), "has 524289 tokens"));
+  data = published(103);
+  data.train.shards[102].tokens = 5'000'000;  // the last published file
+  EXPECT_EQ(arena_refusal(data, 1), "");
+  data = published(1);
+  data.validation.shards.push_back({"fineweb_val_000001.bin", 100'000'000, "c"});
+  EXPECT_TRUE(contains(arena_refusal(data, 1), "2 validation shards"));
+  data.validation.shards.clear();
+  EXPECT_TRUE(contains(arena_refusal(data, 1), "0 validation shards"));
+}
+
+TEST(RunArenaTrack, ScheduleKeepsTheBatch) {
+  RunConfig config;
+  EXPECT_NO_THROW(require_arena_batch(config, 2));
+  config.arena.track = ArenaTrack::modded3;
+  EXPECT_NO_THROW(require_arena_batch(config, 1));
+  EXPECT_THROW(require_arena_batch(config, 0.5), Error);
 }
 
 }  // namespace

@@ -184,9 +184,7 @@ lr = 0.1
 match = "*"
 optimizer = "a"
 )";
-  const std::string message = refusal(caps + rows);
-  EXPECT_TRUE(contains(message, "'softcap_pos'"));
-  EXPECT_TRUE(contains(message, "no loss of training depends on it"));
+  EXPECT_TRUE(contains(refusal(caps + rows), "'softcap_pos'", "no loss of training depends on it"));
   const std::string none = "[[parameters]]\nmatch = \"softcap_*\"\noptimizer = \"none\"\n";
   EXPECT_EQ(refusal(caps + none + rows), "");
 }

@@ -1,4 +1,4 @@
-// The progress that a phase's schedule sees, and the strength of noise.
+// How far a phase is and how long a run of steps takes; the loss scale of fp16.
 #include "framework/step/phase_progress.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,9 @@
 #include <cmath>
 
 #include "framework/step/gradient_noise.h"
+#include "framework/step/loss_scaler.h"
+#include "tests/support/sentence.h"
+#include "tests/unit/config_testing.h"
 
 namespace mulligan::step_phase_progress_test {
 namespace {
@@ -100,6 +103,141 @@ TEST(NoiseSigma, FollowsModeWindowAndFactor) {
   phase.noise = NoiseMode::relative;
   phase.noise_factor = 1;
   EXPECT_DOUBLE_EQ(noise_sigma(noise, phase, 5, 1.0), 0.3) << "to the end";
+}
+
+// As pull request 1886 ran: 97.5 ms a step, then with depth recurrence 143.5.
+RunConfig record() {
+  RunConfig config;
+  config.train.budget_seconds = 600;
+  config.train.reserve_seconds = 0.5;
+  Phase plain, looped;
+  plain.until.fraction = 0.35;
+  plain.step_seconds = 0.0975;
+  looped.step_seconds = 0.1435;
+  config.phases = {plain, looped};
+  return config;
+}
+
+TEST(StepSeconds, ARunIsAsLongAsItsStepsSay) {
+  StepSeconds counted(record());
+  // Its author's seeds made 4,864, 4,868 and 4,866 steps.
+  EXPECT_EQ(counted.phase_steps(),
+            (std::vector<std::int64_t>{2153, 2715}));  // 0.35 * 599.5 / 0.0975 = 2152.05
+  EXPECT_EQ(counted.total_steps(), 4868);
+  EXPECT_DOUBLE_EQ(counted.seconds(2153), 2153 * 0.0975);
+  EXPECT_DOUBLE_EQ(counted.seconds(2155), 2153 * 0.0975 + 2 * 0.1435);
+  EXPECT_DOUBLE_EQ(counted.fraction(2155), (2153 * 0.0975 + 2 * 0.1435) / 599.5);
+  EXPECT_DOUBLE_EQ(counted.seconds(10), 10 * 0.0975);  // an earlier point again
+  EXPECT_FALSE(counted.ended(4867));
+  EXPECT_TRUE(counted.ended(4868));
+}
+
+TEST(StepSeconds, StepsAreALimitToo) {
+  RunConfig config = record();
+  config.train.steps = 100;
+  const StepSeconds counted(config);
+  EXPECT_EQ(counted.total_steps(), 100);
+  EXPECT_EQ(counted.phase_steps(), (std::vector<std::int64_t>{100, 0}));
+}
+
+TEST(StepSeconds, AShareThatIsHeldThroughIsPassed) {
+  RunConfig config = record();
+  config.train.budget_seconds = 10.5;
+  config.phases[0].until = {0, 0, 0, 0.5};
+  config.phases[0].step_seconds = config.phases[1].step_seconds = 1;
+  EXPECT_EQ(StepSeconds(config).phase_steps(),
+            (std::vector<std::int64_t>{6, 4}));  // 5 of 10 are not more than half
+}
+
+TEST(StepSeconds, AreOfAllPhasesAndOfABudget) {
+  const auto refusal = [](const std::string& first, const std::string& second,
+                          const std::vector<std::string>& sets) {
+    return error_of([&] {
+      small_config(sets, "[[phase]]\nname = \"a\"\nuntil_steps = 5\n" + first +
+                             "\n[[phase]]\nname = \"b\"\n" + second);
+    });
+  };
+  const std::vector<std::string> budget = {"train.budget_seconds=60"};
+  EXPECT_TRUE(contains(refusal("step_seconds = 1", "", budget), "the phase 'b' has no step_seconds"));
+  EXPECT_TRUE(contains(refusal("step_seconds = 1", "step_seconds = 2", {}), "set train.budget_seconds"));
+  EXPECT_TRUE(contains(refusal("step_seconds = 1e-7", "step_seconds = 2", budget), "raise it"));
+  const LoadedConfig counted =
+      small_config(budget, "[[phase]]\nuntil_steps = 5\nstep_seconds = 1\n[[phase]]\nstep_seconds = 0.5\n");
+  EXPECT_TRUE(StepSeconds::counts(counted.config));
+  EXPECT_FALSE(StepSeconds::counts(small_config(budget).config));
+}
+
+LossScaleConfig config_of(LossScaleMode mode) {
+  LossScaleConfig config;
+  config.mode = mode;
+  return config;
+}
+
+Phase phase_in(Precision compute) {
+  Phase phase;
+  phase.compute_dtype = compute;
+  return phase;
+}
+
+TEST(LossScaler, DynamicDoublesAfterTwoThousandUpdatesAndHalvesWhereOneIsSkipped) {
+  LossScaler scaler(config_of(LossScaleMode::dynamic));
+  const Phase phase = phase_in(Precision::fp16);
+  EXPECT_EQ(scaler.scale(phase), 65536);
+  for (int update = 0; update < 1999; ++update) EXPECT_TRUE(scaler.note(true));
+  EXPECT_EQ(scaler.scale(phase), 65536);
+  EXPECT_TRUE(scaler.note(false));
+  EXPECT_EQ(scaler.scale(phase), 32768) << "halved, and the count begins anew";
+  for (int update = 0; update < 1999; ++update) scaler.note(true);
+  EXPECT_EQ(scaler.scale(phase), 32768);
+  scaler.note(true);
+  EXPECT_EQ(scaler.scale(phase), 65536);
+  EXPECT_EQ(scaler.state().skipped_updates, 1);
+}
+
+TEST(LossScaler, EndsAtOneAndAtTheLargestScale) {
+  LossScaleConfig config = config_of(LossScaleMode::dynamic);
+  config.initial = 4;
+  config.growth_every = 1;
+  LossScaler scaler(config);
+  EXPECT_TRUE(scaler.note(false));
+  EXPECT_TRUE(scaler.note(false));
+  EXPECT_EQ(scaler.state().scale, 1);
+  EXPECT_FALSE(scaler.note(false)) << "no lower scale is left";
+  EXPECT_EQ(scaler.state().skipped_updates, 2);
+  for (int update = 0; update < 40; ++update) scaler.note(true);
+  EXPECT_EQ(scaler.state().scale, LossScaler::largest);
+}
+
+TEST(LossScaler, AStaticOneStays) {
+  LossScaler scaler(config_of(LossScaleMode::constant));
+  for (int update = 0; update < 5000; ++update) EXPECT_TRUE(scaler.note(true));
+  EXPECT_EQ(scaler.state().scale, 65536);
+  EXPECT_FALSE(scaler.note(false));
+  EXPECT_EQ(scaler.state().scale, 65536);
+}
+
+TEST(LossScaler, AutoScalesFp16Alone) {
+  for (const auto& [mode, fp16, fp32] :
+       {std::tuple(LossScaleMode::automatic, true, false), std::tuple(LossScaleMode::off, false, false),
+        std::tuple(LossScaleMode::constant, true, true), std::tuple(LossScaleMode::dynamic, true, true)}) {
+    const LossScaleConfig config = config_of(mode);
+    EXPECT_EQ(LossScaler::scales(config, phase_in(Precision::fp16)), fp16);
+    EXPECT_EQ(LossScaler::scales(config, phase_in(Precision::fp32)), fp32);
+    EXPECT_EQ(LossScaler::scales(config, phase_in(Precision::bf16)), fp32);
+    EXPECT_EQ(LossScaler(config).scale(phase_in(Precision::fp32)), fp32 ? 65536 : 1);
+  }
+}
+
+TEST(LossScaler, AStateIsContinuedAndADamagedOneRefused) {
+  LossScaler scaler(config_of(LossScaleMode::dynamic));
+  scaler.note(true);
+  scaler.note(false);
+  LossScaler again(config_of(LossScaleMode::dynamic));
+  again.restore(scaler.state());
+  EXPECT_EQ(again.state(), scaler.state());
+  for (const double scale : {0.0, 3.0, -2.0, 0.5, 1e300, std::nan("")}) {
+    EXPECT_TRUE(contains(sentence_of([&] { again.restore({scale, 0, 0}); }), "loss scale")) << scale;
+  }
 }
 
 }  // namespace

@@ -1,20 +1,29 @@
-// Signals, in processes of their own: what they do is end one.
+// Signals that ask for an end, programs that are watched, and what happens where the system has no more memory or threads. All in
+// processes of their own.
 #include "framework/core/stop_request.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "framework/core/alternate_stack.h"
 #include "framework/core/child_process.h"
 #include "framework/core/error.h"
+#include "framework/core/exhaustion.h"
 #include "framework/core/file.h"
+#include "framework/core/parallel.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan::stop_request_test {
@@ -22,9 +31,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Status (waitpid) of a process that does `body` and then ends with code 0. If the tests were started with ignored signals
-// (nohup), such a process would inherit that.
-int status_of(const std::function<void()>& body) {
+// Exit code of a process that does `body` and then ends with code 0; 128 and the number of the signal that ended it. If the
+// tests were started with ignored signals (nohup), such a process would inherit that.
+int exit_code_of(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
     for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2})
@@ -34,7 +43,7 @@ int status_of(const std::function<void()>& body) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  return status;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void wait_for_signal() {
@@ -51,7 +60,7 @@ fs::path scratch(const char* name) {
 
 TEST(StopRequest, EachSignalThatAsksForAnEndIsNoted) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2}) {
-    const int status = status_of([&] {
+    const int status = exit_code_of([&] {
       const StopSignals signals;
       if (stop_signal() != 0) _exit(1);
       kill(getpid(), signal);
@@ -63,31 +72,29 @@ TEST(StopRequest, EachSignalThatAsksForAnEndIsNoted) {
         if (error.code() == ExitCode::interrupted) _exit(7);
       }
     });
-    EXPECT_TRUE(WIFEXITED(status)) << signal_name(signal) << status;
-    EXPECT_EQ(WEXITSTATUS(status), 7) << signal_name(signal);
+    EXPECT_EQ(status, 7) << signal_name(signal);
   }
 }
 
 TEST(StopRequest, ASecondOneKillsAndHangUpsComeInTwos) {
-  const int killed = status_of([] {
+  const int killed = exit_code_of([] {
     const StopSignals signals;
     kill(getpid(), SIGTERM);
     wait_for_signal();
     kill(getpid(), SIGINT);
     std::this_thread::sleep_for(std::chrono::seconds(10));
   });
-  EXPECT_TRUE(WIFSIGNALED(killed));
-  EXPECT_EQ(WTERMSIG(killed), SIGINT);
-  const int twice = status_of([] {
+  EXPECT_EQ(killed, 128 + SIGINT);
+  const int twice = exit_code_of([] {
     const StopSignals signals;
     kill(getpid(), SIGHUP);
     wait_for_signal();
     kill(getpid(), SIGHUP);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   });
-  EXPECT_TRUE(WIFEXITED(twice)) << twice;
+  EXPECT_EQ(twice, 0);
   // A batch system's SIGTERM, and the same from the launcher.
-  const int from_two = status_of([] {
+  const int from_two = exit_code_of([] {
     const StopSignals signals;
     kill(getpid(), SIGTERM);
     wait_for_signal();
@@ -99,7 +106,7 @@ TEST(StopRequest, ASecondOneKillsAndHangUpsComeInTwos) {
 }
 
 TEST(StopRequest, FurtherOnesAreCountedWhereTheyShallBe) {
-  const int status = status_of([] {
+  const int status = exit_code_of([] {
     const StopSignals signals(FurtherSignals::noted);
     if (stop_signals_noted() != 0) _exit(1);
     for (const int signal : {SIGINT, SIGHUP, SIGINT, SIGTERM}) {
@@ -114,13 +121,12 @@ TEST(StopRequest, FurtherOnesAreCountedWhereTheyShallBe) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     _exit(stop_signal() == SIGINT && stop_signals_noted() == 3 ? 7 : 2);
   });
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(status, 7);
 }
 
 TEST(StopRequest, NoThreadIsEverInterrupted) {
   // A handler, as a profiler would install one, is not called in any thread.
-  const int status = status_of([] {
+  const int status = exit_code_of([] {
     take_over_signals();
     static volatile sig_atomic_t called = 0;
     for (const int signal : {SIGPROF, SIGVTALRM, SIGIO, SIGWINCH, SIGCHLD, SIGURG, SIGRTMIN}) {
@@ -133,24 +139,22 @@ TEST(StopRequest, NoThreadIsEverInterrupted) {
     other.join();
     _exit(called);
   });
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(StopRequest, WhatTheProcessWasToldToIgnoreStaysIgnored) {  // nohup
-  const int status = status_of([] {
+  const int status = exit_code_of([] {
     std::signal(SIGHUP, SIG_IGN);
     take_over_signals();
     kill(getpid(), SIGHUP);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   });
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
   const fs::path folder = scratch("stop_request_ends");
-  const int status = status_of([&] {
+  const int status = exit_code_of([&] {
     if (!std::freopen("/dev/null", "w", stderr)) _exit(1);
     take_over_signals();
     const TemporaryPath half(folder / "half");
@@ -161,8 +165,7 @@ TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
     kill(getpid(), SIGTERM);
     std::this_thread::sleep_for(std::chrono::seconds(10));
   });
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::interrupted));
+  EXPECT_EQ(status, static_cast<int>(ExitCode::interrupted));
   EXPECT_FALSE(fs::exists(folder / "half"));
   EXPECT_TRUE(fs::exists(folder / "kept"));
   fs::remove_all(folder);
@@ -172,7 +175,7 @@ TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
 TEST(StopRequest, WhatIsWrittenAndWholeIsNamed) {
   const fs::path folder = scratch("stop_request_published");
   const fs::path said = folder / "said";
-  const int status = status_of([&] {
+  const int status = exit_code_of([&] {
     if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
     take_over_signals();
     TemporaryPath work(folder / "work");
@@ -183,7 +186,7 @@ TEST(StopRequest, WhatIsWrittenAndWholeIsNamed) {
     kill(getpid(), SIGTERM);
     std::this_thread::sleep_for(std::chrono::seconds(10));
   });
-  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::interrupted));
+  EXPECT_EQ(status, static_cast<int>(ExitCode::interrupted));
   EXPECT_TRUE(fs::exists(folder / "whole" / "part"));
   // Other tests of this process may have published before; the newest is named.
   const std::string sentence = read_file(said);
@@ -211,7 +214,7 @@ TEST(StopRequest, APublishingThatFailsLeavesThePathTemporary) {
 TEST(StopRequest, ASecondOneAtTheEndOfAStoppedCommandSaysNothing) {
   const fs::path folder = scratch("stop_request_second");
   const fs::path said = folder / "said";
-  const int status = status_of([&] {
+  const int status = exit_code_of([&] {
     if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
     {
       const StopSignals signals;
@@ -223,28 +226,26 @@ TEST(StopRequest, ASecondOneAtTheEndOfAStoppedCommandSaysNothing) {
     kill(getpid(), SIGTERM);
     std::this_thread::sleep_for(std::chrono::seconds(10));
   });
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::interrupted));
+  EXPECT_EQ(status, static_cast<int>(ExitCode::interrupted));
   EXPECT_EQ(read_file(said), "");
   EXPECT_FALSE(fs::exists(folder / "half"));
   fs::remove_all(folder);
 }
 
 TEST(StopRequest, WritingBeyondALimitOrToAClosedPipeIsAnError) {
-  const int status = status_of([] {
+  const int status = exit_code_of([] {
     take_over_signals();
     int ends[2];
     if (pipe(ends) != 0 || close(ends[0]) != 0) _exit(1);
     if (write(ends[1], "x", 1) >= 0 || errno != EPIPE) _exit(2);
     kill(getpid(), SIGXFSZ);
   });
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(StopRequest, ChildProcessesGetTheUsualSignals) {
   const fs::path folder = scratch("stop_request_child");
-  const int status = status_of([&] {
+  const int status = exit_code_of([&] {
     take_over_signals();
     _exit(run_program(
         {"sh", "-c", "exec grep -E '^Sig(Blk|Ign):' /proc/self/status > " + (folder / "masks").string()},
@@ -260,7 +261,7 @@ TEST(StopRequest, ChildProcessesGetTheUsualSignals) {
 
 TEST(AlternateStack, AHandlerOfFaultsRunsOnIt) {
   // In a thread whose stack pointer is of no use.
-  const int status = status_of([] {
+  const int status = exit_code_of([] {
     struct sigaction action {};
     action.sa_handler = [](int) { _exit(9); };
     action.sa_flags = SA_ONSTACK;
@@ -275,8 +276,91 @@ TEST(AlternateStack, AHandlerOfFaultsRunsOnIt) {
 #endif
     }).join();
   });
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 9);
+  EXPECT_EQ(status, 9);
+}
+
+struct Outcome {
+  int status = 0;
+  std::string output, errors;
+};
+
+Outcome run_shell(const std::string& script, int signal = 0) {
+  Outcome outcome;
+  outcome.status =
+      run_program({"sh", "-c", script}, {[&](std::string_view bytes) { outcome.output += bytes; },
+                                         [&](std::string_view bytes) { outcome.errors += bytes; },
+                                         // Once it has said that it is ready for it.
+                                         [&] { return outcome.output.empty() ? 0 : signal; }});
+  return outcome;
+}
+
+TEST(WatchedProgram, BothStreamsArriveWhole) {
+  const Outcome outcome =
+      run_shell("i=0; while [ $i -lt 3000 ]; do echo line $i; echo error $i >&2; i=$((i+1)); done; exit 3");
+  EXPECT_EQ(WEXITSTATUS(outcome.status), 3);
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3000);
+  EXPECT_TRUE(outcome.output.ends_with("line 2999\n"));
+  EXPECT_TRUE(outcome.errors.ends_with("error 2999\n"));
+}
+
+TEST(WatchedProgram, ASignalIsPassedOnOnce) {
+  const Outcome outcome = run_shell(
+      "trap 'echo told; trap \"echo again\" TERM; sleep 1; exit 4' TERM; echo ready; while :; do sleep 0.05; "
+      "done",
+      SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(outcome.status), 4);
+  EXPECT_EQ(outcome.output, "ready\ntold\n");
+}
+
+TEST(WatchedProgram, AProgramThatIsNotThere) {
+  EXPECT_EQ(run_program({"no-such-program-here"}, ProgramWatch{}), -1);
+}
+
+// The watch has failed: the program is ended and waited for.
+TEST(WatchedProgram, AWatchThatThrowsEndsIt) {
+  const ProgramWatch watch{[](std::string_view) { throw std::runtime_error("full"); }, {}, {}};
+  EXPECT_THROW(run_program({"sh", "-c", "echo started; exec sleep 1000"}, watch), std::runtime_error);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
+}
+
+// No caller catches what a library's thread throws.
+TEST(ExhaustionDeathTest, MemoryThatRunsOutInAnyThreadIsASentence) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::filesystem::path left = std::filesystem::temp_directory_path() / "mulligan_exhaustion_left";
+  const auto run_out = [&] {
+    report_exhaustion();
+    const TemporaryPath half(left);
+    std::ofstream(left) << "text";
+    std::thread([] { throw std::bad_alloc(); }).join();
+  };
+  EXPECT_EXIT(run_out(), ::testing::ExitedWithCode(1), "^mulligan: there is not enough memory, .*\\.\n$");
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+TEST(ExhaustionDeathTest, AnyOtherExceptionAbortsAsBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto fail = [] {
+    report_exhaustion();
+    std::thread([] { throw std::logic_error("a mistake"); }).join();
+  };
+  EXPECT_EXIT(fail(), ::testing::KilledBySignal(SIGABRT), "a mistake");
+}
+
+// Of 64 threads the system starts some: stacks of 8 MB do not fit into what is left of the address space.
+TEST(ExhaustionDeathTest, WorkIsDoneByTheThreadsThatThereAre) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto work = [] {
+    std::ifstream pages("/proc/self/statm");
+    rlim_t used = 0;
+    pages >> used;
+    const rlim_t room = used * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{200} << 20);
+    const rlimit limit{room, room};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    std::atomic<int> done{0};
+    parallel_for(1000, 64, [&](std::size_t) { ++done; });
+    _exit(done == 1000 ? 7 : 3);
+  };
+  EXPECT_EXIT(work(), ::testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

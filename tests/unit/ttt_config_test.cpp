@@ -22,10 +22,6 @@ std::string refusal(const std::string& more, const std::vector<std::string>& set
   return error_of([&] { load(more, sets); });
 }
 
-TEST(TttConfig, WithoutTheTableThereIsNone) {
-  EXPECT_FALSE(load("").config.ttt.has_value());
-}
-
 TEST(TttConfig, TablesHaveDefaultsAndComeAfterTheOptimizers) {
   const LoadedConfig loaded =
       load(std::string("[ttt]\nprefix_documents = 20\n") + kOptimizer + "[ttt.base]\nlr = 2e-3\n");

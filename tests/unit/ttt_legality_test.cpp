@@ -158,20 +158,6 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
   }
 }
 
-TEST(TttLegality, WithoutACollapseNothingFallsBack) {
-  TttConfig config = tiny_config();
-  config.on_collapse = OnCollapse::fallback;
-  config.prefix_documents = 0;
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  const std::vector<float> reference(tokens.size(), 20.0F);
-  Fallbacks seen;
-  const std::vector<float> losses = losses_of<TttScorer>(tokens, config, &seen, 0.02, reference);
-  EXPECT_EQ(seen.collapsed_after, -1);
-  EXPECT_FALSE(seen.fell_back);
-  config.on_collapse = OnCollapse::off;
-  EXPECT_EQ(losses, losses_of<TttScorer>(tokens, config, nullptr, 0.02, reference));
-}
-
 TEST(TttLegality, TheStateMachineRefusesToRevealBeforeBooking) {
   EXPECT_TRUE(contains(said_by([] { losses_of<OutOfOrderRun>(made_up_stream(kLengths), tiny_config()); }),
                        "out of order: reveal"));

@@ -2,7 +2,6 @@
 // kernels/asymmetric_softcap and tests/golden/later_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
-#include "framework/model/elements/asymmetric_softcap/config.h"
 #include "framework/model/initialise.h"
 #include "tests/support/element_testing.h"
 
@@ -10,13 +9,6 @@ namespace mulligan::asymmetric_softcap_test {
 namespace {
 
 const std::vector<std::string> on = {"model.softcap=15", "model.asymmetric_softcap.enabled=true"};
-
-TEST(AsymmetricSoftcapElement, IsOffUnlessEnabled) {
-  const ModelConfig model = element_model({"model.softcap=15"});
-  EXPECT_TRUE(element_parameters(model).empty());
-  EXPECT_EQ(count_calls(model, "softcap_fwd", HeadUse::scoring), 1);
-  EXPECT_EQ(count_calls(model, "asymmetric_softcap_fwd", HeadUse::scoring), 0);
-}
 
 TEST(AsymmetricSoftcapElement, BothCapsBeginAsTheOne) {
   const std::vector<ParameterSpec> own = element_parameters(element_model(on));

@@ -11,13 +11,6 @@ namespace {
 
 const std::string on = "model.smear_gate.window=5";
 
-TEST(SmearGateElement, IsOffUnlessAWindowIsGiven) {
-  EXPECT_EQ(elements::smear_gate::config_of(element_model()).window, 0);
-  EXPECT_TRUE(element_parameters(element_model()).empty());
-  EXPECT_EQ(count_calls(element_model(), "smear_gate_fwd"), 0);
-  EXPECT_EQ(elements::smear_gate::config_of(element_model({on})).document_start, 1);
-}
-
 TEST(SmearGateElement, HasAWeightAndALambdaThatBeginAtZero) {
   const std::vector<ParameterSpec> own = element_parameters(element_model({on}));
   ASSERT_EQ(own.size(), 2u);

@@ -2,7 +2,6 @@
 // Its numbers: tests/golden/later_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
-#include "framework/model/elements/sparse_gate/config.h"
 #include "framework/model/initialise.h"
 #include "tests/support/element_testing.h"
 
@@ -10,13 +9,6 @@ namespace mulligan::sparse_gate_test {
 namespace {
 
 const std::string on = "model.sparse_gate.window=5";
-
-TEST(SparseGateElement, IsOffUnlessAWindowIsGiven) {
-  EXPECT_EQ(elements::sparse_gate::config_of(element_model()).window, 0);
-  EXPECT_TRUE(element_parameters(element_model()).empty());
-  EXPECT_EQ(count_calls(element_model(), "head_gate_xsa_fwd"), 0);
-  EXPECT_EQ(elements::sparse_gate::config_of(element_model({on})).scale, 0.5);
-}
 
 TEST(SparseGateElement, HasAWeightOfTheWindowInEachLayerThatBeginsAtZero) {
   const std::vector<ParameterSpec> own = element_parameters(element_model({on}));

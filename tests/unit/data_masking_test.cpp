@@ -13,7 +13,7 @@
 #include "tools/doctor/loss_checks.h"
 #include "tools/doctor/probe.h"
 
-namespace mulligan::masking_test {
+namespace mulligan::data_masking_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -250,4 +250,4 @@ TEST(Masking, ACutRowHasTargets) {
 }
 
 }  // namespace
-}  // namespace mulligan::masking_test
+}  // namespace mulligan::data_masking_test
