@@ -63,15 +63,6 @@ void ScoreBook::enter(std::int64_t target, float loss_nats) {
   sums_ += score_of(target, loss_nats);
 }
 
-void ScoreBook::restore(std::span<const float> losses, const ScoreSums& sums,
-                        std::span<const TargetRange> ranges) {
-  if (sums_.tokens != 0 || losses.size() != losses_.size())
-    throw std::logic_error("ScoreBook: a book is restored before anything is entered, with all its losses");
-  for (const auto& [first, last] : ranges) std::fill(booked_.begin() + first, booked_.begin() + last, true);
-  losses_.assign(losses.begin(), losses.end());
-  sums_ = sums;
-}
-
 ScoreSums ScoreBook::sums(const TargetRange& range) const {
   for (std::int64_t target = range.first; target < range.last; ++target) {
     if (!booked(target))

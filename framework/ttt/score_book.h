@@ -72,9 +72,6 @@ class ScoreBook {
 
   // Enters the loss of a target. Throws std::logic_error if it was booked before, and run_error if the loss is not finite.
   void enter(std::int64_t target, float loss_nats);
-  // Takes the place of entering these ranges again, after an interruption: the losses, and the sums in the
-  // order of booking. Throws std::logic_error if anything was entered before.
-  void restore(std::span<const float> losses, const ScoreSums& sums, std::span<const TargetRange> ranges);
   bool booked(std::int64_t target) const { return booked_[static_cast<std::size_t>(target)]; }
   float loss(std::int64_t target) const { return losses_[static_cast<std::size_t>(target)]; }
 

@@ -124,12 +124,4 @@ void TttScorer::apply_proposals(Turn& turn, const SuffixCheck::Scores& scores) {
   }
 }
 
-// What an interrupted run had told the transform of a batch that is done, in the same order.
-void TttScorer::replay_transform(std::int64_t queue) {
-  if (!feed_) return;
-  feed_->enter_lane(lanes_.lane(queue));
-  for (std::int64_t chunk = 0; chunk < plan_.batch(queue).chunks; ++chunk)
-    feed_->propose(plan_.batch(queue), chunk, [](auto&&...) {});
-}
-
 }  // namespace mulligan

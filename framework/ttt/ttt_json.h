@@ -71,6 +71,6 @@ MULLIGAN_JSON(TttPhaseReport, phase, documents, tokens, seconds, steps)
 MULLIGAN_JSON(TttLengthBin, shortest_tokens, longest_tokens, documents, score, compared)
 MULLIGAN_JSON(TttEvent, kind, queue, batch, chunk, documents, chosen)
 MULLIGAN_JSON(TttReport, compared, untransformed, batches, phases, collapsed_at, fell_back)
-MULLIGAN_JSON(TttStanding, done, report, pending, sums, choices)
+MULLIGAN_JSON(TttStanding, done, report, pending, choices)
 
 }  // namespace mulligan

@@ -197,7 +197,6 @@ std::vector<std::string> TttScorer::standing_tensors() const {
 
 TttStanding TttScorer::standing() const {
   TttStanding standing = now_;
-  standing.sums = book_.sums();
   standing.losses = book_.losses();
   standing.choices = rule_->digest();
   standing.plain_losses = plain_book_;
@@ -218,10 +217,18 @@ void TttScorer::restore(const TttStanding& from) {
   now_.done = from.done;
   now_.report = from.report;
   now_.pending = from.pending;
-  restore_book(from);
-  for (const std::int64_t queue : from.done) replay_transform(queue);
-  plan_again(from);
+  plain_book_ = from.plain_losses;
+  std::int64_t last = -1;
+  for (const std::int64_t queue : from.done) replay(queue, std::exchange(last, queue), from);
+  if (rule_->digest() != from.choices) {
+    throw data_error(
+        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
+        "without --resume, and let the plugin's plan() depend on its arguments alone.",
+        setup_.adapters.plugin().description());
+  }
   while (own_[from.done.size()] >= lanes_.stretches[stretch_].end) ++stretch_;
+  const auto reusable = sets_.find(setup_.config.batch_documents);
+  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
   for (const std::string& name : standing_tensors()) {
     const auto saved = from.tensors.find(name);
     if (saved == from.tensors.end() ||
@@ -235,52 +242,30 @@ void TttScorer::restore(const TttStanding& from) {
   if (!from.report.phases.empty()) refresh_copies(model_.store, model_.layouts);
 }
 
-// The sums that the state names must be those of its losses.
-void TttScorer::restore_book(const TttStanding& from) {
-  const auto require = [](double stated, double booked) {
-    if (std::abs(booked - stated) <= 1e-6 * std::abs(booked)) return;
-    throw data_error(
-        "the saved state of test-time training states {} nats, but its losses are {}; start without --resume.",
-        stated, booked);
-  };
-  std::vector<TargetRange> ranges;
-  for (const std::int64_t queue : from.done)
-    std::ranges::copy(plan_.ranges(plan_.batch(queue)), std::back_inserter(ranges));
-  book_.restore(from.losses, from.sums, ranges);
-  plain_book_ = from.plain_losses;
-  double nats = 0, reported = 0;
-  for (const TargetRange& range : ranges) nats += book_.sums(range).loss_nats;
-  require(from.sums.loss_nats, nats);
-  for (const TttBatchReport& batch : from.report.batches) {
-    for (const TargetRange& range : plan_.ranges(plan_.batch(batch.queue)))
-      reported += book_.sums(range).loss_nats;
-    require(batch.running.loss_nats, reported);
-  }
-}
-
-// The rule's answers for what is done, which must be those of the run that is continued.
-void TttScorer::plan_again(const TttStanding& from) {
-  std::int64_t last = -1;
-  for (const std::int64_t queue : from.done) {
-    const std::int64_t before = std::exchange(last, queue);
-    const auto pending = from.pending.find(queue);
-    const bool adapted = pending != from.pending.end()
-                             ? pending->second.adapted
-                             : from.report.batches.at(static_cast<std::size_t>(queue)).adapted;
-    if (!adapted) continue;
+// What an interrupted run told the book, the score transform and the rule of a batch that is done, in the same order.
+// `before`: the batch that was scored before it, -1 for the first.
+void TttScorer::replay(std::int64_t queue, std::int64_t before, const TttStanding& from) {
+  const PlannedBatch& batch = plan_.batch(queue);
+  const auto pending = from.pending.find(queue);
+  const bool adapted =
+      (pending != from.pending.end() ? pending->second
+                                     : from.report.batches.at(static_cast<std::size_t>(queue)))
+          .adapted;
+  if (feed_) feed_->enter_lane(lanes_.lane(queue));
+  if (adapted) {
     const auto stretch = std::ranges::upper_bound(lanes_.stretches, queue, {}, &LanePlan::Stretch::end);
     if (before < stretch->first || lanes_.lane(before) != lanes_.lane(queue)) rule_->begin_lane();
     rule_->begin_batch(queue);
-    for (std::int64_t chunk = 0; chunk + 1 < plan_.batch(queue).chunks; ++chunk) rule_->choose(chunk, book_);
   }
-  if (rule_->digest() != from.choices) {
-    throw data_error(
-        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
-        "without --resume, and let the plugin's plan() depend on its arguments alone.",
-        setup_.adapters.plugin().description());
+  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+    if (feed_) feed_->propose(batch, chunk, [](auto&&...) {});
+    for (const int number : batch.documents) {
+      const auto [first, last] = plan_.range(batch, number, chunk);
+      for (std::int64_t target = first; target < last; ++target)
+        book_.enter(target, from.losses[static_cast<std::size_t>(target)]);
+    }
+    if (adapted && chunk + 1 < batch.chunks) rule_->choose(chunk, book_);
   }
-  const auto reusable = sets_.find(setup_.config.batch_documents);
-  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
 }
 
 }  // namespace mulligan

@@ -130,8 +130,7 @@ class TttScorer {
   AdapterSet& begin_batch(std::int64_t queue);
   void score_batch(std::int64_t queue, AdapterSet& set);
   void restore(const TttStanding& from);
-  void restore_book(const TttStanding& from);
-  void plan_again(const TttStanding& from);
+  void replay(std::int64_t queue, std::int64_t before, const TttStanding& from);
   const AdapterSet::Inheritance* next_inheritance() const;
   std::vector<std::string> standing_tensors() const;
   std::int64_t rank() const { return setup_.communicator ? setup_.communicator->rank() : 0; }
@@ -161,7 +160,6 @@ class TttScorer {
   void prepare_transform();
   void propose(Turn& turn);
   void apply_proposals(Turn& turn, const SuffixCheck::Scores& scores);
-  void replay_transform(std::int64_t queue);
 
   const BaseModel& model_;
   const TttSetup& setup_;
