@@ -183,7 +183,10 @@ LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,
       if (stretch.boundary && finished > 0 && scored + finished >= *stretch.boundary) break;
       *free += predicted_cost(plan, plan.batch(next), context_tokens);
       done_at.push_back(*free);
-      result.lanes.push_back(free - free_at.begin());
+      const std::int64_t lane = free - free_at.begin();
+      result.begins.push_back(std::find(result.lanes.begin() + stretch.first, result.lanes.end(), lane) ==
+                              result.lanes.end());
+      result.lanes.push_back(lane);
     }
     for (; stretch.end < next; ++stretch.end) scored += plan.batch(stretch.end).size();
     result.stretches.push_back(stretch);

@@ -88,22 +88,4 @@ Comparison ScoreBook::compare(std::span<const float> without, const TargetRange&
   return compared;
 }
 
-constexpr const char* summed_losses_name = "ttt/losses";
-
-LossExchange::LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions)
-    : store_(store), communicator_(communicator) {
-  store.create(summed_losses_name, TensorType(MLG_F32, {positions}));
-  sum_ = communicator.prepare(store,
-                              {{Collective::all_reduce, summed_losses_name, summed_losses_name, positions}});
-}
-
-// Adding zeros changes no loss.
-void LossExchange::merge(std::vector<float>& losses) {
-  store_.upload(summed_losses_name, losses);
-  sum_->submit();
-  sum_->join();
-  communicator_.finish(store_);
-  losses = store_.download_as<float>(summed_losses_name);
-}
-
 }  // namespace mulligan

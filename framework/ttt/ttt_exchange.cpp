@@ -8,6 +8,26 @@
 
 namespace mulligan {
 
+constexpr const char* summed_losses_name = "ttt/losses";
+
+void TttScorer::prepare_exchange() {
+  if (!setup_.communicator) return;
+  const std::int64_t positions = std::ssize(data_.tokens);
+  model_.store.create(summed_losses_name, TensorType(MLG_F32, {positions}));
+  sum_ = setup_.communicator->prepare(
+      model_.store, {{Collective::all_reduce, summed_losses_name, summed_losses_name, positions}});
+}
+
+// Adding zeros changes no loss.
+void TttScorer::merge(std::vector<float>& losses) {
+  if (!sum_) return;
+  model_.store.upload(summed_losses_name, losses);
+  sum_->submit();
+  sum_->join();
+  setup_.communicator->finish(model_.store);
+  losses = model_.store.download_as<float>(summed_losses_name);
+}
+
 // What each rank has scored since the last meeting and, where there is an audit log, has seen; or why its scores must not
 // be used.
 void TttScorer::exchange(const LanePlan::Stretch& stretch) {
@@ -36,26 +56,20 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   merge_losses(stretch);
 }
 
+// Of what was booked since, each token's loss is 0 on all ranks but one.
 void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
-  const auto for_targets = [&](bool own, auto&& act) {
-    for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
-      if (is_own(queue) != own) continue;
-      for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
-        for (std::int64_t target = first; target < last; ++target) act(static_cast<std::size_t>(target));
+  std::vector<float> losses = book_.losses(), plain = plain_book_;
+  merge(losses);
+  if (feed_) merge(plain);
+  for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
+    if (is_own(queue)) continue;
+    for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
+      for (auto target = static_cast<std::size_t>(first); target < static_cast<std::size_t>(last); ++target) {
+        book_.enter(static_cast<std::int64_t>(target), losses[target]);
+        if (feed_) plain_book_[target] = plain[target];
       }
     }
-  };
-  const auto merged = [&](const std::vector<float>& of_this_rank) {
-    std::vector<float> losses(data_.tokens.size(), 0.0F);
-    for_targets(true, [&](std::size_t target) { losses[target] = of_this_rank[target]; });
-    setup_.losses->merge(losses);
-    return losses;
-  };
-  const std::vector<float> losses = merged(book_.losses());
-  for_targets(false, [&](std::size_t target) { book_.enter(std::int64_t(target), losses[target]); });
-  if (!feed_) return;
-  const std::vector<float> plain = merged(plain_book_);
-  for_targets(false, [&](std::size_t target) { plain_book_[target] = plain[target]; });
+  }
 }
 
 }  // namespace mulligan

@@ -1,7 +1,6 @@
 #include "framework/ttt/ttt_scorer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "framework/core/error.h"
@@ -63,6 +62,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
                                            data.bos_id);
     for (Program* program : base_->programs()) programs_.push_back(program);
   }
+  prepare_exchange();
   require_memory(memory_of(model.store, programs_), model.store.backend(), "test-time training",
                  "lower ttt.batch_documents or ttt.context_tokens");
   arena_.bind(programs_, model.store);
@@ -86,48 +86,36 @@ std::vector<std::int64_t> TttScorer::own_order() const {
 }
 
 TttReport TttScorer::run(const TttStanding* from) {
-  order_ = make_order();
   prepare_transform();
   if (from) restore(*from);
+  const std::vector<std::int64_t>& done = now_.done;
   for (; stretch_ < lanes_.stretches.size(); ++stretch_) {
-    score_stretch(lanes_.stretches[stretch_]);
-    meet(lanes_.stretches[stretch_]);
+    const LanePlan::Stretch& stretch = lanes_.stretches[stretch_];
+    try {
+      while (done.size() < own_.size() && own_[done.size()] < stretch.end) score_batch(own_[done.size()]);
+    } catch (const InvalidRun& reason) {
+      if (world_size() == 1) throw;
+      invalid_reason_ = reason.what();  // the meeting reports it
+    }
+    meet(stretch);
   }
   report_run();
   return now_.report;
 }
 
-// This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next
-// meeting reports it.
-void TttScorer::score_stretch(const LanePlan::Stretch& stretch) {
-  std::vector<std::int64_t>& done = now_.done;
-  while (done.size() < own_.size() && own_[done.size()] < stretch.end) {
-    if (!done.empty() && at_boundary_) at_boundary_();
-    const std::int64_t queue = own_[done.size()];
-    if (done.empty() || done.back() < stretch.first || lanes_.lane(done.back()) != lanes_.lane(queue))
-      begin_lane(queue);
-    if (feed_) feed_->enter_lane(lanes_.lane(queue));
-    const auto start = std::chrono::steady_clock::now();
-    AdapterSet& set = begin_batch(queue);
-    try {
-      score_batch(queue, set);
-    } catch (const InvalidRun& reason) {
-      if (world_size() == 1) throw;
-      invalid_reason_ = reason.what();
-      return;
-    }
-    report_batch(queue, set, seconds_since(start));
-    done.push_back(queue);
-  }
-}
-
-void TttScorer::score_batch(std::int64_t queue, AdapterSet& set) {
+void TttScorer::score_batch(std::int64_t queue) {
+  if (!now_.done.empty() && at_boundary_) at_boundary_();
+  if (lanes_.begins_lane(queue)) begin_lane(queue);
+  if (feed_) feed_->enter_lane(lanes_.lane(queue));
+  const auto start = std::chrono::steady_clock::now();
+  AdapterSet& set = begin_batch(queue);
   for (std::int64_t chunk = 0; chunk < plan_.batch(queue).chunks; ++chunk) {
     if (at_chunk_) at_chunk_();
     Turn turn = make_turn(queue, chunk, set);
     take_turn(turn);
-    order_->finish();
   }
+  report_batch(queue, set, seconds_since(start));
+  now_.done.push_back(queue);
 }
 
 void TttScorer::take_turn(Turn& turn) {
@@ -171,24 +159,17 @@ AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
   return set;
 }
 
-// What another process would need to go on between two batches.
-
-// Of the next batch that continues the adapters which now stand; null if none does.
-const AdapterSet::Inheritance* TttScorer::next_inheritance() const {
-  if (now_.done.empty() || now_.report.fell_back) return nullptr;
-  for (std::size_t next = now_.done.size(); next < own_.size(); ++next) {
-    const bool follows = own_[next] < lanes_.stretches[stretch_].end &&
-                         lanes_.lane(own_[next]) == lanes_.lane(now_.done.back());
-    if (!follows) return nullptr;
-    if (const AdapterSet::Inheritance* inherits = rule_->inheritance(own_[next])) return inherits;
-  }
-  return nullptr;
-}
-
+// What another process would need to go on between two batches: the adapters that a later batch of the lane inherits,
+// and the base model once it was trained.
 std::vector<std::string> TttScorer::standing_tensors() const {
   std::vector<std::string> names;
-  if (const AdapterSet::Inheritance* inherits = next_inheritance())
+  std::size_t next = now_.done.size();
+  for (; !now_.report.fell_back && next < own_.size() && !lanes_.begins_lane(own_[next]); ++next) {
+    const AdapterSet::Inheritance* inherits = rule_->inheritance(own_[next]);
+    if (!inherits) continue;
     names = sets_.at(setup_.config.batch_documents)->inherited(*inherits);
+    break;
+  }
   if (!now_.report.phases.empty()) {
     for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
   }
@@ -218,8 +199,7 @@ void TttScorer::restore(const TttStanding& from) {
   now_.report = from.report;
   now_.pending = from.pending;
   plain_book_ = from.plain_losses;
-  std::int64_t last = -1;
-  for (const std::int64_t queue : from.done) replay(queue, std::exchange(last, queue), from);
+  for (const std::int64_t queue : from.done) replay(queue, from);
   if (rule_->digest() != from.choices) {
     throw data_error(
         "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
@@ -243,8 +223,7 @@ void TttScorer::restore(const TttStanding& from) {
 }
 
 // What an interrupted run told the book, the score transform and the rule of a batch that is done, in the same order.
-// `before`: the batch that was scored before it, -1 for the first.
-void TttScorer::replay(std::int64_t queue, std::int64_t before, const TttStanding& from) {
+void TttScorer::replay(std::int64_t queue, const TttStanding& from) {
   const PlannedBatch& batch = plan_.batch(queue);
   const auto pending = from.pending.find(queue);
   const bool adapted =
@@ -253,8 +232,7 @@ void TttScorer::replay(std::int64_t queue, std::int64_t before, const TttStandin
           .adapted;
   if (feed_) feed_->enter_lane(lanes_.lane(queue));
   if (adapted) {
-    const auto stretch = std::ranges::upper_bound(lanes_.stretches, queue, {}, &LanePlan::Stretch::end);
-    if (before < stretch->first || lanes_.lane(before) != lanes_.lane(queue)) rule_->begin_lane();
+    if (lanes_.begins_lane(queue)) rule_->begin_lane();
     rule_->begin_batch(queue);
   }
   for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {

@@ -214,9 +214,6 @@ class TttSession {
     weights.load(load);
     const BaseModel model = base_model(weights, config_);
     const std::unique_ptr<Communicator> communicator = open_state(backend, weights);
-    std::optional<LossExchange> losses;  // of several ranks
-    if (communicator) losses.emplace(weights.store(), *communicator, std::ssize(validation_.tokens));
-    losses_ = losses ? &*losses : nullptr;
     if (ttt().on_collapse != OnCollapse::off) score_evaluation(model, backend);
     // Its tensors are uploaded once; the copy here goes with the end of the set-up.
     const std::optional<TttStanding> standing = std::exchange(saver_.standing, {});
@@ -226,7 +223,6 @@ class TttSession {
     TttSetup setup = rule.setup(config_);
     setup.lanes = lanes_;
     setup.communicator = communicator.get();
-    setup.losses = losses_;
     TttOutputs outputs(files(), ttt(), standing ? &*standing : nullptr);
     std::optional<TttScorer> scorer;
     plan(scorer, model, setup, outputs);
@@ -324,7 +320,6 @@ class TttSession {
       }
     }
     backend.synchronize();  // the clock ends when the device has
-    if (losses_) losses_->merge(saver_.reference);
     clock_.enter("ttt_setup");
   }
 
@@ -357,6 +352,7 @@ class TttSession {
 
   // The same windows without adaptation, unless an earlier attempt has scored them.
   void score_windows(TttScorer& scorer, Backend& backend) {
+    scorer.merge(saver_.reference);
     if (saver_.windows.empty()) {
       clock_.enter("ttt_plain");
       saver_.windows = scorer.score_without();
@@ -437,7 +433,6 @@ class TttSession {
   std::optional<DirectoryLock> lock_;
   ValidationSet validation_;
   std::optional<RunLog> log_;
-  LossExchange* losses_ = nullptr;
   TttResult result_;
 };
 

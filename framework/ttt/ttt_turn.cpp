@@ -17,6 +17,8 @@ TttScorer::Turn TttScorer::make_turn(std::int64_t queue, std::int64_t chunk, Ada
             .chunk = chunk,
             .set = set,
             .program = set.window(shape),
+            .order = make_order(),
+            .trains = chunk + 1 < batch.chunks && !now_.report.fell_back,
             .documents = documents};
   turn.tokens.assign(static_cast<std::size_t>(shape.tokens()), 0);
   turn.targets.assign(static_cast<std::size_t>(shape.positions()), 0);
@@ -24,7 +26,6 @@ TttScorer::Turn TttScorer::make_turn(std::int64_t queue, std::int64_t chunk, Ada
     const int number = documents[slot];
     const TargetRange range = turn.ranges.emplace_back(plan_.range(batch, number, chunk));
     turn.more.push_back(plan_.range(batch, number, chunk + 1).count() > 0);
-    turn.trains = turn.trains || (turn.more.back() && !now_.report.fell_back);
     ChunkWindow& window = turn.windows.emplace_back();
     const auto row = static_cast<std::ptrdiff_t>(slot) * shape.context;
     turn.positions.insert(turn.positions.end(), static_cast<std::size_t>(shape.scored),
@@ -55,7 +56,7 @@ SuffixCheck::Scores TttScorer::forward(const Turn& turn, std::span<const std::in
 
 // The real windows come last: the update follows from their activations.
 void TttScorer::score(Turn& turn) {
-  order_->score();
+  turn.order->score();
   propose(turn);
   const std::vector<SuffixCheck::Pass> passes =
       suffixes_.passes(turn.queue, turn.chunk, turn.program.shape(), turn.windows, turn.tokens, turn.targets);
@@ -70,7 +71,7 @@ void TttScorer::score(Turn& turn) {
 }
 
 void TttScorer::book(Turn& turn) {
-  order_->book();
+  turn.order->book();
   for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {
     for (std::int64_t target = turn.ranges[slot].first; target < turn.ranges[slot].last; ++target) {
       const std::size_t score = turn.score_of(slot, target);
@@ -93,7 +94,7 @@ void TttScorer::plan(Turn& turn) {
 
 // The objective: over documents with a later chunk, the sum of the chunk's mean losses, weighed by the rule.
 void TttScorer::reveal(Turn& turn) {
-  order_->reveal();
+  turn.order->reveal();
   std::vector<float> weights(turn.targets.size(), 0.0F);
   for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
     if (!turn.more[slot]) continue;
@@ -108,7 +109,7 @@ void TttScorer::reveal(Turn& turn) {
 
 void TttScorer::update(Turn& turn) {
   for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
-    order_->update();
+    turn.order->update();
     if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
     turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);
     tell(TttEventKind::update, turn, true);
@@ -145,7 +146,7 @@ std::vector<float> TttScorer::score_without() {
       }
     }
   }
-  if (setup_.losses) setup_.losses->merge(losses);
+  merge(losses);
   std::vector<float> known(losses.size(), std::numeric_limits<float>::quiet_NaN());
   for (const auto& [queue, chunk] : compared) {
     for (const int number : plan_.batch(queue).documents) {

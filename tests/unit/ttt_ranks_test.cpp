@@ -49,13 +49,7 @@ Outcome run_rank(const Options& options, Communicator* communicator) {
   refresh_copies(runner.model().store, runner.model().layouts);
   TttSetup setup = runner.setup(options.config);
   setup.lanes = options.lanes;
-  std::unique_ptr<LossExchange> losses;
-  if (communicator) {
-    losses = std::make_unique<LossExchange>(runner.store(), *communicator,
-                                            static_cast<std::int64_t>(tokens.size()));
-    setup.communicator = communicator;
-    setup.losses = losses.get();
-  }
+  setup.communicator = communicator;
   Events events;
   const bool first = !communicator || communicator->rank() == 0;
   TttScorer run(runner.model(), setup, {tokens, 1, nullptr, options.reference}, first ? &events : nullptr);
@@ -220,10 +214,8 @@ TEST(TttRanks, AVoidRankVoidsTheRun) {
     runner.set_random_parameters(3);
     refresh_copies(runner.model().store, runner.model().layouts);
     TttSetup setup = runner.setup(options.config);
-    LossExchange losses(runner.store(), communicator, static_cast<std::int64_t>(tokens.size()));
     setup.lanes = 2;
     setup.communicator = &communicator;
-    setup.losses = &losses;
     Peeking run(runner.model(), setup, {tokens, 1, nullptr, {}});
     run.peeks = rank == 1;
     try {
