@@ -29,20 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* reference_name = "reference";
-constexpr const char* windows_name = "windows_without";
-constexpr const char* losses_name = "losses";
-constexpr const char* plain_losses_name = "plain_losses";
 constexpr std::string_view tensor_prefix = "tensor/";
 constexpr double shortest_gap = 50;  // copies of a standing take at most one second of so many
-
-StoredTensor stored(const char* name, const std::vector<float>& values) {
-  return {name, StoredType::f32, {std::ssize(values)}, std::as_bytes(std::span(values))};
-}
-
-std::vector<float> floats(const SafetensorsFile& file, const char* name) {
-  return file.find(name) ? file.at(name).copy<float>() : std::vector<float>();
-}
 
 // Keeps an unfinished test-time training on disk (ScoreState), and the time of all its attempts.
 class TttSaver {
@@ -51,7 +39,6 @@ class TttSaver {
   // row; and TttScorer::score_without(), empty before it is done.
   std::vector<float> reference, windows;
   std::size_t reference_row = 0;
-  bool reference_done = false;
   std::optional<TttStanding> standing;  // absent before the first batch is done
 
   // `clock` books this attempt's phases, ttt_setup among them; it must outlive this object.
@@ -67,8 +54,7 @@ class TttSaver {
   // Throws an Error of ExitCode::interrupted, once the state is saved, if a signal asked for an end.
   void passed() {
     unsaved_ = true;
-    between_chunks();
-    if (state_ && state_->due()) save();
+    save_if_due();
   }
 
   // Keeps what is done in memory, unless the last such copy is so young that copying would take a noticeable share of
@@ -82,8 +68,7 @@ class TttSaver {
       kept_at_ = steady_seconds();
       keep_seconds_ = kept_at_ - now;
     }
-    between_chunks();
-    if (unsaved_ && state_ && state_->due()) save();
+    save_if_due();
   }
 
   // Between two chunks of a batch, where a signal is obeyed at once.
@@ -103,7 +88,7 @@ class TttSaver {
 
   // Of all attempts so far, by phase.
   double seconds(const std::string& phase) {
-    double seconds = attempt_seconds()[phase];
+    const double seconds = attempt_seconds()[phase];
     if (!state_) return seconds;
     const auto earlier = state_->earlier_seconds().find(phase);
     return earlier == state_->earlier_seconds().end() ? seconds : seconds + earlier->second;
@@ -118,22 +103,32 @@ class TttSaver {
   PhaseSeconds attempt_seconds() {
     const std::string now = clock_.enter("ttt_setup");  // books what has passed
     clock_.enter(now);
-    PhaseSeconds seconds;
-    for (const auto& [phase, amount] : clock_.phases()) seconds[phase] = amount;
-    return seconds;
+    return {clock_.phases().begin(), clock_.phases().end()};
+  }
+
+  void save_if_due() {
+    between_chunks();
+    if (unsaved_ && state_ && state_->due()) save();
+  }
+
+  // The losses by their names on disk.
+  std::map<std::string, std::vector<float>*> losses() {
+    std::map<std::string, std::vector<float>*> losses{{"reference", &reference},
+                                                      {"windows_without", &windows}};
+    if (standing) {
+      losses["losses"] = &standing->losses;
+      losses["plain_losses"] = &standing->plain_losses;
+    }
+    return losses;
   }
 
   void save() {
-    Json json{{"reference_row", reference_row}, {"reference_done", reference_done}};
-    std::vector<StoredTensor> tensors = {stored(reference_name, reference)};
-    const auto add = [&](const char* name, const std::vector<float>& values) {
-      if (!values.empty()) tensors.push_back(stored(name, values));
-    };
-    add(windows_name, windows);
+    Json json{{"reference_row", reference_row}};
+    std::vector<StoredTensor> tensors;
+    for (const auto& [name, values] : losses())
+      tensors.push_back({name, StoredType::f32, {std::ssize(*values)}, std::as_bytes(std::span(*values))});
     if (standing) {
       json["standing"] = *standing;
-      add(losses_name, standing->losses);
-      add(plain_losses_name, standing->plain_losses);
       for (const auto& [name, bytes] : standing->tensors)
         tensors.push_back({std::string(tensor_prefix) + name, StoredType::u8, {std::ssize(bytes)}, bytes});
     }
@@ -144,18 +139,13 @@ class TttSaver {
   void read(const SafetensorsFile& file) {
     try {
       const Json json = parse_json<Json>(file.metadata().at("ttt"));
-      reference = file.at(reference_name).copy<float>();
-      windows = floats(file, windows_name);
       reference_row = json.at("reference_row");
-      reference_done = json.at("reference_done");
-      if (!json.contains("standing")) return;
-      standing = json.at("standing").get<TttStanding>();
-      standing->losses = floats(file, losses_name);
-      standing->plain_losses = floats(file, plain_losses_name);
+      if (json.contains("standing")) standing = json.at("standing").get<TttStanding>();
+      for (const auto& [name, values] : losses()) *values = file.at(name).copy<float>();
       for (const StoredTensor& tensor : file.tensors()) {
-        if (!tensor.name.starts_with(tensor_prefix)) continue;
-        standing->tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(),
-                                                                       tensor.bytes.end()};
+        if (standing && tensor.name.starts_with(tensor_prefix))
+          standing->tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(),
+                                                                         tensor.bytes.end()};
       }
     } catch (const Error&) {
       throw;
@@ -297,27 +287,24 @@ class TttSession {
   void score_evaluation(const BaseModel& model, Backend& backend) {
     PlainScorer scorer(model, config_, validation_.bos_id);
     clock_.enter("ttt_plain");
-    if (!saver_.reference_done) {
-      saver_.reference.resize(validation_.tokens.size());
-      const auto total = static_cast<double>(validation_.tokens.size() - 1);
-      Progress progress(&*log_, {.what = "scoring without adapters", .unit = "tokens", .total = total});
-      const auto passed = [&](const EvalPosition& position, std::size_t rows) {
-        saver_.reference_row = position.row;
-        saver_.reference_done = position.row == rows;
-        progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
-        note_step();
-        saver_.passed();
-      };
-      try {
-        const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
-          std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
-        };
-        scorer.evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(),
-                               ranks_.group().rank(), keep, passed, {saver_.reference_row, {}});
-      } catch (const Error& error) {
-        if (error.code() == ExitCode::interrupted) saver_.passed();  // saves, and says where
-        throw;
-      }
+    saver_.reference.resize(validation_.tokens.size());
+    const auto total = static_cast<double>(validation_.tokens.size() - 1);
+    Progress progress(&*log_, {.what = "scoring without adapters", .unit = "tokens", .total = total});
+    const auto passed = [&](const EvalPosition& position, std::size_t rows) {
+      saver_.reference_row = position.row;
+      progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
+      note_step();
+      saver_.passed();
+    };
+    const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
+      std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
+    };
+    try {
+      scorer.evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(), ranks_.group().rank(),
+                             keep, passed, {saver_.reference_row, {}});
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::interrupted) saver_.passed();  // saves, and says where
+      throw;
     }
     backend.synchronize();  // the clock ends when the device has
     clock_.enter("ttt_setup");
