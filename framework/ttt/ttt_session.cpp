@@ -18,10 +18,8 @@
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_state.h"
 #include "framework/run/strict_rules.h"
-#include "framework/ttt/plain_scorer.h"
-#include "framework/ttt/scoring_input.h"
+#include "framework/ttt/ttt_inputs.h"
 #include "framework/ttt/ttt_json.h"
-#include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
