@@ -6,8 +6,6 @@
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/run/device_memory.h"
-#include "framework/run/parameter_store.h"
-#include "framework/ttt/causality.h"
 
 namespace mulligan {
 namespace {
@@ -128,6 +126,68 @@ void TttScorer::take_turn(Turn& turn) {
   update(turn);
 }
 
+// The real windows come last: the update follows from their activations.
+void TttScorer::score(Turn& turn) {
+  turn.order->score();
+  propose(turn);
+  const std::vector<SuffixCheck::Pass> passes =
+      suffixes_.passes(turn.queue, turn.chunk, turn.program.shape(), turn.windows, turn.tokens, turn.targets);
+  std::vector<SuffixCheck::Scores> changed;
+  for (const SuffixCheck::Pass& pass : passes)
+    changed.push_back(forward(turn, pass.tokens, pass.targets, true));
+  const SuffixCheck::Scores real = forward(turn, turn.tokens, turn.targets, !passes.empty());
+  for (std::size_t number = 0; number < passes.size(); ++number)
+    SuffixCheck::compare(turn.queue, turn.chunk, passes[number], real, changed[number]);
+  apply_proposals(turn, real);
+  tell(TttEventKind::score, turn, false);
+}
+
+void TttScorer::book(Turn& turn) {
+  turn.order->book();
+  for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {
+    for (std::int64_t target = turn.ranges[slot].first; target < turn.ranges[slot].last; ++target) {
+      const std::size_t score = turn.score_of(slot, target);
+      book_.enter(target, turn.losses[score]);
+      if (feed_) plain_book_[static_cast<std::size_t>(target)] = turn.plain_losses[score];
+    }
+  }
+  tell(TttEventKind::book, turn, false);
+}
+
+void TttScorer::plan(Turn& turn) {
+  turn.choice = rule_->choose(turn.chunk, book_);
+  std::vector<std::size_t> shown;
+  for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
+    if (turn.more[slot]) shown.push_back(turn.finished() + slot);
+  }
+  tell(TttEventKind::plan, turn, true,
+       setup_.config.audit.empty() ? std::string() : rule_->text(turn.choice, shown));
+}
+
+// The objective: over documents with a later chunk, the sum of the chunk's mean losses, weighed by the rule.
+void TttScorer::reveal(Turn& turn) {
+  turn.order->reveal();
+  std::vector<float> weights(turn.targets.size(), 0.0F);
+  for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
+    if (!turn.more[slot]) continue;
+    const TargetRange& range = turn.ranges[slot];
+    const double weight = turn.choice.weights.empty() ? 1 : turn.choice.weights[turn.finished() + slot];
+    std::fill_n(weights.begin() + static_cast<std::ptrdiff_t>(turn.score_of(slot, range.first)),
+                range.count(), static_cast<float>(weight / static_cast<double>(range.count())));
+  }
+  turn.program.set_weights(weights);
+  tell(TttEventKind::reveal, turn, true);
+}
+
+void TttScorer::update(Turn& turn) {
+  for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
+    turn.order->update();
+    if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
+    turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);
+    tell(TttEventKind::update, turn, true);
+  }
+}
+
 // New adapters, the same for all lanes, which the batches of full size inherit from here on.
 void TttScorer::begin_lane(std::int64_t queue) {
   const auto set = sets_.find(setup_.config.batch_documents);
@@ -157,93 +217,6 @@ AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
   }
   tell(std::move(event));
   return set;
-}
-
-// What another process would need to go on between two batches: the adapters that a later batch of the lane inherits,
-// and the base model once it was trained.
-std::vector<std::string> TttScorer::standing_tensors() const {
-  std::vector<std::string> names;
-  std::size_t next = now_.done.size();
-  for (; !now_.report.fell_back && next < own_.size() && !lanes_.begins_lane(own_[next]); ++next) {
-    const AdapterSet::Inheritance* inherits = rule_->inheritance(own_[next]);
-    if (!inherits) continue;
-    names = sets_.at(setup_.config.batch_documents)->inherited(*inherits);
-    break;
-  }
-  if (!now_.report.phases.empty()) {
-    for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
-  }
-  return names;
-}
-
-TttStanding TttScorer::standing() const {
-  TttStanding standing = now_;
-  standing.losses = book_.losses();
-  standing.choices = rule_->digest();
-  standing.plain_losses = plain_book_;
-  for (const std::string& name : standing_tensors()) {
-    std::vector<std::byte>& bytes = standing.tensors[name];
-    bytes.resize(static_cast<std::size_t>(model_.store.type(name).bytes()));
-    model_.store.download(name, bytes);
-  }
-  return standing;
-}
-
-void TttScorer::restore(const TttStanding& from) {
-  if (from.done.size() >= own_.size() ||
-      !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
-      from.losses.size() != data_.tokens.size() || from.plain_losses.size() != plain_book_.size()) {
-    throw data_error("the saved state of test-time training is of other documents; start without --resume.");
-  }
-  now_.done = from.done;
-  now_.report = from.report;
-  now_.pending = from.pending;
-  plain_book_ = from.plain_losses;
-  for (const std::int64_t queue : from.done) replay(queue, from);
-  if (rule_->digest() != from.choices) {
-    throw data_error(
-        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
-        "without --resume, and let the plugin's plan() depend on its arguments alone.",
-        setup_.adapters.plugin().description());
-  }
-  while (own_[from.done.size()] >= lanes_.stretches[stretch_].end) ++stretch_;
-  const auto reusable = sets_.find(setup_.config.batch_documents);
-  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
-  for (const std::string& name : standing_tensors()) {
-    const auto saved = from.tensors.find(name);
-    if (saved == from.tensors.end() ||
-        static_cast<std::int64_t>(saved->second.size()) != model_.store.type(name).bytes()) {
-      throw data_error(
-          "the saved state of test-time training holds no tensor '{}' of this model; start without --resume.",
-          name);
-    }
-    model_.store.upload(name, saved->second);
-  }
-  if (!from.report.phases.empty()) refresh_copies(model_.store, model_.layouts);
-}
-
-// What an interrupted run told the book, the score transform and the rule of a batch that is done, in the same order.
-void TttScorer::replay(std::int64_t queue, const TttStanding& from) {
-  const PlannedBatch& batch = plan_.batch(queue);
-  const auto pending = from.pending.find(queue);
-  const bool adapted =
-      (pending != from.pending.end() ? pending->second
-                                     : from.report.batches.at(static_cast<std::size_t>(queue)))
-          .adapted;
-  if (feed_) feed_->enter_lane(lanes_.lane(queue));
-  if (adapted) {
-    if (lanes_.begins_lane(queue)) rule_->begin_lane();
-    rule_->begin_batch(queue);
-  }
-  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
-    if (feed_) feed_->propose(batch, chunk, [](auto&&...) {});
-    for (const int number : batch.documents) {
-      const auto [first, last] = plan_.range(batch, number, chunk);
-      for (std::int64_t target = first; target < last; ++target)
-        book_.enter(target, from.losses[static_cast<std::size_t>(target)]);
-    }
-    if (adapted && chunk + 1 < batch.chunks) rule_->choose(chunk, book_);
-  }
 }
 
 }  // namespace mulligan

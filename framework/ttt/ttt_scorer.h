@@ -125,29 +125,23 @@ class TttScorer {
   void update(Turn& turn);
 
  private:
-  // ttt_scorer.cpp: stretches, lanes, batches; standing and restoring
+  // ttt_scorer.cpp: the loop over batches, chunks and steps
   bool is_own(std::int64_t queue) const;
   std::vector<std::int64_t> own_order() const;
   void score_batch(std::int64_t queue);
   void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
-  void restore(const TttStanding& from);
-  void replay(std::int64_t queue, const TttStanding& from);
-  std::vector<std::string> standing_tensors() const;
   std::int64_t rank() const { return setup_.communicator ? setup_.communicator->rank() : 0; }
   std::int64_t world_size() const { return setup_.communicator ? setup_.communicator->world_size() : 1; }
 
-  // ttt_turn.cpp: one turn
+  // ttt_turn.cpp: the parts of a turn
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   SuffixCheck::Scores forward(const Turn& turn, std::span<const std::int32_t> tokens,
                               std::span<const std::int32_t> targets, bool with_normalisers);
   void tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen = {});
 
-  // ttt_meeting.cpp and ttt_exchange.cpp: what lanes and ranks exchange, and what follows from all of it
+  // ttt_meeting.cpp: what lanes and ranks learn where they meet, and what follows from it
   void meet(const LanePlan::Stretch& stretch);
-  void prepare_exchange();
-  void exchange(const LanePlan::Stretch& stretch);
-  void merge_losses(const LanePlan::Stretch& stretch);
   void report_batch(std::int64_t queue, AdapterSet& set, double seconds);
   void report_stretch(const LanePlan::Stretch& stretch);
   void report_run();
@@ -157,6 +151,14 @@ class TttScorer {
   std::vector<TttLengthBin> length_bins() const;
   void tell(TttEvent event);
   bool buffers_events() const { return rank() > 0 && !setup_.config.audit.empty(); }
+
+  // ttt_exchange.cpp: what goes to other ranks, and to the process that continues an interrupted run
+  void prepare_exchange();
+  void exchange(const LanePlan::Stretch& stretch);
+  void merge_losses(const LanePlan::Stretch& stretch);
+  std::vector<std::string> standing_tensors() const;
+  void restore(const TttStanding& from);
+  void replay(std::int64_t queue, const TttStanding& from);
 
   // score_transform.cpp
   void prepare_transform();
