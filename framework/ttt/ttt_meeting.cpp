@@ -53,7 +53,19 @@ void TttScorer::report_run() {
   report.ranks = world_size();
   if (!report.batches.empty()) report.sums = report.batches.back().running;
   report.documents = plan_.chosen_documents;
-  report.bins = length_bins();
+  std::map<int, TttLengthBin> bins;
+  for (const PlannedBatch& batch : plan_.queue) {
+    for (const TargetRange& range : plan_.ranges(batch)) {
+      const int power = std::bit_width(static_cast<std::uint64_t>(range.count())) - 1;
+      TttLengthBin& bin = bins[power];
+      bin.shortest_tokens = std::int64_t{1} << power;
+      bin.longest_tokens = 2 * bin.shortest_tokens - 1;
+      ++bin.documents;
+      bin.score += book_.sums(range);
+      bin.compared += book_.compare(data_.without, range);
+    }
+  }
+  for (const auto& [power, bin] : bins) report.bins.push_back(bin);
 }
 
 // What is scored, as far as every batch before it is.
@@ -104,24 +116,6 @@ void TttScorer::train_base(const LanePlan::Stretch& stretch) {
   now_.report.phases.push_back(phase);
   if (rank() == 0)
     tell({TttEventKind::phase, stretch.end - 1, -1, -1, {}, {}, nullptr, &now_.report.phases.back()});
-}
-
-std::vector<TttLengthBin> TttScorer::length_bins() const {
-  std::map<int, TttLengthBin> bins;
-  for (const PlannedBatch& batch : plan_.queue) {
-    for (const TargetRange& range : plan_.ranges(batch)) {
-      const int power = std::bit_width(static_cast<std::uint64_t>(range.count())) - 1;
-      TttLengthBin& bin = bins[power];
-      bin.shortest_tokens = std::int64_t{1} << power;
-      bin.longest_tokens = 2 * bin.shortest_tokens - 1;
-      ++bin.documents;
-      bin.score += book_.sums(range);
-      bin.compared += book_.compare(data_.without, range);
-    }
-  }
-  std::vector<TttLengthBin> list;
-  for (const auto& [power, bin] : bins) list.push_back(bin);
-  return list;
 }
 
 // What a rank other than the first has seen is sent to the first at the next meeting, if it is logged.

@@ -148,7 +148,6 @@ class TttScorer {
   void report_batches();
   void watch_for_collapse(const TttBatchReport& batch);
   void train_base(const LanePlan::Stretch& stretch);
-  std::vector<TttLengthBin> length_bins() const;
   void tell(TttEvent event);
   bool buffers_events() const { return rank() > 0 && !setup_.config.audit.empty(); }
 
