@@ -8,21 +8,6 @@
 #include "framework/run/device_memory.h"
 
 namespace mulligan {
-namespace {
-
-void require_offers(const TttSetup& setup) {
-  if (!setup.adapters.has_adapters()) {
-    throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
-                       setup.adapters.plugin().description());
-  }
-  if (setup.base && !setup.base->has_base_update()) {
-    throw config_error(
-        "[ttt.base]: {} does not train the base model; name a plugin that does, such as global_sgd.",
-        setup.base->plugin().description());
-  }
-}
-
-}  // namespace
 
 TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttData& data,
                      TttListener* listener)
@@ -35,12 +20,21 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
           plan_, setup.config.context_tokens,
           setup.base ? phase_boundaries(setup.config, plan_.chosen_documents) : std::vector<std::int64_t>(),
           setup.lanes)),
-      own_(own_order()),
+      own_(lanes_.order()),
       book_(data.tokens, data.bytes),
       arena_(model.store.backend()),
       suffixes_(setup.config.check, model.store.backend().repeats(), plan_, setup.config.context_tokens,
                 model.config.vocabulary) {
-  require_offers(setup);
+  if (!setup.adapters.has_adapters()) {
+    throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
+                       setup.adapters.plugin().description());
+  }
+  if (setup.base && !setup.base->has_base_update()) {
+    throw config_error(
+        "[ttt.base]: {} does not train the base model; name a plugin that does, such as global_sgd.",
+        setup.base->plugin().description());
+  }
+  std::erase_if(own_, [&](std::int64_t queue) { return !is_own(queue); });
   const std::int64_t context_tokens = setup.config.context_tokens;
   const AdapterSet::Setup of_set{setup.adapters, setup.optimizer, setup.draws, context_tokens,
                                  setup.transform ? setup.transform->biases() : 0};
@@ -75,12 +69,6 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
 // Lanes side by side, so that those of all ranks are in order.
 bool TttScorer::is_own(std::int64_t queue) const {
   return lanes_.lane(queue) * world_size() / setup_.lanes == rank();
-}
-
-std::vector<std::int64_t> TttScorer::own_order() const {
-  std::vector<std::int64_t> own = lanes_.order();
-  std::erase_if(own, [&](std::int64_t queue) { return !is_own(queue); });
-  return own;
 }
 
 TttReport TttScorer::run(const TttStanding* from) {

@@ -127,7 +127,6 @@ class TttScorer {
  private:
   // ttt_scorer.cpp: the loop over batches, chunks and steps
   bool is_own(std::int64_t queue) const;
-  std::vector<std::int64_t> own_order() const;
   void score_batch(std::int64_t queue);
   void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
