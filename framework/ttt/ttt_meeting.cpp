@@ -1,7 +1,6 @@
 // Where all lanes and ranks meet: what was scored becomes known to all of them, is reported, and trains the
 // base model.
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <numbers>
 
@@ -10,12 +9,6 @@
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
-
-const char* event_name(TttEventKind kind) {
-  static constexpr std::array names = {"create", "reset",  "score", "book",     "plan",
-                                       "reveal", "update", "phase", "collapse", "fallback"};
-  return names.at(static_cast<std::size_t>(kind));
-}
 
 void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);

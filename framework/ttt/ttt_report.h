@@ -83,7 +83,6 @@ struct TttStanding {
 };
 
 enum class TttEventKind { create, reset, score, book, plan, reveal, update, phase, collapse, fallback };
-const char* event_name(TttEventKind kind);
 
 // Something that happened, in order.
 struct TttEvent {

@@ -222,7 +222,7 @@ class TttSession {
     result_.made = made.counts(ranks_.group());
     if (!ranks_.first()) return result_;
     fill_totals(*scorer, backend);
-    outputs.finish(result_);
+    outputs.finish(result_, *config_.ttt);
     saver_.finish();
     const RunLedger ledger = close_entry(ledger_entry(), directory_, config_.ledger, *log_);
     log_->result("\n" + ledger_table(config_.ledger, ledger));
@@ -245,7 +245,6 @@ class TttSession {
 
   // What is scored, on what, by which score transform, and that it may be.
   void introduce(const Backend& backend) {
-    const TttSection& section = *config_.ttt;
     ranks_.require_same_data(validation_.data);
     if (!validation_.note.empty()) log_->line(validation_.note);
     if (!validation_.byte_note.empty()) log_->line(validation_.byte_note);
@@ -256,11 +255,7 @@ class TttSession {
     result_.weights = origin_.name;
     result_.weights_sha256 = origin_.sha256;
     result_.device = backend.info().description;
-    if (!section.transform) return;
-    result_.transform = section.transform->plugin;
-    result_.transform_order = word_of(section.transform_order);
-    result_.contested = section.transform_order == TransformOrder::file;
-    if (result_.contested) {
+    if (config_.ttt->transform && config_.ttt->transform_order == TransformOrder::file) {
       log_->print(
           "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: "
           "proposals know documents that are scored later; \"queue\" and \"document\" do not");

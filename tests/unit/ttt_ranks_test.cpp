@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "framework/run/parameter_store.h"
+#include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_scorer.h"
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
@@ -18,7 +19,7 @@ class Events : public TttListener {
  public:
   void on_event(const TttEvent& event) override {
     std::string line =
-        fmt::format("{} {} {} {}:", event_name(event.kind), event.queue, event.batch, event.chunk);
+        fmt::format("{} {} {} {}:", word_of(event.kind), event.queue, event.batch, event.chunk);
     line += event.chosen;
     for (const int document : event.documents) line += fmt::format(" {}", document);
     lines.push_back(line);
