@@ -59,7 +59,7 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   merge_losses(stretch);
 }
 
-// Of what was booked since, each token's loss is 0 on all ranks but one.
+// All ranks but one have 0 for a token that was booked since the last meeting.
 void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
   std::vector<float> losses = book_.losses(), plain = plain_book_;
   merge(losses);
