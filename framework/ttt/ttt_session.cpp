@@ -121,7 +121,7 @@ class TttSaver {
   }
 
   void save() {
-    Json json{{"reference_row", reference_row}};
+    Json json = {{"reference_row", reference_row}};
     std::vector<StoredTensor> tensors;
     for (const auto& [name, values] : losses())
       tensors.push_back({name, StoredType::f32, {std::ssize(*values)}, std::as_bytes(std::span(*values))});
