@@ -22,9 +22,8 @@ using Json = nlohmann::ordered_json;
 
 // In the audit log.
 template <>
-inline constexpr auto config_words<TttEventKind> =
-    std::array{"create", "reset",  "score", "book",     "plan",
-               "reveal", "update", "phase", "collapse", "fallback"};
+inline constexpr auto config_words<TttEventKind> = std::array{
+    "create", "reset", "score", "book", "plan", "reveal", "update", "phase", "collapse", "fallback"};
 
 inline void to_json(Json& json, const ScoreSums& sums) {
   if (sums.tokens == 0) return;  // null
