@@ -167,16 +167,12 @@ BaseStep BaseTraining::step(std::span<const std::uint16_t> tokens, std::int64_t 
 
 // The places of rows that a short step does not use hold tokens of no weight.
 void BaseTraining::upload_rows(std::span<const std::uint16_t> tokens, std::int64_t start, std::int64_t rows) {
-  const EvalSpan span{start, rows * row_tokens_, 0};
-  if (numbers_.respect_documents) {
-    fill_eval_row(tokens, span, step_tokens(), bos_id_, row_tokens_, row_);
-    inputs_.upload(model_.store, row_.tokens, row_.targets,
-                   std::span(row_.cu_seqlens).first(static_cast<std::size_t>(row_.segment_count) + 1));
-    return;
-  }
-  fill_eval_row(tokens, span, step_tokens(), bos_id_, 0, row_);
-  std::vector<std::int32_t> boundaries;
-  for (std::int64_t row = 0; row <= step_rows(); ++row)
+  const bool documents = numbers_.respect_documents;
+  fill_eval_row(tokens, {start, rows * row_tokens_, 0}, step_tokens(), bos_id_, documents ? row_tokens_ : 0,
+                row_);
+  std::vector<std::int32_t> boundaries = row_.cu_seqlens;
+  boundaries.resize(static_cast<std::size_t>(documents ? row_.segment_count + 1 : 0));
+  for (std::int64_t row = 0; !documents && row <= step_rows(); ++row)
     boundaries.push_back(static_cast<std::int32_t>(row * row_tokens_));
   inputs_.upload(model_.store, row_.tokens, row_.targets, boundaries);
 }

@@ -119,90 +119,66 @@ std::vector<std::int32_t> made_up_tokens(std::int64_t count, std::int64_t vocabu
   return tokens;
 }
 
-class CausalityProbe {
- public:
-  CausalityProbe(WindowProgram& window, const BaseModel& model, const TttPlugin& plugin)
-      : window_(window),
-        shape_(window.shape()),
-        vocabulary_(model.config.vocabulary),
-        plugin_(plugin),
-        tokens_(made_up_tokens(shape_.tokens(), vocabulary_, "ttt/probe")),
-        targets_(made_up_tokens(shape_.positions(), vocabulary_, "ttt/probe targets")) {}
-
-  // Positions all over the windows; the first halves must stay the same if second halves change.
-  void second_halves() const {
-    const auto positions =
-        positions_at([&](std::int64_t, std::int64_t i) { return i * shape_.context / shape_.scored; });
-    const std::vector<float> before = losses(tokens_, positions);
-    for (std::int64_t bit = 1; bit == 1 || bit < shape_.documents; bit *= 2) {
-      for (const bool with : {true, false}) {
-        compare(positions, before, [&](std::int64_t token) {
-          const bool chosen = shape_.documents == 1 || ((token / shape_.context & bit) != 0) == with;
-          return chosen && token % shape_.context >= shape_.context / 2;
-        });
-      }
+// One window with adapters as they are. `every_position`: also in each document another position at a time, and as many
+// before it as there are scores.
+void probe(WindowProgram& window, std::int64_t vocabulary, const TttPlugin& plugin, bool every_position) {
+  const WindowShape shape = window.shape();
+  const auto tokens = made_up_tokens(shape.tokens(), vocabulary, "ttt/probe"),
+             targets = made_up_tokens(shape.positions(), vocabulary, "ttt/probe targets");
+  std::vector<std::int32_t> positions(targets.size());
+  const auto losses = [&](const std::vector<std::int32_t>& of) {
+    window.set_inputs(of, positions, targets);
+    window.forward();
+    return window.losses();
+  };
+  // at(document, i): the position that score number i of a document is of.
+  const auto losses_at = [&](const auto& at) {
+    for (std::int64_t i = 0; i < shape.positions(); ++i) {
+      const std::int64_t document = i / shape.scored;
+      positions[static_cast<std::size_t>(i)] =
+          static_cast<std::int32_t>(document * shape.context + at(document, i % shape.scored));
     }
-  }
-
-  // In each document another position at a time, and as many before it as there are scores.
-  void every_position() const {
-    for (std::int64_t first = 0; first < shape_.context; first += shape_.documents) {
-      const auto last_kept = [&](std::int64_t document) { return (first + document) % shape_.context; };
-      const auto positions = positions_at([&](std::int64_t document, std::int64_t back) {
-        return std::max<std::int64_t>(last_kept(document) - back, 0);
-      });
-      compare(positions, losses(tokens_, positions),
-              [&](std::int64_t token) { return token % shape_.context > last_kept(token / shape_.context); });
-    }
-  }
-
- private:
-  // `at`: the position that score number i of a document is of.
-  template <typename At>
-  std::vector<std::int32_t> positions_at(const At& at) const {
-    std::vector<std::int32_t> positions;
-    for (std::int64_t i = 0; i < shape_.positions(); ++i) {
-      const std::int64_t document = i / shape_.scored;
-      positions.push_back(
-          static_cast<std::int32_t>(document * shape_.context + at(document, i % shape_.scored)));
-    }
-    return positions;
-  }
-
-  std::vector<float> losses(const std::vector<std::int32_t>& tokens,
-                            const std::vector<std::int32_t>& positions) const {
-    window_.set_inputs(tokens, positions, targets_);
-    window_.forward();
-    return window_.losses();
-  }
-
+    return losses(tokens);
+  };
   // The losses of positions that do not change themselves must be those of before.
-  template <typename Changes>
-  void compare(const std::vector<std::int32_t>& positions, const std::vector<float>& before,
-               const Changes& changes) const {
-    std::vector<std::int32_t> changed = tokens_;
-    for (std::int64_t i = 0; i < shape_.tokens(); ++i) {
+  const auto compare = [&](const std::vector<float>& before, const auto& changes) {
+    std::vector<std::int32_t> changed = tokens;
+    for (std::int64_t i = 0; i < shape.tokens(); ++i) {
       auto& token = changed[static_cast<std::size_t>(i)];
-      if (changes(i)) token = static_cast<std::int32_t>((token + 1) % vocabulary_);
+      if (changes(i / shape.context, i % shape.context))
+        token = static_cast<std::int32_t>((token + 1) % vocabulary);
     }
-    const std::vector<float> after = losses(changed, positions);
+    const std::vector<float> after = losses(changed);
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      if (changes(positions[i]) || std::memcmp(&before[i], &after[i], sizeof(float)) == 0) continue;
+      const std::int64_t document = positions[i] / shape.context, position = positions[i] % shape.context;
+      if (changes(document, position) || std::memcmp(&before[i], &after[i], sizeof(float)) == 0) continue;
       throw config_error(
           "[ttt.adapters]: with {} the score of position {} of document {} in windows of {} tokens moved "
           "from {} to {} when only later tokens, or other documents, changed, so its scores would be "
           "illegal; use another plugin.",
-          plugin_.plugin().description(), positions[i] % shape_.context, positions[i] / shape_.context,
-          shape_.context, before[i], after[i]);
+          plugin.plugin().description(), position, document, shape.context, before[i], after[i]);
+    }
+  };
+  // Positions all over the windows; the first halves must stay the same if second halves change.
+  const std::vector<float> before =
+      losses_at([&](std::int64_t, std::int64_t i) { return i * shape.context / shape.scored; });
+  for (std::int64_t bit = 1; bit == 1 || bit < shape.documents; bit *= 2) {
+    for (const bool with : {true, false}) {
+      compare(before, [&](std::int64_t document, std::int64_t position) {
+        const bool chosen = shape.documents == 1 || ((document & bit) != 0) == with;
+        return chosen && position >= shape.context / 2;
+      });
     }
   }
-
-  WindowProgram& window_;
-  WindowShape shape_;
-  std::int64_t vocabulary_;
-  const TttPlugin& plugin_;
-  std::vector<std::int32_t> tokens_, targets_;
-};
+  for (std::int64_t first = 0; every_position && first < shape.context; first += shape.documents) {
+    const auto last_kept = [&](std::int64_t document) { return (first + document) % shape.context; };
+    const std::vector<float> kept = losses_at([&](std::int64_t document, std::int64_t back) {
+      return std::max<std::int64_t>(last_kept(document) - back, 0);
+    });
+    compare(kept,
+            [&](std::int64_t document, std::int64_t position) { return position > last_kept(document); });
+  }
+}
 
 }  // namespace
 
@@ -210,10 +186,8 @@ void probe_causality(AdapterSet& set, const BaseModel& model, const TttPlugin& p
   set.fill_at_random();
   for (const auto& [shape, window] : set.windows()) {
     const bool unknown = window->unknown_kernels();
-    if (!unknown && shape != set.windows().rbegin()->first) continue;
-    const CausalityProbe probe(*window, model, plugin);
-    probe.second_halves();
-    if (unknown) probe.every_position();
+    if (unknown || shape == set.windows().rbegin()->first)
+      probe(*window, model.config.vocabulary, plugin, unknown);
   }
 }
 

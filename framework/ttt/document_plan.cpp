@@ -16,19 +16,6 @@ std::int64_t chunk_tokens_of(const TttConfig& config, std::int64_t longest_targe
   return config.chunk_tokens;
 }
 
-// Numbers of the documents to score, ascending.
-std::vector<int> chosen_documents(const std::vector<Document>& documents, const TttConfig& config) {
-  std::vector<int> chosen;
-  if (config.document_fraction < 1.0) {
-    chosen = sample_documents(static_cast<int>(documents.size()), config.document_fraction,
-                              static_cast<std::uint64_t>(config.document_seed));
-  } else {
-    for (std::size_t i = 0; i < documents.size(); ++i) chosen.push_back(static_cast<int>(i));
-  }
-  std::erase_if(chosen, [&](int number) { return documents[static_cast<std::size_t>(number)].length < 2; });
-  return chosen;
-}
-
 }  // namespace
 
 TargetRange DocumentPlan::range(int number) const {
@@ -57,7 +44,10 @@ DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, c
         "data anew with BOS in front of each document.",
         tokens.size(), bos_id);
   }
-  const std::vector<int> chosen = chosen_documents(plan.documents, config);
+  std::vector<int> chosen =
+      sample_documents(static_cast<int>(plan.documents.size()), config.document_fraction,
+                       static_cast<std::uint64_t>(config.document_seed));
+  std::erase_if(chosen, [&](int number) { return plan.document(number).length < 2; });
   if (chosen.empty()) {
     throw data_error("none of the {} validation documents has a token to score; give longer validation data.",
                      plan.documents.size());
@@ -183,7 +173,10 @@ LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,
       if (stretch.boundary && finished > 0 && scored + finished >= *stretch.boundary) break;
       *free += predicted_cost(plan, plan.batch(next), context_tokens);
       done_at.push_back(*free);
-      result.lanes.push_back(free - free_at.begin());
+      const std::int64_t lane = free - free_at.begin();
+      result.begins.push_back(std::find(result.lanes.begin() + stretch.first, result.lanes.end(), lane) ==
+                              result.lanes.end());
+      result.lanes.push_back(lane);
     }
     for (; stretch.end < next; ++stretch.end) scored += plan.batch(stretch.end).size();
     result.stretches.push_back(stretch);

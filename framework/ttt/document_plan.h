@@ -105,8 +105,10 @@ struct LanePlan {
   };
   std::vector<Stretch> stretches;   // none is empty
   std::vector<std::int64_t> lanes;  // of each batch
+  std::vector<bool> begins;         // whether the batch is the first of its lane in its stretch
 
   std::int64_t lane(std::int64_t queue) const { return lanes[static_cast<std::size_t>(queue)]; }
+  bool begins_lane(std::int64_t queue) const { return begins[static_cast<std::size_t>(queue)]; }
   // The order in which one process works: stretch by stretch, lane by lane.
   std::vector<std::int64_t> order() const;
 };

@@ -63,15 +63,6 @@ void ScoreBook::enter(std::int64_t target, float loss_nats) {
   sums_ += score_of(target, loss_nats);
 }
 
-void ScoreBook::restore(std::span<const float> losses, const ScoreSums& sums,
-                        std::span<const TargetRange> ranges) {
-  if (sums_.tokens != 0 || losses.size() != losses_.size())
-    throw std::logic_error("ScoreBook: a book is restored before anything is entered, with all its losses");
-  for (const auto& [first, last] : ranges) std::fill(booked_.begin() + first, booked_.begin() + last, true);
-  losses_.assign(losses.begin(), losses.end());
-  sums_ = sums;
-}
-
 ScoreSums ScoreBook::sums(const TargetRange& range) const {
   for (std::int64_t target = range.first; target < range.last; ++target) {
     if (!booked(target))
@@ -95,24 +86,6 @@ Comparison ScoreBook::compare(std::span<const float> without, const TargetRange&
     compared += {score_of(target, loss(target)), score_of(target, other)};
   }
   return compared;
-}
-
-constexpr const char* summed_losses_name = "ttt/losses";
-
-LossExchange::LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions)
-    : store_(store), communicator_(communicator) {
-  store.create(summed_losses_name, TensorType(MLG_F32, {positions}));
-  sum_ = communicator.prepare(store,
-                              {{Collective::all_reduce, summed_losses_name, summed_losses_name, positions}});
-}
-
-// Adding zeros changes no loss.
-void LossExchange::merge(std::vector<float>& losses) {
-  store_.upload(summed_losses_name, losses);
-  sum_->submit();
-  sum_->join();
-  communicator_.finish(store_);
-  losses = store_.download_as<float>(summed_losses_name);
 }
 
 }  // namespace mulligan

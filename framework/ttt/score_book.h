@@ -1,48 +1,41 @@
-// What a score passes through: the order of its steps, the book, the exchange with other ranks.
+// What a score passes through: the order of its steps, and the book.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "framework/data/byte_count.h"
-#include "framework/ranks/communicator.h"
 #include "framework/ttt/document_plan.h"
 
 namespace mulligan {
 
-// TurnOrder: the state machine of a turn, score -> book -> reveal -> update.
-
-// Every part of the host that scores, books or hands out a token's weight passes through here first. A step
-// out of order is a std::logic_error: the host itself is broken, so no score may be reported.
+// TurnOrder: the state machine of a turn, score -> book -> reveal -> update. Every part of the host that scores, books or
+// hands out a token's weight passes through here first. A step out of order is a std::logic_error: the host itself is
+// broken, so no score may be reported.
 class TurnOrder {
  public:
   virtual ~TurnOrder() = default;
 
   // Losses of a chunk are computed with the adapters as they are.
-  void score() { step(stage_ == Stage::idle, Stage::scored, "score"); }
+  void score() { step(stage_ == Stage::begun, Stage::scored, "score"); }
   // They are entered into the score book, for good.
   void book() { step(stage_ == Stage::scored, Stage::booked, "book"); }
   // The chunk's tokens get their weights in the objective.
   void reveal() { step(stage_ == Stage::booked, Stage::revealed, "reveal"); }
   // The adapters take a step towards the revealed tokens; any number of times.
   void update() { step(stage_ == Stage::revealed, Stage::revealed, "update"); }
-  void finish() { step(stage_ == Stage::booked || stage_ == Stage::revealed, Stage::idle, "finish"); }
-  // Whether no turn is under way, so that a base update may run.
-  bool idle() const { return stage_ == Stage::idle; }
 
  protected:
   virtual void require(bool in_order, const char* step) const;
 
  private:
-  enum class Stage { idle, scored, booked, revealed };
+  enum class Stage { begun, scored, booked, revealed };
   void step(bool in_order, Stage next, const char* name) {
     require(in_order, name);
     stage_ = next;
   }
-  Stage stage_ = Stage::idle;
+  Stage stage_ = Stage::begun;
 };
 
 // Sums over booked tokens.
@@ -72,9 +65,6 @@ class ScoreBook {
 
   // Enters the loss of a target. Throws std::logic_error if it was booked before, and run_error if the loss is not finite.
   void enter(std::int64_t target, float loss_nats);
-  // Takes the place of entering these ranges again, after an interruption: the losses, and the sums in the
-  // order of booking. Throws std::logic_error if anything was entered before.
-  void restore(std::span<const float> losses, const ScoreSums& sums, std::span<const TargetRange> ranges);
   bool booked(std::int64_t target) const { return booked_[static_cast<std::size_t>(target)]; }
   float loss(std::int64_t target) const { return losses_[static_cast<std::size_t>(target)]; }
 
@@ -97,23 +87,6 @@ class ScoreBook {
   std::vector<bool> booked_;
   std::vector<float> losses_;
   ScoreSums sums_;
-};
-
-// LossExchange: losses by stream position, of which each rank has computed some, known to all ranks.
-class LossExchange {
- public:
-  // For streams of `positions` tokens. Takes memory of the store, f32 [positions]. All ranks make it alike;
-  // the arguments must outlive it.
-  LossExchange(TensorStore& store, Communicator& communicator, std::int64_t positions);
-
-  // Each position is 0 on all ranks but one at most; then all have it, to the bit. Called by all. Throws
-  // run_error if the transfer failed.
-  void merge(std::vector<float>& losses);
-
- private:
-  TensorStore& store_;
-  Communicator& communicator_;
-  std::unique_ptr<TransferBatch> sum_;
 };
 
 }  // namespace mulligan

@@ -37,17 +37,12 @@ TransformFeed::TransformFeed(const Transform& transform, TransformOrder order,
   // The whole stream as one text without documents, its first token included in nothing: what the record does.
   const auto stream = open(std::ssize(tokens) - 1, 1);
   for (std::int64_t target = 1; target < std::ssize(tokens); ++target) {
-    for (const mlg_bias& bias : stream->propose(0)) file_.emplace_back(target, bias);
+    for (const mlg_bias& bias : stream->propose(0)) {
+      file_targets_.push_back(target);
+      file_biases_.push_back(bias);
+    }
     stream->observe(0, token(target));
   }
-}
-
-std::span<const mlg_bias> TransformFeed::of_file(std::int64_t target) {
-  found_.clear();
-  for (auto hint = std::ranges::lower_bound(file_, target, {}, &std::pair<std::int64_t, mlg_bias>::first);
-       hint != file_.end() && hint->first == target; ++hint)
-    found_.push_back(hint->second);
-  return found_;
 }
 
 void TransformFeed::enter_lane(std::int64_t lane) {
@@ -64,7 +59,11 @@ void TransformFeed::propose(const PlannedBatch& batch, std::int64_t chunk, const
     const auto [first, last] = plan_.range(batch, number, chunk);
     if (first == last) continue;
     if (order_ == TransformOrder::file) {
-      for (std::int64_t target = first; target < last; ++target) proposed(place, target, of_file(target));
+      for (std::int64_t target = first; target < last; ++target) {
+        const auto found = std::ranges::equal_range(file_targets_, target);
+        proposed(place, target,
+                 {file_biases_.data() + (found.begin() - file_targets_.begin()), found.size()});
+      }
       continue;
     }
     if (by_document && chunk == 0) documents_[place] = open(plan_.targets(number), 1);
@@ -122,14 +121,6 @@ void TttScorer::apply_proposals(Turn& turn, const SuffixCheck::Scores& scores) {
     turn.losses[i] = static_cast<float>(
         transformed_loss(static_cast<double>(turn.losses[i]), turn.targets[i], proposal, proposed));
   }
-}
-
-// What an interrupted run had told the transform of a batch that is done, in the same order.
-void TttScorer::replay_transform(std::int64_t queue) {
-  if (!feed_) return;
-  feed_->enter_lane(lanes_.lane(queue));
-  for (std::int64_t chunk = 0; chunk < plan_.batch(queue).chunks; ++chunk)
-    feed_->propose(plan_.batch(queue), chunk, [](auto&&...) {});
 }
 
 }  // namespace mulligan

@@ -35,8 +35,6 @@ class TransformFeed {
   // argument is the place of the document in the batch. The chunks of a batch come in order.
   using Proposed = std::function<void(std::size_t, std::int64_t target, std::span<const mlg_bias>)>;
   void propose(const PlannedBatch& batch, std::int64_t chunk, const Proposed& proposed);
-  // In file order; valid until the next call.
-  std::span<const mlg_bias> of_file(std::int64_t target);
 
  private:
   std::int32_t token(std::int64_t position) const { return tokens_[static_cast<std::size_t>(position)]; }
@@ -52,8 +50,8 @@ class TransformFeed {
   std::map<std::int64_t, std::unique_ptr<Transform::Stream>> lanes_;  // queue order
   Transform::Stream* lane_ = nullptr;                                 // of them
   std::vector<std::unique_ptr<Transform::Stream>> documents_;         // document order, by place
-  std::vector<std::pair<std::int64_t, mlg_bias>> file_;               // file order, by target
-  std::vector<mlg_bias> found_;                                       // of_file's result
+  std::vector<std::int64_t> file_targets_;                            // file order, ascending
+  std::vector<mlg_bias> file_biases_;                                 // of these
 };
 
 }  // namespace mulligan

@@ -1,12 +1,35 @@
-// What ranks exchange where they meet.
+// What a run hands on: to other ranks, where they meet, and to the process that continues it.
+#include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
+
+constexpr const char* summed_losses_name = "ttt/losses";
+
+void TttScorer::prepare_exchange() {
+  if (!setup_.communicator) return;
+  const std::int64_t positions = std::ssize(data_.tokens);
+  model_.store.create(summed_losses_name, TensorType(MLG_F32, {positions}));
+  sum_ = setup_.communicator->prepare(
+      model_.store, {{Collective::all_reduce, summed_losses_name, summed_losses_name, positions}});
+}
+
+// Adding zeros changes no loss.
+void TttScorer::merge(std::vector<float>& losses) {
+  if (!sum_) return;
+  model_.store.upload(summed_losses_name, losses);
+  sum_->submit();
+  sum_->join();
+  setup_.communicator->finish(model_.store);
+  losses = model_.store.download_as<float>(summed_losses_name);
+}
 
 // What each rank has scored since the last meeting and, where there is an audit log, has seen; or why its scores must not
 // be used.
@@ -36,26 +59,107 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   merge_losses(stretch);
 }
 
+// All ranks but one have 0 for a token that was booked since the last meeting.
 void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
-  const auto for_targets = [&](bool own, auto&& act) {
-    for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
-      if (is_own(queue) != own) continue;
-      for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
-        for (std::int64_t target = first; target < last; ++target) act(static_cast<std::size_t>(target));
+  std::vector<float> losses = book_.losses(), plain = plain_book_;
+  merge(losses);
+  if (feed_) merge(plain);
+  for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
+    if (is_own(queue)) continue;
+    for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
+      for (auto target = static_cast<std::size_t>(first); target < static_cast<std::size_t>(last); ++target) {
+        book_.enter(static_cast<std::int64_t>(target), losses[target]);
+        if (feed_) plain_book_[target] = plain[target];
       }
     }
-  };
-  const auto merged = [&](const std::vector<float>& of_this_rank) {
-    std::vector<float> losses(data_.tokens.size(), 0.0F);
-    for_targets(true, [&](std::size_t target) { losses[target] = of_this_rank[target]; });
-    setup_.losses->merge(losses);
-    return losses;
-  };
-  const std::vector<float> losses = merged(book_.losses());
-  for_targets(false, [&](std::size_t target) { book_.enter(std::int64_t(target), losses[target]); });
-  if (!feed_) return;
-  const std::vector<float> plain = merged(plain_book_);
-  for_targets(false, [&](std::size_t target) { plain_book_[target] = plain[target]; });
+  }
+}
+
+// What another process would need to go on between two batches: the adapters that a later batch of the lane inherits,
+// and the base model once it was trained.
+std::vector<std::string> TttScorer::standing_tensors() const {
+  std::vector<std::string> names;
+  std::size_t next = now_.done.size();
+  for (; !now_.report.fell_back && next < own_.size() && !lanes_.begins_lane(own_[next]); ++next) {
+    const AdapterSet::Inheritance* inherits = rule_->inheritance(own_[next]);
+    if (!inherits) continue;
+    names = sets_.at(setup_.config.batch_documents)->inherited(*inherits);
+    break;
+  }
+  if (!now_.report.phases.empty()) {
+    for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
+  }
+  return names;
+}
+
+TttStanding TttScorer::standing() const {
+  TttStanding standing = now_;
+  standing.losses = book_.losses();
+  standing.choices = rule_->digest();
+  standing.plain_losses = plain_book_;
+  for (const std::string& name : standing_tensors()) {
+    std::vector<std::byte>& bytes = standing.tensors[name];
+    bytes.resize(static_cast<std::size_t>(model_.store.type(name).bytes()));
+    model_.store.download(name, bytes);
+  }
+  return standing;
+}
+
+void TttScorer::restore(const TttStanding& from) {
+  if (from.done.size() >= own_.size() ||
+      !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
+      from.losses.size() != data_.tokens.size() || from.plain_losses.size() != plain_book_.size()) {
+    throw data_error("the saved state of test-time training is of other documents; start without --resume.");
+  }
+  now_.done = from.done;
+  now_.report = from.report;
+  now_.pending = from.pending;
+  plain_book_ = from.plain_losses;
+  for (const std::int64_t queue : from.done) replay(queue, from);
+  if (rule_->digest() != from.choices) {
+    throw data_error(
+        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
+        "without --resume, and let the plugin's plan() depend on its arguments alone.",
+        setup_.adapters.plugin().description());
+  }
+  while (own_[from.done.size()] >= lanes_.stretches[stretch_].end) ++stretch_;
+  const auto reusable = sets_.find(setup_.config.batch_documents);
+  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
+  for (const std::string& name : standing_tensors()) {
+    const auto saved = from.tensors.find(name);
+    if (saved == from.tensors.end() ||
+        static_cast<std::int64_t>(saved->second.size()) != model_.store.type(name).bytes()) {
+      throw data_error(
+          "the saved state of test-time training holds no tensor '{}' of this model; start without --resume.",
+          name);
+    }
+    model_.store.upload(name, saved->second);
+  }
+  if (!from.report.phases.empty()) refresh_copies(model_.store, model_.layouts);
+}
+
+// What an interrupted run told the book, the score transform and the rule of a batch that is done, in the same order.
+void TttScorer::replay(std::int64_t queue, const TttStanding& from) {
+  const PlannedBatch& batch = plan_.batch(queue);
+  const auto pending = from.pending.find(queue);
+  const bool adapted =
+      (pending != from.pending.end() ? pending->second
+                                     : from.report.batches.at(static_cast<std::size_t>(queue)))
+          .adapted;
+  if (feed_) feed_->enter_lane(lanes_.lane(queue));
+  if (adapted) {
+    if (lanes_.begins_lane(queue)) rule_->begin_lane();
+    rule_->begin_batch(queue);
+  }
+  for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
+    if (feed_) feed_->propose(batch, chunk, [](auto&&...) {});
+    for (const int number : batch.documents) {
+      const auto [first, last] = plan_.range(batch, number, chunk);
+      for (std::int64_t target = first; target < last; ++target)
+        book_.enter(target, from.losses[static_cast<std::size_t>(target)]);
+    }
+    if (adapted && chunk + 1 < batch.chunks) rule_->choose(chunk, book_);
+  }
 }
 
 }  // namespace mulligan

@@ -20,6 +20,11 @@ using Json = nlohmann::ordered_json;
     NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_FROM, __VA_ARGS__)) \
   }
 
+// In the audit log.
+template <>
+inline constexpr auto config_words<TttEventKind> = std::array{
+    "create", "reset", "score", "book", "plan", "reveal", "update", "phase", "collapse", "fallback"};
+
 inline void to_json(Json& json, const ScoreSums& sums) {
   if (sums.tokens == 0) return;  // null
   json = {{"loss_sum_nats", sums.loss_nats},
@@ -71,6 +76,6 @@ MULLIGAN_JSON(TttPhaseReport, phase, documents, tokens, seconds, steps)
 MULLIGAN_JSON(TttLengthBin, shortest_tokens, longest_tokens, documents, score, compared)
 MULLIGAN_JSON(TttEvent, kind, queue, batch, chunk, documents, chosen)
 MULLIGAN_JSON(TttReport, compared, untransformed, batches, phases, collapsed_at, fell_back)
-MULLIGAN_JSON(TttStanding, done, report, pending, sums, choices)
+MULLIGAN_JSON(TttStanding, done, report, pending, choices)
 
 }  // namespace mulligan

@@ -1,22 +1,14 @@
 // Where all lanes and ranks meet: what was scored becomes known to all of them, is reported, and trains the
 // base model.
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <numbers>
-#include <stdexcept>
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
-
-const char* event_name(TttEventKind kind) {
-  static constexpr std::array names = {"create", "reset",  "score", "book",     "plan",
-                                       "reveal", "update", "phase", "collapse", "fallback"};
-  return names.at(static_cast<std::size_t>(kind));
-}
 
 void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (world_size() > 1) exchange(stretch);
@@ -54,7 +46,19 @@ void TttScorer::report_run() {
   report.ranks = world_size();
   if (!report.batches.empty()) report.sums = report.batches.back().running;
   report.documents = plan_.chosen_documents;
-  report.bins = length_bins();
+  std::map<int, TttLengthBin> bins;
+  for (const PlannedBatch& batch : plan_.queue) {
+    for (const TargetRange& range : plan_.ranges(batch)) {
+      const int power = std::bit_width(static_cast<std::uint64_t>(range.count())) - 1;
+      TttLengthBin& bin = bins[power];
+      bin.shortest_tokens = std::int64_t{1} << power;
+      bin.longest_tokens = 2 * bin.shortest_tokens - 1;
+      ++bin.documents;
+      bin.score += book_.sums(range);
+      bin.compared += book_.compare(data_.without, range);
+    }
+  }
+  for (const auto& [power, bin] : bins) report.bins.push_back(bin);
 }
 
 // What is scored, as far as every batch before it is.
@@ -92,7 +96,6 @@ void TttScorer::watch_for_collapse(const TttBatchReport& batch) {
 }
 
 void TttScorer::train_base(const LanePlan::Stretch& stretch) {
-  if (!order_->idle()) throw std::logic_error("the base model may only be trained between two batches");
   const auto start = std::chrono::steady_clock::now();
   const std::vector<std::uint16_t> tokens = phase_tokens(data_.tokens, plan_, stretch.end, *stretch.boundary);
   std::int64_t scored = 0;
@@ -106,24 +109,6 @@ void TttScorer::train_base(const LanePlan::Stretch& stretch) {
   now_.report.phases.push_back(phase);
   if (rank() == 0)
     tell({TttEventKind::phase, stretch.end - 1, -1, -1, {}, {}, nullptr, &now_.report.phases.back()});
-}
-
-std::vector<TttLengthBin> TttScorer::length_bins() const {
-  std::map<int, TttLengthBin> bins;
-  for (const PlannedBatch& batch : plan_.queue) {
-    for (const TargetRange& range : plan_.ranges(batch)) {
-      const int power = std::bit_width(static_cast<std::uint64_t>(range.count())) - 1;
-      TttLengthBin& bin = bins[power];
-      bin.shortest_tokens = std::int64_t{1} << power;
-      bin.longest_tokens = 2 * bin.shortest_tokens - 1;
-      ++bin.documents;
-      bin.score += book_.sums(range);
-      bin.compared += book_.compare(data_.without, range);
-    }
-  }
-  std::vector<TttLengthBin> list;
-  for (const auto& [power, bin] : bins) list.push_back(bin);
-  return list;
 }
 
 // What a rank other than the first has seen is sent to the first at the next meeting, if it is logged.

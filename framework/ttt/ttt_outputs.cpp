@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "framework/config/run_config.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
@@ -116,16 +117,16 @@ Json checks_json(const TttChecks& checks) {
 }
 
 // Both scores, and how the run went, without batches, phases and bins.
-Json totals_json(const TttResult& result) {
+Json totals_json(const TttResult& result, const TttSection& section) {
   const TttReport& report = result.report;
   const auto score_or_null = [](const std::optional<EvalResult>& score) {
     return score ? Json(eval_json(*score)) : Json();
   };
   Json transform;
-  if (!result.transform.empty()) {
-    transform = {{"plugin", result.transform},
-                 {"text_order", result.transform_order},
-                 {"contested", result.contested},
+  if (section.transform) {
+    transform = {{"plugin", section.transform->plugin},
+                 {"text_order", word_of(section.transform_order)},
+                 {"contested", section.transform_order == TransformOrder::file},
                  {"without", report.untransformed}};
   }
   return {{"weights", result.weights},
@@ -210,7 +211,7 @@ void TttOutputs::write(const char* event, const Json& fields) {
 
 void TttOutputs::on_event(const TttEvent& event) {
   if (audit_) {
-    Json line = {{"sequence", sequence_++}, {"event", event_name(event.kind)}, {"queue", event.queue}};
+    Json line = {{"sequence", sequence_++}, {"event", word_of(event.kind)}, {"queue", event.queue}};
     if (event.batch >= 0) line["batch"] = event.batch;
     if (event.chunk >= 0) line["chunk"] = event.chunk;
     if (!event.documents.empty()) line["documents"] = event.documents;
@@ -251,11 +252,11 @@ void TttOutputs::on_batch(const TttBatchReport& batch) {
     files_.log->line(batch_text(batch, batches));
 }
 
-void TttOutputs::finish(const TttResult& result) {
-  log_result(result);
+void TttOutputs::finish(const TttResult& result, const TttSection& section) {
+  log_result(result, section);
   if (!metrics_) return;
   for (const TttLengthBin& bin : result.report.bins) write("ttt_length_bin", bin);
-  Json all = totals_json(result);
+  Json all = totals_json(result, section);
   write("ttt_result", all);
   if (!result.made.empty()) all["made_on_device"] = to_json(result.made);
   all["data"] = to_json(result.with.data);
@@ -265,7 +266,7 @@ void TttOutputs::finish(const TttResult& result) {
   write_file_atomically(RunFiles{files_.metrics.parent_path()}.ttt_result(), all.dump(1) + "\n");
 }
 
-void TttOutputs::log_result(const TttResult& result) {
+void TttOutputs::log_result(const TttResult& result, const TttSection& section) {
   RunLog& log = *files_.log;
   const auto& [with, without] = result.report.compared;
   log.line(bins_text(result.report));
@@ -275,7 +276,7 @@ void TttOutputs::log_result(const TttResult& result) {
     log.result(fmt::format("windows without adaptation: {}", score_text(*result.without)));
   }
   if (result.report.untransformed.tokens > 0) {
-    log.result(fmt::format("  of it without '{}':      {}", result.transform,
+    log.result(fmt::format("  of it without '{}':      {}", section.transform->plugin,
                            score_text(eval_result(result.report.untransformed, 0))));
   }
   log.result(

@@ -16,6 +16,7 @@
 namespace mulligan {
 
 class TttScorer;
+struct TttSection;
 
 struct TttResult {
   std::string weights;         // what was scored, as the caller named it
@@ -30,10 +31,6 @@ struct TttResult {
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
   TttReport report;
   std::vector<MadeCount> made;  // of all ranks, the clock being that of scoring and training
-  // Of the score transform: "ngram_tilt", and the order in which it learns; "": none.
-  std::string transform, transform_order;
-  // No single order makes the scores one product of conditionals (TransformOrder::file).
-  bool contested = false;
 };
 
 EvalResult eval_result(const ScoreSums& sums, double seconds);
@@ -95,10 +92,10 @@ class TttOutputs : public TttListener {
   void on_event(const TttEvent& event) override;
   void on_batch(const TttBatchReport& batch) override;
   // The result for people; and as the lines of metrics.jsonl that come last, with ttt_result.json next to it.
-  void finish(const TttResult& result);
+  void finish(const TttResult& result, const TttSection& section);
 
  private:
-  void log_result(const TttResult& result);
+  void log_result(const TttResult& result, const TttSection& section);
   void write(const char* event, const nlohmann::ordered_json& fields);
 
   Files files_;

@@ -75,7 +75,6 @@ struct TttStanding {
   std::vector<std::int64_t> done;                  // batches, in the order in which this rank scored them
   TttReport report;                                // as far as all batches before are scored
   std::map<std::int64_t, TttBatchReport> pending;  // scored, before all batches before them are
-  ScoreSums sums;                                  // of all that was booked
   std::uint64_t choices = 0;                       // AdaptationRule::digest()
   std::vector<float> losses;                       // by stream position; of tokens without a score: 0
   std::vector<float> plain_losses;  // the same without the score transform; empty where there is none
@@ -84,7 +83,6 @@ struct TttStanding {
 };
 
 enum class TttEventKind { create, reset, score, book, plan, reveal, update, phase, collapse, fallback };
-const char* event_name(TttEventKind kind);
 
 // Something that happened, in order.
 struct TttEvent {

@@ -1,31 +1,13 @@
 #include "framework/ttt/ttt_scorer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/run/device_memory.h"
-#include "framework/run/parameter_store.h"
-#include "framework/ttt/causality.h"
 
 namespace mulligan {
-namespace {
-
-void require_offers(const TttSetup& setup) {
-  if (!setup.adapters.has_adapters()) {
-    throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
-                       setup.adapters.plugin().description());
-  }
-  if (setup.base && !setup.base->has_base_update()) {
-    throw config_error(
-        "[ttt.base]: {} does not train the base model; name a plugin that does, such as global_sgd.",
-        setup.base->plugin().description());
-  }
-}
-
-}  // namespace
 
 TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttData& data,
                      TttListener* listener)
@@ -38,12 +20,21 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
           plan_, setup.config.context_tokens,
           setup.base ? phase_boundaries(setup.config, plan_.chosen_documents) : std::vector<std::int64_t>(),
           setup.lanes)),
-      own_(own_order()),
+      own_(lanes_.order()),
       book_(data.tokens, data.bytes),
       arena_(model.store.backend()),
       suffixes_(setup.config.check, model.store.backend().repeats(), plan_, setup.config.context_tokens,
                 model.config.vocabulary) {
-  require_offers(setup);
+  if (!setup.adapters.has_adapters()) {
+    throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
+                       setup.adapters.plugin().description());
+  }
+  if (setup.base && !setup.base->has_base_update()) {
+    throw config_error(
+        "[ttt.base]: {} does not train the base model; name a plugin that does, such as global_sgd.",
+        setup.base->plugin().description());
+  }
+  std::erase_if(own_, [&](std::int64_t queue) { return !is_own(queue); });
   const std::int64_t context_tokens = setup.config.context_tokens;
   const AdapterSet::Setup of_set{setup.adapters, setup.optimizer, setup.draws, context_tokens,
                                  setup.transform ? setup.transform->biases() : 0};
@@ -63,6 +54,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
                                            data.bos_id);
     for (Program* program : base_->programs()) programs_.push_back(program);
   }
+  prepare_exchange();
   require_memory(memory_of(model.store, programs_), model.store.backend(), "test-time training",
                  "lower ttt.batch_documents or ttt.context_tokens");
   arena_.bind(programs_, model.store);
@@ -79,55 +71,37 @@ bool TttScorer::is_own(std::int64_t queue) const {
   return lanes_.lane(queue) * world_size() / setup_.lanes == rank();
 }
 
-std::vector<std::int64_t> TttScorer::own_order() const {
-  std::vector<std::int64_t> own = lanes_.order();
-  std::erase_if(own, [&](std::int64_t queue) { return !is_own(queue); });
-  return own;
-}
-
 TttReport TttScorer::run(const TttStanding* from) {
-  order_ = make_order();
   prepare_transform();
   if (from) restore(*from);
+  const std::vector<std::int64_t>& done = now_.done;
   for (; stretch_ < lanes_.stretches.size(); ++stretch_) {
-    score_stretch(lanes_.stretches[stretch_]);
-    meet(lanes_.stretches[stretch_]);
+    const LanePlan::Stretch& stretch = lanes_.stretches[stretch_];
+    try {
+      while (done.size() < own_.size() && own_[done.size()] < stretch.end) score_batch(own_[done.size()]);
+    } catch (const InvalidRun& reason) {
+      if (world_size() == 1) throw;
+      invalid_reason_ = reason.what();  // the meeting reports it
+    }
+    meet(stretch);
   }
   report_run();
   return now_.report;
 }
 
-// This rank's batches of it. Scores that must not be used end it: then nothing more is scored, and the next
-// meeting reports it.
-void TttScorer::score_stretch(const LanePlan::Stretch& stretch) {
-  std::vector<std::int64_t>& done = now_.done;
-  while (done.size() < own_.size() && own_[done.size()] < stretch.end) {
-    if (!done.empty() && at_boundary_) at_boundary_();
-    const std::int64_t queue = own_[done.size()];
-    if (done.empty() || done.back() < stretch.first || lanes_.lane(done.back()) != lanes_.lane(queue))
-      begin_lane(queue);
-    if (feed_) feed_->enter_lane(lanes_.lane(queue));
-    const auto start = std::chrono::steady_clock::now();
-    AdapterSet& set = begin_batch(queue);
-    try {
-      score_batch(queue, set);
-    } catch (const InvalidRun& reason) {
-      if (world_size() == 1) throw;
-      invalid_reason_ = reason.what();
-      return;
-    }
-    report_batch(queue, set, seconds_since(start));
-    done.push_back(queue);
-  }
-}
-
-void TttScorer::score_batch(std::int64_t queue, AdapterSet& set) {
+void TttScorer::score_batch(std::int64_t queue) {
+  if (!now_.done.empty() && at_boundary_) at_boundary_();
+  if (lanes_.begins_lane(queue)) begin_lane(queue);
+  if (feed_) feed_->enter_lane(lanes_.lane(queue));
+  const auto start = std::chrono::steady_clock::now();
+  AdapterSet& set = begin_batch(queue);
   for (std::int64_t chunk = 0; chunk < plan_.batch(queue).chunks; ++chunk) {
     if (at_chunk_) at_chunk_();
     Turn turn = make_turn(queue, chunk, set);
     take_turn(turn);
-    order_->finish();
   }
+  report_batch(queue, set, seconds_since(start));
+  now_.done.push_back(queue);
 }
 
 void TttScorer::take_turn(Turn& turn) {
@@ -138,6 +112,68 @@ void TttScorer::take_turn(Turn& turn) {
   if (turn.choice.steps == 0) return;
   reveal(turn);
   update(turn);
+}
+
+// The real windows come last: the update follows from their activations.
+void TttScorer::score(Turn& turn) {
+  turn.order->score();
+  propose(turn);
+  const std::vector<SuffixCheck::Pass> passes =
+      suffixes_.passes(turn.queue, turn.chunk, turn.program.shape(), turn.windows, turn.tokens, turn.targets);
+  std::vector<SuffixCheck::Scores> changed;
+  for (const SuffixCheck::Pass& pass : passes)
+    changed.push_back(forward(turn, pass.tokens, pass.targets, true));
+  const SuffixCheck::Scores real = forward(turn, turn.tokens, turn.targets, !passes.empty());
+  for (std::size_t number = 0; number < passes.size(); ++number)
+    SuffixCheck::compare(turn.queue, turn.chunk, passes[number], real, changed[number]);
+  apply_proposals(turn, real);
+  tell(TttEventKind::score, turn, false);
+}
+
+void TttScorer::book(Turn& turn) {
+  turn.order->book();
+  for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {
+    for (std::int64_t target = turn.ranges[slot].first; target < turn.ranges[slot].last; ++target) {
+      const std::size_t score = turn.score_of(slot, target);
+      book_.enter(target, turn.losses[score]);
+      if (feed_) plain_book_[static_cast<std::size_t>(target)] = turn.plain_losses[score];
+    }
+  }
+  tell(TttEventKind::book, turn, false);
+}
+
+void TttScorer::plan(Turn& turn) {
+  turn.choice = rule_->choose(turn.chunk, book_);
+  std::vector<std::size_t> shown;
+  for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
+    if (turn.more[slot]) shown.push_back(turn.finished() + slot);
+  }
+  tell(TttEventKind::plan, turn, true,
+       setup_.config.audit.empty() ? std::string() : rule_->text(turn.choice, shown));
+}
+
+// The objective: over documents with a later chunk, the sum of the chunk's mean losses, weighed by the rule.
+void TttScorer::reveal(Turn& turn) {
+  turn.order->reveal();
+  std::vector<float> weights(turn.targets.size(), 0.0F);
+  for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
+    if (!turn.more[slot]) continue;
+    const TargetRange& range = turn.ranges[slot];
+    const double weight = turn.choice.weights.empty() ? 1 : turn.choice.weights[turn.finished() + slot];
+    std::fill_n(weights.begin() + static_cast<std::ptrdiff_t>(turn.score_of(slot, range.first)),
+                range.count(), static_cast<float>(weight / static_cast<double>(range.count())));
+  }
+  turn.program.set_weights(weights);
+  tell(TttEventKind::reveal, turn, true);
+}
+
+void TttScorer::update(Turn& turn) {
+  for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
+    turn.order->update();
+    if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
+    turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);
+    tell(TttEventKind::update, turn, true);
+  }
 }
 
 // New adapters, the same for all lanes, which the batches of full size inherit from here on.
@@ -169,118 +205,6 @@ AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
   }
   tell(std::move(event));
   return set;
-}
-
-// What another process would need to go on between two batches.
-
-// Of the next batch that continues the adapters which now stand; null if none does.
-const AdapterSet::Inheritance* TttScorer::next_inheritance() const {
-  if (now_.done.empty() || now_.report.fell_back) return nullptr;
-  for (std::size_t next = now_.done.size(); next < own_.size(); ++next) {
-    const bool follows = own_[next] < lanes_.stretches[stretch_].end &&
-                         lanes_.lane(own_[next]) == lanes_.lane(now_.done.back());
-    if (!follows) return nullptr;
-    if (const AdapterSet::Inheritance* inherits = rule_->inheritance(own_[next])) return inherits;
-  }
-  return nullptr;
-}
-
-std::vector<std::string> TttScorer::standing_tensors() const {
-  std::vector<std::string> names;
-  if (const AdapterSet::Inheritance* inherits = next_inheritance())
-    names = sets_.at(setup_.config.batch_documents)->inherited(*inherits);
-  if (!now_.report.phases.empty()) {
-    for (const ParameterLayout& layout : model_.layouts) names.push_back(master_name(layout.spec.name));
-  }
-  return names;
-}
-
-TttStanding TttScorer::standing() const {
-  TttStanding standing = now_;
-  standing.sums = book_.sums();
-  standing.losses = book_.losses();
-  standing.choices = rule_->digest();
-  standing.plain_losses = plain_book_;
-  for (const std::string& name : standing_tensors()) {
-    std::vector<std::byte>& bytes = standing.tensors[name];
-    bytes.resize(static_cast<std::size_t>(model_.store.type(name).bytes()));
-    model_.store.download(name, bytes);
-  }
-  return standing;
-}
-
-void TttScorer::restore(const TttStanding& from) {
-  if (from.done.size() >= own_.size() ||
-      !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
-      from.losses.size() != data_.tokens.size() || from.plain_losses.size() != plain_book_.size()) {
-    throw data_error("the saved state of test-time training is of other documents; start without --resume.");
-  }
-  now_.done = from.done;
-  now_.report = from.report;
-  now_.pending = from.pending;
-  restore_book(from);
-  for (const std::int64_t queue : from.done) replay_transform(queue);
-  plan_again(from);
-  while (own_[from.done.size()] >= lanes_.stretches[stretch_].end) ++stretch_;
-  for (const std::string& name : standing_tensors()) {
-    const auto saved = from.tensors.find(name);
-    if (saved == from.tensors.end() ||
-        static_cast<std::int64_t>(saved->second.size()) != model_.store.type(name).bytes()) {
-      throw data_error(
-          "the saved state of test-time training holds no tensor '{}' of this model; start without --resume.",
-          name);
-    }
-    model_.store.upload(name, saved->second);
-  }
-  if (!from.report.phases.empty()) refresh_copies(model_.store, model_.layouts);
-}
-
-// The sums that the state names must be those of its losses.
-void TttScorer::restore_book(const TttStanding& from) {
-  const auto require = [](double stated, double booked) {
-    if (std::abs(booked - stated) <= 1e-6 * std::abs(booked)) return;
-    throw data_error(
-        "the saved state of test-time training states {} nats, but its losses are {}; start without --resume.",
-        stated, booked);
-  };
-  std::vector<TargetRange> ranges;
-  for (const std::int64_t queue : from.done)
-    std::ranges::copy(plan_.ranges(plan_.batch(queue)), std::back_inserter(ranges));
-  book_.restore(from.losses, from.sums, ranges);
-  plain_book_ = from.plain_losses;
-  double nats = 0, reported = 0;
-  for (const TargetRange& range : ranges) nats += book_.sums(range).loss_nats;
-  require(from.sums.loss_nats, nats);
-  for (const TttBatchReport& batch : from.report.batches) {
-    for (const TargetRange& range : plan_.ranges(plan_.batch(batch.queue)))
-      reported += book_.sums(range).loss_nats;
-    require(batch.running.loss_nats, reported);
-  }
-}
-
-// The rule's answers for what is done, which must be those of the run that is continued.
-void TttScorer::plan_again(const TttStanding& from) {
-  std::int64_t last = -1;
-  for (const std::int64_t queue : from.done) {
-    const std::int64_t before = std::exchange(last, queue);
-    const auto pending = from.pending.find(queue);
-    const bool adapted = pending != from.pending.end()
-                             ? pending->second.adapted
-                             : from.report.batches.at(static_cast<std::size_t>(queue)).adapted;
-    if (!adapted) continue;
-    const auto stretch = std::ranges::upper_bound(lanes_.stretches, queue, {}, &LanePlan::Stretch::end);
-    if (before < stretch->first || lanes_.lane(before) != lanes_.lane(queue)) rule_->begin_lane();
-    rule_->begin_batch(queue);
-    for (std::int64_t chunk = 0; chunk + 1 < plan_.batch(queue).chunks; ++chunk) rule_->choose(chunk, book_);
-  }
-  if (rule_->digest() != from.choices) {
-    throw data_error(
-        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
-        "without --resume, and let the plugin's plan() depend on its arguments alone.",
-        setup_.adapters.plugin().description());
-  }
-  const auto reusable = sets_.find(setup_.config.batch_documents);
-  if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
 }
 
 }  // namespace mulligan

@@ -44,7 +44,6 @@ struct TttSetup {
   std::int64_t lanes = 1;  // at least as many as ranks
   // Of all ranks, which have the same weights, data and setup; null: there is one.
   Communicator* communicator = nullptr;
-  LossExchange* losses = nullptr;  // for as many positions as there are tokens; where there is a communicator
 };
 
 struct TttData {
@@ -70,6 +69,9 @@ class TttScorer {
   TttReport run(const TttStanding* from = nullptr);
   // Losses for TttData::without, of compared_chunks(); of several ranks all have them. Before run().
   std::vector<float> score_without();
+  // Losses by stream position, of which each is 0 on all ranks but one at most: then all have it, to the bit. Called by
+  // all. Throws run_error if the transfer failed.
+  void merge(std::vector<float>& losses);
   // What `without` then is; must outlive this object.
   void compare_with(std::span<const float> without) { data_.without = without; }
   // Called between two batches, where standing() may be asked for of a run of one rank, and before each
@@ -95,11 +97,12 @@ class TttScorer {
     std::int64_t queue = 0, chunk = 0;
     AdapterSet& set;
     WindowProgram& program;
+    std::unique_ptr<TurnOrder> order;
+    bool trains = false;                 // some document has a later chunk
     std::span<const int> documents;      // that have a window: the last of the batch
     std::vector<ChunkWindow> windows{};  // one for each; without a chunk where the document is finished
     std::vector<TargetRange> ranges{};   // scored
     std::vector<bool> more{};            // whether the document has a later chunk
-    bool trains = false;                 // some document has
     // Of all windows (WindowProgram::set_inputs), and of the scored positions.
     std::vector<std::int32_t> tokens{}, positions{}, targets{};
     std::vector<std::vector<mlg_bias>> proposals{};
@@ -122,46 +125,43 @@ class TttScorer {
   void update(Turn& turn);
 
  private:
-  // ttt_scorer.cpp: stretches, lanes, batches; standing and restoring
+  // ttt_scorer.cpp: the loop over batches, chunks and steps
   bool is_own(std::int64_t queue) const;
-  std::vector<std::int64_t> own_order() const;
-  void score_stretch(const LanePlan::Stretch& stretch);
+  void score_batch(std::int64_t queue);
   void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
-  void score_batch(std::int64_t queue, AdapterSet& set);
-  void restore(const TttStanding& from);
-  void restore_book(const TttStanding& from);
-  void plan_again(const TttStanding& from);
-  const AdapterSet::Inheritance* next_inheritance() const;
-  std::vector<std::string> standing_tensors() const;
   std::int64_t rank() const { return setup_.communicator ? setup_.communicator->rank() : 0; }
   std::int64_t world_size() const { return setup_.communicator ? setup_.communicator->world_size() : 1; }
 
-  // ttt_turn.cpp: one turn
+  // ttt_turn.cpp: the parts of a turn
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   SuffixCheck::Scores forward(const Turn& turn, std::span<const std::int32_t> tokens,
                               std::span<const std::int32_t> targets, bool with_normalisers);
   void tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen = {});
 
-  // ttt_meeting.cpp and ttt_exchange.cpp: what lanes and ranks exchange, and what follows from all of it
+  // ttt_meeting.cpp: what lanes and ranks learn where they meet, and what follows from it
   void meet(const LanePlan::Stretch& stretch);
-  void exchange(const LanePlan::Stretch& stretch);
-  void merge_losses(const LanePlan::Stretch& stretch);
   void report_batch(std::int64_t queue, AdapterSet& set, double seconds);
   void report_stretch(const LanePlan::Stretch& stretch);
   void report_run();
   void report_batches();
   void watch_for_collapse(const TttBatchReport& batch);
   void train_base(const LanePlan::Stretch& stretch);
-  std::vector<TttLengthBin> length_bins() const;
   void tell(TttEvent event);
   bool buffers_events() const { return rank() > 0 && !setup_.config.audit.empty(); }
+
+  // ttt_exchange.cpp: what goes to other ranks, and to the process that continues an interrupted run
+  void prepare_exchange();
+  void exchange(const LanePlan::Stretch& stretch);
+  void merge_losses(const LanePlan::Stretch& stretch);
+  std::vector<std::string> standing_tensors() const;
+  void restore(const TttStanding& from);
+  void replay(std::int64_t queue, const TttStanding& from);
 
   // score_transform.cpp
   void prepare_transform();
   void propose(Turn& turn);
   void apply_proposals(Turn& turn, const SuffixCheck::Scores& scores);
-  void replay_transform(std::int64_t queue);
 
   const BaseModel& model_;
   const TttSetup& setup_;
@@ -176,13 +176,13 @@ class TttScorer {
   std::unique_ptr<BaseTraining> base_;
   std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;
-  std::unique_ptr<TurnOrder> order_;
   SuffixCheck suffixes_;
   DrawNumbers draws_;
   TttStanding now_;                        // done, report and pending; standing() adds the rest
   std::size_t stretch_ = 0;                // under way
   std::string invalid_reason_;             // why the scores of this rank must not be used
   std::vector<TttEvent> buffered_events_;  // since the last meeting
+  std::unique_ptr<TransferBatch> sum_;     // of merge(), where there are several ranks
   std::function<void()> at_boundary_, at_chunk_;
   // Where there is a score transform:
   std::unique_ptr<TransformFeed> feed_;

@@ -18,10 +18,8 @@
 #include "framework/run/run_ranks.h"
 #include "framework/run/score_state.h"
 #include "framework/run/strict_rules.h"
-#include "framework/ttt/plain_scorer.h"
-#include "framework/ttt/scoring_input.h"
+#include "framework/ttt/ttt_inputs.h"
 #include "framework/ttt/ttt_json.h"
-#include "framework/ttt/ttt_plugins.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {
@@ -29,20 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* reference_name = "reference";
-constexpr const char* windows_name = "windows_without";
-constexpr const char* losses_name = "losses";
-constexpr const char* plain_losses_name = "plain_losses";
 constexpr std::string_view tensor_prefix = "tensor/";
 constexpr double shortest_gap = 50;  // copies of a standing take at most one second of so many
-
-StoredTensor stored(const char* name, const std::vector<float>& values) {
-  return {name, StoredType::f32, {std::ssize(values)}, std::as_bytes(std::span(values))};
-}
-
-std::vector<float> floats(const SafetensorsFile& file, const char* name) {
-  return file.find(name) ? file.at(name).copy<float>() : std::vector<float>();
-}
 
 // Keeps an unfinished test-time training on disk (ScoreState), and the time of all its attempts.
 class TttSaver {
@@ -51,7 +37,6 @@ class TttSaver {
   // row; and TttScorer::score_without(), empty before it is done.
   std::vector<float> reference, windows;
   std::size_t reference_row = 0;
-  bool reference_done = false;
   std::optional<TttStanding> standing;  // absent before the first batch is done
 
   // `clock` books this attempt's phases, ttt_setup among them; it must outlive this object.
@@ -67,8 +52,7 @@ class TttSaver {
   // Throws an Error of ExitCode::interrupted, once the state is saved, if a signal asked for an end.
   void passed() {
     unsaved_ = true;
-    between_chunks();
-    if (state_ && state_->due()) save();
+    save_if_due();
   }
 
   // Keeps what is done in memory, unless the last such copy is so young that copying would take a noticeable share of
@@ -82,8 +66,7 @@ class TttSaver {
       kept_at_ = steady_seconds();
       keep_seconds_ = kept_at_ - now;
     }
-    between_chunks();
-    if (unsaved_ && state_ && state_->due()) save();
+    save_if_due();
   }
 
   // Between two chunks of a batch, where a signal is obeyed at once.
@@ -103,7 +86,7 @@ class TttSaver {
 
   // Of all attempts so far, by phase.
   double seconds(const std::string& phase) {
-    double seconds = attempt_seconds()[phase];
+    const double seconds = attempt_seconds()[phase];
     if (!state_) return seconds;
     const auto earlier = state_->earlier_seconds().find(phase);
     return earlier == state_->earlier_seconds().end() ? seconds : seconds + earlier->second;
@@ -118,22 +101,32 @@ class TttSaver {
   PhaseSeconds attempt_seconds() {
     const std::string now = clock_.enter("ttt_setup");  // books what has passed
     clock_.enter(now);
-    PhaseSeconds seconds;
-    for (const auto& [phase, amount] : clock_.phases()) seconds[phase] = amount;
-    return seconds;
+    return {clock_.phases().begin(), clock_.phases().end()};
+  }
+
+  void save_if_due() {
+    between_chunks();
+    if (unsaved_ && state_ && state_->due()) save();
+  }
+
+  // The losses by their names on disk.
+  std::map<std::string, std::vector<float>*> losses() {
+    std::map<std::string, std::vector<float>*> losses{{"reference", &reference},
+                                                      {"windows_without", &windows}};
+    if (standing) {
+      losses["losses"] = &standing->losses;
+      losses["plain_losses"] = &standing->plain_losses;
+    }
+    return losses;
   }
 
   void save() {
-    Json json{{"reference_row", reference_row}, {"reference_done", reference_done}};
-    std::vector<StoredTensor> tensors = {stored(reference_name, reference)};
-    const auto add = [&](const char* name, const std::vector<float>& values) {
-      if (!values.empty()) tensors.push_back(stored(name, values));
-    };
-    add(windows_name, windows);
+    Json json = {{"reference_row", reference_row}};
+    std::vector<StoredTensor> tensors;
+    for (const auto& [name, values] : losses())
+      tensors.push_back({name, StoredType::f32, {std::ssize(*values)}, std::as_bytes(std::span(*values))});
     if (standing) {
       json["standing"] = *standing;
-      add(losses_name, standing->losses);
-      add(plain_losses_name, standing->plain_losses);
       for (const auto& [name, bytes] : standing->tensors)
         tensors.push_back({std::string(tensor_prefix) + name, StoredType::u8, {std::ssize(bytes)}, bytes});
     }
@@ -144,18 +137,13 @@ class TttSaver {
   void read(const SafetensorsFile& file) {
     try {
       const Json json = parse_json<Json>(file.metadata().at("ttt"));
-      reference = file.at(reference_name).copy<float>();
-      windows = floats(file, windows_name);
       reference_row = json.at("reference_row");
-      reference_done = json.at("reference_done");
-      if (!json.contains("standing")) return;
-      standing = json.at("standing").get<TttStanding>();
-      standing->losses = floats(file, losses_name);
-      standing->plain_losses = floats(file, plain_losses_name);
+      if (json.contains("standing")) standing = json.at("standing").get<TttStanding>();
+      for (const auto& [name, values] : losses()) *values = file.at(name).copy<float>();
       for (const StoredTensor& tensor : file.tensors()) {
-        if (!tensor.name.starts_with(tensor_prefix)) continue;
-        standing->tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(),
-                                                                       tensor.bytes.end()};
+        if (standing && tensor.name.starts_with(tensor_prefix))
+          standing->tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(),
+                                                                         tensor.bytes.end()};
       }
     } catch (const Error&) {
       throw;
@@ -214,9 +202,6 @@ class TttSession {
     weights.load(load);
     const BaseModel model = base_model(weights, config_);
     const std::unique_ptr<Communicator> communicator = open_state(backend, weights);
-    std::optional<LossExchange> losses;  // of several ranks
-    if (communicator) losses.emplace(weights.store(), *communicator, std::ssize(validation_.tokens));
-    losses_ = losses ? &*losses : nullptr;
     if (ttt().on_collapse != OnCollapse::off) score_evaluation(model, backend);
     // Its tensors are uploaded once; the copy here goes with the end of the set-up.
     const std::optional<TttStanding> standing = std::exchange(saver_.standing, {});
@@ -226,7 +211,6 @@ class TttSession {
     TttSetup setup = rule.setup(config_);
     setup.lanes = lanes_;
     setup.communicator = communicator.get();
-    setup.losses = losses_;
     TttOutputs outputs(files(), ttt(), standing ? &*standing : nullptr);
     std::optional<TttScorer> scorer;
     plan(scorer, model, setup, outputs);
@@ -238,7 +222,7 @@ class TttSession {
     result_.made = made.counts(ranks_.group());
     if (!ranks_.first()) return result_;
     fill_totals(*scorer, backend);
-    outputs.finish(result_);
+    outputs.finish(result_, *config_.ttt);
     saver_.finish();
     const RunLedger ledger = close_entry(ledger_entry(), directory_, config_.ledger, *log_);
     log_->result("\n" + ledger_table(config_.ledger, ledger));
@@ -261,7 +245,6 @@ class TttSession {
 
   // What is scored, on what, by which score transform, and that it may be.
   void introduce(const Backend& backend) {
-    const TttSection& section = *config_.ttt;
     ranks_.require_same_data(validation_.data);
     if (!validation_.note.empty()) log_->line(validation_.note);
     if (!validation_.byte_note.empty()) log_->line(validation_.byte_note);
@@ -272,11 +255,7 @@ class TttSession {
     result_.weights = origin_.name;
     result_.weights_sha256 = origin_.sha256;
     result_.device = backend.info().description;
-    if (!section.transform) return;
-    result_.transform = section.transform->plugin;
-    result_.transform_order = word_of(section.transform_order);
-    result_.contested = section.transform_order == TransformOrder::file;
-    if (result_.contested) {
+    if (config_.ttt->transform && config_.ttt->transform_order == TransformOrder::file) {
       log_->print(
           "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: "
           "proposals know documents that are scored later; \"queue\" and \"document\" do not");
@@ -301,30 +280,26 @@ class TttSession {
   void score_evaluation(const BaseModel& model, Backend& backend) {
     PlainScorer scorer(model, config_, validation_.bos_id);
     clock_.enter("ttt_plain");
-    if (!saver_.reference_done) {
-      saver_.reference.resize(validation_.tokens.size());
-      const auto total = static_cast<double>(validation_.tokens.size() - 1);
-      Progress progress(&*log_, {.what = "scoring without adapters", .unit = "tokens", .total = total});
-      const auto passed = [&](const EvalPosition& position, std::size_t rows) {
-        saver_.reference_row = position.row;
-        saver_.reference_done = position.row == rows;
-        progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
-        note_step();
-        saver_.passed();
-      };
-      try {
-        const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
-          std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
-        };
-        scorer.evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(),
-                               ranks_.group().rank(), keep, passed, {saver_.reference_row, {}});
-      } catch (const Error& error) {
-        if (error.code() == ExitCode::interrupted) saver_.passed();  // saves, and says where
-        throw;
-      }
+    saver_.reference.resize(validation_.tokens.size());
+    const auto total = static_cast<double>(validation_.tokens.size() - 1);
+    Progress progress(&*log_, {.what = "scoring without adapters", .unit = "tokens", .total = total});
+    const auto passed = [&](const EvalPosition& position, std::size_t rows) {
+      saver_.reference_row = position.row;
+      progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
+      note_step();
+      saver_.passed();
+    };
+    const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
+      std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
+    };
+    try {
+      scorer.evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(), ranks_.group().rank(),
+                             keep, passed, {saver_.reference_row, {}});
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::interrupted) saver_.passed();  // saves, and says where
+      throw;
     }
     backend.synchronize();  // the clock ends when the device has
-    if (losses_) losses_->merge(saver_.reference);
     clock_.enter("ttt_setup");
   }
 
@@ -357,6 +332,7 @@ class TttSession {
 
   // The same windows without adaptation, unless an earlier attempt has scored them.
   void score_windows(TttScorer& scorer, Backend& backend) {
+    scorer.merge(saver_.reference);
     if (saver_.windows.empty()) {
       clock_.enter("ttt_plain");
       saver_.windows = scorer.score_without();
@@ -437,7 +413,6 @@ class TttSession {
   std::optional<DirectoryLock> lock_;
   ValidationSet validation_;
   std::optional<RunLog> log_;
-  LossExchange* losses_ = nullptr;
   TttResult result_;
 };
 

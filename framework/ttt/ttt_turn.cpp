@@ -1,4 +1,4 @@
-// One turn: its inputs and its steps.
+// One turn: its inputs, its passes and what is told of it; the windows without adaptation.
 #include <algorithm>
 #include <limits>
 
@@ -17,6 +17,8 @@ TttScorer::Turn TttScorer::make_turn(std::int64_t queue, std::int64_t chunk, Ada
             .chunk = chunk,
             .set = set,
             .program = set.window(shape),
+            .order = make_order(),
+            .trains = chunk + 1 < batch.chunks && !now_.report.fell_back,
             .documents = documents};
   turn.tokens.assign(static_cast<std::size_t>(shape.tokens()), 0);
   turn.targets.assign(static_cast<std::size_t>(shape.positions()), 0);
@@ -24,7 +26,6 @@ TttScorer::Turn TttScorer::make_turn(std::int64_t queue, std::int64_t chunk, Ada
     const int number = documents[slot];
     const TargetRange range = turn.ranges.emplace_back(plan_.range(batch, number, chunk));
     turn.more.push_back(plan_.range(batch, number, chunk + 1).count() > 0);
-    turn.trains = turn.trains || (turn.more.back() && !now_.report.fell_back);
     ChunkWindow& window = turn.windows.emplace_back();
     const auto row = static_cast<std::ptrdiff_t>(slot) * shape.context;
     turn.positions.insert(turn.positions.end(), static_cast<std::size_t>(shape.scored),
@@ -51,68 +52,6 @@ SuffixCheck::Scores TttScorer::forward(const Turn& turn, std::span<const std::in
   for (int number = 0; feed_ && number < setup_.transform->biases(); ++number)
     scores.proposed.push_back(turn.program.proposed_losses(number));
   return scores;
-}
-
-// The real windows come last: the update follows from their activations.
-void TttScorer::score(Turn& turn) {
-  order_->score();
-  propose(turn);
-  const std::vector<SuffixCheck::Pass> passes =
-      suffixes_.passes(turn.queue, turn.chunk, turn.program.shape(), turn.windows, turn.tokens, turn.targets);
-  std::vector<SuffixCheck::Scores> changed;
-  for (const SuffixCheck::Pass& pass : passes)
-    changed.push_back(forward(turn, pass.tokens, pass.targets, true));
-  const SuffixCheck::Scores real = forward(turn, turn.tokens, turn.targets, !passes.empty());
-  for (std::size_t number = 0; number < passes.size(); ++number)
-    SuffixCheck::compare(turn.queue, turn.chunk, passes[number], real, changed[number]);
-  apply_proposals(turn, real);
-  tell(TttEventKind::score, turn, false);
-}
-
-void TttScorer::book(Turn& turn) {
-  order_->book();
-  for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {
-    for (std::int64_t target = turn.ranges[slot].first; target < turn.ranges[slot].last; ++target) {
-      const std::size_t score = turn.score_of(slot, target);
-      book_.enter(target, turn.losses[score]);
-      if (feed_) plain_book_[static_cast<std::size_t>(target)] = turn.plain_losses[score];
-    }
-  }
-  tell(TttEventKind::book, turn, false);
-}
-
-void TttScorer::plan(Turn& turn) {
-  turn.choice = rule_->choose(turn.chunk, book_);
-  std::vector<std::size_t> shown;
-  for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
-    if (turn.more[slot]) shown.push_back(turn.finished() + slot);
-  }
-  tell(TttEventKind::plan, turn, true,
-       setup_.config.audit.empty() ? std::string() : rule_->text(turn.choice, shown));
-}
-
-// The objective: over documents with a later chunk, the sum of the chunk's mean losses, weighed by the rule.
-void TttScorer::reveal(Turn& turn) {
-  order_->reveal();
-  std::vector<float> weights(turn.targets.size(), 0.0F);
-  for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
-    if (!turn.more[slot]) continue;
-    const TargetRange& range = turn.ranges[slot];
-    const double weight = turn.choice.weights.empty() ? 1 : turn.choice.weights[turn.finished() + slot];
-    std::fill_n(weights.begin() + static_cast<std::ptrdiff_t>(turn.score_of(slot, range.first)),
-                range.count(), static_cast<float>(weight / static_cast<double>(range.count())));
-  }
-  turn.program.set_weights(weights);
-  tell(TttEventKind::reveal, turn, true);
-}
-
-void TttScorer::update(Turn& turn) {
-  for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
-    order_->update();
-    if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
-    turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);
-    tell(TttEventKind::update, turn, true);
-  }
 }
 
 void TttScorer::tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen) {
@@ -145,7 +84,7 @@ std::vector<float> TttScorer::score_without() {
       }
     }
   }
-  if (setup_.losses) setup_.losses->merge(losses);
+  merge(losses);
   std::vector<float> known(losses.size(), std::numeric_limits<float>::quiet_NaN());
   for (const auto& [queue, chunk] : compared) {
     for (const int number : plan_.batch(queue).documents) {

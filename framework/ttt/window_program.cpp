@@ -71,11 +71,6 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   store_.upload(name("cu_seqlens"), boundaries);
 }
 
-const std::vector<std::shared_ptr<const AdapterTensor>>& WindowProgram::adapters() const {
-  static const std::vector<std::shared_ptr<const AdapterTensor>> none;
-  return taps_ ? taps_->tensors() : none;
-}
-
 void WindowProgram::set_inputs(std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
                                std::span<const std::int32_t> targets) {
   store_.upload(name("tokens"), std::as_bytes(tokens));

@@ -39,7 +39,8 @@ class WindowProgram {
 
   const WindowShape& shape() const { return shape_; }
   Program& program() { return *program_; }
-  const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const;
+  // Of a program with adapters.
+  const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const { return taps_->tensors(); }
 
   // Whether the adapters' forward pass has kernels that only a plugin knows.
   bool unknown_kernels() const { return taps_ && taps_->unknown_kernels(); }

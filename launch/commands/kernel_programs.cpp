@@ -12,8 +12,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/step/training_programs.h"
 #include "framework/ttt/adapter_set.h"
-#include "framework/ttt/plain_scorer.h"
-#include "framework/ttt/ttt_plugins.h"
+#include "framework/ttt/ttt_inputs.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {

@@ -12,8 +12,7 @@
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/weight_origin.h"
-#include "framework/ttt/plain_scorer.h"
-#include "framework/ttt/ttt_plugins.h"
+#include "framework/ttt/ttt_inputs.h"
 #include "framework/ttt/ttt_scorer.h"
 
 namespace mulligan {

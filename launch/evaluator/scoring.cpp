@@ -62,7 +62,8 @@ struct Model {
 
 }  // namespace
 
-void TttScorer::exchange(const LanePlan::Stretch&) {}  // there is one rank
+void TttScorer::prepare_exchange() {}  // there is one rank
+void TttScorer::exchange(const LanePlan::Stretch&) {}
 
 std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings) {
   if (settings.transform.name.empty()) return {};

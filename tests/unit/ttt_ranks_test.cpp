@@ -9,6 +9,7 @@
 
 #include "framework/run/parameter_store.h"
 #include "framework/ttt/document_plan.h"
+#include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_scorer.h"
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
@@ -22,7 +23,7 @@ class Events : public TttListener {
  public:
   void on_event(const TttEvent& event) override {
     std::string line =
-        fmt::format("{} {} {} {}:", event_name(event.kind), event.queue, event.batch, event.chunk);
+        fmt::format("{} {} {} {}:", word_of(event.kind), event.queue, event.batch, event.chunk);
     line += event.chosen;
     for (const int document : event.documents) line += fmt::format(" {}", document);
     lines.push_back(line);
@@ -53,13 +54,7 @@ Outcome run_rank(const Options& options, Communicator* communicator) {
   refresh_copies(runner.model().store, runner.model().layouts);
   TttSetup setup = runner.setup(options.config);
   setup.lanes = options.lanes;
-  std::unique_ptr<LossExchange> losses;
-  if (communicator) {
-    losses = std::make_unique<LossExchange>(runner.store(), *communicator,
-                                            static_cast<std::int64_t>(tokens.size()));
-    setup.communicator = communicator;
-    setup.losses = losses.get();
-  }
+  setup.communicator = communicator;
   Events events;
   const bool first = !communicator || communicator->rank() == 0;
   TttScorer run(runner.model(), setup, {tokens, 1, nullptr, options.reference}, first ? &events : nullptr);
@@ -224,10 +219,8 @@ TEST(TttRanks, AVoidRankVoidsTheRun) {
     runner.set_random_parameters(3);
     refresh_copies(runner.model().store, runner.model().layouts);
     TttSetup setup = runner.setup(options.config);
-    LossExchange losses(runner.store(), communicator, static_cast<std::int64_t>(tokens.size()));
     setup.lanes = 2;
     setup.communicator = &communicator;
-    setup.losses = &losses;
     Peeking run(runner.model(), setup, {tokens, 1, nullptr, {}});
     run.peeks = rank == 1;
     try {

@@ -15,7 +15,7 @@
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
-#include "framework/ttt/scoring_input.h"
+#include "framework/ttt/ttt_inputs.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/ttt_memory.h"
 

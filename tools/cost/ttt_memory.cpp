@@ -6,9 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/run/parameter_store.h"
 #include "framework/run/run_plugins.h"
-#include "framework/ttt/plain_scorer.h"
-#include "framework/ttt/scoring_input.h"
-#include "framework/ttt/ttt_plugins.h"
+#include "framework/ttt/ttt_inputs.h"
 
 namespace mulligan {
 namespace {

@@ -1,9 +1,13 @@
-#include "framework/ttt/scoring_input.h"
+#include "framework/ttt/ttt_inputs.h"
 
+#include <algorithm>
+#include <set>
+
+#include "framework/check/start_check.h"
 #include "framework/core/error.h"
 #include "framework/data/documents.h"
 #include "framework/data/shard.h"
-#include "framework/ttt/document_plan.h"
+#include "framework/run/determinism.h"
 
 namespace mulligan {
 
@@ -112,6 +116,69 @@ void add_byte_rules(const ValidationSet& validation, const TttConfig& config, Ev
     const std::int64_t start = run.data() - validation.tokens.data();
     add_byte_rules(validation, start + 1, start + static_cast<std::int64_t>(run.size()) - 1, result);
   }
+}
+
+namespace {
+
+// The optimiser of the base model's passes, with the momentum that [ttt.base] asks for.
+std::unique_ptr<Optimizer> make_base_optimizer(const LoadedConfig& loaded, PluginHost& host,
+                                               double momentum) {
+  PluginTable table = *loaded.config.ttt->base_optimizer;
+  const PluginHandle plugin = load_plugin(host, MLG_OPTIMIZER, table);
+  const auto rows = key_specs(plugin->name(), plugin->keys());
+  if (std::ranges::find(rows, "momentum", &KeySpec::name) != rows.end()) {
+    table.keys.put("momentum", ConfigNode::make_leaf(ConfigValue(momentum), Origin::derived()));
+  }
+  return std::make_unique<Optimizer>(plugin, resolve_plugin_keys(table, plugin->name(), rows));
+}
+
+void refuse_evaluation_weights(const Optimizer& optimizer, const char* what) {
+  if (!optimizer.has_evaluation_weights()) return;
+  throw config_error(
+      "[{}]: {} has evaluation weights, but {} scored as they are after each update; take another optimiser.",
+      optimizer.section(), optimizer.plugin().description(), what);
+}
+
+}  // namespace
+
+TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins& run)
+    : adapters_(load_plugin(host, MLG_TTT, loaded.config.ttt->adapters), loaded.plugin("ttt.adapters")),
+      optimizer_(load_plugin(host, MLG_OPTIMIZER, loaded.config.ttt->optimizer),
+                 loaded.plugin("ttt.optimizer")),
+      draws_(static_cast<std::uint64_t>(loaded.config.run.seed)) {
+  const TttSection& ttt = *loaded.config.ttt;
+  refuse_evaluation_weights(optimizer_, "adapters are");
+  if (const auto& table = ttt.base) {
+    base_.emplace(load_plugin(host, MLG_TTT, *table), loaded.plugin("ttt.base"));
+    if (base_->has_base_update()) {
+      base_optimizer_ = make_base_optimizer(loaded, host, base_->base_update().momentum);
+      refuse_evaluation_weights(*base_optimizer_, "the base model's weights are");
+    }
+  }
+  if (const auto& table = ttt.transform)
+    transform_.emplace(load_plugin(host, MLG_TRANSFORM, *table), loaded.plugin("ttt.transform"));
+  std::set<const Plugin*> known;
+  if (run.loss) known.insert(&run.loss->plugin());
+  for (const auto& other : run.optimizers) known.insert(&other->plugin());
+  const Optimizer& last = base_optimizer_ ? *base_optimizer_ : optimizer_;
+  for (const Plugin* plugin : {&adapters_.plugin(), &optimizer_.plugin(), &last.plugin()})
+    if (known.insert(plugin).second) run.backend->add_kernels(*plugin);
+  require_determinism(loaded.config, *run.backend);
+  check_adapters_at_start(*run.backend, adapters_, loaded.config.model);
+}
+
+TttSetup TttPlugins::setup(const RunConfig& config) const {
+  const TttSection& ttt = *config.ttt;
+  return {ttt.config,
+          adapters_,
+          optimizer_,
+          ttt.lr,
+          base_ ? &*base_ : nullptr,
+          base_optimizer_.get(),
+          config.eval.sequence_length,
+          draws_,
+          transform_ ? &*transform_ : nullptr,
+          ttt.transform_order};
 }
 
 }  // namespace mulligan
