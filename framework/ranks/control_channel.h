@@ -3,12 +3,17 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "framework/ranks/communicator.h"
+#include "framework/ranks/communicator_watch.h"
 #include "framework/ranks/control_end.h"
 #include "framework/ranks/host_group.h"
 
@@ -46,7 +51,7 @@ class ControlChannel final : public HostGroup {
   void put(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double seconds) override;
 
-  RankProgress& progress();
+  RankProgress& progress() { return progress_; }
   // Sets a function that reports the progress of this rank's transfers with each heartbeat, on a thread of its own. It may throw
   // Error; then the last answer holds. An empty one removes it; when that returns no call is running.
   void count_transfers(std::function<TransferCount()> count);
@@ -70,14 +75,37 @@ class ControlChannel final : public HostGroup {
   Error report_failure(const Error& own, FailureCause cause = FailureCause::own);
 
  private:
-  struct State;
   void wait_until_all_are_there();
   std::vector<std::string> call(CallKind kind, std::string_view bytes);
   friend std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options);
+  // A message to this rank's end.
+  template <typename Message>
+  void tell(const Message& message);
+  // On the loop's thread.
+  void take(const ControlMessage& message);
+  void decide(const Verdict& verdict);
+  Heartbeat pulse() const;
+  void look_for_blocked_stop();
+  // Waits until `ready` or the verdict, at most `seconds`, of any length if negative. Returns whether it is ready.
+  template <typename Ready>
+  bool wait(std::unique_lock<std::mutex>& lock, double seconds, Ready ready);
 
   LaunchEnvironment environment_;
   ControlOptions options_;
-  std::unique_ptr<State> state_;
+  SocketLoop loop_;
+  std::unique_ptr<ControlEnd> end_;  // touched on the loop's thread only
+  RankProgress progress_;
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::uint8_t> in_call_{0};  // Heartbeat
+  mutable std::mutex mutex_;              // guards what follows, which the loop's thread writes
+  std::condition_variable changed_;
+  std::map<std::uint64_t, std::vector<std::string>> results_;  // of calls
+  std::map<std::uint64_t, std::string> values_;                // of get()
+  std::set<std::uint64_t> wanted_;                             // requests that are still waited for
+  std::uint64_t requests_ = 0;
+  std::optional<Verdict> verdict_;
+  bool all_done_ = false;
+  CommunicatorWatch transfers_;
 };
 
 // While it lives, this rank may delay the others for as long as before its first step. For work of minutes that only some ranks
