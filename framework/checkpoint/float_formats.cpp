@@ -1,6 +1,7 @@
 #include "framework/checkpoint/float_formats.h"
 
-#include <bit>
+#include <mulligan/kernel.hpp>
+
 #include <cstring>
 #include <stdexcept>
 
@@ -11,51 +12,16 @@ bool is_weight_format(StoredType type) {
 }
 
 float decode_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  return std::bit_cast<sdk::bfloat16>(bits);
 }
-
 std::uint16_t encode_bf16(float value) {
-  std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // quiet NaN
-  bits += 0x7fffu + ((bits >> 16) & 1u);
-  return static_cast<std::uint16_t>(bits >> 16);
+  return sdk::bfloat16(value).bits;
 }
-
-float decode_f16(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1fu;
-  std::uint32_t mantissa = half & 0x3ffu;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-  if (mantissa == 0) return std::bit_cast<float>(sign);
-  // Subnormal: mantissa * 2^-24, made normal.
-  std::uint32_t shifted_exponent = 113;
-  while ((mantissa & 0x400u) == 0) {
-    mantissa <<= 1;
-    --shifted_exponent;
-  }
-  return std::bit_cast<float>(sign | (shifted_exponent << 23) | ((mantissa & 0x3ffu) << 13));
+float decode_f16(std::uint16_t bits) {
+  return sdk::half_value(bits);
 }
-
 std::uint16_t encode_f16(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
-  const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
-  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 2^16 or more
-  const int exponent = static_cast<int>(magnitude >> 23) - 127;
-  if (exponent < -25) return sign;
-  // The significand with its leading one, and how many of its low bits the half does not keep.
-  const std::uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
-  const int dropped = exponent >= -14 ? 13 : -exponent - 1;
-  std::uint32_t kept = significand >> dropped;
-  const std::uint32_t rest = significand & ((1u << dropped) - 1), tie = 1u << (dropped - 1);
-  if (rest > tie || (rest == tie && (kept & 1u))) ++kept;
-  // A carry out of the significand increments the exponent, as it should.
-  const std::uint32_t half =
-      exponent >= -14 ? kept + (static_cast<std::uint32_t>(exponent + 14) << 10) : kept;
-  return static_cast<std::uint16_t>(sign | half);
+  return sdk::half_bits(value);
 }
 
 std::vector<float> decode_weights(std::span<const std::byte> bytes, StoredType type) {

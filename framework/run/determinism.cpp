@@ -7,16 +7,9 @@ namespace {
 
 // The promise of a backend that `config` needs; NONE: any backend will do.
 mlg_determinism needed(const RunConfig& config, const Backend& backend) {
-  switch (config.run.determinism) {
-    case Determinism::off:
-      return MLG_DETERMINISM_NONE;
-    case Determinism::batch:
-      return backend.info().computes ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
-    case Determinism::run:
-    case Determinism::world:
-      return MLG_DETERMINISM_RUN;
-  }
-  return MLG_DETERMINISM_NONE;
+  const Determinism level = config.run.determinism;
+  if (level == Determinism::off) return MLG_DETERMINISM_NONE;
+  return level == Determinism::batch && backend.info().computes ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
 }
 
 }  // namespace

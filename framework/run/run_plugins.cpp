@@ -15,19 +15,10 @@ namespace mulligan {
 namespace {
 
 bool needs(PluginUse use, const std::string& section) {
-  switch (use) {
-    case PluginUse::train:
-      return true;
-    case PluginUse::score:
-      return section == "backend";
-    case PluginUse::quantize:
-      return section == "backend" || section == "quantize" || section.starts_with("ttt.");
-    case PluginUse::ensemble:
-      return section == "backend" || section == "ensemble";
-    case PluginUse::adapt:
-      return section == "backend" || section.starts_with("ttt.");
-  }
-  return true;
+  if (use == PluginUse::train || section == "backend") return true;
+  if (section.starts_with("ttt.")) return use == PluginUse::quantize || use == PluginUse::adapt;
+  return (section == "quantize" && use == PluginUse::quantize) ||
+         (section == "ensemble" && use == PluginUse::ensemble);
 }
 
 // Under open rules `mulligan quantize` works without the plugins that score its artifact.

@@ -8,6 +8,7 @@
 #include "framework/run/run_files.h"
 #include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
+#include "framework/step/snapshot.h"
 
 namespace mulligan {
 
@@ -32,15 +33,43 @@ RunResult Trainer::run() {
   return finish();
 }
 
+// Steps of each phase before the clock starts: first touches of memory and caches are then no part of the budget. Everything that
+// they changed returns to the bit, so a run with and without warm-up is the same run.
 void Trainer::warm_up() {
-  if (warm_up_.steps() == 0) return;
+  const std::int64_t steps = config_.train.warmup.steps;
+  if (steps == 0) return;
   clock_.ledger().enter("warmup");
   const LoaderPosition start = rows_.stream().position();
-  warm_up_.run(devices_, rows_, ranks_);
+  for (const auto& device : devices_.devices()) {
+    rows_.stream().restore(start);
+    warm_up(*device, steps);
+  }
   phases_.start_at(0);
   rows_.stream().restore(start);
   phases_.device().communicator->barrier(phases_.engine().store());
-  outputs_.log().print("warm-up: {} steps of each phase, then everything restored", warm_up_.steps());
+  outputs_.log().print("warm-up: {} steps of each phase, then everything restored", steps);
+}
+
+// Leaves devices and rows in any phase, and the rows anywhere.
+void Trainer::warm_up(TrainingDevice& device, std::int64_t steps) {
+  TrainingEngine& engine = device.programs->engine();
+  std::vector<std::string> tensors = engine.state_tensors();
+  if (config_.train.warmup.keep_muon_momentum) {
+    for (const OptimizerGroup& group : device.groups.groups()) {
+      for (const std::string& state : group.surviving) std::erase(tensors, state);
+    }
+  }
+  const StateSnapshot initial(engine.store(), tensors);
+  device.groups.set_rates(run_progress(config_, 0, 0, rows_.epochs()));
+  for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
+    if (!engine.plan().has(phase)) continue;
+    devices_.start_at(phase);
+    rows_.read_as(config_.phases[phase]);
+    for (std::int64_t number = 1; number <= steps && !ranks_.group().any(stop_signal() != 0); ++number) {
+      engine.step(number, rows_.stream());
+    }
+  }
+  initial.restore();
 }
 
 void Trainer::train_until_budget_is_spent() {
@@ -206,7 +235,7 @@ void Trainer::save() {
   checkpoints_.finish();
   const bool wanted = config_.checkpoint.at_end && trained_.steps > 0 && !checkpoints_.holds(trained_.steps);
   if (ranks_.group().agree(wanted) != 0) begin_checkpoint();
-  replicas_.require_equal(engine.store(), ranks_.group(), trained_.steps);
+  require_equal_replicas();
   engine.refresh_evaluation_weights();
   engine.gather_averages();
   if (!ranks_.first()) return;

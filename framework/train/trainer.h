@@ -12,14 +12,12 @@
 #include "framework/run/run_ranks.h"
 #include "framework/train/checkpoint_keeper.h"
 #include "framework/train/phase_follower.h"
-#include "framework/train/replica_check.h"
 #include "framework/train/run_outputs.h"
 #include "framework/train/step_reports.h"
 #include "framework/train/train.h"
 #include "framework/train/training_clock.h"
 #include "framework/train/training_rows.h"
 #include "framework/train/validations.h"
-#include "framework/train/warm_up.h"
 
 namespace mulligan {
 
@@ -38,6 +36,7 @@ class Trainer {
 
  private:
   void warm_up();
+  void warm_up(TrainingDevice& device, std::int64_t steps);
   void train_until_budget_is_spent();
   Decision decide();
   void choose_phase(const Decision& now);
@@ -70,6 +69,7 @@ class Trainer {
   // trainer_checkpoint.cpp
   CheckpointManifest manifest() const;
   void begin_checkpoint();
+  void require_equal_replicas();  // by all ranks
   void resume_from(const Checkpoint& checkpoint);
   void save_before_stopping();
   [[noreturn]] void stop_early(int signal);
@@ -93,14 +93,13 @@ class Trainer {
   LossBooks losses_;
   StepReports reports_;
   CheckpointKeeper checkpoints_;
-  ReplicaCheck replicas_;
-  WarmUp warm_up_;
   std::vector<std::unique_ptr<TrainingObserver>> observers_;
 
   Trained trained_;
   // While a step is made: where the data stood, and the updates that the engine had begun before it.
   std::optional<LoaderPosition> step_start_;
   std::int64_t updates_ = 0;
+  std::int64_t compared_step_ = 0;  // updates done when the ranks' masters were compared last
   std::string weights_sha256_;
   RunResult result_;
 };

@@ -1,7 +1,6 @@
 // Trainer: checkpoints, resuming and stopping.
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "framework/config/config_report.h"
@@ -13,7 +12,6 @@
 #include "framework/run/run_files.h"
 #include "framework/step/loss_scaler.h"
 #include "framework/train/checkpoint_keeper.h"
-#include "framework/train/replica_check.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -42,13 +40,72 @@ CheckpointManifest Trainer::manifest() const {
   return m;
 }
 
+namespace {
+
+constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
+
+// One digest per tensor, one after the other.
+std::string digests_of(const TensorStore& store, const std::vector<std::string>& names) {
+  std::string digests;
+  std::vector<std::byte> bytes;
+  for (const std::string& name : names) {
+    bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
+    store.download(name, bytes);
+    digests += sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  return digests;
+}
+
+}  // namespace
+
+// What every rank computes alike must stay alike: the masters of all ranks are compared by their digests, once after each step,
+// for nothing is saved of ranks that have drifted apart. Where a rank's masters are not, bit for bit, those of the most ranks (of
+// equally many: those of rank 0), the first such rank throws a run_error that names it and its first tensor, and the others throw
+// what that does to them: the verdict of the run.
+void Trainer::require_equal_replicas() {
+  HostGroup& group = ranks_.group();
+  const std::int64_t step = trained_.steps;
+  if (std::exchange(compared_step_, step) == step || group.world_size() == 1) return;
+  std::vector<std::string> masters, tensors;
+  for (const PlannedParameter& parameter : parameters_) masters.push_back(master_name(parameter.name()));
+  // Of all tensors first, which is short; of each only where a rank differs.
+  const std::string digests = digests_of(phases_.engine().store(), masters);
+  const auto says_same = [](const std::vector<std::string>& all) {
+    return std::string(std::ranges::count(all, all.front()) == std::ssize(all) ? "same" : "");
+  };
+  if (!group.consult(sha256_hex(digests), says_same).empty()) return;
+  const std::vector<std::string> all = group.gather_texts(digests);
+  // The first of those that are equally common.
+  const std::string& common = *std::ranges::max_element(
+      all, {}, [&](const std::string& digests) { return std::ranges::count(all, digests); });
+  std::vector<std::size_t> drifted;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] != common) drifted.push_back(rank);
+  }
+  if (drifted.empty()) return;
+  if (group.rank() != static_cast<int>(drifted.front())) {
+    group.barrier();  // where the verdict comes
+    throw run_error("after step {} rank {} holds other weights than the other ranks.", step, drifted.front());
+  }
+  for (std::size_t i = 0; i < masters.size(); ++i) {
+    const std::size_t at = i * digest_size;
+    if (digests.compare(at, digest_size, common, at, digest_size) != 0) tensors.push_back(masters[i]);
+  }
+  throw run_error(
+      "after step {} rank{} {} of {} hold{} other weights than the others: the first tensor that differs is "
+      "'{}', one of {} of {}; what all ranks compute alike has drifted apart, through a device's fault or a "
+      "plugin that is not deterministic; continue from the last checkpoint with --resume once that is fixed.",
+      step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
+      drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), masters.size());
+}
+
 // The step path copies the state to the host; the rest happens in the background.
 void Trainer::begin_checkpoint() {
   TrainingEngine& engine = phases_.engine();
   {
     const auto patience = ranks_.patience();
     collect_losses();  // also refuses to save a run whose loss is not finite
-    replicas_.require_equal(engine.store(), ranks_.group(), trained_.steps);
+    require_equal_replicas();
     checkpoints_.finish();
   }
   // Without patience: transfers, one after the other, of which one that does not end is to be found as in a step.
@@ -171,10 +228,6 @@ void Trainer::stop_at(const UnsoundStep& step) {
                     : fmt::format(", begin with a lower loss scale ({} now; loss_scale.initial)", scale));
 }
 
-}  // namespace mulligan
-
-namespace mulligan {
-
 bool CheckpointKeeper::due(std::int64_t steps, double seconds) {
   note(writer_.completed());
   const bool by_steps = config_.every_steps > 0 && steps - begun_steps_ >= config_.every_steps;
@@ -204,74 +257,6 @@ void CheckpointKeeper::note(const std::optional<std::filesystem::path>& written)
   last_ = *written;
   outputs_.keep();
   outputs_.log().print("checkpoint written: {}", written->string());
-}
-
-}  // namespace mulligan
-
-namespace mulligan {
-namespace {
-
-constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
-
-// One digest per tensor, one after the other.
-std::string digests_of(const TensorStore& store, const std::vector<std::string>& names) {
-  std::string digests;
-  std::vector<std::byte> bytes;
-  for (const std::string& name : names) {
-    bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
-    store.download(name, bytes);
-    Sha256 digest;
-    digest.update(std::span<const std::byte>(bytes));
-    digests += digest.hex();
-  }
-  return digests;
-}
-
-// Which of them differ.
-std::vector<std::string> differing(const std::vector<std::string>& names, const std::string& a,
-                                   const std::string& b) {
-  std::vector<std::string> found;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::size_t at = i * digest_size;
-    if (a.compare(at, digest_size, b, at, digest_size) != 0) found.push_back(names[i]);
-  }
-  return found;
-}
-
-}  // namespace
-
-ReplicaCheck::ReplicaCheck(const std::vector<PlannedParameter>& parameters) {
-  for (const PlannedParameter& parameter : parameters) masters_.push_back(master_name(parameter.name()));
-}
-
-void ReplicaCheck::require_equal(const TensorStore& store, HostGroup& group, std::int64_t step) {
-  if (std::exchange(compared_step_, step) == step || group.world_size() == 1) return;
-  // Of all tensors first, which is short; of each only where a rank differs.
-  const std::string digests = digests_of(store, masters_);
-  const auto says_same = [](const std::vector<std::string>& all) {
-    return std::string(std::ranges::count(all, all.front()) == std::ssize(all) ? "same" : "");
-  };
-  if (!group.consult(sha256_hex(digests), says_same).empty()) return;
-  const std::vector<std::string> all = group.gather_texts(digests);
-  // The first of those that are equally common.
-  const std::string& common = *std::ranges::max_element(
-      all, {}, [&](const std::string& digests) { return std::ranges::count(all, digests); });
-  std::vector<std::size_t> drifted;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] != common) drifted.push_back(rank);
-  }
-  if (drifted.empty()) return;
-  if (group.rank() != static_cast<int>(drifted.front())) {
-    group.barrier();  // where the verdict comes
-    throw run_error("after step {} rank {} holds other weights than the other ranks.", step, drifted.front());
-  }
-  const std::vector<std::string> tensors = differing(masters_, all[drifted.front()], common);
-  throw run_error(
-      "after step {} rank{} {} of {} hold{} other weights than the others: the first tensor that differs is "
-      "'{}', one of {} of {}; what all ranks compute alike has drifted apart, through a device's fault or a "
-      "plugin that is not deterministic; continue from the last checkpoint with --resume once that is fixed.",
-      step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
-      drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), masters_.size());
 }
 
 }  // namespace mulligan

@@ -94,9 +94,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       phases_(config_, devices_, rows_, outputs_),
       losses_(config_.train.log_every),
       reports_(config_.train.log_every, outputs_),
-      checkpoints_(config_.checkpoint, outputs_),
-      replicas_(parameters_),
-      warm_up_(config_) {
+      checkpoints_(config_.checkpoint, outputs_) {
   result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
                    ranks_.environment().restart_count};
   begin_log(resume, !options.resume.empty());
