@@ -1,73 +1,24 @@
 #include "framework/adapters/tap_recorder.h"
 
-#include <exception>
-
 #include "framework/core/error.h"
 
 namespace mulligan {
 
-// Exceptions must not cross into the plugin: they become the sentence that the plugin hands back to us.
-template <typename Body>
-mlg_error TapRecorder::guarded(void* self, Body&& body) {
-  auto& recorder = *static_cast<TapRecorder*>(self);
-  try {
-    body(recorder);
-    return nullptr;
-  } catch (const std::exception& error) {
-    recorder.error_ = error.what();
-    return recorder.error_.c_str();
-  }
+Value TapRecorder::state(const char*, const TensorType&) {
+  throw run_error("the tap {}: a test-time-training plugin keeps nothing but its declared adapters", tap_);
 }
 
-TapRecorder::TapRecorder(std::string tap) : tap_(std::move(tap)) {
-  table_.self = this;
-  table_.describe = [](void* self, mlg_value value, mlg_tensor* out) {
-    return guarded(self, [&](TapRecorder& r) { *out = r.graph().type(r.known(value)).to_c(); });
-  };
-  table_.state = [](void* self, const char*, const mlg_tensor*, mlg_value*) {
-    return guarded(self, [](TapRecorder& r) {
-      throw run_error("the tap {}: a test-time-training plugin keeps nothing but its declared adapters",
-                      r.tap_);
-    });
-  };
-  table_.survives_warmup = [](void* self, mlg_value) {
-    return guarded(self, [](TapRecorder& r) {
-      throw run_error("the tap {}: a test-time-training plugin has no state that could survive warm-up",
-                      r.tap_);
-    });
-  };
-  table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {
-    return guarded(self, [&](TapRecorder& r) {
-      const Value made = r.graph().scratch(TensorType::from_c(*shape), "adapter");
-      r.allowed_.insert(made.id);
-      *out = made.id;
-    });
-  };
-  table_.view = [](void* self, mlg_value value, std::int64_t offset, const mlg_tensor* shape,
-                   mlg_value* out) {
-    return guarded(self, [&](TapRecorder& r) {
-      const TensorType type = TensorType::from_c(*shape);
-      const Value whole = r.known(value);
-      if (r.rows_) r.rows_->view(r.graph(), whole, offset, type);
-      const Value made = r.graph().view(whole, offset, type);
-      r.allowed_.insert(made.id);
-      *out = made.id;
-    });
-  };
-  table_.launch = [](void* self, const char* kernel, const mlg_value* arguments, std::uint32_t argument_count,
-                     const mlg_attribute* attributes, std::uint32_t attribute_count) {
-    return guarded(self, [&](TapRecorder& r) {
-      std::vector<Value> values;
-      for (std::uint32_t i = 0; i < argument_count; ++i) {
-        values.push_back(arguments[i] == 0 ? Value{} : r.known(arguments[i]));
-      }
-      std::vector<Attribute> named;
-      for (std::uint32_t i = 0; i < attribute_count; ++i)
-        named.push_back({attributes[i].name, attributes[i].value});
-      if (r.rows_) r.rows_->call(r.graph(), kernel, values, named);
-      r.graph().call(kernel, std::move(values), std::move(named));
-    });
-  };
+void TapRecorder::survives_warmup(mlg_value) {
+  throw run_error("the tap {}: a test-time-training plugin has no state that could survive warm-up", tap_);
+}
+
+void TapRecorder::check_view(Value value, std::int64_t offset, const TensorType& type) {
+  if (rows_) rows_->view(graph(), value, offset, type);
+}
+
+void TapRecorder::record(Call call) {
+  if (rows_) rows_->call(graph(), call.kernel, call.arguments, call.attributes);
+  graph().call(call.kernel, std::move(call.arguments), std::move(call.attributes));
 }
 
 void TapRecorder::allow(std::span<const Value> values) {
@@ -79,10 +30,10 @@ void TapRecorder::allow(std::span<const Value> values) {
 const mlg_recorder& TapRecorder::open(Graph& graph, RowGuard* rows) {
   graph_ = &graph;
   rows_ = rows;
-  return table_;
+  return *table();
 }
 
-Graph& TapRecorder::graph() const {
+Graph& TapRecorder::graph() {
   if (!graph_) {
     throw run_error("the tap {}: the recording is over; a plugin may record only while it is asked to", tap_);
   }

@@ -1,27 +1,16 @@
-// What a finished training run found, and result.json.
+// What a finished training run found.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "framework/checkpoint/loss_account.h"
-#include "framework/config/run_config.h"
-#include "framework/data/data_identity.h"
-#include "framework/data/text_overlap.h"
 #include "framework/eval/evaluate.h"
-#include "framework/plugin/plugin.h"
-#include "framework/report/run_directory.h"
-#include "framework/run/determinism.h"
-#include "framework/run/plan_cache_counts.h"
 
 namespace mulligan {
-
-class TrainingObserver;
 
 // How the processes of a run came about.
 struct RunStart {
@@ -49,25 +38,5 @@ struct RunResult {
   std::filesystem::path resumed_from;                   // a checkpoint, or empty
   RunStart start;
 };
-
-// What result.json holds besides RunResult.
-struct RunFacts {
-  std::vector<PluginHandle> plugins;
-  std::string device;                              // the backend's own description
-  mlg_determinism promise = MLG_DETERMINISM_NONE;  // the least that the phases' backends keep
-  std::vector<std::string> broken_limits;          // of [ledger], with rules = "open"
-  std::string weights_kind;                        // "averaged" or "last"
-  const LossAccount* loss = nullptr;               // of the whole run
-  bool hf_compat = false;
-  DataIdentity data;                   // training and validation
-  std::optional<TextOverlap> overlap;  // of both; absent without validation
-  std::string weights_sha256;          // of the tensors in weights.safetensors
-  std::vector<MadeCount> made;         // of all ranks, the clock being that of training
-  const std::vector<std::unique_ptr<TrainingObserver>>* observers = nullptr;  // null: there are none
-};
-void write_result(const RunFiles& files, const LoadedConfig& loaded, const RunResult& result,
-                  const RunFacts& facts);
-// What a person reads of it at the end.
-std::string final_table(const RunResult& result);
 
 }  // namespace mulligan
