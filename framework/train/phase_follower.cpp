@@ -178,23 +178,17 @@ void PhaseFollower::save_to(CheckpointProgress& p) const {
   for (std::size_t i = 0; i < cycles_.size(); ++i) {
     p.cycles.emplace_back(device_->groups.groups()[i].name, cycles_[i]);
   }
-  p.phase_start_step = start_.step;
-  p.phase_start_fraction = start_.budget_fraction;
-  p.phase_start_seconds = start_.elapsed_seconds;
-  p.phase_start_epoch = start_.epoch;
+  p.phase_start = start_;
   p.optimizer_start_step = optimizer_start_;
-  p.loss_scale = loss_scaler_.state().scale;
-  p.clean_updates = loss_scaler_.state().clean_updates;
-  p.skipped_updates = loss_scaler_.state().skipped_updates;
-  p.rewarm_start_step = rewarm_.start;
-  p.rewarm_steps = rewarm_.steps;
+  p.loss_scale = loss_scaler_.state();
+  p.rewarm = rewarm_;
 }
 
 void PhaseFollower::restore(const CheckpointProgress& p) {
-  start_ = {p.phase_start_step, p.phase_start_fraction, p.phase_start_seconds, p.phase_start_epoch};
+  start_ = p.phase_start;
   optimizer_start_ = p.optimizer_start_step;
-  loss_scaler_.restore({p.loss_scale, p.clean_updates, p.skipped_updates});
-  rewarm_ = {p.rewarm_start_step, p.rewarm_steps};
+  loss_scaler_.restore(p.loss_scale);
+  rewarm_ = p.rewarm;
   const auto& groups = device_->groups.groups();
   for (const auto& [name, cycle] : p.cycles) {
     const auto group = std::ranges::find(groups, name, &OptimizerGroup::name);

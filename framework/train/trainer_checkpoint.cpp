@@ -30,7 +30,8 @@ CheckpointManifest Trainer::manifest() const {
   m.config = print_resolved(loaded_);
   m.plugins = checkpoint_plugins(loaded_, host_);
   m.identity = rows_.data().data;
-  m.data = rows_.saved(step_start_ ? *step_start_ : rows_.stream().position());
+  m.data = {step_start_ ? *step_start_ : rows_.stream().position(),
+            rows_.stream().loader().options().row_tokens};
   m.progress.restarts = result_.start.restarts;
   m.progress.shares_validated = validations_.shares_done();
   clock_.save_to(m.progress);
@@ -128,7 +129,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   if (ranks_.first()) restore_tensors(checkpoint, engine.store(), state);
   engine.share_state(state);
   engine.refresh_copies();
-  rows_.stream().restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans, m.data.parts});
+  rows_.stream().restore(m.data.position);
   trained_ = {m.step, m.tokens};
   phases_.restore(m.progress);
   losses_.restore(m);
