@@ -89,7 +89,7 @@ void Trainer::train_until_budget_is_spent() {
     if (reports_.due(trained_.steps)) report_steps(now.budget_fraction);
     let_observers_look();
     show_progress(live);
-    if (validations_.due(config_.train, now.budget_fraction, trained_.steps)) validate("validate");
+    if (validation_due(now.budget_fraction)) validate("validate");
   }
   if (now.stop_signal != 0) stop_early(now.stop_signal);
   end_training(now);
@@ -180,7 +180,7 @@ ObservedRun Trainer::observed() {
           .parameters = parameters_,
           .phases = devices_,
           .rows = rows_.stream(),
-          .validation = validations_.set(),
+          .validation = validation_.get(),
           .data = rows_.data(),
           .losses = losses_.account(),
           .metrics = ranks_.first() && outputs_.begun() ? &outputs_.metrics() : nullptr,
@@ -193,6 +193,18 @@ ObservedRun Trainer::observed() {
           .training_seconds = clock_.elapsed_seconds(),
           .tokens_per_second = result_.tokens_per_second,
           .score = result_.validation ? &*result_.validation : nullptr};
+}
+
+// By train.validations, validate_every or validate_at.
+bool Trainer::validation_due(double budget_fraction) {
+  const TrainConfig& train = config_.train;
+  const std::int64_t every = train.validate_every, shares = train.validations;
+  const auto reached =
+      std::min(shares, static_cast<std::int64_t>(budget_fraction * static_cast<double>(shares + 1)));
+  const bool by_share = reached > shares_validated_;
+  shares_validated_ = std::max(shares_validated_, reached);
+  const bool listed = std::ranges::count(train.validate_at, static_cast<double>(trained_.steps)) > 0;
+  return by_share || listed || (every > 0 && trained_.steps % every == 0);
 }
 
 // Books its seconds to `phase`: validations on the way ("validate") are not part of the evaluation
@@ -208,7 +220,14 @@ void Trainer::validate(const std::string& phase) {
   const bool on_the_way = before == "train";
   device.programs->refresh_scored_weights();
   try {
-    result_.validation = validations_.score(*device.programs->evaluator(), ranks_.group(), outputs_.log());
+    Evaluator& evaluator = *device.programs->evaluator();
+    const auto tokens = static_cast<double>(validation_->tokens.size() - 1);
+    Progress progress(&outputs_.log(), {.what = "evaluation", .unit = "tokens", .total = tokens});
+    EvaluateHooks hooks;
+    hooks.passed = [&](const EvalPosition& position, std::size_t rows) {
+      progress.set(evaluator.passed_tokens(position, rows, tokens));
+    };
+    result_.validation = evaluate(evaluator, *validation_, ranks_.group(), hooks);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     clock_.ledger().rename("evaluate", "evaluate_unfinished");  // it will be made again

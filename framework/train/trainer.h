@@ -17,7 +17,6 @@
 #include "framework/train/train.h"
 #include "framework/train/training_clock.h"
 #include "framework/train/training_rows.h"
-#include "framework/train/validations.h"
 
 namespace mulligan {
 
@@ -52,7 +51,8 @@ class Trainer {
   void tell_first_loss();
   void report_steps(double budget_fraction);
   void show_progress(Progress& live);
-  void validate(const std::string& phase);  // of the ledger
+  bool validation_due(double budget_fraction);  // after a step that began there
+  void validate(const std::string& phase);      // of the ledger
   void save();
   const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
   RunResult finish();
@@ -86,7 +86,8 @@ class Trainer {
   std::vector<PlannedParameter> parameters_;
   PhaseDevices devices_;
   PlanCacheCounts made_;
-  Validations validations_;
+  std::unique_ptr<ValidationSet> validation_;  // null: there is none
+  std::int64_t shares_validated_ = 0;          // of train.validations
   std::optional<TextOverlap> overlap_;
   TrainingRows rows_;
   PhaseFollower phases_;

@@ -33,7 +33,7 @@ CheckpointManifest Trainer::manifest() const {
   m.data = {step_start_ ? *step_start_ : rows_.stream().position(),
             rows_.stream().loader().options().row_tokens};
   m.progress.restarts = result_.start.restarts;
-  m.progress.shares_validated = validations_.shares_done();
+  m.progress.shares_validated = shares_validated_;
   clock_.save_to(m.progress);
   reports_.save_to(m.progress);
   phases_.save_to(m.progress);
@@ -136,7 +136,7 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   reports_.restore(m, phases_.phase().micro_batches * tokens_per_micro_batch(config_.train));
   clock_.restore(m.progress);
   checkpoints_.restore(checkpoint.path, m.step, m.progress.elapsed_seconds);
-  validations_.restore(m.progress.shares_validated);
+  shares_validated_ = m.progress.shares_validated;
   result_.first_step = m.step;
   result_.resumed_from = checkpoint.path;
   result_.start.restarts = std::max(result_.start.restarts, m.progress.restarts);
