@@ -72,7 +72,7 @@ class TapRecorder final : public PluginRecorder {
     if (rows_) rows_->view(graph(), value, offset, type);
   }
   void record(Call call) override {
-    if (rows_) rows_->call(graph(), call.kernel, call.arguments, call.attributes);
+    if (rows_) rows_->call(graph(), call);
     graph().call(call.kernel, std::move(call.arguments), std::move(call.attributes));
   }
 

@@ -128,9 +128,8 @@ bool GraphRecorder::adds_to_copy(const Call& matmul) const {
   if (matmul.kernel != "matmul" || matmul.arguments.size() != 3) return false;
   const Value copy = copy_->arguments[1];
   const Value a = matmul.arguments[0], b = matmul.arguments[1], c = matmul.arguments[2];
-  const auto beta = std::ranges::find(matmul.attributes, "beta", &Attribute::name);
   if (!a || !b || !c || graph_.root(c) != copy || graph_.root(a) == copy || graph_.root(b) == copy ||
-      beta == matmul.attributes.end() || beta->value == 0)
+      matmul.attribute("beta") == 0)
     return false;
   const auto begin = [&](Value part) { return part == copy ? 0 : graph_.info(part).offset; };
   const auto end = [&](Value part) { return begin(part) + graph_.type(part).elements(); };

@@ -30,11 +30,6 @@ std::vector<GraphRewrite::Use> GraphRewrite::uses_of(const Call& call) const {
   return uses;
 }
 
-double GraphRewrite::attribute(std::size_t at, std::string_view name) const {
-  const auto found = std::ranges::find(calls_[at].attributes, name, &Attribute::name);
-  return found == calls_[at].attributes.end() ? 0.0 : found->value;
-}
-
 bool GraphRewrite::is_scratch(Value value) const {
   return graph_.info(value).storage == Graph::Storage::scratch;
 }
