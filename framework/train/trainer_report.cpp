@@ -8,7 +8,7 @@
 
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
-#include "framework/run/determinism.h"
+#include "framework/run/run_plugins.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"

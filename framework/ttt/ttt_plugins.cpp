@@ -5,7 +5,6 @@
 
 #include "framework/check/start_check.h"
 #include "framework/core/error.h"
-#include "framework/run/determinism.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {

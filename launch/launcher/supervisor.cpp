@@ -1,5 +1,3 @@
-#include "launch/launcher/supervisor.h"
-
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
