@@ -102,7 +102,7 @@ Decision Trainer::decide() {
   Decision decision;
   if (ranks_.first()) {
     clock_.look_ahead(decision, trained_.steps);
-    decision.checkpoint = checkpoints_.due(trained_.steps, clock_.elapsed_seconds());
+    decision.checkpoint = checkpoint_due();
   }
   return agree_on(decision, ranks_.group());
 }
@@ -251,8 +251,8 @@ void Trainer::save() {
   const auto patience = ranks_.patience();
   TrainingEngine& engine = phases_.engine();
   clock_.ledger().enter("save");
-  checkpoints_.finish();
-  const bool wanted = config_.checkpoint.at_end && trained_.steps > 0 && !checkpoints_.holds(trained_.steps);
+  finish_checkpoint();
+  const bool wanted = config_.checkpoint.at_end && trained_.steps > 0 && !checkpoint_holds_all();
   if (ranks_.group().agree(wanted) != 0) begin_checkpoint();
   require_equal_replicas();
   engine.refresh_evaluation_weights();

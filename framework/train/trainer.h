@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/error.h"
 #include "framework/run/plan_cache_counts.h"
 #include "framework/run/run_ranks.h"
-#include "framework/train/checkpoint_keeper.h"
 #include "framework/train/phase_follower.h"
 #include "framework/train/run_outputs.h"
 #include "framework/train/step_reports.h"
@@ -68,7 +68,12 @@ class Trainer {
 
   // trainer_checkpoint.cpp
   CheckpointManifest manifest() const;
+  bool checkpoint_due();
   void begin_checkpoint();
+  void note_checkpoint(const std::optional<std::filesystem::path>& written);
+  void finish_checkpoint() { note_checkpoint(writer_.finish()); }
+  // Whether the present state is in one, and one is complete.
+  bool checkpoint_holds_all() const { return begun_steps_ == trained_.steps && !last_checkpoint_.empty(); }
   void require_equal_replicas();  // by all ranks
   void resume_from(const Checkpoint& checkpoint);
   void save_before_stopping();
@@ -93,7 +98,10 @@ class Trainer {
   PhaseFollower phases_;
   LossBooks losses_;
   StepReports reports_;
-  CheckpointKeeper checkpoints_;
+  CheckpointWriter writer_;
+  std::filesystem::path last_checkpoint_;  // complete; empty before the first
+  std::int64_t begun_steps_ = 0;           // updates done when the last one was begun
+  double begun_seconds_ = 0;               // training clock then
   std::vector<std::unique_ptr<TrainingObserver>> observers_;
 
   Trained trained_;

@@ -11,7 +11,6 @@
 #include "framework/report/machine.h"
 #include "framework/run/run_files.h"
 #include "framework/step/loss_scaler.h"
-#include "framework/train/checkpoint_keeper.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -107,14 +106,15 @@ void Trainer::begin_checkpoint() {
     const auto patience = ranks_.patience();
     collect_losses();  // also refuses to save a run whose loss is not finite
     require_equal_replicas();
-    checkpoints_.finish();
+    finish_checkpoint();
   }
   // Without patience: transfers, one after the other, of which one that does not end is to be found as in a step.
   engine.refresh_evaluation_weights();
   const std::vector<StateTensor> state = engine.gather_state();
   const auto patience = ranks_.patience();
-  if (ranks_.first()) checkpoints_.write(manifest(), engine.store(), state);
-  checkpoints_.begin(trained_.steps, clock_.elapsed_seconds());
+  if (ranks_.first()) writer_.begin(manifest(), engine.store(), state);
+  begun_steps_ = trained_.steps;
+  begun_seconds_ = clock_.elapsed_seconds();
 }
 
 void Trainer::resume_from(const Checkpoint& checkpoint) {
@@ -135,7 +135,9 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   losses_.restore(m);
   reports_.restore(m, phases_.phase().micro_batches * tokens_per_micro_batch(config_.train));
   clock_.restore(m.progress);
-  checkpoints_.restore(checkpoint.path, m.step, m.progress.elapsed_seconds);
+  last_checkpoint_ = checkpoint.path;
+  begun_steps_ = m.step;
+  begun_seconds_ = m.progress.elapsed_seconds;
   shares_validated_ = m.progress.shares_validated;
   result_.first_step = m.step;
   result_.resumed_from = checkpoint.path;
@@ -149,16 +151,16 @@ void Trainer::save_before_stopping() {
   phases_.device().communicator->barrier(phases_.engine().store());
   stop_clock();
   clock_.ledger().enter("save");
-  checkpoints_.finish();
-  if (ranks_.group().agree(!checkpoints_.holds(trained_.steps)) != 0) begin_checkpoint();
-  checkpoints_.finish();
+  finish_checkpoint();
+  if (ranks_.group().agree(!checkpoint_holds_all()) != 0) begin_checkpoint();
+  finish_checkpoint();
 }
 
 // A signal asked for it, between two steps.
 void Trainer::stop_early(int signal) {
   save_before_stopping();
   // What the first rank writes is written, and the others know where.
-  const std::string checkpoint = ranks_.group().broadcast_text(checkpoints_.last().string());
+  const std::string checkpoint = ranks_.group().broadcast_text(last_checkpoint_.string());
   ranks_.note_agreed_stop();
   throw Error(ExitCode::interrupted,
               fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with "
@@ -174,7 +176,7 @@ void Trainer::stop_at_failure(const Error& error) {
   const bool half_updated = step_start_ && phases_.engine().updates_begun() != updates_;
   if (trained_.steps == 0 || half_updated) return;
   try {
-    checkpoints_.finish();
+    finish_checkpoint();
   } catch (const Error&) {  // a write that failed may be what this is about; it is tried once more
   }
   try {
@@ -187,14 +189,14 @@ void Trainer::stop_at_failure(const Error& error) {
   throw Error(error.code(),
               fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; fix the {} "
                           "and continue with the same command and --resume.",
-                          sentence, trained_.steps, checkpoints_.last().string(),
+                          sentence, trained_.steps, last_checkpoint_.string(),
                           error.code() == ExitCode::bad_data ? "data" : "cause"));
 }
 
 void Trainer::stop_at(const UnsoundStep& step) {
   std::string write_failure;
   try {
-    checkpoints_.finish();
+    finish_checkpoint();
   } catch (const Error& error) {
     write_failure = fmt::format(" (the one being written failed: {})", error.what());
   }
@@ -216,46 +218,32 @@ void Trainer::stop_at(const UnsoundStep& step) {
         first->tensor, first->element, first->value, gradient ? gradient->tensors : 0,
         master ? master->tensors : 0);
   }
-  const std::filesystem::path& last = checkpoints_.last();
   const std::string scale = phases_.loss_scale_text();
   throw run_error(
       "step {}: the training loss is {} nats and the gradient norm {}; {}; training has stopped and no "
       "weights were written; {}{}; lower the learning rate{} or clip harder (train.clip_norm).",
       step.number, step.loss_nats, step.gradient_norm, where,
-      last.empty() ? std::string("there is no checkpoint yet")
-                   : fmt::format("the last good checkpoint is '{}'", last.string()),
+      last_checkpoint_.empty() ? std::string("there is no checkpoint yet")
+                               : fmt::format("the last good checkpoint is '{}'", last_checkpoint_.string()),
       write_failure,
       scale.empty() ? ""
                     : fmt::format(", begin with a lower loss scale ({} now; loss_scale.initial)", scale));
 }
 
-bool CheckpointKeeper::due(std::int64_t steps, double seconds) {
-  note(writer_.completed());
-  const bool by_steps = config_.every_steps > 0 && steps - begun_steps_ >= config_.every_steps;
-  const bool by_time = config_.every_seconds > 0 && seconds - begun_seconds_ >= config_.every_seconds;
+// Whether one is due at this time of the training clock, and none is being written. Throws the error of a write that has failed:
+// what was saved before is untouched.
+bool Trainer::checkpoint_due() {
+  note_checkpoint(writer_.completed());
+  const CheckpointConfig& config = config_.checkpoint;
+  const double seconds = clock_.elapsed_seconds();
+  const bool by_steps = config.every_steps > 0 && trained_.steps - begun_steps_ >= config.every_steps;
+  const bool by_time = config.every_seconds > 0 && seconds - begun_seconds_ >= config.every_seconds;
   return (by_steps || by_time) && !writer_.busy();
 }
 
-void CheckpointKeeper::begin(std::int64_t steps, double seconds) {
-  begun_steps_ = steps;
-  begun_seconds_ = seconds;
-}
-
-void CheckpointKeeper::wait() noexcept {
-  try {
-    writer_.finish();
-  } catch (...) {  // the error that ends this run was reported
-  }
-}
-
-void CheckpointKeeper::restore(const std::filesystem::path& path, std::int64_t steps, double seconds) {
-  last_ = path;
-  begin(steps, seconds);
-}
-
-void CheckpointKeeper::note(const std::optional<std::filesystem::path>& written) {
+void Trainer::note_checkpoint(const std::optional<std::filesystem::path>& written) {
   if (!written) return;
-  last_ = *written;
+  last_checkpoint_ = *written;
   outputs_.keep();
   outputs_.log().print("checkpoint written: {}", written->string());
 }

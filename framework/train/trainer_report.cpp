@@ -8,10 +8,10 @@
 
 #include "framework/core/file.h"
 #include "framework/report/machine.h"
-#include "framework/run/run_plugins.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
+#include "framework/run/run_plugins.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -112,7 +112,7 @@ void Trainer::show_progress(Progress& live) {
 RunResult Trainer::finish() {
   RunLog& log = outputs_.log();
   try {
-    checkpoints_.finish();
+    finish_checkpoint();
   } catch (const Error& error) {  // the weights are saved and scored: the run is not lost
     log.print("warning: the last checkpoint was not written: {}", error.what());
   }

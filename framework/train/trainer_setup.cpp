@@ -95,7 +95,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       phases_(config_, devices_, rows_, outputs_),
       losses_(config_.train.log_every),
       reports_(config_.train.log_every, outputs_),
-      checkpoints_(config_.checkpoint, outputs_) {
+      writer_(config_.checkpoint.directory, config_.checkpoint.keep) {
   result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
                    ranks_.environment().restart_count};
   begin_log(resume, !options.resume.empty());
@@ -116,7 +116,10 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
 }
 
 Trainer::~Trainer() {
-  checkpoints_.wait();
+  try {
+    writer_.finish();
+  } catch (...) {  // the error that ends this run was reported
+  }
   outputs_.put_back_replaced();
 }
 
