@@ -13,7 +13,7 @@
 namespace mulligan {
 
 void LocalRanks::start(int attempt, int port) {
-  const std::filesystem::path folder = plan_.logs / fmt::format("attempt_{}", attempt);
+  const auto folder = std::filesystem::path(plan_.logs) / fmt::format("attempt_{}", attempt);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
@@ -31,9 +31,9 @@ void LocalRanks::start(int attempt, int port) {
     output.log_line(fmt::format("# {}: rank {} of {} on {}, attempt {}, run {}", utc_time(std::time(nullptr)),
                                 rank.rank, plan_.world_size, plan_.host, attempt, plan_.run_id));
     output.flush_log();
-    const RankCommand command{plan_.program, plan_.arguments,
-                              rank_environment(rank_variables(plan_, rank, attempt, port)), rank.cpus};
-    const pid_t process = start_rank(command, console_, rank.rank == 0 && shown == 3, output);
+    const pid_t process =
+        start_rank(plan_, rank, rank_environment(rank_variables(plan_, rank, attempt, port)), console_,
+                   rank.rank == 0 && shown == 3, output);
     ranks_.push_back({rank.rank, process, std::move(output)});
   }
 }

@@ -87,7 +87,7 @@ class Supervisor {
   void tell_start() {
     console_.note(fmt::format("ranks {} to {} of {}, logs in {}", plan_.ranks.front().rank,
                               plan_.ranks.back().rank, plan_.world_size,
-                              (plan_.logs / "attempt_0").string()));
+                              (std::filesystem::path(plan_.logs) / "attempt_0").string()));
   }
 
   // Waits for something to happen, at most so long, and deals with it.
