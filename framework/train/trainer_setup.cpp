@@ -170,7 +170,6 @@ void Trainer::compile(MakeCommunicator make_communicator) {
   const DeviceMemory memory =
       prepare_devices(devices_, config_.phases, make_communicator,
                       validation_ ? std::optional(validation_->segment_start()) : std::nullopt);
-  phases_.compiled();
   outputs_.log().print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
                        static_cast<double>(memory.tensors_bytes) / 1e6,
                        static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);
