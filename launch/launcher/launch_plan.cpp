@@ -14,7 +14,6 @@
 
 #include "framework/core/error.h"
 #include "framework/ranks/control_options.h"
-#include "framework/ranks/user_secret.h"
 #include "framework/report/machine.h"
 
 namespace mulligan {

@@ -1,5 +1,5 @@
 // The secret of ranks that were given none.
-#include "framework/ranks/user_secret.h"
+#include "framework/ranks/control_options.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
