@@ -59,6 +59,7 @@ class GraphRewrite {
   };
   std::vector<Use> uses_of(const Call& call) const;
   bool mentions(std::size_t at, Value value) const;
+  bool writes(std::size_t at, std::uint32_t root) const;
   bool may_move(std::size_t from, std::size_t to, const std::vector<std::size_t>& members) const;
   bool clashes(const Call& fused) const;
 

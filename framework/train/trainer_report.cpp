@@ -139,8 +139,8 @@ RunResult Trainer::finish() {
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
   run_ledger.book(std::move(booked));
   const std::vector<std::string> broken = broken_limits(config_.ledger, run_ledger);
-  if (ranks_.first()) run_ledger.write(outputs_.files().directory, config_.ledger);
   if (!ranks_.first()) return result_;
+  run_ledger.write(outputs_.files().directory, config_.ledger);
   require_limits(config_.ledger, run_ledger);
   for (const std::string& limit : broken) log.print("warning: {}", limit);
   if (!made.empty()) {
