@@ -111,8 +111,6 @@ std::string cpu_list(std::vector<int> cpus) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // The whole of `text` as a number of at least `least`; -1 for anything else.
 int number_in(std::string_view text, int least) {
   int value = 0;
