@@ -31,6 +31,8 @@ bool mentioned(const Graph& graph, Value value, std::size_t first) {
   });
 }
 
+}  // namespace
+
 // The recorder for test-time-training plugins. It knows only the values of one tap. It stands between a plugin and the Graph:
 // launches may name the allowed values and the plugin's own values. Anything else is refused with a sentence: token ids, targets,
 // losses, other taps, persistent states, and every call outside of open() ... close(). Must live as long as a plugin could call it.
@@ -81,8 +83,6 @@ class TapRecorder final : public PluginRecorder {
   RowGuard* rows_ = nullptr;
   std::set<std::uint32_t> allowed_;
 };
-
-}  // namespace
 
 struct AdapterTaps::TapState {
   explicit TapState(const std::string& name) : recorder(name) {}

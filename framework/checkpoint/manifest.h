@@ -51,7 +51,7 @@ struct PhaseStart {
 };
 
 // LrRewarmup: the factor on all rates after a change that an optimiser has to get used to.
-
+//
 // From `start` on (updates done) the rates grow linearly over `steps` steps: in the first 1/steps of what
 // they are without it. steps = 0: there is none. It multiplies what the schedule says, its floor included.
 struct LrRewarmup {

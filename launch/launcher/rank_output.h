@@ -84,9 +84,8 @@ class RankOutput {
   void log_line(std::string_view text);
   void flush_log();
   const std::filesystem::path& log_path() const { return log_path_; }
-  bool log_failed() const {
-    return log_failed_;
-  }  // something could not be written, for example: the disk is full
+  // Whether something could not be written, for example: the disk is full.
+  bool log_failed() const { return log_failed_; }
   // The last line that mulligan printed as the error it ended with, without "mulligan: "; "" for none.
   const std::string& last_error() const { return last_error_; }
 
