@@ -23,7 +23,7 @@ bool PhaseFollower::waits_for_steps() const {
 
 void PhaseFollower::start_at(std::size_t phase) {
   devices_.start_at(phase);
-  rows_.read_as(phase());
+  rows_.read_as(devices_.phase());
 }
 
 std::optional<std::size_t> PhaseFollower::coming_phase(const Decision& now, const Trained& so_far) const {
@@ -44,7 +44,7 @@ void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained&
     rows_.stream().restore(here);
   }
   const std::optional<Handover> handover = devices_.enter(phase, probe, [&] { return counters(so_far); });
-  rows_.read_as(phase());
+  rows_.read_as(devices_.phase());
   start_ = {steps, now.budget_fraction, now.elapsed_seconds, rows_.epochs()};
   if (coming.reset_optimizer) optimizer_start_ = steps;
   if (coming.rewarm_steps > 0 && steps > 0) rewarm_ = {steps, coming.rewarm_steps};
