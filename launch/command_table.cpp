@@ -32,15 +32,9 @@ std::span<const CommandEntry> command_table() {
 }
 
 const char* group_heading(CommandGroup group) {
-  switch (group) {
-    case CommandGroup::run:
-      return "Run (data, training, scores)";
-    case CommandGroup::look:
-      return "Look (configurations, plugins, runs)";
-    case CommandGroup::lab:
-      return "Lab (experiments on trained models)";
-  }
-  return "";
+  constexpr const char* headings[] = {"Run (data, training, scores)", "Look (configurations, plugins, runs)",
+                                      "Lab (experiments on trained models)"};
+  return headings[static_cast<int>(group)];
 }
 
 std::string why_no_command(const std::string& word) {

@@ -1,5 +1,10 @@
 #include "launch/program_parts.h"
 
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "framework/core/printable.h"
+#include "framework/report/run_directory.h"
 #include "launch/commands/commands.h"
 
 namespace mulligan {
@@ -48,6 +53,19 @@ std::vector<MakeObserver> ProgramParts::training_observers(bool force) const {
 const ProgramParts& program_parts() {
   static const ProgramParts parts = make_parts();
   return parts;
+}
+
+void refresh_report(const std::filesystem::path& run, const ConsoleOptions& console) {
+  if (!program_parts().write_report || run.empty() || !std::filesystem::exists(RunFiles{run}.metrics()))
+    return;
+  try {
+    program_parts().write_report(run);
+    if (!console.quiet) {
+      fmt::print("report                       {}\n", printable(RunFiles{run}.report().string()));
+    }
+  } catch (const Error& error) {
+    print_warning(fmt::format("the report was not written: {}", printable(error.what())));
+  }
 }
 
 }  // namespace mulligan

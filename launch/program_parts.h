@@ -49,6 +49,10 @@ struct ProgramParts {
 // Of this build.
 const ProgramParts& program_parts();
 
+// Rewrites the run's report.html; does nothing if `run` is empty or holds no run. A failure is a warning on stderr, because the
+// work that the report describes is done.
+void refresh_report(const std::filesystem::path& run, const ConsoleOptions& console);
+
 // Defined in tools/commands and lab/commands, where these are built.
 void add_tools(ProgramParts& parts);
 void add_lab(ProgramParts& parts);

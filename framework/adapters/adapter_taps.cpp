@@ -1,30 +1,17 @@
 #include "framework/adapters/adapter_taps.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <set>
 
+#include "framework/adapters/row_guard.h"
 #include "framework/core/error.h"
+#include "framework/graph/graph_recorder.h"
 
 namespace mulligan {
 
 const char* tap_kind_name(TapKind kind) {
-  switch (kind) {
-    case TapKind::q:
-      return "q";
-    case TapKind::k:
-      return "k";
-    case TapKind::v:
-      return "v";
-    case TapKind::attention_output:
-      return "attention_output";
-    case TapKind::mlp_up:
-      return "mlp_up";
-    case TapKind::mlp_down:
-      return "mlp_down";
-    case TapKind::head:
-      return "head";
-  }
-  throw std::logic_error("tap_kind_name: no such kind");
+  constexpr const char* names[] = {"q", "k", "v", "attention_output", "mlp_up", "mlp_down", "head"};
+  return names[static_cast<int>(kind)];
 }
 
 namespace {
@@ -45,6 +32,57 @@ bool mentioned(const Graph& graph, Value value, std::size_t first) {
 }
 
 }  // namespace
+
+// The recorder for test-time-training plugins. It knows only the values of one tap. It stands between a plugin and the Graph:
+// launches may name the allowed values and the plugin's own values. Anything else is refused with a sentence: token ids, targets,
+// losses, other taps, persistent states, and every call outside of open() ... close(). Must live as long as a plugin could call it.
+class TapRecorder final : public PluginRecorder {
+ public:
+  // `tap`: for messages, "q of slot 3".
+  explicit TapRecorder(std::string tap) : PluginRecorder("adapter"), tap_(std::move(tap)) {}
+
+  void allow(std::span<const Value> values) {
+    for (const Value value : values) {
+      if (value) allowed_.insert(value.id);
+    }
+  }
+  // With `rows` every view and launch must keep the rows of tokens apart (a recording that scores).
+  const mlg_recorder& open(Graph& graph, RowGuard* rows = nullptr) {
+    graph_ = &graph;
+    rows_ = rows;
+    return *table();
+  }
+  void close() { graph_ = nullptr; }
+
+ private:
+  Graph& graph() override {
+    if (graph_) return *graph_;
+    throw run_error("the tap {}: the recording is over; a plugin may record only while it is asked to", tap_);
+  }
+  Value known(mlg_value value) const override {
+    if (allowed_.contains(value)) return Value{value};
+    throw run_error("the tap {}: value {} is not among those that it was handed or has made", tap_, value);
+  }
+  void made(Value value) override { allowed_.insert(value.id); }
+  Value state(const char*, const TensorType&) override {
+    throw run_error("the tap {}: a test-time-training plugin keeps nothing but its declared adapters", tap_);
+  }
+  void survives_warmup(mlg_value) override {
+    throw run_error("the tap {}: a test-time-training plugin has no state that could survive warm-up", tap_);
+  }
+  void check_view(Value value, std::int64_t offset, const TensorType& type) override {
+    if (rows_) rows_->view(graph(), value, offset, type);
+  }
+  void record(Call call) override {
+    if (rows_) rows_->call(graph(), call);
+    graph().call(call.kernel, std::move(call.arguments), std::move(call.attributes));
+  }
+
+  std::string tap_;
+  Graph* graph_ = nullptr;  // null: closed
+  RowGuard* rows_ = nullptr;
+  std::set<std::uint32_t> allowed_;
+};
 
 struct AdapterTaps::TapState {
   explicit TapState(const std::string& name) : recorder(name) {}

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/adapters/tap_recorder.h"
 #include "framework/model/taps.h"
 #include "framework/plugin/ttt.h"
 

@@ -7,14 +7,9 @@
 namespace mulligan {
 namespace {
 
-double attribute(const std::vector<Attribute>& attributes, std::string_view name) {
-  const auto found = std::ranges::find(attributes, name, &Attribute::name);
-  return found == attributes.end() ? 0 : found->value;
-}
-
 // Whether the call reads what it writes.
-bool accumulates(const std::vector<Attribute>& attributes) {
-  return std::ranges::any_of(attributes, [](const Attribute& one) {
+bool accumulates(const Call& call) {
+  return std::ranges::any_of(call.attributes, [](const Attribute& one) {
     return (one.name == "beta" || one.name.starts_with("accumulate")) && one.value != 0;
   });
 }
@@ -72,16 +67,15 @@ void RowGuard::write(const Graph& graph, Value value, bool tokens, const std::st
 }
 
 // c = op(a) op(b): by rank 2 or 3 with the rows of a window second, or one small matmul per token.
-void RowGuard::check_matmul(const Graph& graph, const std::vector<Value>& arguments,
-                            const std::vector<Attribute>& attributes) const {
-  const Value a = arguments[0], b = arguments[1];
+void RowGuard::check_matmul(const Graph& graph, const Call& call) const {
+  const Value a = call.arguments[0], b = call.arguments[1];
   const std::int64_t rows = documents_ * tokens_;
   const auto batch_of_rows = [&](Value value) {
     return graph.type(value).rank == 3 && graph.type(value).dims[0] == rows;
   };
   // One matmul for each token, on its own numbers.
-  if (std::ranges::all_of(arguments, batch_of_rows)) return;
-  if (holds_tokens(graph, b) || (holds_tokens(graph, a) && attribute(attributes, "transpose_a") != 0)) {
+  if (std::ranges::all_of(call.arguments, batch_of_rows)) return;
+  if (holds_tokens(graph, b) || (holds_tokens(graph, a) && call.attribute("transpose_a") != 0)) {
     throw run_error(
         "the tap {}: matmul sums over tokens ({} by {}), so that a score could read a later one; in the "
         "forward pass tokens stand on the left, not transposed",
@@ -91,24 +85,25 @@ void RowGuard::check_matmul(const Graph& graph, const std::vector<Value>& argume
     if (holds_tokens(graph, value)) require_rows(graph, value, graph.type(value).rank == 2, "matmul");
   };
   require(a);
-  require(arguments[2]);
+  require(call.arguments[2]);
 }
 
-void RowGuard::unknown_call(const Graph& graph, const std::string& kernel,
-                            const std::vector<Value>& arguments) {
+void RowGuard::unknown_call(const Graph& graph, const Call& call) {
   unknown_kernels_ = true;
-  const bool tokens = std::ranges::any_of(arguments, [&](Value v) { return v && holds_tokens(graph, v); });
-  for (const Value value : arguments) {
+  const bool tokens =
+      std::ranges::any_of(call.arguments, [&](Value v) { return v && holds_tokens(graph, v); });
+  for (const Value value : call.arguments) {
     if (!value || kind(graph, value) == Kind::adapter) continue;
-    if (holds_tokens(graph, value)) require_rows(graph, value, false, kernel);
-    write(graph, value, tokens, kernel);
+    if (holds_tokens(graph, value)) require_rows(graph, value, false, call.kernel);
+    write(graph, value, tokens, call.kernel);
   }
 }
 
-void RowGuard::call(const Graph& graph, const std::string& kernel, const std::vector<Value>& arguments,
-                    const std::vector<Attribute>& attributes) {
+void RowGuard::call(const Graph& graph, const Call& call) {
+  const std::string& kernel = call.kernel;
+  const std::vector<Value>& arguments = call.arguments;
   const KernelRows* rows = rows_of_kernel(kernel);
-  if (!rows) return unknown_call(graph, kernel, arguments);
+  if (!rows) return unknown_call(graph, call);
   if (rows->rule == RowRule::mixing || rows->rule == RowRule::causal) {
     throw run_error(
         "the tap {}: {} mixes rows, so that a score could read a later token; adapters may record it in the "
@@ -119,7 +114,7 @@ void RowGuard::call(const Graph& graph, const std::string& kernel, const std::ve
     throw run_error("the tap {}: {} takes {} arguments, not {}", tap_, kernel, rows->arguments.size(),
                     arguments.size());
   }
-  const bool adds = accumulates(attributes);
+  const bool adds = accumulates(call);
   bool tokens = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Value value = arguments[i];
@@ -140,7 +135,7 @@ void RowGuard::call(const Graph& graph, const std::string& kernel, const std::ve
     if (!arguments[i] || mode == 'i' || mode == 'p') continue;
     write(graph, arguments[i], tokens, kernel);
   }
-  if (rows->rule == RowRule::matmul) return check_matmul(graph, arguments, attributes);
+  if (rows->rule == RowRule::matmul) return check_matmul(graph, call);
   for (const Value value : arguments) {
     if (value && holds_tokens(graph, value))
       require_rows(graph, value, rows->rule == RowRule::row_wise, kernel);

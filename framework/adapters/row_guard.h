@@ -28,8 +28,7 @@ class RowGuard {
   // Throws run_error if a view of `value` from element `offset` on would cut or shift tokens.
   void view(const Graph& graph, Value value, std::int64_t offset, const TensorType& type) const;
   // Throws run_error where the call could carry a token into another row.
-  void call(const Graph& graph, const std::string& kernel, const std::vector<Value>& arguments,
-            const std::vector<Attribute>& attributes);
+  void call(const Graph& graph, const Call& call);
 
   // Whether the recording has a kernel that the table of core kernels lacks. Then nothing is proved.
   bool unknown_kernels() const { return unknown_kernels_; }
@@ -39,11 +38,10 @@ class RowGuard {
   Kind kind(const Graph& graph, Value value) const;
   bool holds_tokens(const Graph& graph, Value value) const { return kind(graph, value) == Kind::tokens; }
   void require_rows(const Graph& graph, Value value, bool first_counts_all, const std::string& kernel) const;
-  void check_matmul(const Graph& graph, const std::vector<Value>& arguments,
-                    const std::vector<Attribute>& attributes) const;
+  void check_matmul(const Graph& graph, const Call& call) const;
   void read(const Graph& graph, Value value, const std::string& kernel) const;
   void write(const Graph& graph, Value value, bool tokens, const std::string& kernel);
-  void unknown_call(const Graph& graph, const std::string& kernel, const std::vector<Value>& arguments);
+  void unknown_call(const Graph& graph, const Call& call);
 
   std::string tap_;
   std::int64_t documents_, tokens_;

@@ -113,8 +113,7 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
 }
 
 std::optional<std::filesystem::path> CheckpointWriter::completed() {
-  if (!writing_.valid() || busy()) return {};
-  return writing_.get();
+  return busy() ? std::nullopt : finish();
 }
 
 std::optional<std::filesystem::path> CheckpointWriter::finish() {

@@ -16,15 +16,14 @@
 
 namespace mulligan {
 
-// A whole tensor of the state of training: in the store, or on the host if each rank has only a slice.
-
 // A tensor in memory of the host. No bytes: not known on this rank.
 struct HostTensor {
   TensorType type;
   std::vector<std::byte> bytes;
 };
 
-// The name of a tensor in a checkpoint, and its whole value: tensor `source` of the store, or `host`.
+// A whole tensor of the state of training, by its name in a checkpoint: tensor `source` of the store, or `host` if each rank has
+// only a slice.
 struct StateTensor {
   std::string name, source;
   std::shared_ptr<HostTensor> host = nullptr;  // null: the store has it whole

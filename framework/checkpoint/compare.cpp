@@ -38,23 +38,11 @@ std::optional<MagnitudeReport> test_magnitudes(std::span<const float> values) {
 }
 
 std::string describe(const MagnitudeReport& report) {
-  const char* meaning = "";
-  switch (report.verdict) {
-    case MagnitudeVerdict::plausible:
-      meaning = "as weights have it";
-      break;
-    case MagnitudeVerdict::suspicious:
-      meaning = "unusual for weights, which have about 1.6";
-      break;
-    case MagnitudeVerdict::bf16_read_as_f16:
-      meaning = "this looks like BF16 bytes decoded as F16";
-      break;
-    case MagnitudeVerdict::f16_read_as_bf16:
-      meaning = "this looks like F16 bytes decoded as BF16, or a wrong byte order";
-      break;
-  }
+  constexpr const char* meanings[] = {"as weights have it", "unusual for weights, which have about 1.6",
+                                      "this looks like BF16 bytes decoded as F16",
+                                      "this looks like F16 bytes decoded as BF16, or a wrong byte order"};
   return fmt::format("the spread of log2|x| is {:.2f} (median |x| {:.3g}): {}", report.log2_spread,
-                     report.median, meaning);
+                     report.median, meanings[static_cast<int>(report.verdict)]);
 }
 
 namespace {

@@ -1,8 +1,8 @@
 #include "framework/checkpoint/float_formats.h"
 
-#include <bit>
+#include <mulligan/kernel.hpp>
+
 #include <cstring>
-#include <mulligan/half.hpp>
 #include <stdexcept>
 
 namespace mulligan {
@@ -12,21 +12,14 @@ bool is_weight_format(StoredType type) {
 }
 
 float decode_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  return std::bit_cast<sdk::bfloat16>(bits);
 }
-
 std::uint16_t encode_bf16(float value) {
-  std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // quiet NaN
-  bits += 0x7fffu + ((bits >> 16) & 1u);
-  return static_cast<std::uint16_t>(bits >> 16);
+  return sdk::bfloat16(value).bits;
 }
-
-float decode_f16(std::uint16_t half) {
-  return sdk::half_value(half);
+float decode_f16(std::uint16_t bits) {
+  return sdk::half_value(bits);
 }
-
 std::uint16_t encode_f16(float value) {
   return sdk::half_bits(value);
 }

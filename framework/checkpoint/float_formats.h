@@ -1,6 +1,4 @@
-// The floating-point formats of weight files, decoded and encoded bit by bit.
-//
-// This code is separate from the kernels' conversions on purpose, because imports are checked against it.
+// The floating-point formats of weight files.
 #pragma once
 
 #include <cstddef>

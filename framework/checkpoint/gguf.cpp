@@ -1,8 +1,7 @@
-#include "framework/checkpoint/gguf.h"
-
 #include <algorithm>
 
 #include "framework/checkpoint/float_formats.h"
+#include "framework/checkpoint/hugging_face.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/exact_encoding.h"

@@ -29,9 +29,9 @@ void describe(Fields& f, PartPosition& part) {
 
 template <typename Fields>
 void describe(Fields& f, CheckpointData& data) {
-  f("consumed_spans", data.consumed_spans)("shard_visits", data.shard_visits)("visit_spans",
-                                                                              data.visit_spans);
-  f("row_tokens", data.row_tokens)("parts", data.parts);
+  LoaderPosition& at = data.position;
+  f("consumed_spans", at.consumed_spans)("shard_visits", at.shard_visits)("visit_spans", at.visit_spans);
+  f("row_tokens", data.row_tokens)("parts", at.parts);
 }
 
 template <typename Fields>
@@ -40,12 +40,12 @@ void describe(Fields& f, CheckpointProgress& p) {
   f("reported_step", p.reported_step)("reported_at_seconds", p.reported_at_seconds);
   f("initial_loss_nats", p.initial_loss_nats)("phase", p.phase);
   f("cycles", p.cycles)("ledger_seconds", p.ledger_seconds)("restarts", p.restarts);
-  f("phase_start_step", p.phase_start_step)("phase_start_fraction", p.phase_start_fraction);
-  f("phase_start_seconds", p.phase_start_seconds)("phase_start_epoch", p.phase_start_epoch);
-  f("optimizer_start_step", p.optimizer_start_step)("loss_scale", p.loss_scale);
-  f("clean_updates", p.clean_updates)("skipped_updates", p.skipped_updates);
-  f("rewarm_start_step", p.rewarm_start_step)("rewarm_steps", p.rewarm_steps)("shares_validated",
-                                                                              p.shares_validated);
+  f("phase_start_step", p.phase_start.step)("phase_start_fraction", p.phase_start.budget_fraction);
+  f("phase_start_seconds", p.phase_start.elapsed_seconds)("phase_start_epoch", p.phase_start.epoch);
+  f("optimizer_start_step", p.optimizer_start_step)("loss_scale", p.loss_scale.scale);
+  f("clean_updates", p.loss_scale.clean_updates)("skipped_updates", p.loss_scale.skipped_updates);
+  f("rewarm_start_step", p.rewarm.start)("rewarm_steps", p.rewarm.steps)("shares_validated",
+                                                                         p.shares_validated);
 }
 
 template <typename Fields>

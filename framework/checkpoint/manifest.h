@@ -34,14 +34,41 @@ struct CheckpointPlugin {
   bool operator==(const CheckpointPlugin&) const = default;
 };
 
-// The position of the data stream (units of LoaderPosition).
+// The position of the data stream.
 struct CheckpointData {
-  std::int64_t consumed_spans = 0;
-  std::int64_t shard_visits = 0;
-  std::int64_t visit_spans = 0;
-  std::int64_t row_tokens = 0;      // a span is this many tokens and one more
-  std::vector<PartPosition> parts;  // of [[data.mix]]; empty without
+  LoaderPosition position;
+  std::int64_t row_tokens = 0;  // a span is this many tokens and one more
   bool operator==(const CheckpointData&) const = default;
+};
+
+// Where a run stood when its present phase began.
+struct PhaseStart {
+  std::int64_t step = 0;  // updates done
+  double budget_fraction = 0;
+  double elapsed_seconds = 0;  // of the training clock
+  double epoch = 0;
+  bool operator==(const PhaseStart&) const = default;
+};
+
+// LrRewarmup: the factor on all rates after a change that an optimiser has to get used to.
+//
+// From `start` on (updates done) the rates grow linearly over `steps` steps: in the first 1/steps of what
+// they are without it. steps = 0: there is none. It multiplies what the schedule says, its floor included.
+struct LrRewarmup {
+  std::int64_t start = 0, steps = 0;
+  double factor(std::int64_t step) const {
+    if (step < start || step - start + 1 >= steps) return 1.0;
+    return static_cast<double>(step - start + 1) / static_cast<double>(steps);
+  }
+  bool operator==(const LrRewarmup&) const = default;
+};
+
+// The scale of the loss (LossScaler).
+struct LossScaleState {
+  double scale = 0;                // 0: the configuration's first one
+  std::int64_t clean_updates = 0;  // in a row since the scale changed or an update was skipped
+  std::int64_t skipped_updates = 0;
+  bool operator==(const LossScaleState&) const = default;
 };
 
 // Host-side progress of training.
@@ -55,14 +82,11 @@ struct CheckpointProgress {
   std::vector<std::pair<std::string, std::int64_t>> cycles;    // of warm-restart schedules, by optimiser
   std::vector<std::pair<std::string, double>> ledger_seconds;  // by phase, in order
   // The point at which the present phase began, and the updates done when the optimisers' states were cleared last.
-  std::int64_t phase_start_step = 0;
-  double phase_start_fraction = 0, phase_start_seconds = 0, phase_start_epoch = 0;
+  PhaseStart phase_start;
   std::int64_t optimizer_start_step = 0;
-  std::int64_t rewarm_start_step = 0, rewarm_steps = 0;  // of the last phase that had a re-warm-up
-  std::int64_t restarts = 0;                             // after failures, by the launcher
-  // Of the loss (LossScaler::State).
-  double loss_scale = 0;
-  std::int64_t clean_updates = 0, skipped_updates = 0;
+  LrRewarmup rewarm;          // of the last phase that had a re-warm-up
+  std::int64_t restarts = 0;  // after failures, by the launcher
+  LossScaleState loss_scale;
   std::int64_t shares_validated = 0;  // of train.validations
   bool operator==(const CheckpointProgress&) const = default;
 };

@@ -77,12 +77,10 @@ struct Target {
   std::vector<Part> parts;
 };
 
-StoredTensor as_weight(const StoredTensor& tensor, const std::string& file) {
-  if (!is_weight_format(tensor.type)) {
-    throw data_error("'{}' holds '{}' as {}, but weights are F32, BF16 or F16.", file, tensor.name,
-                     stored_name(tensor.type));
-  }
-  return tensor;
+void require_weight(const StoredTensor& tensor, const std::string& file) {
+  if (is_weight_format(tensor.type)) return;
+  throw data_error("'{}' holds '{}' as {}, but weights are F32, BF16 or F16.", file, tensor.name,
+                   stored_name(tensor.type));
 }
 
 std::vector<float> decode_part(const Part& part) {
@@ -230,8 +228,6 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
     const auto found = std::ranges::find_if(files, [&](const SafetensorsFile& f) { return f.find(name); });
     return (found == files.end() ? files.front() : *found).at(name);
   };
-  std::vector<StoredTensor> sources;  // checked copies of the mapped tensors; targets point at them
-  sources.reserve(map.pairs.size());
   std::vector<Target> targets;
   std::vector<std::vector<bool>> filled;
   std::vector<std::string> warnings, left;
@@ -248,8 +244,8 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
     }
     const auto number = static_cast<std::size_t>(spec - model.begin());
     const Place place = place_of(pair, spec->shape, map.source);
-    sources.push_back(as_weight(tensor_of(pair.theirs), source));
-    const StoredTensor& tensor = sources.back();
+    const StoredTensor& tensor = tensor_of(pair.theirs);
+    require_weight(tensor, source);
     used.insert(pair.theirs);
     const Shape expected = their_shape(pair, place.shape, map.source);
     if (tensor.shape != expected) {
@@ -292,7 +288,7 @@ ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const Na
   std::vector<Target> targets;
   std::vector<std::string> left;
   for (const StoredTensor& weight : weights) {
-    as_weight(weight, output.string());
+    require_weight(weight, output.string());
     const StoredType type = dtype.value_or(weight.type);
     if (!map) {
       targets.push_back({weight.name, type, weight.shape, {{&weight, 0, 0, weight.shape, false}}});

@@ -25,7 +25,7 @@ namespace mulligan {
 
 // off: fastest. run: the same run twice is bit-identical. batch: moreover, what is computed of a row does not
 // depend on how many rows are computed with it. world: moreover, bit-identical for any world size that
-// divides the micro-batches (fp32). A level that cannot be honoured is refused (framework/run/determinism.h).
+// divides the micro-batches (fp32). A level that cannot be honoured is refused (framework/run/run_plugins.h).
 enum class Determinism { off, run, batch, world };
 template <>
 inline constexpr auto config_words<Determinism> = std::array{"off", "run", "batch", "world"};

@@ -34,17 +34,13 @@ std::vector<Access> CallAccess::of(const Call& call) const {
   if (known == kernels_.end()) {
     throw std::logic_error(fmt::format("the signature of kernel '{}' is not known", call.kernel));
   }
-  const auto attribute = [&](const std::string& name, double absent) {
-    const auto found = std::ranges::find(call.attributes, name, &Attribute::name);
-    return found == call.attributes.end() ? absent : found->value;
-  };
   std::vector<Access> accesses;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const Parameter& parameter = known->second.at(i);
     Access access;
     if (call.arguments[i]) {
       access.written = parameter.direction != "in";
-      const bool keeps = attribute("accumulate_" + parameter.name, attribute("beta", 1)) != 0;
+      const bool keeps = call.attribute("accumulate_" + parameter.name, call.attribute("beta", 1)) != 0;
       access.read = parameter.direction == "in" || (parameter.direction == "inout" && keeps);
     }
     accesses.push_back(access);

@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace mulligan {
+
+double Call::attribute(std::string_view name, double absent) const {
+  const auto found = std::ranges::find(attributes, name, &Attribute::name);
+  return found == attributes.end() ? absent : found->value;
+}
 
 Value Graph::add(ValueInfo info) {
   values_.push_back(std::move(info));

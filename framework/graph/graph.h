@@ -31,6 +31,9 @@ struct Call {
   std::string kernel;
   std::vector<Value> arguments;  // in the order of the kernel's signature
   std::vector<Attribute> attributes;
+
+  // `absent` if the call has no such attribute.
+  double attribute(std::string_view name, double absent = 0) const;
 };
 
 class Graph {

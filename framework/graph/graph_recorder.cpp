@@ -9,10 +9,9 @@
 
 namespace mulligan {
 
-// Exceptions must not cross into the plugin: they become the sentence that the plugin hands back to us.
 template <typename Body>
-mlg_error GraphRecorder::guarded(void* self, Body&& body) {
-  auto& recorder = *static_cast<GraphRecorder*>(self);
+mlg_error PluginRecorder::guarded(void* self, Body&& body) {
+  auto& recorder = *static_cast<PluginRecorder*>(self);
   try {
     body(recorder);
     return nullptr;
@@ -22,58 +21,73 @@ mlg_error GraphRecorder::guarded(void* self, Body&& body) {
   }
 }
 
-GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused)
-    : graph_(graph), prefix_(std::move(state_prefix)), fused_(fused) {
+PluginRecorder::PluginRecorder(const char* hint) : hint_(hint) {
   table_.self = this;
   table_.describe = [](void* self, mlg_value value, mlg_tensor* out) {
-    return guarded(self, [&](GraphRecorder& r) { *out = r.graph_.type(r.known(value)).to_c(); });
+    return guarded(self, [&](PluginRecorder& r) { *out = r.graph().type(r.known(value)).to_c(); });
   };
   table_.state = [](void* self, const char* name, const mlg_tensor* shape, mlg_value* out) {
-    return guarded(self, [&](GraphRecorder& r) {
-      r.states_.push_back(fmt::format("{}/{}", r.prefix_, name));
-      *out = r.made(r.graph_.external(r.states_.back(), TensorType::from_c(*shape)));
-      r.state_values_[*out] = r.states_.back();
+    return guarded(self, [&](PluginRecorder& r) {
+      const Value state = r.state(name, TensorType::from_c(*shape));
+      r.made(state);
+      *out = state.id;
     });
   };
   table_.survives_warmup = [](void* self, mlg_value value) {
-    return guarded(self, [&](GraphRecorder& r) {
-      const auto state = r.state_values_.find(value);
-      if (state == r.state_values_.end()) {
-        throw run_error("{}: value {} is not a state, so it cannot survive warm-up", r.prefix_, value);
-      }
-      r.surviving_.insert(state->second);
-    });
+    return guarded(self, [&](PluginRecorder& r) { r.survives_warmup(value); });
   };
   table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {
-    return guarded(self,
-                   [&](GraphRecorder& r) { *out = r.made(r.graph_.scratch(TensorType::from_c(*shape))); });
+    return guarded(self, [&](PluginRecorder& r) {
+      const Value scratch = r.graph().scratch(TensorType::from_c(*shape), r.hint_);
+      r.made(scratch);
+      *out = scratch.id;
+    });
   };
   table_.view = [](void* self, mlg_value value, std::int64_t offset, const mlg_tensor* shape,
                    mlg_value* out) {
-    return guarded(self, [&](GraphRecorder& r) {
-      *out = r.made(r.graph_.view(r.known(value), offset, TensorType::from_c(*shape)));
+    return guarded(self, [&](PluginRecorder& r) {
+      const TensorType type = TensorType::from_c(*shape);
+      const Value whole = r.known(value);
+      r.check_view(whole, offset, type);
+      const Value view = r.graph().view(whole, offset, type);
+      r.made(view);
+      *out = view.id;
     });
   };
   table_.launch = [](void* self, const char* kernel, const mlg_value* arguments, std::uint32_t argument_count,
                      const mlg_attribute* attributes, std::uint32_t attribute_count) {
-    return guarded(self, [&](GraphRecorder& r) {
-      std::vector<Value> values;
-      for (std::uint32_t i = 0; i < argument_count; ++i) {
-        values.push_back(r.known(arguments[i]));
-        if (values.back()) r.named_.insert(r.graph_.root(values.back()).id);
-      }
-      std::vector<Attribute> named;
+    return guarded(self, [&](PluginRecorder& r) {
+      Call call{kernel, {}, {}};
+      for (std::uint32_t i = 0; i < argument_count; ++i)
+        call.arguments.push_back(arguments[i] == 0 ? Value{} : r.known(arguments[i]));
       for (std::uint32_t i = 0; i < attribute_count; ++i)
-        named.push_back({attributes[i].name, attributes[i].value});
-      r.record({r.usable(kernel), std::move(values), std::move(named)});
+        call.attributes.push_back({attributes[i].name, attributes[i].value});
+      r.record(std::move(call));
     });
   };
+}
+
+GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused)
+    : graph_(graph), prefix_(std::move(state_prefix)), fused_(fused) {}
+
+Value GraphRecorder::state(const char* name, const TensorType& type) {
+  states_.push_back(fmt::format("{}/{}", prefix_, name));
+  const Value state = graph_.external(states_.back(), type);
+  state_values_[state.id] = states_.back();
+  return state;
+}
+
+void GraphRecorder::survives_warmup(mlg_value value) {
+  const auto state = state_values_.find(value);
+  if (state == state_values_.end()) {
+    throw run_error("{}: value {} is not a state, so it cannot survive warm-up", prefix_, value);
+  }
+  surviving_.insert(state->second);
 }
 
 void GraphRecorder::restrict_to(std::span<const Value> values) {
   allowed_.emplace();
   for (const Value value : values) allowed_->insert(value.id);
-  allowed_->insert(0);  // an absent argument
 }
 
 const std::vector<std::string>& GraphRecorder::states() const {
@@ -85,12 +99,11 @@ const std::vector<std::string>& GraphRecorder::states() const {
   return states_;
 }
 
-std::string GraphRecorder::usable(const char* kernel) const {
-  const std::string_view name = kernel;
-  return name == "symmetric_matmul" && !fused_.have({name}) ? "matmul" : kernel;
-}
-
 void GraphRecorder::record(Call call) {
+  for (const Value argument : call.arguments) {
+    if (argument) named_.insert(graph_.root(argument).id);
+  }
+  if (call.kernel == "symmetric_matmul" && !fused_.have({call.kernel})) call.kernel = "matmul";
   if (copy_ && adds_to_copy(call)) {
     matmuls_.push_back(std::move(call));
     if (is_whole()) write_matmuls();
@@ -115,9 +128,8 @@ bool GraphRecorder::adds_to_copy(const Call& matmul) const {
   if (matmul.kernel != "matmul" || matmul.arguments.size() != 3) return false;
   const Value copy = copy_->arguments[1];
   const Value a = matmul.arguments[0], b = matmul.arguments[1], c = matmul.arguments[2];
-  const auto beta = std::ranges::find(matmul.attributes, "beta", &Attribute::name);
   if (!a || !b || !c || graph_.root(c) != copy || graph_.root(a) == copy || graph_.root(b) == copy ||
-      beta == matmul.attributes.end() || beta->value == 0)
+      matmul.attribute("beta") == 0)
     return false;
   const auto begin = [&](Value part) { return part == copy ? 0 : graph_.info(part).offset; };
   const auto end = [&](Value part) { return begin(part) + graph_.type(part).elements(); };
@@ -159,9 +171,8 @@ Value GraphRecorder::known(mlg_value value) const {
   return Value{value};
 }
 
-mlg_value GraphRecorder::made(Value value) {
+void GraphRecorder::made(Value value) {
   if (allowed_) allowed_->insert(value.id);
-  return value.id;
 }
 
 bool have_kernels_of(const FusedKernels& fused, const Graph& trial) {

@@ -16,21 +16,48 @@
 
 namespace mulligan {
 
-class GraphRecorder {
+// The table of functions by which a plugin records into a Graph. Exceptions must not cross into the plugin: they become the sentence
+// that the plugin hands back to us.
+class PluginRecorder {
+ public:
+  PluginRecorder(const PluginRecorder&) = delete;
+  PluginRecorder& operator=(const PluginRecorder&) = delete;
+  const mlg_recorder* table() const { return &table_; }
+
+ protected:
+  // `hint`: of scratch values.
+  explicit PluginRecorder(const char* hint = "");
+  virtual ~PluginRecorder() = default;
+  // All throw run_error for what the plugin may not do.
+  virtual Graph& graph() = 0;
+  virtual Value known(mlg_value value) const = 0;
+  virtual void made(Value) = 0;  // the plugin's own value
+  virtual Value state(const char* name, const TensorType& type) = 0;
+  virtual void survives_warmup(mlg_value value) = 0;
+  virtual void check_view(Value, std::int64_t, const TensorType&) {}
+  virtual void record(Call call) = 0;
+
+ private:
+  template <typename Body>
+  static mlg_error guarded(void* self, Body&& body);
+
+  const char* hint_;
+  std::string error_;
+  mlg_recorder table_{};
+};
+
+class GraphRecorder final : public PluginRecorder {
  public:
   // States become externals named "<state_prefix>/<name>". A call of symmetric_matmul, a special case of matmul, becomes a
   // call of matmul if `fused` lacks it. If `fused` has matmul_add, a copy and the matmuls that directly follow it become
   // fused calls, provided that the matmuls add to parts that make up the whole copy. The graph is complete when the
   // recorder is destroyed.
   GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused = {});
-  ~GraphRecorder() { write_copy(); }
-  GraphRecorder(const GraphRecorder&) = delete;
-  GraphRecorder& operator=(const GraphRecorder&) = delete;
+  ~GraphRecorder() override { write_copy(); }
 
   // From now on the plugin may name only `values` and its own values. Before a call of this it may name every value.
   void restrict_to(std::span<const Value> values);
 
-  const mlg_recorder* table() const { return &table_; }
   // Externals made through state(), in the order of the requests; checkpoints keep them and warm-up restores them. Throws
   // run_error if no call names one of them, since it would only take memory.
   const std::vector<std::string>& states() const;
@@ -38,17 +65,17 @@ class GraphRecorder {
   const std::set<std::string>& surviving() const { return surviving_; }
 
  private:
-  template <typename Body>
-  static mlg_error guarded(void* self, Body&& body);
-  std::string usable(const char* kernel) const;
-  void record(Call call);
+  Graph& graph() override { return graph_; }
+  Value known(mlg_value value) const override;
+  void made(Value value) override;
+  Value state(const char* name, const TensorType& type) override;
+  void survives_warmup(mlg_value value) override;
+  void record(Call call) override;
   bool is_copy(const Call& call) const;         // a copy that matmuls can be merged with
   bool adds_to_copy(const Call& matmul) const;  // to a part of the held-back copy, as the first call to do so
   bool is_whole() const;                        // the held-back matmuls add to all of the copy
   void write_matmuls();
   void write_copy();
-  Value known(mlg_value value) const;
-  mlg_value made(Value value);
 
   Graph& graph_;
   std::string prefix_;
@@ -60,8 +87,6 @@ class GraphRecorder {
   std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
   std::optional<Call> copy_;                        // held back until the matmuls that add to it are known
   std::vector<Call> matmuls_;                       // held back with it
-  std::string error_;
-  mlg_recorder table_{};
 };
 
 // Checks what a plugin would record. It is recorded into a separate graph first, because only then the names of the fused

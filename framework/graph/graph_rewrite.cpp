@@ -30,11 +30,6 @@ std::vector<GraphRewrite::Use> GraphRewrite::uses_of(const Call& call) const {
   return uses;
 }
 
-double GraphRewrite::attribute(std::size_t at, std::string_view name) const {
-  const auto found = std::ranges::find(calls_[at].attributes, name, &Attribute::name);
-  return found == calls_[at].attributes.end() ? 0.0 : found->value;
-}
-
 bool GraphRewrite::is_scratch(Value value) const {
   return graph_.info(value).storage == Graph::Storage::scratch;
 }
@@ -42,6 +37,11 @@ bool GraphRewrite::is_scratch(Value value) const {
 bool GraphRewrite::mentions(std::size_t at, Value value) const {
   const std::uint32_t root = graph_.root(value).id;
   return live_[at] && std::ranges::any_of(uses_[at], [&](const Use& use) { return use.root == root; });
+}
+
+bool GraphRewrite::writes(std::size_t at, std::uint32_t root) const {
+  return live_[at] && std::ranges::any_of(
+                          uses_[at], [&](const Use& use) { return use.root == root && use.access.written; });
 }
 
 std::optional<std::size_t> GraphRewrite::next(Value value, std::size_t at) const {
@@ -55,22 +55,17 @@ std::optional<std::size_t> GraphRewrite::only_writer(Value value) const {
   const std::uint32_t root = graph_.root(value).id;
   std::optional<std::size_t> writer;
   for (const std::size_t place : places_[root]) {
-    if (!live_[place]) continue;
-    const bool writes = std::ranges::any_of(
-        uses_[place], [&](const Use& use) { return use.root == root && use.access.written; });
-    if (writes && writer) return {};
-    if (writes) writer = place;
+    if (!writes(place, root)) continue;
+    if (writer) return {};
+    writer = place;
   }
   return writer;
 }
 
 bool GraphRewrite::written_between(Value value, std::size_t first, std::size_t last) const {
   const std::uint32_t root = graph_.root(value).id;
-  return std::ranges::any_of(places_[root], [&](std::size_t place) {
-    return place > first && place < last && live_[place] &&
-           std::ranges::any_of(uses_[place],
-                               [&](const Use& use) { return use.root == root && use.access.written; });
-  });
+  return std::ranges::any_of(
+      places_[root], [&](std::size_t place) { return place > first && place < last && writes(place, root); });
 }
 
 bool GraphRewrite::needed_outside(Value value, const std::vector<std::size_t>& members) const {

@@ -32,7 +32,7 @@ class GraphRewrite {
   // Whether call `at` is still there, and one of `kernel`.
   bool is(std::size_t at, std::string_view kernel) const { return live_[at] && calls_[at].kernel == kernel; }
   // 0 if the call has no such attribute.
-  double attribute(std::size_t at, std::string_view name) const;
+  double attribute(std::size_t at, std::string_view name) const { return calls_[at].attribute(name); }
   bool is_scratch(Value value) const;
   // The first call after `at` that mentions the value.
   std::optional<std::size_t> next(Value value, std::size_t at) const;
@@ -59,6 +59,7 @@ class GraphRewrite {
   };
   std::vector<Use> uses_of(const Call& call) const;
   bool mentions(std::size_t at, Value value) const;
+  bool writes(std::size_t at, std::uint32_t root) const;
   bool may_move(std::size_t from, std::size_t to, const std::vector<std::size_t>& members) const;
   bool clashes(const Call& fused) const;
 

@@ -176,6 +176,11 @@ std::vector<double> Program::run_profiled() {
   return seconds;
 }
 
+std::unique_ptr<Program> make_program(TensorStore& store, Graph graph, std::string name) {
+  store.create_externals(graph);
+  return std::make_unique<Program>(store.backend(), std::move(graph), std::move(name));
+}
+
 void SharedArena::bind(const std::vector<Program*>& programs, const TensorStore& store) {
   std::int64_t arena_bytes = 0;
   std::int64_t workspace_bytes = 0;

@@ -1,6 +1,7 @@
 // A Graph made executable on a backend: every call is prepared once, every address is fixed, and the flat list is run.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ class Program {
   std::vector<void*> handles_;  // of prepared_, as Backend::run takes them
   bool bound_ = false;
 };
+
+// A program on the backend of `store`, in which it makes the externals of `graph`.
+std::unique_ptr<Program> make_program(TensorStore& store, Graph graph, std::string name);
 
 // Scratch memory that several programs share; it is as large as the largest need.
 class SharedArena {

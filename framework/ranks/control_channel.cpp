@@ -1,149 +1,118 @@
 #include "framework/ranks/control_channel.h"
 
-#include <condition_variable>
+#include <chrono>
 #include <future>
-#include <map>
-#include <mutex>
-#include <set>
+#include <system_error>
 
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
-#include "framework/ranks/communicator_watch.h"
 
 namespace mulligan {
 
-// State that the caller's threads share with the loop's. The loop's thread writes answers and the verdict here.
-struct ControlChannel::State {
-  explicit State(const ControlOptions& options) : loop(options.silent), transfers(options.heartbeat) {}
-
-  SocketLoop loop;
-  std::unique_ptr<ControlEnd> end;  // touched on the loop's thread only
-  RankProgress progress;
-  std::atomic<std::uint64_t> calls{0};
-  std::atomic<std::uint8_t> in_call{0};  // Heartbeat
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<std::uint64_t, std::vector<std::string>> results;  // of calls
-  std::map<std::uint64_t, std::string> values;                // of get()
-  std::set<std::uint64_t> wanted;                             // requests that are still waited for
-  std::uint64_t requests = 0;
-  std::optional<Verdict> verdict;
-  bool all_done = false;
-
-  CommunicatorWatch transfers;
-
-  Heartbeat pulse() const {
-    const TransferCount counted = transfers.counted();
-    std::uint8_t waits_in = in_call;
-    if (waits_in == waits_in_nothing && progress.in_communicator > 0) waits_in = waits_in_communicator;
-    return {counted.submitted,
-            counted.completed,
-            progress.steps,
-            calls,
-            progress.communicator_calls,
-            waits_in,
-            static_cast<std::uint8_t>(progress.long_works > 0 ? 1 : 0),
-            1e-9 * static_cast<double>(progress.waited_nanoseconds)};
-  }
-
-  // Ends the run for a rank that must stop but cannot, because a call of the communicator's library does not return; also if the
-  // others would wait longer. On the loop's thread.
-  void look_for_blocked_stop(const ControlOptions& options) {
-    const int signal = stop_signal();
-    if (signal == 0 || progress.in_communicator == 0) return;
-    const double seconds = SocketLoop::now() - progress.in_communicator_since;
-    if (seconds < options.wedged) return;
-    loop.post([this, signal, seconds] {
-      end->report(
-          {static_cast<std::uint8_t>(FailureCause::stopped),
-           fmt::format("{} asked for it, and a call of the communicator has not returned for {:.0f} s",
-                       signal_name(signal), seconds)});
-    });
-  }
-
-  // Waits until `ready` or the verdict, at most `seconds`. Returns whether it is ready.
-  template <typename Ready>
-  bool wait(std::unique_lock<std::mutex>& lock, double seconds, Ready ready) {
-    const auto done = [&] { return ready() || verdict.has_value(); };
-    if (seconds < 0) {
-      changed.wait(lock, done);
-    } else {
-      changed.wait_for(lock, std::chrono::duration<double>(seconds), done);
-    }
-    return ready();
-  }
-
-  void decide(const Verdict& what, const ControlOptions& options, int rank) {
-    if (options.watchdog > 0) end_process_after(options.watchdog, what.error_of(rank));
-    if (!options.error_file.empty() && what.code != ExitCode::interrupted) {
-      try {
-        write_torchelastic_error(options.error_file, what.sentence);
-      } catch (const Error& error) {
-        options.log(fmt::format("warning: {}", error.what()));
-      }
-    }
-    // Both in one critical section. So a transfer that the verdict aborts never fails before the verdict is visible. A caller
-    // that sees the verdict, unwinds and removes the callback finds the abort done.
-    const std::lock_guard lock(mutex);
-    transfers.decide(what);
-    verdict = what;
-    changed.notify_all();
-  }
-};
-
 ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOptions options)
-    : environment_(environment), options_(std::move(options)), state_(new State(options_)) {
+    : environment_(environment),
+      options_(std::move(options)),
+      loop_(options_.silent),
+      transfers_(options_.heartbeat) {
   if (!options_.log) options_.log = [](const std::string&) {};
-  State& state = *state_;
-  const ControlEnd::Callbacks callbacks{
-      [&state](std::uint64_t sequence, std::vector<std::string> parts) {
-        const std::lock_guard lock(state.mutex);
-        state.results.insert_or_assign(sequence, std::move(parts));
-        state.changed.notify_all();
-      },
-      [&state](std::uint64_t request, const std::string& value) {
-        const std::lock_guard lock(state.mutex);
-        if (state.wanted.contains(request)) state.values.insert_or_assign(request, value);
-        state.changed.notify_all();
-      },
-      [this](const Verdict& verdict) { state_->decide(verdict, options_, environment_.rank); },
-      [&state] {
-        const std::lock_guard lock(state.mutex);
-        state.all_done = true;
-        state.changed.notify_all();
-      },
-      options_.log,
-      [this] {
-        state_->look_for_blocked_stop(options_);
-        return state_->pulse();
-      }};
-  state.end = environment_.rank == 0 ? make_control_server(state.loop, environment_, options_, callbacks)
-                                     : make_control_client(state.loop, environment_, options_, callbacks);
-  state.loop.post([&state] { state.end->start(); });
+  const ControlEnd::Callbacks callbacks{[this](const ControlMessage& message) { take(message); },
+                                        options_.log,
+                                        [this] {
+                                          look_for_blocked_stop();
+                                          return pulse();
+                                        }};
+  end_ = environment_.rank == 0 ? make_control_server(loop_, environment_, options_, callbacks)
+                                : make_control_client(loop_, environment_, options_, callbacks);
+  loop_.post([this] { end_->start(); });
 }
 
 ControlChannel::~ControlChannel() {
   on_verdict(nullptr);
-  std::mutex mutex;
-  std::condition_variable left;
-  bool has_left = false;
-  state_->loop.post([&] {
-    state_->end->leave();
-    const std::lock_guard lock(mutex);
-    has_left = true;
-    left.notify_one();
+  const auto left = std::make_shared<std::promise<void>>();
+  loop_.post([this, left] {
+    end_->leave();
+    left->set_value();
   });
-  std::unique_lock lock(mutex);
-  left.wait(lock, [&] { return has_left; });
-  lock.unlock();
-  state_->loop.stop();
-  state_->end.reset();
+  left->get_future().wait();
+  loop_.stop();
+  end_.reset();
 }
 
-RankProgress& ControlChannel::progress() {
-  return state_->progress;
+template <typename Message>
+void ControlChannel::tell(const Message& message) {
+  loop_.post([this, message = message_of(message)] { end_->tell(message); });
+}
+
+void ControlChannel::take(const ControlMessage& message) {
+  if (message.kind == Verdict::kind) return decide(read_message<Verdict>(message));
+  const std::lock_guard lock(mutex_);
+  if (message.kind == CallResult::kind) {
+    auto result = read_message<CallResult>(message);
+    results_.insert_or_assign(result.sequence, std::move(result.parts));
+  } else if (message.kind == FoundValue::kind) {
+    auto found = read_message<FoundValue>(message);
+    if (wanted_.contains(found.request)) values_.insert_or_assign(found.request, std::move(found.value));
+  } else {
+    all_done_ = true;
+  }
+  changed_.notify_all();
+}
+
+void ControlChannel::decide(const Verdict& verdict) {
+  const Verdict what{verdict.culprit, verdict.code, printable(verdict.sentence)};
+  if (options_.watchdog > 0) end_process_after(options_.watchdog, what.error_of(rank()));
+  if (!options_.error_file.empty() && what.code != ExitCode::interrupted) {
+    try {
+      write_torchelastic_error(options_.error_file, what.sentence);
+    } catch (const Error& error) {
+      options_.log(fmt::format("warning: {}", error.what()));
+    }
+  }
+  // Both in one critical section. So a transfer that the verdict aborts never fails before the verdict is visible. A caller
+  // that sees the verdict, unwinds and removes the callback finds the abort done.
+  const std::lock_guard lock(mutex_);
+  transfers_.decide(what);
+  verdict_ = what;
+  changed_.notify_all();
+}
+
+Heartbeat ControlChannel::pulse() const {
+  const TransferCount counted = transfers_.counted();
+  std::uint8_t waits_in = in_call_;
+  if (waits_in == waits_in_nothing && progress_.in_communicator > 0) waits_in = waits_in_communicator;
+  return {counted.submitted,
+          counted.completed,
+          progress_.steps,
+          calls_,
+          progress_.communicator_calls,
+          waits_in,
+          static_cast<std::uint8_t>(progress_.long_works > 0 ? 1 : 0),
+          1e-9 * static_cast<double>(progress_.waited_nanoseconds)};
+}
+
+// Ends the run for a rank that must stop but cannot, because a call of the communicator's library does not return; also if the
+// others would wait longer.
+void ControlChannel::look_for_blocked_stop() {
+  const int signal = stop_signal();
+  if (signal == 0 || progress_.in_communicator == 0) return;
+  const double seconds = SocketLoop::now() - progress_.in_communicator_since;
+  if (seconds < options_.wedged) return;
+  tell(FailureReport{
+      FailureCause::stopped,
+      fmt::format("{} asked for it, and a call of the communicator has not returned for {:.0f} s",
+                  signal_name(signal), seconds)});
+}
+
+template <typename Ready>
+bool ControlChannel::wait(std::unique_lock<std::mutex>& lock, double seconds, Ready ready) {
+  const auto done = [&] { return ready() || verdict_.has_value(); };
+  if (seconds < 0) {
+    changed_.wait(lock, done);
+  } else {
+    changed_.wait_for(lock, std::chrono::duration<double>(seconds), done);
+  }
+  return ready();
 }
 
 std::vector<std::string> ControlChannel::call(CallKind kind, std::string_view bytes) {
@@ -151,19 +120,17 @@ std::vector<std::string> ControlChannel::call(CallKind kind, std::string_view by
     throw run_error("a message of {} bytes between ranks is larger than {}; send it in parts.", bytes.size(),
                     largest_message / 2);
   }
-  State& state = *state_;
   const SteadyTime begun = std::chrono::steady_clock::now();
-  const std::uint64_t sequence = ++state.calls;
-  state.in_call = waits_in_call;
-  Arrival arrival{sequence, static_cast<std::uint8_t>(kind), std::string(bytes)};
-  state.loop.post([&state, arrival = std::move(arrival)] { state.end->arrive(arrival); });
-  std::unique_lock lock(state.mutex);
+  const std::uint64_t sequence = ++calls_;
+  in_call_ = waits_in_call;
+  tell(Arrival{sequence, kind, std::string(bytes)});
+  std::unique_lock lock(mutex_);
   // What has come counts, also where the run failed right after.
-  const bool done = state.wait(lock, -1, [&] { return state.results.contains(sequence); });
-  state.in_call = waits_in_nothing;
-  state.progress.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
-  if (!done) throw state.verdict->error_of(rank());
-  return std::move(state.results.extract(sequence).mapped());
+  const bool done = wait(lock, -1, [&] { return results_.contains(sequence); });
+  in_call_ = waits_in_nothing;
+  progress_.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
+  if (!done) throw verdict_->error_of(rank());
+  return std::move(results_.extract(sequence).mapped());
 }
 
 std::vector<std::string> ControlChannel::all_gather(std::string_view bytes) {
@@ -181,13 +148,12 @@ void ControlChannel::barrier() {
 std::string ControlChannel::consult(std::string_view bytes, const Answer& answer) {
   std::vector<std::string> parts = call(CallKind::consult, bytes);
   if (rank() != 0) return std::move(parts.front());
-  CallResult result{state_->calls, {answer(parts)}};
-  std::string own = result.parts.front();
+  std::string own = answer(parts);
   if (own.size() > largest_message / 2) {
     throw run_error("an answer of {} bytes to all ranks is larger than {}; send it in parts.", own.size(),
                     largest_message / 2);
   }
-  state_->loop.post([this, result = std::move(result)] { state_->end->answer(result); });
+  tell(CallResult{calls_, {own}});
   return own;
 }
 
@@ -197,51 +163,49 @@ void ControlChannel::put(const std::string& key, std::string_view value) {
                     value.size());
   }
   if (const auto over = verdict()) throw over->error_of(rank());
-  state_->loop.post([this, put = Put{key, std::string(value)}] { state_->end->put(put); });
+  tell(Put{key, std::string(value)});
 }
 
 std::string ControlChannel::get(const std::string& key, double seconds) {
-  State& state = *state_;
-  std::unique_lock lock(state.mutex);
-  const std::uint64_t request = ++state.requests;
-  state.wanted.insert(request);
-  state.loop.post([&state, get = Get{request, key}] { state.end->get(get); });
-  const bool there = state.wait(lock, seconds, [&] { return state.values.contains(request); });
-  state.wanted.erase(request);
-  if (there) return std::move(state.values.extract(request).mapped());
-  if (state.verdict) throw state.verdict->error_of(rank());
+  std::unique_lock lock(mutex_);
+  const std::uint64_t request = ++requests_;
+  wanted_.insert(request);
+  tell(Get{request, key});
+  const bool there = wait(lock, seconds, [&] { return values_.contains(request); });
+  wanted_.erase(request);
+  if (there) return std::move(values_.extract(request).mapped());
+  if (verdict_) throw verdict_->error_of(rank());
   throw run_error("no rank has put '{}' within {:g} s.", printable(key), seconds);
 }
 
 void ControlChannel::finish() {
-  State& state = *state_;
-  state.loop.post([&state] { state.end->say_farewell(); });
-  std::unique_lock lock(state.mutex);
-  state.in_call = waits_in_farewell;
-  ++state.calls;
-  if (!state.wait(lock, -1, [&] { return state.all_done; })) throw state.verdict->error_of(rank());
+  tell(Farewell{});
+  std::unique_lock lock(mutex_);
+  in_call_ = waits_in_farewell;
+  ++calls_;
+  if (!wait(lock, -1, [&] { return all_done_; })) throw verdict_->error_of(rank());
 }
 
 std::optional<Verdict> ControlChannel::verdict() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->verdict;
+  const std::lock_guard lock(mutex_);
+  return verdict_;
 }
 
 // A call of the library that never returns keeps the caller here.
 void ControlChannel::count_transfers(std::function<TransferCount()> count) {
-  const CommunicatorCall call(state_->progress);
-  state_->transfers.count_transfers(std::move(count));
+  const CommunicatorCall call(progress_);
+  transfers_.count_transfers(std::move(count));
 }
 
 void ControlChannel::on_verdict(std::function<void(const Verdict&)> callback) {
-  const CommunicatorCall call(state_->progress);
-  state_->transfers.on_verdict(std::move(callback));
+  const CommunicatorCall call(progress_);
+  transfers_.on_verdict(std::move(callback));
 }
 
 std::string ControlChannel::own_address() {
-  std::promise<std::string> address;
-  state_->loop.post([&] { address.set_value(state_->end->own_address()); });
-  return address.get_future().get();
+  const auto address = std::make_shared<std::promise<std::string>>();
+  loop_.post([this, address] { address->set_value(end_->own_address()); });
+  return address->get_future().get();
 }
 
 CommunicatorCall::CommunicatorCall(RankProgress& progress) : progress_(progress) {
@@ -250,33 +214,29 @@ CommunicatorCall::CommunicatorCall(RankProgress& progress) : progress_(progress)
 }
 
 Error ControlChannel::report_failure(const Error& own, FailureCause cause) {
-  State& state = *state_;
   if (own.code() == ExitCode::interrupted) cause = FailureCause::stopped;
-  const FailureReport report{static_cast<std::uint8_t>(cause), own.what()};
-  std::unique_lock lock(state.mutex);
+  std::unique_lock lock(mutex_);
   // A verdict aborts the transfers: that one then fails says nothing new, not even of the rank that it names.
-  if (state.verdict && cause == FailureCause::communication) return state.verdict->error_of(rank());
-  if (!state.verdict && !state.all_done) {
-    state.loop.post([&state, report] { state.end->report(report); });
+  if (verdict_ && cause == FailureCause::communication) return verdict_->error_of(rank());
+  if (!verdict_ && !all_done_) {
+    tell(FailureReport{cause, own.what()});
     // Rank 0 answers at once; with communication it looks for a silent rank first. It may be gone itself.
-    state.wait(lock, options_.silent + 4 * options_.heartbeat, [] { return false; });
+    wait(lock, options_.silent + 4 * options_.heartbeat, [] { return false; });
   }
   // Others' failures do not make configurations or data wrong.
   const bool certain = own.code() == ExitCode::bad_configuration || own.code() == ExitCode::bad_data;
-  if (!state.verdict || state.verdict->culprit == rank() || certain) return own;
-  return state.verdict->error_of(rank());
+  if (!verdict_ || verdict_->culprit == rank() || certain) return own;
+  return verdict_->error_of(rank());
 }
 
 void ControlChannel::wait_until_all_are_there() {
-  State& state = *state_;
-  const std::uint64_t sequence = ++state.calls;
-  const Arrival arrival{sequence, static_cast<std::uint8_t>(CallKind::barrier), ""};
-  state.in_call = waits_in_call;
-  state.loop.post([&state, arrival] { state.end->arrive(arrival); });
-  std::unique_lock lock(state.mutex);
-  const auto there = [&] { return state.results.contains(sequence); };
-  while (!state.wait(lock, 0.1, there)) {
-    if (state.verdict) throw state.verdict->error_of(rank());
+  const std::uint64_t sequence = ++calls_;
+  in_call_ = waits_in_call;
+  tell(Arrival{sequence, CallKind::barrier, ""});
+  std::unique_lock lock(mutex_);
+  const auto there = [&] { return results_.contains(sequence); };
+  while (!wait(lock, 0.1, there)) {
+    if (verdict_) throw verdict_->error_of(rank());
     if (const int signal = stop_signal()) {
       lock.unlock();
       throw report_failure(
@@ -284,8 +244,8 @@ void ControlChannel::wait_until_all_are_there() {
                 fmt::format("stopped by {} before all ranks were there.", signal_name(signal))));
     }
   }
-  state.in_call = waits_in_nothing;
-  state.results.clear();
+  in_call_ = waits_in_nothing;
+  results_.clear();
 }
 
 std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options) {
@@ -298,6 +258,97 @@ std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, Contr
   auto channel = std::make_unique<ControlChannel>(environment, std::move(options));
   channel->wait_until_all_are_there();
   return channel;
+}
+
+namespace {
+
+template <typename Work>
+std::thread started(Work&& work) {
+  try {
+    return std::thread(std::forward<Work>(work));
+  } catch (const std::system_error& error) {
+    throw run_error("the system refuses a thread ({}); allow this user more of them (ulimit -u).",
+                    error.code().message());
+  }
+}
+
+}  // namespace
+
+CommunicatorWatch::~CommunicatorWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (counter_.joinable()) counter_.join();
+  if (aborter_.joinable()) aborter_.join();
+}
+
+void CommunicatorWatch::count_transfers(Count count) {
+  std::unique_lock lock(mutex_);
+  count_ = {};
+  changed_.wait(lock, [&] { return !counting_; });
+  counted_ = {};
+  count_ = std::move(count);
+  if (count_ && !counter_.joinable()) counter_ = started([this] { this->count(); });
+  changed_.notify_all();
+}
+
+TransferCount CommunicatorWatch::counted() const {
+  const std::lock_guard lock(mutex_);
+  return counted_;
+}
+
+void CommunicatorWatch::count() {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    changed_.wait(lock, [&] { return ends_ || count_; });
+    if (ends_) return;
+    const Count asked = count_;
+    counting_ = true;
+    lock.unlock();
+    std::optional<TransferCount> answer;
+    try {
+      answer = asked();
+    } catch (const Error&) {  // they failed, which join() says
+    }
+    lock.lock();
+    counting_ = false;
+    if (answer && count_) counted_ = *answer;
+    changed_.notify_all();
+    changed_.wait_for(lock, std::chrono::duration<double>(pause_), [&] { return ends_; });
+  }
+}
+
+void CommunicatorWatch::on_verdict(OnVerdict callback) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !calling_ && !owes_call(); });
+  callback_ = std::move(callback);
+  called_ = false;
+  if (callback_ && !aborter_.joinable()) aborter_ = started([this] { abort(); });
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return !calling_ && !owes_call(); });
+}
+
+void CommunicatorWatch::decide(const Verdict& verdict) {
+  const std::lock_guard lock(mutex_);
+  verdict_ = verdict;
+  changed_.notify_all();
+}
+
+void CommunicatorWatch::abort() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return ends_ || owes_call(); });
+    if (!owes_call()) return;
+    calling_ = called_ = true;
+    const OnVerdict call = callback_;
+    lock.unlock();
+    call(*verdict_);
+    lock.lock();
+    calling_ = false;
+    changed_.notify_all();
+  }
 }
 
 }  // namespace mulligan

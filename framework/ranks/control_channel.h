@@ -3,10 +3,15 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 
 #include "framework/ranks/communicator.h"
 #include "framework/ranks/control_end.h"
@@ -24,6 +29,51 @@ struct RankProgress {
   std::atomic<std::uint64_t> communicator_calls{0};
   std::atomic<int> in_communicator{0};
   std::atomic<double> in_communicator_since{0};
+};
+
+// The control channel's calls into the communicator's library: the progress of transfers, and their abort at a verdict. A call
+// of a vendor's library may never return, so each of the two has a thread of its own. The channel waits for neither: it sends
+// heartbeats, receives the verdict and ends the process.
+class CommunicatorWatch {
+ public:
+  using Count = std::function<TransferCount()>;
+  using OnVerdict = std::function<void(const Verdict&)>;
+
+  explicit CommunicatorWatch(double heartbeat) : pause_(heartbeat / 4) {}
+  ~CommunicatorWatch();  // waits for running calls
+  CommunicatorWatch(const CommunicatorWatch&) = delete;
+
+  // Sets a function that is called several times per heartbeat; an empty one removes it. Waits for a running call of the former
+  // one. Throws run_error if the system refuses a thread.
+  void count_transfers(Count count);
+  // The last answer; does not wait.
+  TransferCount counted() const;
+
+  // Sets a function that is called once at the verdict, or before this returns if there is one already. An empty one removes it:
+  // then, if there is a verdict, the former one has been called, and no call is running. Throws as count_transfers().
+  void on_verdict(OnVerdict callback);
+  // Does not wait.
+  void decide(const Verdict& verdict);
+
+ private:
+  void count();
+  void abort();
+  bool owes_call() const { return verdict_ && callback_ && !called_; }
+
+  const double pause_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+
+  Count count_;
+  bool counting_ = false;
+  TransferCount counted_;
+
+  OnVerdict callback_;
+  std::optional<Verdict> verdict_;
+  bool calling_ = false, called_ = false;
+
+  std::thread counter_, aborter_;
 };
 
 class ControlChannel final : public HostGroup {
@@ -46,7 +96,7 @@ class ControlChannel final : public HostGroup {
   void put(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double seconds) override;
 
-  RankProgress& progress();
+  RankProgress& progress() { return progress_; }
   // Sets a function that reports the progress of this rank's transfers with each heartbeat, on a thread of its own. It may throw
   // Error; then the last answer holds. An empty one removes it; when that returns no call is running.
   void count_transfers(std::function<TransferCount()> count);
@@ -70,14 +120,37 @@ class ControlChannel final : public HostGroup {
   Error report_failure(const Error& own, FailureCause cause = FailureCause::own);
 
  private:
-  struct State;
   void wait_until_all_are_there();
   std::vector<std::string> call(CallKind kind, std::string_view bytes);
   friend std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options);
+  // A message to this rank's end.
+  template <typename Message>
+  void tell(const Message& message);
+  // On the loop's thread.
+  void take(const ControlMessage& message);
+  void decide(const Verdict& verdict);
+  Heartbeat pulse() const;
+  void look_for_blocked_stop();
+  // Waits until `ready` or the verdict, at most `seconds`, of any length if negative. Returns whether it is ready.
+  template <typename Ready>
+  bool wait(std::unique_lock<std::mutex>& lock, double seconds, Ready ready);
 
   LaunchEnvironment environment_;
   ControlOptions options_;
-  std::unique_ptr<State> state_;
+  SocketLoop loop_;
+  std::unique_ptr<ControlEnd> end_;  // touched on the loop's thread only
+  RankProgress progress_;
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::uint8_t> in_call_{0};  // Heartbeat
+  mutable std::mutex mutex_;              // guards what follows, which the loop's thread writes
+  std::condition_variable changed_;
+  std::map<std::uint64_t, std::vector<std::string>> results_;  // of calls
+  std::map<std::uint64_t, std::string> values_;                // of get()
+  std::set<std::uint64_t> wanted_;                             // requests that are still waited for
+  std::uint64_t requests_ = 0;
+  std::optional<Verdict> verdict_;
+  bool all_done_ = false;
+  CommunicatorWatch transfers_;
 };
 
 // While it lives, this rank may delay the others for as long as before its first step. For work of minutes that only some ranks

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "framework/ranks/control_messages.h"
 #include "framework/ranks/control_options.h"
@@ -15,38 +15,43 @@
 
 namespace mulligan {
 
-enum class FailureCause : std::uint8_t {
-  own = 1,            // of this rank: an exception
-  communication = 2,  // a transfer failed, maybe because another rank is gone
-  stopped = 3,        // a signal: no fault
-  server_lost = 4,    // this rank gave up rank 0: its own verdict, sent to a rank 0 that resumes later
-};
-
 class ControlEnd {
  public:
   struct Callbacks {
-    // consult: on rank 0 the parts, before its answer; on the others the answer.
-    std::function<void(std::uint64_t sequence, std::vector<std::string> parts)> call_done;
-    std::function<void(std::uint64_t request, const std::string& value)> value_there;
-    std::function<void(const Verdict&)> decided;  // once
-    std::function<void()> all_done;               // every rank has said farewell
+    // What this rank is told: CallResult (of consult on rank 0 the parts, before its answer), FoundValue, once a Verdict, and
+    // Farewell when every rank has said it.
+    std::function<void(const ControlMessage&)> take;
     std::function<void(const std::string&)> log;
     std::function<Heartbeat()> pulse;  // how far this rank is
   };
 
+  ControlEnd(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
+             Callbacks callbacks)
+      : loop_(loop),
+        environment_(environment),
+        options_(std::move(options)),
+        callbacks_(std::move(callbacks)),
+        run_(identity_of(environment, options_.secret)),
+        own_(own_name(environment.rank)) {}
   virtual ~ControlEnd() = default;
   virtual void start() = 0;
-  virtual void arrive(const Arrival& arrival) = 0;
-  // Rank 0's answer to the consult() whose parts call_done has just given.
-  virtual void answer(const CallResult& result) = 0;
-  virtual void put(const Put& put) = 0;
-  virtual void get(const Get& get) = 0;
-  virtual void report(const FailureReport& report) = 0;
-  virtual void say_farewell() = 0;
+  // A message of this rank: Arrival, Put, Get, FailureReport or Farewell. Rank 0's CallResult is its answer to the consult()
+  // whose parts it was told.
+  virtual void tell(const ControlMessage& message) = 0;
   // ControlChannel::own_address()
   virtual std::string own_address() const = 0;
   // Closes all connections, after what was sent.
   virtual void leave() = 0;
+
+ protected:
+  SocketLoop& loop_;
+  LaunchEnvironment environment_;
+  ControlOptions options_;
+  Callbacks callbacks_;
+  RunIdentity run_;
+  RankName own_;
+  double begun_ = SocketLoop::now(), last_tick_ = begun_;
+  bool decided_ = false, done_ = false;  // the run is over: by a verdict, or by the farewell of all
 };
 
 // Both throw like SocketLoop::listen. The loop is stopped before they are destroyed.

@@ -92,7 +92,7 @@ enum class CallKind : std::uint8_t { all_gather = 1, broadcast = 2, barrier = 3,
 struct Arrival {
   static constexpr std::uint8_t kind = 6;
   std::uint64_t sequence = 0;
-  std::uint8_t call = 0;  // CallKind
+  CallKind call = CallKind::barrier;
   std::string bytes;
   auto fields() { return std::tie(sequence, call, bytes); }
 };
@@ -125,21 +125,19 @@ struct FoundValue {
   auto fields() { return std::tie(request, value); }
 };
 
+enum class FailureCause : std::uint8_t {
+  own = 1,            // of this rank: an exception
+  communication = 2,  // a transfer failed, maybe because another rank is gone
+  stopped = 3,        // a signal: no fault
+  server_lost = 4,    // this rank gave up rank 0: its own verdict, sent to a rank 0 that resumes later
+};
+
 // A rank's own failure or stop, sent to rank 0.
 struct FailureReport {
   static constexpr std::uint8_t kind = 11;
-  std::uint8_t cause = 0;  // FailureCause
+  FailureCause cause = FailureCause::own;
   std::string sentence;
   auto fields() { return std::tie(cause, sentence); }
-};
-
-// Rank 0's decision that the run is over.
-struct VerdictMessage {
-  static constexpr std::uint8_t kind = 12;
-  std::int32_t culprit = -1;   // -1: none
-  std::int32_t exit_code = 0;  // of the others
-  std::string sentence;
-  auto fields() { return std::tie(culprit, exit_code, sentence); }
 };
 
 // To rank 0: this rank is done. From rank 0: all ranks are done.
@@ -155,6 +153,11 @@ Message read_message(const ControlMessage& message) {
     throw run_error("a message of kind {} came where kind {} belongs.", message.kind, Message::kind);
   }
   return from_wire<Message>(message.payload);
+}
+
+template <typename Message>
+ControlMessage message_of(const Message& message) {
+  return {Message::kind, to_wire(message)};
 }
 
 template <typename Message>

@@ -31,6 +31,14 @@ struct ControlOptions {
 // cannot be read or is empty.
 std::string find_secret(const EnvironmentLookup& lookup);
 
+// A new secret: random bytes as text. Throws run_error if the system has none.
+std::string random_secret();
+
+// The default secret for ranks on one machine: the first line of .mulligan/secret in the user's home folder. If that cannot be
+// written, of mulligan-UID/secret in the folder of temporary files. A missing file is made of random bytes; ranks that come at the
+// same time get the same one. Throws config_error if there is no such file, or if others may read or change it.
+std::string user_secret(const EnvironmentLookup& lookup);
+
 // The defaults with secret and error_file from the environment. It also sets MULLIGAN_MEET_SECONDS, MULLIGAN_SILENT_SECONDS,
 // MULLIGAN_STUCK_SECONDS and MULLIGAN_FIRST_STEP_SECONDS; rank 0's values hold. Throws config_error if one is not a valid number.
 ControlOptions control_options(const EnvironmentLookup& lookup);

@@ -1,4 +1,5 @@
-// What rank 0 does for the ranks that have met: calls, values, ends. How they meet: control_server_meeting.cpp.
+// What rank 0 does for the ranks that have met: calls, values, ends; which rank was lost, and whether that is rank 0 itself, as the
+// others see it. How they meet: control_server_meeting.cpp.
 #include "framework/ranks/control_server.h"
 
 #include <algorithm>
@@ -33,24 +34,25 @@ void ControlServer::take(int rank, const ControlMessage& message) {
     case Farewell::kind:
       return farewell(rank);
     default:
+      // Its answer to a consult().
+      if (rank == 0 && message.kind == CallResult::kind)
+        return send_to_all(to_frames(message.kind, message.payload));
       throw run_error("it sent a message of kind {}, which there is not", message.kind);
   }
 }
 
 void ControlServer::arrived(int rank, const Arrival& arrival) {
-  if (decided_ || done_) return;
   Seat& one = seat(rank);
-  const auto call = static_cast<CallKind>(arrival.call);
-  const bool alike = arrived_ == 0 || (call == call_ && sequence_ == arrival.sequence);
+  const bool alike = arrived_ == 0 || (arrival.call == call_ && sequence_ == arrival.sequence);
   if (one.arrived || arrival.sequence != one.calls + 1 || !alike) {
     return decide(
         {rank, ExitCode::peer_failed,
          fmt::format("{} came to a {} (call {}), where another rank came to a {} (call {}); start all ranks "
                      "with the same build and configuration.",
-                     one.name.text(), call_name(call), arrival.sequence, call_name(call_),
+                     one.name.text(), call_name(arrival.call), arrival.sequence, call_name(call_),
                      arrived_ == 0 ? one.calls + 1 : sequence_)});
   }
-  call_ = call;
+  call_ = arrival.call;
   sequence_ = one.calls = arrival.sequence;
   one.arrived = arrival.bytes;
   if (++arrived_ == seats_.size()) complete();
@@ -68,23 +70,20 @@ void ControlServer::complete() {
       result.parts.push_back(std::move(bytes));
     }
   }
+  const ControlMessage message = message_of(result);
   if (seats_.size() > 1 && call != CallKind::consult) {
     try {
-      send_to_all(shared_frames(write_message(result)));
+      send_to_all(to_frames(message.kind, message.payload));
     } catch (const Error& error) {
       return decide({-1, ExitCode::peer_failed,
                      fmt::format("all_gather (call {}): {}", result.sequence, error.what())});
     }
   }
-  callbacks_.call_done(result.sequence, std::move(result.parts));
+  callbacks_.take(message);
 }
 
-void ControlServer::answer(const CallResult& result) {
-  if (decided_ || done_) return;
-  send_to_all(shared_frames(write_message(result)));
-}
-
-void ControlServer::send_to_all(const Frames& frames) {
+void ControlServer::send_to_all(std::string text) {
+  const Frames frames = shared_frames(std::move(text));
   for (Seat& one : seats_) {
     if (one.link) one.link->send(frames);
   }
@@ -103,24 +102,22 @@ void ControlServer::wanted(int rank, const Get& get) {
 }
 
 void ControlServer::answer(int rank, const FoundValue& value) {
-  if (rank == 0) return callbacks_.value_there(value.request, value.value);
+  if (rank == 0) return callbacks_.take(message_of(value));
   seat(rank).link->send(write_message(value));
 }
 
 void ControlServer::farewell(int rank) {
-  if (decided_) return;
   seat(rank).farewell = true;
   if (!std::ranges::all_of(seats_, [](const Seat& one) { return one.farewell; })) return;
   done_ = true;
-  send_to_all(shared_frames(write_message(Farewell{})));
-  callbacks_.all_done();
+  send_to_all(write_message(Farewell{}));
+  callbacks_.take(message_of(Farewell{}));
 }
 
 void ControlServer::failed(int rank, const FailureReport& report) {
-  if (decided_ || done_) return;
   const std::string sentence = printable(report.sentence);
   const std::string who = seat(rank).name.text();
-  switch (static_cast<FailureCause>(report.cause)) {
+  switch (report.cause) {
     case FailureCause::stopped:
       return decide({rank, ExitCode::interrupted, fmt::format("{} stopped: {}", who, sentence)});
     case FailureCause::communication:
@@ -141,13 +138,12 @@ void ControlServer::tick() {
   last_tick_ = now;
   const Heartbeat own = callbacks_.pulse();
   watch_.report(0, own, now);
-  const Frames frames = shared_frames(write_message(own));
-  for (Seat& one : seats_) {
+  for (const Seat& one : seats_) {
     if (!one.taken) watch_.heard(one.name.rank, now);
     if (one.link)
-      watch_.heard(one.name.rank, std::max(watch_.last_heard(one.name.rank), one.link->last_heard()));
-    if (one.link) one.link->send(frames);
+      watch_.heard(one.name.rank, std::max(watch_.last_heard(one.name.rank), one.link->last_heard));
   }
+  send_to_all(write_message(own));
   if (const auto finding = watch_.lost(now)) {
     lose(finding->rank, "it " + finding->what);
   } else if (const auto stuck = all_there() ? watch_.wedged(now) : std::nullopt) {
@@ -165,9 +161,67 @@ void ControlServer::tick() {
 
 void ControlServer::decide(const Verdict& verdict) {
   if (std::exchange(decided_, true)) return;
-  send_to_all(shared_frames(write_message(
-      VerdictMessage{verdict.culprit, static_cast<std::int32_t>(verdict.code), verdict.sentence})));
-  callbacks_.decided(verdict);
+  send_to_all(write_message(verdict));
+  callbacks_.take(message_of(verdict));
+}
+
+void ControlServer::look_at_suspicion(double now) {
+  if (!suspicion_ || counts_votes_ || now < suspicion_->since + 2 * options_.heartbeat) return;
+  for (std::size_t i = 1; i < seats_.size(); ++i) {
+    if (watch_.last_heard(static_cast<int>(i)) < suspicion_->since + options_.heartbeat) return;
+  }
+  decide({suspicion_->rank, ExitCode::peer_failed,
+          fmt::format("{} failed, and every rank is still there: {}", seat(suspicion_->rank).name.text(),
+                      suspicion_->sentence)});
+}
+
+// Whether this process was stopped until a moment ago: it comes to its work late by far, and what the others
+// said meanwhile has yet to be read. Silence and standing counters prove nothing then.
+bool ControlServer::was_stopped(double now) {
+  if (now - last_tick_ > options_.heartbeat + options_.silent / 2) {
+    woke_ = last_tick_ = now;
+    watch_.forgive(now);
+  }
+  return now - woke_ < 2 * options_.heartbeat;
+}
+
+void ControlServer::lose(int rank, const std::string& why) {
+  Seat& one = seat(rank);
+  // Who has said farewell may go, and who was told that the run is over may go first.
+  if (decided_ || done_ || one.farewell) return;
+  one.lost = true;
+  if (one.gave_up) return;  // as it said
+  const Verdict verdict{
+      rank, ExitCode::peer_failed,
+      fmt::format("{} was lost: {}; look at its log and its machine.", one.name.text(), why)};
+  if (!was_stopped(SocketLoop::now()) && !counts_votes_) return decide(verdict);
+  if (!held_) held_ = verdict;
+  count_votes_soon();
+}
+
+// A rank has ended its part of the run, as it heard nothing from rank 0: most probably this process was
+// stopped. That counts, and not that the connections are closed by now.
+void ControlServer::given_up_by(int rank, const std::string& sentence) {
+  seat(rank).gave_up = true;
+  if (given_up_.empty()) given_up_ = sentence;
+  if (!held_)
+    held_ = Verdict{rank, ExitCode::peer_failed, fmt::format("{}: {}", seat(rank).name.text(), sentence)};
+  count_votes_soon();
+}
+
+void ControlServer::count_votes_soon() {
+  if (std::exchange(counts_votes_, true)) return;
+  loop_.after(2 * options_.heartbeat, [this] { count_votes(); });
+}
+
+// Those that gave rank 0 up against those that are still there and have not.
+void ControlServer::count_votes() {
+  if (decided_ || done_) return;
+  const auto gave_up = std::ranges::count_if(seats_, &Seat::gave_up);
+  const auto stay =
+      std::ranges::count_if(seats_, [](const Seat& one) { return one.link && !one.gave_up && !one.lost; });
+  if (gave_up > stay) return decide({0, ExitCode::peer_failed, given_up_});
+  decide(*held_);
 }
 
 void ControlServer::leave() {

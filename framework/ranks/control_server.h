@@ -2,6 +2,7 @@
 // failed.
 #pragma once
 
+#include <list>
 #include <map>
 #include <optional>
 
@@ -16,19 +17,18 @@ class ControlServer final : public ControlEnd {
   ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
                 Callbacks callbacks);
   void start() override;
-  void arrive(const Arrival& arrival) override { arrived(0, arrival); }
-  void answer(const CallResult& result) override;
-  void put(const Put& put) override;
-  void get(const Get& get) override { wanted(0, get); }
-  void report(const FailureReport& report) override { failed(0, report); }
-  void say_farewell() override { farewell(0); }
+  void tell(const ControlMessage& message) override { take(0, message); }
   std::string own_address() const override;
   void leave() override;
 
   // A connection that has not yet proved that it is a rank's.
-  void greet(std::shared_ptr<Link> link) { meeting_.greet(std::move(link)); }
+  void greet(std::shared_ptr<Link> link);
 
  private:
+  struct Newcomer {
+    std::shared_ptr<Link> link;
+    Nonce nonce{};
+  };
   struct Seat {
     std::shared_ptr<Link> link;  // rank 0 has none
     RankName name;
@@ -49,7 +49,10 @@ class ControlServer final : public ControlEnd {
     double since;
   };
 
-  std::string take_seat(const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome);
+  std::list<Newcomer>::iterator find(const Link* link);
+  void drop(Link* link, const std::string& reason);
+  void judge(Link* link, const ControlMessage& answer);
+  std::string take_seat(const Hello& hello, std::shared_ptr<Link> link, const Nonce& greeted_with);
   void refused(const Judgement& judgement);
   void look_for_other_servers(std::size_t port_index);
   void missing_log_interval();
@@ -59,12 +62,12 @@ class ControlServer final : public ControlEnd {
   void take(int rank, const ControlMessage& message);
   void arrived(int rank, const Arrival& arrival);
   void complete();
-  void send_to_all(const Frames& frames);
+  void send_to_all(std::string frames);
+  void put(const Put& put);
   void wanted(int rank, const Get& get);
   void answer(int rank, const FoundValue& value);
   void failed(int rank, const FailureReport& report);
   void farewell(int rank);
-
   void tick();
   void look_at_suspicion(double now);
   bool was_stopped(double now);
@@ -75,11 +78,8 @@ class ControlServer final : public ControlEnd {
   void decide(const Verdict& verdict);
   Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
 
-  SocketLoop& loop_;
-  LaunchEnvironment environment_;
-  ControlOptions options_;
-  Callbacks callbacks_;
-  MeetingServer meeting_;
+  std::list<Newcomer> newcomers_;  // that have not proved anything yet
+  bool other_run_logged_ = false;
   std::unique_ptr<MeetingClient> other_servers_;
   std::vector<Seat> seats_;
   std::vector<std::string> refusals_;  // possible reasons why missing ranks were refused
@@ -94,9 +94,7 @@ class ControlServer final : public ControlEnd {
   std::optional<Verdict> held_;  // until the ranks that gave up rank 0 are counted
   std::string given_up_;         // the sentence of the first of these
   bool counts_votes_ = false;
-  double begun_ = 0, last_tick_ = 0;
   double woke_ = -1e9;  // when this process resumed after a stop
-  bool decided_ = false, done_ = false;
 };
 
 }  // namespace mulligan

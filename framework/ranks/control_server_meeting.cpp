@@ -1,5 +1,6 @@
 // How ranks come to rank 0, and which are missing.
 #include <algorithm>
+#include <utility>
 
 #include "framework/core/printable.h"
 #include "framework/ranks/control_server.h"
@@ -12,6 +13,9 @@ bool is_loopback_name(const std::string& host) {
 
 namespace {
 
+// Connections that have proved nothing; the oldest gives way.
+constexpr std::size_t most_newcomers = 256;
+
 // The address that rank 0 listens at: the user's choice. On one machine it is the loopback, so other hosts do not see the port.
 std::string listening_address(const LaunchEnvironment& environment) {
   if (environment.host == "localhost") return "127.0.0.1";
@@ -22,22 +26,11 @@ std::string listening_address(const LaunchEnvironment& environment) {
 
 ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
                              Callbacks callbacks)
-    : loop_(loop),
-      environment_(environment),
-      options_(std::move(options)),
-      callbacks_(std::move(callbacks)),
-      meeting_(loop, identity_of(environment, options_.secret), own_name(0), options_.handshake,
-               {[this](const Hello& hello, std::shared_ptr<Link> link, const std::string& welcome) {
-                  return take_seat(hello, std::move(link), welcome);
-                },
-                [this](const Judgement& judgement) { refused(judgement); },
-                [this](const std::string& line) { callbacks_.log(line); }}),
+    : ControlEnd(loop, environment, std::move(options), std::move(callbacks)),
       seats_(static_cast<std::size_t>(environment.world_size)),
-      watch_(environment.world_size, options_, SocketLoop::now()),
-      begun_(SocketLoop::now()),
-      last_tick_(begun_) {
+      watch_(environment.world_size, options_, begun_) {
   for (std::size_t i = 0; i < seats_.size(); ++i) seats_[i].name = {static_cast<int>(i), "not there yet", 0};
-  seats_[0].name = own_name(0);
+  seats_[0].name = own_;
   seats_[0].taken = true;
   if (seats_.size() == 1) return;
   const std::size_t port = loop_.listen(listening_address(environment_), environment_.ports,
@@ -63,10 +56,61 @@ void ControlServer::start() {
   tick();
 }
 
+void ControlServer::greet(std::shared_ptr<Link> link) {
+  if (newcomers_.size() >= most_newcomers) drop(newcomers_.front().link.get(), "");
+  Link* const raw = link.get();
+  const Nonce nonce = newcomers_.emplace_back(Newcomer{link, random_nonce()}).nonce;
+  link->on_message = [this, raw](const ControlMessage& message) { judge(raw, message); };
+  link->on_closed = [this, raw](const std::string&) { drop(raw, ""); };
+  link->send(write_message(Greeting{{}, nonce}));
+  loop_.after(options_.handshake, [this, waiting = std::weak_ptr(link)] {
+    if (const auto still = waiting.lock()) drop(still.get(), "it says nothing");
+  });
+}
+
+std::list<ControlServer::Newcomer>::iterator ControlServer::find(const Link* link) {
+  return std::ranges::find_if(newcomers_,
+                              [&](const Newcomer& newcomer) { return newcomer.link.get() == link; });
+}
+
+void ControlServer::drop(Link* link, const std::string& reason) {
+  const auto newcomer = find(link);
+  if (newcomer == newcomers_.end()) return;
+  if (!reason.empty()) {
+    callbacks_.log(
+        fmt::format("a connection from {} is not a rank's and was dropped: {}", link->peer_address, reason));
+  }
+  const auto keep = newcomer->link;
+  newcomers_.erase(newcomer);
+  keep->close();
+}
+
+void ControlServer::judge(Link* link, const ControlMessage& answer) {
+  const auto newcomer = find(link);
+  if (newcomer == newcomers_.end()) return;
+  const auto [keep, nonce] = *newcomer;
+  Judgement judgement = judge_hello(answer, nonce, run_, link->peer_address, link->peer_on_loopback);
+  if (judgement.admission == Judgement::Admission::stranger) return drop(link, judgement.sentence);
+  newcomers_.erase(newcomer);
+  if (judgement.admission == Judgement::Admission::accepted) {
+    keep->on_message = nullptr;
+    keep->on_closed = nullptr;
+    judgement.sentence = take_seat(judgement.hello, keep, nonce);
+    if (judgement.sentence.empty()) return;
+    judgement.admission = Judgement::Admission::refused;
+  }
+  const bool other_run = judgement.admission == Judgement::Admission::other_run;
+  keep->send(write_message(Refusal{static_cast<std::uint8_t>(other_run ? 1 : 0), judgement.sentence}));
+  keep->close();
+  if (!other_run) return refused(judgement);
+  // It comes again and again, as its rank 0 is elsewhere.
+  if (!std::exchange(other_run_logged_, true)) callbacks_.log(judgement.sentence);
+}
+
 // Who occupies an earlier port may be another process that takes itself for rank 0 of this run.
 void ControlServer::look_for_other_servers(std::size_t port_index) {
   other_servers_ = std::make_unique<MeetingClient>(
-      loop_, identity_of(environment_, options_.secret), seats_[0].name, options_.handshake,
+      loop_, run_, own_, options_.handshake,
       MeetingClient::Callbacks{[](std::shared_ptr<Link> link, const RankName&) { link->close(); },
                                [this](const std::string& sentence) {
                                  if (!all_there()) decide({0, ExitCode::bad_configuration, sentence});
@@ -82,7 +126,7 @@ bool ControlServer::all_there() const {
 
 std::string ControlServer::own_address() const {
   for (const Seat& one : seats_) {
-    if (one.link && !one.link->peer_on_loopback()) return one.link->own_address();
+    if (one.link && !one.link->peer_on_loopback) return one.link->own_address;
   }
   return "";
 }
@@ -107,8 +151,9 @@ void ControlServer::missing_log_interval() {
   loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
+// A rank of the run has come. A returned sentence refuses it.
 std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> link,
-                                     const std::string& welcome) {
+                                     const Nonce& greeted_with) {
   const auto rank = static_cast<int>(hello.rank);
   Seat& one = seat(rank);
   const RankName name{rank, hello.host, hello.process};
@@ -129,7 +174,7 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
   one.link->allow_large_messages();
   one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
   one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };
-  one.link->send(welcome);
+  one.link->send(write_message(welcome(hello, greeted_with, run_, own_)));
   if (all_there() && other_servers_) other_servers_->stop();
   return "";
 }

@@ -166,10 +166,6 @@ std::optional<FaultWatch::Suspect> FaultWatch::steadily_slow(double now) {
                   100 * least, window)};
 }
 
-}  // namespace mulligan
-
-namespace mulligan {
-
 Error Verdict::error_of(int rank) const {
   const bool failed_itself = rank == culprit && code == ExitCode::peer_failed;
   return Error(failed_itself ? ExitCode::run_failed : code, sentence);

@@ -1,6 +1,5 @@
-// How ranks come together: rank 0 accepts every process that proves that it belongs to the run; the others try rank 0's
-// ports until one answers. Runs on the loop's thread. The objects outlive the loop's callbacks (call SocketLoop::stop
-// before they end).
+// How a rank finds rank 0, which accepts every process that proves that it belongs to the run: it tries rank 0's ports until one
+// answers. Runs on the loop's thread. The object outlives the loop's callbacks (call SocketLoop::stop before it ends).
 #pragma once
 
 #include <functional>
@@ -15,41 +14,6 @@
 
 namespace mulligan {
 
-// Rank 0's side.
-class MeetingServer {
- public:
-  struct Callbacks {
-    // A rank of the run has come; `welcome` is the answer that it waits for. A returned sentence refuses it.
-    std::function<std::string(const Hello&, std::shared_ptr<Link>, const std::string& welcome)> take;
-    // A process that claims to be of this run and is refused.
-    std::function<void(const Judgement&)> refused;
-    std::function<void(const std::string&)> log;
-  };
-  MeetingServer(SocketLoop& loop, RunIdentity run, RankName own, double handshake_seconds,
-                Callbacks callbacks);
-
-  // A connection, from SocketLoop::listen.
-  void greet(std::shared_ptr<Link> link);
-
- private:
-  struct Newcomer {
-    std::shared_ptr<Link> link;
-    Nonce nonce{};
-  };
-  void judge(Link* link, const ControlMessage& answer);
-  void drop(Link* link, const std::string& reason);
-  std::list<Newcomer>::iterator find(const Link* link);
-
-  SocketLoop& loop_;
-  RunIdentity run_;
-  RankName own_;
-  double handshake_seconds_;
-  Callbacks callbacks_;
-  std::list<Newcomer> newcomers_;  // that have not proved anything yet
-  bool other_run_logged_ = false;
-};
-
-// Another rank's side.
 class MeetingClient {
  public:
   struct Callbacks {

@@ -9,8 +9,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "framework/ranks/transfer_checks.h"
-
 namespace mulligan {
 namespace {
 

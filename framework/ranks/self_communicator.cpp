@@ -1,5 +1,4 @@
 #include "framework/ranks/communicator.h"
-#include "framework/ranks/transfer_checks.h"
 
 namespace mulligan {
 namespace {

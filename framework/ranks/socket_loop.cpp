@@ -3,15 +3,23 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
+#include <array>
+#include <atomic>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <list>
 #include <optional>
 #include <set>
@@ -19,7 +27,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
-#include "framework/ranks/socket_link.h"
 
 namespace mulligan {
 
@@ -32,6 +39,126 @@ namespace {
 std::chrono::microseconds duration(double seconds) {
   return std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
 }
+
+// Of an IPv4 address that came as IPv6: the IPv4 address.
+asio::ip::address unmapped(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+}
+
+// A process that ends closes or resets its connections, as it comes.
+std::string reason_of(error_code error) {
+  const bool closed = error == asio::error::eof || error == asio::error::connection_reset ||
+                      error == asio::error::broken_pipe;
+  if (closed) return "its connection was closed";
+  return error == asio::error::timed_out ? "its machine does not answer" : error.message();
+}
+
+// The TCP connection of a Link.
+class SocketLink final : public Link, public std::enable_shared_from_this<SocketLink> {
+ public:
+  // `unsent`: bytes that links of the loop have yet to send.
+  SocketLink(tcp::socket socket, double silent_seconds, std::atomic<std::int64_t>& unsent)
+      : socket_(std::move(socket)), unsent_(unsent) {
+    last_heard = SocketLoop::now();
+    // A child process that outlives this one would keep the connection open.
+    fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
+    error_code ignored;
+    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    const auto milliseconds = static_cast<unsigned int>(silent_seconds * 1000);
+    setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+    const auto own = socket_.local_endpoint(ignored);
+    if (!ignored) own_address = unmapped(own.address()).to_string();
+    const auto peer = socket_.remote_endpoint(ignored);
+    if (ignored) return;
+    peer_address = unmapped(peer.address()).to_string();
+    peer_on_loopback = unmapped(peer.address()).is_loopback();
+  }
+  ~SocketLink() override { shut(); }
+
+  void start_reading() {
+    socket_.async_read_some(asio::buffer(incoming_),
+                            [self = shared_from_this()](error_code error, std::size_t bytes) {
+                              if (self->closing_) return;
+                              if (error) return self->fail(reason_of(error));
+                              self->deliver(bytes);
+                              if (!self->closing_) self->start_reading();
+                            });
+  }
+
+  void send(Frames frames) override {
+    if (closing_ || shut_ || write_broken_) return;
+    unsent_ += static_cast<std::int64_t>(frames->size());
+    outgoing_.push_back(std::move(frames));
+    if (outgoing_.size() == 1) write_next();
+  }
+
+  void allow_large_messages() override { frames_.allow_large_messages(); }
+
+  void close() override {
+    closing_ = true;
+    on_message = nullptr;
+    on_closed = nullptr;
+    if (outgoing_.empty()) shut();
+  }
+
+ private:
+  void deliver(std::size_t bytes) {
+    last_heard = SocketLoop::now();
+    try {
+      frames_.add({incoming_.data(), bytes});
+      while (auto message = frames_.next()) {
+        // A copy: the callback may close the link, which takes callbacks away.
+        if (const auto take = on_message) take(*message);
+        if (closing_) return;
+      }
+    } catch (const Error& error) {
+      fail(error.what());
+    }
+  }
+
+  void write_next() {
+    asio::async_write(socket_, asio::buffer(*outgoing_.front()),
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (self->shut_) return;
+                        if (error) return self->give_up_writing();
+                        self->unsent_ -= static_cast<std::int64_t>(self->outgoing_.front()->size());
+                        self->outgoing_.pop_front();
+                        if (!self->outgoing_.empty()) return self->write_next();
+                        if (self->closing_) self->shut();
+                      });
+  }
+
+  // What the other side sent before its end has yet to be read, and reading will tell that end.
+  void give_up_writing() {
+    write_broken_ = true;
+    for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    outgoing_.clear();
+    if (closing_) shut();
+  }
+
+  void fail(const std::string& reason) {
+    const auto tell = std::exchange(on_closed, nullptr);
+    closing_ = true;
+    shut();
+    if (tell) tell(reason);
+  }
+
+  void shut() {
+    if (std::exchange(shut_, true)) return;
+    for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    error_code ignored;
+    socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+    socket_.close(ignored);
+  }
+
+  tcp::socket socket_;
+  std::atomic<std::int64_t>& unsent_;
+  std::array<char, 1 << 16> incoming_;
+  FrameReader frames_;
+  std::deque<Frames> outgoing_;
+  bool closing_ = false, shut_ = false, write_broken_ = false;
+};
 
 // Names of the network interfaces, each with an address, if it has one.
 std::vector<std::pair<std::string, std::optional<asio::ip::address>>> interfaces() {

@@ -25,6 +25,9 @@ class Link {
   std::function<void(const ControlMessage&)>
       on_message;  // an Error that it throws closes the link with that sentence
   std::function<void(const std::string& reason)> on_closed;
+  std::string peer_address = "an unknown address", own_address;  // numeric; the other side's and this side's
+  bool peer_on_loopback = false;
+  double last_heard = 0;  // when the last byte came, on the clock of SocketLoop::now()
 
   virtual ~Link() = default;
   // Does not wait. Nothing happens on a closed link.
@@ -34,11 +37,6 @@ class Link {
   virtual void allow_large_messages() = 0;
   // Closes after the sent bytes are out. No callback comes after this.
   virtual void close() = 0;
-  virtual const std::string& peer_address() const = 0;  // numeric
-  virtual const std::string& own_address() const = 0;   // this side's, numeric
-  virtual bool peer_on_loopback() const = 0;
-  // When the last byte came, on the clock of SocketLoop::now().
-  virtual double last_heard() const = 0;
 };
 
 // Whether a name or an address leads to this machine: the loopback, or an address of one of the interfaces. It asks the

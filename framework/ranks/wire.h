@@ -24,8 +24,9 @@ class WireWriter {
   explicit WireWriter(std::string& bytes) : bytes_(bytes) {}
 
   template <typename Number>
-  requires std::is_arithmetic_v<Number>
-  void operator()(const Number& value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>) void operator()(const Number& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
   template <std::size_t n>
   void operator()(const std::array<unsigned char, n>& value) {
     bytes_.append(reinterpret_cast<const char*>(value.data()), n);
@@ -56,8 +57,9 @@ class WireReader {
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
 
   template <typename Number>
-  requires std::is_arithmetic_v<Number>
-  void operator()(Number& value) { std::memcpy(&value, take(sizeof value).data(), sizeof value); }
+  requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>) void operator()(Number& value) {
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+  }
   void operator()(bool& value) { value = take(1).front() != 0; }
   template <std::size_t n>
   void operator()(std::array<unsigned char, n>& value) {

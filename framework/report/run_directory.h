@@ -35,7 +35,7 @@ struct RunFiles {
 
   // The base folder of relative paths in config.toml (config/start_folder.h).
   std::filesystem::path started_in() const { return directory / kStartFolderFile; }
-  // The launcher's job that began the run or continued it (train/attempt.h).
+  // The launcher's job that began the run or continued it (train/resume.h).
   std::filesystem::path attempt() const { return directory / "attempt.json"; }
   // Folder of event files that are written during training (metrics.tensorboard).
   std::filesystem::path tensorboard() const { return directory / "tensorboard"; }

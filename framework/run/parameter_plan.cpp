@@ -77,26 +77,13 @@ void deal_to_ranks(std::vector<PlannedParameter>& parameters) {
 }  // namespace
 
 DType to_dtype(Precision precision) {
-  switch (precision) {
-    case Precision::bf16:
-      return MLG_BF16;
-    case Precision::fp16:
-      return MLG_F16;
-    default:
-      return MLG_F32;
-  }
+  return precision == Precision::bf16 ? MLG_BF16 : precision == Precision::fp16 ? MLG_F16 : MLG_F32;
 }
 
 ComputeTypes compute_types(const Phase& phase) {
   const DType compute = to_dtype(phase.compute_dtype);
-  switch (phase.layercast) {
-    case LayerCast::bf16:
-      return {compute, MLG_BF16};
-    case LayerCast::fp16:
-      return {compute, MLG_F16};
-    default:
-      return compute;
-  }
+  if (phase.layercast == LayerCast::off) return compute;
+  return {compute, phase.layercast == LayerCast::bf16 ? MLG_BF16 : MLG_F16};
 }
 
 ComputeTypes scored_types(const RunConfig& config) {

@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* replacing = ".replacing";
 constexpr const char* replaced = ".replaced";
+constexpr const char* whole = ".replaced.whole";  // in the run directory
 
 // As exists(), but also true for a link that leads nowhere. Throws run_error where that cannot be determined.
 bool lies_there(const fs::path& path) {
@@ -104,44 +104,37 @@ void ReplacedRun::set_aside() const {
   try {
     for (const fs::path& place : places()) {
       std::error_code failed;
-      fs::create_directories(place / replacing, failed);
+      fs::create_directories(place / replaced, failed);
       if (failed) {
-        throw run_error("the folder '{}' cannot be made: {}.", (place / replacing).string(),
-                        failed.message());
+        throw run_error("the folder '{}' cannot be made: {}.", (place / replaced).string(), failed.message());
       }
+      for (const fs::path& path : entries_of(place)) move(path, place / replaced / path.filename());
+      sync_folder(place / replaced);  // a file system that cannot is as safe as it can be
     }
-    for (const fs::path& place : places()) {
-      for (const fs::path& path : entries_of(place)) move(path, place / replacing / path.filename());
-      sync_folder(place / replacing);  // a file system that cannot is as safe as it can be
-    }
+    write_file_atomically(directory_ / whole, "");
   } catch (const Error&) {
     move_back();
     throw;
   }
-  // The run directory's is the one that decides.
-  for (const fs::path& place : places()) move(place / replacing, place / replaced);
-  sync_folder(directory_);
 }
 
-// What lies in .replacing returns to its place.
 void ReplacedRun::move_back() const {
-  std::vector<fs::path> order = places();
-  std::ranges::reverse(order);  // the one that decides is the last to go
-  for (const fs::path& place : order) {
-    for (const fs::path& path : list(place / replacing)) {
-      std::error_code ignored;  // renaming does not replace a folder that is not empty
+  std::error_code ignored;
+  fs::remove(directory_ / whole, ignored);
+  for (const fs::path& place : places()) {
+    for (const fs::path& path : list(place / replaced)) {
+      // Renaming does not replace a folder that is not empty.
       if (fs::is_directory(path, ignored)) fs::remove_all(place / path.filename(), ignored);
       move(path, place / path.filename());
     }
-    std::error_code ignored;
-    fs::remove(place / replacing, ignored);
+    fs::remove(place / replaced, ignored);
   }
 }
 
 void ReplacedRun::remove_new_run() const {
   const RunFiles files{directory_};
   std::error_code ignored;
-  if (lies_there(directory_ / replacing / files.log().filename())) {
+  if (lies_there(directory_ / replaced / files.log().filename())) {
     fs::rename(files.log(), files.failed_log(), ignored);
     fs::rename(files.metrics(), files.failed_metrics(), ignored);
   }
@@ -155,24 +148,19 @@ void ReplacedRun::remove_new_run() const {
 void ReplacedRun::forget() const {
   std::error_code ignored;
   for (const fs::path& place : places()) fs::remove_all(place / replaced, ignored);
+  fs::remove(directory_ / whole, ignored);
 }
 
 std::string ReplacedRun::recover() const {
-  const std::vector<fs::path> all = places();
-  const auto found = [&](const char* state) {
-    return std::ranges::any_of(all, [&](const fs::path& place) { return lies_there(place / state); });
-  };
-  // The process was killed in set_aside() or move_back(). The new run has written nothing, or is removed.
-  const bool moving = found(replacing);
-  if (!moving && !found(replaced)) return {};
-  if (!moving && worth_keeping()) {
+  const bool is_whole = lies_there(directory_ / whole);
+  const auto has_some = [](const fs::path& place) { return lies_there(place / replaced); };
+  if (!is_whole && std::ranges::none_of(places(), has_some)) return {};
+  if (is_whole && worth_keeping()) {
     forget();
     return {};
   }
-  for (const fs::path& place : all) {
-    if (lies_there(place / replaced)) move(place / replaced, place / replacing);
-  }
-  if (!moving) remove_new_run();
+  // Otherwise the process was killed in set_aside() or move_back(): the new run has written nothing, or is removed.
+  if (is_whole) remove_new_run();
   move_back();
   return fmt::format(
       "the run in '{}' is back: the one that was to replace it ended before it had saved anything",

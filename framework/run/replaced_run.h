@@ -8,11 +8,9 @@
 
 namespace mulligan {
 
-// In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was
-// there lies in
-//   .replacing   while it is being set aside or put back: what is found there goes back
-//   .replaced    once all of it is set aside: it goes back if the new run has saved nothing, else it is removed
-// so that a process that is killed at any moment leaves no doubt.
+// In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was there lies in `.replaced`. The file
+// `.replaced.whole` says that all of it does: then it goes back if the new run has saved nothing, else it is removed. Without that
+// file what is found there goes back. So a process that is killed at any moment leaves no doubt.
 class ReplacedRun {
  public:
   ReplacedRun(std::filesystem::path directory, std::filesystem::path checkpoints)

@@ -5,7 +5,6 @@
 
 #include "framework/ranks/control_channel.h"
 #include "framework/ranks/roll_call.h"
-#include "framework/ranks/transfer_checks.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {

@@ -8,26 +8,15 @@
 #include "framework/core/printable.h"
 #include "framework/graph/row_rules.h"
 #include "framework/model/elements/masking/config.h"
-#include "framework/run/determinism.h"
-#include "framework/run/plugin_lines.h"
 
 namespace mulligan {
 namespace {
 
 bool needs(PluginUse use, const std::string& section) {
-  switch (use) {
-    case PluginUse::train:
-      return true;
-    case PluginUse::score:
-      return section == "backend";
-    case PluginUse::quantize:
-      return section == "backend" || section == "quantize" || section.starts_with("ttt.");
-    case PluginUse::ensemble:
-      return section == "backend" || section == "ensemble";
-    case PluginUse::adapt:
-      return section == "backend" || section.starts_with("ttt.");
-  }
-  return true;
+  if (use == PluginUse::train || section == "backend") return true;
+  if (section.starts_with("ttt.")) return use == PluginUse::quantize || use == PluginUse::adapt;
+  return (section == "quantize" && use == PluginUse::quantize) ||
+         (section == "ensemble" && use == PluginUse::ensemble);
 }
 
 // Under open rules `mulligan quantize` works without the plugins that score its artifact.
@@ -45,7 +34,7 @@ void pass_on(PluginTable& backend, std::span<const KeySpec> backend_keys, const 
 }
 
 // What a user sets once, in [run], and the backend takes from there: the number of host threads, and what
-// must have the same bits (determinism.h).
+// must have the same bits (require_determinism).
 void pass_run_on(const RunSection& run, PluginTable& backend, PluginHost& host) {
   const PluginHandle plugin = load_plugin(host, MLG_BACKEND, backend);
   const std::vector<KeySpec> backend_keys = key_specs(plugin->name(), plugin->keys());
@@ -108,7 +97,37 @@ void replace_kernels(const LoadedConfig& loaded, PluginHost& host, Backend& back
   }
 }
 
+// The promise of a backend that `config` needs; NONE: any backend will do.
+mlg_determinism needed(const RunConfig& config, const Backend& backend) {
+  const Determinism level = config.run.determinism;
+  if (level == Determinism::off) return MLG_DETERMINISM_NONE;
+  return level == Determinism::batch && backend.info().computes ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
+}
+
 }  // namespace
+
+std::string_view promise_name(mlg_determinism promise) {
+  return promise >= MLG_DETERMINISM_BATCH ? "batch" : promise == MLG_DETERMINISM_RUN ? "run" : "off";
+}
+
+void require_determinism(const RunConfig& config, const Backend& backend) {
+  const mlg_determinism promised = backend.promises(), wanted = needed(config, backend);
+  if (promised >= wanted) return;
+  const std::string_view level = word_of(config.run.determinism);
+  const std::string who = backend.plugin().description() +
+                          (config.kernels.empty() ? "" : " with the kernels of [[backend.kernels]]");
+  if (promised < MLG_DETERMINISM_RUN) {
+    throw config_error(
+        "run.determinism = \"{}\" cannot be kept: {} does not promise that a repeated run gives the same "
+        "bits; set \"off\" or take another backend.",
+        level, who);
+  }
+  throw config_error(
+      "run.determinism = \"{}\" cannot be kept: {} does not promise that a row's bits are the same whatever "
+      "rows are computed with it; set backend.batch_invariant = true where it has that key, set \"run\", or "
+      "take another backend.",
+      level, who);
+}
 
 PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table) {
   const bool asked = !table.stored_path.empty() && table.path.empty();
@@ -223,10 +242,6 @@ std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost&
   }
   return used;
 }
-
-}  // namespace mulligan
-
-namespace mulligan {
 
 PluginLines::PluginLines(RunLog& log) : before_(set_plugin_log_sink({})) {
   set_plugin_log_sink([&log, before = before_](int level, std::string_view message) {

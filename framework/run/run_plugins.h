@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/config/run_config.h"
@@ -10,8 +12,10 @@
 #include "framework/plugin/loss.h"
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/plugin_host.h"
+#include "framework/plugin/plugin_instance.h"
 #include "framework/plugin/schedule.h"
 #include "framework/plugin/wrapper.h"
+#include "framework/report/run_log.h"
 
 namespace mulligan {
 
@@ -54,5 +58,34 @@ PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& tab
 
 // The plugins in use, each once: what result.json and weights name.
 std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost& host);
+
+// [run] determinism: what the host does about it, and which backends keep it.
+//
+// Host: gradients and losses of a step are added in a tree under "world" (step/gradient_tree.h); everything else
+// on the host has one order always. Backends are told by their keys `deterministic` ("run" and above) and
+// `batch_invariant` ("batch" and above), and promise what they then hold (mlg_determinism).
+//
+// What a backend promises, in the words of `run.determinism`: "off" where it promises nothing.
+std::string_view promise_name(mlg_determinism promise);
+
+// Throws config_error where [run] determinism asks for more than the backend, with the kernels it has now,
+// promises. A backend that computes nothing has no rows, so that a promise of repetitions is enough there.
+// "world" is about the order of the ranks' gradients: it needs a backend that repeats, no more.
+void require_determinism(const RunConfig& config, const Backend& backend);
+
+// PluginLines: what plugins say, in the log of the run that has loaded them.
+class PluginLines {
+ public:
+  // Until this object goes, a plugin's warning is a warning of `log`, and its information a line of the log's
+  // file; each with "plugin: " before it, so that none can be taken for a line of the program's own. A sink
+  // that was there before is told as well.
+  explicit PluginLines(RunLog& log);
+  ~PluginLines() { set_plugin_log_sink(std::move(before_)); }
+  PluginLines(const PluginLines&) = delete;
+  PluginLines& operator=(const PluginLines&) = delete;
+
+ private:
+  PluginLogSink before_;
+};
 
 }  // namespace mulligan

@@ -8,7 +8,6 @@
 #include "framework/data/data_identity.h"
 #include "framework/ranks/control_channel.h"
 #include "framework/ranks/roll_call.h"
-#include "framework/ranks/user_secret.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_communicator.h"
 #include "framework/run/run_plugins.h"

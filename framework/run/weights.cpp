@@ -1,10 +1,6 @@
 #include "framework/run/weights.h"
 
-#include <mulligan/kernel.hpp>
-
 #include <algorithm>
-#include <cstring>
-#include <stdexcept>
 
 #include <fmt/ranges.h>
 
@@ -18,10 +14,6 @@
 namespace mulligan {
 namespace {
 
-std::vector<std::int64_t> shape_of(const TensorType& type) {
-  return {type.dims.begin(), type.dims.begin() + type.rank};
-}
-
 void require_weight_format(const std::filesystem::path& path, const StoredTensor& tensor) {
   if (is_weight_format(tensor.type)) return;
   throw data_error("'{}' holds the weight '{}' as {}, but only F32, BF16 and F16 can be read.", path.string(),
@@ -29,20 +21,6 @@ void require_weight_format(const std::filesystem::path& path, const StoredTensor
 }
 
 }  // namespace
-
-std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) {
-  if (dtype != MLG_F32 && dtype != MLG_BF16 && dtype != MLG_F16)
-    throw std::logic_error("decode_floats: only f32, bf16 and f16");
-  std::vector<float> values(bytes.size() / static_cast<std::size_t>(dtype_size(dtype)));
-  sdk::dispatch_compute(dtype, [&]<typename T>() {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      T stored;
-      std::memcpy(&stored, bytes.data() + sizeof(T) * i, sizeof(T));
-      values[i] = stored;
-    }
-  });
-  return values;
-}
 
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
                          const std::vector<PlannedParameter>& parameters,
@@ -56,7 +34,7 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
     contents.emplace_back(static_cast<std::size_t>(type.bytes()));
     store.download(tensor, contents.back());
     tensors.push_back({parameter.name(), type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
-                       shape_of(type), contents.back()});
+                       stored_shape(type), contents.back()});
   }
   const std::string digest = tensors_sha256(tensors);
   auto complete = metadata;
@@ -79,7 +57,7 @@ void check_tensors(const SafetensorsFile& file, const std::filesystem::path& pat
   }
   for (const ParameterSpec& spec : specs) {
     const StoredTensor& tensor = file.at(spec.name);
-    if (tensor.shape != shape_of(spec.type)) {
+    if (tensor.shape != stored_shape(spec.type)) {
       throw data_error("'{}' holds the weight '{}' with shape [{}], but the configured model has {}.",
                        path.string(), tensor.name, fmt::join(tensor.shape, ", "), spec.type.text());
     }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/checkpoint/checkpoint_writer.h"
+#include "framework/checkpoint/float_formats.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/run/parameter_store.h"
@@ -14,7 +16,9 @@
 namespace mulligan {
 
 // The reverse of encode_floats(). Throws std::logic_error for dtypes that it does not know.
-std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype);
+inline std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) {
+  return decode_weights(bytes, stored_type(dtype));
+}
 
 // Metadata of a weights file: the DataIdentity of its run as JSON.
 inline constexpr const char* data_identity_key = "data";

@@ -74,15 +74,14 @@ TrainingEngine::TrainingEngine(const RunConfig& config, const std::string& secti
   }
   plan_ = std::make_unique<StepPlan>(config, section, plugins, parameters, groups, world_size,
                                      communicator.rank(), ring, store_);
-  exchange_ =
-      std::make_unique<GradientExchange>(config, *plugins.backend, groups.units(), store_, communicator);
+  exchange_ = std::make_unique<GradientExchange>(config, groups.units(), store_, communicator);
   if (clips_each_micro_batch(config.train) && !exchange_->in_a_tree() &&
       config.train.micro_batches > world_size)
-    clipped_ = std::make_unique<GradientLevel>(*plugins.backend, units, store_, 0);
+    clipped_ = std::make_unique<GradientLevel>(units, store_, 0);
   overlap_reductions();
   state_exchange_ = std::make_unique<StateExchange>(store_, cut_states(), world_size);
   require_micro_batches();
-  noise_ = make_gradient_noise(config, section, *plugins.backend, parameters, store_, communicator,
+  noise_ = make_gradient_noise(config, section, parameters, store_, communicator,
                                exchange_->in_a_tree() ? 1 : world_size);
 }
 

@@ -21,10 +21,9 @@ std::string carried_slice_name(const PlannedParameter& parameter) {
 }
 }  // namespace
 
-GradientExchange::GradientExchange(const RunConfig& config, Backend& backend, const UpdateUnits& units,
-                                   TensorStore& store, Communicator& communicator)
-    : backend_(backend),
-      units_(units),
+GradientExchange::GradientExchange(const RunConfig& config, const UpdateUnits& units, TensorStore& store,
+                                   Communicator& communicator)
+    : units_(units),
       parameters_(units.parameters()),
       store_(store),
       communicator_(communicator),
@@ -32,7 +31,7 @@ GradientExchange::GradientExchange(const RunConfig& config, Backend& backend, co
       rank_(communicator.rank()) {
   declare_slices(config);
   if (config.run.determinism == Determinism::world) {
-    tree_ = std::make_unique<GradientTree>(config, backend, parameters_, store, world_size_);
+    tree_ = std::make_unique<GradientTree>(config, parameters_, store, world_size_);
     return;
   }
   parts_ = gradient_parts(parameters_, world_size_);
@@ -49,16 +48,11 @@ GradientExchange::GradientExchange(const RunConfig& config, Backend& backend, co
           {graph.external(parameter.updated_gradient(world_size_), parameter.updated_type(world_size_)),
            graph.view(sums, static_cast<std::int64_t>(parameter.optimizer), TensorType(MLG_F64, {1}))});
     }
-    measure_ = program(std::move(graph), "squares of this rank's gradients");
+    measure_ = make_program(store_, std::move(graph), "squares of this rank's gradients");
   }
 }
 
 GradientExchange::~GradientExchange() = default;
-
-std::unique_ptr<Program> GradientExchange::program(Graph graph, const char* name) {
-  store_.create_externals(graph);
-  return std::make_unique<Program>(backend_, std::move(graph), name);
-}
 
 std::vector<Program*> GradientExchange::programs() const {
   std::vector<Program*> all;
@@ -128,7 +122,7 @@ void GradientExchange::declare_carried() {
   std::vector<std::size_t> all(parts_.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   pack_ = pack_of(all);
-  unpack_ = program(std::move(unpack), "gradients from the dtype they travelled in");
+  unpack_ = make_program(store_, std::move(unpack), "gradients from the dtype they travelled in");
 }
 
 void GradientExchange::prepare() {
@@ -231,7 +225,7 @@ std::unique_ptr<Program> GradientExchange::pack_of(const std::vector<std::size_t
                                    type.as(dtype))});
   }
   if (graph.calls().empty()) return nullptr;
-  return program(std::move(graph), "gradients into the dtype they travel in");
+  return make_program(store_, std::move(graph), "gradients into the dtype they travel in");
 }
 
 void GradientExchange::overlap(Program& micro_step) {

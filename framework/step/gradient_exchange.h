@@ -32,7 +32,7 @@ class GradientExchange {
  public:
   // Declares the tensors of the exchange in `store` and makes its programs. All references must outlive
   // it. Throws config_error where a tree is asked for that these micro-batches and ranks do not make.
-  GradientExchange(const RunConfig& config, Backend& backend, const UpdateUnits& units, TensorStore& store,
+  GradientExchange(const RunConfig& config, const UpdateUnits& units, TensorStore& store,
                    Communicator& communicator);
   ~GradientExchange();
 
@@ -100,7 +100,6 @@ class GradientExchange {
   std::vector<Transfer> gathers_of(const PlannedParameter& parameter, const std::string& slice,
                                    const std::string& whole) const;
   std::unique_ptr<Program> pack_of(const std::vector<std::size_t>& parts);
-  std::unique_ptr<Program> program(Graph graph, const char* name);
 
   struct Stage {  // of a backward pass
     std::size_t calls = 0;
@@ -109,7 +108,6 @@ class GradientExchange {
     std::unique_ptr<TransferBatch> batch;
   };
 
-  Backend& backend_;
   const UpdateUnits& units_;
   const std::vector<PlannedParameter>& parameters_;
   TensorStore& store_;

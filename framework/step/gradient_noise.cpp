@@ -34,7 +34,7 @@ std::int64_t count_of(const std::vector<PlannedParameter>& parameters) {
 
 }  // namespace
 
-GradientNoise::GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& modes, Backend& backend,
+GradientNoise::GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& modes,
                              const std::vector<PlannedParameter>& parameters, TensorStore& store,
                              Communicator& communicator, int slices)
     : seed_(seed), parameters_(parameters), store_(store), communicator_(communicator), slices_(slices) {
@@ -48,19 +48,14 @@ GradientNoise::GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& mo
     store.create(slice_noise, scalar_f64);
   }
   for (const NoiseMode mode : modes) {
-    modes_.push_back(
-        {mode, any_cut() ? program(backend, build_measure()) : nullptr, program(backend, build_add(mode))});
+    modes_.push_back({mode, any_cut() ? make_program(store, build_measure(), "gradient noise") : nullptr,
+                      make_program(store, build_add(mode), "gradient noise")});
   }
 }
 
 bool GradientNoise::any_cut() const {
   return std::ranges::any_of(parameters_,
                              [this](const PlannedParameter& p) { return p.is_gathered(slices_); });
-}
-
-std::unique_ptr<Program> GradientNoise::program(Backend& backend, Graph graph) const {
-  store_.create_externals(graph);
-  return std::make_unique<Program>(backend, std::move(graph), "gradient noise");
 }
 
 GradientNoise::Part GradientNoise::part_of(const PlannedParameter& parameter) const {
@@ -196,7 +191,6 @@ double noise_sigma(const NoiseConfig& noise, const Phase& phase, std::int64_t st
 }
 
 std::unique_ptr<GradientNoise> make_gradient_noise(const RunConfig& config, const std::string& section,
-                                                   Backend& backend,
                                                    const std::vector<PlannedParameter>& parameters,
                                                    TensorStore& store, Communicator& communicator,
                                                    int slices) {
@@ -208,8 +202,7 @@ std::unique_ptr<GradientNoise> make_gradient_noise(const RunConfig& config, cons
     modes.push_back(phase.noise);
   }
   if (modes.empty()) return nullptr;
-  return std::make_unique<GradientNoise>(config.run.seed, modes, backend, parameters, store, communicator,
-                                         slices);
+  return std::make_unique<GradientNoise>(config.run.seed, modes, parameters, store, communicator, slices);
 }
 
 }  // namespace mulligan

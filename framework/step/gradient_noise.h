@@ -22,7 +22,7 @@ class GradientNoise {
  public:
   // Declares its tensors in `store` and makes programs for each of `modes`. Of parameters that `slices` ranks
   // share (PlannedParameter::is_cut) each adds the noise of its slice. All references must outlive it.
-  GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& modes, Backend& backend,
+  GradientNoise(std::int64_t seed, const std::vector<NoiseMode>& modes,
                 const std::vector<PlannedParameter>& parameters, TensorStore& store,
                 Communicator& communicator, int slices);
 
@@ -56,7 +56,6 @@ class GradientNoise {
   Graph build_add(NoiseMode mode) const;
   Value sum(Graph& graph, bool cut, std::int64_t index) const;
   bool any_cut() const;
-  std::unique_ptr<Program> program(Backend& backend, Graph graph) const;
 
   std::int64_t seed_;
   const std::vector<PlannedParameter>& parameters_;
@@ -76,7 +75,6 @@ double noise_sigma(const NoiseConfig& noise, const Phase& phase, std::int64_t st
 // For the phases that run on `section` (StepPlan); null where none of them has noise. `slices`: so many ranks
 // each update a slice of the cut parameters.
 std::unique_ptr<GradientNoise> make_gradient_noise(const RunConfig& config, const std::string& section,
-                                                   Backend& backend,
                                                    const std::vector<PlannedParameter>& parameters,
                                                    TensorStore& store, Communicator& communicator,
                                                    int slices);

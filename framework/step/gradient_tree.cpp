@@ -76,8 +76,8 @@ std::int64_t most_micro_batches(const RunConfig& config) {
 
 }  // namespace
 
-GradientLevel::GradientLevel(Backend& backend, const std::vector<PlannedParameter>& parameters,
-                             TensorStore& store, std::size_t level)
+GradientLevel::GradientLevel(const std::vector<PlannedParameter>& parameters, TensorStore& store,
+                             std::size_t level)
     : parameters_(parameters), store_(store), level_(level) {
   const TensorType one(MLG_F64, {1});
   Graph graph;
@@ -89,8 +89,7 @@ GradientLevel::GradientLevel(Backend& backend, const std::vector<PlannedParamete
   }
   graph.call("sum_f64", {graph.external(level_name(level, "loss_sum"), one),
                          graph.external(step_tensor::loss_sum, one)});
-  store_.create_externals(graph);
-  program_ = std::make_unique<Program>(backend, std::move(graph), "add a level of the gradients' tree");
+  program_ = make_program(store_, std::move(graph), "add a level of the gradients' tree");
 }
 
 void GradientLevel::keep() {
@@ -101,18 +100,12 @@ void GradientLevel::keep() {
   store_.copy(level_name(level_, "loss_sum"), step_tensor::loss_sum);
 }
 
-GradientTree::GradientTree(const RunConfig& config, Backend& backend,
-                           const std::vector<PlannedParameter>& parameters, TensorStore& store,
-                           int world_size)
-    : backend_(backend), parameters_(parameters), store_(store), world_size_(world_size) {
+GradientTree::GradientTree(const RunConfig& config, const std::vector<PlannedParameter>& parameters,
+                           TensorStore& store, int world_size)
+    : parameters_(parameters), store_(store), world_size_(world_size) {
   require_tree(config, parameters, world_size);
   declare_levels(most_micro_batches(config) / world_size);
   if (world_size > 1) declare_pieces();
-}
-
-std::unique_ptr<Program> GradientTree::program(Graph graph, const char* name) {
-  store_.create_externals(graph);
-  return std::make_unique<Program>(backend_, std::move(graph), name);
 }
 
 std::vector<Program*> GradientTree::programs() const {
@@ -124,8 +117,7 @@ std::vector<Program*> GradientTree::programs() const {
 
 void GradientTree::declare_levels(std::int64_t leaves) {
   const auto count = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(leaves))) - 1;
-  for (std::size_t level = 0; level < count; ++level)
-    levels_.emplace_back(backend_, parameters_, store_, level);
+  for (std::size_t level = 0; level < count; ++level) levels_.emplace_back(parameters_, store_, level);
 }
 
 // Of each gradient, rank r adds up the pieces [r] of all ranks.
@@ -146,7 +138,7 @@ void GradientTree::declare_pieces() {
   add_in_a_tree(world_size_, [&](int from, int to) {
     graph.call("sum_f64", {graph.view(losses, from, one), graph.view(losses, to, one)});
   });
-  add_pieces_ = program(std::move(graph), "add the ranks' pieces of the gradients");
+  add_pieces_ = make_program(store_, std::move(graph), "add the ranks' pieces of the gradients");
 }
 
 void GradientTree::prepare(Communicator& communicator) {
@@ -194,7 +186,7 @@ void GradientTree::reduce() {
   add_pieces_->run();
   share_->submit();
   share_->join();
-  backend_.copy(store_.address(step_tensor::loss_sum), store_.address(loss_pieces), sizeof(double));
+  store_.backend().copy(store_.address(step_tensor::loss_sum), store_.address(loss_pieces), sizeof(double));
 }
 
 }  // namespace mulligan

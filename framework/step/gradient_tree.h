@@ -19,8 +19,7 @@ class GradientLevel {
  public:
   // Declares its tensors in `store`, which has the gradients; `level` tells it from others. `parameters` and `store`
   // must outlive it.
-  GradientLevel(Backend& backend, const std::vector<PlannedParameter>& parameters, TensorStore& store,
-                std::size_t level);
+  GradientLevel(const std::vector<PlannedParameter>& parameters, TensorStore& store, std::size_t level);
 
   Program& program() const { return *program_; }
   // Copies gradients and loss sum here.
@@ -39,8 +38,8 @@ class GradientTree {
  public:
   // Declares its tensors in `store`, which has the gradients, and makes its programs. `parameters` and
   // `store` must outlive it. Throws config_error where these settings and ranks make no tree.
-  GradientTree(const RunConfig& config, Backend& backend, const std::vector<PlannedParameter>& parameters,
-               TensorStore& store, int world_size);
+  GradientTree(const RunConfig& config, const std::vector<PlannedParameter>& parameters, TensorStore& store,
+               int world_size);
 
   std::vector<Program*> programs() const;
   void prepare(Communicator& communicator);
@@ -56,9 +55,7 @@ class GradientTree {
  private:
   void declare_levels(std::int64_t leaves);
   void declare_pieces();
-  std::unique_ptr<Program> program(Graph graph, const char* name);
 
-  Backend& backend_;
   const std::vector<PlannedParameter>& parameters_;
   TensorStore& store_;
   int world_size_;

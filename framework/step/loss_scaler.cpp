@@ -37,7 +37,7 @@ bool LossScaler::note(bool updated) {
   return true;
 }
 
-void LossScaler::restore(const State& state) {
+void LossScaler::restore(const LossScaleState& state) {
   int exponent = 0;
   if (!(state.scale >= smallest && state.scale <= largest) || std::frexp(state.scale, &exponent) != 0.5) {
     throw data_error(

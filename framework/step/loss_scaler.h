@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/checkpoint/manifest.h"
 #include "framework/config/run_config.h"
 #include "framework/graph/tensor_store.h"
 
@@ -16,13 +17,6 @@ namespace mulligan {
 
 class LossScaler {
  public:
-  // All that a checkpoint keeps.
-  struct State {
-    double scale = 0;                // 0: the configuration's first one
-    std::int64_t clean_updates = 0;  // in a row since the scale changed or an update was skipped
-    std::int64_t skipped_updates = 0;
-    bool operator==(const State&) const = default;
-  };
   // A scale beyond these limits does not help: at 1 it is a gradient that overflows, not its multiple.
   static constexpr double smallest = 1.0, largest = 0x1p32;
 
@@ -35,15 +29,15 @@ class LossScaler {
   // Books a step of a scaled phase. False where it was not updated and no lower scale is left to try.
   bool note(bool updated);
 
-  const State& state() const { return state_; }
+  const LossScaleState& state() const { return state_; }
   // Continues from a saved state. Throws data_error for a scale that no configuration leads to.
-  void restore(const State& state);
+  void restore(const LossScaleState& state);
   // "loss scale 65536, 12 updates since it changed, 3 skipped"
   std::string text() const;
 
  private:
   LossScaleConfig config_;
-  State state_;
+  LossScaleState state_;
 };
 
 // Which tensors of a run hold numbers that are not finite.

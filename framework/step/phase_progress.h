@@ -4,19 +4,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/checkpoint/manifest.h"
 #include "framework/config/run_config.h"
 #include "framework/plugin/schedule.h"
 
 namespace mulligan {
-
-// Where a run stood when its present phase began.
-struct PhaseStart {
-  std::int64_t step = 0;  // updates done
-  double budget_fraction = 0;
-  double elapsed_seconds = 0;  // of the training clock
-  double epoch = 0;
-  bool operator==(const PhaseStart&) const = default;
-};
 
 // What a schedule sees of a run after `steps` updates: schedule.horizon_steps stand for its steps and its budget where
 // they are others than train.steps.
@@ -27,19 +19,6 @@ mlg_progress run_progress(const RunConfig& config, std::int64_t steps, double bu
 // budget), and its number of steps where it ends at a step. Otherwise `of_run`, the run's progress. Pure.
 mlg_progress phase_progress(const RunConfig& config, std::size_t phase, const PhaseStart& start,
                             const mlg_progress& of_run, double elapsed_seconds);
-
-// LrRewarmup: the factor on all rates after a change that an optimiser has to get used to.
-
-// From `start` on (updates done) the rates grow linearly over `steps` steps: in the first 1/steps of what
-// they are without it. steps = 0: there is none. It multiplies what the schedule says, its floor included.
-struct LrRewarmup {
-  std::int64_t start = 0, steps = 0;
-  double factor(std::int64_t step) const {
-    if (step < start || step - start + 1 >= steps) return 1.0;
-    return static_cast<double>(step - start + 1) / static_cast<double>(steps);
-  }
-  bool operator==(const LrRewarmup&) const = default;
-};
 
 // The training budget as the phases count it (phase.step_seconds): how much is spent follows from the number of steps.
 

@@ -108,7 +108,7 @@ std::vector<ParameterLayout> average_layouts(const std::vector<PlannedParameter>
 Graph build_record(std::int64_t capacity);
 
 // Attaches a loss plugin to the logits of a forward pass.
-
+//
 // Records token_loss [T] f32 (nats) from logits [T, V] before the model's softcap `cap` (0: none) and targets
 // [T] i32. A loss that fuses the softcap gets the raw logits and the cap; for others the softcap is recorded
 // beforehand. The gradient with respect to the logits takes over their storage, so that no second [T, V]

@@ -12,25 +12,9 @@
 namespace mulligan {
 
 const char* role_name(StepRole role) {
-  switch (role) {
-    case StepRole::micro_step:
-      return "micro step";
-    case StepRole::unscale:
-      return "unscale";
-    case StepRole::clip:
-      return "clip";
-    case StepRole::update:
-      return "update";
-    case StepRole::follow_up:
-      return "follow up";
-    case StepRole::record:
-      return "record";
-    case StepRole::refresh:
-      return "refresh";
-    case StepRole::evaluation_weights:
-      return "evaluation weights";
-  }
-  return "";
+  constexpr const char* names[] = {"micro step", "unscale", "clip",    "update",
+                                   "follow up",  "record",  "refresh", "evaluation weights"};
+  return names[static_cast<std::size_t>(role)];
 }
 
 std::string backend_section(const Phase& phase) {

@@ -12,7 +12,7 @@
 
 namespace mulligan {
 
-// What a program does in a step. Programs are known by their role, never by their name.
+// What a program does in a step (role_name() in this order). Programs are known by their role, never by their name.
 enum class StepRole {
   micro_step,  // forward, loss and backward of one micro-batch, or of a part of it
   unscale,     // gradients divided by the scale of the loss, in phases that have one

@@ -26,9 +26,7 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& s
       engine_.store(), config.model, averaged ? average_layouts(scored) : evaluation_layouts(scored, groups),
       options);
   if (!averaged) return;
-  Graph graph = build_average_refresh(scored);
-  engine_.store().create_externals(graph);
-  average_refresh_ = std::make_unique<Program>(*plugins.backend, std::move(graph), "average refresh");
+  average_refresh_ = make_program(engine_.store(), build_average_refresh(scored), "average refresh");
 }
 
 void TrainingPrograms::refresh_scored_weights() {

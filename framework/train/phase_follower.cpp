@@ -14,7 +14,6 @@ PhaseFollower::PhaseFollower(const RunConfig& config, PhaseDevices& devices, Tra
       devices_(devices),
       rows_(rows),
       outputs_(outputs),
-      device_(&devices.device()),
       cycles_(config.optimizers.size(), 0),
       loss_scaler_(config.loss_scale) {}
 
@@ -22,15 +21,9 @@ bool PhaseFollower::waits_for_steps() const {
   return devices_.backend().info().threads > 0 || LossScaler::scales(config_.loss_scale, phase());
 }
 
-void PhaseFollower::take_device() {
-  device_ = &devices_.device();
-  engine_ = &devices_.engine();
-  rows_.read_as(phase());
-}
-
 void PhaseFollower::start_at(std::size_t phase) {
   devices_.start_at(phase);
-  take_device();
+  rows_.read_as(devices_.phase());
 }
 
 std::optional<std::size_t> PhaseFollower::coming_phase(const Decision& now, const Trained& so_far) const {
@@ -51,7 +44,7 @@ void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained&
     rows_.stream().restore(here);
   }
   const std::optional<Handover> handover = devices_.enter(phase, probe, [&] { return counters(so_far); });
-  take_device();
+  rows_.read_as(devices_.phase());
   start_ = {steps, now.budget_fraction, now.elapsed_seconds, rows_.epochs()};
   if (coming.reset_optimizer) optimizer_start_ = steps;
   if (coming.rewarm_steps > 0 && steps > 0) rewarm_ = {steps, coming.rewarm_steps};
@@ -59,7 +52,7 @@ void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained&
   skip_batches(steps, world_size);
   // Where a schedule begins or continues, the switch of phases is reported and no restart.
   for (std::size_t i = 0; i < cycles_.size() && coming.lr_policy != LrPolicy::continued; ++i) {
-    cycles_[i] = device_->groups.groups()[i].rate.cycle;
+    cycles_[i] = device().groups.groups()[i].rate.cycle;
   }
   record.lr_after = rates();
   announce_phase(now.budget_fraction, steps);
@@ -70,7 +63,7 @@ void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained&
 void PhaseFollower::skip_batches(std::int64_t steps, int world_size) {
   const std::int64_t batches = phase().skip_batches;
   if (batches == 0 || steps == 0) return;
-  const std::int64_t micro_batches = engine_->coming_micro_batches();
+  const std::int64_t micro_batches = engine().coming_micro_batches();
   rows_.stream().set_group_spans(micro_batches);
   const std::int64_t rows = batches * micro_batches / world_size;
   for (std::int64_t row = 0; row < rows; ++row) rows_.stream().next();
@@ -83,15 +76,15 @@ mlg_progress PhaseFollower::progress(double budget_fraction, std::int64_t steps)
 // The rates and the noise of the coming step.
 void PhaseFollower::set_rates(const Decision& now, std::int64_t steps) {
   const mlg_progress of_run = progress(now.budget_fraction, steps);
-  device_->groups.set_rates(phase_progress(config_, devices_.index(), start_, of_run, now.elapsed_seconds),
+  device().groups.set_rates(phase_progress(config_, devices_.index(), start_, of_run, now.elapsed_seconds),
                             phase().lr_multiplier * rewarm_.factor(steps));
-  engine_->set_noise(noise_sigma(config_.noise, phase(), steps, now.budget_fraction), steps);
+  engine().set_noise(noise_sigma(config_.noise, phase(), steps, now.budget_fraction), steps);
 }
 
 void PhaseFollower::follow_schedules(const Decision& now, const Trained& so_far) {
   set_rates(now, so_far.steps);
   for (std::size_t i = 0; i < cycles_.size(); ++i) {
-    const OptimizerGroup& group = device_->groups.groups()[i];
+    const OptimizerGroup& group = device().groups.groups()[i];
     if (group.rate.cycle == cycles_[i]) continue;
     cycles_[i] = group.rate.cycle;
     outputs_.log().print("step {}: warm restart of [optimizer.{}], cycle {} begins at lr {:.6g}",
@@ -102,9 +95,9 @@ void PhaseFollower::follow_schedules(const Decision& now, const Trained& so_far)
 
 bool PhaseFollower::make_step(std::int64_t steps_before) {
   const double scale = loss_scaler_.scale(phase());
-  engine_->set_loss_scale(scale);
-  bool updated = engine_->step(steps_before + 1 - optimizer_start_, rows_.stream());
-  engine_->record_metrics(steps_before);
+  engine().set_loss_scale(scale);
+  bool updated = engine().step(steps_before + 1 - optimizer_start_, rows_.stream());
+  engine().record_metrics(steps_before);
   // A gradient that no lower scale would cure is booked, which ends the run.
   if (LossScaler::scales(config_.loss_scale, phase()) && !loss_scaler_.note(updated)) updated = true;
   if (updated) return true;
@@ -119,7 +112,7 @@ bool PhaseFollower::make_step(std::int64_t steps_before) {
 
 std::vector<std::pair<std::string, double>> PhaseFollower::rates() const {
   std::vector<std::pair<std::string, double>> rates;
-  for (const OptimizerGroup& group : device_->groups.groups()) rates.emplace_back(group.name, group.rate.lr);
+  for (const OptimizerGroup& group : device().groups.groups()) rates.emplace_back(group.name, group.rate.lr);
   return rates;
 }
 
@@ -157,10 +150,10 @@ void PhaseFollower::add_to(StepRecord& record) const {
   if (LossScaler::scales(config_.loss_scale, phase())) record.loss_scale = loss_scaler_.state().scale;
   record.phase = phase().name;
   record.lr = rates();
-  record.noise_ratio = engine_->noise_ratio();
-  const std::vector<double> norms = engine_->group_gradient_norms();
+  record.noise_ratio = engine().noise_ratio();
+  const std::vector<double> norms = engine().group_gradient_norms();
   for (std::size_t i = 0; i < norms.size(); ++i) {
-    record.group_gradient_norm.emplace_back(device_->groups.groups()[i].name, norms[i]);
+    record.group_gradient_norm.emplace_back(device().groups.groups()[i].name, norms[i]);
   }
 }
 
@@ -169,33 +162,27 @@ std::string PhaseFollower::loss_scale_text() const {
 }
 
 double PhaseFollower::lr_factor() const {
-  const OptimizerGroup& first = device_->groups.groups().front();
+  const OptimizerGroup& first = device().groups.groups().front();
   return first.rate.lr / first.base_lr;
 }
 
 void PhaseFollower::save_to(CheckpointProgress& p) const {
   p.phase = phase().name;
   for (std::size_t i = 0; i < cycles_.size(); ++i) {
-    p.cycles.emplace_back(device_->groups.groups()[i].name, cycles_[i]);
+    p.cycles.emplace_back(device().groups.groups()[i].name, cycles_[i]);
   }
-  p.phase_start_step = start_.step;
-  p.phase_start_fraction = start_.budget_fraction;
-  p.phase_start_seconds = start_.elapsed_seconds;
-  p.phase_start_epoch = start_.epoch;
+  p.phase_start = start_;
   p.optimizer_start_step = optimizer_start_;
-  p.loss_scale = loss_scaler_.state().scale;
-  p.clean_updates = loss_scaler_.state().clean_updates;
-  p.skipped_updates = loss_scaler_.state().skipped_updates;
-  p.rewarm_start_step = rewarm_.start;
-  p.rewarm_steps = rewarm_.steps;
+  p.loss_scale = loss_scaler_.state();
+  p.rewarm = rewarm_;
 }
 
 void PhaseFollower::restore(const CheckpointProgress& p) {
-  start_ = {p.phase_start_step, p.phase_start_fraction, p.phase_start_seconds, p.phase_start_epoch};
+  start_ = p.phase_start;
   optimizer_start_ = p.optimizer_start_step;
-  loss_scaler_.restore({p.loss_scale, p.clean_updates, p.skipped_updates});
-  rewarm_ = {p.rewarm_start_step, p.rewarm_steps};
-  const auto& groups = device_->groups.groups();
+  loss_scaler_.restore(p.loss_scale);
+  rewarm_ = p.rewarm;
+  const auto& groups = device().groups.groups();
   for (const auto& [name, cycle] : p.cycles) {
     const auto group = std::ranges::find(groups, name, &OptimizerGroup::name);
     if (group != groups.end()) cycles_[static_cast<std::size_t>(group - groups.begin())] = cycle;

@@ -32,13 +32,11 @@ class PhaseFollower {
   PhaseFollower(const RunConfig& config, PhaseDevices& devices, TrainingRows& rows, RunOutputs& outputs);
 
   const Phase& phase() const { return devices_.phase(); }
-  TrainingDevice& device() const { return *device_; }
-  TrainingEngine& engine() const { return *engine_; }
+  TrainingDevice& device() const { return devices_.device(); }
+  TrainingEngine& engine() const { return devices_.engine(); }  // once the devices are prepared
   // The device has finished a step when the call returns.
   bool waits_for_steps() const;
 
-  // Once the devices are prepared.
-  void compiled() { engine_ = &devices_.engine(); }
   // Goes to a phase whose state is set from outside: at the start, and to resume.
   void start_at(std::size_t phase);
   // The phase of the coming step where it is not the present one.
@@ -60,7 +58,6 @@ class PhaseFollower {
   void restore(const CheckpointProgress& progress);
 
  private:
-  void take_device();
   mlg_progress progress(double budget_fraction, std::int64_t steps) const;
   void set_rates(const Decision& now, std::int64_t steps);
   void skip_batches(std::int64_t steps, int world_size);
@@ -72,8 +69,6 @@ class PhaseFollower {
   PhaseDevices& devices_;
   TrainingRows& rows_;
   RunOutputs& outputs_;
-  TrainingDevice* device_;            // of the present phase
-  TrainingEngine* engine_ = nullptr;  // of device_, once it is compiled
   PhaseStart start_;
   LrRewarmup rewarm_;                 // of the last phase that has one
   std::vector<std::int64_t> cycles_;  // of the groups' schedules

@@ -10,8 +10,8 @@
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/run/plugin_lines.h"
 #include "framework/run/replaced_run.h"
+#include "framework/run/run_plugins.h"
 #include "framework/train/resume.h"
 
 namespace mulligan {

@@ -17,14 +17,13 @@
 
 namespace mulligan {
 
-// LossBooks: the training losses of a run, booked step by step in the order in which the device has made them.
-
 // A step, counted from 1, whose loss or gradient norm is not finite.
 struct UnsoundStep {
   std::int64_t number;
   double loss_nats, gradient_norm;
 };
 
+// The training losses of a run, booked step by step in the order in which the device has made them.
 class LossBooks {
  public:
   // Single losses are kept for means over the last steps, `log_every` at least.

@@ -8,6 +8,7 @@
 #include "framework/run/run_files.h"
 #include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
+#include "framework/step/snapshot.h"
 
 namespace mulligan {
 
@@ -32,15 +33,43 @@ RunResult Trainer::run() {
   return finish();
 }
 
+// Steps of each phase before the clock starts: first touches of memory and caches are then no part of the budget. Everything that
+// they changed returns to the bit, so a run with and without warm-up is the same run.
 void Trainer::warm_up() {
-  if (warm_up_.steps() == 0) return;
+  const std::int64_t steps = config_.train.warmup.steps;
+  if (steps == 0) return;
   clock_.ledger().enter("warmup");
   const LoaderPosition start = rows_.stream().position();
-  warm_up_.run(devices_, rows_, ranks_);
+  for (const auto& device : devices_.devices()) {
+    rows_.stream().restore(start);
+    warm_up(*device, steps);
+  }
   phases_.start_at(0);
   rows_.stream().restore(start);
   phases_.device().communicator->barrier(phases_.engine().store());
-  outputs_.log().print("warm-up: {} steps of each phase, then everything restored", warm_up_.steps());
+  outputs_.log().print("warm-up: {} steps of each phase, then everything restored", steps);
+}
+
+// Leaves devices and rows in any phase, and the rows anywhere.
+void Trainer::warm_up(TrainingDevice& device, std::int64_t steps) {
+  TrainingEngine& engine = device.programs->engine();
+  std::vector<std::string> tensors = engine.state_tensors();
+  if (config_.train.warmup.keep_muon_momentum) {
+    for (const OptimizerGroup& group : device.groups.groups()) {
+      for (const std::string& state : group.surviving) std::erase(tensors, state);
+    }
+  }
+  const StateSnapshot initial(engine.store(), tensors);
+  device.groups.set_rates(run_progress(config_, 0, 0, rows_.epochs()));
+  for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
+    if (!engine.plan().has(phase)) continue;
+    devices_.start_at(phase);
+    rows_.read_as(config_.phases[phase]);
+    for (std::int64_t number = 1; number <= steps && !ranks_.group().any(stop_signal() != 0); ++number) {
+      engine.step(number, rows_.stream());
+    }
+  }
+  initial.restore();
 }
 
 void Trainer::train_until_budget_is_spent() {
@@ -60,7 +89,7 @@ void Trainer::train_until_budget_is_spent() {
     if (reports_.due(trained_.steps)) report_steps(now.budget_fraction);
     let_observers_look();
     show_progress(live);
-    if (validations_.due(config_.train, now.budget_fraction, trained_.steps)) validate("validate");
+    if (validation_due(now.budget_fraction)) validate("validate");
   }
   if (now.stop_signal != 0) stop_early(now.stop_signal);
   end_training(now);
@@ -73,7 +102,7 @@ Decision Trainer::decide() {
   Decision decision;
   if (ranks_.first()) {
     clock_.look_ahead(decision, trained_.steps);
-    decision.checkpoint = checkpoints_.due(trained_.steps, clock_.elapsed_seconds());
+    decision.checkpoint = checkpoint_due();
   }
   return agree_on(decision, ranks_.group());
 }
@@ -151,7 +180,7 @@ ObservedRun Trainer::observed() {
           .parameters = parameters_,
           .phases = devices_,
           .rows = rows_.stream(),
-          .validation = validations_.set(),
+          .validation = validation_.get(),
           .data = rows_.data(),
           .losses = losses_.account(),
           .metrics = ranks_.first() && outputs_.begun() ? &outputs_.metrics() : nullptr,
@@ -164,6 +193,18 @@ ObservedRun Trainer::observed() {
           .training_seconds = clock_.elapsed_seconds(),
           .tokens_per_second = result_.tokens_per_second,
           .score = result_.validation ? &*result_.validation : nullptr};
+}
+
+// By train.validations, validate_every or validate_at.
+bool Trainer::validation_due(double budget_fraction) {
+  const TrainConfig& train = config_.train;
+  const std::int64_t every = train.validate_every, shares = train.validations;
+  const auto reached =
+      std::min(shares, static_cast<std::int64_t>(budget_fraction * static_cast<double>(shares + 1)));
+  const bool by_share = reached > shares_validated_;
+  shares_validated_ = std::max(shares_validated_, reached);
+  const bool listed = std::ranges::count(train.validate_at, static_cast<double>(trained_.steps)) > 0;
+  return by_share || listed || (every > 0 && trained_.steps % every == 0);
 }
 
 // Books its seconds to `phase`: validations on the way ("validate") are not part of the evaluation
@@ -179,7 +220,14 @@ void Trainer::validate(const std::string& phase) {
   const bool on_the_way = before == "train";
   device.programs->refresh_scored_weights();
   try {
-    result_.validation = validations_.score(*device.programs->evaluator(), ranks_.group(), outputs_.log());
+    Evaluator& evaluator = *device.programs->evaluator();
+    const auto tokens = static_cast<double>(validation_->tokens.size() - 1);
+    Progress progress(&outputs_.log(), {.what = "evaluation", .unit = "tokens", .total = tokens});
+    EvaluateHooks hooks;
+    hooks.passed = [&](const EvalPosition& position, std::size_t rows) {
+      progress.set(evaluator.passed_tokens(position, rows, tokens));
+    };
+    result_.validation = evaluate(evaluator, *validation_, ranks_.group(), hooks);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     clock_.ledger().rename("evaluate", "evaluate_unfinished");  // it will be made again
@@ -203,10 +251,10 @@ void Trainer::save() {
   const auto patience = ranks_.patience();
   TrainingEngine& engine = phases_.engine();
   clock_.ledger().enter("save");
-  checkpoints_.finish();
-  const bool wanted = config_.checkpoint.at_end && trained_.steps > 0 && !checkpoints_.holds(trained_.steps);
+  finish_checkpoint();
+  const bool wanted = config_.checkpoint.at_end && trained_.steps > 0 && !checkpoint_holds_all();
   if (ranks_.group().agree(wanted) != 0) begin_checkpoint();
-  replicas_.require_equal(engine.store(), ranks_.group(), trained_.steps);
+  require_equal_replicas();
   engine.refresh_evaluation_weights();
   engine.gather_averages();
   if (!ranks_.first()) return;

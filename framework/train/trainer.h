@@ -7,19 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/error.h"
 #include "framework/run/plan_cache_counts.h"
 #include "framework/run/run_ranks.h"
-#include "framework/train/checkpoint_keeper.h"
 #include "framework/train/phase_follower.h"
-#include "framework/train/replica_check.h"
 #include "framework/train/run_outputs.h"
 #include "framework/train/step_reports.h"
 #include "framework/train/train.h"
 #include "framework/train/training_clock.h"
 #include "framework/train/training_rows.h"
-#include "framework/train/validations.h"
-#include "framework/train/warm_up.h"
 
 namespace mulligan {
 
@@ -38,6 +35,7 @@ class Trainer {
 
  private:
   void warm_up();
+  void warm_up(TrainingDevice& device, std::int64_t steps);
   void train_until_budget_is_spent();
   Decision decide();
   void choose_phase(const Decision& now);
@@ -53,11 +51,12 @@ class Trainer {
   void tell_first_loss();
   void report_steps(double budget_fraction);
   void show_progress(Progress& live);
-  void validate(const std::string& phase);  // of the ledger
+  bool validation_due(double budget_fraction);  // after a step that began there
+  void validate(const std::string& phase);      // of the ledger
   void save();
   const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
   RunResult finish();
-  RunFacts facts();  // collective
+  void write_result(const std::vector<std::string>& broken, const std::vector<MadeCount>& made);
 
   // trainer_setup.cpp
   void begin_log(const ResumePoint& resume, bool resumed);
@@ -69,7 +68,13 @@ class Trainer {
 
   // trainer_checkpoint.cpp
   CheckpointManifest manifest() const;
+  bool checkpoint_due();
   void begin_checkpoint();
+  void note_checkpoint(const std::optional<std::filesystem::path>& written);
+  void finish_checkpoint() { note_checkpoint(writer_.finish()); }
+  // Whether the present state is in one, and one is complete.
+  bool checkpoint_holds_all() const { return begun_steps_ == trained_.steps && !last_checkpoint_.empty(); }
+  void require_equal_replicas();  // by all ranks
   void resume_from(const Checkpoint& checkpoint);
   void save_before_stopping();
   [[noreturn]] void stop_early(int signal);
@@ -86,21 +91,24 @@ class Trainer {
   std::vector<PlannedParameter> parameters_;
   PhaseDevices devices_;
   PlanCacheCounts made_;
-  Validations validations_;
+  std::unique_ptr<ValidationSet> validation_;  // null: there is none
+  std::int64_t shares_validated_ = 0;          // of train.validations
   std::optional<TextOverlap> overlap_;
   TrainingRows rows_;
   PhaseFollower phases_;
   LossBooks losses_;
   StepReports reports_;
-  CheckpointKeeper checkpoints_;
-  ReplicaCheck replicas_;
-  WarmUp warm_up_;
+  CheckpointWriter writer_;
+  std::filesystem::path last_checkpoint_;  // complete; empty before the first
+  std::int64_t begun_steps_ = 0;           // updates done when the last one was begun
+  double begun_seconds_ = 0;               // training clock then
   std::vector<std::unique_ptr<TrainingObserver>> observers_;
 
   Trained trained_;
   // While a step is made: where the data stood, and the updates that the engine had begun before it.
   std::optional<LoaderPosition> step_start_;
   std::int64_t updates_ = 0;
+  std::int64_t compared_step_ = 0;  // updates done when the ranks' masters were compared last
   std::string weights_sha256_;
   RunResult result_;
 };

@@ -1,7 +1,6 @@
 // Trainer: checkpoints, resuming and stopping.
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "framework/config/config_report.h"
@@ -12,8 +11,6 @@
 #include "framework/report/machine.h"
 #include "framework/run/run_files.h"
 #include "framework/step/loss_scaler.h"
-#include "framework/train/checkpoint_keeper.h"
-#include "framework/train/replica_check.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -32,14 +29,74 @@ CheckpointManifest Trainer::manifest() const {
   m.config = print_resolved(loaded_);
   m.plugins = checkpoint_plugins(loaded_, host_);
   m.identity = rows_.data().data;
-  m.data = rows_.saved(step_start_ ? *step_start_ : rows_.stream().position());
+  m.data = {step_start_ ? *step_start_ : rows_.stream().position(),
+            rows_.stream().loader().options().row_tokens};
   m.progress.restarts = result_.start.restarts;
-  m.progress.shares_validated = validations_.shares_done();
+  m.progress.shares_validated = shares_validated_;
   clock_.save_to(m.progress);
   reports_.save_to(m.progress);
   phases_.save_to(m.progress);
   losses_.save_to(m);
   return m;
+}
+
+namespace {
+
+constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
+
+// One digest per tensor, one after the other.
+std::string digests_of(const TensorStore& store, const std::vector<std::string>& names) {
+  std::string digests;
+  std::vector<std::byte> bytes;
+  for (const std::string& name : names) {
+    bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
+    store.download(name, bytes);
+    digests += sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  return digests;
+}
+
+}  // namespace
+
+// What every rank computes alike must stay alike: the masters of all ranks are compared by their digests, once after each step,
+// for nothing is saved of ranks that have drifted apart. Where a rank's masters are not, bit for bit, those of the most ranks (of
+// equally many: those of rank 0), the first such rank throws a run_error that names it and its first tensor, and the others throw
+// what that does to them: the verdict of the run.
+void Trainer::require_equal_replicas() {
+  HostGroup& group = ranks_.group();
+  const std::int64_t step = trained_.steps;
+  if (std::exchange(compared_step_, step) == step || group.world_size() == 1) return;
+  std::vector<std::string> masters, tensors;
+  for (const PlannedParameter& parameter : parameters_) masters.push_back(master_name(parameter.name()));
+  // Of all tensors first, which is short; of each only where a rank differs.
+  const std::string digests = digests_of(phases_.engine().store(), masters);
+  const auto says_same = [](const std::vector<std::string>& all) {
+    return std::string(std::ranges::count(all, all.front()) == std::ssize(all) ? "same" : "");
+  };
+  if (!group.consult(sha256_hex(digests), says_same).empty()) return;
+  const std::vector<std::string> all = group.gather_texts(digests);
+  // The first of those that are equally common.
+  const std::string& common = *std::ranges::max_element(
+      all, {}, [&](const std::string& digests) { return std::ranges::count(all, digests); });
+  std::vector<std::size_t> drifted;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] != common) drifted.push_back(rank);
+  }
+  if (drifted.empty()) return;
+  if (group.rank() != static_cast<int>(drifted.front())) {
+    group.barrier();  // where the verdict comes
+    throw run_error("after step {} rank {} holds other weights than the other ranks.", step, drifted.front());
+  }
+  for (std::size_t i = 0; i < masters.size(); ++i) {
+    const std::size_t at = i * digest_size;
+    if (digests.compare(at, digest_size, common, at, digest_size) != 0) tensors.push_back(masters[i]);
+  }
+  throw run_error(
+      "after step {} rank{} {} of {} hold{} other weights than the others: the first tensor that differs is "
+      "'{}', one of {} of {}; what all ranks compute alike has drifted apart, through a device's fault or a "
+      "plugin that is not deterministic; continue from the last checkpoint with --resume once that is fixed.",
+      step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
+      drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), masters.size());
 }
 
 // The step path copies the state to the host; the rest happens in the background.
@@ -48,15 +105,16 @@ void Trainer::begin_checkpoint() {
   {
     const auto patience = ranks_.patience();
     collect_losses();  // also refuses to save a run whose loss is not finite
-    replicas_.require_equal(engine.store(), ranks_.group(), trained_.steps);
-    checkpoints_.finish();
+    require_equal_replicas();
+    finish_checkpoint();
   }
   // Without patience: transfers, one after the other, of which one that does not end is to be found as in a step.
   engine.refresh_evaluation_weights();
   const std::vector<StateTensor> state = engine.gather_state();
   const auto patience = ranks_.patience();
-  if (ranks_.first()) checkpoints_.write(manifest(), engine.store(), state);
-  checkpoints_.begin(trained_.steps, clock_.elapsed_seconds());
+  if (ranks_.first()) writer_.begin(manifest(), engine.store(), state);
+  begun_steps_ = trained_.steps;
+  begun_seconds_ = clock_.elapsed_seconds();
 }
 
 void Trainer::resume_from(const Checkpoint& checkpoint) {
@@ -71,14 +129,16 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   if (ranks_.first()) restore_tensors(checkpoint, engine.store(), state);
   engine.share_state(state);
   engine.refresh_copies();
-  rows_.stream().restore({m.data.consumed_spans, m.data.shard_visits, m.data.visit_spans, m.data.parts});
+  rows_.stream().restore(m.data.position);
   trained_ = {m.step, m.tokens};
   phases_.restore(m.progress);
   losses_.restore(m);
   reports_.restore(m, phases_.phase().micro_batches * tokens_per_micro_batch(config_.train));
   clock_.restore(m.progress);
-  checkpoints_.restore(checkpoint.path, m.step, m.progress.elapsed_seconds);
-  validations_.restore(m.progress.shares_validated);
+  last_checkpoint_ = checkpoint.path;
+  begun_steps_ = m.step;
+  begun_seconds_ = m.progress.elapsed_seconds;
+  shares_validated_ = m.progress.shares_validated;
   result_.first_step = m.step;
   result_.resumed_from = checkpoint.path;
   result_.start.restarts = std::max(result_.start.restarts, m.progress.restarts);
@@ -91,16 +151,16 @@ void Trainer::save_before_stopping() {
   phases_.device().communicator->barrier(phases_.engine().store());
   stop_clock();
   clock_.ledger().enter("save");
-  checkpoints_.finish();
-  if (ranks_.group().agree(!checkpoints_.holds(trained_.steps)) != 0) begin_checkpoint();
-  checkpoints_.finish();
+  finish_checkpoint();
+  if (ranks_.group().agree(!checkpoint_holds_all()) != 0) begin_checkpoint();
+  finish_checkpoint();
 }
 
 // A signal asked for it, between two steps.
 void Trainer::stop_early(int signal) {
   save_before_stopping();
   // What the first rank writes is written, and the others know where.
-  const std::string checkpoint = ranks_.group().broadcast_text(checkpoints_.last().string());
+  const std::string checkpoint = ranks_.group().broadcast_text(last_checkpoint_.string());
   ranks_.note_agreed_stop();
   throw Error(ExitCode::interrupted,
               fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with "
@@ -116,7 +176,7 @@ void Trainer::stop_at_failure(const Error& error) {
   const bool half_updated = step_start_ && phases_.engine().updates_begun() != updates_;
   if (trained_.steps == 0 || half_updated) return;
   try {
-    checkpoints_.finish();
+    finish_checkpoint();
   } catch (const Error&) {  // a write that failed may be what this is about; it is tried once more
   }
   try {
@@ -129,14 +189,14 @@ void Trainer::stop_at_failure(const Error& error) {
   throw Error(error.code(),
               fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; fix the {} "
                           "and continue with the same command and --resume.",
-                          sentence, trained_.steps, checkpoints_.last().string(),
+                          sentence, trained_.steps, last_checkpoint_.string(),
                           error.code() == ExitCode::bad_data ? "data" : "cause"));
 }
 
 void Trainer::stop_at(const UnsoundStep& step) {
   std::string write_failure;
   try {
-    checkpoints_.finish();
+    finish_checkpoint();
   } catch (const Error& error) {
     write_failure = fmt::format(" (the one being written failed: {})", error.what());
   }
@@ -158,120 +218,34 @@ void Trainer::stop_at(const UnsoundStep& step) {
         first->tensor, first->element, first->value, gradient ? gradient->tensors : 0,
         master ? master->tensors : 0);
   }
-  const std::filesystem::path& last = checkpoints_.last();
   const std::string scale = phases_.loss_scale_text();
   throw run_error(
       "step {}: the training loss is {} nats and the gradient norm {}; {}; training has stopped and no "
       "weights were written; {}{}; lower the learning rate{} or clip harder (train.clip_norm).",
       step.number, step.loss_nats, step.gradient_norm, where,
-      last.empty() ? std::string("there is no checkpoint yet")
-                   : fmt::format("the last good checkpoint is '{}'", last.string()),
+      last_checkpoint_.empty() ? std::string("there is no checkpoint yet")
+                               : fmt::format("the last good checkpoint is '{}'", last_checkpoint_.string()),
       write_failure,
       scale.empty() ? ""
                     : fmt::format(", begin with a lower loss scale ({} now; loss_scale.initial)", scale));
 }
 
-}  // namespace mulligan
-
-namespace mulligan {
-
-bool CheckpointKeeper::due(std::int64_t steps, double seconds) {
-  note(writer_.completed());
-  const bool by_steps = config_.every_steps > 0 && steps - begun_steps_ >= config_.every_steps;
-  const bool by_time = config_.every_seconds > 0 && seconds - begun_seconds_ >= config_.every_seconds;
+// Whether one is due at this time of the training clock, and none is being written. Throws the error of a write that has failed:
+// what was saved before is untouched.
+bool Trainer::checkpoint_due() {
+  note_checkpoint(writer_.completed());
+  const CheckpointConfig& config = config_.checkpoint;
+  const double seconds = clock_.elapsed_seconds();
+  const bool by_steps = config.every_steps > 0 && trained_.steps - begun_steps_ >= config.every_steps;
+  const bool by_time = config.every_seconds > 0 && seconds - begun_seconds_ >= config.every_seconds;
   return (by_steps || by_time) && !writer_.busy();
 }
 
-void CheckpointKeeper::begin(std::int64_t steps, double seconds) {
-  begun_steps_ = steps;
-  begun_seconds_ = seconds;
-}
-
-void CheckpointKeeper::wait() noexcept {
-  try {
-    writer_.finish();
-  } catch (...) {  // the error that ends this run was reported
-  }
-}
-
-void CheckpointKeeper::restore(const std::filesystem::path& path, std::int64_t steps, double seconds) {
-  last_ = path;
-  begin(steps, seconds);
-}
-
-void CheckpointKeeper::note(const std::optional<std::filesystem::path>& written) {
+void Trainer::note_checkpoint(const std::optional<std::filesystem::path>& written) {
   if (!written) return;
-  last_ = *written;
+  last_checkpoint_ = *written;
   outputs_.keep();
   outputs_.log().print("checkpoint written: {}", written->string());
-}
-
-}  // namespace mulligan
-
-namespace mulligan {
-namespace {
-
-constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
-
-// One digest per tensor, one after the other.
-std::string digests_of(const TensorStore& store, const std::vector<std::string>& names) {
-  std::string digests;
-  std::vector<std::byte> bytes;
-  for (const std::string& name : names) {
-    bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
-    store.download(name, bytes);
-    Sha256 digest;
-    digest.update(std::span<const std::byte>(bytes));
-    digests += digest.hex();
-  }
-  return digests;
-}
-
-// Which of them differ.
-std::vector<std::string> differing(const std::vector<std::string>& names, const std::string& a,
-                                   const std::string& b) {
-  std::vector<std::string> found;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::size_t at = i * digest_size;
-    if (a.compare(at, digest_size, b, at, digest_size) != 0) found.push_back(names[i]);
-  }
-  return found;
-}
-
-}  // namespace
-
-ReplicaCheck::ReplicaCheck(const std::vector<PlannedParameter>& parameters) {
-  for (const PlannedParameter& parameter : parameters) masters_.push_back(master_name(parameter.name()));
-}
-
-void ReplicaCheck::require_equal(const TensorStore& store, HostGroup& group, std::int64_t step) {
-  if (std::exchange(compared_step_, step) == step || group.world_size() == 1) return;
-  // Of all tensors first, which is short; of each only where a rank differs.
-  const std::string digests = digests_of(store, masters_);
-  const auto says_same = [](const std::vector<std::string>& all) {
-    return std::string(std::ranges::count(all, all.front()) == std::ssize(all) ? "same" : "");
-  };
-  if (!group.consult(sha256_hex(digests), says_same).empty()) return;
-  const std::vector<std::string> all = group.gather_texts(digests);
-  // The first of those that are equally common.
-  const std::string& common = *std::ranges::max_element(
-      all, {}, [&](const std::string& digests) { return std::ranges::count(all, digests); });
-  std::vector<std::size_t> drifted;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] != common) drifted.push_back(rank);
-  }
-  if (drifted.empty()) return;
-  if (group.rank() != static_cast<int>(drifted.front())) {
-    group.barrier();  // where the verdict comes
-    throw run_error("after step {} rank {} holds other weights than the other ranks.", step, drifted.front());
-  }
-  const std::vector<std::string> tensors = differing(masters_, all[drifted.front()], common);
-  throw run_error(
-      "after step {} rank{} {} of {} hold{} other weights than the others: the first tensor that differs is "
-      "'{}', one of {} of {}; what all ranks compute alike has drifted apart, through a device's fault or a "
-      "plugin that is not deterministic; continue from the last checkpoint with --resume once that is fixed.",
-      step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
-      drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), masters_.size());
 }
 
 }  // namespace mulligan

@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "framework/core/file.h"
 #include "framework/report/machine.h"
+#include "framework/run/eval_json.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
+#include "framework/run/run_plugins.h"
 #include "framework/train/trainer.h"
 
 namespace mulligan {
@@ -14,6 +19,52 @@ namespace {
 
 // The first step's loss of a sound model lies this close to that of the uniform distribution.
 constexpr double initial_loss_tolerance_nats = 0.05;
+
+using Json = nlohmann::ordered_json;
+
+Json loss_json(const LossAccount& loss, bool hf_compat) {
+  const LossAccount::State& state = loss.state();
+  Json json = Json::object();
+  if (state.run.steps_counted == 0) return json;
+  json["train_loss_run_nats"] = state.run.mean_nats();
+  json["steps_counted"] = state.run.steps_counted;
+  json["steps_skipped"] = state.steps_skipped;
+  json["window"] = {state.step_first, state.step_last};
+  for (const auto& [phase, sums] : state.phases) {
+    json["train_loss_phase_nats"][phase] = {{"nats", sums.mean_nats()},
+                                            {"steps_counted", sums.steps_counted}};
+  }
+  if (const auto last = loss.last_steps()) {
+    json["train_loss_last_k"] = {{"nats", last->mean_nats}, {"window", {last->first, last->last}}};
+  }
+  if (hf_compat) json["train_loss_hf"] = loss.train_loss_hf_nats();
+  return json;
+}
+
+// What a person reads of the result at the end.
+std::string final_table(const RunResult& result) {
+  std::string table = "\n";
+  const auto row = [&](std::string_view what, const std::string& value) {
+    table += fmt::format("{:<28} {}\n", what, value);
+  };
+  row("parameters", fmt::format("{}", result.parameters));
+  row("steps", fmt::format("{}", result.steps));
+  row("tokens", fmt::format("{}", result.tokens));
+  row("tokens per second", fmt::format("{:.0f}", result.tokens_per_second));
+  for (const auto& [phase, seconds] : result.seconds) row(phase + " seconds", fmt::format("{:.2f}", seconds));
+  row("peak memory", fmt::format("{:.1f} MB", static_cast<double>(result.peak_memory_bytes) / 1e6));
+  row("peak device memory",
+      fmt::format("{:.1f} MB", static_cast<double>(result.peak_device_memory_bytes) / 1e6));
+  row("training loss, first step", fmt::format("{:.4f} nats", result.initial_loss_nats));
+  row("training loss, last step", fmt::format("{:.4f} nats", result.final_loss_nats));
+  if (result.validation) {
+    row(result.validation->masked ? "val_loss, masked tokens" : "val_loss",
+        fmt::format("{:.5f} nats", result.validation->val_loss_nats));
+    if (result.validation->bytes > 0) row("val_bpb", fmt::format("{:.5f}", result.validation->val_bpb));
+  }
+  row("run directory", result.directory.string());
+  return table;
+}
 
 }  // namespace
 
@@ -61,7 +112,7 @@ void Trainer::show_progress(Progress& live) {
 RunResult Trainer::finish() {
   RunLog& log = outputs_.log();
   try {
-    checkpoints_.finish();
+    finish_checkpoint();
   } catch (const Error& error) {  // the weights are saved and scored: the run is not lost
     log.print("warning: the last checkpoint was not written: {}", error.what());
   }
@@ -82,43 +133,93 @@ RunResult Trainer::finish() {
     ObservedRun run = observed();
     observer->at_end(run);
   }
-  RunFacts facts = this->facts();
+  const std::vector<MadeCount> made = made_.counts(ranks_.group());
   RunLedger run_ledger;
   LedgerEntry booked{LedgerStage::train, clock_.ledger().phases(), {}, {}, overlap_};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
   run_ledger.book(std::move(booked));
-  facts.broken_limits = broken_limits(config_.ledger, run_ledger);
-  if (ranks_.first()) run_ledger.write(outputs_.files().directory, config_.ledger);
+  const std::vector<std::string> broken = broken_limits(config_.ledger, run_ledger);
   if (!ranks_.first()) return result_;
+  run_ledger.write(outputs_.files().directory, config_.ledger);
   require_limits(config_.ledger, run_ledger);
-  for (const std::string& limit : facts.broken_limits) log.print("warning: {}", limit);
-  if (!facts.made.empty()) {
+  for (const std::string& limit : broken) log.print("warning: {}", limit);
+  if (!made.empty()) {
     log.print("made on the device, before the training clock + on it + after it, all ranks: {}",
-              made_text(facts.made));
+              made_text(made));
   }
-  write_result(outputs_.files(), loaded_, result_, facts);
+  write_result(broken, made);
   log.result(final_table(result_));
   for (const auto& observer : observers_) observer->last_words(log);
   return result_;
 }
 
-RunFacts Trainer::facts() {
-  RunFacts facts;
-  facts.observers = &observers_;
-  facts.plugins = plugins_in_use(loaded_, host_);
-  facts.device = devices_.backend().info().description;
-  facts.promise = devices_.backend().promises();
-  for (const auto& device : devices_.devices()) {
-    facts.promise = std::min(facts.promise, device->plugins.backend->promises());
+// result.json. `broken`: budgets of [ledger], with rules = "open". `made`: of all ranks, the clock being that of training.
+void Trainer::write_result(const std::vector<std::string>& broken, const std::vector<MadeCount>& made) {
+  mlg_determinism promise = devices_.backend().promises();  // the least that the phases' backends keep
+  for (const auto& device : devices_.devices())
+    promise = std::min(promise, device->plugins.backend->promises());
+  Json seconds = Json::object();
+  double duration = 0;
+  for (const auto& [phase, value] : result_.seconds) {
+    seconds[phase] = value;
+    duration += value;
   }
-  facts.weights_kind = saved_weights_kind();
-  facts.loss = &losses_.account();
-  facts.hf_compat = config_.metrics.hf_compat;
-  facts.data = rows_.data().data;
-  facts.overlap = overlap_;
-  facts.weights_sha256 = weights_sha256_;
-  facts.made = made_.counts(ranks_.group());
-  return facts;
+  Json plugins = Json::array();
+  for (const PluginHandle& plugin : plugins_in_use(loaded_, host_)) {
+    plugins.push_back({{"kind", kind_word(plugin->kind())},
+                       {"name", plugin->name()},
+                       {"version", plugin->version()},
+                       {"state_version", plugin->state_version()},
+                       {"sha256", plugin->sha256()}});
+  }
+  Json json{
+      {"run", config_.run.name},
+      {"config", loaded_.file},
+      {"config_sha256", config_digest(loaded_)},
+      {"seed", config_.run.seed},
+      {"parameters", result_.parameters},
+      {"steps", result_.steps},
+      {"tokens", result_.tokens},
+      {"initial_loss_nats", result_.initial_loss_nats},
+      {"ln_vocabulary", std::log(static_cast<double>(config_.model.vocabulary))},
+      {"final_loss_nats", result_.final_loss_nats},
+      {"tokens_per_second", result_.tokens_per_second},
+      {"seconds", seconds},
+      {"peak_memory_bytes", result_.peak_memory_bytes},
+      {"peak_device_memory_bytes", result_.peak_device_memory_bytes},
+      {"weights", saved_weights_kind()},
+      {"weights_sha256", weights_sha256_},
+      {"device", devices_.backend().info().description},
+      {"determinism", {{"level", word_of(config_.run.determinism)}, {"backend", promise_name(promise)}}},
+      {"cpu", cpu_name()},
+      {"host", host_name()},
+      {"started", process_start_time()},
+      {"duration_seconds", duration},
+      {"command", process_command()},
+      {"ranks", result_.start.ranks},
+      {"nodes", result_.start.nodes},
+      {"launcher", result_.start.launcher},
+      {"restarts", result_.start.restarts},
+      {"commit", build_commit()},
+      {"plugins", plugins},
+      {"broken_limits", broken},
+      {"data", to_json(rows_.data().data)}};
+  if (overlap_) json["data"]["overlap"] = to_json(*overlap_);
+  if (!made.empty()) json["made_on_device"] = to_json(made);
+  json["train_loss"] = loss_json(losses_.account(), config_.metrics.hf_compat);
+  for (const auto& observer : observers_) observer->add_to_result(json);
+  if (!result_.resumed_from.empty()) json["resumed_from"] = result_.resumed_from.string();
+  if (result_.validation) {
+    json["val_loss_nats"] = result_.validation->val_loss_nats;
+    json["val_bpb"] = result_.validation->val_bpb;
+    json["val_tokens"] = result_.validation->tokens;
+    json["val_bytes"] = result_.validation->bytes;
+    const Json score = eval_json(*result_.validation);
+    for (const char* key : {"byte_rule", "by_byte_rule"})
+      if (score.contains(key)) json[key] = score[key];
+    if (result_.validation->masked) json["val_masked"] = true;
+  }
+  write_file_atomically(outputs_.files().result(), json.dump(2) + "\n");
 }
 
 }  // namespace mulligan

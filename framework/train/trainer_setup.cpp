@@ -7,6 +7,7 @@
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/run/device_plan.h"
+#include "framework/run/strict_rules.h"
 #include "framework/run/training_data.h"
 #include "framework/train/trainer.h"
 
@@ -94,9 +95,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       phases_(config_, devices_, rows_, outputs_),
       losses_(config_.train.log_every),
       reports_(config_.train.log_every, outputs_),
-      checkpoints_(config_.checkpoint, outputs_),
-      replicas_(parameters_),
-      warm_up_(config_) {
+      writer_(config_.checkpoint.directory, config_.checkpoint.keep) {
   result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
                    ranks_.environment().restart_count};
   begin_log(resume, !options.resume.empty());
@@ -117,7 +116,10 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
 }
 
 Trainer::~Trainer() {
-  checkpoints_.wait();
+  try {
+    writer_.finish();
+  } catch (...) {  // the error that ends this run was reported
+  }
   outputs_.put_back_replaced();
 }
 
@@ -138,16 +140,22 @@ void Trainer::begin_log(const ResumePoint& resume, bool resumed) {
 
 void Trainer::open_data() {
   RunLog& log = outputs_.log();
-  validations_.open(config_, log);
-  rows_.open(validations_.set());
+  if (!config_.data.validation.empty()) {
+    validation_ = std::make_unique<ValidationSet>(
+        load_validation(config_.data, config_.model.vocabulary, config_.eval.tokens));
+    require_strict_validation(config_, *validation_);
+    log.print("validation: {} tokens", validation_->tokens.size());
+    if (!validation_->byte_note.empty()) log.line(validation_->byte_note);
+  }
+  rows_.open(validation_.get());
   const TrainingData& data = rows_.data();
   for (const std::string& note : data.notes) log.line(note);
   ranks_.require_same_data(data.data);
-  require_documents(config_, data, validations_.set());
+  require_documents(config_, data, validation_.get());
   require_arena(config_, data.data, ranks_.group().world_size());
-  if (validations_.set()) {
+  if (validation_) {
     const auto patience = ranks_.patience();
-    overlap_ = overlap_with_validation(config_, data.shards, *validations_.set(), ranks_.group(), log);
+    overlap_ = overlap_with_validation(config_, data.shards, *validation_, ranks_.group(), log);
   }
   rows_.read_as(phases_.phase());
   rows_.require_enough();
@@ -159,11 +167,9 @@ void Trainer::open_data() {
 void Trainer::compile(MakeCommunicator make_communicator) {
   clock_.ledger().enter("compile");
   if (!make_communicator) make_communicator = [](Backend&) { return make_self_communicator(); };
-  const ValidationSet* validation = validations_.set();
   const DeviceMemory memory =
       prepare_devices(devices_, config_.phases, make_communicator,
-                      validation ? std::optional(validation->segment_start()) : std::nullopt);
-  phases_.compiled();
+                      validation_ ? std::optional(validation_->segment_start()) : std::nullopt);
   outputs_.log().print("device memory: {:.1f} MB of tensors, {:.1f} MB of working memory",
                        static_cast<double>(memory.tensors_bytes) / 1e6,
                        static_cast<double>(memory.arena_bytes + memory.workspace_bytes) / 1e6);

@@ -64,9 +64,4 @@ std::vector<std::pair<std::string, double>> TrainingRows::mix_shares() const {
   return shares;
 }
 
-CheckpointData TrainingRows::saved(const LoaderPosition& position) const {
-  return {position.consumed_spans, position.shard_visits, position.visit_spans,
-          stream_->loader().options().row_tokens, position.parts};
-}
-
 }  // namespace mulligan

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/checkpoint/manifest.h"
 #include "framework/config/run_config.h"
 #include "framework/data/prefetcher.h"
 #include "framework/run/training_data.h"
@@ -37,8 +36,6 @@ class TrainingRows {
   double epochs() const;  // passes over the text so far
   // Of the rows read so far, by row of [[data.mix]].
   std::vector<std::pair<std::string, double>> mix_shares() const;
-  // Where the stream stands, or stood at `position`, for a checkpoint.
-  CheckpointData saved(const LoaderPosition& position) const;
 
  private:
   const RunConfig& config_;

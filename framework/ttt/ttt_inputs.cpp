@@ -7,7 +7,6 @@
 #include "framework/core/error.h"
 #include "framework/data/documents.h"
 #include "framework/data/shard.h"
-#include "framework/run/determinism.h"
 
 namespace mulligan {
 

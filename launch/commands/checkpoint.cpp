@@ -50,7 +50,7 @@ void show(const std::string& path) {
     row("train loss", fmt::format("{:.6f} nats, mean of {} steps [{}, {})", m.loss.run.mean_nats(),
                                   m.loss.run.steps_counted, m.loss.step_first, m.loss.step_last));
   }
-  row("data", fmt::format("{} spans of {} + 1 tokens read, {} shards", m.data.consumed_spans,
+  row("data", fmt::format("{} spans of {} + 1 tokens read, {} shards", m.data.position.consumed_spans,
                           m.data.row_tokens, m.identity.train.shards.size()));
   if (!m.identity.empty()) {
     row("data digests",

@@ -1,7 +1,7 @@
 // mulligan export RUN --to hf|gguf OUT: what is scored, in the form of other programs; and as a weights file of ours.
 #include <fmt/format.h>
 
-#include "framework/checkpoint/gguf.h"
+#include "framework/checkpoint/hugging_face.h"
 #include "framework/checkpoint/weight_exchange.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"

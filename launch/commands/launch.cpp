@@ -11,8 +11,8 @@
 #include "framework/config/schema.h"
 #include "framework/core/error.h"
 #include "launch/commands/commands.h"
+#include "launch/launcher/guard.h"
 #include "launch/launcher/launch_plan.h"
-#include "launch/launcher/supervisor.h"
 
 namespace mulligan {
 namespace {

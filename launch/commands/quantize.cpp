@@ -10,9 +10,9 @@
 #include "framework/report/run_directory.h"
 #include "launch/built_from.h"
 #include "launch/commands/commands.h"
-#include "launch/commands/refresh_report.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
+#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {

@@ -10,7 +10,6 @@
 #include "framework/core/stop_request.h"
 #include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
-#include "launch/commands/refresh_report.h"
 #include "launch/commands/run_options.h"
 #include "launch/program_parts.h"
 

@@ -1,4 +1,5 @@
 #include "launch/commands/trial.h"
+#include "launch/program_parts.h"
 
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
@@ -7,7 +8,6 @@
 #include "framework/eval/evaluate.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/weight_origin.h"
-#include "launch/commands/refresh_report.h"
 
 namespace mulligan {
 namespace {

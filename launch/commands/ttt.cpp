@@ -11,11 +11,11 @@
 #include "framework/run/run_ranks.h"
 #include "framework/ttt/ttt_session.h"
 #include "launch/commands/commands.h"
-#include "launch/commands/refresh_report.h"
 #include "launch/commands/run_options.h"
 #include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
+#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {

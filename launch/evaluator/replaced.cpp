@@ -14,8 +14,7 @@ namespace mulligan {
 void RowGuard::read(const Graph&, Value, const std::string&) const {}
 void RowGuard::write(const Graph&, Value, bool, const std::string&) {}
 void RowGuard::view(const Graph&, Value, std::int64_t, const TensorType&) const {}
-void RowGuard::call(const Graph&, const std::string&, const std::vector<Value>&,
-                    const std::vector<Attribute>&) {}
+void RowGuard::call(const Graph&, const Call&) {}
 
 std::string transform_problem(const Transform&, std::int64_t) {
   return {};

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "launch/launcher/launch_plan.h"
 #include "launch/launcher/outcome.h"
 
 namespace mulligan {
@@ -31,5 +32,9 @@ class GuardLine {
 // too. When this returns, no process that `supervise` started is left. Takes over signals (StopSignals); signals to the
 // supervisor itself have no effect.
 LaunchOutcome run_guarded(const std::function<LaunchOutcome(const GuardLine&)>& supervise);
+
+// Starts the ranks of `plan`, passes signals on, ends all ranks when one fails, and starts them again up to
+// plan.restarts times where that may help. Throws config_error and run_error where nothing can be started.
+LaunchOutcome supervise(const LaunchPlan& plan, const GuardLine& guard);
 
 }  // namespace mulligan

@@ -14,7 +14,6 @@
 
 #include "framework/core/error.h"
 #include "framework/ranks/control_options.h"
-#include "framework/ranks/user_secret.h"
 #include "framework/report/machine.h"
 
 namespace mulligan {
@@ -112,8 +111,6 @@ std::string cpu_list(std::vector<int> cpus) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // The whole of `text` as a number of at least `least`; -1 for anything else.
 int number_in(std::string_view text, int least) {
   int value = 0;
@@ -148,12 +145,12 @@ int ranks_of_node(const std::string& wanted) {
   throw config_error("--nproc-per-node takes the number of ranks on this machine or auto, not '{}'.", wanted);
 }
 
-void set_endpoint(const LaunchOptions& options, LaunchPlan& plan) {
+void set_endpoint(LaunchPlan& plan) {
   if (plan.nodes == 1) {
     plan.address = "127.0.0.1";
     return;
   }
-  const std::string& endpoint = options.endpoint;
+  const std::string& endpoint = plan.endpoint;
   if (endpoint.empty()) {
     throw config_error(
         "with --nnodes {} the launchers must find node 0; give each the same --rdzv-endpoint HOST[:PORT].",
@@ -186,44 +183,38 @@ std::string own_program() {
   return path.string();
 }
 
-void set_command(const LaunchOptions& options, LaunchPlan& plan) {
-  const std::string& first = options.command.front();
-  if (first == "launch") throw config_error("launch cannot start itself; name what each rank runs.");
-  plan.arguments = options.command;
-  plan.program = first;
-  if (first.find('/') != std::string::npos) return;
+void set_command(LaunchPlan& plan) {
+  plan.program = plan.command.front();
+  if (plan.program == "launch") throw config_error("launch cannot start itself; name what each rank runs.");
+  if (plan.program.find('/') != std::string::npos) return;
   plan.program = own_program();  // a command of ours
-  plan.arguments.insert(plan.arguments.begin(), "mulligan");
+  plan.command.insert(plan.command.begin(), "mulligan");
 }
 
 }  // namespace
 
 LaunchPlan plan_launch(const LaunchOptions& options) {
   LaunchPlan plan;
-  plan.nodes = options.nodes;
-  plan.node = options.node;
+  static_cast<LaunchOptions&>(plan) = options;
   if (plan.node >= plan.nodes) {
     throw config_error("--node-rank {} does not exist: with --nnodes {} they count from 0 to {}.", plan.node,
                        plan.nodes, plan.nodes - 1);
   }
-  if (options.standalone && plan.nodes > 1) {
+  if (plan.standalone && plan.nodes > 1) {
     throw config_error("--standalone means one node, and --nnodes is {}; leave one of them out.", plan.nodes);
   }
-  plan.restarts = options.restarts;
-  plan.tee = options.tee;
-  plan.redirects = options.redirects;
   plan.host = host_name();
-  const int ranks = ranks_of_node(options.ranks_per_node);
+  const int ranks = ranks_of_node(plan.ranks_per_node);
   plan.world_size = plan.nodes * ranks;
-  set_endpoint(options, plan);
+  set_endpoint(plan);
   set_secret(plan);
-  set_command(options, plan);
+  set_command(plan);
   const std::string made_up =
       fmt::format("{:%Y%m%d_%H%M%S}_{}", fmt::localtime(std::time(nullptr)), getpid());
-  plan.run_id = !options.run_id.empty() ? options.run_id : plan.nodes == 1 ? made_up : "none";
-  plan.logs = options.logs.empty() ? fs::path("launch_logs") / made_up : fs::path(options.logs);
+  if (plan.run_id.empty()) plan.run_id = plan.nodes == 1 ? made_up : "none";
+  if (plan.logs.empty()) plan.logs = "launch_logs/" + made_up;
   std::vector<std::vector<int>> shares(static_cast<std::size_t>(ranks));
-  if (options.bind == "cores") shares = core_shares(allowed_cores(), ranks);
+  if (plan.bind == "cores") shares = core_shares(allowed_cores(), ranks);
   for (int local = 0; local < ranks; ++local) {
     plan.ranks.push_back(
         {plan.node * ranks + local, local, std::move(shares[static_cast<std::size_t>(local)])});

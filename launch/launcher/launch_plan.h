@@ -1,7 +1,6 @@
 // What `mulligan launch` starts: the ranks of this node, their environment and their CPUs.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,17 +46,14 @@ struct RankPlan {
   std::vector<int> cpus;  // empty: not bound
 };
 
-struct LaunchPlan {
-  std::string program;                 // path
-  std::vector<std::string> arguments;  // with the program's name as the first
-  int nodes = 1, node = 0, world_size = 1, restarts = 0;
-  std::string host;     // of this machine, for people
-  std::string address;  // of rank 0
-  int port = 0;         // of the launchers, where there are several nodes
-  std::string run_id;
-  std::string secret;  // "": in the environment already
-  std::filesystem::path logs;
-  int tee = 2, redirects = 0;
+// The options with what was left to choose filled in; `command` begins with the program's name.
+struct LaunchPlan : LaunchOptions {
+  std::string program;  // path
+  int world_size = 1;
+  std::string host;             // of this machine, for people
+  std::string address;          // of rank 0
+  int port = 0;                 // of the launchers, where there are several nodes
+  std::string secret;           // "": in the environment already
   std::vector<RankPlan> ranks;  // of this node
 };
 

@@ -13,7 +13,7 @@
 namespace mulligan {
 
 void LocalRanks::start(int attempt, int port) {
-  const std::filesystem::path folder = plan_.logs / fmt::format("attempt_{}", attempt);
+  const auto folder = std::filesystem::path(plan_.logs) / fmt::format("attempt_{}", attempt);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
@@ -28,13 +28,12 @@ void LocalRanks::start(int attempt, int port) {
   for (const RankPlan& rank : plan_.ranks) {
     const int shown = (rank.rank == 0 ? 3 : plan_.tee) & ~plan_.redirects;
     RankOutput output(rank.rank, shown, folder / fmt::format("rank_{:04}.log", rank.rank), console_);
-    output.log().line(fmt::format("# {}: rank {} of {} on {}, attempt {}, run {}",
-                                  utc_time(std::time(nullptr)), rank.rank, plan_.world_size, plan_.host,
-                                  attempt, plan_.run_id));
-    output.log().flush();
-    const RankCommand command{plan_.program, plan_.arguments,
-                              rank_environment(rank_variables(plan_, rank, attempt, port)), rank.cpus};
-    const pid_t process = start_rank(command, console_, rank.rank == 0 && shown == 3, output);
+    output.log_line(fmt::format("# {}: rank {} of {} on {}, attempt {}, run {}", utc_time(std::time(nullptr)),
+                                rank.rank, plan_.world_size, plan_.host, attempt, plan_.run_id));
+    output.flush_log();
+    const pid_t process =
+        start_rank(plan_, rank, rank_environment(rank_variables(plan_, rank, attempt, port)), console_,
+                   rank.rank == 0 && shown == 3, output);
     ranks_.push_back({rank.rank, process, std::move(output)});
   }
 }
@@ -80,11 +79,11 @@ void LocalRanks::read() {
     if (rank.number == 0 && rank.process != 0 && !rank.output.descriptors().empty()) {
       copy_terminal_size(rank.output.descriptors().front());
     }
-    const bool failed_before = rank.output.log().failed();
+    const bool failed_before = rank.output.log_failed();
     rank.output.read();
-    if (rank.output.log().failed() && !failed_before) {
+    if (rank.output.log_failed() && !failed_before) {
       console_.note(fmt::format("the log {} cannot be written any more; the rank goes on without.",
-                                rank.output.log().path().string()));
+                                rank.output.log_path().string()));
     }
   }
 }
@@ -108,7 +107,7 @@ void LocalRanks::note_end(Rank& rank, int status) {
               rank.stopped,
               std::chrono::duration<double>(Clock::now() - started_).count(),
               plan_.host,
-              rank.output.log().path().string(),
+              rank.output.log_path().string(),
               rank.output.last_error()};
   if (!end.ok() && !end.stopped) stop();
   ends_.push_back(std::move(end));

@@ -15,17 +15,11 @@
 
 namespace mulligan {
 
-struct RankCommand {
-  std::string program;
-  std::vector<std::string> arguments, environment;
-  std::vector<int> cpus;  // to which it is bound; empty: to none
-};
-
-// Starts a process in a group of its own, with the usual signals and /dev/null as its standard input. Its output goes to
-// `output`. It is killed when the calling thread ends. With `terminals`, a stream that is a terminal here is one for the
-// process, too. Throws run_error if the system refuses, config_error if there is no such program.
-pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool terminals,
-                 RankOutput& output);
+// Starts the command of `plan` in a group of its own, bound to the CPUs of `rank`, with the usual signals and /dev/null as its
+// standard input. Its output goes to `output`. It is killed when the calling thread ends. With `terminals`, a stream that is a
+// terminal here is one for the process, too. Throws run_error if the system refuses, config_error if there is no such program.
+pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector<std::string>& environment,
+                 const LaunchConsole& console, bool terminals, RankOutput& output);
 
 // Gives a rank's terminal the size of this process's. `descriptor`: this process's side of it.
 void copy_terminal_size(int descriptor);

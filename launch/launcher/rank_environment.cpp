@@ -65,10 +65,10 @@ std::vector<std::string> rank_environment(const Variables& variables) {
 
 std::string format_launch_plan(const LaunchPlan& plan) {
   std::string command;
-  for (const std::string& argument : plan.arguments) command += " " + shell_quoted(argument);
+  for (const std::string& argument : plan.command) command += " " + shell_quoted(argument);
   std::string text = fmt::format("node {} of {} ({}), ranks {} to {} of {}, up to {} restarts, logs in {}\n",
                                  plan.node, plan.nodes, plan.host, plan.ranks.front().rank,
-                                 plan.ranks.back().rank, plan.world_size, plan.restarts, plan.logs.string());
+                                 plan.ranks.back().rank, plan.world_size, plan.restarts, plan.logs);
   text += fmt::format("every rank runs:{}\n", command);
   for (const RankPlan& rank : plan.ranks) {
     const std::string bound = rank.cpus.empty() ? "not bound" : "CPUs " + cpu_list(rank.cpus);

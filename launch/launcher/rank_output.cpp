@@ -89,17 +89,21 @@ std::string_view without_end(std::string_view line) {
 
 }  // namespace
 
-RankLog::RankLog(const std::filesystem::path& path)
-    : path_(path), file_(open_own_file(path, FileStart::append)) {}
+RankOutput::RankOutput(int rank, int shown, const std::filesystem::path& log, LaunchConsole& console)
+    : rank_(rank),
+      shown_(shown),
+      log_path_(log),
+      log_(open_own_file(log, FileStart::append)),
+      console_(console) {}
 
-void RankLog::line(std::string_view text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() &&
-                       std::fputc('\n', file_.get()) != EOF;
-  if (!written) failed_ = true;
+void RankOutput::log_line(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), log_.get()) == text.size() &&
+                       std::fputc('\n', log_.get()) != EOF;
+  if (!written) log_failed_ = true;
 }
 
-void RankLog::flush() {
-  if (std::fflush(file_.get()) != 0) failed_ = true;
+void RankOutput::flush_log() {
+  if (std::fflush(log_.get()) != 0) log_failed_ = true;
 }
 
 RankOutput::~RankOutput() {
@@ -123,7 +127,7 @@ void RankOutput::read() {
     ::close(source.descriptor);
     return true;
   });
-  log_.flush();
+  flush_log();
 }
 
 void RankOutput::finish() {
@@ -133,7 +137,7 @@ void RankOutput::finish() {
     ::close(source.descriptor);
   }
   sources_.clear();
-  log_.flush();
+  flush_log();
 }
 
 bool RankOutput::read_some(Source& source) {
@@ -168,7 +172,7 @@ void RankOutput::take(Source& source, std::string_view bytes) {
 void RankOutput::end_line(Source& source) {
   const std::string line = source.terminal ? line_at_last(source.begun) : source.begun;
   source.begun.clear();
-  log_.line(line);
+  log_line(line);
   if (line.starts_with("mulligan: ")) last_error_ = without_end(line.substr(10));
   if (source.terminal || (shown_ & static_cast<int>(source.stream)) == 0) return;
   console_.line(source.stream, rank_ == 0 ? line : fmt::format("[rank {}] {}", rank_, line));

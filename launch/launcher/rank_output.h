@@ -65,30 +65,11 @@ class LaunchConsole {
   bool inside_line_ = false;  // of rank 0 on the terminal
 };
 
-// The log of a rank: every line of its two streams in order of arrival. An existing file is continued.
-class RankLog {
- public:
-  // Throws run_error where the file cannot be opened.
-  explicit RankLog(const std::filesystem::path& path);
-  void line(std::string_view text);
-  void flush();
-  const std::filesystem::path& path() const { return path_; }
-  bool failed() const { return failed_; }  // something could not be written, for example: the disk is full
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
-  bool failed_ = false;
-};
-
 class RankOutput {
  public:
-  // `shown`: streams that the terminal shows (1, 2 or 3). Rank 0 is shown without "[rank 0] ".
-  RankOutput(int rank, int shown, std::filesystem::path log, LaunchConsole& console)
-      : rank_(rank), shown_(shown), log_(std::move(log)), console_(console) {}
+  // `shown`: streams that the terminal shows (1, 2 or 3). Rank 0 is shown without "[rank 0] ". `log` has every line of the two
+  // streams in order of arrival; an existing file is continued. Throws run_error where it cannot be opened.
+  RankOutput(int rank, int shown, const std::filesystem::path& log, LaunchConsole& console);
   RankOutput(RankOutput&&) = default;
   ~RankOutput();
 
@@ -100,7 +81,11 @@ class RankOutput {
   void read();
   // Takes what is there for all that will come.
   void finish();
-  RankLog& log() { return log_; }
+  void log_line(std::string_view text);
+  void flush_log();
+  const std::filesystem::path& log_path() const { return log_path_; }
+  // Whether something could not be written, for example: the disk is full.
+  bool log_failed() const { return log_failed_; }
   // The last line that mulligan printed as the error it ended with, without "mulligan: "; "" for none.
   const std::string& last_error() const { return last_error_; }
 
@@ -117,7 +102,12 @@ class RankOutput {
   void end_line(Source& source);
 
   int rank_, shown_;
-  RankLog log_;
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path log_path_;
+  std::unique_ptr<std::FILE, Close> log_;
+  bool log_failed_ = false;
   LaunchConsole& console_;
   std::vector<Source> sources_;
   std::string last_error_;

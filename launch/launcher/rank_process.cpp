@@ -89,19 +89,20 @@ void bind_to(const std::vector<int>& cpus) {
   ::sched_setaffinity(0, sizeof set, &set);  // what the system does not allow now, it takes away anyhow
 }
 
-[[noreturn]] void become(const RankCommand& command, char* const* arguments, char* const* environment,
-                         pid_t launcher, const Stream& output, const Stream& errors, int failure) {
+[[noreturn]] void become(const std::string& program, const std::vector<int>& cpus, char* const* arguments,
+                         char* const* environment, pid_t launcher, const Stream& output, const Stream& errors,
+                         int failure) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);  // it ended before the line above
-  bind_to(command.cpus);
+  bind_to(cpus);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   if (nothing > STDERR_FILENO) ::close(nothing);
   ::dup2(output.theirs.number(), STDOUT_FILENO);
   ::dup2(errors.theirs.number() >= 0 ? errors.theirs.number() : output.theirs.number(), STDERR_FILENO);
   use_usual_signals();
-  ::execve(command.program.c_str(), arguments, environment);
+  ::execve(program.c_str(), arguments, environment);
   const int reason = errno;
   [[maybe_unused]] const ssize_t written = ::write(failure, &reason, sizeof reason);
   ::_exit(127);
@@ -116,8 +117,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool terminals,
-                 RankOutput& output) {
+pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector<std::string>& environment,
+                 const LaunchConsole& console, bool terminals, RankOutput& output) {
   Stream out, errors, failure;
   const bool live = terminals && console.is_terminal(RankStream::output);
   const bool live_errors = terminals && console.is_terminal(RankStream::errors);
@@ -128,13 +129,14 @@ pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool 
   // On one terminal both streams are one, in the order in which they were written.
   if (!(live && live_errors)) make_pipe(errors);
   make_pipe(failure);
-  const std::vector<char*> arguments = pointers(command.arguments);
-  const std::vector<char*> environment = pointers(command.environment);
+  const std::vector<char*> arguments = pointers(plan.command);
+  const std::vector<char*> variables = pointers(environment);
   const pid_t launcher = ::getpid();
   const pid_t process = ::fork();
   if (process < 0) throw refusal("a process");
   if (process == 0) {
-    become(command, arguments.data(), environment.data(), launcher, out, errors, failure.theirs.number());
+    become(plan.program, rank.cpus, arguments.data(), variables.data(), launcher, out, errors,
+           failure.theirs.number());
   }
   ::setpgid(process, process);  // parent and child both call it, since either may come first
   failure.theirs.reset();
@@ -143,7 +145,7 @@ pid_t start_rank(const RankCommand& command, const LaunchConsole& console, bool 
   if (::read(failure.ours.number(), &reason, sizeof reason) == sizeof reason) {
     ::waitpid(process, nullptr, 0);
     throw config_error("'{}' cannot be started: {}; name a command of mulligan or the path of a program.",
-                       command.program, std::strerror(reason));
+                       plan.program, std::strerror(reason));
   }
   output.add(out.ours.release(), RankStream::output, live);
   if (errors.ours.number() >= 0) output.add(errors.ours.release(), RankStream::errors, false);

@@ -1,5 +1,3 @@
-#include "launch/launcher/supervisor.h"
-
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -89,7 +87,7 @@ class Supervisor {
   void tell_start() {
     console_.note(fmt::format("ranks {} to {} of {}, logs in {}", plan_.ranks.front().rank,
                               plan_.ranks.back().rank, plan_.world_size,
-                              (plan_.logs / "attempt_0").string()));
+                              (std::filesystem::path(plan_.logs) / "attempt_0").string()));
   }
 
   // Waits for something to happen, at most so long, and deals with it.

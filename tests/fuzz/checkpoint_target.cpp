@@ -55,8 +55,9 @@ void continue_from(const CheckpointManifest& manifest, const std::filesystem::pa
   unless_refused([&] { return parse_stored_config(manifest.config, "checkpoint").file; });
   unless_refused([&] {
     Loader loader({.shards = {shard}, .row_tokens = 3, .parts = {}});
-    const CheckpointData& data = manifest.data;
-    loader.restore({data.consumed_spans, data.shard_visits, data.visit_spans});
+    LoaderPosition position = manifest.data.position;
+    position.parts.clear();
+    loader.restore(position);
     Batch batch;
     for (int i = 0; i < 5; ++i) loader.next(batch);
     return true;

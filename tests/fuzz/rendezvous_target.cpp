@@ -7,6 +7,7 @@
 #include "framework/core/printable.h"
 #include "framework/ranks/handshake.h"
 #include "framework/ranks/roll_call.h"
+#include "framework/ranks/verdict.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace mulligan::fuzz {
@@ -60,7 +61,7 @@ void read_frames(std::string_view input) {
     require(whole[i].payload == pieces[i].payload, "pieces change a message");
     require(large || whole[i].payload.size() <= largest_handshake, "a message is too large");
     read_any<Greeting, Hello, Welcome, Refusal, Heartbeat, Arrival, CallResult, Put, Get, FoundValue,
-             FailureReport, VerdictMessage, Farewell>(whole[i]);
+             FailureReport, Verdict, Farewell>(whole[i]);
     FrameReader again;
     again.allow_large_messages();
     again.add(to_frames(whole[i].kind, whole[i].payload));

@@ -20,7 +20,10 @@ LaunchEnvironment environment_of(int size) {
 
 class SimulatedRanks::SimulatedLink final : public Link {
  public:
-  SimulatedLink(SimulatedRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
+  SimulatedLink(SimulatedRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {
+    peer_address = own_address = "127.0.0.1";
+    peer_on_loopback = true;
+  }
   void send(Frames frames) override {
     ranks_.bytes_ += frames->size();
     ranks_.buffers_.insert(frames.get());
@@ -28,10 +31,6 @@ class SimulatedRanks::SimulatedLink final : public Link {
   }
   void allow_large_messages() override { is_rank_ = true; }
   void close() override { on_message = nullptr, on_closed = nullptr; }
-  const std::string& peer_address() const override { return address_; }
-  const std::string& own_address() const override { return address_; }
-  bool peer_on_loopback() const override { return true; }
-  double last_heard() const override { return SocketLoop::now(); }
 
   // What a rank says to a greeting.
   void answer_greeting_of(const RunIdentity& run) {
@@ -57,7 +56,6 @@ class SimulatedRanks::SimulatedLink final : public Link {
   int rank_;
   Frames last_;
   bool is_rank_ = false;
-  std::string address_ = "127.0.0.1";
 };
 
 SimulatedRanks::SimulatedRanks(int size) : size_(size) {
@@ -66,10 +64,10 @@ SimulatedRanks::SimulatedRanks(int size) : size_(size) {
   options.heartbeat = 1000;  // not in the midst of a call
   options.silent = 1e6;
   ControlEnd::Callbacks callbacks;
-  callbacks.call_done = [this](std::uint64_t, const std::vector<std::string>&) { ++done_; };
-  callbacks.value_there = [](std::uint64_t, const std::string&) {};
-  callbacks.decided = [](const Verdict& verdict) { ADD_FAILURE() << verdict.sentence; };
-  callbacks.all_done = [] {};
+  callbacks.take = [this](const ControlMessage& message) {
+    if (message.kind == CallResult::kind) ++done_;
+    if (message.kind == Verdict::kind) ADD_FAILURE() << read_message<Verdict>(message).sentence;
+  };
   callbacks.log = [](const std::string&) {};
   callbacks.pulse = [] { return Heartbeat{}; };
   hub_ = std::make_unique<ControlServer>(loop_, environment, options, callbacks);
@@ -100,15 +98,14 @@ void SimulatedRanks::on_loop(const std::function<void()>& work) {
 }
 
 std::size_t SimulatedRanks::call(CallKind kind, const std::string& bytes, const std::string& answer) {
-  const Arrival arrival{++sequence_, static_cast<std::uint8_t>(kind), bytes};
-  const ControlMessage message = SimulatedLink::to_message(write_message(arrival));
+  const ControlMessage message = message_of(Arrival{++sequence_, kind, bytes});
   on_loop([&] {
     buffers_.clear();
     bytes_ = 0;
     const std::size_t before = done_;
-    hub_->arrive(arrival);
+    hub_->tell(message);
     for (const auto& link : links_) link->receive(message);
-    if (kind == CallKind::consult) hub_->answer({sequence_, {answer}});
+    if (kind == CallKind::consult) hub_->tell(message_of(CallResult{sequence_, {answer}}));
     EXPECT_EQ(done_, before + 1);
   });
   return bytes_;

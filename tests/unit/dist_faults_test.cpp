@@ -370,20 +370,20 @@ void join_and_send(const RankGroup& group, int rank, const std::string& bytes) {
   ASSERT_TRUE(hello);
   connection.send(write_message(*hello));
   read_message<Welcome>(connection.receive());
-  connection.send(write_message(Arrival{1, static_cast<std::uint8_t>(CallKind::barrier), ""}));
+  connection.send(write_message(Arrival{1, CallKind::barrier, ""}));
   connection.send(bytes);
   connection.wait_for_end();
 }
 
 TEST(Faults, NonsenseFromARankEndsTheRun) {
   const std::vector<std::string> nonsense{
-      std::string("\xff\xff\xff\x7f\x05\x00", 6),    // a frame of 2 GB
-      std::string("\x01\x00\x10\x00\x05\x00", 6),    // one byte more than 1 MiB
-      std::string("\x00\x00\x00\x00\x63\x00", 6),    // a kind that there is not
-      std::string("\x02\x00\x00\x00\x05\x00xx", 8),  // a heartbeat of two bytes
-      std::string("\x00\x00\x00\x00\x05\x07", 6),    // a flag that there is not
-      write_message(Greeting{}),                     // not now
-      write_message(Arrival{9, 1, ""}),              // a call too early
+      std::string("\xff\xff\xff\x7f\x05\x00", 6),           // a frame of 2 GB
+      std::string("\x01\x00\x10\x00\x05\x00", 6),           // one byte more than 1 MiB
+      std::string("\x00\x00\x00\x00\x63\x00", 6),           // a kind that there is not
+      std::string("\x02\x00\x00\x00\x05\x00xx", 8),         // a heartbeat of two bytes
+      std::string("\x00\x00\x00\x00\x05\x07", 6),           // a flag that there is not
+      write_message(Greeting{}),                            // not now
+      write_message(Arrival{9, CallKind::all_gather, ""}),  // a call too early
   };
   for (const std::string& bytes : nonsense) {
     RankGroup group(3);
@@ -405,7 +405,7 @@ TEST(Faults, StrangersOnThePortDisturbNobody) {
       std::string("\x04\x00\x00\x00\x02\x00mull", 10),
       std::string("\x00\x00\x00\x00\x02\x01", 6),
       write_message(Farewell{}),
-      write_message(FailureReport{1, "no rank says so"}),
+      write_message(FailureReport{FailureCause::own, "no rank says so"}),
       write_message(Hello{}).substr(0, 100),
       "",
   };

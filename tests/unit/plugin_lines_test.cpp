@@ -1,5 +1,5 @@
 // What plugins say reaches the log of the run, and cannot be taken for a line of the program's own.
-#include "framework/run/plugin_lines.h"
+#include "framework/run/run_plugins.h"
 
 #include <gtest/gtest.h>
 

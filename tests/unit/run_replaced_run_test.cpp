@@ -92,17 +92,17 @@ TEST_P(ReplacedRunTest, KilledAfterTheFirstCheckpointTheNewOneStays) {
 
 // Every state between two renames of set_aside().
 TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
-  fs::create_directories(run() / ".replacing");
-  fs::create_directories(checkpoints() / ".replacing");
+  fs::create_directories(run() / ".replaced");
+  fs::create_directories(checkpoints() / ".replaced");
   const std::vector<std::string> moved = {"log.txt", "result.json", "weights.safetensors"};
   for (std::size_t count = 0; count <= moved.size(); ++count) {
-    fs::create_directories(run() / ".replacing");
-    for (std::size_t i = 0; i < count; ++i) fs::rename(run() / moved[i], run() / ".replacing" / moved[i]);
+    fs::create_directories(run() / ".replaced");
+    for (std::size_t i = 0; i < count; ++i) fs::rename(run() / moved[i], run() / ".replaced" / moved[i]);
     EXPECT_NE(replaced().recover(), "") << count;
     EXPECT_EQ(files_below(scratch_.path()), before_) << count;
   }
-  replaced().set_aside();  // and between the two that end it
-  fs::rename(checkpoints() / ".replaced", checkpoints() / ".replacing");
+  replaced().set_aside();  // and before the file that ends it
+  fs::remove(run() / ".replaced.whole");
   EXPECT_NE(replaced().recover(), "");
   EXPECT_EQ(files_below(scratch_.path()), before_);
 }

@@ -1,5 +1,5 @@
 #include "framework/core/printable.h"
-#include "framework/ranks/transfer_checks.h"
+#include "framework/ranks/communicator.h"
 #include "tools/cost/cost_text.h"
 #include "tools/cost/scaling.h"
 

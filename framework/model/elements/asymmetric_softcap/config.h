@@ -1,7 +1,7 @@
 // [model.asymmetric_softcap]
 #pragma once
 
-#include "framework/config/model_config.h"
+#include "framework/config/element_values.h"
 
 namespace mulligan::elements::asymmetric_softcap {
 
@@ -10,6 +10,10 @@ struct Config {
 };
 
 // Throws nothing; keys that the table lacks have their defaults.
-Config config_of(const ModelConfig& model);
+inline Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "asymmetric_softcap.enabled", config.enabled);
+  return config;
+}
 
 }  // namespace mulligan::elements::asymmetric_softcap

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "framework/config/model_config.h"
+#include "framework/config/element_values.h"
 
 namespace mulligan::elements::smear_gate {
 
@@ -13,6 +13,11 @@ struct Config {
 };
 
 // Throws nothing; keys that the table lacks have their defaults.
-Config config_of(const ModelConfig& model);
+inline Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "smear_gate.window", config.window);
+  read_element(model, "smear_gate.document_start", config.document_start);
+  return config;
+}
 
 }  // namespace mulligan::elements::smear_gate

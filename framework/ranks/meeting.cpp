@@ -101,7 +101,7 @@ void MeetingClient::take(const std::shared_ptr<Attempt>& attempt, const ControlM
     callbacks_.refused(fmt::format(
         "the process at {} port {} has another secret than {}; give all ranks the same MULLIGAN_SECRET or "
         "MULLIGAN_SECRET_FILE.",
-        attempt->link->peer_address(), attempt->port, own_.text()));
+        attempt->link->peer_address, attempt->port, own_.text()));
     return try_again(attempt, "it has another secret");
   }
   const auto link = std::exchange(attempt->link, nullptr);
