@@ -14,92 +14,52 @@
 
 #include <cstddef>
 #include <cstring>
-#include <span>
+#include <sstream>
+#include <string>
 
 #include "framework/plugin/plugin.h"
 
 namespace mulligan {
 namespace {
 
-// A member that every plugin of the kind must fill.
-struct Required {
-  const char* name;
-  std::size_t offset;
-};
-#define REQUIRED(Table, member) \
-  { #member, offsetof(Table, member) }
-constexpr Required kBackend[] = {
-    REQUIRED(mlg_backend_table, create),    REQUIRED(mlg_backend_table, destroy),
-    REQUIRED(mlg_backend_table, info),      REQUIRED(mlg_backend_table, allocate),
-    REQUIRED(mlg_backend_table, free),      REQUIRED(mlg_backend_table, upload),
-    REQUIRED(mlg_backend_table, download),  REQUIRED(mlg_backend_table, copy),
-    REQUIRED(mlg_backend_table, zero),      REQUIRED(mlg_backend_table, add_kernels),
-    REQUIRED(mlg_backend_table, kernel_at), REQUIRED(mlg_backend_table, prepare),
-    REQUIRED(mlg_backend_table, bind),      REQUIRED(mlg_backend_table, run),
-    REQUIRED(mlg_backend_table, release),   REQUIRED(mlg_backend_table, synchronize)};
-constexpr Required kLoss[] = {REQUIRED(mlg_loss_table, create), REQUIRED(mlg_loss_table, destroy),
-                              REQUIRED(mlg_loss_table, record_forward),
-                              REQUIRED(mlg_loss_table, record_backward)};
-constexpr Required kOptimizer[] = {
-    REQUIRED(mlg_optimizer_table, create), REQUIRED(mlg_optimizer_table, destroy),
-    REQUIRED(mlg_optimizer_table, scalar_count), REQUIRED(mlg_optimizer_table, record),
-    REQUIRED(mlg_optimizer_table, scalars)};
-constexpr Required kSchedule[] = {REQUIRED(mlg_schedule_table, create), REQUIRED(mlg_schedule_table, destroy),
-                                  REQUIRED(mlg_schedule_table, rate)};
-constexpr Required kQuantizer[] = {REQUIRED(mlg_quantizer_table, create),
-                                   REQUIRED(mlg_quantizer_table, destroy),
-                                   REQUIRED(mlg_quantizer_table, quantize)};
-// Adapters or base updates or both: who asks for one of them checks that it is there.
-constexpr Required kTtt[] = {REQUIRED(mlg_ttt_table, create), REQUIRED(mlg_ttt_table, destroy)};
-constexpr Required kCommunicator[] = {
-    REQUIRED(mlg_communicator_table, create), REQUIRED(mlg_communicator_table, destroy),
-    REQUIRED(mlg_communicator_table, open),   REQUIRED(mlg_communicator_table, prepare),
-    REQUIRED(mlg_communicator_table, submit), REQUIRED(mlg_communicator_table, join),
-    REQUIRED(mlg_communicator_table, poll),   REQUIRED(mlg_communicator_table, abort),
-    REQUIRED(mlg_communicator_table, release)};
-constexpr Required kTransform[] = {
-    REQUIRED(mlg_transform_table, create), REQUIRED(mlg_transform_table, destroy),
-    REQUIRED(mlg_transform_table, open),   REQUIRED(mlg_transform_table, close),
-    REQUIRED(mlg_transform_table, begin),  REQUIRED(mlg_transform_table, propose),
-    REQUIRED(mlg_transform_table, observe)};
-constexpr Required kEnsemble[] = {REQUIRED(mlg_ensemble_table, create), REQUIRED(mlg_ensemble_table, destroy),
-                                  REQUIRED(mlg_ensemble_table, make),
-                                  REQUIRED(mlg_ensemble_table, stored_bytes)};
-constexpr Required kWrapper[] = {REQUIRED(mlg_wrapper_table, create), REQUIRED(mlg_wrapper_table, destroy),
-                                 REQUIRED(mlg_wrapper_table, scalar_count),
-                                 REQUIRED(mlg_wrapper_table, record), REQUIRED(mlg_wrapper_table, scalars)};
-#undef REQUIRED
-
-// The bytes of a whole table, and the members of it that must be filled.
+// The functions that every plugin of a kind must fill, by name. They follow one another in its table, from `create` on.
 struct TableShape {
-  std::size_t bytes;
-  std::span<const Required> required;
+  std::size_t bytes, first;
+  std::string required;
 };
+
+template <typename Table>
+TableShape shape(const char* required) {
+  return {sizeof(Table), offsetof(Table, create), required};
+}
 
 TableShape shape_of(PluginKind kind) {
   switch (kind) {
     case PluginKind::backend:
-      return {sizeof(mlg_backend_table), kBackend};
+      return shape<mlg_backend_table>(
+          "create destroy info allocate free upload download copy zero add_kernels kernel_at prepare bind run release "
+          "synchronize");
     case PluginKind::loss:
-      return {sizeof(mlg_loss_table), kLoss};
+      return shape<mlg_loss_table>("create destroy record_forward record_backward");
     case PluginKind::optimizer:
-      return {sizeof(mlg_optimizer_table), kOptimizer};
+      return shape<mlg_optimizer_table>("create destroy scalar_count record scalars");
     case PluginKind::schedule:
-      return {sizeof(mlg_schedule_table), kSchedule};
+      return shape<mlg_schedule_table>("create destroy rate");
     case PluginKind::quantizer:
-      return {sizeof(mlg_quantizer_table), kQuantizer};
-    case PluginKind::ttt:
-      return {sizeof(mlg_ttt_table), kTtt};
+      return shape<mlg_quantizer_table>("create destroy quantize");
+    case PluginKind::
+        ttt:  // adapters or base updates or both: who asks for one of them checks that it is there
+      return shape<mlg_ttt_table>("create destroy");
     case PluginKind::communicator:
-      return {sizeof(mlg_communicator_table), kCommunicator};
+      return shape<mlg_communicator_table>("create destroy open prepare submit join poll abort release");
     case PluginKind::transform:
-      return {sizeof(mlg_transform_table), kTransform};
+      return shape<mlg_transform_table>("create destroy open close begin propose observe");
     case PluginKind::ensemble:
-      return {sizeof(mlg_ensemble_table), kEnsemble};
+      return shape<mlg_ensemble_table>("create destroy make stored_bytes");
     case PluginKind::wrapper:
-      return {sizeof(mlg_wrapper_table), kWrapper};
+      return shape<mlg_wrapper_table>("create destroy scalar_count record scalars");
   }
-  return {sizeof(mlg_plugin_header), {}};
+  return {sizeof(mlg_plugin_header), 0, {}};
 }
 
 using AnyFunction = void (*)();
@@ -136,10 +96,12 @@ std::string table_problem(const mlg_plugin_header* table) {
   if ((table->key_count > 0 && !table->keys) || (table->kernel_count > 0 && !table->kernels)) {
     return "counts keys or kernels in its table but gives no list of them";
   }
-  for (const Required& member : shape.required) {
+  const char* member = reinterpret_cast<const char*>(table) + shape.first;
+  std::istringstream names(shape.required);
+  for (std::string name; names >> name; member += sizeof(AnyFunction)) {
     AnyFunction function = nullptr;
-    std::memcpy(&function, reinterpret_cast<const char*>(table) + member.offset, sizeof function);
-    if (!function) return fmt::format("leaves the required function '{}' of its table null", member.name);
+    std::memcpy(&function, member, sizeof function);
+    if (!function) return fmt::format("leaves the required function '{}' of its table null", name);
   }
   return {};
 }
