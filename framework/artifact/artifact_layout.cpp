@@ -86,7 +86,7 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
     if (correction.rank == 0) return;
     act(correction.left_scales, group_count(left, correction.left_group));
     act(correction.right_scales, group_count(right, correction.right_group));
-  } else if (kind.content == format_word(tensor.format)) {
+  } else if (kind.content == word_of(tensor.format)) {
     act(tensor.values, tensor.elements());
   }
 }

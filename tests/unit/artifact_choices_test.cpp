@@ -98,7 +98,7 @@ std::string forged_json(const std::string& bytes, const std::function<void(Json&
 TEST(ArtifactChoices, RoundTripInEveryCompressionAndStream) {
   const Artifact artifact = full_artifact();
   const auto check = [&](Compression compression, CodeStreams streams) {
-    SCOPED_TRACE(testing::Message() << compression_word(compression) << " " << static_cast<int>(streams));
+    SCOPED_TRACE(testing::Message() << word_of(compression) << " " << static_cast<int>(streams));
     const std::string bytes = serialize_artifact(artifact, compression, nullptr, 0, streams);
     const Artifact again = parse_artifact(bytes, "sample");
     EXPECT_TRUE(again == artifact);
@@ -193,7 +193,7 @@ TEST(ArtifactChoices, DamageBehindTheChecksumIsReadOrRefused) {
   for (const auto& [compression, streams] : {std::pair{Compression::adaptive, CodeStreams::width},
                                              {Compression::zlib, CodeStreams::role_ordered}}) {
     const std::string bytes = serialize_artifact(full_artifact(), compression, nullptr, 0, streams);
-    const PhiloxStream random(8, compression_word(compression));
+    const PhiloxStream random(8, word_of(compression));
     for (std::uint64_t round = 0; round < 2000; ++round) {
       std::string changed = bytes;
       const std::size_t at =

@@ -55,7 +55,7 @@ Artifact sample_artifact() {
 TEST(ArtifactFile, RoundTripsBitForBitInEveryCompression) {
   const Artifact artifact = sample_artifact();
   for (const Compression compression : every_compression) {
-    SCOPED_TRACE(compression_word(compression));
+    SCOPED_TRACE(word_of(compression));
     const std::string bytes = serialize_artifact(artifact, compression);
     const Artifact again = parse_artifact(bytes, "sample");
     EXPECT_TRUE(again == artifact);
@@ -69,7 +69,7 @@ TEST(Compression, WhatIsWrongIsSaid) {
   std::string text;
   for (int i = 0; i < 40000; ++i) text += std::to_string(PhiloxStream(2, "text").bits(i) % 1000);
   for (const Compression compression : every_compression) {
-    SCOPED_TRACE(compression_word(compression));
+    SCOPED_TRACE(word_of(compression));
     const std::string packed = compress(compression, text);
     EXPECT_LT(packed.size(), text.size());
     EXPECT_EQ(decompress(compression, packed, text.size()), text);
@@ -167,7 +167,7 @@ TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
   int accepted = 0, refused = 0;
   for (const Compression compression : every_compression) {
     const std::string bytes = serialize_artifact(sample_artifact(), compression);
-    const PhiloxStream random(42, compression_word(compression));
+    const PhiloxStream random(42, word_of(compression));
     std::uint64_t draw = 0;
     for (int round = 0; round < 2000; ++round) {
       std::string changed = bytes;
