@@ -116,6 +116,20 @@ std::string print_resolved(const LoadedConfig& loaded) {
   return text;
 }
 
+std::string print_for_artifact(const LoadedConfig& loaded) {
+  std::string text;
+  for (const PrintedTable& table : all_tables(loaded)) {
+    if (table.header == "[[backend.kernels]]") continue;
+    text += table.header + "\n";
+    for (const auto& [name, value, origin] : table.settings.all()) {
+      const bool place = name == "cache" || name == "audit" || name == "kernel_file";
+      const bool named = value.type() == ValueType::string && !value.string().empty();
+      if (name != "path" && !(place && named)) text += fmt::format("{} = {}\n", name, to_toml(value));
+    }
+  }
+  return text;
+}
+
 std::string config_summary(const LoadedConfig& loaded) {
   std::vector<std::pair<std::string, int>>
       files;  // in the order in which they appear, and the keys set there
@@ -154,6 +168,25 @@ std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {
       flat[table.settings.full_name(setting.name)] = to_toml(setting.value);
   }
   return flat;
+}
+
+bool moves_score(std::string_view key, ScoreCommand command) {
+  for (const char* idle : {"data.train", "data.prefetch", "data.exact_vocabulary", "backend.threads",
+                           "eval.save_seconds", "eval.batch_rows", "ttt.audit"}) {
+    if (key == idle) return false;
+  }
+  if (key == "train.compute_dtype" || key == "train.layercast") return true;
+  for (const char* table : {"data.", "model.", "eval.", "backend.", "phase."}) {
+    if (key.starts_with(table)) return true;
+  }
+  if (command == ScoreCommand::eval) return false;
+  return key.starts_with("ttt.") || key == "run.seed";
+}
+
+std::map<std::string, std::string> score_settings(const LoadedConfig& loaded, ScoreCommand command) {
+  std::map<std::string, std::string> settings = flat_settings(loaded);
+  std::erase_if(settings, [&](const auto& setting) { return !moves_score(setting.first, command); });
+  return settings;
 }
 
 std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right) {

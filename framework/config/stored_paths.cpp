@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "framework/config/start_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
