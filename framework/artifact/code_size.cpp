@@ -7,9 +7,9 @@
 #include <string>
 
 #include "framework/artifact/compression.h"
-#include "framework/core/cache_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
