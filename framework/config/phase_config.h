@@ -61,6 +61,7 @@ struct Phase {
   double noise_factor = 1.0;           // on noise.sigma
   std::vector<double> mix_weights;     // of the rows [[data.mix]]; empty where there are none
   bool declared = false;               // by a row [[phase]]: how it begins is verified
+  Origin origin;                       // of that row
   std::optional<PluginTable> backend;  // section "phase.N.backend", N from 1; absent: [backend]
 };
 
