@@ -199,11 +199,11 @@ class Preparation {
     if (!rules.any()) return;
     record.train = encoder.end_ablation();
     for (const SymbolClass kind : rules.classes) {
-      const std::string name(symbol_class_name(kind));
+      const std::string name(word_of(kind));
       record.classes.push_back(name);
       record.taken[name] = encoder.symbols_taken()[static_cast<std::size_t>(kind)];
     }
-    record.mode = ablation_mode_name(rules.mode);
+    record.mode = word_of(rules.mode);
     record.domains = rules.domains;
     record.mask = rules.mode == AblationMode::mask ? rules.mask : "";
     record.probability = rules.probability;
