@@ -11,7 +11,6 @@
 
 #include "framework/config/model_config.h"
 #include "framework/config/plugin_config.h"
-#include "framework/config/precision.h"
 #include "framework/config/train_config.h"
 #include "framework/config/words.h"
 

@@ -1,6 +1,6 @@
 #include "framework/model/elements/attention/config.h"
 
-#include "framework/config/element_values.h"
+#include "framework/config/model_config.h"
 
 namespace mulligan::elements::attention {
 

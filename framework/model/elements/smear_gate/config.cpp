@@ -1,6 +1,6 @@
 #include "framework/model/elements/smear_gate/config.h"
 
-#include "framework/config/element_values.h"
+#include "framework/config/model_config.h"
 
 namespace mulligan::elements::smear_gate {
 
