@@ -93,28 +93,6 @@ ResolvedSetting resolved_setting(std::string_view line) {
   return {std::string(trimmed(name)), std::string(trimmed(rest.substr(0, mark))), std::string(origin)};
 }
 
-std::string default_text(const KeySpec& key) {
-  if (key.is_required) return "required";
-  if (!key.derivation.empty()) return key.derivation;
-  return fmt::format("`{}`", to_toml(key.default_value));
-}
-
-constexpr const char* kReferenceIntroduction =
-    R"(# Configuration keys
-
-Written by `mulligan config docs` from the declarations in framework/config/core_schema.cpp; a test keeps this file equal to
-them. The keys of plugins are not listed here: `mulligan plugins NAME` prints them.
-
-- A file may start with `extends = "base.toml"` (relative to itself, chains allowed): its tables are laid over the base's,
-  key by key; lists, and so all `[[parameters]]` rows, are replaced as a whole. A plugin table that names another plugin than
-  the base's replaces the base's table, since the old plugin's keys mean nothing to the new one; rows such as `[[quantize.tensors]]` stay.
-  `run.name`, `run.directory` and `checkpoint.directory` are not inherited: a variant is a run of its own, named after its file.
-- `--set section.key=value` overrides one key; the value is TOML (`3`, `0.5`, `true`, `[1, 2]`), and a bare word is a string.
-  `--set parameters.0.lr_multiplier=2` changes a row.
-- The keys below are the complete set: anything else is an error that names the nearest known key.
-- `mulligan config print FILE` shows every resolved key with its origin, `mulligan config diff A B` what differs.
-)";
-
 }  // namespace
 
 std::string print_resolved(const LoadedConfig& loaded) {
@@ -255,27 +233,6 @@ std::string format_differences(const std::vector<ConfigDifference>& differences)
   std::string text;
   for (const ConfigDifference& d : differences) {
     text += fmt::format("{}: {} -> {}\n", d.key, side(d.left), side(d.right));
-  }
-  return text;
-}
-
-// A table within another follows it as rows under its header.
-std::string write_reference() {
-  std::string text = kReferenceIntroduction, within = " ";
-  for (const KeySection& section : core_sections()) {
-    const std::string name = section.header.substr(section.header.find_last_of('[') + 1);
-    if (name.starts_with(within)) {
-      text += fmt::format("| **`{}`** | | | | **{}** |\n", section.header, section.about);
-    } else {
-      within = name.substr(0, name.find(']')) + ".";
-      text +=
-          fmt::format("\n## {}\n{}\n\n| key | type | default | values | meaning |\n|---|---|---|---|---|\n",
-                      section.header, section.about);
-    }
-    for (const KeySpec& key : section.keys) {
-      text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, short_name(key.type), default_text(key),
-                          allowed_values(key), key.help);
-    }
   }
   return text;
 }
