@@ -65,13 +65,11 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
   check_layercast(phase, where(phase));
   if (const ConfigNode* backend = node.find("backend")) {
     phase.backend = read_plugin_table(backend, fmt::format("phase.{}.backend", number), loaded.file, "");
-    if (!phase.backend->path.empty() || !phase.backend->stored_path.empty() ||
-        phase.backend->plugin.empty()) {
-      throw config_error(
-          "{}: the backend of a phase is named by its `plugin`, which is looked for "
-          "as any other; for a library elsewhere give its folder with --plugin-path.",
-          node.origin.text());
-    }
+    config_error_if(
+        !phase.backend->path.empty() || !phase.backend->stored_path.empty() || phase.backend->plugin.empty(),
+        "{}: the backend of a phase is named by its `plugin`, which is looked for "
+        "as any other; for a library elsewhere give its folder with --plugin-path.",
+        node.origin.text());
   }
   return phase;
 }
@@ -85,38 +83,32 @@ void check_ends(const std::vector<Phase>& phases) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const PhaseEnd& end = phases[i].until;
     const bool last = i + 1 == phases.size();
-    if (last && end.any()) {
-      throw config_error(
-          "{} is the last one and ends with the budget; leave until_steps, "
-          "until_fraction, through_fraction and until_seconds out.",
-          where(phases[i]));
-    }
-    if (!last && !end.any()) {
-      throw config_error(
-          "{} never ends, but '{}' follows it; give it until_steps, until_fraction, through_fraction or "
-          "until_seconds.",
-          where(phases[i]), phases[i + 1].name);
-    }
-    if (end.fraction > 0 && end.through_fraction > 0) {
-      throw config_error("{} has both until_fraction and through_fraction; say its share of the budget once.",
-                         where(phases[i]));
-    }
-    if (end.through_fraction == 1) {
-      throw config_error(
-          "{} holds through all of the budget, but '{}' follows it; lower its through_fraction.",
-          where(phases[i]), phases[i + 1].name);
-    }
+    const std::string next = last ? "" : phases[i + 1].name;
+    config_error_if(last && end.any(),
+                    "{} is the last one and ends with the budget; leave until_steps, "
+                    "until_fraction, through_fraction and until_seconds out.",
+                    where(phases[i]));
+    config_error_if(
+        !last && !end.any(),
+        "{} never ends, but '{}' follows it; give it until_steps, until_fraction, through_fraction or "
+        "until_seconds.",
+        where(phases[i]), next);
+    config_error_if(end.fraction > 0 && end.through_fraction > 0,
+                    "{} has both until_fraction and through_fraction; say its share of the budget once.",
+                    where(phases[i]));
+    config_error_if(end.through_fraction == 1,
+                    "{} holds through all of the budget, but '{}' follows it; lower its through_fraction.",
+                    where(phases[i]), next);
     for (std::size_t j = 0; j < i; ++j) {
       const PhaseEnd& earlier = phases[j].until;
       const bool steps_fall = end.steps > 0 && earlier.steps >= end.steps;
       const bool fractions_fall = last_share(end).first > 0 && last_share(earlier) >= last_share(end);
       const bool seconds_fall = end.seconds > 0 && earlier.seconds >= end.seconds;
-      if (steps_fall || fractions_fall || seconds_fall) {
-        throw config_error("{} would be over no later than '{}' before it; let the limits grow.",
-                           where(phases[i]), phases[j].name);
-      }
-      if (phases[j].name == phases[i].name)
-        throw config_error("{} has the name of an earlier one; name each its own way.", where(phases[i]));
+      config_error_if(steps_fall || fractions_fall || seconds_fall,
+                      "{} would be over no later than '{}' before it; let the limits grow.", where(phases[i]),
+                      phases[j].name);
+      config_error_if(phases[j].name == phases[i].name,
+                      "{} has the name of an earlier one; name each its own way.", where(phases[i]));
     }
   }
 }
@@ -171,15 +163,13 @@ void check_formats(const std::vector<Phase>& phases) {
 
 void check_mixes(const RunConfig& config) {
   for (const Phase& phase : config.phases) {
-    if (phase.mix_weights.size() != config.data.mix.size()) {
-      throw config_error("{} has {} mix_weights, but there are {} rows [[data.mix]].", where(phase),
-                         phase.mix_weights.size(), config.data.mix.size());
-    }
+    config_error_if(phase.mix_weights.size() != config.data.mix.size(),
+                    "{} has {} mix_weights, but there are {} rows [[data.mix]].", where(phase),
+                    phase.mix_weights.size(), config.data.mix.size());
     const auto positive = [](double weight) { return weight > 0; };
-    if (!phase.mix_weights.empty() && std::ranges::none_of(phase.mix_weights, positive)) {
-      throw config_error("{}: all mix_weights of the phase '{}' are 0, so it would read nothing; raise one.",
-                         phase.origin.text(), phase.name);
-    }
+    config_error_if(!phase.mix_weights.empty() && std::ranges::none_of(phase.mix_weights, positive),
+                    "{}: all mix_weights of the phase '{}' are 0, so it would read nothing; raise one.",
+                    phase.origin.text(), phase.name);
   }
 }
 
@@ -188,19 +178,16 @@ void check_step_seconds(const RunConfig& config) {
   constexpr double most_steps = 1e8;
   if (std::ranges::all_of(config.phases, [](const Phase& phase) { return phase.step_seconds == 0; })) return;
   for (const Phase& phase : config.phases) {
-    if (phase.step_seconds == 0) {
-      throw config_error(
-          "{} has no step_seconds, but another phase has; a budget is counted in all phases or in none.",
-          where(phase));
-    }
-    if (config.train.budget_seconds == 0)
-      throw config_error("{} has step_seconds, which spend a budget; set train.budget_seconds.",
-                         where(phase));
-    if (config.train.budget_seconds / phase.step_seconds > most_steps) {
-      throw config_error(
-          "{} has step_seconds = {}, more than {:.0e} steps of train.budget_seconds = {}; raise it.",
-          where(phase), phase.step_seconds, most_steps, config.train.budget_seconds);
-    }
+    config_error_if(
+        phase.step_seconds == 0,
+        "{} has no step_seconds, but another phase has; a budget is counted in all phases or in none.",
+        where(phase));
+    config_error_if(config.train.budget_seconds == 0,
+                    "{} has step_seconds, which spend a budget; set train.budget_seconds.", where(phase));
+    config_error_if(
+        config.train.budget_seconds / phase.step_seconds > most_steps,
+        "{} has step_seconds = {}, more than {:.0e} steps of train.budget_seconds = {}; raise it.",
+        where(phase), phase.step_seconds, most_steps, config.train.budget_seconds);
   }
 }
 
@@ -214,12 +201,10 @@ void read_phases(const ConfigNode& tree, LoadedConfig& loaded) {
     check_layercast(config.phases.front(), loaded.core.where("train.layercast"));
     return;
   }
-  if (config.model.loop.start_fraction > 0) {
-    throw config_error(
-        "{}: both model.loop.start_fraction = {} and the [[phase]] rows say "
-        "when depth recurrence starts; leave model.loop.start_fraction out.",
-        list->rows.front().origin.text(), config.model.loop.start_fraction);
-  }
+  config_error_if(config.model.loop.start_fraction > 0,
+                  "{}: both model.loop.start_fraction = {} and the [[phase]] rows say "
+                  "when depth recurrence starts; leave model.loop.start_fraction out.",
+                  list->rows.front().origin.text(), config.model.loop.start_fraction);
   for (const ConfigNode& node : list->rows) {
     config.phases.push_back(read_phase(node, config.phases.size() + 1, loaded));
   }

@@ -44,11 +44,9 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
         "the output folder '{}' is not empty (it holds '{}') and holds no prepared data; name a new folder",
         folder.string(), fs::directory_iterator(folder)->path().filename().string());
   }
-  if (!overwrite) {
-    throw config_error(
-        "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
-        folder.string());
-  }
+  config_error_if(!overwrite,
+                  "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
+                  folder.string());
   const Manifest old = load_manifest(folder);
   std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
   own.insert(old.text.changes.file);
@@ -68,25 +66,21 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
 class Preparation {
  public:
   explicit Preparation(const PrepareOptions& options) : options_(options) {
-    if (options.inputs.empty())
-      throw config_error("nothing to prepare: give a folder, text files or JSONL files");
-    if (options.output.empty()) throw config_error("no output folder was given for the prepared data");
-    if (options.tokens_per_shard < 1024 || options.tokens_per_shard > INT32_MAX) {
-      throw config_error("{} tokens per shard is outside 1024..2147483647", options.tokens_per_shard);
-    }
-    if (options.ablation.any() && !(options.ablation.probability >= 0 && options.ablation.probability <= 1)) {
-      throw config_error("a probability of {} for taking a symbol is not possible; give a number from 0 to 1",
-                         options.ablation.probability);
-    }
-    if (options.ablation.mode == AblationMode::mask && options.ablation.mask.empty())
-      throw config_error("an empty mask would remove symbols; give some text, or choose the mode remove");
-    if (options.ablation.any() && options.drop_overlap) {
-      throw config_error(
-          "--drop-overlap and --ablate do not go together: symbols that are taken out hide shared passages; "
-          "prepare once with one and once with the other");
-    }
-    if (options.tokenizer_bytes < 1)
-      throw config_error("a tokenizer needs at least one byte of text to train on");
+    config_error_if(options.inputs.empty(), "nothing to prepare: give a folder, text files or JSONL files");
+    config_error_if(options.output.empty(), "no output folder was given for the prepared data");
+    config_error_if(options.tokens_per_shard < 1024 || options.tokens_per_shard > INT32_MAX,
+                    "{} tokens per shard is outside 1024..2147483647", options.tokens_per_shard);
+    config_error_if(
+        options.ablation.any() && !(options.ablation.probability >= 0 && options.ablation.probability <= 1),
+        "a probability of {} for taking a symbol is not possible; give a number from 0 to 1",
+        options.ablation.probability);
+    config_error_if(options.ablation.mode == AblationMode::mask && options.ablation.mask.empty(),
+                    "an empty mask would remove symbols; give some text, or choose the mode remove");
+    config_error_if(
+        options.ablation.any() && options.drop_overlap,
+        "--drop-overlap and --ablate do not go together: symbols that are taken out hide shared passages; "
+        "prepare once with one and once with the other");
+    config_error_if(options.tokenizer_bytes < 1, "a tokenizer needs at least one byte of text to train on");
     if (!options.transform.empty()) transform_ = &text_transform(options.transform);
   }
 
