@@ -26,12 +26,10 @@ KeySpec key_spec(const std::string& plugin, const mlg_key& row) {
   KeySpec key;
   key.name = row.name == nullptr ? "" : row.name;
   const bool known_type = row.type >= MLG_KEY_BOOL && row.type <= MLG_KEY_FLOAT_LIST;
-  if (key.name.empty() || key.name.find('.') != std::string::npos || !known_type) {
-    throw config_error(
-        "plugin '{}' declares the key '{}' of type {}, which is not a bare name with a type of "
-        "mulligan/config.h; fix the plugin.",
-        plugin, key.name, row.type);
-  }
+  config_error_if(key.name.empty() || key.name.find('.') != std::string::npos || !known_type,
+                  "plugin '{}' declares the key '{}' of type {}, which is not a bare name with a type of "
+                  "mulligan/config.h; fix the plugin.",
+                  plugin, key.name, row.type);
   key.type = static_cast<ValueType>(row.type - MLG_KEY_BOOL);
   key.help = row.help == nullptr ? "" : row.help;
   if (key.type == ValueType::integer || key.type == ValueType::real || key.type == ValueType::real_list) {
@@ -103,11 +101,10 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
     plugin.value = ConfigValue("");
   result.plugin = plugin.value.string();
   result.path = path.value.string();
-  if (result.plugin.empty() && result.path.empty() && result.stored_path.empty()) {
-    throw config_error(
-        "{}: the table [{}] names no plugin; add plugin = \"NAME\" ('mulligan plugins' lists them).",
-        table == nullptr ? source : table->origin.text(), section);
-  }
+  config_error_if(
+      result.plugin.empty() && result.path.empty() && result.stored_path.empty(),
+      "{}: the table [{}] names no plugin; add plugin = \"NAME\" ('mulligan plugins' lists them).",
+      table == nullptr ? source : table->origin.text(), section);
   return result;
 }
 
@@ -115,9 +112,8 @@ std::vector<KeySpec> key_specs(const std::string& plugin, std::span<const mlg_ke
   std::vector<KeySpec> specs;
   for (const mlg_key& row : keys) {
     KeySpec key = key_spec(plugin, row);
-    if (std::ranges::find(specs, key.name, &KeySpec::name) != specs.end()) {
-      throw config_error("plugin '{}' declares the key '{}' twice; fix the plugin.", plugin, key.name);
-    }
+    config_error_if(std::ranges::find(specs, key.name, &KeySpec::name) != specs.end(),
+                    "plugin '{}' declares the key '{}' twice; fix the plugin.", plugin, key.name);
     specs.push_back(std::move(key));
   }
   return specs;
@@ -126,11 +122,10 @@ std::vector<KeySpec> key_specs(const std::string& plugin, std::span<const mlg_ke
 PluginConfig resolve_plugin_keys(const PluginTable& table, const std::string& plugin,
                                  std::span<const KeySpec> rows) {
   for (const KeySpec& row : rows) {
-    if (table.host.find(row.name) != nullptr) {
-      throw config_error(
-          "plugin '{}' declares the key '{}', which the host itself reads in [{}]; rename it in the plugin.",
-          plugin, row.name, table.section);
-    }
+    config_error_if(
+        table.host.find(row.name) != nullptr,
+        "plugin '{}' declares the key '{}', which the host itself reads in [{}]; rename it in the plugin.",
+        plugin, row.name, table.section);
   }
   for (const ConfigMember& member : table.keys.members) {
     if (member.node.origin.kind != Origin::Kind::stored) continue;

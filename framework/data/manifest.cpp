@@ -88,8 +88,8 @@ constexpr const char* kManifestName = "manifest.json";
 
 // A file name in the manifest's own folder; anything else could point a reader at foreign files.
 void require_local(const std::string& name) {
-  if (name.empty() || std::filesystem::path(name).filename() != name || name == "..")
-    throw data_error("it names the file '{}', which is not in its folder", name);
+  data_error_if(name.empty() || std::filesystem::path(name).filename() != name || name == "..",
+                "it names the file '{}', which is not in its folder", name);
 }
 
 void require_sound(const Manifest& manifest) {
@@ -102,10 +102,9 @@ void require_sound(const Manifest& manifest) {
       if (!shard.bytes_file.empty()) require_local(shard.bytes_file);
     }
   }
-  if (manifest.vocabulary > kMaxVocabulary || manifest.bos_id >= kMaxVocabulary) {
-    throw data_error("it has {} pieces and the BOS id {}, but a vocabulary has at most {} pieces",
-                     manifest.vocabulary, manifest.bos_id, kMaxVocabulary);
-  }
+  data_error_if(manifest.vocabulary > kMaxVocabulary || manifest.bos_id >= kMaxVocabulary,
+                "it has {} pieces and the BOS id {}, but a vocabulary has at most {} pieces",
+                manifest.vocabulary, manifest.bos_id, kMaxVocabulary);
 }
 
 std::filesystem::path manifest_file(const std::filesystem::path& path) {
@@ -127,9 +126,9 @@ Manifest load_manifest(const std::filesystem::path& path) {
   const std::string text = read_file(file, kLargestDescription);
   try {
     const Json json = parse_json<Json>(text);
-    if (!json.is_object()) throw data_error("it is not a JSON object");
-    if (json.at("format") != kFormat)
-      throw data_error("its format is {}, not \"{}\"", json.at("format").dump(), kFormat);
+    data_error_if(!json.is_object(), "it is not a JSON object");
+    data_error_if(json.at("format") != kFormat, "its format is {}, not \"{}\"", json.at("format").dump(),
+                  kFormat);
     Manifest manifest = fields_from_json<Manifest>(json);
     require_sound(manifest);
     if (json.contains("overlap") && json.at("overlap").at("measure") == TextOverlap::measure)

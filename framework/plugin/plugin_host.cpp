@@ -186,12 +186,11 @@ std::string table_problem(const mlg_plugin_header* table) {
 const mlg_plugin_header* load_table(const fs::path& path) {
   void* library = load_library(path);
   const auto function = reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"));
-  if (!function) {
-    throw config_error(
-        "the plugin file '{}' is a shared library but not a mulligan plugin: it exports no function mlg_plugin; "
-        "end its source with one of the SDK's MULLIGAN_EXPORT_ macros.",
-        path.string());
-  }
+  config_error_if(
+      !function,
+      "the plugin file '{}' is a shared library but not a mulligan plugin: it exports no function mlg_plugin; "
+      "end its source with one of the SDK's MULLIGAN_EXPORT_ macros.",
+      path.string());
   const mlg_plugin_header* table = function();
   if (const std::string problem = table_problem(table); !problem.empty())
     throw config_error("the plugin file '{}' {}.", path.string(), problem);
@@ -288,15 +287,13 @@ fs::path PluginHost::locate(PluginKind kind, const std::string& name) const {
 PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
   const fs::path file = path.empty() ? find_one(kind, name) : path;
   const PluginHandle plugin = load_file(file);
-  if (plugin->kind() != kind) {
-    throw config_error("the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
-                       file.string(), with_article(plugin->kind()), plugin->name(), with_article(kind));
-  }
-  if (!name.empty() && plugin->name() != name) {
-    throw config_error(
-        "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
-        file.string(), kind_word(kind), plugin->name(), name);
-  }
+  config_error_if(plugin->kind() != kind,
+                  "the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
+                  file.string(), with_article(plugin->kind()), plugin->name(), with_article(kind));
+  config_error_if(
+      !name.empty() && plugin->name() != name,
+      "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
+      file.string(), kind_word(kind), plugin->name(), name);
   return plugin;
 }
 

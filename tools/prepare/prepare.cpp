@@ -184,12 +184,11 @@ class Preparation {
     require_documents(manifest.validation, "validation");
     manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr);
     if (!options_.drop_overlap) require_documents(manifest.train, "training");
-    if (manifest.train.documents == 0) {
-      throw data_error(
-          "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
-          "none; give other documents, or name validation documents of their own with --validation",
-          corpus.train.size());
-    }
+    data_error_if(
+        manifest.train.documents == 0,
+        "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
+        "none; give other documents, or name validation documents of their own with --validation",
+        corpus.train.size());
     if (!rules.any()) return;
     record.train = encoder.end_ablation();
     for (const SymbolClass kind : rules.classes) {
@@ -306,12 +305,11 @@ class Preparation {
     const std::vector<std::uint16_t> tokens = read_tokens(shards);
     if (!transform_) {
       const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, tokens, options_.threads);
-      if (decoded != validation.bytes || validation_text.size() != validation.bytes) {
-        throw data_error(
-            "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
-            "pieces whose bytes are ambiguous, use another",
-            validation.bytes, decoded);
-      }
+      data_error_if(
+          decoded != validation.bytes || validation_text.size() != validation.bytes,
+          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
+          "pieces whose bytes are ambiguous, use another",
+          validation.bytes, decoded);
       if (validation.shards.front().bytes_file.empty()) return;
     }
     const SideTable table = SideTable::load(find_side_tables("", shards), shards);
