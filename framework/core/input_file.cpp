@@ -23,11 +23,12 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer. It means nothing for regular files.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
-  const bool opened = descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0;
-  const char* problem = !opened                   ? errno == ENXIO ? "it is a socket" : std::strerror(errno)
-                                          : S_ISDIR(status.st_mode) ? "it is a folder"
-                        : S_ISREG(status.st_mode) ? nullptr
-                                                  : "it is not a regular file but a pipe or a device";
+  const char* problem = nullptr;
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+    problem = errno == ENXIO ? "it is a socket" : std::strerror(errno);
+  } else if (!S_ISREG(status.st_mode)) {
+    problem = S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file but a pipe or a device";
+  }
   if (problem) {
     if (descriptor_ >= 0) ::close(descriptor_);  // a constructor that throws runs no destructor
     throw data_error("cannot read '{}': {}; check the path and its permissions", path.string(), problem);
