@@ -66,8 +66,10 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
 class Preparation {
  public:
   explicit Preparation(const PrepareOptions& options) : options_(options) {
-    config_error_if(options.inputs.empty(), "nothing to prepare: give a folder, text files or JSONL files");
-    config_error_if(options.output.empty(), "no output folder was given for the prepared data");
+    config_error_if(
+        options.inputs.empty(),
+        "prepare needs a text folder, text files or JSONL files to read; name them before --out.");
+    config_error_if(options.output.empty(), "prepare needs --out FOLDER for the shards and the manifest.");
     config_error_if(options.tokens_per_shard < 1024 || options.tokens_per_shard > INT32_MAX,
                     "{} tokens per shard is outside 1024..2147483647", options.tokens_per_shard);
     config_error_if(
