@@ -35,7 +35,7 @@ class KernelFailure : public Error {
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  DeviceBuffer(Backend& backend, void* address, std::size_t bytes) : memory_(address, {&backend, bytes}) {}
+  DeviceBuffer(Backend& backend, void* address, std::size_t bytes) : memory_(address, Free{&backend, bytes}) {}
 
   void* address() const { return memory_.get(); }
   std::size_t bytes() const { return memory_.get_deleter().bytes; }
@@ -55,7 +55,7 @@ class PreparedCall {
  public:
   PreparedCall() = default;
   PreparedCall(Backend& backend, void* handle, std::size_t workspace_bytes)
-      : handle_(handle, {&backend}), workspace_bytes_(workspace_bytes) {}
+      : handle_(handle, Release{&backend}), workspace_bytes_(workspace_bytes) {}
 
   void* handle() const { return handle_.get(); }  // what Backend::run takes
   std::size_t workspace_bytes() const { return workspace_bytes_; }

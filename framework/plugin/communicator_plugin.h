@@ -30,7 +30,7 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
   Prepared prepare(std::span<const mlg_collective> list) {
     void* handle = nullptr;
     call(table().prepare, list.data(), static_cast<std::uint32_t>(list.size()), &handle);
-    return {handle, {this}};
+    return Prepared(handle, Release{this});
   }
   // Returns the ticket, which join() waits for: 1 for the first.
   std::uint64_t submit(const Prepared& prepared) {
