@@ -127,18 +127,18 @@ OrderedJson manifest_of(const Artifact& artifact, std::span<const Stream> stream
                        {"streams", OrderedJson::array()},
                        {"tensors", OrderedJson::array()}};
   if (!artifact.evaluation.empty()) manifest["evaluation"] = artifact.evaluation;
-  if (code_streams != CodeStreams::width) manifest["code_streams"] = code_streams_word(code_streams);
+  if (code_streams != CodeStreams::width) manifest["code_streams"] = word_of(code_streams);
   for (const Stream& stream : streams) {
     manifest["streams"].push_back({{"content", stream.kind->content},
                                    {"layout", stream.layout},
-                                   {"compression", compression_word(stream.compression)},
+                                   {"compression", word_of(stream.compression)},
                                    {"raw_bytes", stream.raw_bytes},
                                    {"bytes", stream.compressed.size()}});
   }
   for (const QuantizedTensor& tensor : artifact.tensors) {
     manifest["tensors"].push_back({{"name", tensor.name},
                                    {"shape", tensor.shape},
-                                   {"format", format_word(tensor.format)},
+                                   {"format", word_of(tensor.format)},
                                    {"bits", tensor.bits}});
     add_choices(tensor, manifest["tensors"].back());
   }

@@ -6,7 +6,7 @@
 
 #include "framework/artifact/byte_layout.h"
 #include "framework/artifact/role_streams.h"
-#include "framework/core/file.h"
+#include "framework/core/sha256.h"
 
 namespace mulligan {
 namespace {
@@ -86,7 +86,7 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
     if (correction.rank == 0) return;
     act(correction.left_scales, group_count(left, correction.left_group));
     act(correction.right_scales, group_count(right, correction.right_group));
-  } else if (kind.content == format_word(tensor.format)) {
+  } else if (kind.content == word_of(tensor.format)) {
     act(tensor.values, tensor.elements());
   }
 }
@@ -94,12 +94,10 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
 }  // namespace
 
 std::string artifact_hash(std::string_view bytes) {
-  const std::string hex = sha256_hex(std::string(bytes.substr(0, artifact_hash_offset)) +
-                                     std::string(bytes.substr(artifact_header_bytes)));
-  std::string hash;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    hash += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return hash;
+  Sha256 hash;
+  hash.update(bytes.substr(0, artifact_hash_offset));
+  hash.update(bytes.substr(artifact_header_bytes));
+  return hash.digest();
 }
 
 std::span<const StreamKind> stream_kinds(CodeStreams streams) {

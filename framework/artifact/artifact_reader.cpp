@@ -170,7 +170,7 @@ class ArtifactReader {
                        : tensor.format == TensorFormat::int8_row ? bits == 8
                                                                  : bits == 0;
     if (!sound)
-      throw bad("has a tensor '{}' of format {} with {} bits", tensor.name, format_word(tensor.format), bits);
+      throw bad("has a tensor '{}' of format {} with {} bits", tensor.name, word_of(tensor.format), bits);
     tensor.bits = static_cast<int>(bits);
     read_choices(entry, tensor);
     return tensor;
@@ -179,10 +179,7 @@ class ArtifactReader {
   CodeStreams read_code_streams(const Json& manifest) const {
     if (!manifest.contains("code_streams")) return CodeStreams::width;
     const std::string word = string_of(manifest, "code_streams");
-    for (const CodeStreams streams :
-         {CodeStreams::role, CodeStreams::role_ordered, CodeStreams::role_all_ordered}) {
-      if (code_streams_word(streams) == word) return streams;
-    }
+    if (const auto streams = of_word<CodeStreams>(word)) return *streams;
     throw bad("has its codes in the unknown streams '{}'", word);
   }
 
@@ -190,7 +187,7 @@ class ArtifactReader {
     const auto fine = entry.find("protected"), correction = entry.find("correction");
     if (fine == entry.end() && correction == entry.end()) return;
     if (tensor.format != TensorFormat::integer)
-      throw bad("protects or corrects the tensor '{}' of format {}", tensor.name, format_word(tensor.format));
+      throw bad("protects or corrects the tensor '{}' of format {}", tensor.name, word_of(tensor.format));
     if (fine != entry.end()) read_protected(entry_of(*fine), tensor);
     if (correction != entry.end()) read_correction(entry_of(*correction), tensor);
   }
@@ -228,10 +225,7 @@ class ArtifactReader {
   }
 
   TensorFormat read_format(const std::string& word, const std::string& tensor) const {
-    for (const TensorFormat format : {TensorFormat::integer, TensorFormat::int8_row, TensorFormat::fp16,
-                                      TensorFormat::bf16, TensorFormat::fp32}) {
-      if (format_word(format) == word) return format;
-    }
+    if (const auto format = of_word<TensorFormat>(word)) return *format;
     throw bad("has a tensor '{}' of the unknown format '{}'", tensor, word);
   }
 
@@ -255,7 +249,7 @@ class ArtifactReader {
       }
       if (matrices != (stream.compression == Compression::adaptive)) {
         throw bad("has a part '{}' in the layout '{}' and the compression '{}', which do not go together",
-                  kind.content, stream.layout, compression_word(stream.compression));
+                  kind.content, stream.layout, word_of(stream.compression));
       }
       if (stream.raw_bytes != layout_bytes(elements, kind, stream.layout)) {
         throw bad("declares {} bytes for the part '{}', but its tensors have {}", stream.raw_bytes,
@@ -287,7 +281,7 @@ class ArtifactReader {
 
   Compression read_compression(const Json& entry) const {
     const std::string word = string_of(entry, "compression");
-    if (const auto compression = compression_of(word)) return *compression;
+    if (const auto compression = of_word<Compression>(word)) return *compression;
     throw bad("has a part in the unknown compression '{}'", word);
   }
 

@@ -141,12 +141,11 @@ std::optional<TextOverlap> calibration_overlap(const RunConfig& config, const Tr
                                                const DataIdentity& weights, RunLog& log) {
   const bool strict = config.ledger.rules == LedgerRules::strict;
   const auto unknown = [&](const std::string& why) -> std::optional<TextOverlap> {
-    if (strict) {
-      throw data_error(
-          "{}, so whether calibration reads text that is scored is not known, and under ledger.rules "
-          "= \"strict\" there would be no result; name the run's validation shards in data.validation",
-          why);
-    }
+    data_error_if(
+        strict,
+        "{}, so whether calibration reads text that is scored is not known, and under ledger.rules "
+        "= \"strict\" there would be no result; name the run's validation shards in data.validation",
+        why);
     log.print("{}: calibration's text was not compared with it", why);
     return {};
   };

@@ -29,12 +29,11 @@ CalibrationRows::CalibrationRows(const std::vector<std::filesystem::path>& shard
     count_ += source.rows;
     sources_.push_back(std::move(source));
   }
-  if (count_ == 0) {
-    throw data_error(
-        "none of the {} training shards holds {} tokens, one row of calibration; prepare more text or "
-        "shorten train.sequence_length",
-        shards.size(), row_tokens);
-  }
+  data_error_if(
+      count_ == 0,
+      "none of the {} training shards holds {} tokens, one row of calibration; prepare more text or "
+      "shorten train.sequence_length",
+      shards.size(), row_tokens);
 }
 
 // Fisher-Yates, of which only the places that were touched are kept.

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "framework/artifact/compression.h"
-#include "framework/core/cache_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
@@ -69,9 +69,8 @@ std::string tar_header(const std::string& name, std::size_t size) {
   std::string base = name, prefix;
   if (base.size() > 100) {
     const std::size_t slash = base.rfind('/', 155);
-    if (slash == std::string::npos || base.size() - slash - 1 > 100) {
-      throw data_error("the path '{}' is too long for a tar archive; shorten it", name);
-    }
+    data_error_if(slash == std::string::npos || base.size() - slash - 1 > 100,
+                  "the path '{}' is too long for a tar archive; shorten it", name);
     prefix = base.substr(0, slash);
     base = base.substr(slash + 1);
   }

@@ -6,7 +6,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 
@@ -122,20 +121,7 @@ std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes
   });
 }
 
-// In the order of Compression.
-constexpr std::string_view compression_words[] = {"brotli", "zlib", "adaptive"};
-
 }  // namespace
-
-std::optional<Compression> compression_of(std::string_view word) {
-  const auto found = std::ranges::find(compression_words, word);
-  if (found == std::end(compression_words)) return {};
-  return static_cast<Compression>(found - std::begin(compression_words));
-}
-
-std::string_view compression_word(Compression compression) {
-  return compression_words[static_cast<std::size_t>(compression)];
-}
 
 std::string brotli_version() {
   const std::uint32_t version = BrotliEncoderVersion();

@@ -2,17 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "framework/config/stored_formats.h"
 
 namespace mulligan {
-
-// As the configuration names it.
-std::string_view compression_word(Compression compression);
-std::optional<Compression> compression_of(std::string_view word);
 
 // At the strongest setting: Brotli quality 11 with a window of 16 MiB, zlib level 9.
 // Depends on the bytes and the library's version only. Throws run_error when the library fails.

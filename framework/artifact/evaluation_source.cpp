@@ -178,8 +178,7 @@ EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource
 }
 
 void write_evaluation(const EvaluationPackage& package, const fs::path& folder) {
-  if (fs::exists(folder))
-    throw data_error("'{}' exists already; name a folder that does not", folder.string());
+  data_error_if(fs::exists(folder), "'{}' exists already; name a folder that does not", folder.string());
   fs::create_directories(folder);
   write_file_atomically(folder / package.files_name, package.files);
   write_file_atomically(folder / package.unpacker_name, package.unpacker);

@@ -63,28 +63,6 @@ class Calibration {
   SharedArena arena_;
 };
 
-// The configuration text that an artifact carries: all resolved keys, without origins and without library paths.
-std::string artifact_configuration(const LoadedConfig& loaded) {
-  const std::string resolved = print_resolved(loaded);
-  std::string text;
-  bool kernels = false;
-  for (std::size_t begin = 0; begin < resolved.size();) {
-    const std::size_t end = std::min(resolved.find('\n', begin), resolved.size());
-    const std::string line = resolved.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.starts_with('[')) kernels = line.starts_with("[[backend.kernels]]");
-    if (line.empty() || line.starts_with('#') || line.starts_with("path = ") || kernels) continue;
-    // Places to write to are this machine's.
-    const bool place = line.starts_with("cache = \"") || line.starts_with("audit = \"") ||
-                       line.starts_with("kernel_file = \"");
-    if (place && line.find(" = \"\"") == std::string::npos) continue;
-    // The origin is the comment after the value.
-    const std::string setting = line.substr(0, line.rfind("  # "));
-    text += setting.substr(0, setting.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 }  // namespace
 
 MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources) {
@@ -115,7 +93,7 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
     quantize.quantized = [&](std::int64_t elements) { progress.advance(static_cast<double>(elements)); };
     model = quantize_model(config.model, config.quantize->tensors, quantize);
   }
-  made.artifact.configuration = artifact_configuration(loaded);
+  made.artifact.configuration = print_for_artifact(loaded);
   made.artifact.evaluation = sources.evaluation;
   made.artifact.data = without_shards(sources.data);
   std::string& tokenizer = made.artifact.data.tokenizer_sha256;

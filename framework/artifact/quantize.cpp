@@ -42,18 +42,16 @@ std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const Art
   for (const ArtifactPart& part : parts) {
     std::size_t index = 0;
     while (index < rows.size() && !matches(rows[index], part.name)) ++index;
-    if (index == rows.size()) {
-      throw config_error(
-          "{}: the tensor '{}' is matched by no row of [[quantize.tensors]]; add a row for it, or a last row "
-          "with match = \"*\" and format = \"fp16\".",
-          rows.empty() ? "[quantize]" : rows.back().origin.text(), part.name);
-    }
-    if (rows[index].format == TensorFormat::integer && part.type.rank < 2) {
-      throw config_error(
-          "{}: the row \"{}\" stores '{}' as int, but {} has no rows to scale; take format = \"fp16\" for it "
-          "in a row before.",
-          rows[index].origin.text(), rows[index].match, part.name, part.type.text());
-    }
+    config_error_if(
+        index == rows.size(),
+        "{}: the tensor '{}' is matched by no row of [[quantize.tensors]]; add a row for it, or a last row "
+        "with match = \"*\" and format = \"fp16\".",
+        rows.empty() ? "[quantize]" : rows.back().origin.text(), part.name);
+    config_error_if(
+        rows[index].format == TensorFormat::integer && part.type.rank < 2,
+        "{}: the row \"{}\" stores '{}' as int, but {} has no rows to scale; take format = \"fp16\" for it "
+        "in a row before.",
+        rows[index].origin.text(), rows[index].match, part.name, part.type.text());
     busy[index] = true;
     taken.push_back(&rows[index]);
   }

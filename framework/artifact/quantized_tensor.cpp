@@ -82,22 +82,6 @@ std::int64_t QuantizedTensor::elements() const {
   return count;
 }
 
-std::string_view format_word(TensorFormat format) {
-  switch (format) {
-    case TensorFormat::integer:
-      return "int";
-    case TensorFormat::int8_row:
-      return "int8_row";
-    case TensorFormat::fp16:
-      return "fp16";
-    case TensorFormat::bf16:
-      return "bf16";
-    case TensorFormat::fp32:
-      return "fp32";
-  }
-  return "";
-}
-
 std::vector<float> dequantize(const QuantizedTensor& tensor) {
   if (tensor.format == TensorFormat::integer || tensor.format == TensorFormat::int8_row)
     return of_codes(tensor);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "framework/config/stored_formats.h"
@@ -55,9 +54,6 @@ struct QuantizedTensor {
   std::int64_t columns() const { return shape.empty() ? 1 : shape.back(); }
   bool operator==(const QuantizedTensor&) const = default;
 };
-
-// "int", "int8_row", "fp16", "bf16", "fp32": the words of the configuration.
-std::string_view format_word(TensorFormat format);
 
 // The weights that an evaluation works with, in f32: code * scale and the correction, or the stored value.
 std::vector<float> dequantize(const QuantizedTensor& tensor);

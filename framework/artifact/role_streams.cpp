@@ -50,11 +50,6 @@ std::int64_t distance(const std::int8_t* a, const std::int8_t* b, std::int64_t c
 
 }  // namespace
 
-std::string_view code_streams_word(CodeStreams streams) {
-  constexpr std::array<std::string_view, 4> words = {"width", "role", "role_ordered", "role_all_ordered"};
-  return words[static_cast<std::size_t>(streams)];
-}
-
 bool orders_rows(CodeStreams streams, CodeRole role) {
   if (streams == CodeStreams::role_all_ordered) return true;
   return streams == CodeStreams::role_ordered &&

@@ -26,9 +26,6 @@ std::string_view code_role_word(CodeRole role);
 // Rows are stored as u16.
 inline constexpr std::uint64_t most_ordered_rows = std::uint64_t{1} << 16;
 
-// "width", "role", "role_ordered", "role_all_ordered".
-std::string_view code_streams_word(CodeStreams streams);
-
 // Whether the rows of a role are put in order.
 bool orders_rows(CodeStreams streams, CodeRole role);
 

@@ -70,11 +70,10 @@ std::string missing_scoring_plugin(const LoadedConfig& loaded) {
 std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& host) {
   const RunConfig& config = loaded.config;
   if (!missing_scoring_plugin(loaded).empty()) return {};
-  if (config.ttt && config.ttt->config.on_collapse == OnCollapse::fallback) {
-    throw config_error(
-        "ttt.on_collapse = \"fallback\" needs a pass without adapters, which the evaluator of an artifact does not make; "
-        "set it to \"warn\" or \"off\".");
-  }
+  config_error_if(
+      config.ttt && config.ttt->config.on_collapse == OnCollapse::fallback,
+      "ttt.on_collapse = \"fallback\" needs a pass without adapters, which the evaluator of an artifact does not make; "
+      "set it to \"warn\" or \"off\".");
   EvaluationSettings settings;
   settings.model = config.model;
   for (const Setting& setting : loaded.core.all()) {

@@ -83,7 +83,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 }
 
 std::string format_text(TensorFormat format, std::int64_t bits) {
-  return format == TensorFormat::integer ? fmt::format("int{}", bits) : std::string(format_word(format));
+  return format == TensorFormat::integer ? fmt::format("int{}", bits) : std::string(word_of(format));
 }
 
 // Total of the model and one way of counting the code, against the limit.

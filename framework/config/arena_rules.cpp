@@ -95,16 +95,14 @@ void check_arena(const LoadedConfig& loaded) {
   if (!config.data.mix.empty()) refuse("rows [[data.mix]] read several texts", "name one with data.train");
   check_fixed_keys(config, loaded.core);
   check_phases(config);
-  if (config.loss.plugin != "cross_entropy") {
-    throw config_error(
-        "the loss is '{}', but that of {} is cross_entropy; set loss.plugin = \"cross_entropy\", {}.",
-        config.loss.plugin, track, way_out);
-  }
-  if (config.train.warmup.steps > 0 && config.train.warmup.keep_muon_momentum) {
-    throw config_error(
-        "{} keeps what warm-up steps left, which are passes beyond one for each step of {}; turn it off, {}.",
-        loaded.core.where("train.warmup.keep_muon_momentum"), track, way_out);
-  }
+  config_error_if(
+      config.loss.plugin != "cross_entropy",
+      "the loss is '{}', but that of {} is cross_entropy; set loss.plugin = \"cross_entropy\", {}.",
+      config.loss.plugin, track, way_out);
+  config_error_if(
+      config.train.warmup.steps > 0 && config.train.warmup.keep_muon_momentum,
+      "{} keeps what warm-up steps left, which are passes beyond one for each step of {}; turn it off, {}.",
+      loaded.core.where("train.warmup.keep_muon_momentum"), track, way_out);
 }
 
 }  // namespace mulligan

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "framework/config/core_schema.h"
+#include "framework/core/file.h"
 
 namespace mulligan {
 namespace {
@@ -74,27 +76,22 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   return tables;
 }
 
-std::string default_text(const KeySpec& key) {
-  if (key.is_required) return "required";
-  if (!key.derivation.empty()) return key.derivation;
-  return fmt::format("`{}`", to_toml(key.default_value));
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-constexpr const char* kReferenceIntroduction =
-    R"(# Configuration keys
-
-Written by `mulligan config docs` from the declarations in framework/config/core_schema.cpp; a test keeps this file equal to
-them. The keys of plugins are not listed here: `mulligan plugins NAME` prints them.
-
-- A file may start with `extends = "base.toml"` (relative to itself, chains allowed): its tables are laid over the base's,
-  key by key; lists, and so all `[[parameters]]` rows, are replaced as a whole. A plugin table that names another plugin than
-  the base's replaces the base's table, since the old plugin's keys mean nothing to the new one; rows such as `[[quantize.tensors]]` stay.
-  `run.name`, `run.directory` and `checkpoint.directory` are not inherited: a variant is a run of its own, named after its file.
-- `--set section.key=value` overrides one key; the value is TOML (`3`, `0.5`, `true`, `[1, 2]`), and a bare word is a string.
-  `--set parameters.0.lr_multiplier=2` changes a row.
-- The keys below are the complete set: anything else is an error that names the nearest known key.
-- `mulligan config print FILE` shows every resolved key with its origin, `mulligan config diff A B` what differs.
-)";
+// One line of the resolved configuration, "name = value  # origin"; without a name: it is none.
+ResolvedSetting resolved_setting(std::string_view line) {
+  const std::size_t equals = line.find(" = ");
+  if (line.starts_with('#') || line.starts_with('[') || equals == std::string_view::npos) return {};
+  const std::string_view name = line.substr(0, equals), rest = line.substr(equals + 3);
+  // The value may hold the mark inside of a string; an origin never does.
+  const std::size_t mark = rest.rfind("  # ");
+  const std::string_view origin = mark == std::string_view::npos ? "" : rest.substr(mark + 4);
+  return {std::string(trimmed(name)), std::string(trimmed(rest.substr(0, mark))), std::string(origin)};
+}
 
 }  // namespace
 
@@ -111,6 +108,49 @@ std::string print_resolved(const LoadedConfig& loaded) {
     text += "\n" + table.header + "\n";
     for (size_t i = 0; i < lines.size(); ++i) {
       text += fmt::format("{:<{}}  # {}\n", lines[i], width, table.settings.all()[i].origin.text());
+    }
+  }
+  return text;
+}
+
+std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
+  std::vector<ResolvedSetting> settings;
+  std::map<std::string, int> rows;
+  std::string table;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t depth = line.starts_with("[[") ? 2 : line.starts_with("[") ? 1 : 0;
+    if (depth > 0) {
+      table = line.substr(depth, line.find(']') - depth);
+      if (depth == 2) {
+        const int row = rows[table]++;
+        table += fmt::format(".{}", row);
+      }
+      continue;
+    }
+    ResolvedSetting setting = resolved_setting(line);
+    if (setting.key.empty()) continue;
+    if (!table.empty()) setting.key = table + "." + setting.key;
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+std::string settings_digest(std::string_view resolved) {
+  std::string settings;
+  for (const auto& [key, value, origin] : resolved_settings(resolved)) settings += key + " = " + value + "\n";
+  return sha256_hex(settings);
+}
+
+std::string print_for_artifact(const LoadedConfig& loaded) {
+  std::string text;
+  for (const PrintedTable& table : all_tables(loaded)) {
+    if (table.header == "[[backend.kernels]]") continue;
+    text += table.header + "\n";
+    for (const auto& [name, value, origin] : table.settings.all()) {
+      const bool place = name == "cache" || name == "audit" || name == "kernel_file";
+      const bool named = value.type() == ValueType::string && !value.string().empty();
+      if (name != "path" && !(place && named)) text += fmt::format("{} = {}\n", name, to_toml(value));
     }
   }
   return text;
@@ -156,6 +196,25 @@ std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {
   return flat;
 }
 
+bool moves_score(std::string_view key, ScoreCommand command) {
+  for (const char* idle : {"data.train", "data.prefetch", "data.exact_vocabulary", "backend.threads",
+                           "eval.save_seconds", "eval.batch_rows", "ttt.audit"}) {
+    if (key == idle) return false;
+  }
+  if (key == "train.compute_dtype" || key == "train.layercast") return true;
+  for (const char* table : {"data.", "model.", "eval.", "backend.", "phase."}) {
+    if (key.starts_with(table)) return true;
+  }
+  if (command == ScoreCommand::eval) return false;
+  return key.starts_with("ttt.") || key == "run.seed";
+}
+
+std::map<std::string, std::string> score_settings(const LoadedConfig& loaded, ScoreCommand command) {
+  std::map<std::string, std::string> settings = flat_settings(loaded);
+  std::erase_if(settings, [&](const auto& setting) { return !moves_score(setting.first, command); });
+  return settings;
+}
+
 std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right) {
   std::map<std::string, ConfigDifference> merged;
   for (const auto& [key, value] : flat_settings(left)) merged[key].left = value;
@@ -174,27 +233,6 @@ std::string format_differences(const std::vector<ConfigDifference>& differences)
   std::string text;
   for (const ConfigDifference& d : differences) {
     text += fmt::format("{}: {} -> {}\n", d.key, side(d.left), side(d.right));
-  }
-  return text;
-}
-
-// A table within another follows it as rows under its header.
-std::string write_reference() {
-  std::string text = kReferenceIntroduction, within = " ";
-  for (const KeySection& section : core_sections()) {
-    const std::string name = section.header.substr(section.header.find_last_of('[') + 1);
-    if (name.starts_with(within)) {
-      text += fmt::format("| **`{}`** | | | | **{}** |\n", section.header, section.about);
-    } else {
-      within = name.substr(0, name.find(']')) + ".";
-      text +=
-          fmt::format("\n## {}\n{}\n\n| key | type | default | values | meaning |\n|---|---|---|---|---|\n",
-                      section.header, section.about);
-    }
-    for (const KeySpec& key : section.keys) {
-      text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, short_name(key.type), default_text(key),
-                          allowed_values(key), key.help);
-    }
   }
   return text;
 }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/config/run_config.h"
@@ -13,11 +14,34 @@ namespace mulligan {
 // configuration. Plugin tables are complete after resolve_plugins; before it they hold only what was written.
 std::string print_resolved(const LoadedConfig& loaded);
 
+// The text of print_resolved() read back: every key with its value and where that came from.
+struct ResolvedSetting {
+  std::string key;     // full name; rows of lists are numbered: "parameters.0.optimizer"
+  std::string value;   // in TOML syntax
+  std::string origin;  // "configs/x.toml:12", "--set", "default" or "derived"; empty where none is written
+};
+
+// All settings in the order of the file. Lines that are neither tables nor settings are passed over.
+std::vector<ResolvedSetting> resolved_settings(std::string_view text);
+
+// The sha256 of the settings alone: without origins.
+std::string settings_digest(std::string_view resolved);
+
+// print_resolved() without origins, and without what is this machine's: paths of libraries, compiled kernels, places to write to.
+std::string print_for_artifact(const LoadedConfig& loaded);
+
 // One line of it for a screen: where the configuration comes from and how many keys are set there.
 std::string config_summary(const LoadedConfig& loaded);
 
 // Every setting by its full name, in TOML syntax; rows by position ("parameters.0.optimizer").
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded);
+
+enum class ScoreCommand { eval, ttt };
+// Whether a setting can move the score of this command. Others (where the training data lie, the number of
+// threads, how often a state is saved, the limits of [ledger]) cannot.
+bool moves_score(std::string_view key, ScoreCommand command);
+// flat_settings() that can.
+std::map<std::string, std::string> score_settings(const LoadedConfig& loaded, ScoreCommand command);
 
 // One key that differs: its full name and both values in TOML syntax ("" where that side has no such key).
 struct ConfigDifference {

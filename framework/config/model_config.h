@@ -153,4 +153,17 @@ inline bool layer_has_xsa(const ModelConfig& model, int64_t layer) {
   return layer >= model.layers - model.xsa_last_layers;
 }
 
+// Reads a key of an element, by its name below [model]. Leaves `value` as it is where the key is not set.
+template <typename T>
+void read_element(const ModelConfig& model, std::string_view name, T& value) {
+  if (const auto set = model.elements.find(name); set != model.elements.end()) value = set->second.as<T>();
+}
+// An enumeration by its words.
+template <typename E>
+void read_element(const ModelConfig& model, std::string_view name, E& value, const auto& words) {
+  std::string word;
+  read_element(model, name, word);
+  set_by_word(value, word, words);
+}
+
 }  // namespace mulligan

@@ -36,12 +36,11 @@ std::vector<size_t> resolve_parameter_table(std::span<const std::string> names,
   for (const std::string& name : names) {
     size_t row = 0;
     while (row < rows.size() && !matches(rows[row], name)) ++row;
-    if (row == rows.size()) {
-      throw config_error(
-          "{}: the parameter '{}' is matched by no row of [[parameters]]; add a row for it, or a last row "
-          "with match = \"*\".",
-          rows.empty() ? "[[parameters]]" : rows.back().origin.text(), name);
-    }
+    config_error_if(
+        row == rows.size(),
+        "{}: the parameter '{}' is matched by no row of [[parameters]]; add a row for it, or a last row "
+        "with match = \"*\".",
+        rows.empty() ? "[[parameters]]" : rows.back().origin.text(), name);
     busy[row] = true;
     taken_by.push_back(row);
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/precision.h"
+#include "framework/config/train_config.h"
 #include "framework/config/value.h"
 #include "framework/config/words.h"
 

@@ -12,6 +12,11 @@
 namespace mulligan {
 namespace {
 
+// "configs/x.toml:12: the phase 'long'".
+std::string where(const Phase& phase) {
+  return fmt::format("{}: the phase '{}'", phase.origin.text(), phase.name);
+}
+
 void check_layercast(const Phase& phase, const std::string& where) {
   if (phase.layercast == LayerCast::off || phase.compute_dtype == Precision::fp32) return;
   throw config_error(
@@ -55,17 +60,16 @@ Phase read_phase(const ConfigNode& node, std::size_t number, LoadedConfig& loade
       loaded.rows["phase"].emplace_back(read_keys(phase, &node, "phase", node.origin.text(), own_tables));
   if (phase.name.empty()) phase.name = fmt::format("phase_{}", number);
   schema_of<Phase>().refresh(phase, settings);
-  check_layercast(phase, fmt::format("{}: the phase '{}'", node.origin.text(), phase.name));
+  phase.origin = node.origin;
   phase.declared = true;
+  check_layercast(phase, where(phase));
   if (const ConfigNode* backend = node.find("backend")) {
     phase.backend = read_plugin_table(backend, fmt::format("phase.{}.backend", number), loaded.file, "");
-    if (!phase.backend->path.empty() || !phase.backend->stored_path.empty() ||
-        phase.backend->plugin.empty()) {
-      throw config_error(
-          "{}: the backend of a phase is named by its `plugin`, which is looked for "
-          "as any other; for a library elsewhere give its folder with --plugin-path.",
-          node.origin.text());
-    }
+    config_error_if(
+        !phase.backend->path.empty() || !phase.backend->stored_path.empty() || phase.backend->plugin.empty(),
+        "{}: the backend of a phase is named by its `plugin`, which is looked for "
+        "as any other; for a library elsewhere give its folder with --plugin-path.",
+        node.origin.text());
   }
   return phase;
 }
@@ -75,76 +79,66 @@ std::pair<double, bool> last_share(const PhaseEnd& end) {
   return {std::max(end.fraction, end.through_fraction), end.through_fraction > 0};
 }
 
-void check_ends(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
+void check_ends(const std::vector<Phase>& phases) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const PhaseEnd& end = phases[i].until;
-    const std::string where = fmt::format("{}: the phase '{}'", rows[i].origin.text(), phases[i].name);
     const bool last = i + 1 == phases.size();
-    if (last && end.any()) {
-      throw config_error(
-          "{} is the last one and ends with the budget; leave until_steps, "
-          "until_fraction, through_fraction and until_seconds out.",
-          where);
-    }
-    if (!last && !end.any()) {
-      throw config_error(
-          "{} never ends, but '{}' follows it; give it until_steps, until_fraction, through_fraction or "
-          "until_seconds.",
-          where, phases[i + 1].name);
-    }
-    if (end.fraction > 0 && end.through_fraction > 0) {
-      throw config_error("{} has both until_fraction and through_fraction; say its share of the budget once.",
-                         where);
-    }
-    if (end.through_fraction == 1) {
-      throw config_error(
-          "{} holds through all of the budget, but '{}' follows it; lower its through_fraction.", where,
-          phases[i + 1].name);
-    }
+    const std::string next = last ? "" : phases[i + 1].name;
+    config_error_if(last && end.any(),
+                    "{} is the last one and ends with the budget; leave until_steps, "
+                    "until_fraction, through_fraction and until_seconds out.",
+                    where(phases[i]));
+    config_error_if(
+        !last && !end.any(),
+        "{} never ends, but '{}' follows it; give it until_steps, until_fraction, through_fraction or "
+        "until_seconds.",
+        where(phases[i]), next);
+    config_error_if(end.fraction > 0 && end.through_fraction > 0,
+                    "{} has both until_fraction and through_fraction; say its share of the budget once.",
+                    where(phases[i]));
+    config_error_if(end.through_fraction == 1,
+                    "{} holds through all of the budget, but '{}' follows it; lower its through_fraction.",
+                    where(phases[i]), next);
     for (std::size_t j = 0; j < i; ++j) {
       const PhaseEnd& earlier = phases[j].until;
       const bool steps_fall = end.steps > 0 && earlier.steps >= end.steps;
       const bool fractions_fall = last_share(end).first > 0 && last_share(earlier) >= last_share(end);
       const bool seconds_fall = end.seconds > 0 && earlier.seconds >= end.seconds;
-      if (steps_fall || fractions_fall || seconds_fall) {
-        throw config_error("{} would be over no later than '{}' before it; let the limits grow.", where,
-                           phases[j].name);
-      }
-      if (phases[j].name == phases[i].name) {
-        throw config_error("{} has the name of an earlier one; name each its own way.", where);
-      }
+      config_error_if(steps_fall || fractions_fall || seconds_fall,
+                      "{} would be over no later than '{}' before it; let the limits grow.", where(phases[i]),
+                      phases[j].name);
+      config_error_if(phases[j].name == phases[i].name,
+                      "{} has the name of an earlier one; name each its own way.", where(phases[i]));
     }
   }
 }
 
-void check_orders(const RunConfig& config, const std::vector<ConfigNode>& rows) {
-  for (std::size_t i = 0; i < config.phases.size(); ++i) {
-    const Phase& phase = config.phases[i];
-    if (phase.layer_order == LayerOrderKind::looped && config.model.loop.extra_passes == 0) {
-      throw config_error(
-          "{}: the phase '{}' has layer_order = \"looped\", but "
-          "model.loop.extra_passes is 0, so nothing loops; set it, or take \"plain\".",
-          rows[i].origin.text(), phase.name);
-    }
-  }
-  if (config.phases.back().layer_order != scored_order(config.model)) {
+void check_orders(const RunConfig& config) {
+  for (const Phase& phase : config.phases) {
+    if (phase.layer_order != LayerOrderKind::looped || config.model.loop.extra_passes > 0) continue;
     throw config_error(
-        "{}: the last phase, '{}', has layer_order = \"plain\", but a model with model.loop.extra_passes "
-        "= {} is scored looped; train its last phase looped, or set model.loop.extra_passes = 0.",
-        rows.back().origin.text(), config.phases.back().name, config.model.loop.extra_passes);
+        "{} has layer_order = \"looped\", but model.loop.extra_passes is 0, so nothing loops; set it, or take "
+        "\"plain\".",
+        where(phase));
   }
+  const Phase& last = config.phases.back();
+  if (last.layer_order == scored_order(config.model)) return;
+  throw config_error(
+      "{}: the last phase, '{}', has layer_order = \"plain\", but a model with model.loop.extra_passes "
+      "= {} is scored looped; train its last phase looped, or set model.loop.extra_passes = 0.",
+      last.origin.text(), last.name, config.model.loop.extra_passes);
 }
 
 // A schedule that ended with its phase cannot go on.
-void check_schedules(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
+void check_schedules(const std::vector<Phase>& phases) {
   for (std::size_t i = 1; i < phases.size(); ++i) {
     if (phases[i].lr_policy != LrPolicy::continued || phases[i - 1].lr_policy != LrPolicy::independent) {
       continue;
     }
     throw config_error(
-        "{}: the phase '{}' has lr_policy = \"continue\", but the schedule of '{}' before it was its own and "
+        "{} has lr_policy = \"continue\", but the schedule of '{}' before it was its own and "
         "has ended; say \"rejoin\" for the run's schedule at the run's step, or \"independent\".",
-        rows[i].origin.text(), phases[i].name, phases[i - 1].name);
+        where(phases[i]), phases[i - 1].name);
   }
 }
 
@@ -154,53 +148,46 @@ std::string_view narrow_word(const Phase& phase) {
 }
 
 // A parameter has one copy besides its master, of one 16-bit format for all phases.
-void check_formats(const std::vector<Phase>& phases, const std::vector<ConfigNode>& rows) {
+void check_formats(const std::vector<Phase>& phases) {
   const Phase* first = nullptr;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    if (narrow_word(phases[i]) == word_of(Precision::fp32)) continue;
-    if (first == nullptr) first = &phases[i];
-    if (narrow_word(*first) == narrow_word(phases[i])) continue;
+  for (const Phase& phase : phases) {
+    if (narrow_word(phase) == word_of(Precision::fp32)) continue;
+    if (first == nullptr) first = &phase;
+    if (narrow_word(*first) == narrow_word(phase)) continue;
     throw config_error(
-        "{}: the phase '{}' has weights in {}, but the phase '{}' in {}, and a run keeps them in one 16-bit "
+        "{} has weights in {}, but the phase '{}' in {}, and a run keeps them in one 16-bit "
         "format; take the same in both.",
-        rows[i].origin.text(), phases[i].name, narrow_word(phases[i]), first->name, narrow_word(*first));
+        where(phase), narrow_word(phase), first->name, narrow_word(*first));
   }
 }
 
-void check_mixes(const RunConfig& config, const std::vector<ConfigNode>& rows) {
-  for (std::size_t i = 0; i < config.phases.size(); ++i) {
-    const Phase& phase = config.phases[i];
-    if (phase.mix_weights.size() != config.data.mix.size()) {
-      throw config_error("{}: the phase '{}' has {} mix_weights, but there are {} rows [[data.mix]].",
-                         rows[i].origin.text(), phase.name, phase.mix_weights.size(), config.data.mix.size());
-    }
+void check_mixes(const RunConfig& config) {
+  for (const Phase& phase : config.phases) {
+    config_error_if(phase.mix_weights.size() != config.data.mix.size(),
+                    "{} has {} mix_weights, but there are {} rows [[data.mix]].", where(phase),
+                    phase.mix_weights.size(), config.data.mix.size());
     const auto positive = [](double weight) { return weight > 0; };
-    if (!phase.mix_weights.empty() && std::ranges::none_of(phase.mix_weights, positive)) {
-      throw config_error("{}: all mix_weights of the phase '{}' are 0, so it would read nothing; raise one.",
-                         rows[i].origin.text(), phase.name);
-    }
+    config_error_if(!phase.mix_weights.empty() && std::ranges::none_of(phase.mix_weights, positive),
+                    "{}: all mix_weights of the phase '{}' are 0, so it would read nothing; raise one.",
+                    phase.origin.text(), phase.name);
   }
 }
 
 // A budget is spent by the clock or by counting, and counted to an end that can be walked to.
-void check_step_seconds(const RunConfig& config, const std::vector<ConfigNode>& rows) {
+void check_step_seconds(const RunConfig& config) {
   constexpr double most_steps = 1e8;
   if (std::ranges::all_of(config.phases, [](const Phase& phase) { return phase.step_seconds == 0; })) return;
-  for (std::size_t i = 0; i < config.phases.size(); ++i) {
-    const double step = config.phases[i].step_seconds;
-    const std::string where = fmt::format("{}: the phase '{}'", rows[i].origin.text(), config.phases[i].name);
-    if (step == 0) {
-      throw config_error(
-          "{} has no step_seconds, but another phase has; a budget is counted in all phases or in none.",
-          where);
-    }
-    if (config.train.budget_seconds == 0)
-      throw config_error("{} has step_seconds, which spend a budget; set train.budget_seconds.", where);
-    if (config.train.budget_seconds / step > most_steps) {
-      throw config_error(
-          "{} has step_seconds = {}, more than {:.0e} steps of train.budget_seconds = {}; raise it.", where,
-          step, most_steps, config.train.budget_seconds);
-    }
+  for (const Phase& phase : config.phases) {
+    config_error_if(
+        phase.step_seconds == 0,
+        "{} has no step_seconds, but another phase has; a budget is counted in all phases or in none.",
+        where(phase));
+    config_error_if(config.train.budget_seconds == 0,
+                    "{} has step_seconds, which spend a budget; set train.budget_seconds.", where(phase));
+    config_error_if(
+        config.train.budget_seconds / phase.step_seconds > most_steps,
+        "{} has step_seconds = {}, more than {:.0e} steps of train.budget_seconds = {}; raise it.",
+        where(phase), phase.step_seconds, most_steps, config.train.budget_seconds);
   }
 }
 
@@ -214,21 +201,19 @@ void read_phases(const ConfigNode& tree, LoadedConfig& loaded) {
     check_layercast(config.phases.front(), loaded.core.where("train.layercast"));
     return;
   }
-  if (config.model.loop.start_fraction > 0) {
-    throw config_error(
-        "{}: both model.loop.start_fraction = {} and the [[phase]] rows say "
-        "when depth recurrence starts; leave model.loop.start_fraction out.",
-        list->rows.front().origin.text(), config.model.loop.start_fraction);
-  }
+  config_error_if(config.model.loop.start_fraction > 0,
+                  "{}: both model.loop.start_fraction = {} and the [[phase]] rows say "
+                  "when depth recurrence starts; leave model.loop.start_fraction out.",
+                  list->rows.front().origin.text(), config.model.loop.start_fraction);
   for (const ConfigNode& node : list->rows) {
     config.phases.push_back(read_phase(node, config.phases.size() + 1, loaded));
   }
-  check_ends(config.phases, list->rows);
-  check_orders(config, list->rows);
-  check_schedules(config.phases, list->rows);
-  check_formats(config.phases, list->rows);
-  check_mixes(config, list->rows);
-  check_step_seconds(config, list->rows);
+  check_ends(config.phases);
+  check_orders(config);
+  check_schedules(config.phases);
+  check_formats(config.phases);
+  check_mixes(config);
+  check_step_seconds(config);
 }
 
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,

@@ -11,7 +11,6 @@
 
 #include "framework/config/model_config.h"
 #include "framework/config/plugin_config.h"
-#include "framework/config/precision.h"
 #include "framework/config/train_config.h"
 #include "framework/config/words.h"
 
@@ -61,6 +60,7 @@ struct Phase {
   double noise_factor = 1.0;           // on noise.sigma
   std::vector<double> mix_weights;     // of the rows [[data.mix]]; empty where there are none
   bool declared = false;               // by a row [[phase]]: how it begins is verified
+  Origin origin;                       // of that row
   std::optional<PluginTable> backend;  // section "phase.N.backend", N from 1; absent: [backend]
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
@@ -11,48 +12,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool to_value_type(int32_t type, ValueType& out) {
-  switch (type) {
-    case MLG_KEY_BOOL:
-      out = ValueType::boolean;
-      return true;
-    case MLG_KEY_INT:
-      out = ValueType::integer;
-      return true;
-    case MLG_KEY_FLOAT:
-      out = ValueType::real;
-      return true;
-    case MLG_KEY_STRING:
-      out = ValueType::string;
-      return true;
-    case MLG_KEY_FLOAT_LIST:
-      out = ValueType::real_list;
-      return true;
-    default:
-      return false;
-  }
-}
+// Keys have the types of ValueType, in its order.
+static_assert(MLG_KEY_FLOAT_LIST - MLG_KEY_BOOL == static_cast<int>(ValueType::real_list));
 
 std::vector<std::string> split_choices(const char* text) {
   std::vector<std::string> words;
-  const std::string all = text == nullptr ? "" : text;
-  for (size_t start = 0; start < all.size();) {
-    const size_t bar = std::min(all.find('|', start), all.size());
-    words.push_back(all.substr(start, bar - start));
-    start = bar + 1;
-  }
+  std::istringstream all(text == nullptr ? "" : text);
+  for (std::string word; std::getline(all, word, '|');) words.push_back(word);
   return words;
 }
 
 KeySpec key_spec(const std::string& plugin, const mlg_key& row) {
   KeySpec key;
   key.name = row.name == nullptr ? "" : row.name;
-  if (key.name.empty() || key.name.find('.') != std::string::npos || !to_value_type(row.type, key.type)) {
-    throw config_error(
-        "plugin '{}' declares the key '{}' of type {}, which is not a bare name with a type of "
-        "mulligan/config.h; fix the plugin.",
-        plugin, key.name, row.type);
-  }
+  const bool known_type = row.type >= MLG_KEY_BOOL && row.type <= MLG_KEY_FLOAT_LIST;
+  config_error_if(key.name.empty() || key.name.find('.') != std::string::npos || !known_type,
+                  "plugin '{}' declares the key '{}' of type {}, which is not a bare name with a type of "
+                  "mulligan/config.h; fix the plugin.",
+                  plugin, key.name, row.type);
+  key.type = static_cast<ValueType>(row.type - MLG_KEY_BOOL);
   key.help = row.help == nullptr ? "" : row.help;
   if (key.type == ValueType::integer || key.type == ValueType::real || key.type == ValueType::real_list) {
     key.minimum = row.minimum;
@@ -123,11 +101,10 @@ PluginTable read_plugin_table(const ConfigNode* table, const std::string& sectio
     plugin.value = ConfigValue("");
   result.plugin = plugin.value.string();
   result.path = path.value.string();
-  if (result.plugin.empty() && result.path.empty() && result.stored_path.empty()) {
-    throw config_error(
-        "{}: the table [{}] names no plugin; add plugin = \"NAME\" ('mulligan plugins' lists them).",
-        table == nullptr ? source : table->origin.text(), section);
-  }
+  config_error_if(
+      result.plugin.empty() && result.path.empty() && result.stored_path.empty(),
+      "{}: the table [{}] names no plugin; add plugin = \"NAME\" ('mulligan plugins' lists them).",
+      table == nullptr ? source : table->origin.text(), section);
   return result;
 }
 
@@ -135,9 +112,8 @@ std::vector<KeySpec> key_specs(const std::string& plugin, std::span<const mlg_ke
   std::vector<KeySpec> specs;
   for (const mlg_key& row : keys) {
     KeySpec key = key_spec(plugin, row);
-    if (std::ranges::find(specs, key.name, &KeySpec::name) != specs.end()) {
-      throw config_error("plugin '{}' declares the key '{}' twice; fix the plugin.", plugin, key.name);
-    }
+    config_error_if(std::ranges::find(specs, key.name, &KeySpec::name) != specs.end(),
+                    "plugin '{}' declares the key '{}' twice; fix the plugin.", plugin, key.name);
     specs.push_back(std::move(key));
   }
   return specs;
@@ -146,11 +122,10 @@ std::vector<KeySpec> key_specs(const std::string& plugin, std::span<const mlg_ke
 PluginConfig resolve_plugin_keys(const PluginTable& table, const std::string& plugin,
                                  std::span<const KeySpec> rows) {
   for (const KeySpec& row : rows) {
-    if (table.host.find(row.name) != nullptr) {
-      throw config_error(
-          "plugin '{}' declares the key '{}', which the host itself reads in [{}]; rename it in the plugin.",
-          plugin, row.name, table.section);
-    }
+    config_error_if(
+        table.host.find(row.name) != nullptr,
+        "plugin '{}' declares the key '{}', which the host itself reads in [{}]; rename it in the plugin.",
+        plugin, row.name, table.section);
   }
   for (const ConfigMember& member : table.keys.members) {
     if (member.node.origin.kind != Origin::Kind::stored) continue;

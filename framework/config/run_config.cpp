@@ -9,7 +9,6 @@
 
 #include "framework/config/core_schema.h"
 #include "framework/config/run_config_rules.h"
-#include "framework/config/start_folder.h"
 #include "framework/config/stored_paths.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"
@@ -53,14 +52,12 @@ OptimizerConfig read_optimizer(const ConfigMember& member, const std::string& fi
 void read_optimizers(const ConfigNode& tree, LoadedConfig& loaded) {
   const ConfigNode* table = tree.find("optimizer");
   if (table == nullptr) return;
-  if (!table->is_table()) {
-    throw config_error("{}: 'optimizer' must be written as tables [optimizer.NAME].", table->origin.text());
-  }
+  config_error_if(!table->is_table(), "{}: 'optimizer' must be written as tables [optimizer.NAME].",
+                  table->origin.text());
   for (const ConfigMember& member : table->members) {
-    if (!member.node.is_table()) {
-      throw config_error("{}: '{}' stands directly in [optimizer]; put it into a table [optimizer.NAME].",
-                         member.node.origin.text(), "optimizer." + member.name);
-    }
+    config_error_if(!member.node.is_table(),
+                    "{}: '{}' stands directly in [optimizer]; put it into a table [optimizer.NAME].",
+                    member.node.origin.text(), "optimizer." + member.name);
     loaded.config.optimizers.push_back(read_optimizer(member, loaded.file));
   }
 }
@@ -138,19 +135,15 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   QuantizeConfig quantize;
   quantize.table =
       read_plugin_table_with(quantize.options, table, "quantize", loaded.file, "gptq", own_tables);
-  if (quantize.options.compression == Compression::adaptive &&
-      quantize.options.streams != CodeStreams::width) {
-    throw config_error(
-        "{}: quantize.streams is for general compressors; with quantize.compression "
-        "= \"adaptive\", which knows rows and roles by itself, leave it \"width\".",
-        table->origin.text());
-  }
+  config_error_if(
+      quantize.options.compression == Compression::adaptive && quantize.options.streams != CodeStreams::width,
+      "{}: quantize.streams is for general compressors; with quantize.compression "
+      "= \"adaptive\", which knows rows and roles by itself, leave it \"width\".",
+      table->origin.text());
   read_rows(tree, "quantize.tensors", loaded, quantize.tensors, take_all);
-  if (quantize.tensors.empty()) {
-    throw config_error(
-        "{}: [quantize] has no rows [[quantize.tensors]]; add one with match = \"*\" and a format.",
-        table->origin.text());
-  }
+  config_error_if(quantize.tensors.empty(),
+                  "{}: [quantize] has no rows [[quantize.tensors]]; add one with match = \"*\" and a format.",
+                  table->origin.text());
   loaded.config.quantize = std::move(quantize);
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "framework/config/data_config.h"
-#include "framework/config/ensemble_config.h"
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
 #include "framework/config/parameter_table.h"
@@ -69,6 +68,20 @@ inline constexpr auto config_words<ArenaTrack> = std::array{"none", "modded3"};
 // [arena] A benchmark whose rules the run is held to.
 struct ArenaConfig {
   ArenaTrack track = ArenaTrack::none;
+};
+
+// What the host itself reads in [ensemble].
+struct EnsembleOptions {
+  int64_t members = 10;
+  int64_t seed = 0;               // of the members' random numbers, apart from run.seed
+  int64_t chunk_mebibytes = 256;  // host memory for averaged probabilities; no score depends on it
+  bool count_members = false;     // the bytes of all members count against ledger.artifact_bytes
+};
+
+// [ensemble] Several models made of a run's weights, scored together (docs/numerics/ensembles.md).
+struct EnsembleSection {
+  EnsembleOptions options;
+  PluginTable table;  // the ensemble plugin, section "ensemble"
 };
 
 struct RunConfig {

@@ -11,126 +11,106 @@ namespace mulligan {
 namespace {
 
 void check_heads(const ModelConfig& m, const Settings& s) {
-  if (m.family == ModelFamily::record && m.heads * m.head_width != m.width) {
-    throw config_error("{} is {}, but {} times {} is {}; choose a width that is heads * head_width.",
-                       s.where("model.width"), m.width, s.where("model.heads"), s.where("model.head_width"),
-                       m.heads * m.head_width);
-  }
-  if (m.head_width == 0) {
-    throw config_error("{} is {}, less than {} = {}, so that a head has no dimensions; choose fewer heads.",
-                       s.where("model.width"), m.width, s.where("model.heads"), m.heads);
-  }
-  if (m.heads % m.kv_heads != 0) {
-    throw config_error("{} is {}, which {} = {} does not divide; choose a divisor of the query heads.",
-                       s.where("model.heads"), m.heads, s.where("model.kv_heads"), m.kv_heads);
-  }
-  if (m.head_width % 2 != 0) {
-    throw config_error("{} is {}, but must be even, since RoPE rotates pairs of dimensions.",
-                       s.where("model.head_width"), m.head_width);
-  }
-  if (m.rope.form == RopeForm::half_truncated && (m.rope.dims % 4 != 0 || m.rope.dims < 8)) {
-    throw config_error(
-        "{} is \"half_truncated\", which turns a quarter of the {} = {} dimensions with as many others; choose a "
-        "multiple of 4, at least 8.",
-        s.where("model.rope.form"), s.where("model.rope.dims"), m.rope.dims);
-  }
-  if (m.rope.dims % 2 != 0 || m.rope.dims > m.head_width) {
-    throw config_error("{} is {}, but must be even and at most {} = {}.", s.where("model.rope.dims"),
-                       m.rope.dims, s.where("model.head_width"), m.head_width);
-  }
+  config_error_if(m.family == ModelFamily::record && m.heads * m.head_width != m.width,
+                  "{} is {}, but {} times {} is {}; choose a width that is heads * head_width.",
+                  s.where("model.width"), m.width, s.where("model.heads"), s.where("model.head_width"),
+                  m.heads * m.head_width);
+  config_error_if(m.head_width == 0,
+                  "{} is {}, less than {} = {}, so that a head has no dimensions; choose fewer heads.",
+                  s.where("model.width"), m.width, s.where("model.heads"), m.heads);
+  config_error_if(m.heads % m.kv_heads != 0,
+                  "{} is {}, which {} = {} does not divide; choose a divisor of the query heads.",
+                  s.where("model.heads"), m.heads, s.where("model.kv_heads"), m.kv_heads);
+  config_error_if(m.head_width % 2 != 0,
+                  "{} is {}, but must be even, since RoPE rotates pairs of dimensions.",
+                  s.where("model.head_width"), m.head_width);
+  config_error_if(
+      m.rope.form == RopeForm::half_truncated && (m.rope.dims % 4 != 0 || m.rope.dims < 8),
+      "{} is \"half_truncated\", which turns a quarter of the {} = {} dimensions with as many others; choose a "
+      "multiple of 4, at least 8.",
+      s.where("model.rope.form"), s.where("model.rope.dims"), m.rope.dims);
+  config_error_if(m.rope.dims % 2 != 0 || m.rope.dims > m.head_width,
+                  "{} is {}, but must be even and at most {} = {}.", s.where("model.rope.dims"), m.rope.dims,
+                  s.where("model.head_width"), m.head_width);
 }
 
 void check_layers(const ModelConfig& m, const Settings& s) {
-  if (m.loop.extra_passes > 0 && (m.loop.first > m.loop.last || m.loop.last >= m.layers)) {
-    throw config_error(
-        "the loop from {} = {} to {} = {} does not lie in the layers 0 to {} of {}; correct the range or set "
-        "model.loop.extra_passes = 0.",
-        s.where("model.loop.first"), m.loop.first, s.where("model.loop.last"), m.loop.last, m.layers - 1,
-        s.where("model.layers"));
-  }
-  if (m.lanes.parallel_start >= m.layers) {
-    throw config_error(
-        "{} is {}, but the last layer of {} is {}; choose an earlier layer, or 0 for no lanes.",
-        s.where("model.lanes.parallel_start"), m.lanes.parallel_start, s.where("model.layers"), m.layers - 1);
-  }
-  if (m.skip_gates && !m.skip_weights) {
-    throw config_error("{} is on, but {} is off, so there is nothing to gate; set model.skip_gates = false.",
-                       s.where("model.skip_gates"), s.where("model.skip_weights"));
-  }
+  config_error_if(
+      m.loop.extra_passes > 0 && (m.loop.first > m.loop.last || m.loop.last >= m.layers),
+      "the loop from {} = {} to {} = {} does not lie in the layers 0 to {} of {}; correct the range or set "
+      "model.loop.extra_passes = 0.",
+      s.where("model.loop.first"), m.loop.first, s.where("model.loop.last"), m.loop.last, m.layers - 1,
+      s.where("model.layers"));
+  config_error_if(m.lanes.parallel_start >= m.layers,
+                  "{} is {}, but the last layer of {} is {}; choose an earlier layer, or 0 for no lanes.",
+                  s.where("model.lanes.parallel_start"), m.lanes.parallel_start, s.where("model.layers"),
+                  m.layers - 1);
+  config_error_if(m.skip_gates && !m.skip_weights,
+                  "{} is on, but {} is off, so there is nothing to gate; set model.skip_gates = false.",
+                  s.where("model.skip_gates"), s.where("model.skip_weights"));
 }
 
 void check_train(const TrainConfig& t, const Settings& s) {
-  if (t.tokens_per_step % t.micro_batches != 0) {
-    throw config_error(
-        "{} is {}, which {} = {} does not divide; each micro-batch needs a whole number of tokens.",
-        s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"), t.micro_batches);
-  }
+  config_error_if(t.tokens_per_step % t.micro_batches != 0,
+                  "{} is {}, which {} = {} does not divide; each micro-batch needs a whole number of tokens.",
+                  s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"),
+                  t.micro_batches);
   // Host memory for a micro-batch is allocated before its device memory is checked.
   constexpr std::int64_t largest = 1 << 24;
-  if (t.tokens_per_step / t.micro_batches > largest) {
-    throw config_error("{} is {}, in {} = {} rows of more than {} tokens each; set more micro-batches.",
-                       s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"),
-                       t.micro_batches, largest);
-  }
-  if (t.budget_seconds == 0.0 && t.steps == 0) {
-    throw config_error("{} and {} are both 0, so training would never end; set one of them.",
-                       s.where("train.budget_seconds"), s.where("train.steps"));
-  }
+  config_error_if(t.tokens_per_step / t.micro_batches > largest,
+                  "{} is {}, in {} = {} rows of more than {} tokens each; set more micro-batches.",
+                  s.where("train.tokens_per_step"), t.tokens_per_step, s.where("train.micro_batches"),
+                  t.micro_batches, largest);
+  config_error_if(t.budget_seconds == 0.0 && t.steps == 0,
+                  "{} and {} are both 0, so training would never end; set one of them.",
+                  s.where("train.budget_seconds"), s.where("train.steps"));
   for (const double step : t.validate_at) {
     if (step == std::floor(step) && (t.steps == 0 || step <= static_cast<double>(t.steps))) continue;
     throw config_error("{} has {}, which is no step of the {} of {}; list whole numbers of steps.",
                        s.where("train.validate_at"), step, t.steps, s.where("train.steps"));
   }
-  if (t.reserve_seconds > 0.0 && t.reserve_seconds >= t.budget_seconds) {
-    throw config_error("{} is {}, but must be less than {} = {}.", s.where("train.reserve_seconds"),
-                       t.reserve_seconds, s.where("train.budget_seconds"), t.budget_seconds);
-  }
+  config_error_if(t.reserve_seconds > 0.0 && t.reserve_seconds >= t.budget_seconds,
+                  "{} is {}, but must be less than {} = {}.", s.where("train.reserve_seconds"),
+                  t.reserve_seconds, s.where("train.budget_seconds"), t.budget_seconds);
 }
 
 void check_fp8(const RunConfig& c, const Settings& s) {
   if (!c.train.fp8_head) return;
-  if (c.model.family == ModelFamily::modded) {
-    throw config_error("{} is on, but the head of {} = \"modded\" adds a bias; leave it out.",
-                       s.where("train.fp8_head"), s.where("model.family"));
-  }
+  config_error_if(c.model.family == ModelFamily::modded,
+                  "{} is on, but the head of {} = \"modded\" adds a bias; leave it out.",
+                  s.where("train.fp8_head"), s.where("model.family"));
   const bool in_fp16 = std::ranges::any_of(
       c.phases, [](const Phase& phase) { return phase.compute_dtype == Precision::fp16; });
-  if (in_fp16 || c.loss_scale.mode == LossScaleMode::constant ||
-      c.loss_scale.mode == LossScaleMode::dynamic) {
-    throw config_error(
-        "{} is on, whose gradients have a fixed scale, but {} moves gradients; compute in fp32 or bf16 without it.",
-        s.where("train.fp8_head"), in_fp16 ? "the loss scale of fp16" : s.where("loss_scale.mode"));
-  }
+  config_error_if(
+      in_fp16 || c.loss_scale.mode == LossScaleMode::constant || c.loss_scale.mode == LossScaleMode::dynamic,
+      "{} is on, whose gradients have a fixed scale, but {} moves gradients; compute in fp32 or bf16 without it.",
+      s.where("train.fp8_head"), in_fp16 ? "the loss scale of fp16" : s.where("loss_scale.mode"));
 }
 
 void check_data(const RunConfig& c, const LoadedConfig& loaded) {
   const bool written = loaded.core.at("data.train").origin.kind != Origin::Kind::defaulted;
-  if (!written && c.data.mix.empty()) {
-    throw config_error(
-        "{}: the required key 'data.train' is missing (training shards); set it to a text, or give rows "
-        "[[data.mix]].",
-        loaded.file);
-  }
-  if (!c.data.train.empty() && !c.data.mix.empty()) {
-    throw config_error("{} and rows [[data.mix]] both name training shards; leave one of them out.",
-                       loaded.core.where("data.train"));
-  }
+  config_error_if(
+      !written && c.data.mix.empty(),
+      "{}: the required key 'data.train' is missing (training shards); set it to a text, or give rows "
+      "[[data.mix]].",
+      loaded.file);
+  config_error_if(!c.data.train.empty() && !c.data.mix.empty(),
+                  "{} and rows [[data.mix]] both name training shards; leave one of them out.",
+                  loaded.core.where("data.train"));
 }
 
 // A stream is read once, in steps of equal size. Each row begins where the previous one ends.
 void check_stream(const RunConfig& c, const Settings& s) {
   if (c.data.order != DataOrder::stream) return;
   const std::string order = s.where("data.order");
-  if (!c.data.mix.empty()) {
-    throw config_error("{} is \"stream\", but rows [[data.mix]] read several streams; leave one of them out.",
-                       order);
-  }
-  if (c.train.steps == 0) {
-    throw config_error(
-        "{} is \"stream\", which reads the text once, but {} is 0, so the number of tokens is unknown; set "
-        "train.steps.",
-        order, s.where("train.steps"));
-  }
+  config_error_if(!c.data.mix.empty(),
+                  "{} is \"stream\", but rows [[data.mix]] read several streams; leave one of them out.",
+                  order);
+  config_error_if(
+      c.train.steps == 0,
+      "{} is \"stream\", which reads the text once, but {} is 0, so the number of tokens is unknown; set "
+      "train.steps.",
+      order, s.where("train.steps"));
   for (const Phase& phase : c.phases) {
     if (phase.micro_batches == c.train.micro_batches) continue;
     throw config_error(
@@ -142,36 +122,30 @@ void check_stream(const RunConfig& c, const Settings& s) {
 void check_joined(const RunConfig& c, const Settings& s) {
   if (c.data.documents != DataDocuments::joined) return;
   const std::int64_t row = tokens_per_micro_batch(c.train);
-  if (row % c.train.sequence_length != 0) {
-    throw config_error(
-        "{} is \"joined\", but the {} tokens of a micro-batch are no whole rows of {} = {} tokens; choose a "
-        "divisor.",
-        s.where("data.documents"), row, s.where("train.sequence_length"), c.train.sequence_length);
-  }
-  if (c.ttt) {
-    throw config_error("{} is \"joined\", but [ttt] adapts to each document; leave one of them out.",
-                       s.where("data.documents"));
-  }
+  config_error_if(
+      row % c.train.sequence_length != 0,
+      "{} is \"joined\", but the {} tokens of a micro-batch are no whole rows of {} = {} tokens; choose a "
+      "divisor.",
+      s.where("data.documents"), row, s.where("train.sequence_length"), c.train.sequence_length);
+  config_error_if(c.ttt.has_value(),
+                  "{} is \"joined\", but [ttt] adapts to each document; leave one of them out.",
+                  s.where("data.documents"));
 }
 
 void check_ema(const RunConfig& c, const Settings& s) {
   const EmaConfig& e = c.ema;
-  if (e.tau > 0 && e.tau <= 1) {
-    throw config_error("{} is {}, but an average of one step is the weights; choose more than 1.",
-                       s.where("ema.tau"), e.tau);
-  }
-  if (e.tau > 0 && e.decay > 0) {
-    throw config_error("{} is {}, but {} also sets the decay of the average; leave one of them out.",
-                       s.where("ema.tau"), e.tau, s.where("ema.decay"));
-  }
-  if (e.partial() && e.decay == 0 && e.tau == 0) {
-    throw config_error("[ema] has settings of an average, but {} and {} are 0, so there is none; set one.",
-                       s.where("ema.tau"), s.where("ema.decay"));
-  }
-  if (e.until_step > 0 && e.until_step <= e.from_step) {
-    throw config_error("{} is {}, but the average begins after update {} = {}; choose a later one.",
-                       s.where("ema.until_step"), e.until_step, s.where("ema.from_step"), e.from_step);
-  }
+  config_error_if(e.tau > 0 && e.tau <= 1,
+                  "{} is {}, but an average of one step is the weights; choose more than 1.",
+                  s.where("ema.tau"), e.tau);
+  config_error_if(e.tau > 0 && e.decay > 0,
+                  "{} is {}, but {} also sets the decay of the average; leave one of them out.",
+                  s.where("ema.tau"), e.tau, s.where("ema.decay"));
+  config_error_if(e.partial() && e.decay == 0 && e.tau == 0,
+                  "[ema] has settings of an average, but {} and {} are 0, so there is none; set one.",
+                  s.where("ema.tau"), s.where("ema.decay"));
+  config_error_if(e.until_step > 0 && e.until_step <= e.from_step,
+                  "{} is {}, but the average begins after update {} = {}; choose a later one.",
+                  s.where("ema.until_step"), e.until_step, s.where("ema.from_step"), e.from_step);
   if (e.from_step == 0 && e.until_step == 0) return;
   for (const Phase& phase : c.phases) {
     if (!phase.reset_optimizer) continue;
@@ -192,18 +166,16 @@ void check_reduction(const TrainConfig& t, const Settings& s) {
 }
 
 void check_noise(const RunConfig& c, const Settings& s) {
-  if (c.noise.from_fraction >= c.noise.until_fraction) {
-    throw config_error("{} is {}, but must be less than {} = {}.", s.where("noise.from_fraction"),
-                       c.noise.from_fraction, s.where("noise.until_fraction"), c.noise.until_fraction);
-  }
+  config_error_if(c.noise.from_fraction >= c.noise.until_fraction, "{} is {}, but must be less than {} = {}.",
+                  s.where("noise.from_fraction"), c.noise.from_fraction, s.where("noise.until_fraction"),
+                  c.noise.until_fraction);
   const bool any = std::ranges::any_of(c.phases, [](const Phase& p) { return p.noise != NoiseMode::off; });
-  if (any && c.noise.order == NoiseOrder::before_clip && c.train.clip_norm > 0 &&
-      c.train.clip_order != ClipOrder::after_reduction) {
-    throw config_error(
-        "{} is \"before_clip\", but noise is added to the gradient reduced over ranks, and {} clips before "
-        "that; set noise.order = \"after_clip\".",
-        s.where("noise.order"), s.where("train.clip_order"));
-  }
+  config_error_if(
+      any && c.noise.order == NoiseOrder::before_clip && c.train.clip_norm > 0 &&
+          c.train.clip_order != ClipOrder::after_reduction,
+      "{} is \"before_clip\", but noise is added to the gradient reduced over ranks, and {} clips before "
+      "that; set noise.order = \"after_clip\".",
+      s.where("noise.order"), s.where("train.clip_order"));
 }
 
 // Only powers of two make scaling and its inverse exact.
@@ -220,10 +192,9 @@ void check_loss_scale(const LossScaleConfig& scale, const Settings& s) {
 }
 
 void check_eval(const EvalConfig& e, const Settings& s) {
-  if (e.mode == EvalMode::sliding && e.stride > e.sequence_length) {
-    throw config_error("{} is {}, but a window has only {} = {} tokens, so some would never be scored.",
-                       s.where("eval.stride"), e.stride, s.where("eval.sequence_length"), e.sequence_length);
-  }
+  config_error_if(e.mode == EvalMode::sliding && e.stride > e.sequence_length,
+                  "{} is {}, but a window has only {} = {} tokens, so some would never be scored.",
+                  s.where("eval.stride"), e.stride, s.where("eval.sequence_length"), e.sequence_length);
 }
 
 // Checks the settings before scoring. The ledger counts the tokens of each result (run_ledger.h).
@@ -237,38 +208,32 @@ void check_strict(const RunConfig& c, const Settings& s) {
 
 void check_shares(const EvalConfig& e, const Settings& s) {
   if (e.shares == 0) return;
-  if (e.mode == EvalMode::sliding) {
-    throw config_error("{} is {}, but {} is \"sliding\", and windows are not cut into shares; leave it out.",
-                       s.where("eval.shares"), e.shares, s.where("eval.mode"));
-  }
-  if (e.drop_remainder) {
-    throw config_error(
-        "{} is {}, but {} is on, which cuts the text by the number of ranks; leave one of them out.",
-        s.where("eval.shares"), e.shares, s.where("eval.drop_remainder"));
-  }
+  config_error_if(e.mode == EvalMode::sliding,
+                  "{} is {}, but {} is \"sliding\", and windows are not cut into shares; leave it out.",
+                  s.where("eval.shares"), e.shares, s.where("eval.mode"));
+  config_error_if(
+      e.drop_remainder,
+      "{} is {}, but {} is on, which cuts the text by the number of ranks; leave one of them out.",
+      s.where("eval.shares"), e.shares, s.where("eval.drop_remainder"));
 }
 
 void check_parameters(const LoadedConfig& loaded) {
   const RunConfig& c = loaded.config;
-  if (c.optimizers.empty()) {
-    throw config_error(
-        "{}: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
-        "\"adamw\" and lr = 0.001.",
-        loaded.file);
-  }
-  if (c.parameters.empty()) {
-    throw config_error(
-        "{}: there is no [[parameters]] row; add one with match = \"*\" and optimizer = \"{}\".", loaded.file,
-        c.optimizers.front().name);
-  }
+  config_error_if(
+      c.optimizers.empty(),
+      "{}: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
+      "\"adamw\" and lr = 0.001.",
+      loaded.file);
+  config_error_if(c.parameters.empty(),
+                  "{}: there is no [[parameters]] row; add one with match = \"*\" and optimizer = \"{}\".",
+                  loaded.file, c.optimizers.front().name);
   std::vector<std::string> names;
   for (const OptimizerConfig& optimizer : c.optimizers) {
-    if (optimizer.name == no_optimizer) {
-      throw config_error(
-          "{}: [optimizer.{}] has the name that rows of [[parameters]] use for parameters without an optimiser; give "
-          "the table another name.",
-          loaded.file, no_optimizer);
-    }
+    config_error_if(
+        optimizer.name == no_optimizer,
+        "{}: [optimizer.{}] has the name that rows of [[parameters]] use for parameters without an optimiser; give "
+        "the table another name.",
+        loaded.file, no_optimizer);
     names.push_back(optimizer.name);
   }
   for (size_t i = 0; i < c.parameters.size(); ++i) {

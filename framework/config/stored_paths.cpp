@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "framework/config/start_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
@@ -78,18 +77,16 @@ bool is_configuration_of_a_run(const std::string& path) {
 }
 
 void mark_stored_paths(ConfigNode& tree, const std::string& name) {
-  if (tree.find("extends") != nullptr) {
-    throw config_error("{}: a stored configuration may not extend another file.", name);
-  }
+  config_error_if(tree.find("extends") != nullptr, "{}: a stored configuration may not extend another file.",
+                  name);
   each_table({}, tree, [](const std::string& section, ConfigNode& table) {
     for (ConfigMember& member : table.members) {
       const std::string value = text_of(&member.node);
       if (value.empty()) continue;
       const bool plugins = is_plugin_table(section);
-      if (plugins && member.name == "plugin" && !is_plugin_name(value)) {
-        throw config_error("{}: plugin = {} is not the name of a plugin: those are letters, digits, - and _.",
-                           member.node.origin.text(), toml_quoted(value));
-      }
+      config_error_if(plugins && member.name == "plugin" && !is_plugin_name(value),
+                      "{}: plugin = {} is not the name of a plugin: those are letters, digits, - and _.",
+                      member.node.origin.text(), toml_quoted(value));
       const bool path = member.name == "path" || (section == "ttt" && member.name == "audit") ||
                         (plugins && (names_a_cache(member.name) || names_a_file(member.name, value)));
       if (path) member.node.origin.kind = Origin::Kind::stored;
@@ -142,10 +139,9 @@ std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
 
 void refuse_stored_libraries(const ConfigNode& tree) {
   for (const ConfigMember& member : tree.members) {
-    if (member.name == "path" && is_stored(member.node)) {
-      throw config_error("{}: a stored configuration may not name a library, as its key 'path' does.",
-                         member.node.origin.text());
-    }
+    config_error_if(member.name == "path" && is_stored(member.node),
+                    "{}: a stored configuration may not name a library, as its key 'path' does.",
+                    member.node.origin.text());
     refuse_stored_libraries(member.node);
   }
   for (const ConfigNode& row : tree.rows) refuse_stored_libraries(row);

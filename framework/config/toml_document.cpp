@@ -96,16 +96,13 @@ std::ptrdiff_t count_dots(std::string_view text) {
 // Throws config_error for text beyond largest_text or most_dots, and what toml::parse throws:
 // parse_error or TomlAssertion.
 toml::table parse_text(std::string_view text, const std::string& file) {
-  if (text.size() > largest_text) {
-    throw config_error(
-        "{}:1: there are {} bytes, more than the {} that a configuration may have; shorten it.", file,
-        text.size(), largest_text);
-  }
+  config_error_if(text.size() > largest_text,
+                  "{}:1: there are {} bytes, more than the {} that a configuration may have; shorten it.",
+                  file, text.size(), largest_text);
   const std::ptrdiff_t dots = count_dots(text);
-  if (dots > most_dots) {
-    throw config_error("{}:1: there are {} dots, more than the {} that a configuration may have; shorten it.",
-                       file, dots, most_dots);
-  }
+  config_error_if(dots > most_dots,
+                  "{}:1: there are {} dots, more than the {} that a configuration may have; shorten it.",
+                  file, dots, most_dots);
   return toml::parse(text, file);
 }
 
@@ -115,17 +112,13 @@ class TreeBuilder {
   explicit TreeBuilder(const std::string& file) : file_(file) {}
 
   ConfigNode table(const toml::table& source, int level = 0) const {
-    if (level > deepest_key) {
-      throw config_error("{}: a table here is nested more than {} deep, which no key is.",
-                         origin(source).text(), deepest_key);
-    }
+    config_error_if(level > deepest_key, "{}: a table here is nested more than {} deep, which no key is.",
+                    origin(source).text(), deepest_key);
     ConfigNode node = ConfigNode::make_table(origin(source));
     for (const auto& [key, child] : source) {
-      if (key.str().find('.') != std::string_view::npos || key.str().empty()) {
-        throw config_error(
-            "{}: the quoted key \"{}\" is empty or contains a dot; write tables as [a.b] instead.",
-            at(key.source()).text(), key.str());
-      }
+      config_error_if(key.str().find('.') != std::string_view::npos || key.str().empty(),
+                      "{}: the quoted key \"{}\" is empty or contains a dot; write tables as [a.b] instead.",
+                      at(key.source()).text(), key.str());
       ConfigNode built = any(child, key.str(), level + 1);
       if (built.is_leaf()) built.origin = at(key.source());
       node.put(key.str(), std::move(built));
@@ -262,19 +255,15 @@ ConfigNode extend(ConfigNode tree, const std::string& file, std::vector<fs::path
   const ConfigNode* extends = tree.find("extends");
   if (extends == nullptr) return tree;
   const Origin where = extends->origin;
-  if (!extends->is_leaf() || extends->value.type() != ValueType::string) {
-    throw config_error("{}: 'extends' must be the path of one TOML file, as a string.", where.text());
-  }
+  config_error_if(!extends->is_leaf() || extends->value.type() != ValueType::string,
+                  "{}: 'extends' must be the path of one TOML file, as a string.", where.text());
   const BaseFile found = base_file(extends->value.string(), file, where);
-  if (std::ranges::find(chain, found.identity) != chain.end()) {
-    throw config_error("{}: '{}' extends itself through a circle of 'extends'; remove one of them.",
-                       where.text(), found.name);
-  }
-  if (chain.size() >= longest_chain) {
-    throw config_error(
-        "{}: this is the {}th file of a chain of 'extends', more than there may be; shorten it.",
-        where.text(), chain.size() + 1);
-  }
+  config_error_if(std::ranges::find(chain, found.identity) != chain.end(),
+                  "{}: '{}' extends itself through a circle of 'extends'; remove one of them.", where.text(),
+                  found.name);
+  config_error_if(chain.size() >= longest_chain,
+                  "{}: this is the {}th file of a chain of 'extends', more than there may be; shorten it.",
+                  where.text(), chain.size() + 1);
   chain.push_back(found.identity);
   ConfigNode base = found.text.empty() ? parse_file(found.name, &where) : parse_one(found.text, found.name);
   base = extend(std::move(base), found.name, std::move(chain));
@@ -318,21 +307,17 @@ namespace {
 
 void add_settings(ConfigNode& all, std::span<const std::string> overrides, const Origin& origin) {
   for (const std::string& text : overrides) {
-    if (!is_utf8(text)) {
-      throw config_error("{} {}: this is not valid UTF-8; a configuration is text in UTF-8.", origin.text(),
-                         printable(text));
-    }
+    config_error_if(!is_utf8(text), "{} {}: this is not valid UTF-8; a configuration is text in UTF-8.",
+                    origin.text(), printable(text));
     const size_t equals = text.find('=');
     const std::string key = text.substr(0, equals);
     const bool empty_part =
         key.empty() || key.front() == '.' || key.back() == '.' || key.find("..") != key.npos;
-    if (equals == std::string::npos || empty_part) {
-      throw config_error("{} {}: an override has the form section.key=value.", origin.text(), text);
-    }
-    if (std::ranges::count(key, '.') >= deepest_key) {
-      throw config_error("{} {}...: the key has more parts than any; name one of docs/configuration.md.",
-                         origin.text(), key.substr(0, 40));
-    }
+    config_error_if(equals == std::string::npos || empty_part,
+                    "{} {}: an override has the form section.key=value.", origin.text(), text);
+    config_error_if(std::ranges::count(key, '.') >= deepest_key,
+                    "{} {}...: the key has more parts than any; name one of docs/configuration.md.",
+                    origin.text(), key.substr(0, 40));
     ConfigNode* table = &all;
     size_t start = 0;
     for (size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', start)) {

@@ -6,10 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/precision.h"
 #include "framework/config/words.h"
 
 namespace mulligan {
+
+// The number formats a user may ask for by name: compute dtype of the model (all), master dtype of a
+// parameter and dtype of its gradient between ranks (fp32 and bf16).
+enum class Precision { fp32, bf16, fp16 };
+template <>
+inline constexpr auto config_words<Precision> = std::array{"fp32", "bf16", "fp16"};
+
+// How the projections' weights are stored where everything else computes in fp32 (docs/numerics/layercast.md).
+enum class LayerCast { off, bf16, fp16 };
+template <>
+inline constexpr auto config_words<LayerCast> = std::array{"off", "bf16", "fp16"};
 
 // Whether a gradient is clipped on each rank's own gradient before the reduction (what the record's script
 // does), on that of each micro-batch before any sum (the same where each rank has one of them, on any number of

@@ -70,26 +70,22 @@ namespace {
 
 void check_chunks(const TttConfig& config, const Settings& settings) {
   const std::string limits = settings.where("chunk_limits"), sizes = settings.where("chunk_sizes");
-  if (config.chunk_limits.size() != config.chunk_sizes.size()) {
-    throw config_error("{} has {} entries, but {} has {}; give one size for each limit.", limits,
-                       config.chunk_limits.size(), sizes, config.chunk_sizes.size());
-  }
+  config_error_if(config.chunk_limits.size() != config.chunk_sizes.size(),
+                  "{} has {} entries, but {} has {}; give one size for each limit.", limits,
+                  config.chunk_limits.size(), sizes, config.chunk_sizes.size());
   for (std::size_t i = 0; i < config.chunk_limits.size(); ++i) {
     if (i > 0 && config.chunk_limits[i] <= config.chunk_limits[i - 1]) {
       throw config_error("{} does not ascend: {} follows {}; sort the limits.", limits,
                          config.chunk_limits[i], config.chunk_limits[i - 1]);
     }
-    if (config.chunk_sizes[i] != std::floor(config.chunk_sizes[i])) {
-      throw config_error("{} holds {}, but a chunk has a whole number of tokens.", sizes,
-                         config.chunk_sizes[i]);
-    }
+    config_error_if(config.chunk_sizes[i] != std::floor(config.chunk_sizes[i]),
+                    "{} holds {}, but a chunk has a whole number of tokens.", sizes, config.chunk_sizes[i]);
   }
   double largest = static_cast<double>(config.chunk_tokens);
   for (const double size : config.chunk_sizes) largest = std::max(largest, size);
-  if (largest > static_cast<double>(config.context_tokens)) {
-    throw config_error("{} is {}, but a chunk has {} tokens; a window must hold a whole chunk.",
-                       settings.where("context_tokens"), config.context_tokens, largest);
-  }
+  config_error_if(largest > static_cast<double>(config.context_tokens),
+                  "{} is {}, but a chunk has {} tokens; a window must hold a whole chunk.",
+                  settings.where("context_tokens"), config.context_tokens, largest);
 }
 
 }  // namespace
@@ -97,10 +93,6 @@ void check_chunks(const TttConfig& config, const Settings& settings) {
 std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& source) {
   if (table == nullptr) return std::nullopt;
   static const std::vector<std::string> own_tables = {"adapters", "optimizer", "transform", "base"};
-  if (const ConfigNode* moved = table->find("gradient_steps")) {
-    throw config_error("{}: ttt.gradient_steps is a key of the adapters now; write ttt.adapters.steps.",
-                       moved->origin.text());
-  }
   TttSection section;
   section.settings = read_keys(section.config, table, "ttt", source, own_tables);
   section.adapters = read_plugin_table(table->find("adapters"), "ttt.adapters", source, "doc_lora");
@@ -119,15 +111,13 @@ std::optional<TttSection> read_ttt(const ConfigNode* table, const std::string& s
     section.base_optimizer = read_plugin_table(base->find("optimizer"), "ttt.base.optimizer", source, "sgd");
   }
   check_chunks(section.config, section.settings);
-  if (section.config.audit.find('/') != std::string::npos) {
-    throw config_error("{} is \"{}\", but must be a bare file name; the file goes into the run directory.",
-                       section.settings.where("audit"), section.config.audit);
-  }
-  if (section.config.prefix_documents > 0 && !section.base) {
-    throw config_error(
-        "{} is {}, but there is no [ttt.base] that says how the base model is trained; add it or set 0.",
-        section.settings.where("prefix_documents"), section.config.prefix_documents);
-  }
+  config_error_if(section.config.audit.find('/') != std::string::npos,
+                  "{} is \"{}\", but must be a bare file name; the file goes into the run directory.",
+                  section.settings.where("audit"), section.config.audit);
+  config_error_if(
+      section.config.prefix_documents > 0 && !section.base,
+      "{} is {}, but there is no [ttt.base] that says how the base model is trained; add it or set 0.",
+      section.settings.where("prefix_documents"), section.config.prefix_documents);
   return section;
 }
 

@@ -38,25 +38,14 @@ std::string_view short_name(ValueType type) {
 std::string toml_quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
-    switch (c) {
-      case '"':
-        quoted += "\\\"";
-        break;
-      case '\\':
-        quoted += "\\\\";
-        break;
-      case '\n':
-        quoted += "\\n";
-        break;
-      case '\t':
-        quoted += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-          quoted += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-        } else {
-          quoted += c;
-        }
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (c == '\n' || c == '\t') {
+      quoted += c == '\n' ? "\\n" : "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      quoted += c;
     }
   }
   return quoted + "\"";

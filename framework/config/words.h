@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 namespace mulligan {
@@ -14,6 +15,14 @@ inline constexpr auto config_words = nullptr;
 template <typename E>
 constexpr const char* word_of(E value) {
   return config_words<E>[static_cast<std::size_t>(value)];
+}
+
+template <typename E>
+std::optional<E> of_word(std::string_view word) {
+  for (std::size_t i = 0; i < config_words<E>.size(); ++i) {
+    if (word == config_words<E>[i]) return static_cast<E>(i);
+  }
+  return {};
 }
 
 // Leaves `value` as it is where no enumerator has this word.

@@ -45,4 +45,14 @@ Error data_error(fmt::format_string<Args...> format, Args&&... args) {
   return Error(ExitCode::bad_data, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Throw them where `broken`. The arguments are evaluated in either case.
+template <typename... Args>
+void config_error_if(bool broken, fmt::format_string<Args...> format, Args&&... args) {
+  if (broken) throw config_error(format, std::forward<Args>(args)...);
+}
+template <typename... Args>
+void data_error_if(bool broken, fmt::format_string<Args...> format, Args&&... args) {
+  if (broken) throw data_error(format, std::forward<Args>(args)...);
+}
+
 }  // namespace mulligan

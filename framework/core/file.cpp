@@ -4,10 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "framework/core/error.h"
+#include "framework/core/input_file.h"
 #include "framework/core/sha256.h"
 #include "framework/core/temporary_path.h"
 
@@ -16,52 +19,6 @@ namespace {
 
 // Beyond a file's reported size so much is read at a time.
 constexpr std::size_t kReadBlock = 1 << 16;
-
-// A regular file, open for reading. Errors are data_errors that name the path.
-class OpenedFile {
- public:
-  // O_NONBLOCK: opening a pipe without a writer would wait forever. For regular files it means nothing.
-  explicit OpenedFile(const std::filesystem::path& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
-      fail(errno == ENXIO ? "it is a socket" : std::strerror(errno));
-    }
-    if (S_ISDIR(status.st_mode)) fail("it is a folder");
-    if (!S_ISREG(status.st_mode)) fail("it is not a regular file but a pipe or a device");
-    size_ = static_cast<std::uint64_t>(status.st_size);
-  }
-  OpenedFile(const OpenedFile&) = delete;
-  OpenedFile& operator=(const OpenedFile&) = delete;
-  ~OpenedFile() { close(); }
-
-  std::uint64_t size() const { return size_; }  // as the system reports it
-
-  // Reads up to `size` bytes; 0 at the end of the file.
-  std::size_t read(char* bytes, std::size_t size) const {
-    for (;;) {
-      const ssize_t count = ::read(descriptor_, bytes, size);
-      if (count >= 0) return static_cast<std::size_t>(count);
-      if (errno == EINTR) continue;
-      throw data_error("cannot read '{}': {}; the disk or the connection to it may be damaged",
-                       path_.string(), std::strerror(errno));
-    }
-  }
-
- private:
-  void close() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    descriptor_ = -1;
-  }
-  [[noreturn]] void fail(const std::string& reason) {
-    close();  // a constructor that throws runs no destructor
-    throw data_error("cannot read '{}': {}; check the path and its permissions", path_.string(), reason);
-  }
-
-  std::filesystem::path path_;
-  int descriptor_;
-  std::uint64_t size_ = 0;
-};
 
 // Closes the descriptor and removes the file unless told that it was renamed into place.
 class TemporaryFile {
@@ -84,7 +41,7 @@ class TemporaryFile {
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t largest) {
-  const OpenedFile file(path);
+  const InputFile file(path);
   const auto refuse_size = [&] {
     throw data_error("cannot read '{}': it has more than {} bytes, the most that is read of such a file",
                      path.string(), largest);
@@ -95,7 +52,8 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t largest) 
   // The size is only a first guess: files of /proc report none, and a file may grow meanwhile.
   for (;;) {
     if (filled == bytes.size()) bytes.resize(filled + kReadBlock);
-    const std::size_t count = file.read(bytes.data() + filled, bytes.size() - filled);
+    const std::size_t count =
+        file.read_some(filled, std::as_writable_bytes(std::span(bytes)).subspan(filled));
     if (count == 0) break;
     filled += count;
     if (filled > largest) refuse_size();
@@ -105,15 +63,9 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t largest) 
 }
 
 std::string read_file_start(const std::filesystem::path& path, std::size_t bytes) {
-  const OpenedFile file(path);
-  std::string start(bytes, '\0');
-  std::size_t filled = 0;
-  while (filled < bytes) {
-    const std::size_t count = file.read(start.data() + filled, bytes - filled);
-    if (count == 0) break;
-    filled += count;
-  }
-  start.resize(filled);
+  const InputFile file(path);
+  std::string start(std::min<std::uint64_t>(bytes, file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(start)));
   return start;
 }
 
@@ -163,11 +115,13 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha256_hex_of_file(const std::filesystem::path& path) {
-  const OpenedFile file(path);
+  const InputFile file(path);
   Sha256 hash;
-  std::string buffer(1 << 20, '\0');
-  while (const std::size_t count = file.read(buffer.data(), buffer.size())) {
-    hash.update({buffer.data(), count});
+  std::vector<std::byte> buffer(1 << 20);
+  std::uint64_t offset = 0;
+  while (const std::size_t count = file.read_some(offset, buffer)) {
+    hash.update(std::span<const std::byte>(buffer).first(count));
+    offset += count;
   }
   return hash.hex();
 }

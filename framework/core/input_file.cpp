@@ -22,14 +22,16 @@ std::int64_t nanoseconds(const timespec& time) {
 InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer. It means nothing for regular files.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) {
-    throw data_error("cannot open '{}': {}; check the path and its permissions", path.string(),
-                     std::strerror(errno));
-  }
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(std::exchange(descriptor_, -1));
-    throw data_error("cannot read '{}': it is not a regular file", path.string());
+  const char* problem = nullptr;
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+    problem = errno == ENXIO ? "it is a socket" : std::strerror(errno);
+  } else if (!S_ISREG(status.st_mode)) {
+    problem = S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file but a pipe or a device";
+  }
+  if (problem) {
+    if (descriptor_ >= 0) ::close(descriptor_);  // a constructor that throws runs no destructor
+    throw data_error("cannot read '{}': {}; check the path and its permissions", path.string(), problem);
   }
   stamp_ = {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
             nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
@@ -50,22 +52,27 @@ InputFile::~InputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out) const {
+  while (true) {
+    const ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno == EINTR) continue;
+    throw data_error("cannot read '{}' at byte {}: {}; check the disk or copy the file again", path_.string(),
+                     offset, std::strerror(errno));
+  }
+}
+
 void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
-    const ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      throw data_error("cannot read '{}' at byte {}: {}; check the disk or copy the file again",
-                       path_.string(), offset, std::strerror(errno));
-    }
+    const std::size_t count = read_some(offset, out);
     if (count == 0) {
       throw data_error(
           "'{}' ends at byte {}, but had {} bytes when it was opened: it was changed while it was read; copy "
           "it again and leave it alone",
           path_.string(), offset, stamp_.bytes);
     }
-    out = out.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
+    out = out.subspan(count);
+    offset += count;
   }
 }
 

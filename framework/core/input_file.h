@@ -19,8 +19,8 @@ struct FileStamp {
 // disk that fails while it is read is an error message, not a signal.
 class InputFile {
  public:
-  // Throws data_error naming the path and the system's reason, also for what is not a regular file (a pipe is
-  // not waited for).
+  // Throws data_error naming the path and the reason: what the system says, or that it is a folder, a pipe or a
+  // device (which may never end).
   explicit InputFile(const std::filesystem::path& path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
@@ -34,6 +34,8 @@ class InputFile {
   // Fills `out` with the bytes from `offset` on. Throws data_error when the file has become shorter or the
   // disk refuses.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
+  // Reads up to out.size() bytes from `offset` on and returns how many; 0 at the end of the file.
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
   std::filesystem::path path_;

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <optional>
-#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -50,13 +49,6 @@ std::optional<std::uint64_t> byte_count(const std::vector<std::int64_t>& shape, 
   return count;
 }
 
-// A parsed header entry before its byte range is placed into the mapping.
-struct HeaderEntry {
-  StoredTensor tensor;
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
-
 class HeaderReader {
  public:
   HeaderReader(const std::filesystem::path& path, std::span<const std::byte> file)
@@ -71,28 +63,19 @@ class HeaderReader {
       throw corrupt("its header claims {} bytes but the file holds {} after the length field", length,
                     file_.size() - kPrefixBytes);
     }
-    const auto* text = reinterpret_cast<const char*>(file_.data()) + kPrefixBytes;
-    if (!nested_within({text, length}, deepest_json)) throw corrupt("its header is nested too deep");
+    const std::string_view text(reinterpret_cast<const char*>(file_.data()) + kPrefixBytes, length);
     // The JSON library allows a byte order mark, and a zero byte to it is the end.
-    if (length == 0 || *text == '\xEF' || std::memchr(text, 0, length))
+    if (text.empty() || text.front() == '\xEF' || text.find('\0') != text.npos)
       throw corrupt("its header is not JSON");
-    std::set<std::string> names;
-    bool repeated = false;
-    const auto watch_names = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-      if (event == nlohmann::json::parse_event_t::key && depth == 1) {
-        repeated |= !names.insert(value.get<std::string>()).second;
-      }
-      return true;
-    };
-    nlohmann::json header =
-        nlohmann::json::parse(text, text + length, watch_names, /*allow_exceptions=*/false);
+    nlohmann::json header = parse_json(text);
     if (!header.is_object()) throw corrupt("its header is not a JSON object");
-    if (repeated) throw corrupt("its header names a tensor twice");
+    if (const std::string key = repeated_key(text); !key.empty())
+      throw corrupt("its header has the name '{}' twice", key);
     data_ = file_.subspan(kPrefixBytes + length);
     return header;
   }
 
-  HeaderEntry entry(const std::string& name, const nlohmann::json& value) {
+  StoredTensor entry(const std::string& name, const nlohmann::json& value) const {
     const auto require = [&](bool condition, std::string_view what) {
       if (!condition) throw corrupt("tensor '{}' has {}", name, what);
     };
@@ -112,38 +95,36 @@ class HeaderReader {
                                   [&](const TypeRow& candidate) { return candidate.name == type_name; });
     require(row != kTypes.end(), fmt::format("the unknown dtype '{}'", type_name));
 
-    HeaderEntry result;
-    result.tensor.name = name;
-    result.tensor.type = row->type;
+    StoredTensor result{name, row->type, {}, {}};
     for (const auto& extent : shape) {
       require(extent.get<std::uint64_t>() <= std::uint64_t{INT64_MAX}, "an extent beyond 2^63");
-      result.tensor.shape.push_back(extent.get<std::int64_t>());
+      result.shape.push_back(extent.get<std::int64_t>());
     }
-    result.begin = offsets[0].get<std::uint64_t>();
-    result.end = offsets[1].get<std::uint64_t>();
-    require(result.begin <= result.end && result.end <= data_.size(),
-            fmt::format("bytes {}..{} in a data section of {}", result.begin, result.end, data_.size()));
-    const auto expected = byte_count(result.tensor.shape, row->size);
-    require(expected && *expected == result.end - result.begin,
-            fmt::format("a shape that does not fit its {} bytes", result.end - result.begin));
-    result.tensor.bytes = data_.subspan(result.begin, result.end - result.begin);
+    const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
+    require(begin <= end && end <= data_.size(),
+            fmt::format("bytes {}..{} in a data section of {}", begin, end, data_.size()));
+    const auto expected = byte_count(result.shape, row->size);
+    require(expected && *expected == end - begin,
+            fmt::format("a shape that does not fit its {} bytes", end - begin));
+    result.bytes = data_.subspan(begin, end - begin);
     return result;
   }
 
   // Sorts by position and demands that the ranges tile the data section.
-  void check_tiling(std::vector<HeaderEntry>& entries) const {
-    std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
-      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  void check_tiling(std::vector<StoredTensor>& tensors) const {
+    std::ranges::stable_sort(tensors, {}, [](const StoredTensor& tensor) {
+      return std::pair(tensor.bytes.data(), tensor.bytes.size());
     });
-    std::uint64_t position = 0;
-    for (const HeaderEntry& entry : entries) {
-      if (entry.begin != position) {
-        throw corrupt("tensor '{}' starts at byte {} where {} was expected ({})", entry.tensor.name,
-                      entry.begin, position, entry.begin < position ? "overlap" : "gap");
+    std::int64_t position = 0;
+    for (const StoredTensor& tensor : tensors) {
+      const std::int64_t begin = tensor.bytes.data() - data_.data();
+      if (begin != position) {
+        throw corrupt("tensor '{}' starts at byte {} where {} was expected ({})", tensor.name, begin,
+                      position, begin < position ? "overlap" : "gap");
       }
-      position = entry.end;
+      position += static_cast<std::int64_t>(tensor.bytes.size());
     }
-    if (position != data_.size()) {
+    if (position != static_cast<std::int64_t>(data_.size())) {
       throw corrupt("its tensors cover {} bytes of a data section of {}", position, data_.size());
     }
   }
@@ -184,19 +165,15 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   mapping_ = mapping;
   HeaderReader reader(path_, mapping->bytes());
   const nlohmann::json header = reader.parse();
-  std::vector<HeaderEntry> entries;
   for (const auto& [name, value] : header.items()) {
     if (name == kMetadataKey) {
       metadata_ = reader.metadata(value);
     } else {
-      entries.push_back(reader.entry(name, value));
+      tensors_.push_back(reader.entry(name, value));
     }
   }
-  reader.check_tiling(entries);
-  for (HeaderEntry& entry : entries) {
-    index_[entry.tensor.name] = tensors_.size();
-    tensors_.push_back(std::move(entry.tensor));
-  }
+  reader.check_tiling(tensors_);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) index_[tensors_[i].name] = i;
 }
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {

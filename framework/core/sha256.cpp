@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include <array>
-
 namespace mulligan {
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
@@ -19,12 +17,15 @@ void Sha256::update(std::span<const std::byte> bytes) {
   EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
 }
 
+std::string Sha256::digest() {
+  std::string digest(32, '\0');
+  EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  return digest;
+}
+
 std::string Sha256::hex() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
   std::string text;
-  for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  for (const char byte : digest()) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 

@@ -15,7 +15,8 @@ class Sha256 {
   Sha256();
   void update(std::string_view bytes);
   void update(std::span<const std::byte> bytes);
-  // Lower-case hexadecimal. Nothing may be added afterwards.
+  // The 32 bytes, and as lower-case hexadecimal. Nothing may be added afterwards.
+  std::string digest();
   std::string hex();
 
  private:

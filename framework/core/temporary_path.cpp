@@ -18,7 +18,6 @@
 #include <set>
 #include <vector>
 
-#include "framework/core/cache_folder.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -159,10 +158,6 @@ std::vector<std::filesystem::path> remove_temporaries_for_good() {
   }
   return there;
 }
-
-}  // namespace mulligan
-
-namespace mulligan {
 
 std::filesystem::path cache_folder(const std::string& name) {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)

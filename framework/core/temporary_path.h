@@ -44,6 +44,10 @@ class TemporaryPath {
 // with an unpredictable name. Throws run_error.
 std::filesystem::path make_private_folder();
 
+// Where users' caches live: $XDG_CACHE_HOME/mulligan/NAME, else ~/.cache/mulligan/NAME; empty where neither variable is set.
+// It need not exist.
+std::filesystem::path cache_folder(const std::string& name);
+
 // Removes what lies at all TemporaryPaths that live, and returns what this process has published and what
 // still lies there. For the end of the process only: every thread that makes, publishes or ends a
 // TemporaryPath after this waits forever.

@@ -19,10 +19,8 @@ std::vector<std::string> shards_in(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
     if (entry->path().extension() == ".bin") names.push_back(entry->path().string());
   }
-  if (failed) {
-    throw data_error("the folder '{}' cannot be read: {}; check the path and its permissions",
-                     folder.string(), failed.message());
-  }
+  data_error_if(failed.value() != 0, "the folder '{}' cannot be read: {}; check the path and its permissions",
+                folder.string(), failed.message());
   return names;
 }
 
@@ -32,12 +30,11 @@ std::vector<std::string> shards_of_manifest(const fs::path& folder, const SplitR
   for (const ShardRecord& record : split.shards) {
     const fs::path file = folder / record.file;
     std::error_code failed;
-    if (!fs::exists(file, failed)) {
-      throw data_error(
-          "'{}' is named by the manifest next to it but is not there; bring it back, or name the shards to "
-          "use one by one or by a pattern",
-          file.string());
-    }
+    data_error_if(
+        !fs::exists(file, failed),
+        "'{}' is named by the manifest next to it but is not there; bring it back, or name the shards to "
+        "use one by one or by a pattern",
+        file.string());
     names.push_back(file.string());
   }
   return names;
@@ -104,18 +101,15 @@ std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, std:
     std::vector<std::string> found = folder ? shards_of_folder(pattern, split) : shards_of_glob(pattern);
     const std::size_t tables =
         std::erase_if(found, [](const std::string& name) { return names_side_table(name); });
-    if (found.empty() && tables > 0) {
-      throw data_error(
-          "'{}' names byte side tables and no token shard; tables belong into data.validation_bytes",
-          pattern);
-    }
-    if (found.empty()) {
-      throw data_error("no {}token shard matches '{}'; run 'mulligan prepare' or give the right folder",
-                       !folder || !split            ? ""
-                       : *split == DataSplit::train ? "training "
-                                                    : "validation ",
-                       pattern);
-    }
+    data_error_if(found.empty() && tables > 0,
+                  "'{}' names byte side tables and no token shard; tables belong into data.validation_bytes",
+                  pattern);
+    data_error_if(found.empty(),
+                  "no {}token shard matches '{}'; run 'mulligan prepare' or give the right folder",
+                  !folder || !split            ? ""
+                  : *split == DataSplit::train ? "training "
+                                               : "validation ",
+                  pattern);
     names.insert(found.begin(), found.end());
   }
   return {names.begin(), names.end()};

@@ -10,16 +10,13 @@
 namespace mulligan {
 
 Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
-  if (options_.row_tokens < 1 || options_.row_tokens >= (1 << 30) || options_.max_segment_tokens < 0) {
-    throw config_error(
-        "a micro-batch of {} tokens with segments of at most {} is not possible; both count tokens",
-        options_.row_tokens, options_.max_segment_tokens);
-  }
-  if (options_.world_size < 1 || options_.rank < 0 || options_.rank >= options_.world_size) {
-    throw config_error("rank {} of {} is not a valid rank", options_.rank, options_.world_size);
-  }
-  if (options_.shards.empty())
-    throw data_error("no training shards were given; run 'mulligan prepare' first");
+  config_error_if(
+      options_.row_tokens < 1 || options_.row_tokens >= (1 << 30) || options_.max_segment_tokens < 0,
+      "a micro-batch of {} tokens with segments of at most {} is not possible; both count tokens",
+      options_.row_tokens, options_.max_segment_tokens);
+  config_error_if(options_.world_size < 1 || options_.rank < 0 || options_.rank >= options_.world_size,
+                  "rank {} of {} is not a valid rank", options_.rank, options_.world_size);
+  data_error_if(options_.shards.empty(), "no training shards were given; run 'mulligan prepare' first");
 
   const std::int64_t segment = options_.max_segment_tokens;
   if (shuffles() && segment > 0 && options_.row_tokens % segment == 0)
@@ -51,10 +48,9 @@ Loader::Loader(LoaderOptions options) : options_(std::move(options)) {
 }
 
 void Loader::set_group_spans(std::int64_t spans) {
-  if (spans < 1 || spans % options_.world_size != 0 || spans > (std::int64_t{1} << 30)) {
-    throw config_error("{} micro-batches cannot be dealt to {} ranks; choose a multiple of them.", spans,
-                       options_.world_size);
-  }
+  config_error_if(spans < 1 || spans % options_.world_size != 0 || spans > (std::int64_t{1} << 30),
+                  "{} micro-batches cannot be dealt to {} ranks; choose a multiple of them.", spans,
+                  options_.world_size);
   if (streams()) require_whole_shards(spans * span_step() + 1);
   const std::int64_t before = options_.group_spans;
   options_.group_spans = spans;
@@ -79,11 +75,10 @@ void Loader::set_group_spans(std::int64_t spans) {
             ? ""
             : fmt::format(" of '{}'",
                           options_.parts[static_cast<std::size_t>(&stream - streams_.data())].name);
-    if (shuffles()) {
-      throw data_error(
-          "the training shards{} hold {} rows of {} tokens, fewer than the {} of one step; use smaller batches or more text",
-          part, all / pieces_, options_.row_tokens, spans);
-    }
+    data_error_if(
+        shuffles(),
+        "the training shards{} hold {} rows of {} tokens, fewer than the {} of one step; use smaller batches or more text",
+        part, all / pieces_, options_.row_tokens, spans);
     throw data_error(
         "no training shard{} holds the {} tokens of one step ({} micro-batches x {} tokens): the longest of "
         "{} shards has {} from its first document on; use smaller batches or more text",
@@ -166,12 +161,11 @@ void Loader::settle(Stream& stream) const {
     const bool asks = stream.at.visit_spans > 0 || stream.at.shard_visits == 0;
     const std::int64_t next = (stream.at.visit_spans + stream.taken) * span_step() + 1;
     if (!asks || next < source_of(stream, stream.at.shard_visits).shard.token_count()) return;
-    if (stream.at.shard_visits + 1 == static_cast<std::int64_t>(stream.shards)) {
-      throw data_error(
-          "the training text ends after {} steps' batches of {} tokens, and in stream order it does not begin "
-          "again; name more shards or lower train.steps",
-          position_.consumed_spans / options_.group_spans, group_tokens() - 1);
-    }
+    data_error_if(
+        stream.at.shard_visits + 1 == static_cast<std::int64_t>(stream.shards),
+        "the training text ends after {} steps' batches of {} tokens, and in stream order it does not begin "
+        "again; name more shards or lower train.steps",
+        position_.consumed_spans / options_.group_spans, group_tokens() - 1);
     ++stream.at.shard_visits;
     stream.at.visit_spans = 0;
     return;
@@ -238,12 +232,10 @@ void Loader::next(Batch& batch) {
     const std::int64_t row = position_.consumed_spans + options_.rank * rows + row_in_group_;
     const std::int64_t hidden = masking_->apply(static_cast<std::uint64_t>(row), batch.tokens, batch.targets);
     const std::int64_t wanted = chosen_tokens(options_.masking->share, row_tokens);
-    if (hidden < wanted) {
-      throw data_error(
-          "a row of {} tokens has {} that can be hidden, for the others begin documents, "
-          "but the mean loss of a step is over {} of each row; lower model.masking.share.",
-          row_tokens, hidden, wanted);
-    }
+    data_error_if(hidden < wanted,
+                  "a row of {} tokens has {} that can be hidden, for the others begin documents, "
+                  "but the mean loss of a step is over {} of each row; lower model.masking.share.",
+                  row_tokens, hidden, wanted);
   }
   if (++row_in_group_ < rows) return;
   row_in_group_ = 0;
@@ -281,12 +273,11 @@ void Loader::require_position(const Stream& stream, const PartPosition& at,
 
 void Loader::restore(const LoaderPosition& position) {
   std::vector<PartPosition> parts = position.parts;
-  if (parts.size() != options_.parts.size()) {
-    throw data_error(
-        "the saved data position is one of {} parts of the training text, but there are {}; resume with "
-        "the [[data.mix]] of the saved run",
-        parts.size(), options_.parts.size());
-  }
+  data_error_if(
+      parts.size() != options_.parts.size(),
+      "the saved data position is one of {} parts of the training text, but there are {}; resume with "
+      "the [[data.mix]] of the saved run",
+      parts.size(), options_.parts.size());
   if (parts.empty()) {
     parts.push_back(
         {position.shard_visits, position.visit_spans, position.consumed_spans, position.consumed_spans});
@@ -298,17 +289,13 @@ void Loader::restore(const LoaderPosition& position) {
 }
 
 LoaderPosition Loader::position_after(std::int64_t spans) const {
-  if (spans < 0 || spans % options_.group_spans != 0 || !options_.parts.empty()) {
-    throw config_error("{} consumed spans are not whole groups of {} of one stream", spans,
-                       options_.group_spans);
-  }
+  config_error_if(spans < 0 || spans % options_.group_spans != 0 || !options_.parts.empty(),
+                  "{} consumed spans are not whole groups of {} of one stream", spans, options_.group_spans);
   LoaderPosition position{spans, 0, 0};
   if (spans == 0 || shuffles()) return position;
-  if (streams() && spans > spans_per_epoch_) {
-    throw data_error("the training text has {} batches of {} tokens in stream order, but {} are asked for",
-                     spans_per_epoch_ / options_.group_spans, group_tokens() - 1,
-                     spans / options_.group_spans);
-  }
+  data_error_if(streams() && spans > spans_per_epoch_,
+                "the training text has {} batches of {} tokens in stream order, but {} are asked for",
+                spans_per_epoch_ / options_.group_spans, group_tokens() - 1, spans / options_.group_spans);
   const std::int64_t epochs =
       (spans - 1) / spans_per_epoch_;  // a finished pass is left by the next read only
   position.shard_visits = epochs * static_cast<std::int64_t>(sources_.size());

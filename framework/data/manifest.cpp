@@ -7,10 +7,7 @@
 #include "framework/core/json_fields.h"
 #include "framework/core/parse_json.h"
 #include "framework/core/sha256.h"
-#include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
-#include "framework/data/side_table.h"
-#include "framework/data/tokenizer.h"
 
 namespace mulligan {
 using Json = nlohmann::ordered_json;
@@ -91,8 +88,8 @@ constexpr const char* kManifestName = "manifest.json";
 
 // A file name in the manifest's own folder; anything else could point a reader at foreign files.
 void require_local(const std::string& name) {
-  if (name.empty() || std::filesystem::path(name).filename() != name || name == "..")
-    throw data_error("it names the file '{}', which is not in its folder", name);
+  data_error_if(name.empty() || std::filesystem::path(name).filename() != name || name == "..",
+                "it names the file '{}', which is not in its folder", name);
 }
 
 void require_sound(const Manifest& manifest) {
@@ -105,75 +102,14 @@ void require_sound(const Manifest& manifest) {
       if (!shard.bytes_file.empty()) require_local(shard.bytes_file);
     }
   }
-  if (manifest.vocabulary > kMaxVocabulary || manifest.bos_id >= kMaxVocabulary) {
-    throw data_error("it has {} pieces and the BOS id {}, but a vocabulary has at most {} pieces",
-                     manifest.vocabulary, manifest.bos_id, kMaxVocabulary);
-  }
+  data_error_if(manifest.vocabulary > kMaxVocabulary || manifest.bos_id >= kMaxVocabulary,
+                "it has {} pieces and the BOS id {}, but a vocabulary has at most {} pieces",
+                manifest.vocabulary, manifest.bos_id, kMaxVocabulary);
 }
 
 std::filesystem::path manifest_file(const std::filesystem::path& path) {
   std::error_code ignored;  // reading the file says what is wrong
   return std::filesystem::is_directory(path, ignored) ? path / kManifestName : path;
-}
-
-// `found` is what the files hold.
-void check_total(const std::filesystem::path& manifest, const std::string& what, std::uint64_t claimed,
-                 std::uint64_t found) {
-  if (claimed == found) return;
-  throw data_error("'{}' says {} {}, but its files hold {}; prepare or download the data again",
-                   manifest.string(), claimed, what, found);
-}
-
-// The totals of one side of the split, counted anew: pieces count plain text, and side tables the original text.
-// Training text that was transformed has neither.
-void check_split(const std::filesystem::path& file, const char* name, const SplitRecord& split,
-                 const Manifest& manifest, const Tokenizer& tokenizer) {
-  const bool transformed = !manifest.text.transform.empty();
-  const ByteTable table = ByteTable::from_tokenizer(tokenizer);
-  SplitRecord found;
-  int previous = -1;
-  bool tables = transformed;
-  std::vector<std::filesystem::path> shards;
-  for (const ShardRecord& record : split.shards) {
-    shards.push_back(folder_of(file) / record.file);
-    tables = tables || !record.bytes_file.empty();
-    const std::vector<std::uint16_t> tokens = Shard(shards.back()).read_all();
-    found.tokens += tokens.size();
-    found.documents += static_cast<std::uint64_t>(std::ranges::count(tokens, manifest.bos_id));
-    if (transformed) continue;
-    found.bytes += table.count(tokens);
-    // A document may go on in the next shard.
-    if (previous >= 0) found.bytes += static_cast<std::uint64_t>(table.bytes(previous, tokens.front()));
-    previous = tokens.back();
-  }
-  const auto check = [&](const char* what, std::uint64_t claimed, std::uint64_t counted) {
-    check_total(file, fmt::format("{} {}", name, what), claimed, counted);
-  };
-  check("tokens", split.tokens, found.tokens);
-  check("documents", split.documents, found.documents);
-  if (!transformed) check("bytes", split.bytes, found.bytes);
-  if (&split != &manifest.validation || !tables) return;
-  const std::vector<std::uint16_t> tokens = read_tokens(shards);
-  const SideTable counts = SideTable::load(find_side_tables("", shards), shards);
-  require_fit(counts, tokens, manifest.bos_id);
-  check("bytes of the original text", split.source_bytes, counts.count(tokens));
-  if (!transformed) return;
-  check("bytes", split.bytes, split.source_bytes);
-  require_original_bytes(counts, tokens, manifest.bos_id, tokenizer,
-                         TextSource({folder_of(file) / manifest.validation_text_file}));
-}
-
-void check_totals(const std::filesystem::path& file, const Manifest& manifest) {
-  const std::filesystem::path folder = folder_of(file);
-  const Tokenizer tokenizer = Tokenizer::load(folder / manifest.tokenizer_file);
-  const auto count = [](int value) { return static_cast<std::uint64_t>(value); };
-  check_total(file, "pieces in the vocabulary", count(manifest.vocabulary), count(tokenizer.vocab_size()));
-  check_total(file, "as the BOS id", count(manifest.bos_id), count(tokenizer.bos_id()));
-  check_split(file, "training", manifest.train, manifest, tokenizer);
-  check_split(file, "validation", manifest.validation, manifest, tokenizer);
-  if (!manifest.text.transform.empty()) return;
-  check_total(file, "bytes of validation text", manifest.validation.bytes,
-              std::filesystem::file_size(folder / manifest.validation_text_file));
 }
 
 }  // namespace
@@ -190,9 +126,9 @@ Manifest load_manifest(const std::filesystem::path& path) {
   const std::string text = read_file(file, kLargestDescription);
   try {
     const Json json = parse_json<Json>(text);
-    if (!json.is_object()) throw data_error("it is not a JSON object");
-    if (json.at("format") != kFormat)
-      throw data_error("its format is {}, not \"{}\"", json.at("format").dump(), kFormat);
+    data_error_if(!json.is_object(), "it is not a JSON object");
+    data_error_if(json.at("format") != kFormat, "its format is {}, not \"{}\"", json.at("format").dump(),
+                  kFormat);
     Manifest manifest = fields_from_json<Manifest>(json);
     require_sound(manifest);
     if (json.contains("overlap") && json.at("overlap").at("measure") == TextOverlap::measure)
@@ -233,27 +169,6 @@ void require_digest(const std::filesystem::path& file, const std::string& found,
       "'{}' has sha256 {} but the manifest next to it says {}: it was changed or belongs to another preparation; "
       "prepare or download it again",
       file.string(), short_digest(found), short_digest(listed));
-}
-
-Manifest verify_manifest(const std::filesystem::path& path) {
-  const Manifest manifest = load_manifest(path);
-  const std::filesystem::path folder = folder_of(manifest_file(path));
-  const auto check_digest = [&](const std::string& file, const std::string& sha256) {
-    require_digest(folder / file, sha256_hex_of_file(folder / file), sha256);
-  };
-  for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
-    for (const ShardRecord& record : split->shards) {
-      const auto tokens = static_cast<std::uint64_t>(Shard(folder / record.file).token_count());
-      check_total(manifest_file(path), "tokens of " + record.file, record.tokens, tokens);
-      check_digest(record.file, record.sha256);
-    }
-  }
-  check_digest(manifest.tokenizer_file, manifest.tokenizer_sha256);
-  check_digest(manifest.validation_text_file, manifest.validation_text_sha256);
-  if (!manifest.text.changes.file.empty())
-    check_digest(manifest.text.changes.file, manifest.text.changes.sha256);
-  check_totals(manifest_file(path), manifest);
-  return manifest;
 }
 
 }  // namespace mulligan

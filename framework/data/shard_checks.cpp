@@ -64,22 +64,19 @@ const char* key_of(DataSplit split) {
 void require_listed(const Shard& shard, const ShardFacts& facts, const Manifest& manifest, DataSplit split) {
   const ShardRecord* training = manifest.train.find(shard.path());
   const ShardRecord* record = training ? training : manifest.validation.find(shard.path());
-  if (!record) {
-    throw data_error(
-        "'{}' is not in the manifest next to it, so it is not known which tokenizer made it; move it to a "
-        "folder of its own or prepare the data again",
-        shard.path().string());
-  }
-  if (split == DataSplit::train && !training) {
-    throw data_error(
-        "data.train names '{}', a validation shard by the manifest next to it, so the score would be of text "
-        "that was trained on; set data.train to the folder '{}' or to its training shards",
-        shard.path().string(), folder_of(shard.path()).string());
-  }
-  if (record->tokens != static_cast<std::uint64_t>(shard.token_count())) {
-    throw data_error("'{}' holds {} tokens but the manifest next to it says {}; prepare or download it again",
-                     shard.path().string(), shard.token_count(), record->tokens);
-  }
+  data_error_if(
+      !record,
+      "'{}' is not in the manifest next to it, so it is not known which tokenizer made it; move it to a "
+      "folder of its own or prepare the data again",
+      shard.path().string());
+  data_error_if(
+      split == DataSplit::train && !training,
+      "data.train names '{}', a validation shard by the manifest next to it, so the score would be of text "
+      "that was trained on; set data.train to the folder '{}' or to its training shards",
+      shard.path().string(), folder_of(shard.path()).string());
+  data_error_if(record->tokens != static_cast<std::uint64_t>(shard.token_count()),
+                "'{}' holds {} tokens but the manifest next to it says {}; prepare or download it again",
+                shard.path().string(), shard.token_count(), record->tokens);
   require_digest(shard.path(), facts.sha256, record->sha256);
 }
 
@@ -100,12 +97,11 @@ void require_tokens(const Shard& shard, const ShardFacts& facts, const ShardUse&
   const auto outside = std::ranges::find_if(tokens, [&](std::uint16_t token) { return token >= limit; });
   const std::string what = fmt::format("shard '{}' has token {} at position {}", shard.path().string(),
                                        *outside, outside - tokens.begin());
-  if (use.pieces > 0) {
-    throw data_error(
-        "{}, beyond the {} pieces of the tokenizer '{}': it was made with another tokenizer or is damaged; "
-        "set data.tokenizer and {} to what belongs together",
-        what, use.pieces, use.tokenizer_file, key_of(use.split));
-  }
+  data_error_if(
+      use.pieces > 0,
+      "{}, beyond the {} pieces of the tokenizer '{}': it was made with another tokenizer or is damaged; "
+      "set data.tokenizer and {} to what belongs together",
+      what, use.pieces, use.tokenizer_file, key_of(use.split));
   throw data_error(
       "{}, beyond model.vocabulary = {}; raise model.vocabulary to the size of the tokenizer that made the "
       "shard, or set {} to other shards",
@@ -158,10 +154,10 @@ CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& u
       require_tokenizer(files[i], *manifest, use);
       require_vocabulary(use.vocabulary, manifest->vocabulary,
                          (folder_of(files[i]) / manifest->tokenizer_file).string());
-      if (!checked.tokenizer_sha256.empty() && checked.tokenizer_sha256 != manifest->tokenizer_sha256) {
-        throw data_error("{} names shards of two tokenizers, {} and {}; name those of one", key_of(use.split),
-                         short_digest(checked.tokenizer_sha256), short_digest(manifest->tokenizer_sha256));
-      }
+      data_error_if(
+          !checked.tokenizer_sha256.empty() && checked.tokenizer_sha256 != manifest->tokenizer_sha256,
+          "{} names shards of two tokenizers, {} and {}; name those of one", key_of(use.split),
+          short_digest(checked.tokenizer_sha256), short_digest(manifest->tokenizer_sha256));
       checked.tokenizer_sha256 = manifest->tokenizer_sha256;
     }
     require_tokens(shard, facts[i], use);

@@ -67,18 +67,16 @@ bool names_side_table(const fs::path& file) {
 std::vector<fs::path> find_side_tables(const std::string& pattern, const std::vector<fs::path>& shards) {
   if (pattern.empty()) return tables_of_shards(shards);
   const std::vector<fs::path> tables = find_files(pattern, names_side_table);
-  if (tables.empty()) {
-    throw data_error(
-        "data.validation_bytes = '{}' names no byte side table; give a folder that holds files such as "
-        "fineweb_val_bytes_000000.bin, or a pattern for them",
-        pattern);
-  }
-  if (tables.size() != shards.size()) {
-    throw data_error(
-        "data.validation_bytes = '{}' names {} byte side tables, but data.validation {} shards; name one for "
-        "each",
-        pattern, tables.size(), shards.size());
-  }
+  data_error_if(
+      tables.empty(),
+      "data.validation_bytes = '{}' names no byte side table; give a folder that holds files such as "
+      "fineweb_val_bytes_000000.bin, or a pattern for them",
+      pattern);
+  data_error_if(
+      tables.size() != shards.size(),
+      "data.validation_bytes = '{}' names {} byte side tables, but data.validation {} shards; name one for "
+      "each",
+      pattern, tables.size(), shards.size());
   return tables;
 }
 

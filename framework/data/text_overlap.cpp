@@ -11,12 +11,12 @@
 #include <ranges>
 #include <unordered_map>
 
-#include "framework/core/cache_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_fields.h"
 #include "framework/core/parallel.h"
 #include "framework/core/parse_json.h"
+#include "framework/core/temporary_path.h"
 #include "framework/core/utf8.h"
 #include "framework/data/documents.h"
 #include "framework/data/manifest.h"

@@ -42,10 +42,8 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
     end += transform ? bytes[i] : slices[i].size();
     if (i > 0) result.ends.push_back(end);  // what precedes the first token belongs to it
   }
-  if (end > text.size()) {
-    throw data_error("the tokens of a document of {} bytes stand for {}; use another tokenizer", text.size(),
-                     end);
-  }
+  data_error_if(end > text.size(), "the tokens of a document of {} bytes stand for {}; use another tokenizer",
+                text.size(), end);
   result.left_out = (transform ? bytes.front() : slices.front().size()) + text.size() - end;
   result.ends.back() = text.size();
   return result;

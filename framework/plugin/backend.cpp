@@ -18,18 +18,18 @@ const char* kernel_owner(std::string_view kernel) {
   return owner == kernel_owners().end() ? nullptr : owner->second.c_str();
 }
 
-DeviceBuffer::~DeviceBuffer() {
-  if (!address_) return;
-  backend_->table().free(backend_->instance(), address_);
-  backend_->allocated_bytes_ -= bytes_;
+void DeviceBuffer::Free::operator()(void* address) const {
+  backend->table().free(backend->instance(), address);
+  backend->allocated_bytes_ -= bytes;
 }
 
-PreparedCall::~PreparedCall() {
-  if (handle_) backend_->table().release(backend_->instance(), handle_);
+void PreparedCall::Release::operator()(void* handle) const {
+  backend->table().release(backend->instance(), handle);
 }
 
 void PreparedCall::bind(void* const* addresses, void* workspace) {
-  backend_->call(backend_->table().bind, handle_, addresses, workspace);
+  Backend& backend = *handle_.get_deleter().backend;
+  backend.call(backend.table().bind, handle(), addresses, workspace);
 }
 
 Backend::Info Backend::info() const {

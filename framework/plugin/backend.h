@@ -4,6 +4,7 @@
 
 #include <mulligan/backend.h>
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,27 +35,18 @@ class KernelFailure : public Error {
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  DeviceBuffer(Backend& backend, void* address, std::size_t bytes)
-      : backend_(&backend), address_(address), bytes_(bytes) {}
-  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
-    DeviceBuffer(std::move(other)).swap(*this);
-    return *this;
-  }
-  ~DeviceBuffer();
+  DeviceBuffer(Backend& backend, void* address, std::size_t bytes) : memory_(address, Free{&backend, bytes}) {}
 
-  void* address() const { return address_; }
-  std::size_t bytes() const { return bytes_; }
+  void* address() const { return memory_.get(); }
+  std::size_t bytes() const { return memory_.get_deleter().bytes; }
 
  private:
-  void swap(DeviceBuffer& other) noexcept {
-    std::swap(backend_, other.backend_);
-    std::swap(address_, other.address_);
-    std::swap(bytes_, other.bytes_);
-  }
-  Backend* backend_ = nullptr;
-  void* address_ = nullptr;
-  std::size_t bytes_ = 0;
+  struct Free {
+    void operator()(void* address) const;
+    Backend* backend = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::unique_ptr<void, Free> memory_;
 };
 
 // A kernel call that was checked and made ready, released with the object. Move-only; the backend
@@ -63,28 +55,20 @@ class PreparedCall {
  public:
   PreparedCall() = default;
   PreparedCall(Backend& backend, void* handle, std::size_t workspace_bytes)
-      : backend_(&backend), handle_(handle), workspace_bytes_(workspace_bytes) {}
-  PreparedCall(PreparedCall&& other) noexcept { swap(other); }
-  PreparedCall& operator=(PreparedCall&& other) noexcept {
-    PreparedCall(std::move(other)).swap(*this);
-    return *this;
-  }
-  ~PreparedCall();
+      : handle_(handle, Release{&backend}), workspace_bytes_(workspace_bytes) {}
 
-  void* handle() const { return handle_; }  // what Backend::run takes
+  void* handle() const { return handle_.get(); }  // what Backend::run takes
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   // Fixes the addresses, in the order of the kernel's signature (null for an absent argument),
   // and the workspace.
   void bind(void* const* addresses, void* workspace);
 
  private:
-  void swap(PreparedCall& other) noexcept {
-    std::swap(backend_, other.backend_);
-    std::swap(handle_, other.handle_);
-    std::swap(workspace_bytes_, other.workspace_bytes_);
-  }
-  Backend* backend_ = nullptr;
-  void* handle_ = nullptr;
+  struct Release {
+    void operator()(void* handle) const;
+    Backend* backend = nullptr;
+  };
+  std::unique_ptr<void, Release> handle_;
   std::size_t workspace_bytes_ = 0;
 };
 

@@ -4,33 +4,12 @@
 
 #include <mulligan/communicator.h>
 
+#include <memory>
 #include <span>
 
 #include "framework/plugin/plugin_instance.h"
 
 namespace mulligan {
-
-class CommunicatorPlugin;
-
-// Collectives that a communicator has made ready; released with the object.
-class PreparedCollectives {
- public:
-  PreparedCollectives() = default;
-  PreparedCollectives(CommunicatorPlugin& communicator, void* handle)
-      : communicator_(&communicator), handle_(handle) {}
-  PreparedCollectives(PreparedCollectives&& other) noexcept { *this = std::move(other); }
-  PreparedCollectives& operator=(PreparedCollectives&& other) noexcept {
-    std::swap(communicator_, other.communicator_);
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  ~PreparedCollectives();
-  void* handle() const { return handle_; }
-
- private:
-  CommunicatorPlugin* communicator_ = nullptr;
-  void* handle_ = nullptr;
-};
 
 // If a function fails, it throws run_error with the plugin's own sentence. One thread at a time may call, except for
 // completed(), begun() and abort().
@@ -42,15 +21,21 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
   void open(const mlg_group& group, const mlg_queue& queue, double seconds) {
     call(table().open, &group, &queue, seconds);
   }
-  PreparedCollectives prepare(std::span<const mlg_collective> list) {
+  // Collectives that were made ready; released with the object.
+  struct Release {
+    void operator()(void* handle) const { communicator->table().release(communicator->instance(), handle); }
+    CommunicatorPlugin* communicator = nullptr;
+  };
+  using Prepared = std::unique_ptr<void, Release>;
+  Prepared prepare(std::span<const mlg_collective> list) {
     void* handle = nullptr;
     call(table().prepare, list.data(), static_cast<std::uint32_t>(list.size()), &handle);
-    return {*this, handle};
+    return Prepared(handle, Release{this});
   }
   // Returns the ticket, which join() waits for: 1 for the first.
-  std::uint64_t submit(const PreparedCollectives& prepared) {
+  std::uint64_t submit(const Prepared& prepared) {
     std::uint64_t ticket = 0;
-    call(table().submit, prepared.handle(), &ticket);
+    call(table().submit, prepared.get(), &ticket);
     return ticket;
   }
   void join(std::uint64_t ticket) { call(table().join, ticket); }
@@ -69,14 +54,6 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
   }
   // Any thread: pending and later calls fail soon.
   void abort() { table().abort(instance()); }
-
- private:
-  friend class PreparedCollectives;
-  void release(void* handle) { table().release(instance(), handle); }
 };
-
-inline PreparedCollectives::~PreparedCollectives() {
-  if (communicator_) communicator_->release(handle_);
-}
 
 }  // namespace mulligan

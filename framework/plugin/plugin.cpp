@@ -6,28 +6,13 @@
 #include <utility>
 
 namespace mulligan {
-namespace {
-
-constexpr std::array<std::pair<PluginKind, std::string_view>, 10> kWords{{
-    {PluginKind::backend, "backend"},
-    {PluginKind::loss, "loss"},
-    {PluginKind::optimizer, "optimizer"},
-    {PluginKind::schedule, "schedule"},
-    {PluginKind::ttt, "ttt"},
-    {PluginKind::quantizer, "quantizer"},
-    {PluginKind::communicator, "communicator"},
-    {PluginKind::transform, "transform"},
-    {PluginKind::ensemble, "ensemble"},
-    {PluginKind::wrapper, "wrapper"},
-}};
-
-}  // namespace
 
 std::string_view kind_word(PluginKind kind) {
-  for (const auto& [value, word] : kWords) {
-    if (value == kind) return word;
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 11> words = {"unknown",   "backend",  "loss",      "optimizer",
+                                                      "schedule",  "ttt",      "quantizer", "communicator",
+                                                      "transform", "ensemble", "wrapper"};
+  const auto number = static_cast<std::size_t>(kind);
+  return words[number < words.size() ? number : 0];
 }
 
 Plugin::Plugin(const mlg_plugin_header* header, std::filesystem::path path, std::string sha256)

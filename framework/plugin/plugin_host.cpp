@@ -2,16 +2,28 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <mulligan/backend.h>
+#include <mulligan/communicator.h>
+#include <mulligan/ensemble.h>
+#include <mulligan/loss.h>
+#include <mulligan/optimizer.h>
+#include <mulligan/quantizer.h>
+#include <mulligan/schedule.h>
+#include <mulligan/transform.h>
+#include <mulligan/ttt.h>
+#include <mulligan/wrapper.h>
 
 #include <boost/dll/runtime_symbol_info.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <sstream>
 
 #include "framework/config/schema.h"
 #include "framework/core/file.h"
-#include "framework/plugin/plugin_table_check.h"
 
 namespace mulligan {
 namespace {
@@ -86,16 +98,99 @@ void* load_library(const fs::path& path) {
   throw config_error("the plugin file '{}' cannot be loaded: {}.", path.string(), reason);
 }
 
+// The functions that every plugin of a kind must fill, by name. They follow one another in its table, from `create` on.
+struct TableShape {
+  std::size_t bytes, first;
+  std::string required;
+};
+
+template <typename Table>
+TableShape shape(const char* required) {
+  return {sizeof(Table), offsetof(Table, create), required};
+}
+
+TableShape shape_of(PluginKind kind) {
+  switch (kind) {
+    case PluginKind::backend:
+      return shape<mlg_backend_table>(
+          "create destroy info allocate free upload download copy zero add_kernels kernel_at prepare bind run release "
+          "synchronize");
+    case PluginKind::loss:
+      return shape<mlg_loss_table>("create destroy record_forward record_backward");
+    case PluginKind::optimizer:
+      return shape<mlg_optimizer_table>("create destroy scalar_count record scalars");
+    case PluginKind::schedule:
+      return shape<mlg_schedule_table>("create destroy rate");
+    case PluginKind::quantizer:
+      return shape<mlg_quantizer_table>("create destroy quantize");
+    case PluginKind::
+        ttt:  // adapters or base updates or both: who asks for one of them checks that it is there
+      return shape<mlg_ttt_table>("create destroy");
+    case PluginKind::communicator:
+      return shape<mlg_communicator_table>("create destroy open prepare submit join poll abort release");
+    case PluginKind::transform:
+      return shape<mlg_transform_table>("create destroy open close begin propose observe");
+    case PluginKind::ensemble:
+      return shape<mlg_ensemble_table>("create destroy make stored_bytes");
+    case PluginKind::wrapper:
+      return shape<mlg_wrapper_table>("create destroy scalar_count record scalars");
+  }
+  return {sizeof(mlg_plugin_header), 0, {}};
+}
+
+using AnyFunction = void (*)();
+
+// Empty if the table is sound. Otherwise a reason that continues a sentence which begins with the file's name. Reads no byte
+// beyond the table's own struct_size. `table` may be null.
+std::string table_problem(const mlg_plugin_header* table) {
+  if (!table) return "returned no table from mlg_plugin";
+  if (table->magic != MLG_ABI_MAGIC) {
+    return fmt::format(
+        "begins its table with the magic number {:#010x} instead of {:#010x}; fill the table with "
+        "the SDK's macros",
+        table->magic, MLG_ABI_MAGIC);
+  }
+  if (table->abi_major != MLG_ABI_MAJOR || table->abi_minor > MLG_ABI_MINOR) {
+    return fmt::format(
+        "was built for plugin ABI {}.{}, but this program has ABI {}.{}; rebuild it with this program's SDK",
+        table->abi_major, table->abi_minor, MLG_ABI_MAJOR, MLG_ABI_MINOR);
+  }
+  if (kind_word(static_cast<PluginKind>(table->kind)) == "unknown") {
+    return fmt::format("says kind {} in its table, which is none; export it with the macro of its kind",
+                       table->kind);
+  }
+  const TableShape shape = shape_of(static_cast<PluginKind>(table->kind));
+  if (table->struct_size < shape.bytes) {
+    return fmt::format(
+        "has a table of {} bytes, shorter than the {} of ABI {}.{}; set struct_size to the size of the whole "
+        "table",
+        table->struct_size, shape.bytes, MLG_ABI_MAJOR, MLG_ABI_MINOR);
+  }
+  if (!table->name || !table->version || !table->summary) {
+    return "leaves name, version or summary of its table null; give all three";
+  }
+  if ((table->key_count > 0 && !table->keys) || (table->kernel_count > 0 && !table->kernels)) {
+    return "counts keys or kernels in its table but gives no list of them";
+  }
+  const char* member = reinterpret_cast<const char*>(table) + shape.first;
+  std::istringstream names(shape.required);
+  for (std::string name; names >> name; member += sizeof(AnyFunction)) {
+    AnyFunction function = nullptr;
+    std::memcpy(&function, member, sizeof function);
+    if (!function) return fmt::format("leaves the required function '{}' of its table null", name);
+  }
+  return {};
+}
+
 // The table that mlg_plugin() of the library returns, checked.
 const mlg_plugin_header* load_table(const fs::path& path) {
   void* library = load_library(path);
   const auto function = reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"));
-  if (!function) {
-    throw config_error(
-        "the plugin file '{}' is a shared library but not a mulligan plugin: it exports no function mlg_plugin; "
-        "end its source with one of the SDK's MULLIGAN_EXPORT_ macros.",
-        path.string());
-  }
+  config_error_if(
+      !function,
+      "the plugin file '{}' is a shared library but not a mulligan plugin: it exports no function mlg_plugin; "
+      "end its source with one of the SDK's MULLIGAN_EXPORT_ macros.",
+      path.string());
   const mlg_plugin_header* table = function();
   if (const std::string problem = table_problem(table); !problem.empty())
     throw config_error("the plugin file '{}' {}.", path.string(), problem);
@@ -192,15 +287,13 @@ fs::path PluginHost::locate(PluginKind kind, const std::string& name) const {
 PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
   const fs::path file = path.empty() ? find_one(kind, name) : path;
   const PluginHandle plugin = load_file(file);
-  if (plugin->kind() != kind) {
-    throw config_error("the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
-                       file.string(), with_article(plugin->kind()), plugin->name(), with_article(kind));
-  }
-  if (!name.empty() && plugin->name() != name) {
-    throw config_error(
-        "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
-        file.string(), kind_word(kind), plugin->name(), name);
-  }
+  config_error_if(plugin->kind() != kind,
+                  "the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
+                  file.string(), with_article(plugin->kind()), plugin->name(), with_article(kind));
+  config_error_if(
+      !name.empty() && plugin->name() != name,
+      "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
+      file.string(), kind_word(kind), plugin->name(), name);
   return plugin;
 }
 

@@ -136,7 +136,7 @@ class PluginBatch final : public TransferBatch {
   Connection& connection_;
   std::vector<std::unique_ptr<std::max_align_t[]>> buffers_;
   std::vector<Staged> downloads_, uploads_;
-  PreparedCollectives prepared_;
+  CommunicatorPlugin::Prepared prepared_;
   std::uint64_t ticket_ = 0;  // of the submit() that is not joined yet
 };
 

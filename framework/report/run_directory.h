@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "framework/config/start_folder.h"
+#include "framework/config/stored_paths.h"
 
 namespace mulligan {
 
@@ -33,7 +33,7 @@ struct RunFiles {
   // Made from all of these; can be made again at any time.
   std::filesystem::path report() const { return directory / "report.html"; }
 
-  // The base folder of relative paths in config.toml (config/start_folder.h).
+  // The base folder of relative paths in config.toml (config/stored_paths.h).
   std::filesystem::path started_in() const { return directory / kStartFolderFile; }
   // The launcher's job that began the run or continued it (train/resume.h).
   std::filesystem::path attempt() const { return directory / "attempt.json"; }

@@ -2,7 +2,6 @@
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/config/config_report.h"
-#include "framework/config/resolved_settings.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/report/machine.h"

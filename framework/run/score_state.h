@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config/score_settings.h"
+#include "framework/config/config_report.h"
 #include "framework/core/safetensors.h"
 #include "framework/core/steady_time.h"
 #include "framework/model/parameter_values.h"

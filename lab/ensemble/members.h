@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "framework/config/ensemble_config.h"
 #include "framework/config/model_config.h"
+#include "framework/config/run_config.h"
 #include "framework/plugin/ensemble.h"
 #include "framework/run/loaded_model.h"
 #include "lab/calibration/calibration.h"

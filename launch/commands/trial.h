@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/score_settings.h"
+#include "framework/config/config_report.h"
 #include "framework/core/directory_lock.h"
 #include "framework/report/trials.h"
 #include "framework/run/weight_origin.h"

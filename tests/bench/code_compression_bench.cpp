@@ -139,7 +139,7 @@ void report(const Group& group) {
       seconds = spent;
     }
     const double unpack = cpu_seconds([&] { decompress(compression, best, codes.size()); });
-    line(compression_word(compression).data(), static_cast<double>(best.size()), seconds, unpack);
+    line(word_of(compression), static_cast<double>(best.size()), seconds, unpack);
   }
   using Clock = std::chrono::steady_clock;  // of other processes; lrzip may use several cores
   const auto wall = [](Clock::time_point start) {

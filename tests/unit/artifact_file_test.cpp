@@ -114,7 +114,7 @@ TEST(Compression, WhatIsWrongIsSaid) {
   std::string text;
   for (int i = 0; i < 40000; ++i) text += std::to_string(PhiloxStream(2, "text").bits(i) % 1000);
   for (const Compression compression : every_compression) {
-    SCOPED_TRACE(compression_word(compression));
+    SCOPED_TRACE(word_of(compression));
     const std::string packed = compress(compression, text);
     EXPECT_LT(packed.size(), text.size());
     EXPECT_EQ(decompress(compression, packed, text.size()), text);
@@ -216,7 +216,7 @@ TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
                                              {Compression::zlib, CodeStreams::role_ordered},
                                              {Compression::adaptive, CodeStreams::width}}) {
     const std::string bytes = serialize_artifact(sample_artifact(), compression, nullptr, 0, streams);
-    const PhiloxStream random(42, compression_word(compression));
+    const PhiloxStream random(42, word_of(compression));
     std::uint64_t draw = 0;
     for (int round = 0; round < 2000; ++round) {
       std::string changed = bytes;
@@ -300,7 +300,7 @@ TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
 TEST(ArtifactFile, RoundTripInEveryCompressionAndStream) {
   const Artifact artifact = sample_artifact();
   const auto check = [&](Compression compression, CodeStreams streams) {
-    SCOPED_TRACE(testing::Message() << compression_word(compression) << " " << static_cast<int>(streams));
+    SCOPED_TRACE(testing::Message() << word_of(compression) << " " << static_cast<int>(streams));
     const std::string bytes = serialize_artifact(artifact, compression, nullptr, 0, streams);
     const Artifact again = parse_artifact(bytes, "sample");
     EXPECT_TRUE(again == artifact);

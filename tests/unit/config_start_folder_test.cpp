@@ -5,7 +5,7 @@
 
 #include "framework/config/config_report.h"
 #include "framework/config/run_config.h"
-#include "framework/config/start_folder.h"
+#include "framework/config/stored_paths.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan::config_start_folder_test {

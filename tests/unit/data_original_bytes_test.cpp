@@ -187,7 +187,7 @@ TEST(OriginalBytes, OfAnAblatedValidationText) {
     options.ablation.classes = {SymbolClass::digits, SymbolClass::operators};
     options.ablation.mode = mode;
     options.ablation.validation = true;
-    expect_original(options, std::string(ablation_mode_name(mode)));
+    expect_original(options, std::string(word_of(mode)));
   }
 }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"
-#include "framework/config/score_settings.h"
 #include "framework/run/parameter_plan.h"
 #include "tests/support/sentence.h"
 #include "tests/support/small_config.h"

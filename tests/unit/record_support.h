@@ -12,7 +12,7 @@
 #include "framework/artifact/evaluation_source.h"
 #include "framework/artifact/reachable_source.h"
 #include "framework/artifact/text_packer.h"
-#include "framework/config/resolved_settings.h"
+#include "framework/config/config_report.h"
 #include "framework/core/file.h"
 #include "tests/support/sentence.h"
 #include "tools/record/make_submission.h"

@@ -200,12 +200,6 @@ void run(const PrepareArguments& arguments) {
   PrepareOptions options = arguments.options;
   if (!arguments.ablate.empty()) options.ablation.classes = parse_symbol_classes(arguments.ablate);
   options.ablation.mode = parse_ablation_mode(arguments.ablate_mode);
-  if (options.inputs.empty()) {
-    throw config_error(
-        "prepare needs a text folder, text files or JSONL files to read; name them before --out.");
-  }
-  if (options.output.empty())
-    throw config_error("prepare needs --out FOLDER for the shards and the manifest.");
   RunLog log(arguments.console, {});
   std::optional<Progress> shown;
   options.progress = [&](const std::string& line) { log.line(line); };

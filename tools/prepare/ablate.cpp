@@ -6,6 +6,7 @@
 #include <bit>
 #include <cctype>
 #include <numeric>
+#include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -18,10 +19,6 @@ namespace {
 // Bytes of a formula, at most: text with many beginnings and no end is still read in time that grows with its
 // length alone.
 constexpr std::size_t longest_formula = 4096;
-
-constexpr std::array<std::string_view, symbol_class_count> class_names = {"latex", "digits", "operators",
-                                                                          "greek"};
-constexpr std::array<std::string_view, 3> mode_names = {"remove", "mask", "decontext"};
 
 // A symbol of the text, and where it lies.
 struct Symbol {
@@ -139,19 +136,11 @@ std::vector<std::size_t> exchanged(const std::vector<Symbol>& symbols, const Phi
 
 }  // namespace
 
-std::string_view symbol_class_name(SymbolClass symbols) {
-  return class_names[static_cast<std::size_t>(symbols)];
-}
-
 bool AblationRules::takes(const std::string& document) const {
   const auto matches = [&](const std::string& glob) {
     return fnmatch(glob.c_str(), document.c_str(), 0) == 0;
   };
   return domains.empty() || std::ranges::any_of(domains, matches);
-}
-
-std::string_view ablation_mode_name(AblationMode mode) {
-  return mode_names[static_cast<std::size_t>(mode)];
 }
 
 std::string ablate(std::string_view text, const AblationRules& rules, SymbolCounts& taken,
@@ -191,30 +180,25 @@ std::string ablate(std::string_view text, const AblationRules& rules, SymbolCoun
   return out;
 }
 
-std::vector<SymbolClass> parse_symbol_classes(std::string_view words) {
+std::vector<SymbolClass> parse_symbol_classes(const std::string& words) {
   std::vector<SymbolClass> classes;
-  for (std::size_t begin = 0; begin <= words.size();) {
-    const std::size_t end = std::min(words.find(',', begin), words.size());
-    const std::string_view word = words.substr(begin, end - begin);
-    const auto found = std::ranges::find(class_names, word);
-    const auto kind = static_cast<SymbolClass>(found - class_names.begin());
-    if (found == class_names.end() || std::ranges::find(classes, kind) != classes.end()) {
+  std::istringstream all(words + ',');
+  for (std::string word; std::getline(all, word, ',');) {
+    const auto kind = of_word<SymbolClass>(word);
+    if (!kind || std::ranges::find(classes, *kind) != classes.end()) {
       throw config_error(
           "'{}' in the classes of symbols '{}' is not a class, or stands there twice; name "
           "each of latex, digits, operators, greek at most once, with commas between them",
           word, words);
     }
-    classes.push_back(kind);
-    begin = end + 1;
+    classes.push_back(*kind);
   }
   return classes;
 }
 
 AblationMode parse_ablation_mode(std::string_view word) {
-  const auto found = std::ranges::find(mode_names, word);
-  if (found == mode_names.end())
-    throw config_error("'{}' is not a mode of ablation; choose remove, mask or decontext", word);
-  return static_cast<AblationMode>(found - mode_names.begin());
+  if (const auto mode = of_word<AblationMode>(word)) return *mode;
+  throw config_error("'{}' is not a mode of ablation; choose remove, mask or decontext", word);
 }
 
 }  // namespace mulligan

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/config/words.h"
+
 namespace mulligan {
 
 inline bool is_digit(char c) {
@@ -20,9 +22,9 @@ enum class SymbolClass {
   operators,  // + = < > ^ / * and the mathematical signs of Unicode, each by itself
   greek,      // a run of Greek letters
 };
-inline constexpr std::size_t symbol_class_count = 4;
-// "latex", "digits", ...
-std::string_view symbol_class_name(SymbolClass symbols);
+template <>
+inline constexpr auto config_words<SymbolClass> = std::array{"latex", "digits", "operators", "greek"};
+inline constexpr std::size_t symbol_class_count = config_words<SymbolClass>.size();
 
 enum class AblationMode {
   remove,  // the symbol goes
@@ -30,7 +32,8 @@ enum class AblationMode {
          // most the symbol's number of characters
   decontext,  // the symbols of a class change places within the document, so that they lose their context alone
 };
-std::string_view ablation_mode_name(AblationMode mode);
+template <>
+inline constexpr auto config_words<AblationMode> = std::array{"remove", "mask", "decontext"};
 
 struct AblationRules {
   std::vector<SymbolClass> classes;  // empty: nothing is done
@@ -56,7 +59,7 @@ std::string ablate(std::string_view text, const AblationRules& rules, SymbolCoun
                    std::vector<std::uint64_t>* ends = nullptr);
 
 // "latex,digits" and "mask": throws config_error for other words, a class given twice, or none.
-std::vector<SymbolClass> parse_symbol_classes(std::string_view words);
+std::vector<SymbolClass> parse_symbol_classes(const std::string& words);
 AblationMode parse_ablation_mode(std::string_view word);
 
 }  // namespace mulligan

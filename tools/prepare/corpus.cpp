@@ -46,10 +46,9 @@ Corpus::Corpus(const PrepareOptions& options)
     : inputs_(options.inputs, options.text), validation_inputs_(options.validation_inputs, options.text) {
   manifest.text.cleaned = options.text.clean;
   std::vector<CorpusDocument> documents = catalogue(inputs_, options);
-  if (documents.empty()) {
-    throw data_error(
-        "the inputs hold no text document; give a folder of text files, text files or JSONL documents");
-  }
+  data_error_if(
+      documents.empty(),
+      "the inputs hold no text document; give a folder of text files, text files or JSONL documents");
   if (options.validation_inputs.empty()) {
     split_by_digest(std::move(documents), options);
   } else {
@@ -134,38 +133,34 @@ void Corpus::note_files(const TextSource& source) {
 
 void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {
   const char* text_used = options.text.clean ? "cleaned text" : "text";
-  if (documents.size() == 1 && !remarks.empty() && remarks.front().second == TextForm::json_collection) {
-    throw data_error(
-        "'{}' is a JSON array and would be one document; make one line of each element with: jq -c '.[]' FILE > "
-        "FILE.jsonl",
-        documents[0].name());
-  }
-  if (documents.size() == 1) {
-    throw data_error(
-        "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
-        "validation documents of their own with --validation, or the text as several files or JSONL lines",
-        documents[0].name());
-  }
+  data_error_if(
+      documents.size() == 1 && !remarks.empty() && remarks.front().second == TextForm::json_collection,
+      "'{}' is a JSON array and would be one document; make one line of each element with: jq -c '.[]' FILE > "
+      "FILE.jsonl",
+      documents[0].name());
+  data_error_if(
+      documents.size() == 1,
+      "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
+      "validation documents of their own with --validation, or the text as several files or JSONL lines",
+      documents[0].name());
   std::vector<Digest> digests;
   for (const CorpusDocument& document : documents) digests.push_back(document.digest);
   std::ranges::sort(digests);
   Digest limit;  // validation: digest < limit
   if (options.validation_documents > 0) {
     const auto wanted = static_cast<std::size_t>(options.validation_documents);
-    if (wanted >= documents.size()) {
-      throw data_error(
-          "{} validation documents were asked for, but there are only {} different documents in all; ask "
-          "for fewer or give more text",
-          wanted, documents.size());
-    }
+    data_error_if(
+        wanted >= documents.size(),
+        "{} validation documents were asked for, but there are only {} different documents in all; ask "
+        "for fewer or give more text",
+        wanted, documents.size());
     limit = digests[wanted];
     manifest.split_rule =
         fmt::format("validation: the {} documents with the smallest sha256 of the {}", wanted, text_used);
   } else {
-    if (!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0)) {
-      throw config_error("a validation fraction of {} is not possible; give a number above 0 and below 1",
-                         options.validation_fraction);
-    }
+    config_error_if(!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0),
+                    "a validation fraction of {} is not possible; give a number above 0 and below 1",
+                    options.validation_fraction);
     limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
     manifest.split_rule =
         fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
@@ -188,8 +183,8 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
 
 void Corpus::take_separate_inputs(std::vector<CorpusDocument> training, std::vector<CorpusDocument> scored,
                                   bool drop_shared) {
-  if (scored.empty())
-    throw data_error("the validation inputs hold no text document; give some or divide the inputs");
+  data_error_if(scored.empty(),
+                "the validation inputs hold no text document; give some or divide the inputs");
   std::map<Digest, std::string> held;
   for (const CorpusDocument& document : scored) held.emplace(document.digest, document.name());
   std::size_t shared = 0;
@@ -201,14 +196,13 @@ void Corpus::take_separate_inputs(std::vector<CorpusDocument> training, std::vec
     changes.push_back({document.name(), "left out: it is a validation document"});
     return true;
   });
-  if (shared > 0 && !drop_shared) {
-    throw data_error(
-        "{} validation documents are also training documents (for example {}); remove them from one side, or leave "
-        "them out of training with --drop-overlap",
-        shared, example);
-  }
+  data_error_if(
+      shared > 0 && !drop_shared,
+      "{} validation documents are also training documents (for example {}); remove them from one side, or leave "
+      "them out of training with --drop-overlap",
+      shared, example);
   manifest.duplicates_dropped += shared;
-  if (training.empty()) throw data_error("all training documents are validation documents; give others");
+  data_error_if(training.empty(), "all training documents are validation documents; give others");
   train = std::move(training);
   validation = std::move(scored);
   manifest.split_rule = "validation: inputs of its own, checked to share no document with training";

@@ -224,7 +224,7 @@ void DocumentEncoder::note_ablation(const std::vector<Encoded>& block,
     if (!one.changed) continue;
     ++ablated_->documents;
     changes_.push_back({documents[i].name(), fmt::format("ablated ({}): {} symbols, {} bytes became {}",
-                                                         ablation_mode_name(options_.ablation.mode), symbols,
+                                                         word_of(options_.ablation.mode), symbols,
                                                          one.bytes_before, one.text.size())});
   }
 }

@@ -40,9 +40,8 @@ bool non_empty_folder(const fs::path& path) {
 
 OutputFolder::OutputFolder(const fs::path& target, MayReplace may_replace)
     : target_(resolved(target)), may_replace_(std::move(may_replace)) {
-  if (target_ == target_.parent_path()) {
-    throw config_error("'{}' cannot be the output folder; name a folder of its own", target.string());
-  }
+  config_error_if(target_ == target_.parent_path(),
+                  "'{}' cannot be the output folder; name a folder of its own", target.string());
   work_ = target_.string() + ".preparing";
   check_target();
   take_work_folder();
@@ -57,18 +56,16 @@ void OutputFolder::check_target() const {
   std::error_code error;
   const fs::file_status status = fs::status(target_, error);
   if (!fs::exists(status)) return;
-  if (!fs::is_directory(status)) {
-    throw config_error("the output '{}' is a file, not a folder; name a new folder", target_.string());
-  }
+  config_error_if(!fs::is_directory(status), "the output '{}' is a file, not a folder; name a new folder",
+                  target_.string());
   struct stat inner {
   }, outer{};
-  if (::stat(target_.c_str(), &inner) == 0 && ::stat(target_.parent_path().c_str(), &outer) == 0 &&
-      inner.st_dev != outer.st_dev) {
-    throw config_error(
-        "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below "
-        "it, such as '{}'",
-        target_.string(), (target_ / "prepared").string());
-  }
+  config_error_if(
+      ::stat(target_.c_str(), &inner) == 0 && ::stat(target_.parent_path().c_str(), &outer) == 0 &&
+          inner.st_dev != outer.st_dev,
+      "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below "
+      "it, such as '{}'",
+      target_.string(), (target_ / "prepared").string());
   if (non_empty_folder(target_)) may_replace_(target_);
 }
 

@@ -44,11 +44,9 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
         "the output folder '{}' is not empty (it holds '{}') and holds no prepared data; name a new folder",
         folder.string(), fs::directory_iterator(folder)->path().filename().string());
   }
-  if (!overwrite) {
-    throw config_error(
-        "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
-        folder.string());
-  }
+  config_error_if(!overwrite,
+                  "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
+                  folder.string());
   const Manifest old = load_manifest(folder);
   std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
   own.insert(old.text.changes.file);
@@ -68,25 +66,23 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
 class Preparation {
  public:
   explicit Preparation(const PrepareOptions& options) : options_(options) {
-    if (options.inputs.empty())
-      throw config_error("nothing to prepare: give a folder, text files or JSONL files");
-    if (options.output.empty()) throw config_error("no output folder was given for the prepared data");
-    if (options.tokens_per_shard < 1024 || options.tokens_per_shard > INT32_MAX) {
-      throw config_error("{} tokens per shard is outside 1024..2147483647", options.tokens_per_shard);
-    }
-    if (options.ablation.any() && !(options.ablation.probability >= 0 && options.ablation.probability <= 1)) {
-      throw config_error("a probability of {} for taking a symbol is not possible; give a number from 0 to 1",
-                         options.ablation.probability);
-    }
-    if (options.ablation.mode == AblationMode::mask && options.ablation.mask.empty())
-      throw config_error("an empty mask would remove symbols; give some text, or choose the mode remove");
-    if (options.ablation.any() && options.drop_overlap) {
-      throw config_error(
-          "--drop-overlap and --ablate do not go together: symbols that are taken out hide shared passages; "
-          "prepare once with one and once with the other");
-    }
-    if (options.tokenizer_bytes < 1)
-      throw config_error("a tokenizer needs at least one byte of text to train on");
+    config_error_if(
+        options.inputs.empty(),
+        "prepare needs a text folder, text files or JSONL files to read; name them before --out.");
+    config_error_if(options.output.empty(), "prepare needs --out FOLDER for the shards and the manifest.");
+    config_error_if(options.tokens_per_shard < 1024 || options.tokens_per_shard > INT32_MAX,
+                    "{} tokens per shard is outside 1024..2147483647", options.tokens_per_shard);
+    config_error_if(
+        options.ablation.any() && !(options.ablation.probability >= 0 && options.ablation.probability <= 1),
+        "a probability of {} for taking a symbol is not possible; give a number from 0 to 1",
+        options.ablation.probability);
+    config_error_if(options.ablation.mode == AblationMode::mask && options.ablation.mask.empty(),
+                    "an empty mask would remove symbols; give some text, or choose the mode remove");
+    config_error_if(
+        options.ablation.any() && options.drop_overlap,
+        "--drop-overlap and --ablate do not go together: symbols that are taken out hide shared passages; "
+        "prepare once with one and once with the other");
+    config_error_if(options.tokenizer_bytes < 1, "a tokenizer needs at least one byte of text to train on");
     if (!options.transform.empty()) transform_ = &text_transform(options.transform);
   }
 
@@ -190,20 +186,19 @@ class Preparation {
     require_documents(manifest.validation, "validation");
     manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr);
     if (!options_.drop_overlap) require_documents(manifest.train, "training");
-    if (manifest.train.documents == 0) {
-      throw data_error(
-          "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
-          "none; give other documents, or name validation documents of their own with --validation",
-          corpus.train.size());
-    }
+    data_error_if(
+        manifest.train.documents == 0,
+        "each of the {} training documents holds a passage of the validation text, so --drop-overlap leaves "
+        "none; give other documents, or name validation documents of their own with --validation",
+        corpus.train.size());
     if (!rules.any()) return;
     record.train = encoder.end_ablation();
     for (const SymbolClass kind : rules.classes) {
-      const std::string name(symbol_class_name(kind));
+      const std::string name(word_of(kind));
       record.classes.push_back(name);
       record.taken[name] = encoder.symbols_taken()[static_cast<std::size_t>(kind)];
     }
-    record.mode = ablation_mode_name(rules.mode);
+    record.mode = word_of(rules.mode);
     record.domains = rules.domains;
     record.mask = rules.mode == AblationMode::mask ? rules.mask : "";
     record.probability = rules.probability;
@@ -312,12 +307,11 @@ class Preparation {
     const std::vector<std::uint16_t> tokens = read_tokens(shards);
     if (!transform_) {
       const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, tokens, options_.threads);
-      if (decoded != validation.bytes || validation_text.size() != validation.bytes) {
-        throw data_error(
-            "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
-            "pieces whose bytes are ambiguous, use another",
-            validation.bytes, decoded);
-      }
+      data_error_if(
+          decoded != validation.bytes || validation_text.size() != validation.bytes,
+          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
+          "pieces whose bytes are ambiguous, use another",
+          validation.bytes, decoded);
       if (validation.shards.front().bytes_file.empty()) return;
     }
     const SideTable table = SideTable::load(find_side_tables("", shards), shards);

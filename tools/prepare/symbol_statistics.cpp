@@ -78,7 +78,7 @@ SymbolRecord symbol_statistics(const std::vector<CorpusDocument>& documents, std
   }
   SymbolRecord record;
   for (const SymbolClass kind : rules.classes) {
-    record.per_1000_tokens[std::string(symbol_class_name(kind))] =
+    record.per_1000_tokens[word_of(kind)] =
         tokens == 0 ? 0.0
                     : 1000.0 * static_cast<double>(symbols[static_cast<std::size_t>(kind)]) /
                           static_cast<double>(tokens);

@@ -107,14 +107,12 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
                             const std::vector<std::string>& symbols, const std::string& required) {
   static const std::set<std::string> rewriting{"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"};
   const bool identity = normalization == kIdentity;
-  if (!identity && !rewriting.contains(normalization)) {
-    throw config_error("there is no normalisation '{}'; give {} or {}", normalization, kIdentity,
-                       fmt::join(rewriting, ", "));
-  }
-  if (vocab_size < 1 || vocab_size > kMaxVocabulary) {
-    throw config_error("a vocabulary of {} is not possible: shards hold ids in 16 bits, so give 1 to {}",
-                       vocab_size, kMaxVocabulary);
-  }
+  config_error_if(!identity && !rewriting.contains(normalization),
+                  "there is no normalisation '{}'; give {} or {}", normalization, kIdentity,
+                  fmt::join(rewriting, ", "));
+  config_error_if(vocab_size < 1 || vocab_size > kMaxVocabulary,
+                  "a vocabulary of {} is not possible: shards hold ids in 16 bits, so give 1 to {}",
+                  vocab_size, kMaxVocabulary);
   std::unordered_map<std::string, std::string> settings{
       {"model_type", "bpe"},
       {"vocab_size", std::to_string(vocab_size)},
@@ -138,7 +136,7 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
   };
   if (!required.empty()) settings["required_chars"] = required;
   Sentences sentences(texts);
-  if (sentences.done()) throw data_error("there is no text to train a tokenizer on; give documents");
+  data_error_if(sentences.done(), "there is no text to train a tokenizer on; give documents");
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   if (!status.ok()) {

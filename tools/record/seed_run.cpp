@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "framework/config/resolved_settings.h"
+#include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/run/run_ledger.h"

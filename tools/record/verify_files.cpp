@@ -7,7 +7,7 @@
 #include "framework/artifact/compression.h"
 #include "framework/artifact/evaluation_source.h"
 #include "framework/artifact/text_coder.h"
-#include "framework/config/resolved_settings.h"
+#include "framework/config/config_report.h"
 #include "framework/core/file.h"
 #include "tools/record/claim_check.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config/resolved_settings.h"
+#include "framework/config/config_report.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"

@@ -1,7 +1,7 @@
 // [model.asymmetric_softcap]
 #pragma once
 
-#include "framework/config/element_values.h"
+#include "framework/config/model_config.h"
 
 namespace mulligan::elements::asymmetric_softcap {
 

@@ -1,7 +1,7 @@
 // [model.attention]
 #pragma once
 
-#include "framework/config/element_values.h"
+#include "framework/config/model_config.h"
 #include "framework/config/words.h"
 
 namespace mulligan::elements::attention {

@@ -27,16 +27,13 @@ namespace {
 void check(const ModelConfig& m, const Settings& s) {
   const Config own = config_of(m);
   if (own.share == 0) return;
-  if (own.mask_share + own.random_share > 1) {
-    throw config_error("{} is {} and {} is {}, which is more than all chosen tokens; their sum is at most 1.",
-                       s.where("model.masking.mask_share"), own.mask_share,
-                       s.where("model.masking.random_share"), own.random_share);
-  }
-  if (own.token >= m.vocabulary) {
-    throw config_error(
-        "{} is {}, outside the vocabulary of {} = {}; choose a token that the text does not have.",
-        s.where("model.masking.token"), own.token, s.where("model.vocabulary"), m.vocabulary);
-  }
+  config_error_if(own.mask_share + own.random_share > 1,
+                  "{} is {} and {} is {}, which is more than all chosen tokens; their sum is at most 1.",
+                  s.where("model.masking.mask_share"), own.mask_share, s.where("model.masking.random_share"),
+                  own.random_share);
+  config_error_if(own.token >= m.vocabulary,
+                  "{} is {}, outside the vocabulary of {} = {}; choose a token that the text does not have.",
+                  s.where("model.masking.token"), own.token, s.where("model.vocabulary"), m.vocabulary);
   if (!attention::active(attention::config_of(m))) return;
   throw config_error(
       "{} is {}, and [model.attention] asks for what attention to both sides does not have; leave out its "

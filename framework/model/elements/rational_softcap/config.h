@@ -1,7 +1,7 @@
 // [model.rational_softcap]
 #pragma once
 
-#include "framework/config/element_values.h"
+#include "framework/config/model_config.h"
 
 namespace mulligan::elements::rational_softcap {
 

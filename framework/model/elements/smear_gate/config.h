@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "framework/config/element_values.h"
+#include "framework/config/model_config.h"
 
 namespace mulligan::elements::smear_gate {
 

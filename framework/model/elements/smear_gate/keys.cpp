@@ -17,15 +17,13 @@ namespace {
 
 void check(const ModelConfig& m, const Settings& s) {
   const Config config = config_of(m);
-  if (config.window > m.width) {
-    throw config_error("{} is {}, but an embedding has only {} = {} dimensions; choose a smaller window.",
-                       s.where("model.smear_gate.window"), config.window, s.where("model.width"), m.width);
-  }
-  if (config.window > 0 && config.document_start >= m.vocabulary) {
-    throw config_error("{} is {}, but tokens are below {} = {}; give the tokenizer's BOS, or -1 for none.",
-                       s.where("model.smear_gate.document_start"), config.document_start,
-                       s.where("model.vocabulary"), m.vocabulary);
-  }
+  config_error_if(config.window > m.width,
+                  "{} is {}, but an embedding has only {} = {} dimensions; choose a smaller window.",
+                  s.where("model.smear_gate.window"), config.window, s.where("model.width"), m.width);
+  config_error_if(config.window > 0 && config.document_start >= m.vocabulary,
+                  "{} is {}, but tokens are below {} = {}; give the tokenizer's BOS, or -1 for none.",
+                  s.where("model.smear_gate.document_start"), config.document_start,
+                  s.where("model.vocabulary"), m.vocabulary);
 }
 
 }  // namespace
