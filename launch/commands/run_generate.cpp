@@ -117,7 +117,6 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   append(options.prompt);
 
   NextTokenOptions next;
-  next.compute = base.compute;
   next.layer_order = base.layer_order;
   next.window = adapted ? config.ttt->config.context_tokens : config.eval.sequence_length;
   if (adapted) next.adapters = [&] { return adapters->taps(); };
