@@ -12,8 +12,8 @@
 
 namespace mulligan::doctor {
 
-// The stages of docs/doctor.md that need no weights file.
-enum class Stage { data, loss, weights, forward, train };
+// The stages of docs/doctor.md. `load` needs a weights file and is left out without one.
+enum class Stage { data, loss, weights, forward, train, load };
 // By its name in lower case.
 Stage stage_of(const std::string& name);
 const std::vector<std::string>& stage_names();
@@ -22,6 +22,7 @@ struct Examination {
   std::vector<Stage> stages;                      // empty: all
   std::uint64_t tokens = std::uint64_t{1} << 22;  // of each side of the data, at most
   std::filesystem::path weights;                  // a weights file in the place of the initial weights
+  bool all_elements = false;                      // stage load: compares every element, not 64 of each tensor
 };
 
 // `loaded` has its plugins resolved. With a backend that computes nothing, findings are skipped ones. Throws Error where
