@@ -11,8 +11,8 @@
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
+#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/evaluator.h"
 #include "framework/eval/generate.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
@@ -130,17 +130,12 @@ void count_weights(LoadedModel& model, Measurement& result) {
 
 void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& validation,
                    Measurement& result) {
-  EvaluatorOptions options;
-  options.eval = config.eval;
-  options.compute = model.compute();
-  options.layer_order = scored_order(config.model);
-  options.bos_id = validation.segment_start();
-  Evaluator evaluator(model.store(), config.model, model.layouts(), options);
-  SharedArena arena(model.store().backend());
-  arena.bind({&evaluator.program()}, model.store());
+  BoundEvaluator scoring(
+      model.store(), config.model, model.layouts(),
+      {config.eval, model.compute(), scored_order(config.model), validation.segment_start()});
   RunRanks alone;
   const auto start = std::chrono::steady_clock::now();
-  const EvalResult score = evaluate(evaluator, validation, alone.group());
+  const EvalResult score = evaluate(scoring.evaluator, validation, alone.group());
   if (score.bytes > 0) result.val_bpb = score.val_bpb;
   result.scored_tokens_per_second = static_cast<double>(score.tokens) / seconds_since(start);
 }
@@ -185,10 +180,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so nothing can be compared.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "nothing can be compared");
   if (config.data.validation.empty()) {
     throw data_error(
         "data.validation is not set, but sequences are taken from it; "

@@ -88,10 +88,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   const Tokenizer tokenizer = require_tokenizer(config);
   RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so no text can be made.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "no text can be made");
   std::optional<TttPlugins> rule;
   if (adapted) rule.emplace(loaded, host, plugins);
   RunLog log(options, {});
