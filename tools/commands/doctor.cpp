@@ -106,8 +106,6 @@ void add_doctor_command(CLI::App& app) {
           "Weights to check in place of the initial ones: a file, or a folder with model.safetensors; "
           "without it init.from")
       ->type_name("PATH");
-  command->add_flag("--all-elements", arguments->examination.all_elements,
-                    "Stage load: compare every element with the file, not 64 of each tensor");
   command->add_option("--json", arguments->json, "File that the findings are written to")->type_name("FILE");
   command->add_flag("--allow-skip", arguments->allow_skip,
                     "Exit with code 0 although a check could not be made");

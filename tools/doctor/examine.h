@@ -22,7 +22,6 @@ struct Examination {
   std::vector<Stage> stages;                      // empty: all
   std::uint64_t tokens = std::uint64_t{1} << 22;  // of each side of the data, at most
   std::filesystem::path weights;                  // a weights file in the place of the initial weights
-  bool all_elements = false;                      // stage load: compares every element, not 64 of each tensor
 };
 
 // `loaded` has its plugins resolved. With a backend that computes nothing, findings are skipped ones. Throws Error where

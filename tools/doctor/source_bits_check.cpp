@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
+#include <ranges>
 
 #include "framework/checkpoint/float_formats.h"
-#include "framework/core/philox.h"
 #include "tools/doctor/load_checks.h"
 
 #include "tools/doctor/model_checks.h"
@@ -16,7 +15,6 @@ namespace {
 
 constexpr const char* convert_again =
     "convert the file again from its source, with the right dtype in its header";
-constexpr std::size_t compared = 64, from_start = 6, from_end = 2;
 // Elements of a matrix that its dtype is judged by, and the fewest of all matrices that are enough.
 constexpr std::size_t judged_elements = 4096, fewest_judged = 128;
 
@@ -73,12 +71,11 @@ std::string mislabelled(const SafetensorsFile& source, StoredType type) {
       stored_name(type), said.log2_std, stored_name(other_half(type)), other.log2_std);
 }
 
-// How the source would have to be read for all compared elements to match, in words.
-std::string explanation(const StoredTensor& source, const LoadedTensor& loaded,
-                        const std::vector<std::size_t>& elements) {
+// How the source would have to be read for all elements to match, in words.
+std::string explanation(const StoredTensor& source, const LoadedTensor& loaded) {
   const std::size_t size = stored_size(source.type), loaded_size = stored_size(loaded.type);
   const auto matches = [&](auto&& value_at) {
-    return std::ranges::all_of(elements, [&](std::size_t i) {
+    return std::ranges::all_of(std::views::iota(std::size_t{0}, source.element_count()), [&](std::size_t i) {
       return encode(value_at(i), loaded.type) == raw_bits(loaded.bytes, loaded_size, i);
     });
   };
@@ -103,25 +100,7 @@ std::string explanation(const StoredTensor& source, const LoadedTensor& loaded,
 
 }  // namespace
 
-std::vector<std::size_t> compared_elements(const std::string& name, std::size_t count, std::uint64_t seed,
-                                           bool all) {
-  std::set<std::size_t> chosen;
-  if (all || count <= compared) {
-    for (std::size_t i = 0; i < count; ++i) chosen.insert(i);
-  } else {
-    for (std::size_t i = 0; i < from_start; ++i) chosen.insert(i);
-    for (std::size_t i = 0; i < from_end; ++i) chosen.insert(count - 1 - i);
-    const PhiloxStream stream(seed, "doctor/source bits/" + name);
-    for (std::uint64_t draw = 0; chosen.size() < compared; ++draw) {
-      chosen.insert(
-          std::min(count - 1, static_cast<std::size_t>(stream.uniform(draw) * static_cast<double>(count))));
-    }
-  }
-  return {chosen.begin(), chosen.end()};
-}
-
-Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded,
-                          std::uint64_t seed, bool all) {
+Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded) {
   Finding f = begin_finding("D04", "bits of the source",
                             "any element of other bits fails, and a header's dtype that no weights have");
   std::size_t tensors = 0, elements_compared = 0, differing = 0;
@@ -130,9 +109,8 @@ Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedT
     if (!from || !is_weight_format(from->type)) continue;
     const std::size_t loaded_size = stored_size(tensor.type), count = tensor.bytes.size() / loaded_size;
     if (count != from->element_count()) continue;
-    const std::vector<std::size_t> elements = compared_elements(tensor.name, count, seed, all);
     bool differs = false;
-    for (const std::size_t i : elements) {
+    for (std::size_t i = 0; i < count; ++i) {
       const float value = decode(raw_bits(from->bytes, stored_size(from->type), i), from->type);
       const std::uint32_t bits = raw_bits(tensor.bytes, loaded_size, i);
       if (bits == encode(value, tensor.type)) continue;
@@ -140,11 +118,11 @@ Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedT
       if (f.verdict == CheckOutcome::fail) break;
       f.note(CheckOutcome::fail,
              fmt::format("{}[{}] loaded {} source {}; {}", tensor.name, i, decode(bits, tensor.type), value,
-                         explanation(*from, tensor, elements)),
+                         explanation(*from, tensor)),
              convert_again);
     }
     ++tensors;
-    elements_compared += elements.size();
+    elements_compared += count;
     differing += differs;
   }
   f.measured = fmt::format("{} elements of {} tensors compared, {} tensors differ", elements_compared,
