@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ranges>
 
+#include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
 #include "tools/doctor/load_checks.h"
 
@@ -61,14 +62,14 @@ std::string mislabelled(const SafetensorsFile& source, StoredType type) {
       as_other.push_back(decode(raw, other_half(type)));
     }
   }
-  const MagnitudeSpread said = magnitude_spread(as_said), other = magnitude_spread(as_other);
+  const MagnitudeReport said = test_magnitudes(as_said), other = test_magnitudes(as_other);
   if (std::min(said.count, other.count) < fewest_judged) return {};
-  const bool impossible = said.log2_std < 0.5 || said.log2_std > 6;
-  if (!impossible || other.log2_std <= 0.9 || other.log2_std >= 3) return {};
+  const bool impossible = said.log2_spread < 0.5 || said.log2_spread > 6;
+  if (!impossible || other.log2_spread <= 0.9 || other.log2_spread >= 3) return {};
   return fmt::format(
       "decoded as {} (the header's dtype) the matrices have a spread of log2|x| of {:.2f}, "
       "re-decoded as {} one of {:.2f}, which weights have: the header mislabels the dtype",
-      stored_name(type), said.log2_std, stored_name(other_half(type)), other.log2_std);
+      stored_name(type), said.log2_spread, stored_name(other_half(type)), other.log2_spread);
 }
 
 // How the source would have to be read for all elements to match, in words.
