@@ -15,10 +15,7 @@ constexpr TapKind kinds[] = {TapKind::q,      TapKind::k,        TapKind::v,   T
 
 std::vector<AdapterShape> shapes() {
   std::vector<AdapterShape> all;
-  for (const TapKind kind : kinds) {
-    all.push_back({kind, 2, 3, 5, 7});
-    all.push_back({kind, 1, 4, 6, 3});
-  }
+  for (const TapKind kind : kinds) all.insert(all.end(), {{kind, 2, 3, 5, 7}, {kind, 1, 4, 6, 3}});
   return all;
 }
 
@@ -99,22 +96,16 @@ void check_taps(const TttPlugin& plugin, const BackendMaker& make, CheckList& li
   });
   list.add("plan() is possible, the same again and without allocation", [&] { return plan_problem(plugin); });
   if (!make.is_cpu) return;
-  list.add("other numbers of threads give the same bits", [&] {
+  add_thread_check(list, make, [&](Backend& other) {
     return for_all([&](const AdapterShape& shape) {
-      AdapterProbe one(*backend, plugin, shape);
+      AdapterProbe one(*backend, plugin, shape), many(other, plugin, shape);
       if (one.adapters() == 0) return std::string();
       one.set(one.sample_inputs());
-      const AdapterOutputs first = one.run();
-      std::string problem = difference(first, one.run());
+      many.set(one.sample_inputs());
+      const NamedResults first = one.run().named(shape.kind);
+      const std::string problem = first_difference(first, one.run().named(shape.kind));
       if (!problem.empty()) return problem + ", from one run to the next";
-      for (const int threads : {2, 3}) {
-        const std::unique_ptr<Backend> other = make(threads);
-        AdapterProbe many(*other, plugin, shape);
-        many.set(many.sample_inputs());
-        problem = difference(first, many.run());
-        if (!problem.empty()) return fmt::format("{} (1 and {} threads)", problem, threads);
-      }
-      return problem;
+      return first_difference(first, many.run().named(shape.kind));
     });
   });
   list.add("no allocation on the step path", [&] {

@@ -1,10 +1,5 @@
 #include "framework/check/adapter_probe.h"
 
-#include <cmath>
-
-#include "framework/check/kind_checks.h"
-#include "framework/check/poisoned_run.h"
-
 namespace mulligan {
 namespace {
 
@@ -27,15 +22,14 @@ Value computed(Tape& tape, const std::string& name, const TensorType& type) {
 
 }  // namespace
 
-std::string difference(const AdapterOutputs& a, const AdapterOutputs& b) {
-  std::string problem = first_difference("the output", a.output, b.output);
-  if (problem.empty()) problem = first_difference("input_gradient", a.input_gradient, b.input_gradient);
-  if (problem.empty()) problem = first_difference("output_gradient", a.layer_gradient, b.layer_gradient);
-  for (std::size_t i = 0; problem.empty() && i < a.adapter_gradients.size(); ++i) {
-    problem = first_difference(fmt::format("gradients[{}]", i).c_str(), a.adapter_gradients[i],
-                               b.adapter_gradients[i]);
-  }
-  return problem;
+NamedResults AdapterOutputs::named(TapKind kind) const {
+  const std::string at = fmt::format(" at tap '{}'", tap_kind_name(kind));
+  NamedResults all = {{"the output" + at, output}};
+  for (std::size_t i = 0; i < adapter_gradients.size(); ++i)
+    all.emplace_back(fmt::format("gradients[{}]{}", i, at), adapter_gradients[i]);
+  all.emplace_back("input_gradient" + at, input_gradient);
+  all.emplace_back("output_gradient" + at, layer_gradient);
+  return all;
 }
 
 AdapterProbe::AdapterProbe(Backend& backend, const TttPlugin& plugin, const AdapterShape& shape)
@@ -104,25 +98,8 @@ std::string adapter_outputs_problem(Backend& backend, const TttPlugin& plugin, c
   AdapterProbe probe(backend, plugin, shape);
   if (probe.adapters() == 0) return {};
   probe.set(probe.sample_inputs());
-  const AdapterOutputs a = probe.run(poison_nan), b = probe.run(poison_number);
-  const auto finite = [&](const std::string& what, const std::vector<float>& values) -> std::string {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isfinite(values[i]))
-        return fmt::format(
-            "element {} of {} at tap '{}' is not written (it is {} where memory held NaN before)", i, what,
-            tap_kind_name(shape.kind), values[i]);
-    }
-    return {};
-  };
-  std::string problem = finite("the output", a.output);
-  for (std::size_t i = 0; problem.empty() && i < a.adapter_gradients.size(); ++i)
-    problem = finite(fmt::format("gradients[{}]", i), a.adapter_gradients[i]);
-  if (problem.empty()) problem = finite("input_gradient", a.input_gradient);
-  if (problem.empty()) problem = finite("output_gradient", a.layer_gradient);
-  if (!problem.empty()) return problem;
-  problem = difference(a, b);
-  if (problem.empty()) return {};
-  return problem + ", by what memory held before: it is not written, or reads what was not";
+  const AdapterOutputs after_nan = probe.run(poison_nan);
+  return written_problem(after_nan.named(shape.kind), probe.run(poison_number).named(shape.kind));
 }
 
 }  // namespace mulligan

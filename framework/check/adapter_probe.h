@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/adapters/adapter_taps.h"
+#include "framework/check/kind_checks.h"
 #include "framework/check/poisoned_run.h"
 
 namespace mulligan {
@@ -25,9 +26,8 @@ struct AdapterOutputs {
   std::vector<float> input_gradient;
   std::vector<float> layer_gradient;  // of the layer's own result
   std::vector<std::vector<float>> adapter_gradients;
+  NamedResults named(TapKind kind) const;
 };
-// The first element that differs, or empty.
-std::string difference(const AdapterOutputs& a, const AdapterOutputs& b);
 
 class AdapterProbe {
  public:

@@ -2,10 +2,13 @@
 // the resolved keys.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/check/allocation_count.h"
@@ -39,7 +42,7 @@ class CheckList {
 };
 
 // The first element in which two runs differ, as a problem, or empty. Bits are compared.
-inline std::string first_difference(const char* what, const std::vector<float>& a,
+inline std::string first_difference(const std::string& what, const std::vector<float>& a,
                                     const std::vector<float>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0)
@@ -47,6 +50,29 @@ inline std::string first_difference(const char* what, const std::vector<float>& 
   }
   return {};
 }
+
+// Results of a run by name.
+using NamedResults = std::vector<std::pair<std::string, std::vector<float>>>;
+inline std::string first_difference(const NamedResults& a, const NamedResults& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::string problem = first_difference(a[i].first, a[i].second, b[i].second); !problem.empty())
+      return problem;
+  }
+  return {};
+}
+// Checks that every result is written and depends on the inputs only. Memory held NaN before the first run, numbers before the other.
+inline std::string written_problem(const NamedResults& after_nan, const NamedResults& after_numbers) {
+  for (const auto& [what, values] : after_nan) {
+    const auto odd = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+    if (odd != values.end())
+      return fmt::format("element {} of {} is not written (it is {} where memory held NaN before)",
+                         odd - values.begin(), what, *odd);
+  }
+  const std::string problem = first_difference(after_nan, after_numbers);
+  if (problem.empty()) return problem;
+  return problem + ", by what memory held before: it is not written, or reads what was not";
+}
+
 // The first place where two results differ by more than `tolerance` times the largest magnitude of `a`.
 inline std::string first_distance(const char* what, const std::vector<float>& a, const std::vector<float>& b,
                                   double tolerance) {
@@ -66,6 +92,47 @@ struct BackendMaker {
   bool is_cpu = true;
   std::unique_ptr<Backend> operator()(int threads) const { return make(threads); }
 };
+
+// Adds that results do not depend on the number of threads. `problem` compares another backend with that of one thread.
+inline void add_thread_check(CheckList& list, const BackendMaker& make,
+                             const std::function<std::string(Backend&)>& problem) {
+  list.add("other numbers of threads give the same bits", [&] {
+    for (const int threads : {1, 2, 3}) {
+      const std::unique_ptr<Backend> other = make(threads);
+      if (const std::string found = problem(*other); !found.empty())
+        return fmt::format("{} (1 and {} threads)", found, threads);
+    }
+    return std::string();
+  });
+}
+
+// Adds a check of each of `cases`.
+template <typename Case, typename Body>
+void add_for_all(CheckList& list, const std::string& what, const std::vector<Case>& cases, Body body) {
+  list.add(what, [&] {
+    for (const Case& one : cases) {
+      if (std::string problem = body(one); !problem.empty()) return problem;
+    }
+    return std::string();
+  });
+}
+
+// Whether the numbers that `fill` writes for a step are finite and a function of the step alone.
+template <typename Instance, typename Fill>
+std::string scalars_problem(const Instance& instance, const Instance& fresh, Fill fill) {
+  std::vector<float> once(instance.scalar_count(), NAN), again = once;
+  for (const std::int64_t step : {1, 2, 50, 1000, 100000}) {
+    fill(instance, step, once);
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      if (!std::isfinite(once[i])) return fmt::format("number {} of step {} is {}", i, step, once[i]);
+    }
+    fill(fresh, step, again);
+    if (std::string problem = first_difference("the numbers", once, again); !problem.empty())
+      return fmt::format("{} of step {}, by what was asked before", problem, step);
+    fill(instance, 7, again);
+  }
+  return {};
+}
 
 void check_loss(const PluginHandle& plugin, const PluginConfig& config, const BackendMaker& make,
                 CheckList& list);

@@ -71,14 +71,6 @@ std::string in_place_problem(Backend& backend, const Loss& loss) {
   return {};
 }
 
-std::string same_outputs(const LossOutputs& a, const LossOutputs& b) {
-  std::string problem = first_difference("token_loss", a.token_loss, b.token_loss);
-  if (problem.empty()) problem = first_difference("logits_gradient", a.logits_gradient, b.logits_gradient);
-  if (problem.empty())
-    problem = first_difference("the hidden state's gradient", a.hidden_gradient, b.hidden_gradient);
-  return problem;
-}
-
 // Both passes in one against the two apart, in memory of its own and in that of the logits.
 std::string in_one_problem(Backend& backend, const Loss& loss, DType dtype) {
   for (LossShape shape : {odd_shapes[0], odd_shapes[1], wide_shape}) {
@@ -120,7 +112,7 @@ std::string repetition_problem(Backend& one, Backend& other, const Loss& loss) {
   LossProbe a(one, loss, wide_shape, false), b(other, loss, wide_shape, false);
   a.set(inputs);
   b.set(inputs);
-  return same_outputs(a.run(), b.run());
+  return first_difference(a.run().named(), b.run().named());
 }
 
 }  // namespace
@@ -161,14 +153,7 @@ void check_loss(const PluginHandle& plugin, const PluginConfig& config, const Ba
   }
   list.add("a second run gives the same bits", [&] { return repetition_problem(*backend, *backend, loss); });
   if (!make.is_cpu) return;
-  list.add("other numbers of threads give the same bits", [&] {
-    for (const int threads : {2, 3}) {
-      const std::unique_ptr<Backend> other = make(threads);
-      if (const std::string problem = repetition_problem(*backend, *other, loss); !problem.empty())
-        return fmt::format("{} (1 and {} threads)", problem, threads);
-    }
-    return std::string();
-  });
+  add_thread_check(list, make, [&](Backend& other) { return repetition_problem(*backend, other, loss); });
   list.add("no allocation on the step path", [&] {
     LossProbe probe(*backend, loss, wide_shape, false);
     probe.set(sample_loss_inputs(wide_shape));

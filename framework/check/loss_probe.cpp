@@ -1,26 +1,8 @@
 #include "framework/check/loss_probe.h"
 
-#include <cmath>
-
-#include "framework/check/kind_checks.h"
-#include "framework/check/poisoned_run.h"
 #include "framework/graph/graph_recorder.h"
 
 namespace mulligan {
-namespace {
-
-std::string not_finite(const char* what, const std::vector<float>& values) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) {
-      return fmt::format("element {} of {} is not written (it is {} where memory held NaN before)", i, what,
-                         values[i]);
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
 LossInputs sample_loss_inputs(const LossShape& shape) {
   LossInputs inputs;
   const auto tokens = static_cast<std::size_t>(shape.tokens);
@@ -64,13 +46,10 @@ Graph LossProbe::record(const Loss& loss, const LossShape& shape, LossPasses pas
   }
   if (reads_hidden_) {
     loss.record_forward(*recorder.table(), forward, hidden);
-  } else {
-    loss.record_forward(*recorder.table(), forward);
-  }
-  if (reads_hidden_) {
     hidden.gradient = graph.external("hidden_gradient", hidden_type).id;
     loss.record_backward(*recorder.table(), backward, hidden);
   } else {
+    loss.record_forward(*recorder.table(), forward);
     loss.record_backward(*recorder.table(), backward);
   }
   states_ = recorder.states();
@@ -95,17 +74,8 @@ std::string loss_outputs_problem(Backend& backend, const Loss& loss, const LossS
                                  LossPasses passes) {
   LossProbe probe(backend, loss, shape, false, passes);
   probe.set(sample_loss_inputs(shape));
-  const LossOutputs a = probe.run(poison_nan), b = probe.run(poison_number);
-  for (const auto& [what, one, other] :
-       {std::tuple("token_loss", &a.token_loss, &b.token_loss),
-        std::tuple("logits_gradient", &a.logits_gradient, &b.logits_gradient),
-        std::tuple("the hidden state's gradient", &a.hidden_gradient, &b.hidden_gradient)}) {
-    if (std::string problem = not_finite(what, *one); !problem.empty()) return problem;
-    if (std::string problem = first_difference(what, *one, *other); !problem.empty()) {
-      return problem + ", by what memory held before: it is not written, or reads what was not";
-    }
-  }
-  return {};
+  const LossOutputs after_nan = probe.run(poison_nan);
+  return written_problem(after_nan.named(), probe.run(poison_number).named());
 }
 
 }  // namespace mulligan

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/check/kind_checks.h"
 #include "framework/check/poisoned_run.h"
 #include "framework/plugin/loss.h"
 
@@ -26,6 +27,11 @@ LossInputs sample_loss_inputs(const LossShape& shape);
 struct LossOutputs {
   std::vector<float> token_loss, logits_gradient,
       hidden_gradient;  // the last empty where the loss reads none
+  NamedResults named() const {
+    return {{"token_loss", token_loss},
+            {"logits_gradient", logits_gradient},
+            {"the hidden state's gradient", hidden_gradient}};
+  }
 };
 
 // The way in which a loss records its two passes.

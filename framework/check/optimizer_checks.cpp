@@ -23,10 +23,15 @@ const std::vector<TensorType>& parameter_types() {
 // weights begin at zero.
 class Descent {
  public:
-  Descent(Backend& backend, const Optimizer& optimizer, const TensorType& type)
-      : optimizer_(optimizer), update_(backend, record(type), "check of the optimiser") {
+  static constexpr double average_decay = 0.75;
+
+  // With `fused` the update is recorded with all that mlg_update offers.
+  Descent(Backend& backend, const Optimizer& optimizer, const TensorType& type, bool fused = false)
+      : optimizer_(optimizer), update_(backend, record(type, fused), "check of the optimiser") {
     for (const std::string& state : states_) update_.keep(state);
-    update_.keep("master");
+    for (const char* kept : {"master", "average"}) {
+      if (update_.has(kept)) update_.keep(kept);
+    }
     const auto count = static_cast<std::size_t>(type.elements());
     target_ = sample(count, 11);
     curvature_.resize(count);
@@ -53,9 +58,10 @@ class Descent {
     if (!scalars_.empty()) update_.set("scalars", scalars_);
     update_.run(poison);
   }
-  // Along a gradient from elsewhere.
-  void step_along(const std::vector<float>& gradient, std::int64_t number) {
+  // Along a gradient from elsewhere, which a fused update scales.
+  void step_along(const std::vector<float>& gradient, std::int64_t number, float scale = 1) {
     update_.set("gradient", gradient);
+    if (update_.has("scale")) update_.set("scale", std::vector<float>{scale});
     optimizer_.scalars({number, rate, total_steps, 0.0, 1, 1}, scalars_);
     if (!scalars_.empty()) update_.set("scalars", scalars_);
     update_.run();
@@ -77,7 +83,7 @@ class Descent {
   PoisonedRun& memory() { return update_; }
 
  private:
-  Graph record(const TensorType& type) {
+  Graph record(const TensorType& type, bool fused) {
     Graph graph;
     const mlg_parameter parameter{"w", graph.external("master", type).id, graph.external("gradient", type).id,
                                   1, 1};
@@ -86,9 +92,16 @@ class Descent {
       scalars = graph.external("scalars", TensorType(MLG_F32, {optimizer_.scalar_count()}));
     }
     GraphRecorder recorder(graph, "state");
-    optimizer_.record(*recorder.table(), std::span(&parameter, 1), scalars.id);
+    if (fused) {
+      const mlg_value average = graph.external("average", type).id, copy = graph.external("copy", type).id;
+      const mlg_update update{graph.external("scale", TensorType(MLG_F32, {1})).id, &average, average_decay,
+                              &copy};
+      optimizer_.record_update(*recorder.table(), std::span(&parameter, 1), scalars.id, update);
+    } else {
+      optimizer_.record(*recorder.table(), std::span(&parameter, 1), scalars.id);
+    }
     states_ = recorder.states();
-    if (optimizer_.has_evaluation_weights()) {
+    if (optimizer_.has_evaluation_weights() && !fused) {
       const mlg_parameter read{"w", parameter.master, 0, 1, 1};
       const mlg_value evaluation = graph.external("evaluation", type).id;
       GraphRecorder again(graph, "state");
@@ -118,22 +131,6 @@ std::vector<TensorType> accepted_types(Backend& backend, const Optimizer& optimi
   if (accepted.empty())
     throw config_error("it takes no parameter at all; of the last one it says: {}", refusal);
   return accepted;
-}
-
-std::string scalars_problem(const Optimizer& optimizer, const Optimizer& fresh) {
-  std::vector<float> once(optimizer.scalar_count(), NAN), again = once;
-  for (const std::int64_t step : {1, 2, 50, 100000}) {
-    const mlg_step coming{step, rate, 0, 0.3, 1, 1};
-    optimizer.scalars(coming, once);
-    for (std::size_t i = 0; i < once.size(); ++i) {
-      if (!std::isfinite(once[i])) return fmt::format("number {} of step {} is {}", i, step, once[i]);
-    }
-    fresh.scalars(coming, again);
-    if (std::string problem = first_difference("the numbers", once, again); !problem.empty())
-      return fmt::format("{} of step {}, by what was asked before", problem, step);
-    optimizer.scalars({7, 0.5, 0, 0.9, 1, 1}, again);
-  }
-  return {};
 }
 
 std::string same_run(Backend& one, Backend& other, const Optimizer& optimizer, const TensorType& type,
@@ -205,55 +202,10 @@ std::string evaluation_problem(Backend& backend, const Optimizer& optimizer, con
   return problem;
 }
 
-// One parameter whose update is recorded with all that mlg_update offers.
-class FusedDescent {
- public:
-  static constexpr double average_decay = 0.75;
-
-  FusedDescent(Backend& backend, const Optimizer& optimizer, const TensorType& type)
-      : optimizer_(optimizer), update_(backend, record(type), "check of the optimiser's fused update") {
-    for (const std::string& state : states_) update_.keep(state);
-    for (const char* kept : {"master", "average"}) update_.keep(kept);
-    scalars_.resize(optimizer.scalar_count());
-  }
-  void step(std::int64_t number, const std::vector<float>& gradient, float scale) {
-    update_.set("gradient", gradient);
-    update_.set("scale", std::vector<float>{scale});
-    optimizer_.scalars({number, rate, total_steps, 0.0, 1, 1}, scalars_);
-    if (!scalars_.empty()) update_.set("scalars", scalars_);
-    update_.run();
-  }
-  std::vector<float> floats(const char* name) const { return update_.floats(name); }
-
- private:
-  Graph record(const TensorType& type) {
-    Graph graph;
-    const mlg_parameter parameter{"w", graph.external("master", type).id, graph.external("gradient", type).id,
-                                  1, 1};
-    const mlg_value average = graph.external("average", type).id, copy = graph.external("copy", type).id;
-    const mlg_update update{graph.external("scale", TensorType(MLG_F32, {1})).id, &average, average_decay,
-                            &copy};
-    Value scalars;
-    if (optimizer_.scalar_count() > 0) {
-      scalars = graph.external("scalars", TensorType(MLG_F32, {optimizer_.scalar_count()}));
-    }
-    GraphRecorder recorder(graph, "state");
-    optimizer_.record_update(*recorder.table(), std::span(&parameter, 1), scalars.id, update);
-    states_ = recorder.states();
-    return graph;
-  }
-
-  const Optimizer& optimizer_;
-  std::vector<std::string> states_;  // filled by record(), which update_ is made from
-  PoisonedRun update_;
-  std::vector<float> scalars_;
-};
-
 // record_update() against record() of gradients that were scaled before, and averages and copies made here.
 std::string fused_problem(Backend& backend, const Optimizer& optimizer, const TensorType& type) {
   constexpr float scale = 0.5f;  // exact
-  Descent plain(backend, optimizer, type);
-  FusedDescent fused(backend, optimizer, type);
+  Descent plain(backend, optimizer, type), fused(backend, optimizer, type, true);
   const auto count = static_cast<std::size_t>(type.elements());
   std::vector<float> average(count, 0.0f);
   for (std::int64_t step = 1; step <= 3; ++step) {
@@ -261,16 +213,16 @@ std::string fused_problem(Backend& backend, const Optimizer& optimizer, const Te
     std::vector<float> scaled = gradient;
     for (float& value : scaled) value *= scale;
     plain.step_along(scaled, step);
-    fused.step(step, gradient, scale);
-    const std::vector<float> masters = fused.floats("master");
+    fused.step_along(gradient, step, scale);
+    const std::vector<float> masters = fused.masters();
     std::string problem = first_distance("the masters", plain.masters(), masters, 1e-5);
     if (!problem.empty()) return problem + ", by record() and by record_update()";
     for (std::size_t i = 0; i < count; ++i) {
-      average[i] = static_cast<float>(FusedDescent::average_decay * static_cast<double>(average[i]) +
-                                      (1 - FusedDescent::average_decay) * static_cast<double>(masters[i]));
+      average[i] = static_cast<float>(Descent::average_decay * static_cast<double>(average[i]) +
+                                      (1 - Descent::average_decay) * static_cast<double>(masters[i]));
     }
-    problem = first_distance("the average", average, fused.floats("average"), 1e-5);
-    if (problem.empty()) problem = first_difference("the copy", masters, fused.floats("copy"));
+    problem = first_distance("the average", average, fused.memory().floats("average"), 1e-5);
+    if (problem.empty()) problem = first_difference("the copy", masters, fused.memory().floats("copy"));
     if (!problem.empty()) return problem + ", as they should be and as record_update() made them";
   }
   return {};
@@ -310,15 +262,13 @@ void check_optimizer(const PluginHandle& plugin, const PluginConfig& config, con
     types = accepted_types(*backend, optimizer);
     return std::string();
   });
-  const auto add = [&](const char* what, const std::function<std::string(const TensorType&)>& body) {
-    list.add(what, [&] {
-      for (const TensorType& type : types) {
-        if (const std::string problem = body(type); !problem.empty()) return problem;
-      }
-      return std::string();
-    });
-  };
-  list.add("scalars() is a function of the step alone", [&] { return scalars_problem(optimizer, fresh); });
+  const auto add = [&](const char* what, const auto& body) { add_for_all(list, what, types, body); };
+  list.add("scalars() is a function of the step alone", [&] {
+    return scalars_problem(optimizer, fresh,
+                           [](const Optimizer& of, std::int64_t step, std::vector<float>& to) {
+                             of.scalars({step, step == 7 ? 0.5 : rate, 0, step == 7 ? 0.9 : 0.3, 1, 1}, to);
+                           });
+  });
   if (types.empty()) return;  // nothing to try the rest on
   add("weights and states are written, whatever memory held before",
       [&](const TensorType& type) { return written_problem(*backend, optimizer, type); });
@@ -341,13 +291,11 @@ void check_optimizer(const PluginHandle& plugin, const PluginConfig& config, con
   add("a second run gives the same bits",
       [&](const TensorType& type) { return same_run(*backend, *backend, optimizer, type); });
   if (!make.is_cpu) return;
-  add("other numbers of threads give the same bits", [&](const TensorType& type) {
-    for (const int threads : {2, 3}) {
-      const std::unique_ptr<Backend> other = make(threads);
-      if (const std::string problem = same_run(*backend, *other, optimizer, type); !problem.empty())
-        return fmt::format("{} (1 and {} threads)", problem, threads);
+  add_thread_check(list, make, [&](Backend& other) -> std::string {
+    for (const TensorType& type : types) {
+      if (std::string problem = same_run(*backend, other, optimizer, type); !problem.empty()) return problem;
     }
-    return std::string();
+    return {};
   });
   add("no allocation on the step path", [&](const TensorType& type) {
     Descent descent(*backend, optimizer, type);

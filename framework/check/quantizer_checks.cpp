@@ -55,15 +55,29 @@ void backwards(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_
 
 struct Result {
   std::vector<std::int8_t> codes;
-  std::vector<float> scales;
+  std::vector<float> scales, fine_scales = {};
   double squared_error = 0;
 };
 
+// Groups of columns that have codes of `bits` bits of their own.
+struct FineColumns {
+  std::vector<std::int64_t> starts = {};
+  std::int64_t size = 0;
+  int bits = 0;
+  bool has(std::int64_t column) const {
+    return std::ranges::any_of(starts,
+                               [&](std::int64_t start) { return column >= start && column < start + size; });
+  }
+};
+
 Result quantize(const Quantizer& quantizer, const Matrix& m, int bits, bool with_hessian, std::uint8_t poison,
-                decltype(&serial) parallel) {
+                decltype(&serial) parallel, const FineColumns& fine = {}) {
   Result result;
   result.codes.assign(m.weight.size(), static_cast<std::int8_t>(poison));
   result.scales.assign(static_cast<std::size_t>(m.rows), poison == poison_high ? NAN : 12.0f);
+  result.fine_scales = result.scales;
+  const std::vector<float> rms(static_cast<std::size_t>(m.columns), 1.0f);
+  const bool chooses = !fine.starts.empty();
   const mlg_quantize_request request{"check.weight",
                                      m.weight.data(),
                                      with_hessian ? m.hessian.data() : nullptr,
@@ -72,15 +86,34 @@ Result quantize(const Quantizer& quantizer, const Matrix& m, int bits, bool with
                                      bits,
                                      clip_sigmas,
                                      parallel,
-                                     nullptr,
-                                     nullptr,
-                                     0,
-                                     0,
-                                     0};
-  mlg_quantize_result out{result.codes.data(), result.scales.data(), NAN, nullptr};
+                                     chooses ? rms.data() : nullptr,
+                                     chooses ? fine.starts.data() : nullptr,
+                                     std::ssize(fine.starts),
+                                     fine.size,
+                                     fine.bits};
+  mlg_quantize_result out{result.codes.data(), result.scales.data(), NAN,
+                          chooses ? result.fine_scales.data() : nullptr};
   quantizer.quantize(request, out);
   result.squared_error = out.squared_error;
+  if (!chooses) result.fine_scales.clear();
   return result;
+}
+
+// Whether codes lie within their bits and scales are of fp16.
+std::string range_problem(const Matrix& m, const Result& result, int bits, const FineColumns& fine = {}) {
+  for (std::int64_t i = 0; i < m.rows * m.columns; ++i) {
+    const int most = (1 << ((fine.has(i % m.columns) ? fine.bits : bits) - 1)) - 1;
+    const int code = result.codes[static_cast<std::size_t>(i)];
+    if (code < -most || code > most)
+      return fmt::format("the code {} in column {} is beyond {}", code, i % m.columns, most);
+  }
+  for (const std::vector<float>* scales : {&result.scales, &result.fine_scales}) {
+    for (const float scale : *scales) {
+      if (!std::isfinite(scale) || sdk::half_value(sdk::half_bits(scale)) != scale)
+        return fmt::format("the scale {} is not an fp16 number", scale);
+    }
+  }
+  return {};
 }
 
 // sum over rows of d H d^T with d = weight - codes * scale; H the identity without a hessian.
@@ -114,53 +147,18 @@ bool same(const Result& a, const Result& b) {
 // an error that is nearer to the weights than without the groups.
 std::string protected_columns_problem(const Quantizer& quantizer) {
   const Matrix m = matrix(17, 33);
-  const std::vector<std::int64_t> starts{3, 20};
-  constexpr std::int64_t size = 5;
-  constexpr int bits = 4, fine_bits = 7;
-  const auto is_fine = [&](std::int64_t column) {
-    return std::ranges::any_of(starts,
-                               [&](std::int64_t start) { return column >= start && column < start + size; });
-  };
-  Result result;
-  result.codes.assign(m.weight.size(), static_cast<std::int8_t>(poison_high));
-  result.scales.assign(static_cast<std::size_t>(m.rows), NAN);
-  std::vector<float> fine(result.scales);
-  const std::vector<float> rms(static_cast<std::size_t>(m.columns), 1.0f);
-  const mlg_quantize_request request{"check.weight",
-                                     m.weight.data(),
-                                     m.hessian.data(),
-                                     m.rows,
-                                     m.columns,
-                                     bits,
-                                     clip_sigmas,
-                                     serial,
-                                     rms.data(),
-                                     starts.data(),
-                                     static_cast<std::int64_t>(starts.size()),
-                                     size,
-                                     fine_bits};
-  mlg_quantize_result out{result.codes.data(), result.scales.data(), NAN, fine.data()};
-  quantizer.quantize(request, out);
-  for (std::int64_t i = 0; i < m.rows * m.columns; ++i) {
-    const int most = (1 << ((is_fine(i % m.columns) ? fine_bits : bits) - 1)) - 1;
-    const int code = result.codes[static_cast<std::size_t>(i)];
-    if (code < -most || code > most)
-      return fmt::format("the code {} in column {} is beyond {}", code, i % m.columns, most);
-  }
-  for (const std::vector<float>* scales : {&result.scales, &fine}) {
-    for (const float scale : *scales) {
-      if (!std::isfinite(scale) || sdk::half_value(sdk::half_bits(scale)) != scale)
-        return fmt::format("the scale {} is not an fp16 number", scale);
-    }
-  }
+  const FineColumns fine{{3, 20}, 5, 7};
+  constexpr int bits = 4;
+  const Result result = quantize(quantizer, m, bits, true, poison_high, serial, fine);
+  if (std::string problem = range_problem(m, result, bits, fine); !problem.empty()) return problem;
   // What the fine columns lose by themselves: at most half a step each, and their step is a
   // ninth of the others'.
   double loss = 0, weights = 0;
   for (std::int64_t i = 0; i < m.rows * m.columns; ++i) {
-    if (!is_fine(i % m.columns)) continue;
+    if (!fine.has(i % m.columns)) continue;
     const auto at = static_cast<std::size_t>(i);
     const double value =
-        result.codes[at] * static_cast<double>(fine[static_cast<std::size_t>(i / m.columns)]);
+        result.codes[at] * static_cast<double>(result.fine_scales[static_cast<std::size_t>(i / m.columns)]);
     loss += std::pow(static_cast<double>(m.weight[at]) - value, 2);
     weights += std::pow(static_cast<double>(m.weight[at]), 2);
   }
@@ -200,32 +198,22 @@ void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, Che
                    ? std::string()
                    : std::string("codes or scales depend on what memory held before");
       });
-  add("codes lie within their bits, scales are fp16",
-      [&](const Matrix& m, int bits, bool hessian) -> std::string {
-        const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
-        const int most = (1 << (bits - 1)) - 1;
-        for (const std::int8_t code : a.codes) {
-          if (code < -most || code > most) return fmt::format("the code {} is beyond {}", code, most);
-        }
-        for (const float scale : a.scales) {
-          if (!std::isfinite(scale) || sdk::half_value(sdk::half_bits(scale)) != scale)
-            return fmt::format("the scale {} is not an fp16 number", scale);
-        }
-        return {};
-      });
+  add("codes lie within their bits, scales are fp16", [&](const Matrix& m, int bits, bool hessian) {
+    return range_problem(m, quantize(quantizer, m, bits, hessian, poison_high, serial), bits);
+  });
   add("squared_error is that of the codes", [&](const Matrix& m, int bits, bool hessian) -> std::string {
     const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
     const double error = error_of(m, a, hessian);
     // Errors are summed in f32 by some; cancellation in d H d^T is bounded by the error of plain columns.
     const double tolerance =
-        1e-3 * error + 1e-6 * error_of(m, {std::vector<std::int8_t>(a.codes.size()), a.scales, 0}, hessian);
+        1e-3 * error + 1e-6 * error_of(m, {std::vector<std::int8_t>(a.codes.size()), a.scales}, hessian);
     if (std::abs(a.squared_error - error) <= tolerance) return {};
     return fmt::format("it says {:.6g}, but its codes give {:.6g}", a.squared_error, error);
   });
   add("is nearer to the weights than zeros are", [&](const Matrix& m, int bits, bool hessian) -> std::string {
     const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
     const double error = error_of(m, a, hessian);
-    const double zeros = error_of(m, {std::vector<std::int8_t>(a.codes.size()), a.scales, 0}, hessian);
+    const double zeros = error_of(m, {std::vector<std::int8_t>(a.codes.size()), a.scales}, hessian);
     // With two or three bits and a wide range, most codes are zero.
     const double share = bits >= 6 ? 0.05 : 1.0 + 1e-6;
     if (error <= share * zeros) return {};

@@ -41,10 +41,9 @@ class WrappedWalk {
     for (std::int64_t number = 1; number <= wrapped_steps; ++number)
       step(number, sample(weights_.size(), static_cast<unsigned>(60 + number), 0.1f), poison);
   }
-  // Masters, weights at rest and states, one after the other.
-  std::vector<std::vector<float>> everything() const {
-    std::vector<std::vector<float>> all = {weights_, run_.floats("rest")};
-    for (const std::string& state : states_) all.push_back(run_.floats(state));
+  NamedResults everything() const {
+    NamedResults all = {{"the master", weights_}, {"the weights at rest", run_.floats("rest")}};
+    for (const std::string& state : states_) all.emplace_back("a state", run_.floats(state));
     return all;
   }
   PoisonedRun& memory() { return run_; }
@@ -69,21 +68,12 @@ class WrappedWalk {
   std::vector<float> weights_, scalars_;
 };
 
-std::string same_everything(const WrappedWalk& a, const WrappedWalk& b) {
-  const auto one = a.everything(), other = b.everything();
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    const char* what = i == 0 ? "the master" : i == 1 ? "the weights at rest" : "a state";
-    if (std::string problem = first_difference(what, one[i], other[i]); !problem.empty()) return problem;
-  }
-  return {};
-}
-
 std::string same_walk(Backend& one, Backend& other, const Wrapper& wrapper, const TensorType& type,
                       std::uint8_t poison = poison_zero) {
   WrappedWalk a(one, wrapper, type), b(other, wrapper, type);
   a.walk();
   b.walk(poison);
-  return same_everything(a, b);
+  return first_difference(a.everything(), b.everything());
 }
 
 std::string states_problem(Backend& backend, const Wrapper& wrapper, const TensorType& type) {
@@ -95,23 +85,6 @@ std::string states_problem(Backend& backend, const Wrapper& wrapper, const Tenso
     if (walk.memory().type(state).as(type.dtype) != type)
       return fmt::format("the state '{}' is {}, the parameter {}", state, walk.memory().type(state).text(),
                          type.text());
-  }
-  return {};
-}
-
-std::string wrapper_scalars_problem(const Wrapper& wrapper, const Wrapper& fresh) {
-  std::vector<float> once(wrapper.scalar_count(), NAN), again = once;
-  const std::vector<mlg_group_rate> rates = {{"first", 0.05, 0.1}, {"second", 0.2, 0.4}};
-  for (const std::int64_t step : {1, 2, 1000, 100000}) {
-    const mlg_wrapper_step coming{step, 0, 0.3, rates.data(), 2};
-    wrapper.scalars(coming, once);
-    for (std::size_t i = 0; i < once.size(); ++i) {
-      if (!std::isfinite(once[i])) return fmt::format("number {} of step {} is {}", i, step, once[i]);
-    }
-    fresh.scalars(coming, again);
-    if (std::string problem = first_difference("the numbers", once, again); !problem.empty())
-      return fmt::format("{} of step {}, by what was asked before", problem, step);
-    wrapper.scalars({7, 0, 0.9, rates.data(), 2}, again);
   }
   return {};
 }
@@ -128,8 +101,9 @@ std::string parts_problem(Backend& backend, const Wrapper& wrapper) {
   }
   const auto alone = a.everything(), together = both.everything();
   for (std::size_t i = 0; i < alone.size(); ++i) {
+    const std::vector<float>& whole = together[i].second;
     std::string problem =
-        first_difference("the first", alone[i], {together[i].begin(), together[i].begin() + first});
+        first_difference("the first", alone[i].second, {whole.begin(), whole.begin() + first});
     if (!problem.empty()) return problem + ", by itself and as a part";
   }
   return {};
@@ -141,18 +115,17 @@ void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const
                    CheckList& list) {
   const Wrapper wrapper(plugin, config), fresh(plugin, config);
   const std::unique_ptr<Backend> backend = make(1);
-  const auto add = [&](const char* what, const std::function<std::string(const TensorType&)>& body) {
-    list.add(what, [&] {
-      for (const TensorType& type : wrapped_types()) {
-        if (const std::string problem = body(type); !problem.empty()) return problem;
-      }
-      return std::string();
-    });
+  const auto add = [&](const char* what, const auto& body) {
+    add_for_all(list, what, wrapped_types(), body);
   };
   add("records what follows an update, with states of the parameter's shape",
       [&](const TensorType& type) { return states_problem(*backend, wrapper, type); });
-  list.add("scalars() is a function of the step alone",
-           [&] { return wrapper_scalars_problem(wrapper, fresh); });
+  list.add("scalars() is a function of the step alone", [&] {
+    const std::vector<mlg_group_rate> rates = {{"first", 0.05, 0.1}, {"second", 0.2, 0.4}};
+    return scalars_problem(wrapper, fresh, [&](const Wrapper& of, std::int64_t step, std::vector<float>& to) {
+      of.scalars({step, 0, step == 7 ? 0.9 : 0.3, rates.data(), 2}, to);
+    });
+  });
   add("weights and states are written, whatever memory held before", [&](const TensorType& type) {
     const std::string problem = same_walk(*backend, *backend, wrapper, type, poison_nan);
     return problem.empty() ? same_walk(*backend, *backend, wrapper, type, poison_number) : problem;
@@ -160,13 +133,11 @@ void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const
   list.add("several parameters as one are done as one by one",
            [&] { return parts_problem(*backend, wrapper); });
   if (!make.is_cpu) return;
-  add("other numbers of threads give the same bits", [&](const TensorType& type) {
-    for (const int threads : {1, 2, 3}) {
-      const std::unique_ptr<Backend> other = make(threads);
-      if (const std::string problem = same_walk(*backend, *other, wrapper, type); !problem.empty())
-        return fmt::format("{} (1 and {} threads)", problem, threads);
+  add_thread_check(list, make, [&](Backend& other) -> std::string {
+    for (const TensorType& type : wrapped_types()) {
+      if (std::string problem = same_walk(*backend, other, wrapper, type); !problem.empty()) return problem;
     }
-    return std::string();
+    return {};
   });
   add("no allocation on the step path", [&](const TensorType& type) {
     WrappedWalk walk(*backend, wrapper, type);

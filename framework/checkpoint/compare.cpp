@@ -4,34 +4,39 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "framework/checkpoint/float_formats.h"
 
 namespace mulligan {
 
-std::optional<MagnitudeReport> test_magnitudes(std::span<const float> values) {
-  std::vector<float> magnitudes;
-  double sum = 0, squares = 0;
-  for (const float value : values) {
-    if (value == 0.0f || !std::isfinite(value)) continue;
-    magnitudes.push_back(std::abs(value));
-    const double exponent = std::log2(static_cast<double>(magnitudes.back()));
-    sum += exponent;
-    squares += exponent * exponent;
+MagnitudeReport test_magnitudes(std::span<const float> values) {
+  constexpr std::size_t most = std::size_t{1} << 18;  // at even distances: enough for two digits
+  const std::size_t stride = std::max<std::size_t>(1, values.size() / most);
+  std::vector<double> logs;
+  for (std::size_t i = 0; i < values.size(); i += stride) {
+    if (values[i] != 0 && std::isfinite(values[i]))
+      logs.push_back(std::log2(std::abs(static_cast<double>(values[i]))));
   }
-  if (magnitudes.size() < magnitude_test_elements) return {};
-  const auto count = static_cast<double>(magnitudes.size());
-  const auto middle = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 2);
-  std::nth_element(magnitudes.begin(), middle, magnitudes.end());
-  MagnitudeReport report;
-  report.log2_spread = std::sqrt(std::max(0.0, squares / count - (sum / count) * (sum / count)));
-  report.median = *middle;
-  if (report.log2_spread < 0.5) {
+  if (logs.empty()) return {};
+  const auto count = static_cast<double>(logs.size());
+  const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / count;
+  double squares = 0;
+  for (const double log : logs) squares += (log - mean) * (log - mean);
+  const auto middle = logs.begin() + static_cast<std::ptrdiff_t>(logs.size() / 2);
+  std::ranges::nth_element(logs, middle);
+  MagnitudeReport report{logs.size(), std::sqrt(squares / count), std::exp2(*middle)};
+  const double spread = report.log2_spread;
+  // The sign and the exponent's upper five bits of a bf16 number are the sign and exponent of an f16 one: weights between 2^-16 and 2
+  // turn into numbers between 1/4 and 2.
+  const bool elsewhere = spread < 1 && !(report.median >= 0.25 && report.median < 2);
+  if (report.count < magnitude_test_elements || elsewhere) return report;
+  if (spread < 0.5) {
     report.verdict = MagnitudeVerdict::bf16_read_as_f16;
-  } else if (report.log2_spread > 6) {
+  } else if (spread > 6) {
     report.verdict = MagnitudeVerdict::f16_read_as_bf16;
-  } else if (report.log2_spread < 0.9 || report.log2_spread > 3) {
+  } else if (spread < 0.9 || spread > 3) {
     report.verdict = MagnitudeVerdict::suspicious;
   }
   return report;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,18 +17,20 @@ namespace mulligan {
 
 enum class MagnitudeVerdict { plausible, suspicious, bf16_read_as_f16, f16_read_as_bf16 };
 
+// Of a sample's elements that are neither zero nor infinite.
 struct MagnitudeReport {
-  double log2_spread = 0;  // standard deviation of log2|x| over elements that are neither zero nor infinite
+  std::size_t count = 0;
+  double log2_spread = 0;  // standard deviation of log2|x|
   double median = 0;       // of |x|
   MagnitudeVerdict verdict = MagnitudeVerdict::plausible;
 };
 
-// With fewer nonzero elements the test says too little.
+// With fewer elements the test says too little: the verdict is plausible.
 inline constexpr std::size_t magnitude_test_elements = 4096;
 
-// The test of one matrix; absent if there are too few elements. Not for norm vectors, gains and biases, whose elements may all be
-// equal.
-std::optional<MagnitudeReport> test_magnitudes(std::span<const float> values);
+// The test of one matrix. Not for norm vectors, gains and biases, whose elements may all be equal. A narrow spread is a wrong dtype's
+// only with a median from 1/4 to 2: the first updates of AdamW move every element by as much.
+MagnitudeReport test_magnitudes(std::span<const float> values);
 
 // "the spread of log2|x| is 0.21: this looks like BF16 bytes decoded as F16"
 std::string describe(const MagnitudeReport& report);

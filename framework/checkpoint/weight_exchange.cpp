@@ -172,16 +172,16 @@ ExchangeReport write_checked(const std::vector<Target>& targets, const fs::path&
 }
 
 void require_magnitudes(const Part& part, const NamePair& pair, std::vector<std::string>& warnings) {
-  const auto magnitudes = test_magnitudes(decode_part(part));
-  if (!magnitudes || magnitudes->verdict == MagnitudeVerdict::plausible) return;
-  if (magnitudes->verdict == MagnitudeVerdict::suspicious) {
-    warnings.push_back(fmt::format("'{}': {}", pair.theirs, describe(*magnitudes)));
+  const MagnitudeReport magnitudes = test_magnitudes(decode_part(part));
+  if (magnitudes.verdict == MagnitudeVerdict::plausible) return;
+  if (magnitudes.verdict == MagnitudeVerdict::suspicious) {
+    warnings.push_back(fmt::format("'{}': {}", pair.theirs, describe(magnitudes)));
     return;
   }
   throw data_error(
       "'{}', stored as {}: {}; convert the file again from its source, or set check_magnitude = false "
       "for this tensor.",
-      pair.theirs, stored_name(part.source->type), describe(*magnitudes));
+      pair.theirs, stored_name(part.source->type), describe(magnitudes));
 }
 
 void require_all_used(const std::vector<std::string>& left, const char* what, const std::string& map) {

@@ -1,6 +1,5 @@
 #include "framework/eval/generate.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -10,8 +9,6 @@
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "framework/core/utf8.h"
-#include "framework/graph/passes.h"
-#include "framework/model/elements/stages.h"
 
 namespace mulligan {
 
@@ -45,72 +42,28 @@ double token_loss_nats(std::span<const float> logits, int token) {
   return highest + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)]);
 }
 
-namespace {
-
-constexpr std::int64_t shortest = 32;
-constexpr const char* next_logits_name = "next/logits";
-
-std::string prefix_of(std::int64_t tokens) {
-  return fmt::format("next/{}", tokens);
-}
-std::string last_name(std::int64_t tokens) {
-  return prefix_of(tokens) + "/last";
-}
-
-}  // namespace
-
 NextToken::NextToken(TensorStore& store, const ModelConfig& model,
-                     const std::vector<ParameterLayout>& layouts, NextTokenOptions options)
-    : store_(store), options_(std::move(options)), logits_(static_cast<std::size_t>(model.vocabulary)) {
-  for (std::int64_t tokens = shortest; tokens < options_.window; tokens *= 2)
-    lengths_.emplace(tokens, make(model, layouts, tokens));
-  lengths_.emplace(options_.window, make(model, layouts, options_.window));
-}
-
-NextToken::Length NextToken::make(const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-                                  std::int64_t tokens) {
-  const std::string prefix = prefix_of(tokens);
-  Length length{nullptr, nullptr, PackedInputWriter(prefix, tokens)};
-  if (options_.adapters) length.adapters = options_.adapters();
-  Graph graph;
-  Tape tape(graph, false, FusedKernels(store_.backend()));
-  const PackedInputs inputs = declare_packed_inputs(graph, prefix, model, tokens, tokens);
-  ForwardOptions forward;
-  forward.layer_order = options_.layer_order;
-  forward.row_length = tokens;
-  forward.taps = length.adapters.get();
-  forward.head_rows = graph.external(last_name(tokens), TensorType(MLG_I32, {1}));
-  const ParameterValues parameters(tape, layouts, false);
-  const Value raw = build_forward(tape, model, parameters, inputs.forward, forward);
-  const Value logits = transform_head(tape, model, parameters, raw, HeadUse::scoring);
-  graph.call("cast", {logits, graph.external(next_logits_name, TensorType(MLG_F32, {1, model.vocabulary}))});
-  store_.create_externals(graph);
-  fuse_calls(graph, tape.fused());
-  length.program = std::make_unique<Program>(store_.backend(), std::move(graph), prefix);
-  length.inputs.upload_rope(store_, model, tokens);
-  return length;
+                     const std::vector<ParameterLayout>& layouts, const NextTokenOptions& options)
+    : window_(options.window) {
+  constexpr std::int64_t shortest = 32;
+  for (std::int64_t tokens = std::min(shortest, window_);; tokens = std::min(2 * tokens, window_)) {
+    lengths_[tokens] =
+        std::make_unique<BatchProgram>(store, model, layouts, options.layer_order,
+                                       BatchShape{options.sequences, tokens, BatchShape::Wanted::one_each},
+                                       options.adapters ? options.adapters() : nullptr);
+    if (tokens == window_) break;
+  }
 }
 
 std::vector<Program*> NextToken::programs() {
   std::vector<Program*> programs;
-  for (const auto& [tokens, length] : lengths_) programs.push_back(length.program.get());
+  for (const auto& [tokens, length] : lengths_) programs.push_back(&length->program());
   return programs;
 }
 
-// What follows the text in its window is not seen by it: attention is causal.
-std::span<const float> NextToken::logits(std::span<const int> text) {
-  const auto used = std::min(static_cast<std::int64_t>(text.size()), options_.window);
-  const auto place = lengths_.lower_bound(used);
-  const std::int64_t tokens = place->first;
-  tokens_.assign(static_cast<std::size_t>(tokens), 0);
-  std::ranges::copy(text.last(static_cast<std::size_t>(used)), tokens_.begin());
-  const std::int32_t boundaries[] = {0, static_cast<std::int32_t>(tokens)};
-  place->second.inputs.upload(store_, tokens_, tokens_, boundaries);
-  const std::int32_t last[] = {static_cast<std::int32_t>(used - 1)};
-  store_.upload(last_name(tokens), std::as_bytes(std::span(last)));
-  place->second.program->run();
-  store_.download(next_logits_name, std::as_writable_bytes(std::span(logits_)));
-  return logits_;
+std::span<const float> NextToken::logits(std::vector<std::span<const std::int32_t>> texts) {
+  for (auto& text : texts) text = text.last(std::min(text.size(), static_cast<std::size_t>(window_)));
+  return lengths_.lower_bound(std::ssize(texts.front()))->second->logits(texts);
 }
 
 namespace {
@@ -148,7 +101,7 @@ GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vecto
     if (on_text && !part.empty()) on_text(part);
   };
   for (std::int64_t draw = 0; draw < options.max_tokens; ++draw) {
-    std::span<const float> logits = model.logits(text);
+    std::span<const float> logits = model.logits({std::span<const std::int32_t>(text)});
     logits = logits.first(std::min(logits.size(), static_cast<std::size_t>(tokenizer.vocab_size())));
     if (std::ranges::any_of(logits, [](float logit) { return !std::isfinite(logit); })) {
       throw run_error("the model's logits are not finite, so its weights are broken; nothing is generated.");

@@ -11,9 +11,7 @@
 
 #include "framework/config/model_config.h"
 #include "framework/data/tokenizer.h"
-#include "framework/graph/program.h"
-#include "framework/model/packed_inputs.h"
-#include "framework/model/parameter_values.h"
+#include "framework/eval/batch_program.h"
 
 namespace mulligan {
 
@@ -31,42 +29,32 @@ int choose_token(std::span<const float> logits, const Sampling& sampling, std::u
 // -log softmax(logits)[token], in nats.
 double token_loss_nats(std::span<const float> logits, int token);
 
-// NextToken: the token that follows a text, by the one forward pass.
 struct NextTokenOptions {
-  DType compute = MLG_F32;
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
-  std::int64_t window = 0;  // tokens of the longest context; for a longer text the last ones count
+  std::int64_t window = 0;     // tokens of the longest context; for a longer text the last ones count
+  std::int64_t sequences = 1;  // texts that are continued at once
   // Makes the adapters of one program; empty: none. Each lives as long as its program.
-  std::function<std::unique_ptr<Taps>()> adapters;
+  std::function<std::unique_ptr<Taps>()> adapters = {};
 };
 
+// NextToken: the tokens that follow texts, by the one forward pass.
 class NextToken {
  public:
   // Plans a program for each length of context 32, 64, 128, ... up to the window. A token costs a forward pass over the shortest one that
   // holds the text so far. Parameters are read from `store` as `layouts` say. All references must outlive this object. The programs must
   // be bound before logits().
   NextToken(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-            NextTokenOptions options);
+            const NextTokenOptions& options);
 
   std::vector<Program*> programs();
 
-  // The logits of the token that follows `text`: [vocabulary] in f32, after the softcap, from the compute dtype. `text`
-  // is one document from its BOS on. Precondition: `text` is not empty. Valid until the next call.
-  std::span<const float> logits(std::span<const int> text);
+  // The logits of the token that follows each text: [sequences, vocabulary] in f32, after the softcap, from the compute dtype. A text
+  // is one document from its BOS on. Precondition: texts are not empty and of one length. Valid until the next call.
+  std::span<const float> logits(std::vector<std::span<const std::int32_t>> texts);
 
  private:
-  struct Length {  // of context
-    std::unique_ptr<Taps> adapters;
-    std::unique_ptr<Program> program;
-    PackedInputWriter inputs;
-  };
-  Length make(const ModelConfig& model, const std::vector<ParameterLayout>& layouts, std::int64_t tokens);
-
-  TensorStore& store_;
-  NextTokenOptions options_;
-  std::map<std::int64_t, Length> lengths_;  // by tokens
-  std::vector<std::int32_t> tokens_;
-  std::vector<float> logits_;
+  std::int64_t window_;
+  std::map<std::int64_t, std::unique_ptr<BatchProgram>> lengths_;  // by tokens of context
 };
 
 struct GenerateOptions {

@@ -16,7 +16,7 @@ const KernelRules rules{{"cast", RowRule::elementwise, "io"},      {"scale_by", 
                         {"lerp_into", RowRule::elementwise, "ui"}, {"sum_f64", RowRule::mixing, ""},
                         {"sum_squares_f64", RowRule::mixing, ""},  {"clip_scale", RowRule::mixing, ""},
                         {"record_scalar", RowRule::mixing, ""},    {"uniform_draws", RowRule::mixing, ""},
-                        {"gradient_noise", RowRule::mixing, ""},   {"add_codes", RowRule::mixing, ""}};
+                        {"gradient_noise", RowRule::mixing, ""}};
 
 }  // namespace
 

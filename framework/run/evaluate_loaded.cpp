@@ -1,8 +1,7 @@
 #include "framework/run/evaluate_loaded.h"
 
 #include "framework/core/error.h"
-#include "framework/eval/evaluator.h"
-#include "framework/graph/program.h"
+#include "framework/eval/bound_evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
@@ -32,10 +31,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   }
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "nothing can be scored");
   RunLog log(options, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   require_strict_validation(config, validation);
@@ -48,15 +44,10 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
             backend.info().description);
 
-  EvaluatorOptions evaluator_options;
-  evaluator_options.eval = config.eval;
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
-  evaluator_options.compute = model.compute();
-  evaluator_options.layer_order = scored_order(config.model);
-  evaluator_options.bos_id = validation.segment_start();
-  Evaluator evaluator(model.store(), config.model, model.layouts(), evaluator_options);
-  SharedArena arena(backend);
-  arena.bind({&evaluator.program()}, model.store());
+  BoundEvaluator scoring(
+      model.store(), config.model, model.layouts(),
+      {config.eval, model.compute(), scored_order(config.model), validation.segment_start()});
   model.load(load);
   const auto identity = [&] {
     return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(),
@@ -64,7 +55,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   };
   if (!ranks.alone()) ranks.require_same(identity());
   const EvalResult result =
-      evaluate_resumably(evaluator, validation, ranks.group(), ranks.alone() ? files : ScoreFiles{},
+      evaluate_resumably(scoring.evaluator, validation, ranks.group(), ranks.alone() ? files : ScoreFiles{},
                          config.eval.save_seconds, identity, log, [&] {
                            ranks.note_step();
                            ranks.require_running();

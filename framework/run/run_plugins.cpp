@@ -180,6 +180,11 @@ RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host, con
   return plugins;
 }
 
+void require_computing(const Backend& backend, const char* consequence) {
+  if (backend.info().computes) return;
+  throw config_error("[backend]: {} computes nothing, so {}.", backend.plugin().description(), consequence);
+}
+
 namespace {
 
 // The plugins of training that bring kernels to `plugins.backend`, and the schedules.

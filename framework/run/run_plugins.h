@@ -52,6 +52,9 @@ RunPlugins make_phase_plugins(const LoadedConfig& loaded, PluginHost& host, cons
 // above. Throws as make_run_plugins.
 RunPlugins make_backend_plugin(const LoadedConfig& loaded, PluginHost& host, const std::string& backend = {});
 
+// Throws config_error where the backend computes nothing, with what follows from that ("nothing can be scored").
+void require_computing(const Backend& backend, const char* consequence);
+
 // The plugin of a table. Throws config_error; where stored data named its library, the sentence says how a
 // user allows that one.
 PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table);

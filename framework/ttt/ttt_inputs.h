@@ -6,7 +6,7 @@
 
 #include "framework/config/run_config.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/evaluator.h"
+#include "framework/eval/bound_evaluator.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
@@ -62,21 +62,15 @@ inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
 
 // The evaluation in rows of its own length, which test-time training is reported next to. Takes the memory of its
 // working space until it goes. The arguments must outlive it.
-struct PlainScorer {
+struct PlainScorer : BoundEvaluator {
   PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id)
-      : evaluator(model.store, model.config, model.layouts, options(model, config, bos_id)),
-        arena(model.store.backend()) {
-    arena.bind({&evaluator.program()}, model.store);
-  }
+      : BoundEvaluator(model.store, model.config, model.layouts, options(model, config, bos_id)) {}
   static EvaluatorOptions options(const BaseModel& model, const RunConfig& config, int bos_id) {
     EvaluatorOptions options{config.eval, model.compute, model.layer_order, bos_id};
     options.eval.mode = EvalMode::rows;
     options.eval.drop_remainder = false;
     return options;
   }
-
-  Evaluator evaluator;
-  SharedArena arena;
 };
 
 }  // namespace mulligan

@@ -9,9 +9,8 @@
 #include "framework/core/file.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/transformed_encoding.h"
+#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/evaluator.h"
-#include "framework/graph/program.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
@@ -32,19 +31,12 @@ struct Model {
       const EvalConfig& eval, bool keep_logits, std::span<const std::uint16_t> tokens, Progress& progress,
       const std::function<void(const Evaluator&, const EvalSpan&, std::span<const float>)>& row) const {
     LoadedModel weights(backend, config, LoadedModel::Masters::scored);
-    EvaluatorOptions options;
-    options.eval = eval;
-    options.compute = weights.compute();
-    options.layer_order = scored_order(config.model);
-    options.bos_id = bos_id;
-    options.keep_logits = keep_logits;
-    Evaluator evaluator(weights.store(), config.model, weights.layouts(), options);
-    SharedArena arena(backend);
-    arena.bind({&evaluator.program()}, weights.store());
+    BoundEvaluator scoring(weights.store(), config.model, weights.layouts(),
+                           {eval, weights.compute(), scored_order(config.model), bos_id, keep_logits});
     weights.load(load);
-    evaluator.score(
+    scoring.evaluator.score(
         tokens, nullptr, 1, 0,
-        [&](const EvalSpan& span, std::span<const float> losses) { row(evaluator, span, losses); },
+        [&](const EvalSpan& span, std::span<const float> losses) { row(scoring.evaluator, span, losses); },
         [&](const EvalPosition& position, std::size_t rows) {
           progress.set(static_cast<double>(position.row) / static_cast<double>(rows));
         });
@@ -177,9 +169,7 @@ std::vector<ItemSet> answer(LoadedConfig& loaded, PluginHost& host, const Weight
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
-  if (!backend.info().computes)
-    throw config_error("[backend]: {} computes nothing, so nothing can be answered.",
-                       backend.plugin().description());
+  require_computing(backend, "nothing can be answered");
   RunLog log(options, {});
   std::optional<ValidationSet> validation;
   std::optional<Tokenizer> tokenizer;

@@ -2,9 +2,7 @@
 #include "lab/attention/attention_look.h"
 #include "lab/commands/packed_weights.h"
 #include "lab/energy/energy_meter.h"
-#include "lab/task_vectors/pack.h"
 #include "launch/program_parts.h"
-#include "tools/commands/sweep_steps.h"
 
 namespace mulligan {
 
@@ -16,7 +14,6 @@ void add_lab(ProgramParts& parts) {
         const auto packed = packed_name(name);
         return packed ? std::make_unique<WeightSource>(from_task_vectors(*packed, options)) : nullptr;
       });
-  vector_store() = task_vectors::store_runs;
 }
 
 }  // namespace mulligan

@@ -2,7 +2,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/safetensors.h"
-#include "lab/task_vectors/device_unpack.h"
 #include "lab/task_vectors/task_vectors_file.h"
 
 namespace mulligan {
@@ -11,7 +10,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace task_vectors;
 
-// What a device is filled from.
+// What a model is filled from.
 struct Packed {
   TaskVectors vectors;
   Model base;

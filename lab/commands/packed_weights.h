@@ -18,7 +18,7 @@ struct PackedName {
 // has an @, that file is taken.
 std::optional<PackedName> packed_name(const std::string& name);
 
-// The device unpacks the weights (task_vectors::load_task). The base is searched at its path at the time of packing, relative
+// Unpacks the weights (task_vectors::load_task). The base is searched at its path at the time of packing, relative
 // to the file. The configuration is that of --config, or config.toml next to the file. Throws data_error or config_error.
 WeightSource from_task_vectors(const PackedName& name, const RunOptions& options);
 

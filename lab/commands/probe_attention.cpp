@@ -28,15 +28,6 @@ struct AttentionArguments {
   std::int64_t segments = 300, seeds = 5;
 };
 
-doctor::Weights weights_of_source(Backend& backend, const WeightSource& source) {
-  TensorStore store(backend);
-  const std::vector<PlannedParameter> parameters = plan_parameters(source.loaded.config);
-  const std::vector<ParameterLayout> layouts = parameter_layouts(source.loaded.config.model, MLG_F32);
-  for (const ParameterLayout& layout : layouts) store.create(master_name(layout.spec.name), layout.spec.type);
-  source.load(store, layouts);
-  return doctor::weights_of(store, parameters);
-}
-
 std::string look_text(const AttentionRecord& record) {
   std::string text = fmt::format("{} rows of each layer\n\n", record.rows);
   text +=
@@ -62,7 +53,7 @@ void look(const AttentionArguments& arguments) {
   resolve_run_plugins(source.loaded, host);
   const RunConfig& config = source.loaded.config;
   const RunPlugins plugins = make_backend_plugin(source.loaded, host);
-  const doctor::Weights weights = weights_of_source(*plugins.backend, source);
+  const doctor::Weights weights = doctor::weights_from(*plugins.backend, config, source.load);
   Loader loader(loader_options(config, unchecked_training_data(config), 0, 1));
   Batch row;
   loader.next(row);

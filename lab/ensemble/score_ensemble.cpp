@@ -9,9 +9,8 @@
 #include "framework/core/parallel.h"
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
+#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/evaluator.h"
-#include "framework/graph/program.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
@@ -213,10 +212,7 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   const Ensemble plugin(load_plugin(host, MLG_ENSEMBLE, config.ensemble->table), keys);
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "nothing can be scored");
   RunLog log(options, {});
   LoadedModel model(backend, config);
   EnsembleScore score;
@@ -228,22 +224,16 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   require_counted(config, score.stored);
   ValidationSet validation = validation_of(config, origin, options, log);
 
-  EvaluatorOptions evaluator_options;
-  evaluator_options.eval = config.eval;
-  evaluator_options.compute = model.compute();
-  evaluator_options.layer_order = scored_order(config.model);
-  evaluator_options.bos_id = validation.segment_start();
-  evaluator_options.keep_logits = true;
-  Evaluator evaluator(model.store(), config.model, model.layouts(), evaluator_options);
-  SharedArena arena(backend);
-  arena.bind({&evaluator.program()}, model.store());
+  BoundEvaluator scoring(
+      model.store(), config.model, model.layouts(),
+      {config.eval, model.compute(), scored_order(config.model), validation.segment_start(), true});
   model.load(load);
   log.print("scoring {} members of '{}' by {} ({}) over {} tokens on {}", score.members, origin.name,
             score.plugin, score.settings, validation.tokens.size() - 1, backend.info().description);
 
   Members members(model, config.model, plugin, static_cast<std::uint64_t>(score.seed),
                   static_cast<int>(config.run.threads));
-  const Tally tally = score_all(evaluator, validation, members, config, log);
+  const Tally tally = score_all(scoring.evaluator, validation, members, config, log);
   if (tally.counted.tokens == 0) {
     throw data_error(
         "no validation token was scored: there are {} tokens, fewer than one evaluation batch; set "

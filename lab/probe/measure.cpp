@@ -5,29 +5,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
+#include <optional>
 #include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
+#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/evaluator.h"
 #include "framework/eval/generate.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
-#include "lab/probe/batch_program.h"
 
 namespace mulligan::probe {
 namespace {
 
 using Sequence = std::vector<std::int32_t>;
-using Wanted = BatchShape::Wanted;
-
-constexpr std::int64_t shortest = 32;
 
 // `count` stretches of `length` tokens at equal distances.
 std::vector<Sequence> stretches(std::span<const std::uint16_t> tokens, std::size_t count,
@@ -52,40 +47,24 @@ void require_finite(std::span<const float> logits) {
   throw run_error("the model's logits are not finite, so its weights are broken; nothing is compared.");
 }
 
-// The programs of one batch size: one for the logits of whole sequences, and for texts that grow one for each
-// length 32, 64, 128, ...
-class BatchPrograms {
- public:
+// The programs of one batch size: for the logits of whole sequences, and for texts that grow.
+struct BatchPrograms {
   BatchPrograms(TensorStore& store, const RunConfig& config, const std::vector<ParameterLayout>& layouts,
                 std::int64_t batch, const ProbeOptions& options)
-      : arena_(store.backend()) {
-    const LayerOrderKind order = scored_order(config.model);
-    whole_ = std::make_unique<BatchProgram>(store, config.model, layouts, order,
-                                            BatchShape{batch, options.length, Wanted::last_sequence});
-    std::vector<Program*> programs = {&whole_->program()};
-    const std::int64_t longest = options.prompt + options.tokens;
-    for (std::int64_t length = shortest; options.tokens > 0; length *= 2) {
-      const std::int64_t used = std::min(length, longest);
-      const auto made =
-          growing_.emplace(used, std::make_unique<BatchProgram>(store, config.model, layouts, order,
-                                                                BatchShape{batch, used, Wanted::one_each}));
-      programs.push_back(&made.first->second->program());
-      if (used == longest) break;
+      : whole(store, config.model, layouts, scored_order(config.model),
+              {batch, options.length, BatchShape::Wanted::last_sequence}),
+        arena(store.backend()) {
+    std::vector<Program*> programs = {&whole.program()};
+    if (options.tokens > 0) {
+      next.emplace(store, config.model, layouts,
+                   NextTokenOptions{scored_order(config.model), options.prompt + options.tokens, batch});
+      for (Program* program : next->programs()) programs.push_back(program);
     }
-    arena_.bind(programs, store);
+    arena.bind(programs, store);
   }
-
-  std::span<const float> whole(std::span<const std::span<const std::int32_t>> texts) {
-    return whole_->logits(texts);
-  }
-  std::span<const float> next(std::span<const std::span<const std::int32_t>> texts) {
-    return growing_.lower_bound(static_cast<std::int64_t>(texts.front().size()))->second->logits(texts);
-  }
-
- private:
-  std::unique_ptr<BatchProgram> whole_;
-  std::map<std::int64_t, std::unique_ptr<BatchProgram>> growing_;  // by length
-  SharedArena arena_;
+  BatchProgram whole;
+  std::optional<NextToken> next;
+  SharedArena arena;
 };
 
 // Number of the sequence `offset` places after `at` in a batch, round the end of `all`.
@@ -101,7 +80,7 @@ void measure_logits(BatchPrograms& programs, const std::vector<Sequence>& sequen
     for (std::size_t i = 1; i < batch; ++i) texts.emplace_back(sequences[in_batch(s, i, sequences.size())]);
     texts.emplace_back(sequences[s]);
     for (auto& text : texts) text = text.first(static_cast<std::size_t>(options.length));
-    const std::span<const float> logits = programs.whole(texts);
+    const std::span<const float> logits = programs.whole.logits(texts);
     require_finite(logits);
     result.logits.insert(result.logits.end(), logits.begin(), logits.end());
   }
@@ -121,8 +100,7 @@ void measure_continuations(BatchPrograms& programs, const std::vector<Sequence>&
     }
     for (std::int64_t step = 0; step < options.tokens; ++step) {
       throw_if_stopping();
-      const std::vector<std::span<const std::int32_t>> views(texts.begin(), texts.end());
-      const std::span<const float> logits = programs.next(views);
+      const std::span<const float> logits = programs.next->logits({texts.begin(), texts.end()});
       require_finite(logits);
       for (std::size_t i = 0; i < batch; ++i) {
         const auto row =
@@ -152,17 +130,12 @@ void count_weights(LoadedModel& model, Measurement& result) {
 
 void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& validation,
                    Measurement& result) {
-  EvaluatorOptions options;
-  options.eval = config.eval;
-  options.compute = model.compute();
-  options.layer_order = scored_order(config.model);
-  options.bos_id = validation.segment_start();
-  Evaluator evaluator(model.store(), config.model, model.layouts(), options);
-  SharedArena arena(model.store().backend());
-  arena.bind({&evaluator.program()}, model.store());
+  BoundEvaluator scoring(
+      model.store(), config.model, model.layouts(),
+      {config.eval, model.compute(), scored_order(config.model), validation.segment_start()});
   RunRanks alone;
   const auto start = std::chrono::steady_clock::now();
-  const EvalResult score = evaluate(evaluator, validation, alone.group());
+  const EvalResult score = evaluate(scoring.evaluator, validation, alone.group());
   if (score.bytes > 0) result.val_bpb = score.val_bpb;
   result.scored_tokens_per_second = static_cast<double>(score.tokens) / seconds_since(start);
 }
@@ -207,10 +180,7 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so nothing can be compared.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "nothing can be compared");
   if (config.data.validation.empty()) {
     throw data_error(
         "data.validation is not set, but sequences are taken from it; "

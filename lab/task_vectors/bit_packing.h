@@ -1,7 +1,7 @@
 // Codes of 2 to 8 bits side by side in bytes, without padding between them.
 //
 // Code i occupies the bits i * bits to (i + 1) * bits - 1 of the stream; bit b of the stream is bit b % 8 of
-// byte b / 8 (little-endian, as the kernel add_codes reads it). Bits after the last code are zero.
+// byte b / 8 (little-endian). Bits after the last code are zero.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ Grid fit_grid(std::span<const double> values, int bits);
 // The nearest codes, 0 to 2^bits - 1.
 std::vector<std::uint8_t> quantise(std::span<const double> values, const Grid& grid, int bits);
 
-// values[i] = f32(fma(step, code - zero, values[i])): the bits of the kernel add_codes.
+// values[i] = f32(fma(step, code - zero, values[i])).
 void add_codes(std::span<const std::uint8_t> codes, const Grid& grid, std::span<float> values);
 
 }  // namespace mulligan::task_vectors

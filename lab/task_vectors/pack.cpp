@@ -7,9 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/utf8.h"
-#include "framework/report/run_directory.h"
 #include "lab/task_vectors/bit_packing.h"
-#include "lab/task_vectors/task_vectors_file.h"
 
 namespace mulligan::task_vectors {
 namespace {
@@ -105,28 +103,6 @@ TaskVectors pack(const Model& base, const std::vector<Model>& models, const Pack
   for (std::size_t index = 0; index < base.parameters.size(); ++index)
     pack_parameter(base, models, index, vectors);
   return vectors;
-}
-
-StoredVectors store_runs(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& runs,
-                         const std::string& initial_weights, const SweepVectorsConfig& config) {
-  StoredVectors stored;
-  stored.runs = runs.size();
-  std::vector<Model> models;
-  for (const auto& run : runs) {
-    models.push_back(open_model(run));
-    stored.weights_bytes += std::filesystem::file_size(RunFiles{run}.weights());
-  }
-  const TaskVectors vectors = pack(open_model(initial_weights), models,
-                                   {static_cast<int>(config.bits), static_cast<int>(config.mean_bits)});
-  stored.file = folder / "vectors.safetensors";
-  stored.file_bytes = write_task_vectors(stored.file, vectors);
-  for (const Task& task : vectors.tasks)
-    stored.largest_error = std::max(stored.largest_error, task.largest_error);
-  stored.sentence = fmt::format(
-      "'{}': {} runs in {} bytes in place of {}; lossy, largest error of a weight {:.3g}; the runs keep "
-      "their exact weights",
-      stored.file.string(), stored.runs, stored.file_bytes, stored.weights_bytes, stored.largest_error);
-  return stored;
 }
 
 }  // namespace mulligan::task_vectors

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "lab/task_vectors/task_vectors.h"
-#include "tools/sweep/sweep_vectors.h"
 
 namespace mulligan::task_vectors {
 
@@ -17,13 +16,5 @@ struct PackOptions {
 // config_error for bits outside of their range, no model, or two of one name. Throws data_error if a model has other parameters
 // than the base, if a value is not finite, or if the weights could not be unpacked as finite numbers.
 TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options);
-
-// The weights of a sweep's runs as one file of task vectors.
-
-// Packs the weights of `runs` (directories of finished runs) as differences from `initial_weights` into vectors.safetensors
-// next to them. The runs do not change, because the file is lossy and their scores are those of their exact weights. Throws
-// data_error or run_error.
-StoredVectors store_runs(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& runs,
-                         const std::string& initial_weights, const SweepVectorsConfig& config);
 
 }  // namespace mulligan::task_vectors

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/run/loaded_model.h"
 #include "lab/task_vectors/bit_packing.h"
 #include "lab/task_vectors/model_file.h"
 
@@ -54,8 +55,13 @@ struct TaskVectors {
 void require_base(const TaskVectors& vectors, const std::string& source, const Model& base);
 
 // The weights of a task, parameter by parameter: theta_base, plus the mean if there is one, plus the task's own part. Each sum
-// is rounded to f32 (add_codes). The bits are those of load_task on a device. `vectors` must outlive the model. Throws
+// is rounded to f32 (add_codes). `vectors` must outlive the model. Throws
 // data_error for another base, or if a sum is not finite.
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task);
+
+// Fills the masters of `layouts` with the weights of a task; `source` names the file. The bits are those of unpacked(), rounded once
+// more if a master is bf16. Throws data_error if the base is another, or if the model of `layouts` has other parameters.
+void load_task(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task,
+               TensorStore& store, const std::vector<ParameterLayout>& layouts);
 
 }  // namespace mulligan::task_vectors

@@ -87,10 +87,7 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   const Tokenizer tokenizer = require_tokenizer(config);
   RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so no text can be made.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "no text can be made");
   std::optional<TttPlugins> rule;
   if (adapted) rule.emplace(loaded, host, plugins);
   RunLog log(options, {});
@@ -116,7 +113,6 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   append(options.prompt);
 
   NextTokenOptions next;
-  next.compute = base.compute;
   next.layer_order = base.layer_order;
   next.window = adapted ? config.ttt->config.context_tokens : config.eval.sequence_length;
   if (adapted) next.adapters = [&] { return adapters->taps(); };

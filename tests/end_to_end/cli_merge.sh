@@ -65,26 +65,6 @@ for method in "task_arithmetic --scale 0.5" "average" "ties --keep 0.3"; do
 done
 check_contains "a merged model says what it is" "merged by average, scale 1, of 2 models on the base base: x, y" "$(head -c 20000 average.safetensors | tr -d "\\0")"
 
-# A sweep stores its seeds.
-cat >sweep.toml <<'END'
-config = "small.toml"
-directory = "runs/sweep"
-seeds = [3, 4]
-[vectors]
-bits = 3
-[[rows]]
-name = "one"
-END
-sweep=("$mulligan" sweep sweep.toml --set train.steps=2 --set ttt.document_fraction=0.1)
-seen=$("${sweep[@]}" --set init.from=runs/base/weights.safetensors)
-check_equal "sweep" 0 $?
-check_contains "a sweep says that its store is lossy" "lossy, largest error of a weight" "$seen"
-check_true "a table says how large it is" "$(grep -c "^| runs/sweep/shared/vectors.safetensors | 2  *| $(stat -c %s runs/sweep/shared/vectors.safetensors) " <<<"$seen") == 1"
-check_contains "so does the sweep's page" "largest error of a weight" "$(cat runs/sweep/sweep.html)"
-check_contains "and holds every seed" "task 'seed_4'" "$("$mulligan" vectors show runs/sweep/shared/vectors.safetensors)"
-check "the runs keep their weights" test -s runs/sweep/shared/seed_3/weights.safetensors
-check_refused "seeds of weights of their own" 2 "each seed draws its own" "${sweep[@]:1}"
-
 # Refusals.
 check_refused "another base" 3 "name that base" vectors unpack v4.safetensors runs/y --task x --out no.safetensors
 check_refused "no such task" 2 "there are: x, y" vectors unpack v4.safetensors runs/base --task z --out no.safetensors

@@ -66,13 +66,6 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
                 draws.external("squares", TensorType(MLG_F64, {1})), draws.external("noise", values)},
                {{"mode", static_cast<double>(mode)}, {"first", 0}, {"elements", 64}});
   }
-  for (int bits = 2; bits <= 8; ++bits) {  // of task vectors
-    draws.call("add_codes",
-               {draws.external("codes" + std::to_string(bits), TensorType(MLG_U8, {8 * bits})),
-                draws.external("grid", TensorType(MLG_F64, {2})),
-                draws.external("values", TensorType(MLG_F32, {64}))},
-               {{"bits", static_cast<double>(bits)}});
-  }
   // The gradients of the asymmetric caps, which training does without.
   const TensorType logits(to_dtype(config.train.compute_dtype), {16, config.model.vocabulary}),
       cap(MLG_F32, {1});

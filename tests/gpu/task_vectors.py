@@ -1,4 +1,4 @@
-"""Row of the numerics lab: task vectors unpacked on the device."""
+"""Row of the numerics lab: task vectors, scored on the device."""
 import re
 
 from context import require_near
@@ -24,7 +24,7 @@ def score(context, backend, weights):
     return float(re.search(r"val_loss\s+([\d.]+)", text).group(1))
 
 
-@rows.row("task-vectors", "correctness", "4-bit task vectors unpacked on the device: scores against the cpu backend's and f32's", 120)
+@rows.row("task-vectors", "correctness", "4-bit task vectors: scores against the cpu backend's and f32's", 120)
 def task_vectors(context, detail):
     trained(context, "cpu", "fp32", steps_of(context))
     base, models = context.run_folder("cpu_fp32"), [tuned(context, number) for number in (1, 2)]

@@ -111,7 +111,7 @@ const std::vector<Row> of_training = {
 const std::vector<Row> at_the_start = {
     {"labels_are_inputs", "D19", "targets equal inputs"},
     {"shuffled_targets", "D19", "but the next token is"},
-    {"bf16_as_f16", "D05", "bf16 bytes decoded as f16"},
+    {"bf16_as_f16", "D05", "BF16 bytes decoded as F16"},
     {"nans", "D06", "is nan"},
     {"stale_logits", "D16", "the evaluation depends on buffer contents"},
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "framework/checkpoint/compare.h"
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
 #include "tests/support/scratch_folder.h"
@@ -43,7 +44,7 @@ TEST(WeightChecks, EqualStepsAreNotTakenForAnotherDtype) {
   const std::vector<ParameterSpec> specs = {matrix("w", 100, 100, Initial::normal, 0.005)};
   std::vector<float> moved = normal(10'000, 0.003);
   for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += i % 2 ? 0.03F : -0.03F;
-  EXPECT_LT(magnitude_spread(moved).log2_std, 0.5);
+  EXPECT_LT(test_magnitudes(moved).log2_spread, 0.5);
   EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, CheckOutcome::pass);
   for (float& value : moved) value *= 30;  // in the range where the other cause puts them
   EXPECT_EQ(check_magnitudes(specs, {{"w", moved}}).verdict, CheckOutcome::fail);
@@ -53,7 +54,7 @@ TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
   const std::vector<ParameterSpec> specs = {matrix("w", 100, 100, Initial::normal, 0.02)};
   for (const double deviation : {1e-4, 0.02, 5.0}) {
     const std::vector<float> sound = normal(10'000, deviation);
-    EXPECT_NEAR(magnitude_spread(sound).log2_std, 1.6, 0.1) << "whatever the scale";
+    EXPECT_NEAR(test_magnitudes(sound).log2_spread, 1.6, 0.1) << "whatever the scale";
     EXPECT_EQ(check_magnitudes(specs, {{"w", sound}}).verdict, CheckOutcome::pass);
   }
   std::vector<float> as_f16, as_bf16;
@@ -64,9 +65,9 @@ TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
   const Finding f16 = check_magnitudes(specs, {{"w", as_f16}}),
                 bf16 = check_magnitudes(specs, {{"w", as_bf16}});
   EXPECT_EQ(f16.verdict, CheckOutcome::fail);
-  EXPECT_TRUE(says(f16, "bf16 bytes decoded as f16")) << f16.message;
+  EXPECT_TRUE(says(f16, "BF16 bytes decoded as F16")) << f16.message;
   EXPECT_EQ(bf16.verdict, CheckOutcome::fail);
-  EXPECT_TRUE(says(bf16, "f16 bytes decoded as bf16")) << bf16.message;
+  EXPECT_TRUE(says(bf16, "F16 bytes decoded as BF16")) << bf16.message;
 }
 
 TEST(WeightChecks, ValuesThatAreNone) {

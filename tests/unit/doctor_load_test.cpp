@@ -99,7 +99,7 @@ TEST(DoctorLoad, RightFilesPassInEveryDtype) {
     EXPECT_EQ(check_coverage(file, weights.specs()).verdict, CheckOutcome::pass);
     EXPECT_EQ(check_architecture(file, small_model(), {}).verdict, CheckOutcome::pass);
     for (const StoredType as : {StoredType::f32, StoredType::bf16}) {
-      const Finding bits = check_source_bits(file, weights.loaded(as), 1);
+      const Finding bits = check_source_bits(file, weights.loaded(as));
       EXPECT_EQ(bits.verdict, CheckOutcome::pass) << bits.message;
       EXPECT_EQ(bits.message + bits.hint, "");
     }
@@ -129,7 +129,7 @@ TEST(DoctorLoad, AMislabelledDtypeFailsAlthoughTheLoaderBelievedIt) {
        {std::pair{StoredType::bf16, StoredType::f16}, std::pair{StoredType::f16, StoredType::bf16}}) {
     WeightsFile weights(stored);
     weights.label(said);
-    const Finding finding = check_source_bits(weights.write(), weights.loaded(), 1);
+    const Finding finding = check_source_bits(weights.write(), weights.loaded());
     expect_fail(finding, "the header mislabels the dtype");
     EXPECT_TRUE(contains(finding.message, "re-decoded as " + std::string(stored_name(stored))));
   }
@@ -140,7 +140,7 @@ TEST(DoctorLoad, BitsThatMatchUnderAnotherDtypeNameIt) {
   WeightsFile weights(StoredType::bf16);
   const SafetensorsFile source = weights.write();
   weights.label(StoredType::f16);
-  expect_fail(check_source_bits(source, weights.loaded(), 1), "re-decoding the source as F16 matches");
+  expect_fail(check_source_bits(source, weights.loaded()), "re-decoding the source as F16 matches");
 }
 
 TEST(DoctorLoad, OtherBitsAreAnotherCheckpointOrATranspose) {
@@ -153,43 +153,25 @@ TEST(DoctorLoad, OtherBitsAreAnotherCheckpointOrATranspose) {
     for (std::size_t column = 0; column < 60; ++column) turned[column * 24 + row] = values[row * 60 + column];
   }
   tensor.bytes = encode_weights(turned, StoredType::f32);
-  expect_fail(check_source_bits(source, loaded, 1), "it is the source's transpose");
+  expect_fail(check_source_bits(source, loaded), "it is the source's transpose");
   for (float& value : values) value += 1;
   tensor.bytes = encode_weights(values, StoredType::f32);
-  const Finding finding = check_source_bits(source, loaded, 1);
+  const Finding finding = check_source_bits(source, loaded);
   expect_fail(finding, "another checkpoint or layout");
   EXPECT_TRUE(contains(finding.measured, "1 tensors differ"));
 }
 
-// The elements are 64: the first 6, the last 2, the others drawn, the same for the same seed. One wrong bit
-// elsewhere is found when all are compared.
-TEST(DoctorLoad, SixtyFourElementsOrAll) {
-  const std::vector<std::size_t> elements = compared_elements("w", 5000, 3, false);
-  ASSERT_EQ(elements.size(), 64u);
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(elements[i], i);
-  EXPECT_EQ(elements[62], 4998u);
-  EXPECT_EQ(elements[63], 4999u);
-  EXPECT_EQ(elements, compared_elements("w", 5000, 3, false));
-  EXPECT_NE(elements, compared_elements("w", 5000, 4, false));
-  EXPECT_NE(elements, compared_elements("v", 5000, 3, false));
-  EXPECT_EQ(compared_elements("w", 64, 3, false).size(), 64u);
-  EXPECT_EQ(compared_elements("w", 65, 3, false).size(), 64u);
-  EXPECT_TRUE(compared_elements("w", 0, 3, false).empty());
-
+TEST(DoctorLoad, OneWrongBitIsFound) {
   WeightsFile weights(StoredType::f32);
   const SafetensorsFile source = weights.write();
   std::vector<LoadedTensor> loaded = weights.loaded();
-  const std::size_t tensor = weights.index(o_weight);
-  const std::vector<std::size_t> seen = compared_elements(o_weight, 24 * 60, 1, false);
-  std::size_t unseen = 100;
-  while (std::ranges::binary_search(seen, unseen)) ++unseen;
-  loaded[tensor].bytes[unseen * 4] ^= std::byte{1};
-  EXPECT_EQ(check_source_bits(source, loaded, 1).verdict, CheckOutcome::pass);
-  EXPECT_EQ(check_source_bits(source, loaded, 1, true).verdict, CheckOutcome::fail);
+  EXPECT_EQ(check_source_bits(source, loaded).verdict, CheckOutcome::pass);
+  loaded[weights.index(o_weight)].bytes[100 * 4] ^= std::byte{1};
+  EXPECT_EQ(check_source_bits(source, loaded).verdict, CheckOutcome::fail);
 }
 
 TEST(DoctorLoad, NothingLoadedIsSkippedNotPassed) {
-  EXPECT_EQ(check_source_bits(WeightsFile().write(), {}, 1).verdict, CheckOutcome::skip);
+  EXPECT_EQ(check_source_bits(WeightsFile().write(), {}).verdict, CheckOutcome::skip);
 }
 
 TEST(DoctorLoad, ArchitectureEvidence) {
@@ -294,8 +276,8 @@ TEST_F(PublishedConfig, WhatCannotBeComputedIsRefusedWithItsKey) {
 TEST(DoctorFormulas, EveryCoreKernelOfAForwardPassHasOne) {
   // Of the optimisers, clipping, averages and adapters: no forward pass of a model calls them.
   const std::set<std::string_view> others = {
-      "add_codes", "clip_scale", "gradient_noise",  "lerp_into",        "matmul_add",   "record_scalar",
-      "scale_by",  "sum_f64",    "sum_squares_f64", "symmetric_matmul", "uniform_draws"};
+      "clip_scale", "gradient_noise", "lerp_into",       "matmul_add",       "record_scalar",
+      "scale_by",   "sum_f64",        "sum_squares_f64", "symmetric_matmul", "uniform_draws"};
   const auto backend = make_test_backend(1);
   std::size_t formulas = 0;
   for (std::uint32_t i = 0; const mlg_kernel* kernel = backend->kernel_at(i); ++i) {

@@ -1,4 +1,4 @@
-// The file of task vectors: what is written reads back, on the device, too, and any damage is refused.
+// The file of task vectors: what is written reads back, and a task that is loaded into a model has the bits of unpacked(). Any damage is refused.
 #include "lab/task_vectors/task_vectors_file.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include "framework/core/file.h"
 #include "framework/data/data_identity.h"
 #include "framework/run/weights.h"
-#include "lab/task_vectors/device_unpack.h"
 #include "lab/task_vectors/model_file.h"
 #include "lab/task_vectors/pack.h"
 #include "tests/support/plugins.h"
@@ -236,15 +235,10 @@ Model random_model(const ModelConfig& config, const std::string& name, double de
   return model;
 }
 
-class DeviceUnpack : public ::testing::TestWithParam<const char*> {
+class LoadTask : public ::testing::Test {
  protected:
-  DeviceUnpack() {
-    backend_ = std::string(GetParam()) == "cpu"
-                   ? make_cpu_backend(2)
-                   : make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"");
-  }
   // The masters, one or two of them bf16, after load_task.
-  void expect_bits_of_the_host(const TaskVectors& vectors, std::size_t task) {
+  void expect_bits_of_unpacked(const TaskVectors& vectors, std::size_t task) {
     TensorStore store(*backend_);
     const auto layouts = parameter_layouts(config_, MLG_F32, {{layout_in_bf16_, MLG_BF16}});
     for (const ParameterLayout& layout : layouts)
@@ -263,21 +257,21 @@ class DeviceUnpack : public ::testing::TestWithParam<const char*> {
   std::string layout_in_bf16_ = model_parameters(config_).front().name;
   Model base_ = random_model(config_, "base", 1), x_ = random_model(config_, "x", 1.001),
         y_ = random_model(config_, "y", 1.001);
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Backend> backend_ = make_cpu_backend(2);
 };
 
-TEST_P(DeviceUnpack, HasTheBitsOfTheHost) {
+TEST_F(LoadTask, HasTheBitsOfUnpacked) {
   for (const PackOptions& options :
        {PackOptions{4, 0}, PackOptions{8, 0}, PackOptions{2, 3}, PackOptions{3, 5}}) {
     const TaskVectors vectors = pack(base_, {x_, y_}, options);
     for (const std::size_t task : std::vector<std::size_t>{0, 1}) {
       SCOPED_TRACE(::testing::Message() << options.bits << " and " << options.base_bits << ", " << task);
-      expect_bits_of_the_host(vectors, task);
+      expect_bits_of_unpacked(vectors, task);
     }
   }
 }
 
-TEST_P(DeviceUnpack, RefusesAnotherBaseAndAnotherModel) {
+TEST_F(LoadTask, RefusesAnotherBaseAndAnotherModel) {
   const TaskVectors vectors = pack(base_, {x_}, {});
   const auto refusal = [&](const Model& base, const ModelConfig& config) {
     TensorStore store(*backend_);
@@ -289,9 +283,6 @@ TEST_P(DeviceUnpack, RefusesAnotherBaseAndAnotherModel) {
   EXPECT_TRUE(contains(refusal(y_, config_), "name that base"));
   EXPECT_TRUE(contains(refusal(base_, small_model(3)), "other parameters"));
 }
-
-INSTANTIATE_TEST_SUITE_P(Backends, DeviceUnpack, ::testing::Values("cpu", "cuda"),
-                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace mulligan::task_vectors::task_vectors_file_test

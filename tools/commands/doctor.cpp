@@ -14,7 +14,6 @@
 #include "framework/run/weights.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "tools/commands/doctor_load.h"
 #include "tools/doctor/examine.h"
 #include "tools/doctor/run_directory_checks.h"
 
@@ -26,46 +25,21 @@ struct DoctorArguments {
   std::vector<std::string> stages;
   doctor::Examination examination;
   std::string weights, json;
-  bool all_elements = false, allow_skip = false;
-
-  bool asked(const char* stage) const { return std::ranges::find(stages, stage) != stages.end(); }
+  bool allow_skip = false;
 };
-
-// The stage that needs a weights file besides the configuration.
-constexpr const char* load_stage = "load";
-
-std::vector<std::string> all_stages() {
-  std::vector<std::string> names = doctor::stage_names();
-  names.emplace_back(load_stage);
-  return names;
-}
-
-void add(std::vector<doctor::Finding>& findings, std::vector<doctor::Finding> more) {
-  std::ranges::move(more, std::back_inserter(findings));
-}
 
 std::vector<doctor::Finding> findings_of(const DoctorArguments& arguments, LoadedConfig& loaded,
                                          PluginHost& host) {
   const std::string weights = arguments.weights.empty() ? loaded.config.init.from : arguments.weights;
-  const bool all = arguments.stages.empty();
-  std::vector<doctor::Finding> findings;
-  if (arguments.asked(load_stage) && weights.empty())
-    throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
-  if (arguments.asked(load_stage) || (all && !weights.empty()))
-    add(findings, load_findings(loaded, host, weights, arguments.all_elements));
-  // What else reads weights would end with a sentence about the first that is wrong.
-  const bool loads = std::ranges::none_of(
-      findings, [](const doctor::Finding& f) { return f.verdict == doctor::CheckOutcome::fail; });
   doctor::Examination wanted = arguments.examination;
   for (const std::string& stage : arguments.stages) {
-    if (stage != load_stage) wanted.stages.push_back(doctor::stage_of(stage));
+    wanted.stages.push_back(doctor::stage_of(stage));
+    if (wanted.stages.back() == doctor::Stage::load && weights.empty())
+      throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
   }
   if (!weights.empty()) wanted.weights = weights_file(weights);
-  if (loads && (all || !wanted.stages.empty())) {
-    resolve_run_plugins(loaded, host);
-    add(findings, doctor::examine(loaded, host, wanted));
-  }
-  return findings;
+  resolve_run_plugins(loaded, host);
+  return doctor::examine(loaded, host, wanted);
 }
 
 // Of a run directory: what the run recorded and had.
@@ -120,7 +94,7 @@ void add_doctor_command(CLI::App& app) {
           "--stage", arguments->stages,
           "Only these checks: data, loss, weights, forward, train, load (a weights file, bit by bit); "
           "without it all of them, load where there are weights")
-      ->check(CLI::IsMember(all_stages()));
+      ->check(CLI::IsMember(doctor::stage_names()));
   command
       ->add_option("--tokens", arguments->examination.tokens,
                    "Largest number of training and of validation tokens to check")
@@ -132,8 +106,6 @@ void add_doctor_command(CLI::App& app) {
           "Weights to check in place of the initial ones: a file, or a folder with model.safetensors; "
           "without it init.from")
       ->type_name("PATH");
-  command->add_flag("--all-elements", arguments->all_elements,
-                    "Stage load: compare every element with the file, not 64 of each tensor");
   command->add_option("--json", arguments->json, "File that the findings are written to")->type_name("FILE");
   command->add_flag("--allow-skip", arguments->allow_skip,
                     "Exit with code 0 although a check could not be made");

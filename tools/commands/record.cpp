@@ -22,10 +22,7 @@
 #include "launch/command_line.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "tools/commands/record_arena.h"
-#include "tools/commands/record_rerun.h"
-#include "tools/commands/record_rules.h"
-#include "tools/commands/record_stages.h"
+#include "tools/commands/record_parts.h"
 #include "tools/commands/score_words.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/verify.h"
@@ -39,24 +36,11 @@ using record::SeedRun;
 using record::SeedStage;
 using record::Submission;
 
-struct RecordArguments {
-  RunOptions run;
-  ConsoleOptions console;
-  std::vector<std::int64_t> seeds;
-  std::string out, runs, source = ".", verify, json, card;
-  int ranks = 1;
-  Submission about;
-  std::vector<std::string> reference;
-  record::Comparison comparison;
-  bool ship_artifacts = false, rerun = false, dry_run = false;
-};
-
 void verify(const RecordArguments& arguments) {
   if (arguments.rerun) require_models(arguments.verify);
   std::vector<doctor::Finding> findings = record::verify_submission(arguments.verify);
   if (arguments.rerun && doctor::worst(findings) != doctor::CheckOutcome::fail) {
-    findings.push_back(score_again(
-        {folder_path(arguments.verify), arguments.run, arguments.console, arguments.runs, arguments.ranks}));
+    findings.push_back(score_again(arguments));
   }
   fmt::print("{}", printable(doctor::findings_text(findings), LineBreaks::kept));
   if (!arguments.json.empty())
@@ -128,9 +112,9 @@ class Record {
   void check_rules() {
     LoadedConfig loaded = load(runs_.front());
     tell_notes(loaded);
-    RecordRuleOptions options{options_.about.track, {{}, arguments_.ranks, arguments_.source}};
-    if (!arguments_.card.empty()) options.start.card = find_card(arguments_.card);
-    const std::vector<StrictRule> rules = record_rules(loaded, host_, options);
+    StrictStartOptions start{{}, arguments_.ranks, arguments_.source};
+    if (!arguments_.card.empty()) start.card = find_card(arguments_.card);
+    const std::vector<StrictRule> rules = record_rules(loaded, host_, options_.about.track, start);
     if (arguments_.dry_run) fmt::print("{}", printable(strict_rules_table(rules), LineBreaks::kept));
     require_kept(rules);
     options_.limits = loaded.config.ledger;
@@ -206,8 +190,7 @@ void make_arena_result(const CLI::App& command, const RecordArguments& arguments
     throw config_error("--track {} needs --seeds, such as --seeds 1,2,3.", arena_record_track);
   require_seeds(arguments);
   const StopSignals signals;
-  make_arena_record({arguments.run, arguments.console, arguments.seeds, arguments.runs, arguments.ranks,
-                     arguments.reference, arguments.json});
+  make_arena_record(arguments);
 }
 
 void run(const CLI::App& command, const RecordArguments& arguments) {

@@ -1,16 +1,16 @@
-#include "tools/commands/record_arena.h"
+#include "tools/commands/record_parts.h"
 
 #include <filesystem>
 
 #include "framework/core/directory_lock.h"
 #include "framework/core/stop_request.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
-#include "tools/commands/record_stages.h"
 #include "tools/commands/tool_commands.h"
 
 namespace mulligan {
 
-void make_arena_record(ArenaRecordOptions options) {
+void make_arena_record(RecordArguments options) {
   PluginHost host = options.run.plugin_host();
   set_micro_batches(options.run, options.ranks);
   const std::filesystem::path folder = folder_of_runs(options.run, options.runs);
@@ -29,7 +29,7 @@ void make_arena_record(ArenaRecordOptions options) {
     }
     throw_if_stopping();
   }
-  decide_arena(directories, options.old_runs, options.json);
+  decide_arena(directories, options.reference, options.json);
 }
 
 }  // namespace mulligan

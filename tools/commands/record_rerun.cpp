@@ -1,4 +1,4 @@
-#include "tools/commands/record_rerun.h"
+#include "tools/commands/record_parts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,9 +10,6 @@
 #include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
 #include "launch/built_from.h"
-#include "tools/commands/record_stages.h"
-#include "tools/record/seed_run.h"
-#include "tools/record/submission.h"
 #include "tools/report_page/run_record.h"
 
 namespace mulligan {
@@ -33,10 +30,10 @@ struct RerunComparison {
 };
 
 // Scores the model of one seed, in a folder of its own.
-void score_model(const RerunOptions& options, const SeedResult& result, const SeedRun& run) {
+void score_model(const RecordArguments& options, const SeedResult& result, const SeedRun& run) {
   const RunFiles files{run.directory};
   fs::create_directories(files.directory);
-  fs::copy_file(options.folder / artifact_name(result), files.artifact(),
+  fs::copy_file(folder_path(options.verify) / artifact_name(result), files.artifact(),
                 fs::copy_options::overwrite_existing);
   RecordStages stages{options.run, options.ranks, "", options.console};
   // The seconds of the budget are those of the machine that made the record.
@@ -94,11 +91,12 @@ void require_models(const fs::path& folder) {
   }
 }
 
-doctor::Finding score_again(const RerunOptions& options) {
+doctor::Finding score_again(const RecordArguments& options) {
   const StopSignals signals;
-  const Submission submission = record::read_submission(options.folder / record::submission_file);
+  const fs::path folder = folder_path(options.verify);
+  const Submission submission = record::read_submission(folder / record::submission_file);
   const fs::path runs =
-      options.runs.empty() ? fs::path(options.folder.string() + "_rerun") : folder_path(options.runs);
+      options.runs.empty() ? fs::path(folder.string() + "_rerun") : folder_path(options.runs);
   RerunComparison all;
   for (const SeedResult& result : submission.results) {
     const SeedRun run = seed_runs(runs, {*result.seed}).front();

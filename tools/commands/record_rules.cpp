@@ -1,4 +1,4 @@
-#include "tools/commands/record_rules.h"
+#include "tools/commands/record_parts.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,6 @@
 #include "framework/data/text_overlap.h"
 #include "framework/data/tokenizer.h"
 #include "launch/built_from.h"
-#include "tools/commands/record_arena.h"
 #include "tools/record/make_submission.h"
 
 namespace mulligan {
@@ -61,22 +60,22 @@ void judge_overlap(StrictRule& rule, const DataConfig& data) {
 
 }  // namespace
 
-std::vector<StrictRule> record_rules(LoadedConfig& loaded, PluginHost& host,
-                                     const RecordRuleOptions& options) {
+std::vector<StrictRule> record_rules(LoadedConfig& loaded, PluginHost& host, const std::string& track,
+                                     const StrictStartOptions& start) {
   std::vector<StrictRule> rules = {
       judge_rule("stages", [&](StrictRule& rule) { judge_stages(rule, loaded); }),
       judge_rule("budgets",
                  [&](StrictRule& rule) {
-                   const record::Budgets budgets = record::budgets_of(loaded.config.ledger, options.track);
+                   const record::Budgets budgets = record::budgets_of(loaded.config.ledger, track);
                    rule.value =
                        fmt::format("{:g} s of training, {:g} s of evaluation, {} bytes",
                                    budgets.train_seconds, budgets.eval_seconds, budgets.artifact_bytes);
                  }),
-      judge_rule("source", [&](StrictRule& rule) { judge_source(rule, options.start.source); }),
+      judge_rule("source", [&](StrictRule& rule) { judge_source(rule, start.source); }),
       judge_rule("training and validation text apart",
                  [&](StrictRule& rule) { judge_overlap(rule, loaded.config.data); }),
   };
-  std::ranges::move(strict_rules_at_start(loaded, host, options.start), std::back_inserter(rules));
+  std::ranges::move(strict_rules_at_start(loaded, host, start), std::back_inserter(rules));
   return rules;
 }
 

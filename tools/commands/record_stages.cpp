@@ -1,4 +1,4 @@
-#include "tools/commands/record_stages.h"
+#include "tools/commands/record_parts.h"
 
 #include <fmt/ranges.h>
 

@@ -25,15 +25,13 @@ void print_tables(const Sweep& sweep, const SweepResult& result) {
   fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
              training_loss_table(sweep, result));
   if (sweep.costs) fmt::print("\n{}", cost_table(sweep, result));
-  if (!result.vectors.empty()) fmt::print("\n{}", vectors_table(result.vectors));
 }
 
 void run(const SweepArguments& arguments) {
   require_one_process("sweep");
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
-  const SweepParts parts{program_parts().training_observers(false), vector_store(),
-                         arguments.run.plugin_paths};
+  const SweepParts parts{program_parts().training_observers(false), arguments.run.plugin_paths};
   std::vector<LadderRung> rungs;
   for (LadderRung& length : ladder_lengths(sweep, arguments.run.overrides)) {
     LadderRung& rung = rungs.emplace_back(std::move(length));

@@ -26,11 +26,6 @@ SweepCell cell_of(const TttResult& result) {
 
 }  // namespace
 
-StoreVectors& vector_store() {
-  static StoreVectors store;
-  return store;
-}
-
 SweepSteps sweep_steps(PluginHost& host, const SweepParts& parts) {
   SweepSteps steps;
   steps.train = [&host, observers = parts.observers](LoadedConfig& loaded, const ConsoleOptions& console) {
@@ -66,7 +61,6 @@ SweepSteps sweep_steps(PluginHost& host, const SweepParts& parts) {
     };
     return cell_of(run_ttt(loaded, host, origin_of_weights(weights), load, options));
   };
-  steps.store_vectors = parts.store_vectors;
   return steps;
 }
 

@@ -13,14 +13,10 @@ namespace mulligan {
 // What sweeps are given by other parts of the program.
 struct SweepParts {
   std::vector<MakeObserver> observers;    // of each training in this process
-  StoreVectors store_vectors;             // of a sweep with [vectors]
   std::vector<std::string> plugin_paths;  // those of the host (--plugin-path), for ranks
 };
 
 // `host` must outlive them.
 SweepSteps sweep_steps(PluginHost& host, const SweepParts& parts = {});
-
-// How the command packs weights; set by the part of the program that can.
-StoreVectors& vector_store();
 
 }  // namespace mulligan

@@ -9,8 +9,8 @@
 
 #include "framework/check/loss_values.h"
 #include "framework/core/error.h"
+#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/evaluator.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_ranks.h"
 
@@ -207,17 +207,13 @@ Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const We
     for (const ParameterLayout& layout : layouts)
       store.upload(master_name(layout.spec.name), weights.at(layout.spec.name));
   });
-  EvaluatorOptions options;
-  options.eval = config.eval;
+  EvaluatorOptions options{config.eval, model.compute(), scored_order(config.model)};
   options.eval.mode = EvalMode::rows;
   options.eval.sequence_length = 16;
   options.eval.packed_sequences = 2;
   options.eval.drop_remainder = false;
-  options.compute = model.compute();
-  options.layer_order = scored_order(config.model);
-  Evaluator evaluator(model.store(), config.model, model.layouts(), options);
-  SharedArena arena(backend);
-  arena.bind({&evaluator.program()}, model.store());
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(), options);
+  Evaluator& evaluator = scoring.evaluator;
 
   ValidationSet tokens;
   const Batch drawn = drawn_row({2 * 32 + 5}, config.model.vocabulary, 11);

@@ -8,11 +8,13 @@
 
 #include "framework/core/error.h"
 #include "framework/data/shard.h"
+#include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weights.h"
 #include "framework/step/phase_progress.h"
 #include "tools/doctor/corpus_checks.h"
+#include "tools/doctor/load_checks.h"
 #include "tools/doctor/loss_checks.h"
 #include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
@@ -29,6 +31,8 @@ class Examiner {
       : loaded_(loaded), config_(loaded.config), host_(host), wanted_(wanted) {}
 
   std::vector<Finding> run() {
+    // What else reads weights would end with a sentence about the first that is wrong.
+    if (asked(Stage::load) && !wanted_.weights.empty() && !load()) return std::move(found_);
     if (asked(Stage::data)) data();
     const auto computing = {Stage::loss, Stage::weights, Stage::forward, Stage::train};
     if (std::ranges::none_of(computing, [&](Stage stage) { return asked(stage); })) return std::move(found_);
@@ -60,6 +64,45 @@ class Examiner {
   int vocabulary() const { return static_cast<int>(config_.model.vocabulary); }
   ComputeTypes types() const { return compute_types(config_.phases.front()); }
   DType compute() const { return types().activations; }
+
+  // D03, D04 and D08: loads the weights as scoring does and reads them back from the run's backend. Returns false if one failed.
+  bool load() {
+    const SafetensorsFile file(wanted_.weights);
+    const std::filesystem::path published = wanted_.weights.parent_path() / "config.json";
+    std::optional<PublishedModel> model;
+    if (config_.model.family == ModelFamily::qwen2 && std::filesystem::exists(published))
+      model = read_qwen2_config(published);
+    found_.push_back(check_coverage(file, model_parameters(config_.model)));
+    found_.push_back(check_architecture(file, config_.model, model));
+    std::vector<LoadedTensor> tensors;
+    if (found_.front().verdict == CheckOutcome::pass) {
+      const RunPlugins plugins = make_backend_plugin(loaded_, host_);
+      if (!plugins.backend->info().computes) {
+        found_.push_back({"D04", "bits of the source", CheckOutcome::skip, "not made", "",
+                          "the backend holds no numbers", "choose one that does, --set backend.plugin=cpu"});
+        return worst(found_) != CheckOutcome::fail;
+      }
+      tensors = read_back(*plugins.backend);
+    }
+    found_.push_back(check_source_bits(file, tensors));
+    return worst(found_) != CheckOutcome::fail;
+  }
+
+  std::vector<LoadedTensor> read_back(Backend& backend) const {
+    LoadedModel model(backend, config_);
+    model.load([&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+      load_weights(wanted_.weights, store, layouts);
+    });
+    std::vector<LoadedTensor> tensors;
+    for (const ParameterLayout& layout : model.layouts()) {
+      const TensorType& type = model.store().type(layout.read_name());
+      LoadedTensor& tensor =
+          tensors.emplace_back(layout.spec.name, type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
+                               std::vector<std::byte>(static_cast<std::size_t>(type.bytes())));
+      model.store().download(layout.read_name(), tensor.bytes);
+    }
+    return tensors;
+  }
 
   void data() {
     std::optional<Tokenizer> tokenizer;
@@ -101,13 +144,9 @@ class Examiner {
   Weights read_weights() const {
     if (wanted_.weights.empty())
       return initial_weights(config_.model, static_cast<std::uint64_t>(config_.run.seed));
-    TensorStore store(*plugins_.backend);
-    const std::vector<PlannedParameter> parameters = plan_parameters(config_);
-    std::vector<ParameterLayout> layouts = parameter_layouts(config_.model, MLG_F32);
-    for (const ParameterLayout& layout : layouts)
-      store.create(master_name(layout.spec.name), layout.spec.type);
-    load_weights(wanted_.weights, store, layouts);
-    return weights_of(store, parameters);
+    return weights_from(*plugins_.backend, config_, [&](TensorStore& store, const auto& layouts) {
+      load_weights(wanted_.weights, store, layouts);
+    });
   }
 
   void forward() {
@@ -185,7 +224,7 @@ class Examiner {
 }  // namespace
 
 const std::vector<std::string>& stage_names() {
-  static const std::vector<std::string> names = {"data", "loss", "weights", "forward", "train"};
+  static const std::vector<std::string> names = {"data", "loss", "weights", "forward", "train", "load"};
   return names;
 }
 

@@ -12,8 +12,8 @@
 
 namespace mulligan::doctor {
 
-// The stages of docs/doctor.md that need no weights file.
-enum class Stage { data, loss, weights, forward, train };
+// The stages of docs/doctor.md. `load` needs a weights file and is left out without one.
+enum class Stage { data, loss, weights, forward, train, load };
 // By its name in lower case.
 Stage stage_of(const std::string& name);
 const std::vector<std::string>& stage_names();

@@ -24,15 +24,9 @@ struct LoadedTensor {
   std::vector<std::byte> bytes;
 };
 
-// Elements of a tensor of `count` that D04 compares, ascending: the first 6, the last 2 and 56 drawn by
-// Philox from (seed, name); all where there are no more than 64, or with `all`.
-std::vector<std::size_t> compared_elements(const std::string& name, std::size_t count, std::uint64_t seed,
-                                           bool all);
-
 // D04: what was loaded has the bits of the source, decoded by the header's dtype and rounded to nearest even. The header's
 // dtype must be believable, too. Tensors of the source without a loaded one of as many elements are D03's.
-Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded,
-                          std::uint64_t seed, bool all = false);
+Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded);
 
 // D08
 Finding check_architecture(const SafetensorsFile& file, const ModelConfig& model,

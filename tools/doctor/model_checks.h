@@ -21,14 +21,6 @@ namespace mulligan::doctor {
 // drawn: the initial weights of a run; trained: anything else.
 enum class WeightOrigins { drawn, trained };
 
-// Of the elements that are neither zero nor infinite, in large tensors of a sample: the standard deviation of log2|x|
-// and the median of |x|. Normal numbers of any scale have about 1.6.
-struct MagnitudeSpread {
-  std::size_t count = 0;  // elements in the sample
-  double log2_std = 0, median = 0;
-};
-MagnitudeSpread magnitude_spread(const std::vector<float>& values);
-
 // D05 to D07. `parameters` says how each begins.
 Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Weights& weights);
 Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights& weights,

@@ -66,6 +66,12 @@ Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>
   return weights;
 }
 
+Weights weights_from(Backend& backend, const RunConfig& config, const WeightLoader& load) {
+  LoadedModel model(backend, config);
+  model.load(load);
+  return weights_of(model.store(), plan_parameters(config));
+}
+
 Batch cut_row(const Batch& row, std::int64_t tokens) {
   const auto count = static_cast<std::size_t>(tokens);
   Batch cut;

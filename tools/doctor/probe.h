@@ -15,6 +15,7 @@
 #include "framework/data/segments.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/plugin/loss.h"
+#include "framework/run/loaded_model.h"
 #include "framework/run/parameter_plan.h"
 
 namespace mulligan::doctor {
@@ -30,6 +31,9 @@ Weights vivid_weights(const ModelConfig& model);
 std::vector<float> values_of(const TensorStore& store, const std::string& name);
 // The f32 masters that a store holds, whatever dtype they are kept in.
 Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>& parameters);
+
+// The same of weights that `load` reads into a model of `config`.
+Weights weights_from(Backend& backend, const RunConfig& config, const WeightLoader& load);
 
 // A row cut to `tokens` tokens of a longer one.
 Batch cut_row(const Batch& row, std::int64_t tokens);

@@ -1,47 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <set>
 
+#include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
-#include "framework/core/philox.h"
 #include "tools/doctor/load_checks.h"
-
-#include "tools/doctor/model_checks.h"
 
 namespace mulligan::doctor {
 namespace {
 
 constexpr const char* convert_again =
     "convert the file again from its source, with the right dtype in its header";
-constexpr std::size_t compared = 64, from_start = 6, from_end = 2;
 // Elements of a matrix that its dtype is judged by, and the fewest of all matrices that are enough.
 constexpr std::size_t judged_elements = 4096, fewest_judged = 128;
-
-std::uint32_t raw_bits(std::span<const std::byte> bytes, std::size_t size, std::size_t index) {
-  std::uint32_t raw = 0;
-  std::memcpy(&raw, bytes.data() + index * size, size);
-  return raw;
-}
-
-float decode(std::uint32_t raw, StoredType type) {
-  const auto half = static_cast<std::uint16_t>(raw);
-  if (type == StoredType::bf16) return decode_bf16(half);
-  if (type == StoredType::f16) return decode_f16(half);
-  float value = 0;
-  std::memcpy(&value, &raw, sizeof value);
-  return value;
-}
-
-// The bits that `value` has as `type`, which is f32 or bf16.
-std::uint32_t encode(float value, StoredType type) {
-  if (type == StoredType::bf16) return encode_bf16(value);
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
 
 bool is_half(StoredType type) {
   return type == StoredType::bf16 || type == StoredType::f16;
@@ -55,97 +26,67 @@ std::string mislabelled(const SafetensorsFile& source, StoredType type) {
   std::vector<float> as_said, as_other;
   for (const StoredTensor& tensor : source.tensors()) {
     if (tensor.type != type || tensor.shape.size() < 2) continue;
-    const std::size_t count = tensor.element_count(),
-                      step = std::max<std::size_t>(1, count / judged_elements);
-    for (std::size_t i = 0; i < count; i += step) {
-      const std::uint32_t raw = raw_bits(tensor.bytes, 2, i);
-      as_said.push_back(decode(raw, type));
-      as_other.push_back(decode(raw, other_half(type)));
+    const std::vector<float> said = decode_weights(tensor.bytes, type),
+                             other = decode_weights(tensor.bytes, other_half(type));
+    for (std::size_t i = 0; i < said.size(); i += std::max<std::size_t>(1, said.size() / judged_elements)) {
+      as_said.push_back(said[i]);
+      as_other.push_back(other[i]);
     }
   }
-  const MagnitudeSpread said = magnitude_spread(as_said), other = magnitude_spread(as_other);
+  const MagnitudeReport said = test_magnitudes(as_said), other = test_magnitudes(as_other);
   if (std::min(said.count, other.count) < fewest_judged) return {};
-  const bool impossible = said.log2_std < 0.5 || said.log2_std > 6;
-  if (!impossible || other.log2_std <= 0.9 || other.log2_std >= 3) return {};
+  const bool impossible = said.log2_spread < 0.5 || said.log2_spread > 6;
+  if (!impossible || other.log2_spread <= 0.9 || other.log2_spread >= 3) return {};
   return fmt::format(
       "decoded as {} (the header's dtype) the matrices have a spread of log2|x| of {:.2f}, "
       "re-decoded as {} one of {:.2f}, which weights have: the header mislabels the dtype",
-      stored_name(type), said.log2_std, stored_name(other_half(type)), other.log2_std);
+      stored_name(type), said.log2_spread, stored_name(other_half(type)), other.log2_spread);
 }
 
-// How the source would have to be read for all compared elements to match, in words.
+// How the source would have to be read for all elements to match, in words.
 std::string explanation(const StoredTensor& source, const LoadedTensor& loaded,
-                        const std::vector<std::size_t>& elements) {
-  const std::size_t size = stored_size(source.type), loaded_size = stored_size(loaded.type);
-  const auto matches = [&](auto&& value_at) {
-    return std::ranges::all_of(elements, [&](std::size_t i) {
-      return encode(value_at(i), loaded.type) == raw_bits(loaded.bytes, loaded_size, i);
-    });
+                        const std::vector<float>& values) {
+  const auto matches = [&](const std::vector<float>& read) {
+    return encode_weights(read, loaded.type) == loaded.bytes;
   };
-  if (is_half(source.type)) {
-    const StoredType other = other_half(source.type);
-    if (matches([&](std::size_t i) { return decode(raw_bits(source.bytes, size, i), other); })) {
-      return fmt::format("re-decoding the source as {} matches: a header mislabels the dtype",
-                         stored_name(other));
-    }
+  if (is_half(source.type) && matches(decode_weights(source.bytes, other_half(source.type)))) {
+    return fmt::format("re-decoding the source as {} matches: a header mislabels the dtype",
+                       stored_name(other_half(source.type)));
   }
   if (source.shape.size() == 2) {
     const auto rows = static_cast<std::size_t>(source.shape[0]),
                columns = static_cast<std::size_t>(source.shape[1]);
-    if (matches([&](std::size_t i) {
-          return decode(raw_bits(source.bytes, size, (i % rows) * columns + i / rows), source.type);
-        })) {
-      return "it is the source's transpose";
-    }
+    std::vector<float> turned(values.size());
+    for (std::size_t i = 0; i < turned.size(); ++i) turned[i] = values[(i % rows) * columns + i / rows];
+    if (matches(turned)) return "it is the source's transpose";
   }
   return "no decoding of the source matches: another checkpoint or layout";
 }
 
 }  // namespace
 
-std::vector<std::size_t> compared_elements(const std::string& name, std::size_t count, std::uint64_t seed,
-                                           bool all) {
-  std::set<std::size_t> chosen;
-  if (all || count <= compared) {
-    for (std::size_t i = 0; i < count; ++i) chosen.insert(i);
-  } else {
-    for (std::size_t i = 0; i < from_start; ++i) chosen.insert(i);
-    for (std::size_t i = 0; i < from_end; ++i) chosen.insert(count - 1 - i);
-    const PhiloxStream stream(seed, "doctor/source bits/" + name);
-    for (std::uint64_t draw = 0; chosen.size() < compared; ++draw) {
-      chosen.insert(
-          std::min(count - 1, static_cast<std::size_t>(stream.uniform(draw) * static_cast<double>(count))));
-    }
-  }
-  return {chosen.begin(), chosen.end()};
-}
-
-Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded,
-                          std::uint64_t seed, bool all) {
+Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedTensor> loaded) {
   Finding f = begin_finding("D04", "bits of the source",
                             "any element of other bits fails, and a header's dtype that no weights have");
   std::size_t tensors = 0, elements_compared = 0, differing = 0;
   for (const LoadedTensor& tensor : loaded) {
     const StoredTensor* from = source.find(tensor.name);
-    if (!from || !is_weight_format(from->type)) continue;
-    const std::size_t loaded_size = stored_size(tensor.type), count = tensor.bytes.size() / loaded_size;
-    if (count != from->element_count()) continue;
-    const std::vector<std::size_t> elements = compared_elements(tensor.name, count, seed, all);
-    bool differs = false;
-    for (const std::size_t i : elements) {
-      const float value = decode(raw_bits(from->bytes, stored_size(from->type), i), from->type);
-      const std::uint32_t bits = raw_bits(tensor.bytes, loaded_size, i);
-      if (bits == encode(value, tensor.type)) continue;
-      differs = true;
-      if (f.verdict == CheckOutcome::fail) break;
-      f.note(CheckOutcome::fail,
-             fmt::format("{}[{}] loaded {} source {}; {}", tensor.name, i, decode(bits, tensor.type), value,
-                         explanation(*from, tensor, elements)),
-             convert_again);
-    }
+    const std::size_t size = stored_size(tensor.type), count = tensor.bytes.size() / size;
+    if (!from || !is_weight_format(from->type) || count != from->element_count()) continue;
     ++tensors;
-    elements_compared += elements.size();
-    differing += differs;
+    elements_compared += count;
+    const std::vector<float> values = decode_weights(from->bytes, from->type);
+    const std::vector<std::byte> expected = encode_weights(values, tensor.type);
+    if (expected == tensor.bytes) continue;
+    ++differing;
+    if (f.verdict == CheckOutcome::fail) continue;
+    const auto place = std::ranges::mismatch(expected, tensor.bytes).in1 - expected.begin();
+    const std::size_t i = static_cast<std::size_t>(place) / size;
+    f.note(CheckOutcome::fail,
+           fmt::format("{}[{}] loaded {} source {}; {}", tensor.name, i,
+                       decode_weights(tensor.bytes, tensor.type)[i], values[i],
+                       explanation(*from, tensor, values)),
+           convert_again);
   }
   f.measured = fmt::format("{} elements of {} tensors compared, {} tensors differ", elements_compared,
                            tensors, differing);

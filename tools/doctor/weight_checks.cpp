@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <span>
 
+#include "framework/checkpoint/compare.h"
 #include "framework/model/qwen2/parameters.h"
 
 namespace mulligan::doctor {
@@ -14,7 +14,6 @@ namespace {
 
 constexpr const char* look_at_file =
     "read the weights again from their source, with the dtype that its header should name";
-constexpr std::size_t enough_elements = 4096;
 
 struct Moments {
   double mean = 0, deviation = 0;
@@ -41,37 +40,6 @@ bool begins_random(const ParameterSpec& spec) {
 
 }  // namespace
 
-MagnitudeSpread magnitude_spread(const std::vector<float>& values) {
-  constexpr std::size_t most = std::size_t{1} << 18;  // at even distances: enough for two digits
-  const std::size_t stride = std::max<std::size_t>(1, values.size() / most);
-  std::vector<double> logs;
-  for (std::size_t i = 0; i < values.size(); i += stride) {
-    const float value = values[i];
-    if (value != 0 && std::isfinite(value)) logs.push_back(std::log2(std::abs(static_cast<double>(value))));
-  }
-  if (logs.empty()) return {};
-  const auto count = static_cast<double>(logs.size());
-  const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / count;
-  double squares = 0;
-  for (const double log : logs) squares += (log - mean) * (log - mean);
-  const auto middle = logs.begin() + static_cast<std::ptrdiff_t>(logs.size() / 2);
-  std::ranges::nth_element(logs, middle);
-  return {logs.size(), std::sqrt(squares / count), std::exp2(*middle)};
-}
-
-namespace {
-
-// The sign and the exponent's upper five bits of a bf16 number are the sign and exponent of an f16 one:
-// weights between 2^-16 and 2 turn into numbers between 1/4 and 2. A spread as small elsewhere has another
-// cause: the first updates of AdamW move every element by as much.
-CheckOutcome judge_spread(const MagnitudeSpread& spread) {
-  const CheckOutcome verdict = judge(spread.log2_std, {0.5, 6, 0.9, 3});
-  const bool narrow = spread.log2_std < 1;
-  return narrow && !(spread.median >= 0.25 && spread.median < 2) ? CheckOutcome::pass : verdict;
-}
-
-}  // namespace
-
 Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Weights& weights) {
   Finding f = begin_finding("D05", "spread of the weights' magnitudes",
                             "standard deviation of log2|x|: fails above 6 and, with a median magnitude from "
@@ -81,22 +49,15 @@ Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Wei
   for (const ParameterSpec& spec : parameters) {
     const auto found = weights.find(spec.name);
     if (!spec.matrix || found == weights.end()) continue;
-    const MagnitudeSpread spread = magnitude_spread(found->second);
-    if (spread.count < enough_elements) continue;
+    const MagnitudeReport report = test_magnitudes(found->second);
+    if (report.count < magnitude_test_elements) continue;
     ++looked_at;
-    least = std::min(least, spread.log2_std);
-    most = std::max(most, spread.log2_std);
-    const CheckOutcome verdict = judge_spread(spread);
-    const char* mechanism = spread.log2_std < 0.5 ? ": this looks like bf16 bytes decoded as f16"
-                            : spread.log2_std > 6
-                                ? ": this looks like f16 bytes decoded as bf16, or like the wrong byte order"
-                                : "";
-    f.note(verdict,
-           fmt::format(
-               "log2 of the magnitudes of {} has a standard deviation of {:.3f} (median magnitude {:.3g}), "
-               "where weights have about 1.6{}",
-               spec.name, spread.log2_std, spread.median, mechanism),
-           look_at_file);
+    least = std::min(least, report.log2_spread);
+    most = std::max(most, report.log2_spread);
+    const CheckOutcome verdict = report.verdict == MagnitudeVerdict::plausible    ? CheckOutcome::pass
+                                 : report.verdict == MagnitudeVerdict::suspicious ? CheckOutcome::warn
+                                                                                  : CheckOutcome::fail;
+    f.note(verdict, fmt::format("{}: {}", spec.name, describe(report)), look_at_file);
   }
   f.measured = looked_at == 0 ? "no matrix of 4,096 elements or more"
                               : fmt::format("{:.3f} to {:.3f} over {} matrices", least, most, looked_at);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/math/statistics/linear_regression.hpp>
 #include <cmath>
 #include <filesystem>
 
@@ -21,17 +22,6 @@ std::vector<double> gains(const LadderRung& rung, std::size_t row) {
   for (std::size_t seed = 0; seed < base.size(); ++seed)
     by_seed.push_back(base[seed].final_value(metric) - rung.result.cells[row][seed].final_value(metric));
   return by_seed;
-}
-
-// Of the least-squares line through (x, y).
-double slope(const std::vector<double>& x, const std::vector<double>& y) {
-  const double mean_x = statistic_of(x).mean, mean_y = statistic_of(y).mean;
-  double products = 0, squares = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    products += (x[i] - mean_x) * (y[i] - mean_y);
-    squares += (x[i] - mean_x) * (x[i] - mean_x);
-  }
-  return products / squares;
 }
 
 std::string trend_words(const stats::Interval& doubling, double first, double last) {
@@ -95,7 +85,8 @@ std::string ladder_table(const std::vector<LadderRung>& rungs) {
                                      : fmt::format("{:+.5f}", gain.mean));
     }
     std::vector<double> slopes;
-    for (const std::vector<double>& seed : by_seed) slopes.push_back(slope(doublings, seed));
+    for (const std::vector<double>& seed : by_seed)
+      slopes.push_back(boost::math::statistics::simple_ordinary_least_squares(doublings, seed).second);
     cells.push_back(fmt::format("{:+.5f}", statistic_of(slopes).mean));
     if (slopes.size() < 2) {
       cells.insert(cells.end(), {"", "one seed says none"});

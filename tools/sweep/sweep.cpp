@@ -22,15 +22,6 @@
 
 namespace mulligan {
 
-void declare_keys(Schema<SweepVectorsConfig>& s) {
-  s.key("bits", &SweepVectorsConfig::bits,
-        "bits in which the difference of a weight from init.from is stored, 2 to 8; 0 = none are stored")
-      .range(0, 8);
-  s.key("mean_bits", &SweepVectorsConfig::mean_bits,
-        "bits of the seeds' mean difference, stored once; 0 = no mean")
-      .range(0, 8);
-}
-
 void declare_keys(Schema<Sweep>& s) {
   s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
   s.key("directory", &Sweep::directory, "folder of the runs").required();
@@ -49,7 +40,6 @@ void declare_keys(Schema<Sweep>& s) {
   s.key("target_steps", &Sweep::target_steps,
         "steps of the training that the rows are compared for; 0 = not said")
       .at_least(0);
-  s.section("vectors", &Sweep::vectors);
 }
 
 void declare_keys(Schema<SweepRow>& s) {
@@ -113,8 +103,6 @@ class Cell {
     const bool shared = training_set().empty() && row_.config.empty() && row_.ranks == 1;
     return fs::path(sweep_.directory) / (shared ? "shared" : folder_name(row_.name)) / seed_;
   }
-  // What its training starts from; "": weights of the seed's own.
-  std::string initial_weights() const { return load(training_set(), directory()).config.init.from; }
   // What its losses are of (masking_text).
   std::string hidden() const { return masking_text(load(training_set(), directory()).config.model); }
 
@@ -203,38 +191,6 @@ class Cell {
   std::string seed_;
 };
 
-// The runs of all seeds that began with the same weights.
-struct Training {
-  fs::path folder;
-  std::vector<fs::path> runs;
-  std::string initial_weights;
-};
-
-// Each training of the sweep once. Throws config_error where seeds draw their own initial weights: between such
-// runs there is no difference that would be smaller than a weight.
-std::vector<Training> trainings_of(const Sweep& sweep,
-                                   const std::function<Cell(std::size_t row, double seed)>& cell_of) {
-  std::vector<Training> trainings;
-  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
-    Training training;
-    for (const double seed : sweep.seeds) {
-      const Cell cell = cell_of(row, seed);
-      training.runs.push_back(cell.directory());
-      training.folder = training.runs.back().parent_path();
-      training.initial_weights = cell.initial_weights();
-      if (training.initial_weights.empty()) {
-        throw config_error(
-            "[vectors] stores differences from the weights that all seeds begin with, but the row "
-            "'{}' has no init.from, so each seed draws its own; name one, or leave [vectors] out.",
-            sweep.rows[row].name);
-      }
-    }
-    if (std::ranges::find(trainings, training.folder, &Training::folder) == trainings.end())
-      trainings.push_back(std::move(training));
-  }
-  return trainings;
-}
-
 nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result) {
   using Json = nlohmann::ordered_json;
   Json rows = Json::array();
@@ -258,18 +214,9 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
                     {"ranks", sweep.rows[row].ranks},
                     {"seeds", cells}});
   }
-  Json vectors = Json::array();
-  for (const StoredVectors& stored : result.vectors) {
-    vectors.push_back({{"file", stored.file.string()},
-                       {"runs", stored.runs},
-                       {"bytes", stored.file_bytes},
-                       {"weights_bytes", stored.weights_bytes},
-                       {"largest_error", stored.largest_error}});
-  }
   return {{"config", sweep.config},
           {"baseline", sweep.baseline},
           {"rows", rows},
-          {"vectors", vectors},
           {"statistics", stats::study_json(sweep_study(sweep, result))}};
 }
 
@@ -289,10 +236,6 @@ Sweep read_sweep(const std::string& path) {
     if (!file.empty() && !fs::path(file).is_absolute()) file = (fs::path(path).parent_path() / file).string();
   };
   next_to_this_file(sweep.config);
-  if (sweep.vectors.bits == 1 || sweep.vectors.mean_bits == 1 ||
-      (sweep.vectors.bits == 0 && sweep.vectors.mean_bits > 0)) {
-    throw config_error("{}: [vectors] needs bits of 2 to 8, and mean_bits of 2 to 8 or 0.", path);
-  }
   for (std::size_t i = 0; i < sweep.ladder.size(); ++i) {
     if (sweep.ladder[i] == std::floor(sweep.ladder[i]) && (i == 0 || sweep.ladder[i] > sweep.ladder[i - 1]))
       continue;
@@ -370,11 +313,6 @@ void require_one_objective(const Sweep& sweep, const std::function<std::string(s
 
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
                       const SweepSteps& steps, const ConsoleOptions& options) {
-  if (sweep.vectors.bits > 0 && !steps.store_vectors) {
-    throw config_error(
-        "[vectors]: this program was built without the lab (MULLIGAN_LAB), which packs weights; build it "
-        "in.");
-  }
   RunLog log(options, {});
   SweepResult result;
   result.cells.resize(sweep.rows.size());
@@ -382,16 +320,9 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
     return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
   };
   require_one_objective(sweep, [&](std::size_t row) { return cell_of(row, sweep.seeds.front()).hidden(); });
-  const std::vector<Training> trainings =
-      sweep.vectors.bits > 0 ? trainings_of(sweep, cell_of) : std::vector<Training>{};
   for (const double seed : sweep.seeds) {
     for (std::size_t row = 0; row < sweep.rows.size(); ++row)
       result.cells[row].push_back(cell_of(row, seed).run(log));
-  }
-  for (const Training& training : trainings) {
-    result.vectors.push_back(
-        steps.store_vectors(training.folder, training.runs, training.initial_weights, sweep.vectors));
-    log.print("== {}", result.vectors.back().sentence);
   }
   write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
   const std::string page = sweep_page(sweep, result);

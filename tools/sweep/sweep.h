@@ -12,7 +12,6 @@
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "tools/stats/study.h"
-#include "tools/sweep/sweep_vectors.h"
 
 namespace mulligan {
 
@@ -36,10 +35,6 @@ struct SweepRow {
 //   ladder = [1, 2, 4]              # everything at so many times train.steps; how the gains change (ladder.h)
 //   target_steps = 3250             # of the training that the rows are compared for; 0 = not said
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
-//   [vectors]                       # the weights of each training's seeds also in one small, lossy file; its
-//                                   # size and error: a table and sweep.html
-//   bits = 2                        # of a weight's difference from init.from, 2 to 8; 0 = no file
-//   mean_bits = 3                   # of the mean difference, stored once (RTVQ); 0 = none (TVQ)
 //   [[rows]]
 //   name = "fresh A"
 //   set = ["ttt.adapters.warm_start_a=false"]
@@ -56,7 +51,6 @@ struct Sweep {
   double target_loss_nats = 0;
   std::vector<double> ladder;  // whole numbers from 1 on, rising; empty: one length
   std::int64_t target_steps = 0;
-  SweepVectorsConfig vectors;
   std::vector<SweepRow> rows;
   SettingsFrom own;                  // settings of all rows: this file, and what a ladder sets
   bool without_ttt = false;          // scores the trained weights alone; no key of the file
@@ -100,7 +94,6 @@ struct SweepCell {
 };
 struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
-  std::vector<StoredVectors> vectors;         // by training, as [vectors] asks for
 };
 
 // A training by several ranks, which are processes of their own: so it is given by what they read.
@@ -122,8 +115,6 @@ struct SweepSteps {
   std::function<SweepCell(LoadedConfig& loaded, const std::filesystem::path& weights,
                           const std::filesystem::path& directory, const ConsoleOptions& options)>
       adapt;
-  // Needed where the sweep has [vectors].
-  StoreVectors store_vectors = {};
 };
 
 // Trains and scores. Rows that differ in [ttt] alone share one training per seed; a training that an earlier
@@ -146,8 +137,7 @@ std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
 // tests of equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
 
-// sweep.html: the table of costs and its pictures (Sweep::costs), and the table of the files that [vectors]
-// made. Empty where the sweep has neither.
+// sweep.html: the table of costs and its pictures; empty without Sweep::costs.
 std::string sweep_page(const Sweep& sweep, const SweepResult& result);
 
 }  // namespace mulligan

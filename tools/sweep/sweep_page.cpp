@@ -1,4 +1,4 @@
-// sweep.html: costs with each pair of what is weighed as a picture, and what the stored weights take.
+// sweep.html: costs with each pair of what is weighed as a picture.
 #include <fmt/format.h>
 
 #include <functional>
@@ -44,11 +44,10 @@ std::string bars(const std::vector<RowCost>& rows, const std::string& id, const 
   return chart.bars.empty() ? "" : report::draw(chart);
 }
 
-std::string preformatted(const std::string& text) {
-  return "<pre>" + report::escape(text) + "</pre>\n";
-}
+}  // namespace
 
-std::string cost_sections(const Sweep& sweep, const SweepResult& result) {
+std::string sweep_page(const Sweep& sweep, const SweepResult& result) {
+  if (!sweep.costs) return {};
   const std::vector<RowCost> rows = row_costs(sweep, result);
   const auto rate = [](double value) { return fmt::format("{:.0f} tokens/s", value); };
   std::string pictures = bars(rows, "speed-bars", "Speed", &RowCost::tokens_per_second, rate);
@@ -61,20 +60,10 @@ std::string cost_sections(const Sweep& sweep, const SweepResult& result) {
   pictures += scatter(rows, "energy-scatter", "Energy against the score", &RowCost::joules, 1, "joules",
                       sweep.metric);
   pictures += bars(rows, "memory-bars", "Memory of the device", &RowCost::device_bytes, report::bytes_text);
-  return report::section("costs", "Costs", preformatted(cost_table(sweep, result))) +
-         report::section("pictures", "Pictures", report::charts(pictures));
-}
-
-}  // namespace
-
-std::string sweep_page(const Sweep& sweep, const SweepResult& result) {
-  std::string body;
-  if (sweep.costs) body += cost_sections(sweep, result);
-  if (!result.vectors.empty()) {
-    body += report::section("vectors", "Stored weights", preformatted(vectors_table(result.vectors)));
-  }
-  if (body.empty()) return {};
-  return report::page("A sweep", "<code>" + report::escape(sweep.directory) + "</code>", body);
+  return report::page(
+      "A sweep", "<code>" + report::escape(sweep.directory) + "</code>",
+      report::section("costs", "Costs", "<pre>" + report::escape(cost_table(sweep, result)) + "</pre>\n") +
+          report::section("pictures", "Pictures", report::charts(pictures)));
 }
 
 }  // namespace mulligan

@@ -13,7 +13,7 @@
 #include "framework/model/packed_inputs.h"
 #include "framework/model/parameter_values.h"
 
-namespace mulligan::probe {
+namespace mulligan {
 
 struct BatchShape {
   std::int64_t sequences = 1;
@@ -29,16 +29,15 @@ struct BatchShape {
 
 class BatchProgram {
  public:
-  // Parameters are read from `store` as `layouts` say; its inputs get names that follow from the shape. All
+  // Parameters are read from `store` as `layouts` say; its inputs get names that follow from the shape. `taps` may be null. All
   // references must outlive this object. The program must be bound before a run.
   BatchProgram(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-               LayerOrderKind order, const BatchShape& shape);
+               LayerOrderKind order, const BatchShape& shape, std::unique_ptr<Taps> taps = nullptr);
 
   Program& program() { return *program_; }
-  const BatchShape& shape() const { return shape_; }
 
-  // `texts`: shape().sequences of at most shape().length tokens each, not empty. Returns the logits after the softcap,
-  // [shape().rows(), vocabulary] f32; for one_each those after the last token of each text. Valid until the next run of any
+  // `texts`: as many as the shape has sequences, of at most its length, not empty. Returns the logits after the softcap,
+  // [rows of the shape, vocabulary] f32; for one_each those after the last token of each text. Valid until the next run of any
   // program of this vocabulary's store.
   std::span<const float> logits(std::span<const std::span<const std::int32_t>> texts);
 
@@ -46,10 +45,11 @@ class BatchProgram {
   TensorStore& store_;
   BatchShape shape_;
   std::string prefix_;
+  std::unique_ptr<Taps> taps_;
   std::unique_ptr<Program> program_;
   PackedInputWriter inputs_;
   std::vector<std::int32_t> tokens_, boundaries_, last_;
   std::vector<float> logits_;
 };
 
-}  // namespace mulligan::probe
+}  // namespace mulligan

@@ -1,4 +1,4 @@
-#include "lab/probe/batch_program.h"
+#include "framework/eval/batch_program.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,11 @@
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 
-namespace mulligan::probe {
+namespace mulligan {
 namespace {
 
 std::string prefix_of(const BatchShape& shape) {
-  return fmt::format("probe/{}x{}{}", shape.sequences, shape.length,
+  return fmt::format("rows/{}x{}{}", shape.sequences, shape.length,
                      shape.wanted == BatchShape::Wanted::one_each ? "/next" : "");
 }
 
@@ -20,10 +20,11 @@ std::string prefix_of(const BatchShape& shape) {
 
 BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
                            const std::vector<ParameterLayout>& layouts, LayerOrderKind order,
-                           const BatchShape& shape)
+                           const BatchShape& shape, std::unique_ptr<Taps> taps)
     : store_(store),
       shape_(shape),
       prefix_(prefix_of(shape)),
+      taps_(std::move(taps)),
       inputs_(prefix_, shape.sequences * shape.length),
       tokens_(static_cast<std::size_t>(shape.sequences * shape.length)),
       last_(static_cast<std::size_t>(shape.sequences)),
@@ -35,6 +36,7 @@ BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
   ForwardOptions forward;
   forward.layer_order = order;
   forward.row_length = shape.length;
+  forward.taps = taps_.get();
   const bool one_each = shape.wanted == BatchShape::Wanted::one_each;
   if (one_each) forward.head_rows = graph.external(prefix_ + "/last", TensorType(MLG_I32, {shape.sequences}));
   const ParameterValues parameters(tape, layouts, false);
@@ -72,4 +74,4 @@ std::span<const float> BatchProgram::logits(std::span<const std::span<const std:
   return logits_;
 }
 
-}  // namespace mulligan::probe
+}  // namespace mulligan

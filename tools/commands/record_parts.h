@@ -1,4 +1,4 @@
-// The stages of one run of a record, each by a command of this program in a process of its own.
+// mulligan record: its arguments, and the parts that lie in files of their own.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,25 @@
 #include <vector>
 
 #include "launch/commands/run_options.h"
+#include "tools/cost/strict_start.h"
+#include "tools/doctor/finding.h"
 #include "tools/record/seed_run.h"
 
 namespace mulligan {
+
+inline constexpr const char* arena_record_track = "optimization";
+
+struct RecordArguments {
+  RunOptions run;
+  ConsoleOptions console;
+  std::vector<std::int64_t> seeds;
+  std::string out, runs, source = ".", verify, json, card;
+  int ranks = 1;
+  record::Submission about;
+  std::vector<std::string> reference;
+  record::Comparison comparison;
+  bool ship_artifacts = false, rerun = false, dry_run = false;
+};
 
 // As train does for its ranks: the parent must know the configuration that they train.
 void set_micro_batches(RunOptions& run, int ranks);
@@ -44,5 +60,23 @@ struct RecordStages {
   // ExitCode::interrupted once the stage has saved what it has.
   void make(record::SeedStage stage, const record::SeedRun& run) const;
 };
+
+// --track optimization: the runs of one result of the optimiser benchmark, and their decision. Trains the seeds that are not
+// trained yet and decides as `mulligan stats arena` does. Throws config_error where the folder holds runs of other settings or of
+// another program, what a training ended with, run_error where the result is rejected.
+void make_arena_record(RecordArguments arguments);
+
+// The rules of a record, then those of strict_rules_at_start(). Compares the training text with the validation text and resolves
+// the plugins' keys in `loaded`. `track` is that of --track.
+std::vector<StrictRule> record_rules(LoadedConfig& loaded, PluginHost& host, const std::string& track,
+                                     const StrictStartOptions& start);
+
+// --verify FOLDER --rerun. Throws data_error if the folder is not of this program, or lacks a model.
+void require_models(const std::filesystem::path& folder);
+// R13: scores every model with the program that runs, in processes of their own; nothing of the folder is built or
+// executed. The scores must equal those of submission.json: exactly on the same backend, ranks and instruction set,
+// else to 1e-4 bits per byte. Scores of a program that was built from other source are a warning. Throws what a
+// process ended with. Precondition: require_models(), and the folder is sound.
+doctor::Finding score_again(const RecordArguments& arguments);
 
 }  // namespace mulligan
