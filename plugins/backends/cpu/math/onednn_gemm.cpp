@@ -122,6 +122,18 @@ dnnl::primitive_attr attributes(const GemmShape& shape) {
 
 }  // namespace
 
+namespace {
+
+#if defined(__x86_64__)
+// Values of cpu_isa are sets of bits: those of AVX-512 have AVX2's and more of their own.
+bool may_use(dnnl::cpu_isa isa) {
+  const auto bits = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
+#endif
+
+}  // namespace
+
 // The matrix unit (AMX) pays many times over, and AMD's dot products reach twice the f32 rate (Zen 5).
 // Intel's dot products do no more multiply-adds a cycle than its two f32 units, and their operands must be
 // interleaved first: 0.6 to 0.7 of the f32 matmuls' speed. Without any, oneDNN imitates
@@ -129,13 +141,8 @@ dnnl::primitive_attr attributes(const GemmShape& shape) {
 bool bf16_matmuls_pay() {
 #if defined(__x86_64__)
   using dnnl::cpu_isa;
-  const cpu_isa isa = dnnl::get_effective_cpu_isa();
-  if (isa == cpu_isa::avx512_core || isa == cpu_isa::avx512_core_vnni) return false;
-  bool dot_products_alone = isa == cpu_isa::avx512_core_bf16;
-#if DNNL_VERSION_MAJOR >= 3
-  dot_products_alone = dot_products_alone || isa == cpu_isa::avx512_core_fp16;
-#endif
-  return !(dot_products_alone && __builtin_cpu_is("intel"));
+  return may_use(cpu_isa::avx512_core_amx) ||
+         (may_use(cpu_isa::avx512_core_bf16) && !__builtin_cpu_is("intel"));
 #else
   return true;
 #endif
@@ -143,18 +150,14 @@ bool bf16_matmuls_pay() {
 
 bool takes_packed_operands([[maybe_unused]] const GemmShape& shape) {
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__FMA__)
-  // Values are sets of bits: those of AVX-512 have AVX2's and more of their own.
   using dnnl::cpu_isa;
-  const auto may_use = [](cpu_isa isa) {
-    const auto bits = static_cast<unsigned>(isa);
-    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
-  };
-  if (!packs(shape)) return false;
-  if (!may_use(cpu_isa::avx512_core)) return may_use(cpu_isa::avx2) && !shape.ab_bf16;
+  if (!packs(shape) || !may_use(cpu_isa::avx2)) return false;
+  // oneDNN has no such matmul, or a slow one.
+  if (shape.ab_bf16 && !bf16_matmuls_pay()) return true;
+  if (!may_use(cpu_isa::avx512_core)) return true;
 #if defined(__AVX512F__)
   // oneDNN's are as fast, but compute elements that are not needed. The matrix unit is faster still.
-  if (shape.diagonal >= shape.n) return false;
-  return !shape.ab_bf16 || (bf16_matmuls_pay() && !may_use(cpu_isa::avx512_core_amx));
+  return shape.diagonal < shape.n && !(shape.ab_bf16 && may_use(cpu_isa::avx512_core_amx));
 #endif
 #endif
   return false;

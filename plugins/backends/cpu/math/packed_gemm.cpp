@@ -22,26 +22,38 @@ constexpr std::int64_t kRows = tile_detail::kBlockRows, kVectors = tile_detail::
 constexpr std::int64_t kColumns = kVectors * kLanes, kInner = 256, kGroup = 64, kAhead = 8;
 static_assert(kGroup % kColumns == 0 && kInner % kLanes == 0);
 
-template <typename Math>
-using Element = std::conditional_t<Math::kStep == 2, sdk::bfloat16, float>;
-
-// An operand, seen as [inner, outer]: `along` elements from one to the next along k, `across` along m or n.
-template <typename Math>
+// An operand, seen as [inner, outer]: `along` elements from one to the next along k, `across` along m or n. Words of F32Math
+// widen elements of bf16.
+template <typename Math, typename T>
 struct Operand {
-  const Element<Math>* data;
+  const T* data;
   std::int64_t along, across;
 
   // The word at k = kStep * word.
   typename Math::Word word(std::int64_t word, std::int64_t outer) const {
-    const Element<Math>* at = data + word * Math::kStep * along + outer * across;
+    const T* at = data + word * Math::kStep * along + outer * across;
     if constexpr (Math::kStep == 1) return *at;
     if constexpr (Math::kStep == 2) return static_cast<std::uint32_t>(at[along].bits) << 16 | at->bits;
   }
 };
 
+// kLanes words that are contiguous along k.
+template <typename Math, typename T>
+IntVector load_words(const T* from) {
+  IntVector words;
+  if constexpr (sizeof(T) * Math::kStep == sizeof words[0]) {
+    std::memcpy(&words, from, sizeof words);
+  } else {
+    std::uint16_t halves __attribute__((vector_size(kVectorBytes / 2)));
+    std::memcpy(&halves, from, sizeof halves);
+    words = __builtin_convertvector(halves, IntVector) << 16;
+  }
+  return words;
+}
+
 // One full panel of rows that are contiguous along k, by transposition. Writes up to kLanes words beyond the panel.
-template <typename Math, std::int64_t kWidth>
-void pack_transposed(const Operand<Math>& from, std::int64_t words, typename Math::Word* to) {
+template <typename Math, std::int64_t kWidth, typename T>
+void pack_transposed(const Operand<Math, T>& from, std::int64_t words, typename Math::Word* to) {
   std::int64_t k = 0;
   for (; k + kLanes <= words; k += kLanes) {
 #pragma GCC unroll 8
@@ -51,7 +63,7 @@ void pack_transposed(const Operand<Math>& from, std::int64_t words, typename Mat
       for (std::int64_t i = 0; i < kLanes; ++i) {
         block[i] = IntVector{};
         if (at + i < kWidth)
-          std::memcpy(&block[i], from.data + (at + i) * from.across + k * Math::kStep, sizeof(IntVector));
+          block[i] = load_words<Math>(from.data + (at + i) * from.across + k * Math::kStep);
       }
       tile_detail::transpose_stage<kLanes / 2>(block);
       // What is beyond the width is written over by the row that follows.
@@ -66,13 +78,13 @@ void pack_transposed(const Operand<Math>& from, std::int64_t words, typename Mat
 }
 
 // Panels [outer / kWidth][words, kWidth] of `from`, rounded up, each words x kWidth words after the other.
-template <typename Math, std::int64_t kWidth>
-void pack(const Operand<Math>& from, std::int64_t words, std::int64_t outer, typename Math::Word* to) {
+template <typename Math, std::int64_t kWidth, typename T>
+void pack(const Operand<Math, T>& from, std::int64_t words, std::int64_t outer, typename Math::Word* to) {
   const std::int64_t full = outer / kWidth, rest = outer % kWidth;
   if (from.along == 1) {
     for (std::int64_t panel = 0; panel < full; ++panel) {
-      pack_transposed<Math, kWidth>({from.data + panel * kWidth * from.across, 1, from.across}, words,
-                                    to + panel * kWidth * words);
+      pack_transposed<Math, kWidth, T>({from.data + panel * kWidth * from.across, 1, from.across}, words,
+                                       to + panel * kWidth * words);
     }
   } else {
     for (std::int64_t k = 0; k < words; ++k) {
@@ -123,7 +135,8 @@ void block(std::int64_t words, const typename Math::Word* a, const typename Math
   }
 }
 
-template <typename Math>
+// In: the type of a and b. Out: that of c.
+template <typename Math, typename In, typename Out>
 class PackedGemm final : public Gemm {
  public:
   explicit PackedGemm(const GemmShape& shape) : shape_(shape) {}
@@ -134,8 +147,8 @@ class PackedGemm final : public Gemm {
   bool fast() const override { return true; }
 
   bool run(int /*slot*/, const void* a, const void* b, void* c, void* scratch) noexcept override {
-    const auto* left = static_cast<const Element<Math>*>(a);
-    const auto* right = static_cast<const Element<Math>*>(b);
+    const auto* left = static_cast<const In*>(a);
+    const auto* right = static_cast<const In*>(b);
     auto* a_panels = static_cast<Word*>(scratch);
     Word* b_panels = a_panels + a_words();
     auto* sums = reinterpret_cast<float*>(b_panels + b_words());
@@ -143,13 +156,13 @@ class PackedGemm final : public Gemm {
     for (std::int64_t k = 0; k < shape_.k; k += piece) {
       const std::int64_t words = std::min(piece, shape_.k - k) / Math::kStep;
       const Place place{k == 0, k + piece >= shape_.k};
-      pack<Math, kRows>({left + k * shape_.a_column, shape_.a_column, shape_.a_row}, words, shape_.m,
-                        a_panels);
+      pack<Math, kRows, In>({left + k * shape_.a_column, shape_.a_column, shape_.a_row}, words, shape_.m,
+                            a_panels);
       for (std::int64_t n = 0; n < shape_.n; n += kGroup) {
         const std::int64_t columns = std::min(kGroup, shape_.n - n);
-        const Element<Math>* from = right + k * shape_.b_row + n * shape_.b_column;
-        pack<Math, kColumns>({from, shape_.b_row, shape_.b_column}, words, columns, b_panels);
-        multiply(words, n, n + columns, a_panels, b_panels, place, static_cast<Element<Math>*>(c), sums);
+        const In* from = right + k * shape_.b_row + n * shape_.b_column;
+        pack<Math, kColumns, In>({from, shape_.b_row, shape_.b_column}, words, columns, b_panels);
+        multiply(words, n, n + columns, a_panels, b_panels, place, static_cast<Out*>(c), sums);
       }
     }
     return true;
@@ -157,7 +170,7 @@ class PackedGemm final : public Gemm {
 
  private:
   using Word = typename Math::Word;
-  static constexpr bool kWide = Math::kStep == 1;  // c holds sums as they are
+  static constexpr bool kWide = std::is_same_v<Out, float>;  // c holds sums as they are
   struct Place {
     bool first, last;  // of the pieces along k
   };
@@ -173,14 +186,14 @@ class PackedGemm final : public Gemm {
 
   // Columns [n, end) of c, whose panels of b start at `b`.
   void multiply(std::int64_t words, std::int64_t n, std::int64_t end, const Word* a, const Word* b,
-                const Place& place, Element<Math>* c, float* sums) const {
+                const Place& place, Out* c, float* sums) const {
     for (; n < end; n += kColumns, b += kColumns * words) {
       const std::int64_t unwanted =
           std::max<std::int64_t>(0, n - shape_.diagonal);  // rows whose first wanted column is left of n
       for (std::int64_t m = unwanted / kRows * kRows; m < shape_.m; m += kRows) {
         const std::int64_t rows = std::min(kRows, shape_.m - m), columns = std::min(kColumns, end - n);
         const Word* panel = a + m * words;
-        Element<Math>* at = c + m * shape_.c_row + n;
+        Out* at = c + m * shape_.c_row + n;
         if constexpr (kWide) {
           const float beta = place.first ? shape_.beta : 1.0F;
           if (rows == kRows && columns == kColumns) {
@@ -234,19 +247,24 @@ class PackedGemm final : public Gemm {
 }  // namespace
 
 bool packs(const GemmShape& shape) {
-  if (shape.m < 64 || shape.n < 64 || shape.ab_bf16 != shape.c_bf16) return false;
+  if (shape.m < 64 || shape.n < 64) return false;
+  if (!shape.ab_bf16) return !shape.c_bf16;
+  if (!bf16_matmuls_pay()) return true;
 #if defined(__AVX512BF16__)
-  return !shape.ab_bf16 || shape.k % 2 == 0;
+  return shape.c_bf16 && shape.k % 2 == 0;
 #else
-  return !shape.ab_bf16;
+  return false;
 #endif
 }
 
 std::unique_ptr<Gemm> make_packed_gemm(const GemmShape& shape) {
+  using sdk::bfloat16;
+  if (!shape.ab_bf16) return std::make_unique<PackedGemm<F32Math, float, float>>(shape);
 #if defined(__AVX512BF16__)
-  if (shape.ab_bf16) return std::make_unique<PackedGemm<Bf16Math>>(shape);
+  if (bf16_matmuls_pay()) return std::make_unique<PackedGemm<Bf16Math, bfloat16, bfloat16>>(shape);
 #endif
-  return std::make_unique<PackedGemm<F32Math>>(shape);
+  if (shape.c_bf16) return std::make_unique<PackedGemm<F32Math, bfloat16, bfloat16>>(shape);
+  return std::make_unique<PackedGemm<F32Math, bfloat16, float>>(shape);
 }
 
 }  // namespace mulligan::cpu

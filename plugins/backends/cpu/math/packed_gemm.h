@@ -10,12 +10,12 @@
 
 namespace mulligan::cpu {
 
-// Whether the matmul is large enough for the copies, and of types that this build multiplies so: f32, or bf16 with an
-// even k.
+// Whether the matmul is large enough for the copies, and of types that this build multiplies so: f32; bf16 widened to f32
+// in the copies if bf16_matmuls_pay() is false; otherwise bf16 with an even k.
 bool packs(const GemmShape& shape);
 
 // c = alpha a b + beta c, of a shape whose types packs() names. An element is the sum, in order of k, of chains of 256
-// multiply-adds (bf16: of 256 sums of two terms), for any m, n and place. A bf16 result is rounded once. With beta = 0
+// multiply-adds (bf16 that is not widened: of 256 sums of two terms), for any m, n and place. A bf16 result is rounded once. With beta = 0
 // the old c is not read.
 std::unique_ptr<Gemm> make_packed_gemm(const GemmShape& shape);
 
