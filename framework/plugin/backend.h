@@ -34,7 +34,7 @@ class KernelFailure : public Error {
 // Device memory, freed with the object. Move-only; the backend must outlive it.
 class DeviceBuffer {
  public:
-  DeviceBuffer() = default;
+  DeviceBuffer() : memory_(nullptr, Free{}) {}
   DeviceBuffer(Backend& backend, void* address, std::size_t bytes) : memory_(address, Free{&backend, bytes}) {}
 
   void* address() const { return memory_.get(); }
@@ -53,7 +53,7 @@ class DeviceBuffer {
 // must outlive it.
 class PreparedCall {
  public:
-  PreparedCall() = default;
+  PreparedCall() : handle_(nullptr, Release{}) {}
   PreparedCall(Backend& backend, void* handle, std::size_t workspace_bytes)
       : handle_(handle, Release{&backend}), workspace_bytes_(workspace_bytes) {}
 

@@ -204,7 +204,8 @@ class TttSession {
     const std::unique_ptr<Communicator> communicator = open_state(backend, weights);
     if (ttt().on_collapse != OnCollapse::off) score_evaluation(model, backend);
     // Its tensors are uploaded once; the copy here goes with the end of the set-up.
-    const std::optional<TttStanding> standing = std::exchange(saver_.standing, {});
+    const std::optional<TttStanding> standing = std::move(saver_.standing);
+    saver_.standing.reset();
     const std::size_t done = standing ? standing->done.size() : 0;
     if (standing) log_->print("continues after {} batches", done);
 
