@@ -29,7 +29,6 @@ std::vector<SuffixCheck::Pass> SuffixCheck::passes(std::int64_t, std::int64_t, c
 }
 void SuffixCheck::compare(std::int64_t, std::int64_t, const Pass&, const Scores&, const Scores&) {}
 
-void TttScorer::restore(const TttStanding&) {}
 void TttScorer::report_batch(std::int64_t, AdapterSet&, double) {}
 void TttScorer::report_stretch(const LanePlan::Stretch&) {}
 void TttScorer::report_run() {}

@@ -64,6 +64,7 @@ struct Model {
 
 void TttScorer::prepare_exchange() {}  // there is one rank
 void TttScorer::exchange(const LanePlan::Stretch&) {}
+void TttScorer::restore(const TttStanding&) {}
 
 std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings) {
   if (settings.transform.name.empty()) return {};

@@ -13,7 +13,7 @@
 namespace z_loss {
 namespace {
 
-void check_rows(sdk::CallChecks& call, std::initializer_list<unsigned> per_row) {
+void check_rows(const sdk::CallChecks& call, std::initializer_list<unsigned> per_row) {
   call.compute_dtype(Forward::logits);
   call.rank(Forward::logits, 2, 2);
   call.require(call.dim(Forward::logits, 1) > 0, Forward::logits, "must have a vocabulary of at least one");

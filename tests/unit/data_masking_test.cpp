@@ -2,6 +2,7 @@
 // the requested shares, and the same for every reader.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -229,7 +230,7 @@ TEST(Masking, ACutRowHasTargets) {
   Batch row;
   row.reserve(256);
   row.tokens = original;
-  build_segments({0}, 256, 0, row);
+  build_segments(std::array{0}, 256, 0, row);
   for (const std::int32_t at : {10, 200}) {
     row.tokens = original;
     row.targets.assign(256, -1);
