@@ -143,16 +143,16 @@ TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
   sweep.seeds = {1, 2, 3};
   sweep.rows = {{"low rate", "", {}}, {"high rate", "", {}}};
   sweep.baseline = "high rate";
-  const std::string plain =
-      sweep_table(sweep, {{{cell(3.389), cell(3.4), cell(3.39)}, {cell(3.619), cell(3.61), cell(3.61)}}, {}});
+  const std::string plain = sweep_table(
+      sweep, SweepResult{{{cell(3.389), cell(3.4), cell(3.39)}, {cell(3.619), cell(3.61), cell(3.61)}}});
   EXPECT_TRUE(contains(plain, "3.39300 +- 0.00608 | +0.22000 +- 0.01000 |\n"));
   EXPECT_TRUE(contains(plain, "3.61300 +- 0.00520 | baseline            |\n"));
   EXPECT_TRUE(contains(plain, "gain: lower bits per byte than 'high rate' of the same seed\n"));
   EXPECT_FALSE(contains(plain, "TTT"));
 
-  const std::string adapted = sweep_table(sweep, {{{cell(3.0, 2.5), cell(3.2, 2.7), cell(3.1, 2.6)},
-                                                   {cell(3.1, 3.0), cell(3.2, 3.1), cell(3.3, 3.2)}},
-                                                  {}});
+  const std::string adapted =
+      sweep_table(sweep, SweepResult{{{cell(3.0, 2.5), cell(3.2, 2.7), cell(3.1, 2.6)},
+                                      {cell(3.1, 3.0), cell(3.2, 3.1), cell(3.3, 3.2)}}});
   EXPECT_TRUE(contains(adapted, "+0.50000 +- 0.10000 | +0.50000 +- 0.00000 |\n"));
   EXPECT_TRUE(contains(adapted, "| baseline            | +0.10000 +- 0.00000 |\n"));
 }
@@ -162,7 +162,8 @@ TEST(SweepTable, OfFewerThanThreeSeedsItSaysNoGain) {
   sweep.seeds = {1, 2};
   sweep.rows = {{"low rate", "", {}}, {"high rate", "", {}}};
   sweep.baseline = "high rate";
-  const std::string text = sweep_table(sweep, {{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}, {}});
+  const std::string text =
+      sweep_table(sweep, SweepResult{{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}});
   EXPECT_TRUE(contains(text, "| 3.39450    | -          |\n"));
   EXPECT_EQ(text.find("+"), text.find("+- sd")) << text;
   EXPECT_TRUE(contains(text, "fewer than three seeds"));

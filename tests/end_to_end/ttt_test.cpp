@@ -39,18 +39,18 @@ class TttEndToEnd : public testing::Test {
 };
 
 TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
-  const RunResult& trained = trained();
-  const TttResult first = adapted(tiny().config(kTtt), trained.directory);
+  const RunResult& run = trained();
+  const TttResult first = adapted(tiny().config(kTtt), run.directory);
   EXPECT_LT(first.with.val_bpb, first.without.value().val_bpb);
   EXPECT_EQ(first.with.tokens, first.without.value().tokens);
   EXPECT_EQ(first.report.phases.size(), 2u);
 
-  const auto json = nlohmann::json::parse(read_file(trained.directory / "ttt_result.json"));
+  const auto json = nlohmann::json::parse(read_file(run.directory / "ttt_result.json"));
   EXPECT_EQ(json.at("with_ttt").at("val_bpb").get<double>(), first.with.val_bpb);
   EXPECT_EQ(json.at("batches").size(), first.report.batches.size());
-  EXPECT_GT(lines_of(trained.directory / "ttt_audit.jsonl").size(), first.report.batches.size());
+  EXPECT_GT(lines_of(run.directory / "ttt_audit.jsonl").size(), first.report.batches.size());
 
-  const TttResult second = adapted(tiny().config(kTtt), trained.directory);
+  const TttResult second = adapted(tiny().config(kTtt), run.directory);
   EXPECT_EQ(first.with.val_bpb, second.with.val_bpb);
 }
 
