@@ -26,11 +26,18 @@ inline CheckpointManifest sample_manifest(std::int64_t step) {
   m.config = "[run]\nname = \"sample\"\n";
   m.plugins = {{"optimizer.matrices", "optimizer", "muon", "1.2", 3, "abcd"}};
   m.data = {{123, 4, 5, {{4, 5, 60, 7}, {0, 0, 0, 0}}}, 2048};
-  m.progress = {12.25, 0.1,      step - 1,          12.0,
-                9.01,  "looped", {{"matrices", 2}}, {{"setup", 0.3}, {"train", 12.5}}};
-  m.progress.phase_start = {3, 0.25, 1.5, 0.125};
-  m.progress.optimizer_start_step = 2;
-  m.progress.loss_scale = {4096, 5, 3};
+  m.progress = {.elapsed_seconds = 12.25,
+                .step_seconds = 0.1,
+                .reported_step = step - 1,
+                .reported_at_seconds = 12.0,
+                .initial_loss_nats = 9.01,
+                .phase = "looped",
+                .cycles = {{"matrices", 2}},
+                .ledger_seconds = {{"setup", 0.3}, {"train", 12.5}},
+                .phase_start = {3, 0.25, 1.5, 0.125},
+                .optimizer_start_step = 2,
+                .rewarm = {},
+                .loss_scale = {4096, 5, 3}};
   m.loss.run = {1.0 / 3.0 * 1e6, 4096, 2.0 / 3.0, 7};
   m.loss.phases = {{"plain", m.loss.run}};
   m.loss.step_first = 1;
