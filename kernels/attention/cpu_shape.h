@@ -7,6 +7,7 @@
 
 #include "kernels/attention/signature.h"
 #include "plugins/backends/cpu/cpu_kernel.h"
+#include "plugins/backends/cpu/math/onednn_gemm.h"
 #include "plugins/backends/cpu/math/tile_amx.h"
 #include "plugins/backends/cpu/math/tile_pack.h"
 #include "plugins/backends/cpu/worker_pool.h"
@@ -126,14 +127,17 @@ class ScratchLayout {
   std::size_t used_ = 0;
 };
 
-// Calls body.template operator()<T, Math>() with the storage type and the arithmetic for a compute dtype.
+// Calls body.template operator()<T, Math>() with the storage type and the arithmetic for a compute dtype. bf16 is widened to f32 if
+// the CPU's bf16 instructions are not faster.
 template <typename Body>
 decltype(auto) dispatch_math(mlg_dtype dtype, Body&& body) {
 #if defined(MULLIGAN_AMX)
   if (dtype == MLG_BF16 && amx_usable())
     return std::forward<Body>(body).template operator()<bfloat16, AmxBf16Math>();
 #endif
-  if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16, NativeBf16Math>();
+  if (dtype == MLG_BF16 && bf16_matmuls_pay())
+    return std::forward<Body>(body).template operator()<bfloat16, NativeBf16Math>();
+  if (dtype == MLG_BF16) return std::forward<Body>(body).template operator()<bfloat16, F32Math>();
   if (dtype == MLG_F16) return std::forward<Body>(body).template operator()<float16, F32Math>();
   return std::forward<Body>(body).template operator()<float, F32Math>();
 }
