@@ -28,9 +28,9 @@ inline std::vector<std::pair<std::string, std::string>> sample_tree() {
   return {{"framework/a.cpp", "int a;  // first\n"}, {"launch/main.cpp", "int main() {}\n"}};
 }
 inline std::string sample_source() {
-  const std::string code = without_comments(sample_tree()[0].second);
-  return pack_text("cmake/Build.cmake 12\n# the build\n" + fmt::format("framework/a.cpp {}\n", code.size()) +
-                   code);
+  const std::string end(1, '\0');  // of a file
+  return pack_text("cmake/Build.cmake\n# the build\n" + end + "framework/a.cpp\n" +
+                   without_comments(sample_tree()[0].second) + end);
 }
 
 inline constexpr std::string_view sample_unpacker = "int main() {}";
