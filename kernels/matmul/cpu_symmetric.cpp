@@ -83,7 +83,7 @@ SymmetricPanels::SymmetricPanels(const Launch& call)
   shape.alpha = alpha;
   shape.beta = beta;
   shape.diagonal = 0;
-  const bool halves = input == MLG_F32 || (shape.ab_bf16 && takes_packed_operands(shape));
+  const bool halves = input == MLG_F32 || (shape.ab_bf16 && shape.c_bf16 && takes_packed_operands(shape));
   if (!halves || n_ <= kSmallPanelRows) {
     TiledMatmulShape all{e.batch, e.m, e.n, e.k, transpose_a_, transpose_b_};
     all.input = input;

@@ -247,9 +247,9 @@ class PackedGemm final : public Gemm {
 }  // namespace
 
 bool packs(const GemmShape& shape) {
+  if (shape.ab_bf16 && !bf16_matmuls_pay()) return true;  // otherwise all of a and b is widened
   if (shape.m < 64 || shape.n < 64) return false;
   if (!shape.ab_bf16) return !shape.c_bf16;
-  if (!bf16_matmuls_pay()) return true;
 #if defined(__AVX512BF16__)
   return shape.c_bf16 && shape.k % 2 == 0;
 #else

@@ -10,8 +10,8 @@
 
 namespace mulligan::cpu {
 
-// Whether the matmul is large enough for the copies, and of types that this build multiplies so: f32; bf16 widened to f32
-// in the copies if bf16_matmuls_pay() is false; otherwise bf16 with an even k.
+// Whether this build multiplies the types so: f32; bf16 widened to f32 in the copies if bf16_matmuls_pay() is false; otherwise
+// bf16 with an even k. Matmuls whose operands are not widened must be large enough for the copies.
 bool packs(const GemmShape& shape);
 
 // c = alpha a b + beta c, of a shape whose types packs() names. An element is the sum, in order of k, of chains of 256
