@@ -112,6 +112,7 @@ void ReplacedRun::set_aside() const {
       sync_folder(place / replaced);  // a file system that cannot is as safe as it can be
     }
     write_file_atomically(directory_ / whole, "");
+    sync_folder(directory_);
   } catch (const Error&) {
     move_back();
     throw;
@@ -154,7 +155,11 @@ void ReplacedRun::forget() const {
 std::string ReplacedRun::recover() const {
   const bool is_whole = lies_there(directory_ / whole);
   const auto has_some = [](const fs::path& place) { return lies_there(place / replaced); };
-  if (!is_whole && std::ranges::none_of(places(), has_some)) return {};
+  if (std::ranges::none_of(places(), has_some)) {
+    std::error_code ignored;
+    fs::remove(directory_ / whole, ignored);  // the process was killed in forget()
+    return {};
+  }
   if (is_whole && worth_keeping()) {
     forget();
     return {};

@@ -64,12 +64,19 @@ std::optional<Handover> PhaseDevices::enter(std::size_t phase, const Batch& prob
     start_at(phase);
     return {};
   }
-  Handover handover = hand_over(phase, probe, counters);
-  if (coming.reset_optimizer) {
-    engine().reset_optimizers();
-    engine().refresh_copies();  // of masters that went back to rest
+  const std::size_t before = phase_;
+  try {
+    Handover handover = hand_over(phase, probe, counters);
+    if (coming.reset_optimizer) {
+      engine().reset_optimizers();
+      engine().refresh_copies();  // of masters that went back to rest
+    }
+    return handover;
+  } catch (...) {
+    // What is saved now must be the state that left the other device.
+    if (device_of(before) != device_of(phase)) phase_ = before;
+    throw;
   }
-  return handover;
 }
 
 void PhaseDevices::require_arrival(const StateDigest& left, const StateDigest& arrived) {

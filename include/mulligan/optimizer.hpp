@@ -45,7 +45,7 @@ class Optimizer {
   // (optimizer.h). A class with `static constexpr bool elementwise = true;` may get several parameters that are consecutive
   // in memory as one.
   virtual void record_update(Recorder&, std::span<const Parameter>, Value /*scalars*/, const Update&) {
-    throw Error("this optimiser records plain updates only");
+    throw Error("this optimiser has neither record() nor record_update()");
   }
 };
 

@@ -91,6 +91,18 @@ TEST_P(ReplacedRunTest, KilledAfterTheFirstCheckpointTheNewOneStays) {
 }
 
 // Every state between two renames of set_aside().
+TEST_P(ReplacedRunTest, KilledWhileItWasForgottenTheNewOneStays) {
+  replaced().set_aside();
+  start_anew();
+  const fs::path mark = run() / ".replaced.whole";
+  ASSERT_TRUE(fs::exists(mark));
+  replaced().forget();
+  std::ofstream(mark) << "";
+  EXPECT_EQ(replaced().recover(), "");
+  EXPECT_EQ(read_file(run() / "log.txt"), "new");
+  EXPECT_FALSE(fs::exists(mark));
+}
+
 TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
   fs::create_directories(run() / ".replaced");
   fs::create_directories(checkpoints() / ".replaced");
