@@ -179,7 +179,8 @@ class ArtifactReader {
   CodeStreams read_code_streams(const Json& manifest) const {
     if (!manifest.contains("code_streams")) return CodeStreams::width;
     const std::string word = string_of(manifest, "code_streams");
-    if (const auto streams = of_word<CodeStreams>(word)) return *streams;
+    if (const auto streams = of_word<CodeStreams>(word); streams && *streams != CodeStreams::width)
+      return *streams;
     throw bad("has its codes in the unknown streams '{}'", word);
   }
 

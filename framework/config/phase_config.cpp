@@ -104,11 +104,12 @@ void check_ends(const std::vector<Phase>& phases) {
       const bool steps_fall = end.steps > 0 && earlier.steps >= end.steps;
       const bool fractions_fall = last_share(end).first > 0 && last_share(earlier) >= last_share(end);
       const bool seconds_fall = end.seconds > 0 && earlier.seconds >= end.seconds;
-      config_error_if(steps_fall || fractions_fall || seconds_fall,
-                      "{} would be over no later than '{}' before it; let the limits grow.", where(phases[i]),
-                      phases[j].name);
-      config_error_if(phases[j].name == phases[i].name,
-                      "{} has the name of an earlier one; name each its own way.", where(phases[i]));
+      if (steps_fall || fractions_fall || seconds_fall) {
+        throw config_error("{} would be over no later than '{}' before it; let the limits grow.",
+                           where(phases[i]), phases[j].name);
+      }
+      if (phases[j].name == phases[i].name)
+        throw config_error("{} has the name of an earlier one; name each its own way.", where(phases[i]));
     }
   }
 }

@@ -38,7 +38,10 @@ std::vector<doctor::Finding> findings_of(const DoctorArguments& arguments, Loade
       throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
   }
   if (!weights.empty()) wanted.weights = weights_file(weights);
-  resolve_run_plugins(loaded, host);
+  const bool only_loads =
+      !wanted.stages.empty() &&
+      std::ranges::all_of(wanted.stages, [](doctor::Stage stage) { return stage == doctor::Stage::load; });
+  resolve_run_plugins(loaded, host, only_loads ? PluginUse::score : PluginUse::train);
   return doctor::examine(loaded, host, wanted);
 }
 
