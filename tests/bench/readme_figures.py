@@ -42,7 +42,7 @@ TTT_TOKENS = 20_000
 
 
 def machine():
-    name = re.search(r"model name\s*: (.*)", CPU)[1].replace("(R)", "").strip()
+    name = re.search(r"model name\s*: (.*)", CPU)[1].replace("(R)", "").removesuffix(" Processor").strip()
     parts = [part for part, flag in (("AVX-512", "avx512f"), ("BF16", "avx512_bf16"), ("AMX", "amx_tile")) if f" {flag} " in CPU]
     commit = run(["git", "-C", ROOT, "rev-parse", "--short=8", "HEAD"]).strip()
     return f"{os.cpu_count()} cores of an {name} ({', '.join(parts) or 'AVX2'}), {datetime.date.today()}, {commit}"
