@@ -156,6 +156,7 @@ mkdir -p site-packages/nvidia/nccl/lib && touch site-packages/nvidia/nccl/lib/li
 printf '#!/bin/sh\necho "%s"\n' "$work/site-packages" >python_with_torch
 chmod +x python_with_torch
 check "NCCL is found where PyTorch's packages have it" gpu_python "$work" <<'PYTHON'
+import sys
 import place
 place.opens = lambda name: "nccl" not in name  # the system has all but this
 for name in ("CUDA_HOME", "CUDA_PATH"):
