@@ -35,7 +35,8 @@ class KernelFailure : public Error {
 class DeviceBuffer {
  public:
   DeviceBuffer() : memory_(nullptr, Free{}) {}
-  DeviceBuffer(Backend& backend, void* address, std::size_t bytes) : memory_(address, Free{&backend, bytes}) {}
+  DeviceBuffer(Backend& backend, void* address, std::size_t bytes)
+      : memory_(address, Free{&backend, bytes}) {}
 
   void* address() const { return memory_.get(); }
   std::size_t bytes() const { return memory_.get_deleter().bytes; }

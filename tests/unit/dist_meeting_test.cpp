@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "framework/core/file.h"
+#include "framework/ranks/control_options.h"
 #include "framework/ranks/handshake.h"
 #include "framework/ranks/socket_loop.h"
-#include "framework/ranks/control_options.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
