@@ -1,5 +1,5 @@
-// parse_artifact: the only code that meets bytes of unknown origin. Nothing is believed before
-// it was checked.
+// parse_artifact: only this code reads bytes of unknown origin. It checks every value
+// before use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t largest_manifest = std::uint64_t{4} << 20;
-// Numbers per byte of the file: weights at two bits come to 8 at most, so a small file is never taken for
-// gigabytes. What fits into little memory may be anything, such as weights that are all zero. The manifest's
-// repetitions come to 30 times.
+// The limit of numbers per byte keeps a small file from taking gigabytes. Two-bit weights have at most 8.
+// The limit does not apply up to always_allowed_numbers, so that weights may for example be all zero.
+// A manifest repeats itself, so it compresses by a factor of 30.
 constexpr std::uint64_t most_numbers_per_byte = 32, always_allowed_numbers = std::uint64_t{32} << 20;
 constexpr std::uint64_t largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
@@ -230,7 +230,7 @@ class ArtifactReader {
     throw bad("has a tensor '{}' of the unknown format '{}'", tensor, word);
   }
 
-  // The streams that these tensors need, in their order, with sizes that fit them, filling the file exactly.
+  // Returns the tensors' streams in order. Throws unless the sizes match the tensors and fill the file.
   std::vector<DeclaredStream> read_streams(const Json& list, const Artifact& artifact) const {
     std::vector<DeclaredStream> streams;
     std::uint64_t raw_total = 0, numbers = 0, total = position_;

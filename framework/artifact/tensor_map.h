@@ -1,5 +1,5 @@
-// The tensors of an artifact: the model's parameters with the banks taken apart into matrices, and for each
-// matrix the point of the forward pass whose input it is multiplied with.
+// The tensors of an artifact: the model's parameters, with the banks split into matrices. Each matrix of a
+// linear layer also names the point of the forward pass where the layer reads its input.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ArtifactPart {
   std::string parameter;    // "qo_bank"
   std::int64_t offset = 0;  // first element within the parameter
   TensorType type;          // f32: the shape
-  // Where the linear layer that uses it reads its input; absent for what is not a linear layer's weight.
+  // Where the linear layer reads its input. If the part is not such a layer's weight, this is absent.
   std::optional<TapPoint> input;
 };
 

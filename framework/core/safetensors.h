@@ -50,7 +50,7 @@ class SafetensorsFile {
   // duplicate names, every dtype is known, every shape fits its byte range, and the byte ranges cover the
   // data section exactly, without gap or overlap.
   explicit SafetensorsFile(const std::filesystem::path& path);
-  // No file, no tensors.
+  // Makes an object without a file and without tensors.
   SafetensorsFile() = default;
 
   const std::filesystem::path& path() const { return path_; }

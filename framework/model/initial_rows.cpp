@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view blocks = "blocks.";
 
-// Of "blocks.3.norm1.gains" 3.
+// Returns the layer number in a parameter's name: 3 for "blocks.3.norm1.gains".
 std::optional<std::int64_t> layer_of(std::string_view name) {
   if (!name.starts_with(blocks)) return {};
   name.remove_prefix(blocks.size());
@@ -28,7 +28,7 @@ bool matches(const InitialValuesRow& row, const std::string& name) {
   return fnmatch(row.match.c_str(), name.c_str(), 0) == 0;
 }
 
-// `part` of the parameter as the row has it.
+// Returns `part` of the parameter with the initial values that the row sets.
 InitialPart drawn(const ModelConfig& model, const InitialValuesRow& row, const ParameterSpec& spec,
                   InitialPart part) {
   const auto is_one_of = [&](InitialLaw law, InitialLaw other) { return row.law == law || row.law == other; };

@@ -32,7 +32,7 @@ EvaluationRecord evaluation_from_json(const nlohmann::ordered_json& json) {
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record) {
   std::string text;
   if (std::filesystem::exists(path)) text = read_file(path);
-  // The whole file anew, so that it never holds half a line.
+  // This rewrites the whole file, so that the file never holds half a line.
   const auto replace = nlohmann::ordered_json::error_handler_t::replace;
   write_file_atomically(path, text + evaluation_json(record).dump(-1, ' ', false, replace) + "\n");
 }

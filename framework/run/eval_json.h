@@ -17,7 +17,7 @@ inline nlohmann::ordered_json eval_json(const EvalResult& result) {
   if (!result.byte_rule.empty()) json["byte_rule"] = result.byte_rule;
   for (const auto& [rule, bytes] : result.bytes_by_rule)
     json["by_byte_rule"][rule] = {{"bytes", bytes}, {"bpb", bits_per_byte(result, bytes)}};
-  if (result.masked) json["masked"] = true;  // tokens that were filled in, not predicted one after the other
+  if (result.masked) json["masked"] = true;  // the loss of filling in masked tokens, not of next tokens
   return json;
 }
 

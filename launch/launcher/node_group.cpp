@@ -37,7 +37,7 @@ LaunchEnvironment environment_of(const LaunchPlan& plan) {
   return environment;
 }
 
-// "8 ranks and 3 restarts": what the launchers must have in common.
+// The settings that all launchers must share, such as "--nproc-per-node 8 --max-restarts 3".
 std::string common_settings(const LaunchPlan& plan) {
   return fmt::format("--nproc-per-node {} --max-restarts {}", plan.ranks.size(), plan.restarts);
 }
@@ -54,7 +54,7 @@ NodeGroup::NodeGroup(const LaunchPlan& plan) : plan_(plan), wakeup_(make_wakeup(
 
 template <typename Call>
 void NodeGroup::work(Call call) {
-  if (worker_.joinable()) worker_.join();  // it has told its result, so it is at its end
+  if (worker_.joinable()) worker_.join();  // it has stored its result, so it ends soon
   worker_ = std::thread([this, call] {
     try {
       call();
@@ -103,7 +103,7 @@ bool NodeGroup::have_met() {
 }
 
 void NodeGroup::begin_attempt(int attempt) {
-  if (listener_.joinable()) listener_.join();  // "over" has come, or comes in a moment
+  if (listener_.joinable()) listener_.join();  // "over" has arrived or arrives soon
   {
     const std::lock_guard lock(mutex_);
     news_.told.reset();
@@ -120,7 +120,7 @@ void NodeGroup::listen(const std::string& key) {
     const std::lock_guard lock(mutex_);
     news_.told = std::atoi(value.c_str());
   } catch (const Error&) {
-    return;  // a launcher is lost, which on_verdict() has said
+    return;  // a launcher is lost, and on_verdict() has reported it
   }
   wake(wakeup_);
 }

@@ -22,7 +22,7 @@ struct MatrixShape {
   static std::uint32_t block_threads(std::int64_t count) {
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>((count + 127) / 128 * 32, 32, 256));
   }
-  // Rows that are worth a piece of work of their own.
+  // The smallest number of rows that is worth a separate task.
   std::int64_t grain() const { return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns)); }
 };
 

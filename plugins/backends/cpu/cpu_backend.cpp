@@ -89,7 +89,7 @@ const mlg_kernel* CpuBackend::kernel_at(std::uint32_t index) const noexcept {
 }
 
 void* CpuBackend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
-  enter();  // oneDNN divides its work when a primitive is made
+  enter();  // oneDNN splits a primitive's work among the threads when it creates the primitive
   auto prepared = std::make_unique<CpuCall>(kernels_.named(call.kernel), call);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();
