@@ -69,8 +69,8 @@ class TttScorer {
   TttReport run(const TttStanding* from = nullptr);
   // Losses for TttData::without, of compared_chunks(); of several ranks all have them. Before run().
   std::vector<float> score_without();
-  // Losses by stream position, of which each is 0 on all ranks but one at most: then all have it, to the bit. Called by
-  // all. Throws run_error if the transfer failed.
+  // Gives every rank all losses, by stream position. Before, at most one rank has a loss other than 0 at a position.
+  // All ranks call this. Throws run_error if the transfer failed.
   void merge(std::vector<float>& losses);
   // What `without` then is; must outlive this object.
   void compare_with(std::span<const float> without) { data_.without = without; }

@@ -1,4 +1,4 @@
-// The artifact file: round trips, what it holds besides codes and scales, and every way in which bytes can be wrong.
+// The artifact file: round trips, what it holds besides codes and scales, and damaged bytes of every kind.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mulligan/half.hpp>

@@ -1,4 +1,4 @@
-// Tests and intervals, by tables, by hand and by the published figures of two records.
+// Tests and intervals against tables, computed examples and the published figures of two records.
 #include "tools/stats/t_tests.h"
 
 #include <gtest/gtest.h>
