@@ -66,6 +66,7 @@ for moment in 0.05 0.1 0.2 0.4 0.6 0.8; do
   [[ "$now" == "$before" ]] || { : "${after:=$now}"; check_equal "killed after $moment s: the old set or the new" "$after" "$now"; }
 done
 pass "killed preparations leave the old set or the new one"
+mkdir "kept.preparing.tmp.$process.6.0.$(uname -n | tr -c 'A-Za-z0-9\n-' _)" # as if killed while it removes the old set
 check "prepare after them" "$mulligan" prepare training --validation own --out kept --vocab-size 520 --overwrite
 check_equal "and nothing else is left" "" "$(find . -maxdepth 1 -name 'kept.*')"
 check_equal "the new set" 520 "$(json kept/manifest.json vocabulary)"

@@ -93,8 +93,13 @@ void OutputFolder::take_work_folder() {
         target_.string(), work_.string());
   }
   temporary_.emplace(work_);
-  if (made) return;
   for (const auto& entry : fs::directory_iterator(work_)) fs::remove_all(entry.path());
+  // What a process that was killed in publish() had replaced.
+  for (const auto& entry : fs::directory_iterator(work_.parent_path(), error)) {
+    if (name_of_temporary(entry.path().filename()) == work_.filename() && is_left_behind(entry.path())) {
+      fs::remove_all(entry.path(), error);
+    }
+  }
 }
 
 void OutputFolder::publish() {
