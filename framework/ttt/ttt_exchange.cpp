@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/ranks/communicator.h"
 #include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_scorer.h"
@@ -12,6 +13,14 @@
 namespace mulligan {
 
 constexpr const char* summed_losses_name = "ttt/losses";
+
+std::int64_t TttScorer::rank() const {
+  return setup_.communicator ? setup_.communicator->rank() : 0;
+}
+
+std::int64_t TttScorer::world_size() const {
+  return setup_.communicator ? setup_.communicator->world_size() : 1;
+}
 
 void TttScorer::prepare_exchange() {
   if (!setup_.communicator) return;
@@ -57,22 +66,6 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
     }
   }
   merge_losses(stretch);
-}
-
-// All ranks but one have 0 for a token that was booked since the last meeting.
-void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
-  std::vector<float> losses = book_.losses(), plain = plain_book_;
-  merge(losses);
-  if (feed_) merge(plain);
-  for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
-    if (is_own(queue)) continue;
-    for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
-      for (auto target = static_cast<std::size_t>(first); target < static_cast<std::size_t>(last); ++target) {
-        book_.enter(static_cast<std::int64_t>(target), losses[target]);
-        if (feed_) plain_book_[target] = plain[target];
-      }
-    }
-  }
 }
 
 // What another process would need to go on between two batches: the adapters that a later batch of the lane inherits,

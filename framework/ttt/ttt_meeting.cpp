@@ -16,6 +16,22 @@ void TttScorer::meet(const LanePlan::Stretch& stretch) {
   if (stretch.boundary && base_ && !now_.report.fell_back) train_base(stretch);
 }
 
+// All ranks but one have 0 for a token that was booked since the last meeting.
+void TttScorer::merge_losses(const LanePlan::Stretch& stretch) {
+  std::vector<float> losses = book_.losses(), plain = plain_book_;
+  merge(losses);
+  if (feed_) merge(plain);
+  for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
+    if (is_own(queue)) continue;
+    for (const auto& [first, last] : plan_.ranges(plan_.batch(queue))) {
+      for (auto target = static_cast<std::size_t>(first); target < static_cast<std::size_t>(last); ++target) {
+        book_.enter(static_cast<std::int64_t>(target), losses[target]);
+        if (feed_) plain_book_[target] = plain[target];
+      }
+    }
+  }
+}
+
 // One lane watches for a collapse batch by batch.
 void TttScorer::report_batch(std::int64_t queue, AdapterSet& set, double seconds) {
   const PlannedBatch& batch = plan_.batch(queue);

@@ -18,7 +18,6 @@
 #include <span>
 #include <vector>
 
-#include "framework/ranks/communicator.h"
 #include "framework/ttt/adaptation_rule.h"
 #include "framework/ttt/adapter_set.h"
 #include "framework/ttt/base_training.h"
@@ -29,6 +28,9 @@
 #include "framework/ttt/ttt_report.h"
 
 namespace mulligan {
+
+class Communicator;
+class TransferBatch;
 
 struct TttSetup {
   const TttConfig& config;
@@ -130,8 +132,6 @@ class TttScorer {
   void score_batch(std::int64_t queue);
   void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
-  std::int64_t rank() const { return setup_.communicator ? setup_.communicator->rank() : 0; }
-  std::int64_t world_size() const { return setup_.communicator ? setup_.communicator->world_size() : 1; }
 
   // ttt_turn.cpp: the parts of a turn
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
@@ -146,14 +146,17 @@ class TttScorer {
   void report_run();
   void report_batches();
   void watch_for_collapse(const TttBatchReport& batch);
+  void merge_losses(const LanePlan::Stretch& stretch);
   void train_base(const LanePlan::Stretch& stretch);
   void tell(TttEvent event);
   bool buffers_events() const { return rank() > 0 && !setup_.config.audit.empty(); }
 
-  // ttt_exchange.cpp: what goes to other ranks, and to the process that continues an interrupted run
+  // ttt_exchange.cpp: what goes to other ranks, and to the process that continues an interrupted run. An evaluation has its own
+  // (launch/evaluator/ranks.cpp).
+  std::int64_t rank() const;
+  std::int64_t world_size() const;
   void prepare_exchange();
   void exchange(const LanePlan::Stretch& stretch);
-  void merge_losses(const LanePlan::Stretch& stretch);
   std::vector<std::string> standing_tensors() const;
   void restore(const TttStanding& from);
   void replay(std::int64_t queue, const TttStanding& from);
@@ -182,7 +185,7 @@ class TttScorer {
   std::size_t stretch_ = 0;                // under way
   std::string invalid_reason_;             // why the scores of this rank must not be used
   std::vector<TttEvent> buffered_events_;  // since the last meeting
-  std::unique_ptr<TransferBatch> sum_;     // of merge(), where there are several ranks
+  std::shared_ptr<TransferBatch> sum_;     // of merge(), where there are several ranks
   std::function<void()> at_boundary_, at_chunk_;
   // Where there is a score transform:
   std::unique_ptr<TransformFeed> feed_;

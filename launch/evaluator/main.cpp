@@ -18,7 +18,13 @@ namespace {
 
 void evaluate(std::vector<std::string> words) {
   const bool plain = std::erase(words, "--plain") > 0;
-  if (words.size() < 3) throw config_error("usage: mulligan_evaluate [--plain] ARTIFACT TOKENIZER SHARD...");
+  std::int64_t ranks = 1;
+  if (words.size() > 2 && words[0] == "--ranks") {
+    ranks = std::strtoll(words[1].c_str(), nullptr, 10);
+    words.erase(words.begin(), words.begin() + 2);
+  }
+  if (words.size() < 3 || ranks < 1 || ranks > 64)
+    throw config_error("usage: mulligan_evaluate [--plain | --ranks N] ARTIFACT TOKENIZER SHARD...");
   EvaluationSettings settings;
   const Artifact artifact =
       parse_artifact(read_file(words[0]), words[0], std::uint64_t{4} << 30, [&](const Artifact& declared) {
@@ -32,7 +38,7 @@ void evaluate(std::vector<std::string> words) {
   ScoredText text(artifact, settings, words[1], {words.begin() + 2, words.end()});
   const bool adapts = !plain && !settings.adapters.name.empty();
   const Score score =
-      adapts ? score_adapting(artifact, settings, text) : score_plain(artifact, settings, text);
+      adapts ? score_adapting(artifact, settings, text, ranks) : score_plain(artifact, settings, text);
   fmt::print("val_bpb {} loss_nats {} tokens {} bytes {}\n",
              score.loss_nats / std::numbers::ln2 / static_cast<double>(score.bytes), score.loss_nats,
              score.tokens, score.bytes);

@@ -62,10 +62,6 @@ struct Model {
 
 }  // namespace
 
-void TttScorer::prepare_exchange() {}  // there is one rank
-void TttScorer::exchange(const LanePlan::Stretch&) {}
-void TttScorer::restore(const TttStanding&) {}
-
 std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings) {
   if (settings.transform.name.empty()) return {};
   return std::make_unique<Transform>(linked_plugin(PluginKind::transform, settings.transform),
@@ -107,7 +103,9 @@ Score score_plain(const Artifact& artifact, const EvaluationSettings& settings, 
   return {sums.loss_nats, sums.tokens, sums.bytes};
 }
 
-Score score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text) {
+Score score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
+                     std::int64_t ranks) {
+  const bool first = become_ranks(ranks);
   const bool trains_base = !settings.base.name.empty();
   Model model(artifact, settings, trains_base || !settings.masters.empty() ? &settings.masters : nullptr);
   if (settings.eval.drop_remainder)
@@ -144,9 +142,10 @@ Score score_adapting(const Artifact& artifact, const EvaluationSettings& setting
                        .draws = draws,
                        .transform = transform.get(),
                        .transform_order = settings.transform_order,
-                       .lanes = std::max<std::int64_t>(1, settings.ttt.lanes)};
+                       .lanes = std::max(ranks, settings.ttt.lanes)};
   TttScorer scorer(view, setup, {text.tokens, text.bos_id, text.bytes.get(), {}});
   scorer.run();
+  if (!first) std::_Exit(0);
   const ScoreSums& sums = scorer.book().sums();
   return {sums.loss_nats, sums.tokens, sums.bytes};
 }

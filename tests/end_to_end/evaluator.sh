@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # mulligan_evaluate, built of the counted files alone, gives the scores of `mulligan eval` and `mulligan ttt`: plain, with
-# adapters, and with a score transform and a trained base model.
+# adapters, with a score transform and a trained base model, and by two ranks.
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
@@ -52,14 +52,26 @@ else
 fi
 evaluate() { built/mulligan_evaluate "$@" data/tokenizer.model data/fineweb_val_*.bin; } # evaluate [--plain] ARTIFACT
 for artifact in runs/small/artifact.mulligan more.mulligan; do
-  "$mulligan" ttt "$artifact" --output adapted >/dev/null
-  sed -n '/"with_ttt"/,/}/p' adapted/ttt_result.json >part.json
-  seen=$(evaluate "$artifact")
-  for number in val_bpb loss_sum_nats tokens bytes; do
-    check_contains "$artifact: $number of test-time training" " $(json part.json $number) " " ${seen//loss_nats/loss_sum_nats} "
+  for ranks in 1 2; do
+    "$mulligan" launch --nproc-per-node $ranks -- ttt "$artifact" --output adapted >/dev/null
+    sed -n '/"with_ttt"/,/}/p' adapted/ttt_result.json >part.json
+    seen=$(evaluate --ranks $ranks "$artifact")
+    for number in val_bpb loss_sum_nats tokens bytes; do
+      check_contains "$artifact, $ranks ranks: $number of test-time training" " $(json part.json $number) " " ${seen//loss_nats/loss_sum_nats} "
+    done
+    rm -r adapted
   done
-  rm -r adapted
 done
+kill_a_rank() { # as soon as there are three
+  for _ in $(seq 1000); do
+    [[ $(pgrep -cf 'built/mulligan_evaluate --ranks 3') != 3 ]] || break
+    sleep 0.01
+  done
+  pkill -KILL -nf 'built/mulligan_evaluate --ranks 3'
+}
+kill_a_rank &
+check_contains "a rank that ends ends the others" "see its message" "$(evaluate --ranks 3 more.mulligan 2>&1)"
+check_equal "and none is left" "" "$(pgrep -f 'built/mulligan_evaluate')"
 # Damaged artifacts: their checksum is put right, so that what follows it is read.
 cat >mutate.py <<'PYTHON'
 import hashlib, random, subprocess, sys
