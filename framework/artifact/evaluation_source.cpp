@@ -61,9 +61,11 @@ std::vector<fs::path> whole_plugin(const fs::path& root, const std::string& plug
   return files;
 }
 
-// The file that `file` includes as `name`; "": none of the tree, so a library's. NAME.inc is made by the build of NAME.
+// The file that `file` includes as `name`; "": none of the tree, so a library's. NAME.inc is made by the build of NAME. A header of
+// launch/evaluator/include takes the place of that of include.
 fs::path included_file(const fs::path& root, const fs::path& file, const std::string& name) {
-  for (const fs::path& folder : {file.parent_path(), fs::path(), fs::path("include"), fs::path("kernels")}) {
+  const fs::path folders[] = {file.parent_path(), "launch/evaluator/include", "", "include", "kernels"};
+  for (const fs::path& folder : folders) {
     for (const std::string& candidate :
          {name, name.ends_with(".inc") ? name.substr(0, name.size() - 4) : name}) {
       const fs::path path = (folder / candidate).lexically_normal();

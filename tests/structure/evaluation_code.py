@@ -20,7 +20,7 @@ def text_of(name):
 
 
 def included(name, include):
-    for folder in (os.path.dirname(name), "", "include", "kernels"):
+    for folder in (os.path.dirname(name), "launch/evaluator/include", "", "include", "kernels"):
         for candidate in (include, re.sub(r"\.inc$", "", include)):
             path = os.path.normpath(os.path.join(folder, candidate))
             if os.path.isfile(path):
