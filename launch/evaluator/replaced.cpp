@@ -4,6 +4,7 @@
 #include "framework/check/transform_probe.h"
 #include "framework/core/parallel.h"
 #include "framework/core/parse_json.h"
+#include "framework/core/stop_request.h"
 #include "framework/data/data_identity.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/tokenizer_format.h"
@@ -43,6 +44,11 @@ std::string AdaptationRule::text(const ChunkChoice&, const std::vector<std::size
   return {};
 }
 std::string AdaptationRule::text(const AdapterSet::Inheritance&) const {
+  return {};
+}
+
+void throw_if_stopping() {}
+std::string Origin::text() const {
   return {};
 }
 
