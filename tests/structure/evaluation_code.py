@@ -70,8 +70,10 @@ int main() {
   const std::string unpacker = files.back().second;
   files.pop_back();
   std::string archive;
-  for (const auto& [name, text] : mulligan::reachable_source(files)) archive += name + '\\n' + text + '\\0';
-  std::cout << mulligan::pack_text(archive).size() << "\\n" << mulligan::without_comments(unpacker);
+  for (const auto& [name, text] : mulligan::join_standard_headers(mulligan::short_names(mulligan::reachable_source(files))))
+    archive += name + '\\n' + text + '\\0';
+  std::cout << mulligan::pack_text(archive).size() << "\\n"
+            << mulligan::short_names({{"unpack.cpp", mulligan::without_comments(unpacker)}})[0].second;
 }"""
 
 
