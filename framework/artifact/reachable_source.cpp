@@ -477,7 +477,8 @@ const Words foreign_words{
     "override",  "parse",    "private",  "protected", "public",  "requires", "result_type", "return",
     "short",     "signed",   "sizeof",   "static",    "struct",  "template", "throw",       "typename",
     "union",     "unlock",   "unsigned", "using",     "virtual"};
-const Words foreign_spaces{"Json", "boost", "dnnl", "fmt", "fs", "nlohmann", "sentencepiece", "std"};
+const Words foreign_spaces{"Json",     "boost",  "dnnl",          "fmt", "fs",
+                           "nlohmann", "return", "sentencepiece", "std"};
 // No declaration follows them.
 const Words no_types{"case",      "co_return", "delete",   "else",       "enum",   "goto",
                      "namespace", "new",       "operator", "private",    "public", "return",
@@ -583,8 +584,8 @@ Tokens without_access(const Tokens& tokens) {
       ++i;
     } else {
       kept.push_back(token);
-      const bool type =
-          token.is("class") && !tokens[i - 1].is("enum") && !tokens[i - 1].is("<") && !tokens[i - 1].is(",");
+      const Token& before = tokens[i > 0 ? i - 1 : 0];
+      const bool type = token.is("class") && !before.is("enum") && !before.is("<") && !before.is(",");
       if (type) kept.back().text = "struct";
     }
   }
