@@ -20,13 +20,13 @@ bool first_dims(const TensorType& type, std::int64_t first) {
 
 }  // namespace
 
-RowGuard::Kind RowGuard::kind(const Graph& graph, Value value) const {
+RowGuard::Kind RowGuard::kind_held(const Graph& graph, Value value) const {
   const auto found = kinds_.find(graph.root(value).id);
   return found == kinds_.end() ? Kind::unwritten : found->second;
 }
 
 void RowGuard::view(const Graph& graph, Value value, std::int64_t offset, const TensorType& type) const {
-  if (kind(graph, value) == Kind::adapter) return;
+  if (kind_held(graph, value) == Kind::adapter) return;
   if (offset == 0 && type.elements() == graph.type(value).elements()) return;
   throw run_error(
       "the tap {}: a view from element {} on of {} would cut or shift tokens, so that a score could read a "
@@ -50,7 +50,7 @@ void RowGuard::require_rows(const Graph& graph, Value value, bool first_counts_a
 }
 
 void RowGuard::read(const Graph& graph, Value value, const std::string& kernel) const {
-  if (kind(graph, value) != Kind::unwritten) return;
+  if (kind_held(graph, value) != Kind::unwritten) return;
   throw run_error("the tap {}: {} reads a scratch value that nothing has written, and so whatever lies there",
                   tap_, kernel);
 }
@@ -67,7 +67,7 @@ void RowGuard::write(const Graph& graph, Value value, bool tokens, const std::st
 }
 
 // c = op(a) op(b): by rank 2 or 3 with the rows of a window second, or one small matmul per token.
-void RowGuard::check_matmul(const Graph& graph, const Call& call) const {
+void RowGuard::check_product(const Graph& graph, const Call& call) const {
   const Value a = call.arguments[0], b = call.arguments[1];
   const std::int64_t rows = documents_ * tokens_;
   const auto batch_of_rows = [&](Value value) {
@@ -93,7 +93,7 @@ void RowGuard::unknown_call(const Graph& graph, const Call& call) {
   const bool tokens =
       std::ranges::any_of(call.arguments, [&](Value v) { return v && holds_tokens(graph, v); });
   for (const Value value : call.arguments) {
-    if (!value || kind(graph, value) == Kind::adapter) continue;
+    if (!value || kind_held(graph, value) == Kind::adapter) continue;
     if (holds_tokens(graph, value)) require_rows(graph, value, false, call.kernel);
     write(graph, value, tokens, call.kernel);
   }
@@ -135,7 +135,7 @@ void RowGuard::call(const Graph& graph, const Call& call) {
     if (!arguments[i] || mode == 'i' || mode == 'p') continue;
     write(graph, arguments[i], tokens, kernel);
   }
-  if (rows->rule == RowRule::matmul) return check_matmul(graph, call);
+  if (rows->rule == RowRule::matmul) return check_product(graph, call);
   for (const Value value : arguments) {
     if (value && holds_tokens(graph, value))
       require_rows(graph, value, rows->rule == RowRule::row_wise, kernel);

@@ -35,10 +35,10 @@ class RowGuard {
 
  private:
   enum class Kind { unwritten, plain, adapter, tokens };
-  Kind kind(const Graph& graph, Value value) const;
-  bool holds_tokens(const Graph& graph, Value value) const { return kind(graph, value) == Kind::tokens; }
+  Kind kind_held(const Graph& graph, Value value) const;
+  bool holds_tokens(const Graph& graph, Value value) const { return kind_held(graph, value) == Kind::tokens; }
   void require_rows(const Graph& graph, Value value, bool first_counts_all, const std::string& kernel) const;
-  void check_matmul(const Graph& graph, const Call& call) const;
+  void check_product(const Graph& graph, const Call& call) const;
   void read(const Graph& graph, Value value, const std::string& kernel) const;
   void write(const Graph& graph, Value value, bool tokens, const std::string& kernel);
   void unknown_call(const Graph& graph, const Call& call);

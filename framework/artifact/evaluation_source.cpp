@@ -61,9 +61,11 @@ std::vector<fs::path> whole_plugin(const fs::path& root, const std::string& plug
   return files;
 }
 
-// The file that `file` includes as `name`; "": none of the tree, so a library's. NAME.inc is made by the build of NAME.
+// The file that `file` includes as `name`; "": none of the tree, so a library's. NAME.inc is made by the build of NAME. A header of
+// launch/evaluator/include takes the place of that of include.
 fs::path included_file(const fs::path& root, const fs::path& file, const std::string& name) {
-  for (const fs::path& folder : {file.parent_path(), fs::path(), fs::path("include"), fs::path("kernels")}) {
+  const fs::path folders[] = {file.parent_path(), "launch/evaluator/include", "", "include", "kernels"};
+  for (const fs::path& folder : folders) {
     for (const std::string& candidate :
          {name, name.ends_with(".inc") ? name.substr(0, name.size() - 4) : name}) {
       const fs::path path = (folder / candidate).lexically_normal();
@@ -146,7 +148,7 @@ std::string evaluation_archive(const fs::path& root, const EvaluationSource& sou
   SourceFiles files;
   for (const fs::path& file : source) files.emplace_back(file.generic_string(), read_file(root / file));
   std::string archive;
-  for (const auto& [name, text] : reachable_source(std::move(files))) {
+  for (const auto& [name, text] : join_standard_headers(short_names(reachable_source(std::move(files))))) {
     data_error_if(text.find('\0') != text.npos || name.find('\n') != name.npos,
                   "'{}' has a zero byte, or a line end in its name; an evaluation cannot be packed with it",
                   name);
@@ -178,7 +180,7 @@ EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource
   for (std::string line; std::getline(lines, line);) {
     if (line.find("text_coder.h") == line.npos) program += line + "\n";
   }
-  package.unpacker = gzip(program);
+  package.unpacker = gzip(short_names({{"unpack.cpp", program}})[0].second);
   return package;
 }
 

@@ -114,10 +114,10 @@ struct Item {
 };
 using Items = std::vector<Item>;
 
-const Words no_names{"alignas",  "bool",     "char",     "const",    "decltype", "double",
-                     "explicit", "float",    "for",      "if",       "inline",   "int",
-                     "long",     "noexcept", "operator", "requires", "sizeof",   "static",
-                     "switch",   "void",     "while",    "unsigned", "auto",     "__attribute__"};
+const Words no_names{"alignas",  "begin",    "bool",     "char",         "const",  "decltype", "double",
+                     "explicit", "float",    "for",      "if",           "inline", "int",      "long",
+                     "noexcept", "operator", "requires", "sizeof",       "static", "switch",   "void",
+                     "while",    "unsigned", "auto",     "__attribute__"};
 
 // Objects of these types only fill tables that an evaluation does not read.
 const Words unread_types{"KernelRules"};
@@ -348,6 +348,10 @@ struct File {
   Items items = {};
 };
 
+bool is_parsed(std::string_view name) {
+  return name.ends_with(".cpp") || name.ends_with(".h") || name.ends_with(".hpp");
+}
+
 // Calls act(item, "mulligan::cuda::") for the functions of namespaces.
 template <typename Act>
 void for_functions(const Tokens& tokens, Items& items, const std::string& space, Act&& act) {
@@ -465,6 +469,129 @@ std::string listed(const std::vector<File>& files, const File& list) {
   return kept;
 }
 
+// Words of C++, and names that the standard library and sentencepiece look for in our classes.
+const Words foreign_words{
+    "alignas",   "allocate", "begin",    "bos_id",    "class",   "const",    "constexpr",   "deallocate",
+    "default",   "delete",   "double",   "explicit",  "false",   "final",    "float",       "format_as",
+    "formatter", "friend",   "generate", "inline",    "mutable", "noexcept", "nullptr",     "operator",
+    "override",  "parse",    "private",  "protected", "public",  "requires", "result_type", "return",
+    "short",     "signed",   "sizeof",   "static",    "struct",  "template", "throw",       "typename",
+    "union",     "unlock",   "unsigned", "using",     "virtual"};
+const Words foreign_spaces{"Json",     "boost",  "dnnl",          "fmt", "fs",
+                           "nlohmann", "return", "sentencepiece", "std"};
+// No declaration follows them.
+const Words no_types{"case",      "co_return", "delete",   "else",       "enum",   "goto",
+                     "namespace", "new",       "operator", "private",    "public", "return",
+                     "sizeof",    "throw",     "using",    "static_cast"};
+
+// Finds the names that only the tree's C++ uses and gives them short ones.
+class ShortNames {
+ public:
+  explicit ShortNames(const std::vector<File>& files) {
+    for (const File& file : files) {
+      file.parsed ? read(file.tokens) : take(file.text);
+    }
+    for (const File& file : files) {
+      for (const Token& token : file.tokens) {
+        const std::string name = is_own(token.text) ? token.text : stem(token.text);
+        if (file.parsed && is_own(name) && !short_.contains(name)) short_[name] = next(name);
+      }
+    }
+  }
+
+  std::string of(const std::string& name) const {
+    if (const auto found = short_.find(name); found != short_.end()) return found->second;
+    const auto found = short_.find(stem(name));
+    return found == short_.end() || taken_.contains(name) ? name : found->second + '_';
+  }
+
+ private:
+  static bool has_small(std::string_view text) {
+    return std::ranges::any_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
+  }
+  static std::string stem(const std::string& member) {
+    return member.ends_with('_') ? member.substr(0, member.size() - 1) : "";
+  }
+
+  void take(std::string_view text) {
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+      for (end = at; end < text.size() && is_word(text[end]);) ++end;
+      if (end > at) taken_.emplace(text.substr(at, end - at));
+    }
+  }
+
+  void read(const Tokens& tokens) {
+    std::size_t macro_end = 0;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const Token &token = tokens[i], &after = tokens[std::min(i + 1, tokens.size() - 1)];
+      const std::string& text = token.text;
+      if (text[0] == '#' && text.find("include") != 1) take(text);
+      if (!token.is_name()) continue;
+      words_.insert(text);
+      if (after.is("(") && !has_small(text)) macro_end = std::max(macro_end, group_end(tokens, i + 1));
+      if (i < macro_end) taken_.insert(text);
+      if (i == 0) continue;
+      const Token& before = tokens[i - 1];
+      if (before.is("::")) {
+        std::size_t scope = i - 1;
+        while (scope > 1 && tokens[scope].is("::") && tokens[scope - 1].is_name()) scope -= 2;
+        if (scope + 1 == i || foreign_spaces.contains(tokens[scope + 1].text)) taken_.insert(text);
+      }
+      if (before.is("::") || before.is(".") || before.is("->")) members_.insert(text);
+      const bool type = before.is("struct") || before.is("class");
+      if (before.is_name() && !no_types.contains(before.text) && !(type && after.is(";")) &&
+          std::string_view(";={(,)[:><").find(after.text) != std::string_view::npos)
+        declared_.insert(text);
+    }
+  }
+
+  // A member's name with two words or a capital is none of the standard library's.
+  bool is_own(const std::string& name) const {
+    if (name.size() < 5 || name[0] == '_' || name.ends_with("_t") ||
+        !(declared_.contains(name) || (name.ends_with('_') && words_.contains(name))) ||
+        taken_.contains(name) || foreign_words.contains(name) || words_.contains(stem(name)))
+      return false;
+    const std::size_t line = name.find('_', 1), capital = name[0] == 'k' ? 1 : 0;
+    return !members_.contains(name) || line != name.npos ||
+           (has_small(name) && name[capital] >= 'A' && name[capital] <= 'Z');
+  }
+
+  // Aa, Ab, ... for types and aA, aB, ... for others: the text coder foretells them in this order.
+  std::string next(const std::string& name) {
+    const bool type = name[0] >= 'A' && name[0] <= 'Z';
+    for (;;) {
+      const int n = given_[type]++, rest = n % 676, more = n / 676;
+      std::string made{static_cast<char>('a' + rest / 26), static_cast<char>('A' + rest % 26)};
+      if (type) made = {static_cast<char>(made[0] - 32), static_cast<char>(made[1] + 32)};
+      if (more > 0) made += static_cast<char>('a' + more - 1);
+      if (name.ends_with('_')) made += '_';
+      if (!words_.contains(made) && !taken_.contains(made)) return made;
+    }
+  }
+
+  Words words_, taken_, members_, declared_;
+  std::map<std::string, std::string> short_;
+  int given_[2] = {0, 0};
+};
+
+// Without access specifiers.
+Tokens without_access(const Tokens& tokens) {
+  Tokens kept;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    const bool access = token.is("public") || token.is("private") || token.is("protected");
+    if (access && i + 1 < tokens.size() && tokens[i + 1].is(":")) {
+      ++i;
+    } else {
+      kept.push_back(token);
+      const Token& before = tokens[i > 0 ? i - 1 : 0];
+      const bool type = token.is("class") && !before.is("enum") && !before.is("<") && !before.is(",");
+      if (type) kept.back().text = "struct";
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::string without_comments(std::string_view source) {
@@ -478,12 +605,11 @@ SourceFiles reachable_source(SourceFiles sources) {
   std::vector<File> files;
   for (auto& [name, text] : sources) {
     File& file = files.emplace_back(File{name, std::move(text)});
-    const auto ends = [&](std::string_view end) { return name.ends_with(end); };
-    file.parsed = ends(".cpp") || ends(".h") || ends(".hpp");
+    file.parsed = is_parsed(name);
     file.tokens = tokens_of(file.text);
     if (!file.parsed) continue;
     shorten(file.tokens);
-    file.items = Parser(file.tokens, !ends(".cpp")).items({});
+    file.items = Parser(file.tokens, !name.ends_with(".cpp")).items({});
   }
   drop_replaced(files);
   const Reach reach(files);
@@ -503,6 +629,39 @@ SourceFiles reachable_source(SourceFiles sources) {
     kept.emplace_back(file.name, std::move(text));
   }
   return kept;
+}
+
+SourceFiles short_names(SourceFiles sources) {
+  std::vector<File> files;
+  for (auto& [name, text] : sources) {
+    File& file = files.emplace_back(File{name, text});
+    file.parsed = is_parsed(name);
+    if (file.parsed) file.tokens = without_access(tokens_of(text));
+  }
+  const ShortNames names(files);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!files[i].parsed) continue;
+    for (Token& token : files[i].tokens) token.text = names.of(token.text);
+    sources[i].second.clear();
+    put(sources[i].second, files[i].tokens, 0, files[i].tokens.size());
+    sources[i].second += "\n";
+  }
+  return sources;
+}
+
+SourceFiles join_standard_headers(SourceFiles files) {
+  Words included;
+  for (auto& [name, text] : files) {
+    if (!is_parsed(name)) continue;
+    std::istringstream lines(std::exchange(text, ""));
+    for (std::string line; std::getline(lines, line);) {
+      const bool standard = line.starts_with("#include <") && line.find_first_of("./") == line.npos;
+      standard ? void(included.insert(line)) : void(text += line + '\n');
+    }
+  }
+  std::string& header = files.emplace_back(standard_header, "").second;
+  for (const std::string& line : included) header += line + '\n';
+  return files;
 }
 
 }  // namespace mulligan

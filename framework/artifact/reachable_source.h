@@ -19,4 +19,14 @@ std::string without_comments(std::string_view source);
 using SourceFiles = std::vector<std::pair<std::string, std::string>>;
 SourceFiles reachable_source(SourceFiles files);
 
+// `files` are all files of a program, as reachable_source() returns them. Gives short names to what their C++ declares. A name
+// stays if it also is in another file, in a line of the preprocessor or in the arguments of a macro, if it follows a library's
+// namespace, or if it is one short word of a class. So device sources and texts do not change. Access specifiers go, too.
+SourceFiles short_names(SourceFiles files);
+
+// Moves the lines #include <NAME> of headers of the standard library into a header of the evaluator, which is compiled in front of
+// each file.
+constexpr const char* standard_header = "launch/evaluator/standard.h";
+SourceFiles join_standard_headers(SourceFiles files);
+
 }  // namespace mulligan

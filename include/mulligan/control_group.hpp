@@ -95,7 +95,7 @@ inline std::vector<Mount> mounts(const std::string& system) {
 
 // The path of `group` below the mount's folder. It is "" for a group outside of the mount, as in a container; then the
 // folder itself is the nearest readable group.
-inline std::string below(const Mount& mount, const std::string& group) {
+inline std::string folder_below(const Mount& mount, const std::string& group) {
   const std::string root = mount.root == "/" ? "" : mount.root;
   const bool inside = group.starts_with(root) && (group.size() == root.size() || group[root.size()] == '/');
   if (!inside || (group + "/").find("/../") != std::string::npos) return "";
@@ -150,7 +150,7 @@ inline ControlGroupLimits control_group_limits(const std::string& system = "") {
           continue;
         }
         const auto add = *controller == 'c' ? control_group::add_cores : control_group::add_memory;
-        std::string group = control_group::below(mount, line.substr(second + 1));
+        std::string group = control_group::folder_below(mount, line.substr(second + 1));
         for (; !group.empty(); group.resize(group.rfind('/')))
           add(limits, mount.folder + group, mount.version_2);
         add(limits, mount.folder, mount.version_2);

@@ -21,16 +21,4 @@ const CompiledFunction* KernelFile::find(const FunctionSource&) const {
 // The functions are those of the sources next to the launches.
 void require_parameters(const char*, const std::string&, const mlg_cuda_launch&) {}
 
-namespace triton {
-
-CompiledKernel::CompiledKernel(const std::string&, const std::string&, const std::string&,
-                               const std::string&) {
-  throw std::runtime_error("an evaluation takes no kernels of files");
-}
-std::unique_ptr<PlannedCall> CompiledKernel::plan(const mlg_launch&) const {
-  return {};
-}
-
-}  // namespace triton
-
 }  // namespace mulligan::cuda

@@ -3,6 +3,9 @@
 #include "framework/adapters/row_guard.h"
 #include "framework/check/transform_probe.h"
 #include "framework/core/parallel.h"
+#include "framework/core/parse_json.h"
+#include "framework/core/stop_request.h"
+#include "framework/data/data_identity.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/tokenizer_format.h"
 #include "framework/run/device_memory.h"
@@ -44,7 +47,21 @@ std::string AdaptationRule::text(const AdapterSet::Inheritance&) const {
   return {};
 }
 
+void throw_if_stopping() {}
+std::string Origin::text() const {
+  return {};
+}
+
 void Backend::replace_known_kernels() {}
+Backend::Info Backend::info() const {
+  return {};
+}
+mlg_work Backend::work(void*) const {
+  return {};
+}
+std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
+  return {};
+}
 // Kernels have a member of this name. Nothing else calls it.
 void parallel_for(std::size_t, int, const std::function<void(std::size_t)>&) {}
 
@@ -61,6 +78,11 @@ std::string character_map_problem(std::string_view) {
 }
 ModelRules model_rules(std::string_view) {
   return {};
+}
+void SafeCuts::add_piece(std::string_view) {}
+// An evaluation compares the tokenizer and the byte tables.
+DataIdentity data_identity_from_json(const nlohmann::ordered_json& json, const std::string&) {
+  return {json.value("tokenizer_sha256", ""), json.value("byte_table_sha256", "")};
 }
 
 }  // namespace mulligan

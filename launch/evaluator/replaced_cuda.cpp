@@ -1,6 +1,7 @@
 // Replacements for the cuda backend: it reads no control-group limits and counts no compiled kernels.
 #include "plugins/backends/cuda/compile/background_jobs.h"
 #include "plugins/backends/cuda/cuda_backend.h"
+#include "plugins/backends/cuda/gpu/cublaslt.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 
 namespace mulligan::cuda {
@@ -10,6 +11,10 @@ BackgroundJobs::BackgroundJobs(int threads)
 std::string GpuDevice::measured() const {
   return {};
 }
+std::string CublasLt::measured() const {
+  return {};
+}
+void CudaBackend::replace_kernel(const char*, const char*) {}
 DeviceMade GpuDevice::made() const {
   return {};
 }

@@ -16,5 +16,6 @@ void TttScorer::apply_proposals(Turn& turn, const SuffixCheck::Scores& scores) {
   turn.losses = scores.losses;
 }
 void TransformFeed::enter_lane(std::int64_t) {}
+void TransformFeed::propose(const PlannedBatch&, std::int64_t, const Proposed&) {}
 
 }  // namespace mulligan

@@ -20,7 +20,7 @@ def text_of(name):
 
 
 def included(name, include):
-    for folder in (os.path.dirname(name), "", "include", "kernels"):
+    for folder in (os.path.dirname(name), "launch/evaluator/include", "", "include", "kernels"):
         for candidate in (include, re.sub(r"\.inc$", "", include)):
             path = os.path.normpath(os.path.join(folder, candidate))
             if os.path.isfile(path):
@@ -70,8 +70,10 @@ int main() {
   const std::string unpacker = files.back().second;
   files.pop_back();
   std::string archive;
-  for (const auto& [name, text] : mulligan::reachable_source(files)) archive += name + '\\n' + text + '\\0';
-  std::cout << mulligan::pack_text(archive).size() << "\\n" << mulligan::without_comments(unpacker);
+  for (const auto& [name, text] : mulligan::join_standard_headers(mulligan::short_names(mulligan::reachable_source(files))))
+    archive += name + '\\n' + text + '\\0';
+  std::cout << mulligan::pack_text(archive).size() << "\\n"
+            << mulligan::short_names({{"unpack.cpp", mulligan::without_comments(unpacker)}})[0].second;
 }"""
 
 

@@ -2,7 +2,7 @@
 // Part of emulation.hpp.
 #pragma once
 
-#include <mulligan/cuda/emulator.h>
+#include <mulligan/cuda_kernel.h>
 
 #include <cstdlib>
 

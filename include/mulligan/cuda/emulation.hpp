@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -129,6 +130,45 @@ class global {
   T* address_ = nullptr;
   const mlg_emulated_region* region_ = nullptr;
 };
+
+namespace mulligan::emulation {
+
+// What a parameter of a __global__ function is given.
+template <typename T>
+struct Given {
+  static T from(const mlg_emulated_argument& argument) { return static_cast<T>(argument.integer); }
+};
+template <>
+struct Given<float> {
+  static float from(const mlg_emulated_argument& argument) { return static_cast<float>(argument.number); }
+};
+template <typename T>
+struct Given<global<T>> {
+  static global<T> from(const mlg_emulated_argument& argument) {
+    if (!argument.region) return {};
+    return {reinterpret_cast<T*>(argument.region->begin), argument.region};
+  }
+};
+
+template <auto function, const Kernel& kernel>
+struct Body;
+template <typename... Parameters, void (*function)(Parameters...), const Kernel& kernel>
+struct Body<function, kernel> {
+  static void run(const mlg_emulated_argument* arguments) {
+    readable_constants = kernel.constants;
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      function(Given<Parameters>::from(arguments[i])...);
+    }
+    (std::index_sequence_for<Parameters...>());
+  }
+};
+
+template <auto function, const Kernel& kernel>
+mlg_emulated_function emulated() {
+  return {&Body<function, kernel>::run, &emulator, kernel.table.entries, kernel.table.count};
+}
+
+}  // namespace mulligan::emulation
 
 #include <mulligan/cuda/emulated_shared.hpp>
 #include <mulligan/cuda/emulated_threads.hpp>

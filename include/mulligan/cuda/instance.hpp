@@ -66,7 +66,7 @@ std::string template_argument() {
   return std::to_string(static_cast<long long>(value));
 }
 
-// What a parameter of a __global__ function takes from a launch and gives to the emulated function.
+// What a parameter of a __global__ function takes from a launch.
 template <typename T>
 struct Parameter;
 template <typename T>
@@ -79,31 +79,24 @@ struct Parameter<global<T>> {
   static mlg_cuda_argument pass(Argument argument) {
     return {MLG_CUDA_TENSOR, static_cast<std::uint32_t>(argument), 0, 0, 0, 0};
   }
-  static global<T> from(const mlg_emulated_argument& argument) {
-    if (!argument.region) return {};
-    return {reinterpret_cast<T*>(argument.region->begin), argument.region};
-  }
 };
 template <>
 struct Parameter<int> {
   template <typename Argument>
   static constexpr bool takes = std::same_as<Argument, int>;
   static mlg_cuda_argument pass(int value) { return {MLG_CUDA_INT, 0, 0, 0, value, 0}; }
-  static int from(const mlg_emulated_argument& argument) { return static_cast<int>(argument.integer); }
 };
 template <>
 struct Parameter<long long> {
   template <typename Argument>
   static constexpr bool takes = std::same_as<Argument, long> || std::same_as<Argument, long long>;
   static mlg_cuda_argument pass(long long value) { return {MLG_CUDA_LONG, 0, 0, 0, value, 0}; }
-  static long long from(const mlg_emulated_argument& argument) { return argument.integer; }
 };
 template <>
 struct Parameter<float> {
   template <typename Argument>
   static constexpr bool takes = std::same_as<Argument, float>;
   static mlg_cuda_argument pass(float value) { return {MLG_CUDA_FLOAT, 0, 0, 0, 0, value}; }
-  static float from(const mlg_emulated_argument& argument) { return static_cast<float>(argument.number); }
 };
 
 // The dtype of the tensors that a parameter may point into; MLG_ABSENT: of none.
@@ -146,19 +139,9 @@ class Instance<function, kernel> {
 
   const std::string& text() const { return text_; }  // "rms_norm_fwd<float, 4>", for NVRTC
   static const emulation::Kernel& declared() { return kernel; }
-  static mlg_emulated_function emulated() {
-    return {&body, &emulation::emulator, kernel.table.entries, kernel.table.count};
-  }
+  static mlg_emulated_function emulated() { return emulation::emulated<function, kernel>(); }
 
  private:
-  static void body(const mlg_emulated_argument* arguments) {
-    emulation::readable_constants = kernel.constants;
-    [&]<std::size_t... i>(std::index_sequence<i...>) {
-      function(cuda_detail::Parameter<Parameters>::from(arguments[i])...);
-    }
-    (std::index_sequence_for<Parameters...>());
-  }
-
   std::string text_;
 };
 

@@ -20,6 +20,14 @@ namespace mulligan::cuda {
 class CublasLtGemm;
 class GpuDevice;
 
+// clang-format off
+#define MLG_CUBLASLT_FUNCTIONS(X)                                                             \
+  X(Create) X(Destroy) X(GetVersion) X(GetStatusString) X(Matmul) X(MatmulDescCreate)         \
+  X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy) \
+  X(MatrixLayoutSetAttribute) X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy)            \
+  X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(MatmulAlgoCheck)
+// clang-format on
+
 // The library's functions, by the names that cublasLt.h gives them without "cublasLt".
 struct CublasLtFunctions {
   // The library that goes with the driver (cuda_library.h). Throws std::runtime_error when there is none.
@@ -27,22 +35,9 @@ struct CublasLtFunctions {
   void check(cublasStatus_t status, const char* call) const;
 
   plugins::SharedLibrary library;
-  decltype(&cublasLtCreate) Create;
-  decltype(&cublasLtDestroy) Destroy;
-  decltype(&cublasLtGetVersion) GetVersion;
-  decltype(&cublasLtGetStatusString) GetStatusString;
-  decltype(&cublasLtMatmul) Matmul;
-  decltype(&cublasLtMatmulDescCreate) MatmulDescCreate;
-  decltype(&cublasLtMatmulDescDestroy) MatmulDescDestroy;
-  decltype(&cublasLtMatmulDescSetAttribute) MatmulDescSetAttribute;
-  decltype(&cublasLtMatrixLayoutCreate) MatrixLayoutCreate;
-  decltype(&cublasLtMatrixLayoutDestroy) MatrixLayoutDestroy;
-  decltype(&cublasLtMatrixLayoutSetAttribute) MatrixLayoutSetAttribute;
-  decltype(&cublasLtMatmulPreferenceCreate) MatmulPreferenceCreate;
-  decltype(&cublasLtMatmulPreferenceDestroy) MatmulPreferenceDestroy;
-  decltype(&cublasLtMatmulPreferenceSetAttribute) MatmulPreferenceSetAttribute;
-  decltype(&cublasLtMatmulAlgoGetHeuristic) MatmulAlgoGetHeuristic;
-  decltype(&cublasLtMatmulAlgoCheck) MatmulAlgoCheck;
+#define MLG_MEMBER(name) decltype(&cublasLt##name) name;
+  MLG_CUBLASLT_FUNCTIONS(MLG_MEMBER)
+#undef MLG_MEMBER
 };
 
 class CublasLt {

@@ -11,6 +11,13 @@
 
 namespace mulligan::cuda::cudnn {
 
+// clang-format off
+#define MLG_CUDNN_FUNCTIONS(X)                                                                   \
+  X(GetVersion) X(GetCudartVersion) X(GetErrorString) X(GetLastErrorString) X(Create) X(Destroy) \
+  X(SetStream) X(BackendCreateDescriptor) X(BackendDestroyDescriptor) X(BackendSetAttribute)     \
+  X(BackendGetAttribute) X(BackendFinalize) X(BackendExecute)
+// clang-format on
+
 // The library's functions, by the names that cudnn_graph.h gives them without "cudnn".
 struct Functions {
   // Throws std::runtime_error in one sentence where cuDNN is missing, of a version with a known defect or for a newer
@@ -24,19 +31,9 @@ struct Functions {
   plugins::SharedLibrary library;
   // cuDNN opens it by its name, which finds it once it is here.
   std::optional<plugins::SharedLibrary> nvrtc;
-  decltype(&cudnnGetVersion) GetVersion;
-  decltype(&cudnnGetCudartVersion) GetCudartVersion;
-  decltype(&cudnnGetErrorString) GetErrorString;
-  decltype(&cudnnGetLastErrorString) GetLastErrorString;
-  decltype(&cudnnCreate) Create;
-  decltype(&cudnnDestroy) Destroy;
-  decltype(&cudnnSetStream) SetStream;
-  decltype(&cudnnBackendCreateDescriptor) BackendCreateDescriptor;
-  decltype(&cudnnBackendDestroyDescriptor) BackendDestroyDescriptor;
-  decltype(&cudnnBackendSetAttribute) BackendSetAttribute;
-  decltype(&cudnnBackendGetAttribute) BackendGetAttribute;
-  decltype(&cudnnBackendFinalize) BackendFinalize;
-  decltype(&cudnnBackendExecute) BackendExecute;
+#define MLG_MEMBER(name) decltype(&cudnn##name) name;
+  MLG_CUDNN_FUNCTIONS(MLG_MEMBER)
+#undef MLG_MEMBER
 };
 
 }  // namespace mulligan::cuda::cudnn
