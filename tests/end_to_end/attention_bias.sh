@@ -37,4 +37,3 @@ check_refused "fp16" 1 "must be f32 or bf16" train small.toml --set run.director
 check_refused "a beta below 1" 2 "model.attention.beta" train small.toml --set model.attention.beta=0.5
 check_refused "--betas" 2 "not between 1 and 64" probe attention-bias small.toml --betas 0.5
 check_refused "no model" 3 "nowhere" probe attention nowhere
-finish

@@ -139,4 +139,3 @@ check_refused "a text that ends before the steps do" 3 "but train.steps is 10000
   --set run.directory=runs/unread
 check_refused "more targets than there are" 3 "eval.tokens is 1000000" train arena.toml --set eval.tokens=1000000 \
   --set run.directory=runs/unread
-finish

@@ -48,4 +48,3 @@ check_refused "no such file" 3 "nowhere.jsonl" probe calibration $run --tokens 0
 check_refused "no question" 3 "holds no question" probe calibration $run --tokens 0 --questions empty.jsonl
 check_refused "nothing to do" 2 "--tokens 0 without --questions" probe calibration $run --tokens 0
 check_refused "no model" 2 "\`mulligan probe calibration\` lacks PATH" probe calibration
-finish

@@ -30,4 +30,3 @@ with open("questions.jsonl", "w") as file:
 END
 check "calibrate" "$mulligan" probe calibration $run --tokens 0 --questions questions.jsonl --items items.jsonl --json figures.json
 check_equal "questions are read under the transform" 8 "$(grep -c '"choice":1,"answer":1' items.jsonl)"
-finish

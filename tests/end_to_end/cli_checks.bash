@@ -1,5 +1,6 @@
 # Shared by the end-to-end scripts: runs the program that tests/run built and reports checks as "ok - WHAT" and
-# "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release).
+# "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release). A script whose last command succeeds ends
+# with exit code 1 if a check failed, otherwise with 0.
 set -uo pipefail
 
 source "$(dirname "${BASH_SOURCE[0]}")/usual_signals.bash"
@@ -8,15 +9,15 @@ root=$(cd "$here/../.." && pwd)
 build=${MULLIGAN_BUILD:-$root/build/release}
 mulligan=$build/bin/mulligan
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+not_ok=0
+clean_up() { rm -rf "$work"; }
+trap 'code=$?; clean_up; exit $((code > 0 ? code : not_ok > 0))' EXIT
 cd "$work" || exit 1
 
 [[ -x "$mulligan" ]] || {
   echo "not ok - the program exists: $mulligan"
   exit 1
 }
-
-not_ok=0
 
 # pass WHAT / flunk WHAT [LINES]: one check; LINES say what was seen instead.
 pass() { echo "ok - $1"; }
@@ -236,4 +237,5 @@ beta1 = 0.0
 TOML
 }
 
+# finish: ends the script before its last command.
 finish() { exit $((not_ok > 0)); }

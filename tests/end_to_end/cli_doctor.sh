@@ -105,4 +105,3 @@ check_refused "a damaged result" 3 "result.json" doctor unseen
 check_refused "a folder that is not a run" 2 "not a run directory" doctor data
 check_refused "settings together with a run directory" 2 "for configurations" doctor done --set train.steps=4
 check_refused "no configuration" 2 "nothere.toml" doctor nothere.toml
-finish

@@ -36,4 +36,3 @@ if MULLIGAN=$mulligan configs/numerics/ensembles/run --quick >experiment.md 2>ex
 else
   flunk "configs/numerics/ensembles/run --quick" "$(cat experiment.md experiment.err)"
 fi
-finish

@@ -63,4 +63,3 @@ check_refused "prepare: empty folder" 3 "no text document" prepare empty --out o
 check_refused "prepare --check: no manifest" 3 "manifest" prepare --check empty
 check_refused "train: no data" 3 "no token shard matches" train "$quickstart" --set data.train='nothere/fineweb_*.bin' --set data.tokenizer='""' --set run.directory="$work/run"
 check_equal "it left no result" "" "$(find "$work/run" -name 'result.json' -o -name '*.safetensors')"
-finish

@@ -126,5 +126,3 @@ letter=$(od -An -tu2 -j1026 -N2 data/*_val_*.bin) # the second token after the 2
 check_refused "a mask token that the text has" 3 "model.masking.token" train next.toml "${masked[@]}" --set model.masking.token="$letter" --set run.directory=runs/unread
 refused "the token that begins documents as mask" "with which documents begin" train next.toml "${masked[@]}" --set model.masking.token=1 --set run.directory=runs/unread
 check_equal "nothing is left of them" "" "$(ls -d runs/other 2>/dev/null)"
-
-finish

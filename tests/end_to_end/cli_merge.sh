@@ -78,4 +78,3 @@ mv runs/base runs/moved
 check_refused "a base that moved" 3 "does not lie at" eval v4.safetensors@x --config small.toml
 check "is named to unpack" "$mulligan" vectors unpack v4.safetensors runs/moved --task y --out y4.safetensors
 check "nothing is left half-written" test ! -e no.safetensors
-finish

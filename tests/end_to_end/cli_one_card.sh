@@ -58,4 +58,3 @@ check_equal "by the seconds that are left: at 7.5 of 10" "0.002" "$(rates whole 
 train resumed --resume runs/whole/checkpoints/step_00000009
 check_equal "a resumed run ends as the whole one" "$(json runs/whole/result.json weights_sha256)" "$(json runs/resumed/result.json weights_sha256)"
 check_refused "a phase without" 2 "step_seconds, but another phase has" train run.toml --set phase.1.step_seconds=0.0
-finish

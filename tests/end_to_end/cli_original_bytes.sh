@@ -82,4 +82,3 @@ check_refused "strict rules refuse what nobody knows" 3 "no original documents" 
 check_equal "open rules score it" 0 $?
 check_contains "and warn" "nothing says how many bytes of the original" "$(cat bare.out)"
 check_equal "the rule that holds is stated" "tokenizer $spelled" "$(figures runs/bare/result.json byte_rule val_bytes)"
-finish

@@ -106,5 +106,3 @@ check_equal "which repairs it" "" "$(grep D25 <<<"$seen")"
 check_equal "for the measure finds nothing in what is left" 0.0 "$(json dropped/manifest.json share)"
 small_config "$work/dropped" >dropped.toml
 check "and strict rules take it" "$mulligan" train dropped.toml --set run.name=dropped "${strict[@]}"
-
-finish

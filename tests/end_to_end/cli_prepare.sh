@@ -69,4 +69,3 @@ pass "killed preparations leave the old set or the new one"
 check "prepare after them" "$mulligan" prepare training --validation own --out kept --vocab-size 520 --overwrite
 check_equal "and nothing else is left" "" "$(find . -maxdepth 1 -name 'kept.*')"
 check_equal "the new set" 520 "$(json kept/manifest.json vocabulary)"
-finish

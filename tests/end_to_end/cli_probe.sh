@@ -71,4 +71,3 @@ if MULLIGAN=$mulligan configs/numerics/fp8_head/run --quick >experiment.md 2>exp
 else
   flunk "configs/numerics/fp8_head/run --quick" "$(cat experiment.md experiment.err)"
 fi
-finish

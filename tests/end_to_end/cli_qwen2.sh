@@ -95,4 +95,3 @@ check_refused "another file than expected" 3 "init.expect_sha256 is" train run.t
 check_refused "no such folder" 3 "does not exist" train run.toml --set run.name=other --set init.from=nowhere
 check "trained on the emulated device" "$mulligan" train run.toml --set run.name=emulated --set train.steps=2 \
   --set backend.plugin=cuda --set backend.device=emulated
-finish

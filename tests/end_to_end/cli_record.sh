@@ -78,4 +78,3 @@ check_contains "ledger.json names the broken budget" "ledger.eval_seconds" "$(se
 check_refused "strict: training takes too long" 1 "refused as a record" train small.toml --set run.directory=runs/slow \
   --set train.steps=2 "${strict[@]}" --set ledger.train_seconds=0.0001
 check_equal "a refused training has no result.json" "" "$(ls runs/slow/result.json 2>/dev/null)"
-finish

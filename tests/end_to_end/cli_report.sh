@@ -76,4 +76,3 @@ check_refused "metrics of two runs" 2 "are of one run directory" report runs/sma
 check_refused "metrics in place of the page" 2 "excludes" report runs/small --csv one.csv --output page.html
 check_refused "report: nothing named" 2 "a report is of run directories" report
 check_refused "report: no run" 3 "nothere" report nothere
-finish

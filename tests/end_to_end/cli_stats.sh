@@ -36,4 +36,3 @@ check_contains "is not a record" "REJECT: the mean is better by 0.0032 nats, les
 check_refused "one run" 2 "two runs or more" stats accept --new 1.06 --reference 1.07 --bytes-per-token 3.7
 check_refused "bits per byte alone" 3 "give --bytes-per-token" stats accept --new 1.06 1.061 --reference 1.07
 check_refused "pairs that are none" 2 "as many values" stats accept --new 1.06 1.061 --reference 1.07 --paired --bytes-per-token 3.7
-finish

@@ -183,4 +183,3 @@ check_equal "one by others" 0 $?
 check_contains "what could not be checked is said" "SKIP R11" "$seen"
 check_refused "whose models this program cannot score" 3 "was not made by mulligan record" record --verify others --rerun
 check_refused "no folder" 3 "is not a folder" record --verify nowhere
-finish

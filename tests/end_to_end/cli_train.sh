@@ -51,4 +51,3 @@ assert profile["tokens_per_step"] == 1024 and profile["first_step_seconds"] > pr
 assert profile["peak_device_memory_bytes"] > 1_000_000
 PYTHON
 check_refused "profile: a phase that there is not" 2 "no phase 'looped'" profile small.toml --phase looped --set model.loop.extra_passes=0
-finish

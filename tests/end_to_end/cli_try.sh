@@ -127,4 +127,3 @@ seen=$("$mulligan" try worse.toml --base long.toml --log long --quiet)
 check_equal "an early end: exit code" 10 $?
 check_contains "says where, and by how much" "discard (ended at 25 % of the budget: training loss" "$seen"
 check "was not run to its end" test -z "$(compgen -G 'long/runs/*/seed_1/result.json' | sed -n 2p)"
-finish

@@ -86,4 +86,3 @@ eval_seconds = 1000
 artifact_bytes = 100000000
 TOML
 check "record: of a mix" "$mulligan" record mix.toml --seeds 1 --out mixed --author A --github-id a --name "A mix" --source "$root" --set train.steps=2
-finish

@@ -194,4 +194,3 @@ check "backend, adapters and their optimiser: ttt RUN" "$mulligan" ttt honest --
 check "and ttt ARTIFACT" "$mulligan" ttt honest/artifact.mulligan --output o
 check "and quantize makes the same artifact" "$mulligan" quantize honest --output q.mulligan
 check "to the byte" cmp q.mulligan honest/artifact.mulligan
-finish

@@ -188,4 +188,3 @@ refused "a row that does not exist" "there is no row 'kernel'" --build "$build" 
 refused "no program" "there is no program" --build "$work/nowhere"
 echo nothing >empty.tar.xz
 refused "no archive" "cannot be unpacked" --bundle empty.tar.xz
-finish

@@ -65,4 +65,3 @@ check "again" configs/numerics/run --quick
 check "not as a rehearsal" configs/numerics/run
 check_true "whose page has none of it" "$(grep -c 'mean nothing' runs/numerics/tables.html) == 0"
 check_equal "unknown arguments" 2 "$(configs/numerics/run --quik 2>/dev/null; echo $?)"
-finish

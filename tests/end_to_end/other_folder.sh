@@ -42,4 +42,3 @@ check_equal "the folder is gone: exit code" 3 $?
 check_contains "the folder is gone: it is named" "was started in '$work/start', which does not exist any more" "$seen"
 cd moved || exit 1
 check "where the project is now" "$mulligan" eval runs/tiny
-finish

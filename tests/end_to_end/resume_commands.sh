@@ -66,4 +66,3 @@ check "export without names" "$mulligan" checkpoint export run --out masters.saf
 check "what went out came back, bit for bit" "$mulligan" checkpoint diff masters.safetensors ours.safetensors
 printf 'x' | dd of=run/checkpoints/step_00000020/tensors.safetensors bs=1 seek=5000 conv=notrunc 2>dd.err
 check_refused "checkpoint verify: damage" 3 "sha256" checkpoint verify run
-finish

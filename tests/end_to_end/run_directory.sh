@@ -154,4 +154,3 @@ check "strict: an artifact" "$mulligan" quantize booked --source "$root" "${stri
 printf x >>booked/artifact.mulligan
 check_refused "strict: another artifact than the one that is booked" 1 "bytes of artifact, but 'booked/artifact.mulligan' has" \
   ttt booked/weights.safetensors "${strict[@]}"
-finish

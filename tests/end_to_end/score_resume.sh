@@ -121,4 +121,3 @@ check "without --resume it begins anew" "$mulligan" ttt stopped
 check_equal "with the same result" "$(left_by_ttt straight)" "$(left_by_ttt stopped)"
 cp straight/weights.safetensors alone.safetensors
 check_refused "no run, no state" 2 "is not in a run directory" eval alone.safetensors --config small.toml --resume
-finish

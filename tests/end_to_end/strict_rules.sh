@@ -93,5 +93,3 @@ check_true "and so does a backend" "$(counted both.out) > $(counted own.out) + 1
 # shellcheck disable=SC2046
 check_refused "one that was not counted scores no record" 1 "the code next to the artifact was not counted" ttt honest/artifact.mulligan \
   --output honest $(own backend cpu) --set ledger.artifact_bytes=100000000
-
-finish

@@ -102,4 +102,3 @@ if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then
   check_equal "ranks that do not end are killed after 30 seconds: exit code" 4 $?
   check_contains "ranks that do not end are killed after 30 seconds" "2 of 2 ranks had to be killed" "$(cat signal.err)"
 fi
-finish

@@ -97,4 +97,3 @@ wait_until grep -qs "meets 1 other" node_0.err
 kill -INT "${processes[0]}"
 wait "${processes[0]}"
 check_equal "a signal while a node is missing: exit code" 4 $?
-finish

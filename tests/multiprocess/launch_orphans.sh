@@ -68,4 +68,3 @@ for ((number = 1; number <= $(amount 5 100); ++number)); do
   wait $launcher 2>/dev/null
 done
 none_left "SIGKILL at random moments of the start"
-finish

@@ -73,4 +73,3 @@ resume=()
 "$mulligan" launch --nproc-per-node 2 --max-restarts 2 --log-dir logs_wrong -- train run.toml --set model.layers=x >wrong.out 2>wrong.err
 check_equal "a wrong configuration: exit code, without a restart" 2 $?
 check_equal "a wrong configuration: one attempt" attempt_0 "$(ls logs_wrong)"
-finish

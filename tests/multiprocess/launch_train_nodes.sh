@@ -81,4 +81,3 @@ check_equal "a restart by torchrun is marked" "torchrun 1" "$(for key in launche
 rm torch/result.json
 check "it goes on" "$mulligan" train run.toml --set run.directory=torch --resume
 check_equal "and stays marked" 1 "$(json torch/result.json restarts)"
-finish

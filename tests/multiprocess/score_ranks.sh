@@ -89,4 +89,3 @@ wait "${processes[1]}"
 check_equal "a rank that is told to stop ends with 4" 4 $?
 wait "${processes[0]}"
 check_equal "and so does the other" 4 $?
-finish

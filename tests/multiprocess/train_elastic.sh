@@ -64,4 +64,3 @@ bash -c "$(declare -p long); attempt 1 1 other; end_ranks; echo \"\${codes[*]}\"
 check_equal "another job of that name is refused" "2 2" "$(sed 's/5/2/' other.codes)"
 check_contains "in a sentence" "holds checkpoints of a run" "$(cat rank.0)"
 check_equal "and nothing is changed" "$before" "$(cd other/checkpoints && find . -type f -exec sha256sum {} + | sort)"
-finish

@@ -63,4 +63,3 @@ for command in "quantize undisturbed" "generate undisturbed"; do
   check_equal "$command by two ranks is refused" 2 "$("${rank[@]}" $command >refused 2>&1; echo $?)"
   check_contains "$command: in a sentence" "is the work of one process" "$(cat refused)"
 done
-finish

@@ -35,4 +35,3 @@ check "one process trains" train_ranks 1 plain_alone "${emulated[@]}"
 check "two train with the sums of nccl" launched plain "${over_nccl[@]}"
 check_true "their losses agree" "$(largest_difference plain plain_alone) <= 1e-5"
 check_equal "all of them" 3 "$(losses plain | wc -l)"
-finish

@@ -123,4 +123,3 @@ full "a checkpoint does not fit the first rank's disk" 0 checkpoint_full 600 "ch
 check "a checkpoint does not fit the first rank's disk: the one before is whole" "$mulligan" checkpoint verify copied
 rm -rf copied
 full "another rank's log fills its disk" 1 log_full 64 "the log 'log_full/ranks/0001.log' cannot be written" --set checkpoint.every_steps=0
-finish

@@ -37,5 +37,3 @@ rm -f moved/result.json
 check "and four by two" train_ranks 2 moved "${world[@]}" --resume
 check_equal "a run that changed its number of ranks has the weights of one that did not" "$(weights alone)" "$(weights moved)"
 check_equal "and all of its losses" "$(losses alone)" "$(losses moved)"
-
-finish

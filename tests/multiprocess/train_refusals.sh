@@ -175,4 +175,3 @@ start 0 2
 start 1 2 --set schedule.path=other.so
 ends "another file of a plugin" "2 2" "sha256 of schedule 'constant'"
 check_contains "another file of a plugin: both ranks are named" "rank 1 (" "$(tail -n 1 rank.0)"
-finish

@@ -48,4 +48,3 @@ end_ranks
 check_equal "rank 0 of three drifts: exit codes" "1 5 5" "${codes[*]}"
 check_contains "rank 0 of three drifts: named by rank 2" "rank 0 of 3 holds other weights than the others" "$(tail -n 1 rank.2)"
 rm drift.0
-finish
