@@ -37,9 +37,7 @@ TEST(PlannedMemory, OfTestTimeTrainingIsWhatARunTakes) {
 }
 
 TEST(PlannedMemory, OfTestTimeTrainingWithoutDataIsThatOfTheLargestBatches) {
-  std::vector<std::string> without = kTtt;
-  without.push_back("data.validation=''");
-  LoadedConfig loaded = tiny().config(without);
+  LoadedConfig loaded = tiny().config(with(kTtt, {"data.validation=''"}));
   const TttMemory plan = plan_ttt_memory(loaded, test_plugin_host());
   EXPECT_NE(plan.documents.find("5 documents of 65 tokens"), std::string::npos) << plan.documents;
   // Two sets of adapters with two moments each and where A began: of three documents, and of two.
