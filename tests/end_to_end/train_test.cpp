@@ -223,7 +223,7 @@ TEST(Train, ValidationDoesNotChangeTheRun) {
 
 TEST(Train, TheRunDirectoryHoldsConfigurationLogMetricsWeightsAndResult) {
   const RunResult result = tiny().train({"ema.decay=0.9"});
-  const Json json = Json::parse(read_file(result.directory / "result.json"));
+  const Json json = result_of(result.directory);
   EXPECT_EQ(json.at("steps"), 10);
   EXPECT_EQ(json.at("tokens"), 2560);
   EXPECT_EQ(json.at("parameters"), result.parameters);
