@@ -102,7 +102,6 @@ check_refused "a step that was not validated" 3 "was not validated at step 4" \
   stats arena runs/result/1 runs/result/2 runs/result/3 --step 4
 printf 'code\n====\nstep:5/5 val_loss:3.27900 val_ema_loss:3.27500 train_time:1s\n' >published.txt
 check_refused "a log above the limit" 1 "no result by the rule" stats arena --logs published.txt
-check_refused "what is none of the benchmark" 2 "or leave out [arena]" train arena.toml --set arena.track=modded3
 
 # The same in one command, which trains what is not trained yet.
 result=(record arena.toml --track optimization --seeds 1,2,3 --runs runs/record --quiet "${few[@]}" --set train.steps=20

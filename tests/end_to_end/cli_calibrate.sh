@@ -41,10 +41,6 @@ check_contains "nothing parts them" "no item differs" "$seen"
 check_contains "two seeds" "first differing item" "$("$mulligan" probe consistency first.jsonl other.jsonl)"
 check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe calibration $run/artifact.mulligan --tokens 256"
 
-check_refused "one run" 3 "two runs or more" probe consistency first.jsonl
-check_refused "no items" 3 "is not an item" probe consistency small.toml first.jsonl
 check_refused "no such file" 3 "nowhere.jsonl" probe calibration $run --tokens 0 --questions nowhere.jsonl
-: >empty.jsonl
-check_refused "no question" 3 "holds no question" probe calibration $run --tokens 0 --questions empty.jsonl
 check_refused "nothing to do" 2 "--tokens 0 without --questions" probe calibration $run --tokens 0
 check_refused "no model" 2 "\`mulligan probe calibration\` lacks PATH" probe calibration

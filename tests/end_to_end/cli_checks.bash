@@ -100,6 +100,9 @@ amount() { if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then echo "$2"; else echo "$1";
 # json FILE KEY: the value of the first line "KEY": VALUE of a pretty-printed JSON file, quotes removed.
 json() { sed -n "s/^ *\"$2\": *\"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1" | head -n 1; }
 
+# score FILE OBJECT: val_bpb of the object of that name in a pretty-printed JSON file.
+score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; }
+
 # tiny_corpus FOLDER: 160 documents, 600 kB, the same whatever becomes of the repository (tests/support/tiny_text.awk).
 tiny_corpus() {
   mkdir -p "$1"
@@ -208,6 +211,8 @@ record_config() {
   small_config "$1"
   record_sections "${2:-}"
 }
+# wide_ledger: budgets that every run keeps.
+wide_ledger() { printf '[ledger]\ntrain_seconds = 1000\neval_seconds = 1000\nartifact_bytes = 100000000\n'; }
 record_sections() {
   cat <<TOML
 [quantize]

@@ -105,8 +105,6 @@ check_refused "statistics of two objectives" 3 "masked tokens" stats runs/next r
 # Few hidden tokens, and more than a row has.
 check "the doctor looks at rows with one hidden token" "$mulligan" doctor next.toml --set model.masking.share=0.001
 train few "${few[@]}" --set model.masking.share=0.001 --set doctor.level=start
-check_refused "more hidden tokens than a row has" 3 "lower model.masking.share" train next.toml --set model.masking.share=1 \
-  --set run.directory=runs/unread
 
 # What needs the next token refuses it.
 refused() { # refused WHAT PART COMMAND...
@@ -122,7 +120,5 @@ record_sections >>small.toml
 refused "test-time training and artifacts" "model.masking.share" train small.toml "${masked[@]}" --set run.directory=runs/other
 refused "strict rules" "not in bits per byte, so it cannot be a record" train next.toml "${masked[@]}" --set ledger.rules=strict --set run.directory=runs/other
 refused "sliding evaluation" 'set eval.mode = "rows"' train next.toml "${masked[@]}" --set eval.mode=sliding --set run.directory=runs/other
-letter=$(od -An -tu2 -j1026 -N2 data/*_val_*.bin) # the second token after the 256 words of the header
-check_refused "a mask token that the text has" 3 "model.masking.token" train next.toml "${masked[@]}" --set model.masking.token="$letter" --set run.directory=runs/unread
 refused "the token that begins documents as mask" "with which documents begin" train next.toml "${masked[@]}" --set model.masking.token=1 --set run.directory=runs/unread
 check_equal "nothing is left of them" "" "$(ls -d runs/other 2>/dev/null)"

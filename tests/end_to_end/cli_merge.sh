@@ -66,7 +66,6 @@ done
 check_contains "a merged model says what it is" "merged by average, scale 1, of 2 models on the base base: x, y" "$(head -c 20000 average.safetensors | tr -d "\\0")"
 
 # Refusals.
-check_refused "another base" 3 "name that base" vectors unpack v4.safetensors runs/y --task x --out no.safetensors
 check_refused "no such task" 2 "there are: x, y" vectors unpack v4.safetensors runs/base --task z --out no.safetensors
 check_refused "which of two" 2 "name one as v4.safetensors@x" eval v4.safetensors --config small.toml
 check_refused "a file that exists" 2 "only exact copy" vectors unpack v4.safetensors runs/base --task x --out runs/x/weights.safetensors

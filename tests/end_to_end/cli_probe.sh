@@ -52,7 +52,6 @@ check_refused "a prompt that is longer than its sequence" 2 "--prompt is 50" pro
 check_refused "too few tokens" 3 "too few for 2 different sequences" probe logits $run --length 900000 --sequences 2 --batches 1
 check_refused "no weights" 3 "does not exist" probe logits nowhere
 check_refused "figures of two runs in one file" 2 "--json takes the figures of one run" probe logits $run $run --json two.json
-check_refused "LayerCast with bf16" 2 "compute_dtype is \"bf16\"" train small.toml --set train.layercast=bf16 --set train.compute_dtype=bf16
 
 # The experiment, as short as it gets.
 cp -r "$root/configs" .

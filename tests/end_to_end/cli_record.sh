@@ -4,13 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-record_config "$work/data" 1.0 >small.toml  # strict rules take no less
-cat >>small.toml <<'TOML'
-[ledger]
-train_seconds = 1000
-eval_seconds = 1000
-artifact_bytes = 100000000
-TOML
+{ record_config "$work/data" 1.0; wide_ledger; } >small.toml # strict rules take no less
 check "train" "$mulligan" train small.toml
 run=runs/small
 check "quantize" "$mulligan" quantize $run --source "$root"
@@ -21,7 +15,6 @@ for line in "before quantisation" "after quantisation" "after test-time training
   "(artifact + counted source)" "(ttt_setup + ttt_plain + ttt)"; do
   check_contains "the table has: $line" "$line" "$(sed -n '/^before quantisation/,$p' <<<"$seen")"
 done
-score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT
 check_equal "ledger.json keeps the score" "$(score $run/ttt_result.json with_ttt)" \
   "$(score $run/ledger.json 'after test-time training')"
 check_equal "ledger.json keeps training's score" "$(json $run/result.json val_bpb)" "$(score $run/ledger.json 'before quantisation')"

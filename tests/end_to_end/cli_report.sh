@@ -67,7 +67,6 @@ check_refused "stats: a figure that a run does not have" 3 "has no ttt_bpb" stat
 check_refused "stats: an unknown setting" 2 "no setting 'train.nothing'" stats runs/small runs/other --by train.nothing
 
 check_refused "stats accept: runs of other settings" 2 "not runs of one condition" stats accept --new runs/small runs/other runs/third --reference 9
-check_refused "stats accept: a seed twice" 2 "which counts once" stats accept --new runs/small runs/small --reference 9
 check "stats accept: runs of two seeds are taken" grep -q "fewer than three runs" \
   <("$mulligan" stats accept --new runs/small runs/other --reference 9 2>&1)
 

@@ -4,13 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-record_config "$work/data" 1.0 >small.toml # strict rules take no less
-cat >>small.toml <<'TOML'
-[ledger]
-train_seconds = 1000
-eval_seconds = 1000
-artifact_bytes = 100000000
-TOML
+{ record_config "$work/data" 1.0; wide_ledger; } >small.toml # strict rules take no less
 facts=(--author "A. Author" --github-id author --name "A small record" --source "$root")
 reference=(--reference 9.5 9.6 9.55 --reference-name "a worse one")
 record=(record small.toml --seeds "42,314,1337" --out submission --artifacts "${facts[@]}" "${reference[@]}")
@@ -32,7 +26,6 @@ check_equal "nothing temporary is left" "" "$(ls -d submission.* .submission* 2>
 check_equal "the folder" "README.md artifact_seed1337.mulligan artifact_seed314.mulligan artifact_seed42.mulligan config.toml evaluation.pack source.tar.br submission.json train_seed1337.log train_seed314.log train_seed42.log unpack.cpp.gz" \
   "$(find submission -type f -printf '%f\n' | LC_ALL=C sort | xargs)"
 
-score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT
 for seed in 42 314 1337; do
   check_equal "seed $seed has its run's score" "$(score runs/small_record/seed_$seed/ttt_result.json with_ttt)" "$(score submission/submission.json $seed)"
   for stage in training quantisation "test-time training"; do
