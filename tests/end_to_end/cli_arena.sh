@@ -92,8 +92,7 @@ check_true "and one over the run's steps" "$(rate one) < 0.004"
 for seed in 1 2 3; do
   train "result/$seed" "${few[@]}" --set run.seed=$seed --set train.steps=20 --set train.validate_at='[3]'
 done
-seen=$("$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --json arena.json)
-check_equal "a result under 3.28 nats is accepted" 0 $?
+see "a result under 3.28 nats is accepted" 0 "$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --json arena.json
 check_contains "at the earliest step" "ACCEPT: $(json arena.json step) steps" "$seen"
 check_contains "with what nothing held it to" "no [arena] track" "$seen"
 check_contains "the old result is no better than itself" "NOT SHOWN to be better" \
@@ -106,8 +105,7 @@ check_refused "a log above the limit" 1 "no result by the rule" stats arena --lo
 # The same in one command, which trains what is not trained yet.
 result=(record arena.toml --track optimization --seeds 1,2,3 --runs runs/record --quiet "${few[@]}" --set train.steps=20
   --set train.validate_at='[3]')
-seen=$("$mulligan" "${result[@]}" --json record.json)
-check_equal "a record of this track is decided" 0 $?
+see "a record of this track is decided" 0 "$mulligan" "${result[@]}" --json record.json
 check_contains "as the runs by themselves are" "ACCEPT: $(json arena.json step) steps" "$seen"
 check_equal "with the same weights" "$(scored result/2)" "$(scored record/seed_2)"
 check_equal "with the same figures" "$(json arena.json mean)" "$(json record.json mean)"

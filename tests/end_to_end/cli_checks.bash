@@ -43,6 +43,20 @@ check_contains() { if [[ "$3" == *"$2"* ]]; then pass "$1"; else flunk "$1" "'$2
 # check_true WHAT EXPRESSION: awk arithmetic, such as '1.5 < 2'.
 check_true() { if awk "BEGIN { exit !($2) }"; then pass "$1"; else flunk "$1" "$2 does not hold"; fi; }
 
+# check_code WHAT CODE COMMAND...: it ends with that exit code. see: and what it prints is in $seen. see_all: its standard error, too.
+check_code() {
+  "${@:3}"
+  check_equal "$1" "$2" $?
+}
+see() {
+  seen=$("${@:3}")
+  check_equal "$1" "$2" $?
+}
+see_all() {
+  seen=$("${@:3}" 2>&1)
+  check_equal "$1" "$2" $?
+}
+
 # check_refused WHAT CODE TEXT ARGUMENT...: mulligan ends with that exit code, prints exactly one line on stderr, and the
 # line contains TEXT.
 check_refused() {

@@ -86,8 +86,7 @@ name = "b"
 set = ["optimizer.all.lr=0.002"]
 END
 few=(--set train.steps=2 --set doctor.level=off)
-seen=$("$mulligan" sweep sweep.toml "${few[@]}" "${masked[@]}" --quiet)
-check_equal "a sweep" 0 $?
+see "a sweep" 0 "$mulligan" sweep sweep.toml "${few[@]}" "${masked[@]}" --quiet
 check_contains "compares nats" "gain: lower nats per token than 'a'" "$seen"
 "$mulligan" stats runs/sweep --json of_sweep.json >of_sweep.txt
 check_equal "statistics of the sweep's folder" 0 $?

@@ -59,8 +59,7 @@ check_contains "with its rotary base" "base = 1000000.0" "$(cat model.toml)"
 doctor() {
   local what=$1 code=$2 text=$3 seen
   shift 3
-  seen=$("$mulligan" doctor "$@" 2>&1)
-  check_equal "$what: exit code" "$code" $?
+  see_all "$what: exit code" "$code" "$mulligan" doctor "$@"
   check_contains "$what" "$text" "$seen"
 }
 doctor "sound weights" 0 "3 passed, 0 warnings, 0 failed" run.toml --stage load --weights published

@@ -8,8 +8,7 @@ tiny_data --validation-documents 4
 check "train" "$mulligan" train small.toml
 run=runs/small
 check "quantize" "$mulligan" quantize $run --source "$root"
-seen=$("$mulligan" ttt $run/artifact.mulligan --output $run 2>&1)
-check_equal "ttt" 0 $?
+see_all "ttt" 0 "$mulligan" ttt $run/artifact.mulligan --output $run
 # The table is the end of the output.
 for line in "before quantisation" "after quantisation" "after test-time training" "(train + calibrate)" \
   "(artifact + counted source)" "(ttt_setup + ttt_plain + ttt)"; do

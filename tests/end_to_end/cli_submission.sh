@@ -13,12 +13,10 @@ record=(record small.toml --seeds "42,314,1337" --out submission --artifacts "${
 "$mulligan" "${record[@]}" >first.txt 2>first.err &
 process=$!
 wait_until test -e runs/small_record/train_seed314.log
-end_by TERM
-check_equal "a stopped record" 4 $?
+check_code "a stopped record" 4 end_by TERM
 check_contains "says that it goes on" "the same command goes on where it was" "$(cat first.err)"
 check_equal "and leaves no half of a submission" "" "$(ls -d submission* 2>/dev/null)"
-seen=$("$mulligan" "${record[@]}" 2>&1)
-check_equal "the same command goes on" 0 $?
+see_all "the same command goes on" 0 "$mulligan" "${record[@]}"
 check_equal "without training the first seed again" 1 "$(grep -c '^== seed 42, training' runs/small_record/train_seed42.log)"
 check_equal "nor scoring it" 1 "$(grep -c '^== seed 42, test-time training' runs/small_record/train_seed42.log)"
 check_contains "the decision against the reference" "against a worse one: ACCEPT" "$seen"
@@ -48,8 +46,7 @@ check "it is found sound" "$mulligan" record --verify submission
 seen=$("$mulligan" record --verify submission --json findings.json)
 check_contains "by all checks" "12 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
 check_equal "also for programs" R01 "$(json findings.json id)"
-seen=$("$mulligan" record --verify submission --rerun --runs again 2>&1)
-check_equal "its models scored again" 0 $?
+see_all "its models scored again" 0 "$mulligan" record --verify submission --rerun --runs again
 check_contains "have the same scores to the last bit" "PASS R13" "$seen"
 check_contains "for each seed" "difference 0.0e+00; seed 314" "$seen"
 check "a submission is a reference" "$mulligan" stats accept --new 1.0 1.01 0.99 --reference submission --bytes-per-token 3
@@ -65,8 +62,7 @@ check_equal "with the bytes that are shipped" "$(json with_own/submission.json b
 check "it is found sound" "$mulligan" record --verify with_own
 
 # Every rule before the start, in one list.
-seen=$("$mulligan" record small.toml --seeds 1 --source "$root" --dry-run --runs runs/dry 2>&1)
-check_equal "a dry run of kept rules" 0 $?
+see_all "a dry run of kept rules" 0 "$mulligan" record small.toml --seeds 1 --source "$root" --dry-run --runs runs/dry
 for rule in stages budgets source "training and validation text apart" "bytes of model and code" "validation set" \
   "memory of training" "memory of test-time training"; do
   check_contains "names the rule: $rule" "$rule" "$seen"
@@ -171,8 +167,7 @@ echo "# A record" >others/README.md
 head -c 16594 /dev/zero >others/train_gpt.py
 echo '{"author": "a", "github_id": "a", "name": "n", "val_bpb": 1.08079, "seed_results": {"42": {"val_bpb": 1.08079}}}' >others/submission.json
 printf 'seed: 42\nquantized_ttt val_loss:2.79180191 val_bpb:1.08079352 eval_time:366525ms\n' >others/train_seed42.log
-seen=$("$mulligan" record --verify others)
-check_equal "one by others" 0 $?
+see "one by others" 0 "$mulligan" record --verify others
 check_contains "what could not be checked is said" "SKIP R11" "$seen"
 check_refused "whose models this program cannot score" 3 "was not made by mulligan record" record --verify others --rerun
 check_refused "no folder" 3 "is not a folder" record --verify nowhere

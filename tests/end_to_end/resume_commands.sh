@@ -8,8 +8,7 @@ small_config "$work/data" >small.toml
 for signal in INT TERM; do
   begin stop train small.toml --set train.steps=100000 --set run.directory=stop_$signal
   wait_for stop_$signal/metrics.jsonl
-  end_by $signal
-  check_equal "SIG$signal: exit code 4" 4 $?
+  check_code "SIG$signal: exit code 4" 4 end_by $signal
   check_contains "SIG$signal: the sentence says how to go on" "--resume" "$(cat stop.err)"
   check_equal "SIG$signal: one sentence" 1 "$(wc -l <stop.err)"
   check "SIG$signal: the checkpoint is sound" "$mulligan" checkpoint verify stop_$signal

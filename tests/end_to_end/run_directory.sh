@@ -67,8 +67,7 @@ check_refused "a second: ttt" 2 "is in use by" ttt busy
 check_refused "a second: eval" 2 "is in use by" eval busy
 check_refused "a second with the same checkpoints" 2 "is in use by" train small.toml --set run.directory=elsewhere \
   --set checkpoint.directory=busy/checkpoints/../checkpoints --set train.steps=4 --resume
-end_by TERM
-check_equal "the first was not disturbed" 4 $?
+check_code "the first was not disturbed" 4 end_by TERM
 check "its checkpoint is sound" "$mulligan" checkpoint verify busy
 check_equal "its lock is gone" "" "$(find busy elsewhere -name .lock 2>find.err)"
 "$mulligan" eval run --set 'eval.mode="sliding"' --set eval.stride=1 >first.out 2>&1 &

@@ -85,8 +85,7 @@ done
 cp -r before_ttt stopped
 begin stopped ttt stopped "${saved[@]}"
 wait_until test -e stopped/ttt.state
-end_by TERM
-check_equal "stopped with exit code 4" 4 $?
+check_code "stopped with exit code 4" 4 end_by TERM
 check_contains "and told how to go on" "the state is 'stopped/ttt.state'; continue with the same command and --resume" "$(cat stopped.err)"
 check_equal "there is no score yet" 0 "$(ls stopped | grep -c ttt_result)"
 seconds=$(sed -E 's/.*"ttt_plain":([0-9.e+-]+).*/\1/' stopped/ttt.state.seconds)
@@ -95,8 +94,7 @@ check_true "its seconds are booked" "$seconds > 0"
 cp -r before_ttt kept
 begin kept ttt kept --set eval.save_seconds=3600
 wait_until grep -qs '"ttt_batch"' kept/metrics.jsonl
-end_by TERM
-check_equal "between two saves: exit code 4" 4 $?
+check_code "between two saves: exit code 4" 4 end_by TERM
 check_contains "the state is saved" "the state is 'kept/ttt.state'" "$(cat kept.err)"
 seen=$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)
 check_contains "and continued behind its batches" "continues after" "$seen"

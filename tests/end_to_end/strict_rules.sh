@@ -29,8 +29,7 @@ wait_for stopped/metrics.jsonl
 kill -STOP $process
 sleep 2
 kill -CONT $process
-wait $process
-check_equal "a run that was stopped for a while" 0 $?
+check_code "a run that was stopped for a while" 0 wait $process
 
 # Training text that is another once it was looked at: the same file written to, and a link that leads elsewhere.
 cp -r data swapped
@@ -45,8 +44,7 @@ for way in swapped linked; do
   else
     cp -r data elsewhere && ln -sfn "$work/elsewhere" linked
   fi
-  wait $process
-  check_equal "training text that was $way while it was read" 1 $?
+  check_code "training text that was $way while it was read" 1 wait $process
   check_contains "is named" "was changed while the run was reading it" "$(cat $way.out)"
 done
 

@@ -74,23 +74,20 @@ export STUBBORN=
 for name in INT TERM HUP USR1; do
   begin
   kill -$name $launcher
-  wait $launcher
-  check_equal "SIG$name: exit code" 4 $?
+  check_code "SIG$name: exit code" 4 wait $launcher
   check_equal "SIG$name reaches each rank once" "$name $name " "$(cat signals_0 signals_1 | tr '\n' ' ')"
   check_contains "SIG$name: said" "stopped by SIG$name" "$(grep '^mulligan: ' signal.err)"
 done
 begin
 kill -STOP "$(pgrep -P "$(pgrep -P $launcher)" | head -n 1)"
 kill -TERM $launcher
-wait $launcher
-check_equal "a rank that stands still is woken to end" 4 $?
+check_code "a rank that stands still is woken to end" 4 wait $launcher
 STUBBORN=1
 begin
 kill -INT $launcher
 wait_for signals_0 signals_1
 kill -INT $launcher
-wait $launcher
-check_equal "a second signal: exit code" 4 $?
+check_code "a second signal: exit code" 4 wait $launcher
 check_contains "a second signal kills" "2 of 2 ranks had to be killed" "$(cat signal.err)"
 check_equal "a second signal kills at once, not after 30 seconds" "" "$(grep "within 30 seconds" signal.err)"
 check_equal "a second signal is not passed on" "INT" "$(cat signals_1)"
@@ -98,7 +95,6 @@ if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then
   sed -i 's/600/2000/' obey.sh
   begin
   kill -TERM $launcher
-  wait $launcher
-  check_equal "ranks that do not end are killed after 30 seconds: exit code" 4 $?
+  check_code "ranks that do not end are killed after 30 seconds: exit code" 4 wait $launcher
   check_contains "ranks that do not end are killed after 30 seconds" "2 of 2 ranks had to be killed" "$(cat signal.err)"
 fi

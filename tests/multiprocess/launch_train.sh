@@ -14,8 +14,7 @@ launch() {
 }
 resume=()
 
-launch straight
-check_equal "two ranks train: exit code" 0 $?
+check_code "two ranks train: exit code" 0 launch straight
 check_contains "rank 0 speaks as if it were alone" "val_bpb" "$(cat straight.out)"
 check_equal "and the others do not" "" "$(grep '^\[rank' straight.out)"
 check "one process trains" train_ranks 1 alone "${options[@]}"
@@ -35,8 +34,7 @@ for ((number = 1; number <= kills; ++number)); do
   # The first two are killed for certain in the midst of training.
   if ((number <= 2)); then wait_until made_steps $run $((5 + RANDOM % 150)); else sleep "$(awk "BEGIN { print $seconds * $RANDOM / 32768 }")"; fi
   kill -KILL "$process" 2>kill.err || late=$((late + 1)) # it had ended
-  wait $launcher
-  check_equal "rank $rank killed ($number): the run ends well" 0 $?
+  check_code "rank $rank killed ($number): the run ends well" 0 wait $launcher
   if [[ ! -s kill.err && -d logs_$run/attempt_1 ]]; then
     check_contains "rank $rank killed ($number): and says what happened" "rank $rank on $(uname -n) was ended by SIGKILL" "$(cat "$run.err")"
   fi
@@ -53,20 +51,17 @@ launch frozen --max-restarts 1 &
 launcher=$!
 wait_until made_steps frozen 20
 kill -STOP "$(process_of launch_train_$$_frozen 1)"
-wait $launcher
-check_equal "a rank stands still: the run ends well" 0 $?
+check_code "a rank stands still: the run ends well" 0 wait $launcher
 check_equal "a rank stands still: the weights are those of the undisturbed run" "$(weights straight)" "$(weights frozen)"
 
 "$mulligan" launch --nproc-per-node 2 --log-dir logs_stopped -- train run.toml "${options[@]}" --set run.directory=stopped >stopped.out 2>stopped.err &
 launcher=$!
 wait_until made_steps stopped 20
 kill -TERM $launcher
-wait $launcher
-check_equal "SIGTERM to the launcher: exit code" 4 $?
+check_code "SIGTERM to the launcher: exit code" 4 wait $launcher
 check "SIGTERM to the launcher: a checkpoint is there" "$mulligan" checkpoint verify stopped
 resume=(--resume)
-launch stopped
-check_equal "--resume goes on: exit code" 0 $?
+check_code "--resume goes on: exit code" 0 launch stopped
 check_equal "--resume goes on: the weights are those of the undisturbed run" "$(weights straight)" "$(weights stopped)"
 resume=()
 
