@@ -10,8 +10,7 @@ reference=(--reference 9.5 9.6 9.55 --reference-name "a worse one")
 record=(record small.toml --seeds "42,314,1337" --out submission --artifacts "${facts[@]}" "${reference[@]}")
 
 # Stopped in the second run, then the same command again.
-"$mulligan" "${record[@]}" >first.txt 2>first.err &
-process=$!
+begin first "${record[@]}"
 wait_until test -e runs/small_record/train_seed314.log
 check_code "a stopped record" 4 end_by TERM
 check_contains "says that it goes on" "the same command goes on where it was" "$(cat first.err)"

@@ -35,12 +35,10 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment after it has begun to note them; leaves its exit code in `code`.
 killed() {
   local moment=$((RANDOM % ${milliseconds[$1]} + 1)) process
-  "$mulligan" "$1" "$2" "${saved[@]}" "${@:4}" >/dev/null 2>&1 &
-  process=$!
+  begin killed "$1" "$2" "${saved[@]}" "${@:4}"
   wait_until blocks_signals $process # before that it dies of one as any program does
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
-  kill "-$3" $process 2>/dev/null
-  wait $process 2>/dev/null
+  end_by "$3" 2>/dev/null
   code=$?
 }
 

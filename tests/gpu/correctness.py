@@ -98,14 +98,10 @@ def compare_training(context, dtype, first, every, score):
     return figures
 
 
-@rows.row("train-fp32", "correctness", "training in fp32 against the same run on the cpu backend", 120)
-def train_fp32(context, detail):
-    return compare_training(context, "fp32", 2e-6, 1e-3, 2e-3)
-
-
-@rows.row("train-bf16", "correctness", "training in bf16 against the same run on the cpu backend", 120)
-def train_bf16(context, detail):
-    return compare_training(context, "bf16", 2e-3, 2e-2, 2e-2)
+rows.row("train-fp32", "correctness", "training in fp32 against the same run on the cpu backend", 120)(
+    lambda context, detail: compare_training(context, "fp32", 2e-6, 1e-3, 2e-3))
+rows.row("train-bf16", "correctness", "training in bf16 against the same run on the cpu backend", 120)(
+    lambda context, detail: compare_training(context, "bf16", 2e-3, 2e-2, 2e-2))
 
 
 @rows.row("artifact", "correctness", "quantised on the device, scored on both", 120)
@@ -205,20 +201,13 @@ def require_equal_bits(context, ours, theirs):
     return figures
 
 
-@rows.row("repeat", "correctness", "the same bf16 run twice under determinism = run, to the bit", 90)
-def repeat(context, detail):
-    return compare_bits(context, "again")
-
-
-@rows.row("graphs", "correctness", "captured graphs against calls one by one, to the bit", 90)
-def graphs(context, detail):
-    return compare_bits(context, "eager", **{"backend.graphs": "false"})
-
-
-@rows.row("rows", "correctness", "every kernel's rows alone and among 128 sequences under batch_invariant, to the bit", 240)
-def rows_of_kernels(context, detail):
-    return run_tests(context, "mulligan_emulated_tests", "All/KernelRows.*:Determinism.*",
-                     "All/KernelRows.*rms_norm*:All/KernelRows.*matmul*:Determinism.*", True)
+rows.row("repeat", "correctness", "the same bf16 run twice under determinism = run, to the bit", 90)(
+    lambda context, detail: compare_bits(context, "again"))
+rows.row("graphs", "correctness", "captured graphs against calls one by one, to the bit", 90)(
+    lambda context, detail: compare_bits(context, "eager", **{"backend.graphs": "false"}))
+rows.row("rows", "correctness", "every kernel's rows alone and among 128 sequences under batch_invariant, to the bit", 240)(
+    lambda context, detail: run_tests(context, "mulligan_emulated_tests", "All/KernelRows.*:Determinism.*",
+                                      "All/KernelRows.*rms_norm*:All/KernelRows.*matmul*:Determinism.*", True))
 
 
 def scored_side_by_side(context, level, windows):
@@ -271,11 +260,5 @@ def checked(context, tool):
     return {"summary": summary}
 
 
-@rows.row("memcheck", "correctness", "compute-sanitizer memcheck on a step", 120)
-def memcheck(context, detail):
-    return checked(context, "memcheck")
-
-
-@rows.row("racecheck", "correctness", "compute-sanitizer racecheck on a step", 150)
-def racecheck(context, detail):
-    return checked(context, "racecheck")
+rows.row("memcheck", "correctness", "compute-sanitizer memcheck on a step", 120)(lambda context, detail: checked(context, "memcheck"))
+rows.row("racecheck", "correctness", "compute-sanitizer racecheck on a step", 150)(lambda context, detail: checked(context, "racecheck"))
