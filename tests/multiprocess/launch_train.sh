@@ -38,8 +38,7 @@ for ((number = 1; number <= kills; ++number)); do
   if [[ ! -s kill.err && -d logs_$run/attempt_1 ]]; then
     check_contains "rank $rank killed ($number): and says what happened" "rank $rank on $(uname -n) was ended by SIGKILL" "$(cat "$run.err")"
   fi
-  check_equal "rank $rank killed ($number): the weights are those of the undisturbed run" "$(weights straight)" "$(weights $run)"
-  check_equal "rank $rank killed ($number): and so are all losses" "$(losses straight)" "$(losses $run)"
+  check_equal "rank $rank killed ($number): losses and weights are those of the undisturbed run" "$(trained straight)" "$(trained $run)"
   check_equal "rank $rank killed ($number): and the score" "$(score straight)" "$(score $run)"
   check_equal "rank $rank killed ($number): no process is left" "" "$(files_of launch_train_$$_$run)"
   check_equal "rank $rank killed ($number): no temporary files are left" "" "$(find $run -name '.*' -not -name '.lock' -printf '%f ')"

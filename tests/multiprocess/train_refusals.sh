@@ -44,8 +44,7 @@ start() {
 ends() {
   local what=$1 expected=$2 number
   shift 2
-  end_ranks
-  check_equal "$what: exit codes" "$expected" "${codes[*]}"
+  ranks_end "$what: exit codes" "$expected"
   for ((number = 0; number < ${#processes[@]}; ++number)); do
     check_contains "$what: rank $number says so" "$1" "$(tail -n 1 rank.$number)"
     [[ $# == 1 ]] || shift
@@ -77,8 +76,7 @@ port=$(free_port)
 start 0 3
 start 2 3
 processes=("${processes[0]}" "${processes[2]}")
-end_ranks
-check_equal "a rank does not come: exit codes" "5 5" "${codes[*]}"
+ranks_end "a rank does not come: exit codes" "5 5"
 for number in 0 2; do
   check_contains "a rank does not come: rank $number names it" "rank 1 of 3 did not come to rank 0 (" "$(tail -n 1 rank.$number)"
 done
@@ -110,8 +108,7 @@ if [[ -n $address ]]; then
       "$mulligan" train run.toml --set run.directory=made >"rank.$number" 2>&1 &
     processes[number]=$!
   done
-  end_ranks
-  check_equal "two names of one machine: they meet" "0 0" "${codes[*]}"
+  ranks_end "two names of one machine: they meet" "0 0"
   rm -r made
   processes=()
 fi
