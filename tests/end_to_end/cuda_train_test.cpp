@@ -129,19 +129,10 @@ TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
 
 // Windows of two chunks: a chunk is scored after one that was trained on.
 TEST_F(CudaRun, TestTimeTraining) {
-  const std::vector<std::string> keys = {
-      "train.steps=20",
-      "ttt.batch_documents=2",
-      long_tests() ? "ttt.context_tokens=64" : "ttt.context_tokens=32",
-      "ttt.chunk_tokens=16",
-      "ttt.prefix_documents=3",
-      "ttt.phases=2",
-      long_tests() ? "ttt.document_fraction=0.3" : "ttt.document_fraction=0.34",
-      "ttt.optimizer.lr=0.002",
-      "ttt.adapters.rank=4",
-      "ttt.adapters.alpha=4",
-      "ttt.base.chunk_tokens=128",
-      "ttt.base.batch_rows=2"};
+  const Overrides keys = with(
+      ttt_keys, {"train.steps=20", "ttt.batch_documents=2", "ttt.chunk_tokens=16", "ttt.prefix_documents=3",
+                 "ttt.phases=2", long_tests() ? "ttt.context_tokens=64" : "ttt.context_tokens=32",
+                 long_tests() ? "ttt.document_fraction=0.3" : "ttt.document_fraction=0.34"});
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
     return adapt(tiny().config(overrides), on_cpu().directory / "weights.safetensors",
                  tiny().folder() / name);

@@ -13,10 +13,9 @@ namespace {
 // Everything that takes memory: averages, both layer orders, the momentum of a warm-up, an evaluation.
 const Overrides kTraining = {"train.steps=2", "train.tokens_per_step=128", "train.warmup.steps=1",
                              "ema.decay=0.9", "train.compute_dtype=bf16"};
-const Overrides kTtt = {"train.tokens_per_step=128", "ttt.batch_documents=3",  "ttt.context_tokens=64",
-                        "ttt.chunk_tokens=16",       "ttt.prefix_documents=3", "ttt.document_fraction=0.2",
-                        "ttt.optimizer.lr=0.002",    "ttt.adapters.rank=4",    "ttt.base.chunk_tokens=128",
-                        "ttt.base.batch_rows=2"};
+const Overrides kTtt =
+    with(ttt_keys, {"train.tokens_per_step=128", "ttt.batch_documents=3", "ttt.context_tokens=64",
+                    "ttt.chunk_tokens=16", "ttt.prefix_documents=3", "ttt.document_fraction=0.2"});
 
 TEST(PlannedMemory, OfTrainingIsWhatARunTakes) {
   LoadedConfig loaded = tiny().config(kTraining);

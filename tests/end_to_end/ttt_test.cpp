@@ -11,20 +11,10 @@
 namespace mulligan::end_to_end::ttt_test {
 namespace {
 
-const std::vector<std::string> kTtt = {"train.steps=5",
-                                       "ttt.batch_documents=4",
-                                       "ttt.context_tokens=64",
-                                       "ttt.chunk_tokens=8",
-                                       "ttt.prefix_documents=6",
-                                       "ttt.phases=2",
-                                       "ttt.document_fraction=0.5",
-                                       "ttt.audit='ttt_audit.jsonl'",
-                                       "ttt.optimizer.lr=0.002",
-                                       "ttt.optimizer.beta1=0.0",
-                                       "ttt.adapters.rank=4",
-                                       "ttt.adapters.alpha=4",
-                                       "ttt.base.chunk_tokens=128",
-                                       "ttt.base.batch_rows=2"};
+const Overrides kTtt =
+    with(ttt_keys, {"train.steps=5", "ttt.batch_documents=4", "ttt.context_tokens=64", "ttt.chunk_tokens=8",
+                    "ttt.prefix_documents=6", "ttt.phases=2", "ttt.document_fraction=0.5",
+                    "ttt.audit='ttt_audit.jsonl'", "ttt.optimizer.beta1=0.0"});
 
 // One trained run for all tests of this file.
 class TttEndToEnd : public testing::Test {
