@@ -317,8 +317,7 @@ TEST(EngineRanks, OneRankDoesNotOwnWeightsThatAreScored) {
   ThreadWorld world(2);
   const std::string said =
       sentence_of([&] { Rank rank(with(with(base, owned), schedule_free), world.rank(0)); });
-  EXPECT_TRUE(contains(said, "has evaluation weights"));
-  EXPECT_TRUE(contains(said, "set communication = \"replicated\""));
+  EXPECT_TRUE(contains(said, "has evaluation weights", "set communication = \"replicated\""));
 }
 
 // Bytes that a rank holds of tensors whose names begin with one of `prefixes`.

@@ -174,8 +174,7 @@ TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeUsed) {
   EXPECT_EQ(result.first_step, entries[entries.size() - 2].step);
   expect_same_run(directory_, result_, copy, result);
   const std::string log = read_file(fs::path(copy) / "log.txt");
-  EXPECT_TRUE(contains(log, "warning: the checkpoint file"));
-  EXPECT_TRUE(contains(log, "set aside"));
+  EXPECT_TRUE(contains(log, "warning: the checkpoint file", "set aside"));
   // Named outright it is refused.
   const auto [code, sentence] = refusal(
       tiny().next_directory(), everything(),
@@ -236,8 +235,7 @@ TEST_F(Resume, AScheduleThatChangesIsToldWithBothRates) {
   const std::string at_end = (fs::path(first) / "checkpoints" / checkpoint_name(10)).string();
   tiny().train_in(longer, with(cosine, {"train.steps=20"}), at_end);
   const std::string log = read_file(fs::path(longer) / "log.txt");
-  EXPECT_TRUE(contains(log, "at step 10 and is "));
-  EXPECT_TRUE(contains(log, "(schedule.horizon_steps = 10 keeps it)"));
+  EXPECT_TRUE(contains(log, "at step 10 and is ", "(schedule.horizon_steps = 10 keeps it)"));
   const auto [code, sentence] =
       refusal(tiny().next_directory(), with(cosine, {"train.steps=20", "ledger.rules=strict"}), at_end);
   EXPECT_TRUE(contains(sentence, "(schedule.horizon_steps = 10 keeps it); under ledger.rules = \"strict\""));
@@ -299,8 +297,7 @@ TEST_F(Resume, AnotherStateVersionIsRefusedAndAnotherLibraryTold) {
   };
   const std::string other_state = rewritten([](CheckpointPlugin& plugin) { plugin.state_version += 1; });
   const auto [code, sentence] = refusal(tiny().next_directory(), everything(), other_state);
-  EXPECT_TRUE(contains(sentence, "[optimizer.matrices]"));
-  EXPECT_TRUE(contains(sentence, "state version"));
+  EXPECT_TRUE(contains(sentence, "[optimizer.matrices]", "state version"));
   EXPECT_EQ(code, ExitCode::bad_configuration);
   const std::string copy = tiny().next_directory();
   tiny().train_in(copy, everything(), rewritten([](CheckpointPlugin& plugin) { plugin.sha256 = "other"; }));
@@ -388,9 +385,8 @@ TEST_F(Resume, ALossThatIsNotFiniteNamesTensorAndCheckpoint) {
       directory, {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=1e6", "optimizer.rest.lr=1e6",
                   "train.clip_norm=0.0", "train.steps=40", "train.log_every=40", "checkpoint.every_steps=1"});
   EXPECT_EQ(code, ExitCode::run_failed);
-  EXPECT_TRUE(contains(sentence, "the first tensor that is not finite is '"));
-  EXPECT_TRUE(contains(sentence, "the last good checkpoint is '"));
-  EXPECT_TRUE(contains(sentence, "step "));
+  EXPECT_TRUE(contains(sentence, "the first tensor that is not finite is '", "the last good checkpoint is '",
+                       "step "));
   for (const char* name : {"result.json", "weights.safetensors"})
     EXPECT_FALSE(fs::exists(fs::path(directory) / name)) << name;
 }

@@ -98,8 +98,7 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
   const SweepResult result = run(sweep);
   EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[1][0].without.val_bpb);
   const std::string table = sweep_table(sweep, result);
-  EXPECT_TRUE(contains(table, "  no test-time training"));
-  EXPECT_TRUE(contains(table, "than 'a' of the same seed"));
+  EXPECT_TRUE(contains(table, "  no test-time training", "than 'a' of the same seed"));
 
   // What an earlier training left is read again, and a damaged file of it is reported with its name.
   const std::filesystem::path left = folder() / "shared/seed_3/result.json";
@@ -144,16 +143,16 @@ TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
   const Sweep sweep = two_rates({1, 2, 3});
   const std::string plain = sweep_table(
       sweep, SweepResult{{{cell(3.389), cell(3.4), cell(3.39)}, {cell(3.619), cell(3.61), cell(3.61)}}});
-  EXPECT_TRUE(contains(plain, "3.39300 +- 0.00608 | +0.22000 +- 0.01000 |\n"));
-  EXPECT_TRUE(contains(plain, "3.61300 +- 0.00520 | baseline            |\n"));
-  EXPECT_TRUE(contains(plain, "gain: lower bits per byte than 'high rate' of the same seed\n"));
+  EXPECT_TRUE(contains(plain, "3.39300 +- 0.00608 | +0.22000 +- 0.01000 |\n",
+                       "3.61300 +- 0.00520 | baseline            |\n",
+                       "gain: lower bits per byte than 'high rate' of the same seed\n"));
   EXPECT_FALSE(contains(plain, "TTT"));
 
   const std::string adapted =
       sweep_table(sweep, SweepResult{{{cell(3.0, 2.5), cell(3.2, 2.7), cell(3.1, 2.6)},
                                       {cell(3.1, 3.0), cell(3.2, 3.1), cell(3.3, 3.2)}}});
-  EXPECT_TRUE(contains(adapted, "+0.50000 +- 0.10000 | +0.50000 +- 0.00000 |\n"));
-  EXPECT_TRUE(contains(adapted, "| baseline            | +0.10000 +- 0.00000 |\n"));
+  EXPECT_TRUE(contains(adapted, "+0.50000 +- 0.10000 | +0.50000 +- 0.00000 |\n",
+                       "| baseline            | +0.10000 +- 0.00000 |\n"));
 }
 
 TEST(SweepTable, OfFewerThanThreeSeedsItSaysNoGain) {
@@ -182,9 +181,7 @@ TEST(SweepTable, TheArtefactOfForgottenSumsStandsNextToTheMeanOfAllSteps) {
     result.cells[1].push_back(c);
   }
   const std::string table = training_loss_table(sweep, result);
-  EXPECT_TRUE(contains(table, "steps [0, 500)"));
-  EXPECT_TRUE(contains(table, "+0.00400 (+0.3 %)"));
-  EXPECT_TRUE(contains(table, "+0.26632 (+22.5 %)"));
+  EXPECT_TRUE(contains(table, "steps [0, 500)", "+0.00400 (+0.3 %)", "+0.26632 (+22.5 %)"));
   result.cells[1][0].training->steps = 400;
   EXPECT_TRUE(contains(training_loss_table(sweep, result), "are not compared"));
   for (auto& cells : result.cells) {
