@@ -15,6 +15,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan::end_to_end::cuda_compile_test {
 namespace {
@@ -85,28 +86,9 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
 }
 
 // Of the shape of Qwen2.5-0.5B, one layer of it.
-constexpr const char* qwen2_config = R"([data]
-train = "none"
-validation = "none"
-tokenizer = "none"
-[model]
-family = "qwen2"
-vocabulary = 151936
-layers = 1
-width = 896
-heads = 14
-kv_heads = 2
-mlp_hidden = 4864
-[train]
-steps = 1
-tokens_per_step = 256
-[optimizer.all]
-plugin = "adamw"
-lr = 0.001
-[[parameters]]
-match = "*"
-optimizer = "all"
-)";
+const Overrides qwen2 = {"model.family=qwen2",   "model.vocabulary=151936", "model.layers=1",
+                         "model.width=896",      "model.heads=14",          "model.kv_heads=2",
+                         "model.mlp_hidden=4864"};
 
 class CudaCompile : public testing::TestWithParam<const char*> {
  protected:
@@ -155,7 +137,7 @@ TEST_P(CudaCompile, NoKernelSpills) {
       tiny(with(computed, {"train.fp8_head=true", "model.masking.share=0.15"}));
       // Rows that the registers of a block do not hold at once.
       tiny(with(computed, {"model.width=16384", "model.heads=128", "model.kv_heads=64"}));
-      compile_run(parse_run_config(qwen2_config, "qwen2.toml", with(device(), computed)));
+      compile_run(small_config(with(with(device(), computed), qwen2)));
       record(with(computed, {"optimizer.matrices.norm=schatten4"}), "arena/small");
     }
   } catch (const Error& error) {

@@ -15,6 +15,7 @@
 #include "tests/planted_faults/watched_run.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
+#include "tests/support/small_config.h"
 #include "tools/doctor/examine.h"
 #include "tools/doctor/model_checks.h"
 
@@ -40,39 +41,15 @@ std::vector<Finding> findings_of(const Overrides& overrides, const std::vector<S
 }
 
 // A small model of Qwen2.5's shape on the same data.
-LoadedConfig qwen_config(Overrides overrides) {
-  overrides.insert(overrides.end(),
-                   {"data.train=" + (tiny().folder() / "data/fineweb_train_*.bin").string(),
-                    "data.validation=" + (tiny().folder() / "data/fineweb_val_*.bin").string(),
-                    "data.tokenizer=" + (tiny().folder() / "data/tokenizer.model").string()});
-  return parse_run_config(R"(
-[model]
-family = "qwen2"
-vocabulary = 320
-layers = 2
-width = 32
-heads = 4
-kv_heads = 2
-mlp_hidden = 48
-[loss]
-plugin = "cross_entropy"
-[schedule]
-plugin = "constant"
-[optimizer.all]
-plugin = "adamw"
-lr = 0.01
-[[parameters]]
-match = "*"
-optimizer = "all"
-[train]
-steps = 10
-tokens_per_step = 256
-sequence_length = 64
-[eval]
-sequence_length = 64
-packed_sequences = 4
-)",
-                          "qwen.toml", overrides);
+LoadedConfig qwen_config(const Overrides& overrides) {
+  const std::string data = (tiny().folder() / "data").string();
+  return small_config(
+      with({"model.family=qwen2", "model.vocabulary=320", "model.layers=2", "model.kv_heads=2",
+            "model.mlp_hidden=48", "loss.plugin=cross_entropy", "schedule.plugin=constant",
+            "train.sequence_length=64", "eval.sequence_length=64", "eval.packed_sequences=4",
+            "data.train=" + data + "/fineweb_train_*.bin", "data.validation=" + data + "/fineweb_val_*.bin",
+            "data.tokenizer=" + data + "/tokenizer.model"},
+           overrides));
 }
 
 bool caught(const std::vector<Finding>& findings, const std::string& id, const std::string& words) {
