@@ -45,7 +45,6 @@ mkdir -p holds_none
 check_refused "checkpoint verify: a folder without one" 3 "holds no checkpoint" checkpoint verify holds_none
 check_equal "help is a command" "$("$mulligan" train --help)" "$("$mulligan" help train)"
 check_equal "help alone" "$("$mulligan" --help)" "$("$mulligan" help)"
-check_refused "the learning rate has another name" 2 "here it is optimizer.NAME.lr" config check "$quickstart" --set train.learning_rate=1
 check_refused "what train refuses config check refuses" 2 "give it to adamw or sgd" config check "$quickstart" --set optimizer.vectors.plugin=muon --set optimizer.vectors.lr=0.01
 check_refused "train before prepare" 3 "mulligan prepare" train "$quickstart" --set data.tokenizer=nothere/tokenizer.model \
   --set 'data.train=nothere/*_train_*.bin' --set 'data.validation=nothere/*_val_*.bin' --set run.directory=unprepared
