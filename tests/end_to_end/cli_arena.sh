@@ -43,10 +43,7 @@ weight_decay = 0.0
 END
 check "a dry run" "$mulligan" train arena.toml --dry-run
 check "a prediction for a card" "$mulligan" profile arena.toml --predict
-train() { # train NAME OPTIONS
-  "$mulligan" train arena.toml --quiet --set run.directory="runs/$1" "${@:2}" >train.log 2>&1 || flunk "train $1" "$(tail -5 train.log)"
-}
-scored() { echo "$(json "runs/$1/result.json" weights_sha256) $(json "runs/$1/result.json" val_loss_nats)"; }
+train() { quiet_run arena.toml "$@"; } # train NAME OPTIONS
 
 train whole
 loss=$(json runs/whole/result.json val_loss_nats)
@@ -64,11 +61,9 @@ few=(--set train.steps=6 --set train.validate_at=[] --set train.log_every=2 --se
   --set checkpoint.every_steps=3)
 train one "${few[@]}"
 for ranks in 2 4; do
-  "$mulligan" launch --nproc-per-node "$ranks" -- train arena.toml --quiet --set run.directory="runs/r$ranks" "${few[@]}" >ranks.log 2>&1 ||
-    flunk "train by $ranks ranks" "$(tail -5 ranks.log)"
+  by=$ranks train "r$ranks" "${few[@]}"
   check_equal "$ranks ranks read what one does" "$(scored one)" "$(scored "r$ranks")"
-  "$mulligan" launch --nproc-per-node "$ranks" -- train arena.toml --quiet --set run.directory="runs/owned$ranks" "${few[@]}" \
-    --set parameters.0.communication=owner >ranks.log 2>&1 || flunk "train by $ranks ranks that own parameters" "$(tail -5 ranks.log)"
+  by=$ranks train "owned$ranks" "${few[@]}" --set parameters.0.communication=owner
   check_equal "also where each owns parameters" "$(scored one)" "$(scored "owned$ranks")"
 done
 train resumed "${few[@]}" --resume runs/one/checkpoints/step_00000003
@@ -112,8 +107,7 @@ check_equal "with the same figures" "$(json arena.json mean)" "$(json record.jso
 check_contains "nothing is trained twice, and the old result is no better than itself" "NOT SHOWN to be better" \
   "$("$mulligan" "${result[@]}" --reference runs/result/1 runs/result/2 runs/result/3)"
 check_equal "each seed was trained once" 1 "$(grep -c '^== seed 1, training' runs/record/train_seed1.log)"
-"$mulligan" "${result[@]/runs\/record/runs/two}" --ranks 2 --json two.json >two.out 2>&1
-check_equal "by two ranks it is decided, too" 0 $?
+check "by two ranks it is decided, too" "$mulligan" "${result[@]/runs\/record/runs/two}" --ranks 2 --json two.json
 check_equal "at the same step" "$(json arena.json step)" "$(json two.json step)"
 check_true "with the same mean within 1e-4 nats" "($(json arena.json mean) - $(json two.json mean))^2 < 1e-8"
 check_refused "other settings in the same folder" 2 "holds a run of other settings" "${result[@]}" --set train.steps=21

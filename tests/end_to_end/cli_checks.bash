@@ -114,6 +114,15 @@ amount() { if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then echo "$2"; else echo "$1";
 # json FILE KEY: the value of the first line "KEY": VALUE of a pretty-printed JSON file, quotes removed.
 json() { sed -n "s/^ *\"$2\": *\"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1" | head -n 1; }
 
+# quiet_run CONFIG NAME OPTION...: trains into runs/NAME; by $by ranks, where that is set.
+quiet_run() {
+  local ranks=()
+  [[ -z ${by:-} ]] || ranks=(launch --nproc-per-node "$by" --)
+  "$mulligan" "${ranks[@]}" train "$1" --quiet --set run.directory="runs/$2" "${@:3}" >train.log 2>&1 || flunk "train $2" "$(tail -5 train.log)"
+}
+# scored NAME: what weights and score that run has left.
+scored() { echo "$(json "runs/$1/result.json" weights_sha256) $(json "runs/$1/result.json" val_loss_nats)"; }
+
 # score FILE OBJECT: val_bpb of the object of that name in a pretty-printed JSON file.
 score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; }
 

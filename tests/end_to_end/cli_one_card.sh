@@ -40,9 +40,7 @@ keep = 10
 level = "off"
 $(one_optimizer 0.004)
 END
-train() { # train NAME OPTIONS
-  "$mulligan" train run.toml --quiet --set run.directory="runs/$1" "${@:2}" >"$1.log" 2>&1 || flunk "train $1" "$(tail -5 "$1.log")"
-}
+train() { quiet_run run.toml "$@"; } # train NAME OPTIONS
 rates() { grep '"event":"step"' "runs/$1/metrics.jsonl" | sed 's/.*"lr":{"all":\([^}]*\)}.*/\1/' | xargs; }
 
 check_contains "a dry run knows the steps" "the whole run: 14 steps" "$("$mulligan" train run.toml --dry-run)"
