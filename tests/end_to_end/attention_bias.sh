@@ -24,8 +24,7 @@ check "continued from there" "$mulligan" train small.toml --set run.directory=ru
   --resume "$(echo runs/cut/checkpoints/step_* | cut -d' ' -f1)"
 check_equal "it sees what the run without a break saw" "$(events runs/on | tail -1)" "$(events runs/again | tail -1)"
 
-seen=$("$mulligan" probe attention runs/on --json look.json)
-check_contains "a look at a run" "spectral norm" "$seen"
+check_contains "a look at a run" "spectral norm" "$("$mulligan" probe attention runs/on --json look.json)"
 check_contains "as a file, too" '"repeated_rows"' "$(cat look.json)"
 seen=$("$mulligan" probe attention-bias small.toml --segments 4 --seeds 2 --betas 2 --json problem.json)
 check_contains "the made-up problem" "| sums | of one sign | 2 |" "$seen"

@@ -74,8 +74,7 @@ doctor "without weights" 2 "--stage load needs weights" run.toml --stage load
 doctor "every op against its formula" 0 "0 failed" run.toml --stage forward --set backend.plugin=cuda \
   --set backend.device=emulated
 
-seen=$("$mulligan" eval published/model.safetensors --config run.toml --set data.tokenizer= 2>&1)
-check_contains "published weights are scored" "loss" "$seen"
+check_contains "published weights are scored" "loss" "$("$mulligan" eval published/model.safetensors --config run.toml --set data.tokenizer= 2>&1)"
 check "import needs no map" "$mulligan" checkpoint import published --config run.toml --out imported.safetensors
 check "the imported are scored in bits per byte" "$mulligan" eval imported.safetensors --config run.toml
 

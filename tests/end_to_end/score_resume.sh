@@ -94,8 +94,7 @@ begin kept ttt kept --set eval.save_seconds=3600
 wait_until grep -qs '"ttt_batch"' kept/metrics.jsonl
 check_code "between two saves: exit code 4" 4 end_by TERM
 check_contains "the state is saved" "the state is 'kept/ttt.state'" "$(cat kept.err)"
-seen=$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)
-check_contains "and continued behind its batches" "continues after" "$seen"
+check_contains "and continued behind its batches" "continues after" "$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)"
 check_equal "with the uninterrupted result" "$(left_by_ttt straight)" "$(left_by_ttt kept)"
 
 mkdir -p trial
