@@ -1,11 +1,8 @@
-// Preloaded by tests/attack/kills and tests/attack/system_errors. It counts the program's calls of the C library for files and
-// threads. At a chosen call it ends the process or lets the call fail.
-//
-//   ATTACK_COUNTS=FILE   the counts are written there, one "NAME COUNT" a line, when the process ends by
-//   exit() ATTACK_CALL=NAME     the call that is struck, such as rename ATTACK_AT=NUMBER     its how-manieth,
-//   from 1 ATTACK_DO=kill       SIGKILL before that call; or an errno number, with which the call fails; or
-//   "half": write() and
-//                        read() deal with half of the bytes
+// Preloaded by tests/attack/kills and tests/attack/system_errors. It counts the program's calls of the C
+// library for files and threads. At a chosen call it ends the process or lets the call fail.
+// ATTACK_COUNTS: a file for the counts, "NAME COUNT" a line, written by exit(). ATTACK_CALL: the call that is
+// struck, such as rename. ATTACK_AT: its how-manieth, from 1. ATTACK_DO: kill (SIGKILL before that call); an
+// errno number, with which it fails; half (write() and read() deal with half of the bytes).
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

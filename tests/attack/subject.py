@@ -11,84 +11,10 @@ import tempfile
 from running import fault, run
 from verdict import ROOT, Attack, parse
 
-TINY = """
-[run]
-name = "tiny"
-threads = 1
-[data]
-train = "data/fineweb_train_*.bin"
-validation = "data/fineweb_val_*.bin"
-tokenizer = "data/tokenizer.model"
-[model]
-vocabulary = 512
-layers = 2
-width = 32
-heads = 4
-kv_heads = 2
-[model.rope]
-dims = 4
-[model.loop]
-first = 0
-last = 1
-extra_passes = 1
-start_fraction = 0.35
-[model.lanes]
-parallel_start = 1
-[optimizer.embedding]
-plugin = "adamw"
-lr = 0.03
-[optimizer.matrices]
-plugin = "muon"
-lr = 0.02
-[optimizer.vectors]
-plugin = "adamw"
-lr = 0.01
-[[parameters]]
-match = "tok_emb*"
-optimizer = "embedding"
-[[parameters]]
-match = "*_bank"
-optimizer = "matrices"
-[[parameters]]
-match = "*"
-optimizer = "vectors"
-[train]
-steps = 6
-tokens_per_step = 256
-sequence_length = 128
-log_every = 1
-[ema]
-decay = 0.8
-[checkpoint]
-every_steps = 1
-keep = 3
-[eval]
-sequence_length = 128
-batch_rows = 4
-[quantize]
-plugin = "gptq"
-calibration_batches = 2
-calibration_rows = 4
-[[quantize.tensors]]
-match = "blocks.*.weight"
-format = "int"
-bits = 5
-[[quantize.tensors]]
-match = "*"
-format = "fp16"
-[ttt]
-batch_documents = 2
-context_tokens = 128
-chunk_tokens = 64
-[ttt.adapters]
-plugin = "doc_lora"
-rank = 4
-alpha = 4.0
-[ttt.optimizer]
-plugin = "adamw"
-lr = 0.002
-beta1 = 0.0
-"""
+# The configuration of the end-to-end scripts (cli_checks.bash), made smaller: lines in place of others.
+SMALLER = {"name": '"tiny"\nthreads = 1', "layers": 2, "width": 32, "dims": 4, "first": 0, "last": 1, "parallel_start": 1, "steps": 6,
+           "tokens_per_step": 256, "sequence_length": 128, "micro_batches": "1\nlog_every = 1", "packed_sequences": 4}
+CHECKPOINTS = "[checkpoint]\nevery_steps = 1\nkeep = 3\n"
 
 # The quickstart's model; a small number of short steps.
 QUICKSTART = ("train.budget_seconds=0", "train.steps=6", "schedule.by=step", "train.log_every=1", "train.tokens_per_step=512",
@@ -111,11 +37,15 @@ class Subject:
             self.make(finished, large)
 
     def make(self, finished, large):
-        self.corpus()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.shell(f"tiny_corpus '{self.folder}/corpus'")
         self.must("prepare", "corpus", "--out", "data", "--vocab-size", "512", "--validation-documents", "2", "--threads", "1")
         if large:
             self.must("prepare", "corpus", "--out", "data2048", "--vocab-size", "2048", "--validation-documents", "2")
-        (self.folder / "tiny.toml").write_text(TINY)
+        text = self.shell("record_config data")
+        for key, value in SMALLER.items():
+            text = re.sub(f"^{key} = .*", f"{key} = {value}", text, flags=re.M)
+        (self.folder / "tiny.toml").write_text(re.sub(r"^document_fraction.*\n", "", text, flags=re.M) + CHECKPOINTS)
         if finished:
             self.must("train", "tiny.toml", "--set", "run.directory=run")
             self.must("quantize", "run")
@@ -124,12 +54,11 @@ class Subject:
             self.must("ttt", "run")
         (self.folder / "complete").touch()
 
-    def corpus(self):
-        """The text of the end-to-end scripts: 160 documents that no change of the project alters."""
-        folder = self.folder / "corpus"
-        folder.mkdir(parents=True)
-        subprocess.run(["awk", "-v", f"folder={folder}", "-f", ROOT / "tests/support/tiny_text.awk"], check=True,
-                       env={**os.environ, "LC_ALL": "C"})
+    def shell(self, line):
+        """What a line for bash prints that knows the functions of tests/end_to_end/cli_checks.bash."""
+        known = f"MULLIGAN_USUAL_SIGNALS=$$; source '{ROOT}/tests/end_to_end/cli_checks.bash'; "
+        return subprocess.run(["bash", "-c", known + line], check=True, capture_output=True, text=True,
+                              env=os.environ | {"MULLIGAN_BUILD": str(self.program.parents[1])}).stdout
 
     def command(self, *words):
         return [self.program, *words]

@@ -8,11 +8,9 @@ counts everything. `mulligan eval` scores all weights. Both read the shards in t
 PyTorch's windows documents attend to each other, in mulligan's packed rows they do not. The machine must be idle
 (fair_peer.py). Prints a Markdown table.
 """
-import argparse
 import json
 import pathlib
 import statistics
-import sys
 import tempfile
 
 import fair_peer
@@ -51,18 +49,13 @@ def peer(options, dtype, seed, counted, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=sys.executable, help="Python with PyTorch 2.5 or newer")
-    parser.add_argument("--build", default="build/release")
+    parser = fair_peer.parser_of(__doc__)
     parser.add_argument("--data", required=True, help="folder of shards with 2048 pieces")
     parser.add_argument("--seconds", type=float, default=130)
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--order", choices=["spans", "shuffled"], default="shuffled", help="of the rows: data.order")
     parser.add_argument("--compilation", choices=["before", "both"], default="both", help="PyTorch's, and its clock")
-    parser.add_argument("--threads", type=int, default=2)
-    fair_peer.add_settings(parser)
-    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     options = parser.parse_args()
     quiet = fair_peer.require_quiet(options.busy)
     counted = [False, True] if options.compilation == "both" else [False]

@@ -3,6 +3,7 @@
 MKL, inside PyTorch, takes slower kernels on CPUs that are not Intel's. tune() switches that test off for this process; on
 Intel's CPUs it does nothing. ENVIRONMENT asks malloc for huge pages, if the system gives them on request.
 """
+import argparse
 import ctypes
 import json
 import mmap
@@ -80,8 +81,15 @@ def require_quiet(busy_is_fine):
     return f"BUSY MACHINE: {share:.0%} in use by others before the first round"
 
 
-def add_settings(parser):
+def parser_of(text):
+    """The arguments that every benchmark has."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable, help="Python with PyTorch 2.5 or newer")
+    parser.add_argument("--build", default="build/release", help="build folder")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of mulligan's configuration, for all its runs")
+    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
+    return parser
 
 
 def settings(options, values):

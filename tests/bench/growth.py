@@ -8,7 +8,6 @@ What grows as its work grows keeps its FLOP/s: the last column is the point's sh
 threads and ranks the speed-up, upside down). Ranks are processes of one thread each under `mulligan launch`, timed by their own log. The machine must be idle (fair_peer.py). Prints a
 Markdown table.
 """
-import argparse
 import pathlib
 import re
 import statistics
@@ -34,14 +33,14 @@ def settings(options, point, directory):
 
 
 def profiled(options, point, directory):
-    text = run([options.program, "profile", ROOT / "tests/bench/train_speed.toml", "--steps", options.steps, *settings(options, point, directory)])
+    text = run([ROOT / options.build / "bin/mulligan", "profile", ROOT / "tests/bench/train_speed.toml", "--steps", options.steps, *settings(options, point, directory)])
     tokens, gflops = re.search(r"([\d.]+) tokens/s, ([\d.]+) GFLOP/s", text).groups()
     return float(tokens), float(gflops)
 
 
 def launched(options, point, directory):
     """Tokens per second of `ranks` processes: the median over the steps after the first, from metrics.jsonl."""
-    run([options.program, "launch", "--standalone", "--nproc-per-node", point["ranks"], "--", "train",
+    run([ROOT / options.build / "bin/mulligan", "launch", "--standalone", "--nproc-per-node", point["ranks"], "--", "train",
          ROOT / "tests/bench/ranks_speed.toml", "--quiet", "--overwrite", *settings(options, point | {"threads": 1}, directory),
          "--set", "train.micro_batches=2"])
     return fair_peer.steps_rate(directory), None
@@ -86,15 +85,12 @@ def picture(readings, file):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = fair_peer.parser_of(__doc__)
     parser.add_argument("--data", required=True)
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--program", default=ROOT / "build/release/bin/mulligan")
     parser.add_argument("--picture")
-    fair_peer.add_settings(parser)
-    parser.add_argument("--busy", action="store_true", help="measure although others use the machine")
     options = parser.parse_args()
     print(fair_peer.require_quiet(options.busy) + f"; {options.dtype}, {options.rounds} rounds\n")
     readings = measure(options)

@@ -13,7 +13,6 @@ is the text of docs/own_text.md, the help of Vim (/usr/share/vim/vim90/doc).
 
 The machine must be idle (fair_peer.py). Prints the texts; --write puts them into the pages and docs/images/equal_clock.png.
 """
-import argparse
 import datetime
 import json
 import os
@@ -119,15 +118,13 @@ def replaced(page, pattern, text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = fair_peer.parser_of(__doc__)
     parser.add_argument("--data", required=True, help="folder of shards with 2048 pieces")
     parser.add_argument("--large", required=True, help="folder of shards with 8192 pieces")
     parser.add_argument("--text", required=True, help="folder of text for docs/own_text.md")
     parser.add_argument("--seconds", type=float, default=130)
     parser.add_argument("--write", action="store_true", help="put the figures into README.md, docs/own_text.md and the picture")
-    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
-    fair_peer.add_settings(parser)
-    parser.set_defaults(python=sys.executable, build="build/release", threads=2, order="shuffled", seed=42)
+    parser.set_defaults(order="shuffled", seed=42)
     options = parser.parse_args()
     print(fair_peer.require_quiet(options.busy))
     program, where = ROOT / options.build / "bin/mulligan", machine()

@@ -11,11 +11,9 @@ mulligan are real text whose documents do not attend to each other, PyTorch's ar
 less attention for mulligan at the small size, none worth mentioning at the large one. The share of the peak is that of
 matmul_bench's fastest matmul of the same dtype and threads, in the same run. Prints a Markdown table.
 """
-import argparse
 import json
 import pathlib
 import re
-import sys
 
 import fair_peer
 from fair_peer import run
@@ -67,15 +65,10 @@ def rates(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=sys.executable, help="Python with PyTorch 2.5 or newer")
-    parser.add_argument("--build", default="build/release", help="build folder, with the target matmul_bench")
+    parser = fair_peer.parser_of(__doc__)
     parser.add_argument("--small", required=True, help="folder of shards with 2048 pieces")
     parser.add_argument("--large", required=True, help="folder of shards with 8192 pieces")
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    fair_peer.add_settings(parser)
-    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--sizes", default="small,large")

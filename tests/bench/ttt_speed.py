@@ -10,7 +10,6 @@ kept in the batch as in the record's script, and left out (--finished kept,left_
 its planning. PyTorch runs with MKL's fast path and huge pages (fair_peer.py), on a machine that is idle; rates are medians of
 --rounds in turn. Both must find the same bits per byte. Prints a Markdown table.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -77,20 +76,15 @@ def peer(options, size, weights, shard, dtype, compiled, skip):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=sys.executable, help="Python with PyTorch 2.5 or newer")
-    parser.add_argument("--build", default="build/release")
+    parser = fair_peer.parser_of(__doc__)
     parser.add_argument("--small", nargs=2, metavar=("RUN", "DATA"), help="run of quickstart's size, its shards")
     parser.add_argument("--large", nargs=2, metavar=("RUN", "DATA"), help="run of train_speed.toml, its shards")
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
     parser.add_argument("--finished", default="kept,left_out", help="documents in PyTorch's batches")
     parser.add_argument("--tokens", type=int, help="of the documents at least; fewer than 40,000 weigh the check of scores too much")
     parser.add_argument("--rounds", type=int, default=3)
-    fair_peer.add_settings(parser)
-    parser.add_argument("--busy", action="store_true", help="measure although other programs run")
     options = parser.parse_args()
     finished = [form == "left_out" for form in options.finished.split(",")]
     quiet = fair_peer.require_quiet(options.busy)

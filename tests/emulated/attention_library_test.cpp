@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_case.h"
 #include "tests/support/test_device.h"
 
 namespace mulligan::kernel_test::attention_library_test {
@@ -26,17 +26,13 @@ BackendUnderTest cpu() {
   return {plugin_file("cpu"), "", {{"threads", "1"}}, true};
 }
 
-struct Shape {
+struct HeadCounts {
   std::int64_t query, kv, width;
 };
 
-Array random(std::vector<std::int64_t> shape, unsigned seed) {
-  Array array{MLG_BF16, std::move(shape), {}};
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  for (std::int64_t i = 0; i < element_count(array.shape); ++i)
-    array.values.push_back(round_to(MLG_BF16, normal(random)));
-  return array;
+Array random(const std::vector<std::int64_t>& shape, unsigned seed) {
+  Random numbers(seed);
+  return draw(MLG_BF16, shape, numbers);
 }
 
 // Boundaries of `lengths`, filled up with empty segments to `entries`.
@@ -48,20 +44,19 @@ Array boundaries(const Lengths& lengths, std::size_t entries) {
 }
 
 // Forward, then backward with what it gave. `accumulate`: dq, dk and dv start as something else than zero.
-std::map<std::string, Array> attention(BackendFixture& backend, const Array& cu, const Shape& s,
+std::map<std::string, Array> attention(BackendFixture& backend, const Array& cu, const HeadCounts& s,
                                        bool accumulate = false) {
   const auto tokens = static_cast<std::int64_t>(cu.values.back());
   const std::vector<std::int64_t> wide{tokens, s.query, s.width}, narrow{tokens, s.kv, s.width};
   const double scale = 1 / std::sqrt(static_cast<double>(s.width));
-  KernelCall forward{"attention_fwd",
-                     {{"q", random(wide, 1)},
-                      {"k", random(narrow, 2)},
-                      {"v", random(narrow, 3)},
-                      {"cu_seqlens", cu},
-                      {"o", {MLG_BF16, wide, {}}},
-                      {"lse", {MLG_F32, {tokens, s.query}, {}}}},
-                     {{"softmax_scale", scale}},
-                     {}};
+  const KernelCall forward = kernel_call("attention_fwd", "q k v cu_seqlens o lse",
+                                         {random(wide, 1),
+                                          random(narrow, 2),
+                                          random(narrow, 3),
+                                          cu,
+                                          {MLG_BF16, wide, {}},
+                                          {MLG_F32, {tokens, s.query}, {}}},
+                                         {{"softmax_scale", scale}});
   KernelResult first = backend.run(forward);
   KernelCall backward{"attention_bwd", forward.arguments, {{"softmax_scale", scale}}, {}};
   for (const char* name : {"o", "lse"}) backward.arguments[name] = first.written.at(name);
@@ -107,11 +102,11 @@ class AttentionLibrary : public testing::Test {
 };
 
 TEST_F(AttentionLibrary, PackedSegmentsMatchTheCpuBackend) {
-  const std::pair<Lengths, Shape> cases[] = {{{3, 1, 4}, {2, 1, 16}},          // grouped heads
-                                             {{0, 17, 0, 33, 0}, {3, 1, 32}},  // empty segments anywhere
-                                             {{127, 129}, {2, 2, 16}},         // around the shortest bucket
-                                             {{1, 2, 63, 64, 65}, {4, 2, 64}},
-                                             {{40, 90}, {1, 1, 128}}};
+  const std::pair<Lengths, HeadCounts> cases[] = {{{3, 1, 4}, {2, 1, 16}},          // grouped heads
+                                                  {{0, 17, 0, 33, 0}, {3, 1, 32}},  // empty segments anywhere
+                                                  {{127, 129}, {2, 2, 16}},  // around the shortest bucket
+                                                  {{1, 2, 63, 64, 65}, {4, 2, 64}},
+                                                  {{40, 90}, {1, 1, 128}}};
   for (const auto& [lengths, shape] : cases) {
     const Array cu = boundaries(lengths, 64);
     SCOPED_TRACE(testing::Message() << lengths.size() << " segments, width " << shape.width);
@@ -145,7 +140,7 @@ TEST_F(AttentionLibrary, ManyEqualSegmentsAreAPlainBatch) {
 // One plan per bucket, whatever segments it stands for: up to 16, 20, 24, ... rows of up to 2,048, 4,096, ... tokens. None is
 // made before segments come.
 TEST_F(AttentionLibrary, PlansAreMadeOncePerBucket) {
-  const Shape shape{1, 1, 16};
+  const HeadCounts shape{1, 1, 16};
   const auto run = [&](const Lengths& lengths) { attention(library_, boundaries(lengths, 2200), shape); };
   Lengths seventeen(17, 60);
   seventeen[0] += 1024 - 17 * 60;
@@ -180,15 +175,9 @@ TEST_F(AttentionLibrary, BadSegmentsGiveNaN) {
   for (const std::vector<double>& bounds : std::vector<std::vector<double>>{{0, 3}, {1, 4}, {0, 3, 2, 4}}) {
     const Array cu{MLG_I32, {static_cast<std::int64_t>(bounds.size())}, bounds};
     const Array q = random({4, 1, 16}, 1);
-    const KernelCall call{"attention_fwd",
-                          {{"q", q},
-                           {"k", q},
-                           {"v", q},
-                           {"cu_seqlens", cu},
-                           {"o", {MLG_BF16, {4, 1, 16}, {}}},
-                           {"lse", {MLG_F32, {4, 1}, {}}}},
-                          {{"softmax_scale", 1}},
-                          {}};
+    const KernelCall call =
+        kernel_call("attention_fwd", "q k v cu_seqlens o lse",
+                    {q, q, q, cu, {MLG_BF16, q.shape, {}}, {MLG_F32, {4, 1}, {}}}, {{"softmax_scale", 1}});
     const std::vector<double> o = library_.run(call).written.at("o").values;
     for (const double value : o) EXPECT_TRUE(std::isnan(value));
   }

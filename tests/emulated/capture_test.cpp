@@ -2,10 +2,9 @@
 // attention ask for another plan between two runs; and calls that break a capture on a GPU are refused.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "plugins/backends/cuda/emulated/emulated_device.h"
 #include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/operator_case.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan::kernel_test::capture_test {
@@ -93,13 +92,9 @@ class List {
       buffer.address = buffers_.at(same).address;
     } else {
       check(table().allocate(backend_.instance(), buffer.bytes, &buffer.address));
-      if (dtype == MLG_BF16) {
-        Array array{dtype, shape, {}};
-        std::normal_distribution<double> normal;
-        for (std::int64_t i = 0; i < element_count(shape); ++i)
-          array.values.push_back(round_to(dtype, normal(random_)));
-        check(table().upload(backend_.instance(), buffer.address, encode(array).data(), buffer.bytes));
-      }
+      if (dtype == MLG_BF16)
+        check(table().upload(backend_.instance(), buffer.address, encode(draw(dtype, shape, random_)).data(),
+                             buffer.bytes));
     }
     buffers_.emplace(name, buffer);
   }
@@ -122,7 +117,7 @@ class List {
   }
 
   BackendFixture backend_;
-  std::mt19937 random_{1};
+  Random random_{1};
   std::map<std::string, Buffer> buffers_;
   std::vector<void*> calls_, workspaces_;
   std::vector<std::vector<void*>> addresses_;

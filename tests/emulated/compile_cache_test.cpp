@@ -7,8 +7,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
+
+#include "framework/core/file.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan::cuda::compile_cache_test {
 namespace {
@@ -16,16 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 class CompileCacheTest : public ::testing::Test {
- public:
-  CompileCacheTest() {
-    std::string name = (fs::temp_directory_path() / "mulligan_cache_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-  }
-  ~CompileCacheTest() override { fs::remove_all(folder_); }
-
  protected:
-  std::string cache() const { return folder_ + "/cache"; }
+  std::string cache() const { return folder_ / "cache"; }
   // The one file that holds a value.
   std::string value_file() const {
     for (const auto& entry : fs::directory_iterator(cache())) {
@@ -33,13 +27,8 @@ class CompileCacheTest : public ::testing::Test {
     }
     return "";
   }
-  std::string folder_;
+  test_support::ScratchFolder folder_;
 };
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string fails() {
   throw std::runtime_error("made again");
@@ -54,7 +43,7 @@ TEST_F(CompileCacheTest, SecondProcessTakesTheFirstOnesResult) {
 
 // Eight processes at once, as the ranks of a node: the value is made once, everybody gets it whole.
 TEST_F(CompileCacheTest, EightProcessesAtOnce) {
-  const std::string value(3 << 20, 'x'), counter = folder_ + "/made";
+  const std::string value(3 << 20, 'x'), counter = folder_ / "made";
   std::vector<pid_t> children;
   for (int rank = 0; rank < 8; ++rank) {
     const pid_t child = fork();
@@ -74,7 +63,7 @@ TEST_F(CompileCacheTest, EightProcessesAtOnce) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_EQ(contents(counter), "x");
+  EXPECT_EQ(read_file(counter), "x");
 }
 
 TEST_F(CompileCacheTest, WhoFindsAnotherAtWorkCanDoSomethingElseFirst) {
@@ -93,7 +82,7 @@ TEST_F(CompileCacheTest, WhoFindsAnotherAtWorkCanDoSomethingElseFirst) {
 
 TEST_F(CompileCacheTest, DamagedFileIsMadeAgain) {
   CompileCache(cache()).get("key", [] { return "value"; });
-  const std::string whole = contents(value_file());
+  const std::string whole = read_file(value_file());
   for (const std::size_t length : {std::size_t{0}, std::size_t{7}, whole.size() - 1}) {
     std::ofstream(value_file(), std::ios::binary) << whole.substr(0, length);
     EXPECT_EQ(CompileCache(cache()).get("key", [] { return "value"; }), "value") << length;
@@ -103,7 +92,7 @@ TEST_F(CompileCacheTest, DamagedFileIsMadeAgain) {
   std::ofstream(value_file(), std::ios::binary) << changed;
   EXPECT_THROW(CompileCache(cache()).get("key", fails), std::runtime_error);
   EXPECT_EQ(CompileCache(cache()).get("key", [] { return "value"; }), "value");
-  EXPECT_EQ(contents(value_file()), whole);
+  EXPECT_EQ(read_file(value_file()), whole);
 }
 
 // A failure is passed on and leaves no files.

@@ -38,6 +38,13 @@ void launch_scale(sdk::CudaCall& call) {
               call.tensor(Kernel::y), kCount);
 }
 
+// All that the kernel needs.
+void state(sdk::CudaCall& call) {
+  call.numbers({Kernel::factor});
+  call.flags({Kernel::accumulate});
+  launch_scale(call);
+}
+
 KernelCall call_of(mlg_dtype dtype = MLG_F32) {
   Array x{dtype, {kCount}, std::vector<double>(kCount, 2.0)};
   return {"stated", {{"x", x}, {"y", x}}, {{"factor", 3}, {"accumulate", 1}, {"of_another", 0}}, {}};
@@ -62,20 +69,14 @@ std::string refusal(std::function<void(sdk::CudaCall&)> plan, mlg_dtype dtype = 
 }
 
 TEST(LaunchStatement, RunsWhatItStates) {
-  Kernel::body = [](sdk::CudaCall& call) {
-    call.numbers({Kernel::factor});
-    call.flags({Kernel::accumulate});
-    launch_scale(call);
-  };
+  Kernel::body = state;
   EXPECT_EQ(backend("emulated").run(call_of()).written.at("y").values.at(kCount - 1), 8.0);
 }
 
 // What a function does not name does not tell it from another call's.
 TEST(LaunchStatement, AFunctionIsGivenTheConstantsThatItNames) {
   Kernel::body = [](sdk::CudaCall& call) {
-    call.numbers({Kernel::factor});
-    call.flags({Kernel::accumulate});
-    launch_scale(call);
+    state(call);
     call.launch(MLG_INSTANCE(forgetful_scale), {1, 1, 1}, {64, 1, 1}, call.tensor(Kernel::x),
                 call.tensor(Kernel::y), kCount);
   };
@@ -139,15 +140,8 @@ TEST(LaunchStatement, ReadOfAConstantThatTheKernelDoesNotNameIsFound) {
 }
 
 TEST(LaunchStatement, TensorOfAnotherDtypeIsRefused) {
-  const std::string said = refusal(
-      [](sdk::CudaCall& call) {
-        call.numbers({Kernel::factor});
-        call.flags({Kernel::accumulate});
-        launch_scale(call);
-      },
-      MLG_BF16);
   EXPECT_EQ(
-      said,
+      refusal(state, MLG_BF16),
       "kernel stated: argument x must be f32 as parameter 1 of scale_elements<float, 4>, but it is bf16 "
       "[256]");
 }
@@ -292,9 +286,7 @@ TEST(LaunchStatement, HandWrittenMismatchIsRefusedByTheCompiler) {
     throw;
   }
   Kernel::body = [](sdk::CudaCall& stated) {
-    stated.numbers({Kernel::factor});
-    stated.flags({Kernel::accumulate});
-    launch_scale(stated);
+    state(stated);
     stated.launch(MLG_INSTANCE(scale_elements, float, 1), {1, 1, 1}, {64, 1, 1}, stated.tensor(Kernel::x),
                   stated.tensor(Kernel::y), kCount);
   };

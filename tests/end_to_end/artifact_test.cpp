@@ -110,23 +110,19 @@ TEST_F(ArtifactRun, CodeIsCountedInASourceTree) {
   options.count_code = true;
   options.source = tiny().folder() / "tree";
   write_file_atomically(options.source / "framework" / "a.cpp", "int a;");  // without an evaluator
-  const std::string table = predict_artifact(loaded, test_plugin_host(), options);
-  EXPECT_NE(table.find("not counted"), std::string::npos) << table;
+  const auto table = [&] { return predict_artifact(loaded, test_plugin_host(), options); };
+  EXPECT_TRUE(contains(table(), "not counted"));
   options.source = tiny().folder();
-  EXPECT_NE(sentence_of([&] { predict_artifact(loaded, test_plugin_host(), options); }).find("source tree"),
-            std::string::npos);
+  EXPECT_TRUE(contains(sentence_of(table), "source tree"));
 }
 
 TEST_F(ArtifactRun, TheDryRunNeedsNoWeightsAndStrictRulesRefuse) {
   LoadedConfig loaded = config();
   const std::string table = predict_artifact(loaded, test_plugin_host());
-  EXPECT_TRUE(contains(table, "blocks.3.mlp.proj.weight"));
-  EXPECT_TRUE(contains(table, "not counted"));
-  EXPECT_TRUE(
-      contains(sentence_of([&] {
-                 quantize(tiny().folder() / "strict", {"ledger.rules=strict", "ledger.artifact_bytes=100"});
-               }),
-               "ledger.artifact_bytes = 100"));
+  EXPECT_TRUE(contains(table, "blocks.3.mlp.proj.weight", "not counted"));
+  const Overrides strict = {"ledger.rules=strict", "ledger.artifact_bytes=100"};
+  EXPECT_TRUE(contains(sentence_of([&] { quantize(tiny().folder() / "strict", strict); }),
+                       "ledger.artifact_bytes = 100"));
   LoadedConfig without = load_run_config((trained().directory / "config.toml").string());
   EXPECT_TRUE(
       contains(sentence_of([&] { predict_artifact(without, test_plugin_host()); }), "no [quantize] section"));

@@ -9,7 +9,7 @@ chmod 755 "$work" # as root, some cases run as the user `nobody`
 # Each case makes and removes a few hundred files: in memory the kernel takes a fourth of its time for that.
 if [[ -w /dev/shm ]] && (($(df --output=avail --block-size=1M /dev/shm | tail -n 1) > 2000)); then
   TMPDIR=$(mktemp -d /dev/shm/mulligan_test.XXXXXX)
-  trap 'rm -rf "$work" "$TMPDIR"' EXIT
+  clean_up() { rm -rf "$work" "$TMPDIR"; }
   chmod 755 "$TMPDIR"
   export TMPDIR
 fi
@@ -26,4 +26,3 @@ attack mutations 80
 attack odd_files 40
 attack pairs 9
 attack settings 30
-finish

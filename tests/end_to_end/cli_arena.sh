@@ -43,10 +43,7 @@ weight_decay = 0.0
 END
 check "a dry run" "$mulligan" train arena.toml --dry-run
 check "a prediction for a card" "$mulligan" profile arena.toml --predict
-train() { # train NAME OPTIONS
-  "$mulligan" train arena.toml --quiet --set run.directory="runs/$1" "${@:2}" >train.log 2>&1 || flunk "train $1" "$(tail -5 train.log)"
-}
-scored() { echo "$(json "runs/$1/result.json" weights_sha256) $(json "runs/$1/result.json" val_loss_nats)"; }
+train() { quiet_run arena.toml "$@"; } # train NAME OPTIONS
 
 train whole
 loss=$(json runs/whole/result.json val_loss_nats)
@@ -64,11 +61,9 @@ few=(--set train.steps=6 --set train.validate_at=[] --set train.log_every=2 --se
   --set checkpoint.every_steps=3)
 train one "${few[@]}"
 for ranks in 2 4; do
-  "$mulligan" launch --nproc-per-node "$ranks" -- train arena.toml --quiet --set run.directory="runs/r$ranks" "${few[@]}" >ranks.log 2>&1 ||
-    flunk "train by $ranks ranks" "$(tail -5 ranks.log)"
+  by=$ranks train "r$ranks" "${few[@]}"
   check_equal "$ranks ranks read what one does" "$(scored one)" "$(scored "r$ranks")"
-  "$mulligan" launch --nproc-per-node "$ranks" -- train arena.toml --quiet --set run.directory="runs/owned$ranks" "${few[@]}" \
-    --set parameters.0.communication=owner >ranks.log 2>&1 || flunk "train by $ranks ranks that own parameters" "$(tail -5 ranks.log)"
+  by=$ranks train "owned$ranks" "${few[@]}" --set parameters.0.communication=owner
   check_equal "also where each owns parameters" "$(scored one)" "$(scored "owned$ranks")"
 done
 train resumed "${few[@]}" --resume runs/one/checkpoints/step_00000003
@@ -92,8 +87,7 @@ check_true "and one over the run's steps" "$(rate one) < 0.004"
 for seed in 1 2 3; do
   train "result/$seed" "${few[@]}" --set run.seed=$seed --set train.steps=20 --set train.validate_at='[3]'
 done
-seen=$("$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --json arena.json)
-check_equal "a result under 3.28 nats is accepted" 0 $?
+see "a result under 3.28 nats is accepted" 0 "$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --json arena.json
 check_contains "at the earliest step" "ACCEPT: $(json arena.json step) steps" "$seen"
 check_contains "with what nothing held it to" "no [arena] track" "$seen"
 check_contains "the old result is no better than itself" "NOT SHOWN to be better" \
@@ -102,21 +96,18 @@ check_refused "a step that was not validated" 3 "was not validated at step 4" \
   stats arena runs/result/1 runs/result/2 runs/result/3 --step 4
 printf 'code\n====\nstep:5/5 val_loss:3.27900 val_ema_loss:3.27500 train_time:1s\n' >published.txt
 check_refused "a log above the limit" 1 "no result by the rule" stats arena --logs published.txt
-check_refused "what is none of the benchmark" 2 "or leave out [arena]" train arena.toml --set arena.track=modded3
 
 # The same in one command, which trains what is not trained yet.
 result=(record arena.toml --track optimization --seeds 1,2,3 --runs runs/record --quiet "${few[@]}" --set train.steps=20
   --set train.validate_at='[3]')
-seen=$("$mulligan" "${result[@]}" --json record.json)
-check_equal "a record of this track is decided" 0 $?
+see "a record of this track is decided" 0 "$mulligan" "${result[@]}" --json record.json
 check_contains "as the runs by themselves are" "ACCEPT: $(json arena.json step) steps" "$seen"
 check_equal "with the same weights" "$(scored result/2)" "$(scored record/seed_2)"
 check_equal "with the same figures" "$(json arena.json mean)" "$(json record.json mean)"
 check_contains "nothing is trained twice, and the old result is no better than itself" "NOT SHOWN to be better" \
   "$("$mulligan" "${result[@]}" --reference runs/result/1 runs/result/2 runs/result/3)"
 check_equal "each seed was trained once" 1 "$(grep -c '^== seed 1, training' runs/record/train_seed1.log)"
-"$mulligan" "${result[@]/runs\/record/runs/two}" --ranks 2 --json two.json >two.out 2>&1
-check_equal "by two ranks it is decided, too" 0 $?
+check "by two ranks it is decided, too" "$mulligan" "${result[@]/runs\/record/runs/two}" --ranks 2 --json two.json
 check_equal "at the same step" "$(json arena.json step)" "$(json two.json step)"
 check_true "with the same mean within 1e-4 nats" "($(json arena.json mean) - $(json two.json mean))^2 < 1e-8"
 check_refused "other settings in the same folder" 2 "holds a run of other settings" "${result[@]}" --set train.steps=21
@@ -139,4 +130,3 @@ check_refused "a text that ends before the steps do" 3 "but train.steps is 10000
   --set run.directory=runs/unread
 check_refused "more targets than there are" 3 "eval.tokens is 1000000" train arena.toml --set eval.tokens=1000000 \
   --set run.directory=runs/unread
-finish

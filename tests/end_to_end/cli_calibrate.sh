@@ -17,8 +17,7 @@ with open("questions.jsonl", "w") as file:
         file.write(json.dumps(row) + "\n")
     file.write(json.dumps({"question": "word " * 900, "choices": ["a", "b", "c"], "answer": "C"}) + "\n")
 END
-seen=$("$mulligan" probe calibration $run --tokens 700 --questions questions.jsonl --items all.jsonl --json figures.json 2>calibrate.err)
-check_equal "calibrate" 0 $?
+see "calibrate" 0 "$mulligan" probe calibration $run --tokens 700 --questions questions.jsonl --items all.jsonl --json figures.json 2>calibrate.err
 check_contains "a question that is too long is told" "1 of 25 questions of 'questions.jsonl' are longer" "$seen$(cat calibrate.err)"
 check_equal "as many tokens as asked for" 700 "$(json figures.json items)"
 check_contains "subjects with their counts" "signs" "$seen"
@@ -31,8 +30,7 @@ check_true "the mean loss of all tokens is that of eval" \
 check_true "words that are words are likelier" "$(sed -n '/"questions.jsonl"/,$p' figures.json >part.json && json part.json accuracy) > 0.9"
 "$mulligan" probe calibration $run --tokens 0 --questions questions.jsonl --items packed.jsonl --set eval.packed_sequences=1 --quiet >/dev/null
 "$mulligan" probe calibration $run --tokens 0 --questions questions.jsonl --items again.jsonl --quiet >/dev/null
-seen=$("$mulligan" probe consistency again.jsonl packed.jsonl --json compared.json)
-check_equal "compare" 0 $?
+see "compare" 0 "$mulligan" probe consistency again.jsonl packed.jsonl --json compared.json
 check_equal "other packing, the same answers" 1.0 "$(json compared.json pairwise)"
 check_contains "nothing parts them" "no item differs" "$seen"
 "$mulligan" train small.toml --set run.seed=2 --set run.directory=runs/other --quiet >/dev/null
@@ -41,11 +39,6 @@ check_contains "nothing parts them" "no item differs" "$seen"
 check_contains "two seeds" "first differing item" "$("$mulligan" probe consistency first.jsonl other.jsonl)"
 check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe calibration $run/artifact.mulligan --tokens 256"
 
-check_refused "one run" 3 "two runs or more" probe consistency first.jsonl
-check_refused "no items" 3 "is not an item" probe consistency small.toml first.jsonl
 check_refused "no such file" 3 "nowhere.jsonl" probe calibration $run --tokens 0 --questions nowhere.jsonl
-: >empty.jsonl
-check_refused "no question" 3 "holds no question" probe calibration $run --tokens 0 --questions empty.jsonl
 check_refused "nothing to do" 2 "--tokens 0 without --questions" probe calibration $run --tokens 0
 check_refused "no model" 2 "\`mulligan probe calibration\` lacks PATH" probe calibration
-finish

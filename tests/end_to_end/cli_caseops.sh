@@ -17,8 +17,7 @@ print(sum(len(json.loads(line)["text"].encode()) for line in open("data/validati
 check_equal "the score's bytes are those of the original text" "$original" "$(json $run/result.json val_bytes)"
 
 repeated="NASA iPhone NASA iPhone NASA iPhone NASA"
-seen=$("$mulligan" generate $run --prompt "$repeated" --max-tokens 24 --temperature 0 2>generate.err)
-check_equal "generate" 0 $?
+see "generate" 0 "$mulligan" generate $run --prompt "$repeated" --max-tokens 24 --temperature 0 2>generate.err
 check_contains "a prompt with capitals is continued in capitals" "$repeated iPhone NASA iPhone" "$seen"
 
 # The right choice differs from the wrong one in its capitals alone.
@@ -30,4 +29,3 @@ with open("questions.jsonl", "w") as file:
 END
 check "calibrate" "$mulligan" probe calibration $run --tokens 0 --questions questions.jsonl --items items.jsonl --json figures.json
 check_equal "questions are read under the transform" 8 "$(grep -c '"choice":1,"answer":1' items.jsonl)"
-finish

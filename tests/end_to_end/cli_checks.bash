@@ -1,5 +1,6 @@
 # Shared by the end-to-end scripts: runs the program that tests/run built and reports checks as "ok - WHAT" and
-# "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release).
+# "not ok - WHAT". Source it; MULLIGAN_BUILD is the build folder (default: build/release). A script whose last command succeeds ends
+# with exit code 1 if a check failed, otherwise with 0.
 set -uo pipefail
 
 source "$(dirname "${BASH_SOURCE[0]}")/usual_signals.bash"
@@ -8,15 +9,15 @@ root=$(cd "$here/../.." && pwd)
 build=${MULLIGAN_BUILD:-$root/build/release}
 mulligan=$build/bin/mulligan
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+not_ok=0
+clean_up() { rm -rf "$work"; }
+trap 'code=$?; clean_up; exit $((code > 0 ? code : not_ok > 0))' EXIT
 cd "$work" || exit 1
 
 [[ -x "$mulligan" ]] || {
   echo "not ok - the program exists: $mulligan"
   exit 1
 }
-
-not_ok=0
 
 # pass WHAT / flunk WHAT [LINES]: one check; LINES say what was seen instead.
 pass() { echo "ok - $1"; }
@@ -41,6 +42,20 @@ check_contains() { if [[ "$3" == *"$2"* ]]; then pass "$1"; else flunk "$1" "'$2
 
 # check_true WHAT EXPRESSION: awk arithmetic, such as '1.5 < 2'.
 check_true() { if awk "BEGIN { exit !($2) }"; then pass "$1"; else flunk "$1" "$2 does not hold"; fi; }
+
+# check_code WHAT CODE COMMAND...: it ends with that exit code. see: and what it prints is in $seen. see_all: its standard error, too.
+check_code() {
+  "${@:3}"
+  check_equal "$1" "$2" $?
+}
+see() {
+  seen=$("${@:3}")
+  check_equal "$1" "$2" $?
+}
+see_all() {
+  seen=$("${@:3}" 2>&1)
+  check_equal "$1" "$2" $?
+}
 
 # check_refused WHAT CODE TEXT ARGUMENT...: mulligan ends with that exit code, prints exactly one line on stderr, and the
 # line contains TEXT.
@@ -98,6 +113,18 @@ amount() { if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then echo "$2"; else echo "$1";
 
 # json FILE KEY: the value of the first line "KEY": VALUE of a pretty-printed JSON file, quotes removed.
 json() { sed -n "s/^ *\"$2\": *\"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1" | head -n 1; }
+
+# quiet_run CONFIG NAME OPTION...: trains into runs/NAME; by $by ranks, where that is set.
+quiet_run() {
+  local ranks=()
+  [[ -z ${by:-} ]] || ranks=(launch --nproc-per-node "$by" --)
+  "$mulligan" "${ranks[@]}" train "$1" --quiet --set run.directory="runs/$2" "${@:3}" >train.log 2>&1 || flunk "train $2" "$(tail -5 train.log)"
+}
+# scored NAME: what weights and score that run has left.
+scored() { echo "$(json "runs/$1/result.json" weights_sha256) $(json "runs/$1/result.json" val_loss_nats)"; }
+
+# score FILE OBJECT: val_bpb of the object of that name in a pretty-printed JSON file.
+score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; }
 
 # tiny_corpus FOLDER: 160 documents, 600 kB, the same whatever becomes of the repository (tests/support/tiny_text.awk).
 tiny_corpus() {
@@ -207,6 +234,8 @@ record_config() {
   small_config "$1"
   record_sections "${2:-}"
 }
+# wide_ledger: budgets that every run keeps.
+wide_ledger() { printf '[ledger]\ntrain_seconds = 1000\neval_seconds = 1000\nartifact_bytes = 100000000\n'; }
 record_sections() {
   cat <<TOML
 [quantize]
@@ -236,4 +265,5 @@ beta1 = 0.0
 TOML
 }
 
+# finish: ends the script before its last command.
 finish() { exit $((not_ok > 0)); }

@@ -26,5 +26,3 @@ for plugin in cpu null softcap_ce cross_entropy adamw muon sgd warmdown cosine s
 done
 check_contains "a plugin's keys" "nesterov" "$("$mulligan" plugins muon)"
 check_contains "plugins as JSON" '"places"' "$("$mulligan" plugins --json)"
-
-finish

@@ -8,8 +8,7 @@ seen=$("$mulligan" prepare corpus --out data --vocab-size 512 --validation-docum
 check_contains "prepare audits what it has made" "audit       10 checks of the tokens, the worst PASS" "$seen"
 # What it has made stays, but a failed check is no success.
 mkdir near && for file in corpus/*1.txt; do { cat "$file"; echo "an end of its own"; } >near/${file##*/}; done
-seen=$("$mulligan" prepare corpus --validation near --out copied --vocab-size 512 2>&1)
-check_equal "prepare: a check of the output fails: exit code" 3 $?
+see_all "prepare: a check of the output fails: exit code" 3 "$mulligan" prepare corpus --validation near --out copied --vocab-size 512
 check_contains "prepare: a check of the output fails: it is named" "mulligan: 'copied' is written, but check D25 (" "$(tail -n 1 <<<"$seen")"
 check "prepare: a check of the output fails: it is there" "$mulligan" prepare --check copied
 small_config "$work/data" >small.toml
@@ -17,8 +16,7 @@ small_config "$work/data" >small.toml
 healthy() { # healthy WHAT CHECKS ARGUMENT...: at least so many checks, and none has anything to say
   local what=$1 checks=$2 seen
   shift 2
-  seen=$("$mulligan" doctor small.toml "$@" 2>&1)
-  check_equal "healthy: $what: exit code" 0 $?
+  see_all "healthy: $what: exit code" 0 "$mulligan" doctor small.toml "$@"
   check_contains "healthy: $what: nothing to say" " passed, 0 warnings, 0 failed, 0 skipped" "$seen"
   check_true "healthy: $what: checks" "$(grep -c "^PASS D" <<<"$seen") >= $checks"
   check_equal "healthy: $what: each optimiser's states are listed" "" "$(grep -o 'states of \[optimizer[^;]*: none' <<<"$seen")"
@@ -34,8 +32,7 @@ healthy "another backend" 29 --stage data --stage loss --stage weights --stage f
 sick() {
   local what=$1 id=$2 text=$3 seen
   shift 3
-  seen=$("$mulligan" doctor small.toml --json doctor.json "$@" 2>/dev/null)
-  check_equal "$what: exit code" 1 $?
+  see "$what: exit code" 1 "$mulligan" doctor small.toml --json doctor.json "$@" 2>/dev/null
   check_contains "$what: caught by $id" "FAIL $id" "$seen"
   check_contains "$what: in words" "$text" "$seen"
   check_equal "$what: for programs" FAIL "$(json doctor.json verdict)"
@@ -79,30 +76,23 @@ check "a focal loss trains under the default checks" "$mulligan" train small.tom
 check_equal "and nothing is held against it" "" "$(grep -oE '\b(WARN|FAIL) D(01|02|17|26|27)\b' focal/log.txt | sort -u)"
 sick "a focal loss that does not say what it is" D01 "cross_entropy = false" $(loss undeclared_loss)
 
-seen=$("$mulligan" doctor small.toml --stage data)
-check_contains "one stage alone" "15 passed" "$seen"
-"$mulligan" doctor small.toml --set backend.plugin=null >skipped.out 2>&1
-check_equal "a check that cannot be made is no success" 2 $?
-check_contains "and says why" "SKIP D01" "$(cat skipped.out)"
+check_contains "one stage alone" "15 passed" "$("$mulligan" doctor small.toml --stage data)"
+see_all "a check that cannot be made is no success" 2 "$mulligan" doctor small.toml --set backend.plugin=null
+check_contains "and says why" "SKIP D01" "$seen"
 
 # A finished run: what it recorded. Three steps of training.
 "$mulligan" train small.toml --quiet --set train.steps=3 --set run.directory=done >/dev/null 2>&1
-seen=$("$mulligan" doctor done --json done.json 2>&1)
-check_equal "a finished run: exit code" 0 $?
+see_all "a finished run: exit code" 0 "$mulligan" doctor done --json done.json
 check_contains "a finished run: what it found at its end" "PASS D28" "$seen"
 check_contains "a finished run: the rates it had" "PASS D29  learning rate that [optimizer.matrices] had" "$seen"
 sed -i 's/"verdict": "PASS"/"verdict": "FAIL"/' done/result.json
-"$mulligan" doctor done >/dev/null 2>&1
-check_equal "a finished run in which a check failed" 1 $?
+see_all "a finished run in which a check failed" 1 "$mulligan" doctor done
 "$mulligan" train small.toml --quiet --set train.steps=3 --set run.directory=unseen --set doctor.level=off >/dev/null 2>&1
-"$mulligan" doctor unseen >unseen.out 2>&1
-check_equal "a finished run that made no checks" 2 $?
-check_contains "and says why" "SKIP D26" "$(cat unseen.out)"
-"$mulligan" doctor unseen --allow-skip >/dev/null 2>&1
-check_equal "which may be allowed" 0 $?
+see_all "a finished run that made no checks" 2 "$mulligan" doctor unseen
+check_contains "and says why" "SKIP D26" "$seen"
+check "which may be allowed" "$mulligan" doctor unseen --allow-skip
 printf '{' >unseen/result.json
 check_refused "a damaged result" 3 "result.json" doctor unseen
 check_refused "a folder that is not a run" 2 "not a run directory" doctor data
 check_refused "settings together with a run directory" 2 "for configurations" doctor done --set train.steps=4
 check_refused "no configuration" 2 "nothere.toml" doctor nothere.toml
-finish

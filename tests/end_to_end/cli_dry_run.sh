@@ -37,4 +37,3 @@ PYTHON
 check_refused "several nodes without their link" 2 "--link-gbps" train "$root/configs/records/pr1886.toml" --dry-run --nodes 2
 check_refused "--nodes and --ranks" 2 "--ranks" train "$root/configs/records/pr1886.toml" --dry-run --nodes 2 --ranks 2 --link-gbps 1
 check_equal "nothing was written" "refused.err refused.out" "$(echo *)"
-finish

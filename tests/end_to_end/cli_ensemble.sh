@@ -8,8 +8,7 @@ check "train" "$mulligan" train small.toml
 run=runs/small
 before=$(cat $run/result.json)
 
-seen=$("$mulligan" probe ensemble $run --tokens 900 --set ensemble.members=3 --set ensemble.bits=4 --json figures.json)
-check_equal "ensemble" 0 $?
+see "ensemble" 0 "$mulligan" probe ensemble $run --tokens 900 --set ensemble.members=3 --set ensemble.bits=4 --json figures.json
 check_contains "its score has a name of its own" "ensemble_bpb" "$seen"
 check_contains "and says so" "no run's val_bpb" "$seen"
 check_equal "as many tokens as asked for" 900 "$(json figures.json tokens)"
@@ -36,4 +35,3 @@ if MULLIGAN=$mulligan configs/numerics/ensembles/run --quick >experiment.md 2>ex
 else
   flunk "configs/numerics/ensembles/run --quick" "$(cat experiment.md experiment.err)"
 fi
-finish

@@ -45,7 +45,6 @@ mkdir -p holds_none
 check_refused "checkpoint verify: a folder without one" 3 "holds no checkpoint" checkpoint verify holds_none
 check_equal "help is a command" "$("$mulligan" train --help)" "$("$mulligan" help train)"
 check_equal "help alone" "$("$mulligan" --help)" "$("$mulligan" help)"
-check_refused "the learning rate has another name" 2 "here it is optimizer.NAME.lr" config check "$quickstart" --set train.learning_rate=1
 check_refused "what train refuses config check refuses" 2 "give it to adamw or sgd" config check "$quickstart" --set optimizer.vectors.plugin=muon --set optimizer.vectors.lr=0.01
 check_refused "train before prepare" 3 "mulligan prepare" train "$quickstart" --set data.tokenizer=nothere/tokenizer.model \
   --set 'data.train=nothere/*_train_*.bin' --set 'data.validation=nothere/*_val_*.bin' --set run.directory=unprepared
@@ -63,4 +62,3 @@ check_refused "prepare: empty folder" 3 "no text document" prepare empty --out o
 check_refused "prepare --check: no manifest" 3 "manifest" prepare --check empty
 check_refused "train: no data" 3 "no token shard matches" train "$quickstart" --set data.train='nothere/fineweb_*.bin' --set data.tokenizer='""' --set run.directory="$work/run"
 check_equal "it left no result" "" "$(find "$work/run" -name 'result.json' -o -name '*.safetensors')"
-finish

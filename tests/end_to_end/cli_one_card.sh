@@ -40,9 +40,7 @@ keep = 10
 level = "off"
 $(one_optimizer 0.004)
 END
-train() { # train NAME OPTIONS
-  "$mulligan" train run.toml --quiet --set run.directory="runs/$1" "${@:2}" >"$1.log" 2>&1 || flunk "train $1" "$(tail -5 "$1.log")"
-}
+train() { quiet_run run.toml "$@"; } # train NAME OPTIONS
 rates() { grep '"event":"step"' "runs/$1/metrics.jsonl" | sed 's/.*"lr":{"all":\([^}]*\)}.*/\1/' | xargs; }
 
 check_contains "a dry run knows the steps" "the whole run: 14 steps" "$("$mulligan" train run.toml --dry-run)"
@@ -58,4 +56,3 @@ check_equal "by the seconds that are left: at 7.5 of 10" "0.002" "$(rates whole 
 train resumed --resume runs/whole/checkpoints/step_00000009
 check_equal "a resumed run ends as the whole one" "$(json runs/whole/result.json weights_sha256)" "$(json runs/resumed/result.json weights_sha256)"
 check_refused "a phase without" 2 "step_seconds, but another phase has" train run.toml --set phase.1.step_seconds=0.0
-finish

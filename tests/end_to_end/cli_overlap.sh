@@ -38,8 +38,7 @@ else:
 END
 }
 
-seen=$("$mulligan" train small.toml --set run.name=honest "${strict[@]}" 2>&1)
-check_equal "honest data pass under strict rules" 0 $?
+see_all "honest data pass under strict rules" 0 "$mulligan" train small.toml --set run.name=honest "${strict[@]}"
 check_contains "and the log says so" "overlap: of the validation text 0 % stands in the training data" "$seen"
 check_equal "and the result" 0.0 "$(json runs/honest/result.json copied)"
 check_true "with the share" "$(json runs/honest/result.json share) < 0.05"
@@ -50,8 +49,7 @@ for change in copy changed; do
     train small.toml --set run.name=$change "${strict[@]}" --set "data.train=$work/$change"
   check_equal "and nothing is begun" "" "$(ls runs/$change/config.toml runs/$change/metrics.jsonl 2>/dev/null)"
 done
-seen=$("$mulligan" train small.toml --set run.name=open --set train.steps=2 --set "data.train=$work/changed" 2>&1)
-check_equal "open rules train on it" 0 $?
+see_all "open rules train on it" 0 "$mulligan" train small.toml --set run.name=open --set train.steps=2 --set "data.train=$work/changed"
 check_contains "with a warning that names the remedy" "prepare --drop-overlap" "$(grep '^warning: .* of the validation text' <<<"$seen")"
 check_true "and the share in the result" "$(json runs/open/result.json share) > 0.5"
 check_refused "which strict rules do not take afterwards" 1 "of what train read" quantize runs/open --set ledger.rules=strict \
@@ -89,8 +87,7 @@ body=$(head -c 3000 "corpus/$(ls corpus | head -n 1)")
 for i in $(seq 40); do printf 'Dear customer number %d of the town %d,\n%s\nyours, clerk %d\n' $((i * 7919)) $((i * i)) "$body" $((i * 31)) >letters/$i.txt; done
 "$mulligan" prepare letters --out letters_data --vocab-size 512 --validation-documents 8 >/dev/null 2>&1
 small_config "$work/letters_data" >letters.toml
-seen=$("$mulligan" train letters.toml --set run.name=letters "${strict[@]}" 2>&1)
-check_equal "strict rules take text that repeats itself" 0 $?
+see_all "strict rules take text that repeats itself" 0 "$mulligan" train letters.toml --set run.name=letters "${strict[@]}"
 check_contains "with a warning" "warning: the overlap of training and validation text is unknown" "$seen"
 
 # What prepare drops, strict rules do not miss.
@@ -106,5 +103,3 @@ check_equal "which repairs it" "" "$(grep D25 <<<"$seen")"
 check_equal "for the measure finds nothing in what is left" 0.0 "$(json dropped/manifest.json share)"
 small_config "$work/dropped" >dropped.toml
 check "and strict rules take it" "$mulligan" train dropped.toml --set run.name=dropped "${strict[@]}"
-
-finish

@@ -53,4 +53,3 @@ check_refused "--steps times nothing there" 2 "--steps" profile "$record" --pred
 check_refused "ranks that do not divide the step" 2 "3 ranks" profile "$record" --predict --ranks 3
 check_refused "a phase that there is not" 2 "no phase 'looped'; there are: plain" profile "$record" --predict --phase looped --set model.loop.extra_passes=0
 check_equal "nothing was written" "eight.json fused.json one.json refused.err refused.out slow.json" "$(echo *)"
-finish

@@ -56,11 +56,9 @@ check "it is as it was" "$mulligan" prepare --check kept
 before=$(cksum kept/*)
 after="" # of the set that would replace it
 for moment in 0.05 0.1 0.2 0.4 0.6 0.8; do
-  "$mulligan" prepare training --validation own --out kept --vocab-size 520 --overwrite >killed.out 2>&1 &
-  process=$!
+  begin killed prepare training --validation own --out kept --vocab-size 520 --overwrite
   sleep $moment
-  kill -KILL $process 2>/dev/null
-  wait $process 2>/dev/null
+  end_by KILL 2>/dev/null
   [[ "$("$mulligan" prepare --check kept 2>&1)" == *"agree with the manifest"* ]] || flunk "killed after $moment s: the set is whole"
   now=$(cksum kept/*)
   [[ "$now" == "$before" ]] || { : "${after:=$now}"; check_equal "killed after $moment s: the old set or the new" "$after" "$now"; }
@@ -70,4 +68,3 @@ mkdir "kept.preparing.tmp.$process.6.0.$(uname -n | tr -c 'A-Za-z0-9\n-' _)" # a
 check "prepare after them" "$mulligan" prepare training --validation own --out kept --vocab-size 520 --overwrite
 check_equal "and nothing else is left" "" "$(find . -maxdepth 1 -name 'kept.*')"
 check_equal "the new set" 520 "$(json kept/manifest.json vocabulary)"
-finish

@@ -8,8 +8,7 @@ check "train" "$mulligan" train small.toml
 run=runs/small
 small=(--batches 1,3 --sequences 2 --length 48 --prompt 16 --tokens 12)
 
-seen=$("$mulligan" probe logits $run "${small[@]}" --evaluate --json probe.json --quiet 2>probe.err)
-check_equal "probe" 0 $?
+see "probe" 0 "$mulligan" probe logits $run "${small[@]}" --evaluate --json probe.json --quiet 2>probe.err
 check_equal "and says nothing else" "" "$(cat probe.err)"
 check_contains "the table has the precisions" "layercast-bf16" "$seen"
 check "figures: bytes by the elements, batches that change little in fp32, LayerCast nearer to fp32 than bf16" python3 - <<'END'
@@ -45,14 +44,12 @@ assert kernels["setting_changes"]["largest_over_rms"] < 1e-4, kernels
 assert plain["setting_changes"] is None and plain["batch_changes"] and not threads["batch_changes"]
 END
 check "an artifact" bash -c "'$mulligan' quantize $run >/dev/null && '$mulligan' probe logits $run/artifact.mulligan --tokens 0 ${small[*]:0:6}"
-seen=$("$mulligan" eval $run --set train.layercast=bf16 2>&1)
-check_equal "eval follows train.layercast" 0 $?
+see_all "eval follows train.layercast" 0 "$mulligan" eval $run --set train.layercast=bf16
 check_refused "another precision" 2 "there is no precision 'fp8'" probe logits $run --precisions fp32,fp8
 check_refused "a prompt that is longer than its sequence" 2 "--prompt is 50" probe logits $run --length 48 --prompt 50
 check_refused "too few tokens" 3 "too few for 2 different sequences" probe logits $run --length 900000 --sequences 2 --batches 1
 check_refused "no weights" 3 "does not exist" probe logits nowhere
 check_refused "figures of two runs in one file" 2 "--json takes the figures of one run" probe logits $run $run --json two.json
-check_refused "LayerCast with bf16" 2 "compute_dtype is \"bf16\"" train small.toml --set train.layercast=bf16 --set train.compute_dtype=bf16
 
 # The experiment, as short as it gets.
 cp -r "$root/configs" .
@@ -71,4 +68,3 @@ if MULLIGAN=$mulligan configs/numerics/fp8_head/run --quick >experiment.md 2>exp
 else
   flunk "configs/numerics/fp8_head/run --quick" "$(cat experiment.md experiment.err)"
 fi
-finish

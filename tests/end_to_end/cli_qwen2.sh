@@ -59,8 +59,7 @@ check_contains "with its rotary base" "base = 1000000.0" "$(cat model.toml)"
 doctor() {
   local what=$1 code=$2 text=$3 seen
   shift 3
-  seen=$("$mulligan" doctor "$@" 2>&1)
-  check_equal "$what: exit code" "$code" $?
+  see_all "$what: exit code" "$code" "$mulligan" doctor "$@"
   check_contains "$what" "$text" "$seen"
 }
 doctor "sound weights" 0 "3 passed, 0 warnings, 0 failed" run.toml --stage load --weights published
@@ -75,8 +74,7 @@ doctor "without weights" 2 "--stage load needs weights" run.toml --stage load
 doctor "every op against its formula" 0 "0 failed" run.toml --stage forward --set backend.plugin=cuda \
   --set backend.device=emulated
 
-seen=$("$mulligan" eval published/model.safetensors --config run.toml --set data.tokenizer= 2>&1)
-check_contains "published weights are scored" "loss" "$seen"
+check_contains "published weights are scored" "loss" "$("$mulligan" eval published/model.safetensors --config run.toml --set data.tokenizer= 2>&1)"
 check "import needs no map" "$mulligan" checkpoint import published --config run.toml --out imported.safetensors
 check "the imported are scored in bits per byte" "$mulligan" eval imported.safetensors --config run.toml
 
@@ -95,4 +93,3 @@ check_refused "another file than expected" 3 "init.expect_sha256 is" train run.t
 check_refused "no such folder" 3 "does not exist" train run.toml --set run.name=other --set init.from=nowhere
 check "trained on the emulated device" "$mulligan" train run.toml --set run.name=emulated --set train.steps=2 \
   --set backend.plugin=cuda --set backend.device=emulated
-finish

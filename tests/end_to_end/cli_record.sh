@@ -4,24 +4,16 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-record_config "$work/data" 1.0 >small.toml  # strict rules take no less
-cat >>small.toml <<'TOML'
-[ledger]
-train_seconds = 1000
-eval_seconds = 1000
-artifact_bytes = 100000000
-TOML
+{ record_config "$work/data" 1.0; wide_ledger; } >small.toml # strict rules take no less
 check "train" "$mulligan" train small.toml
 run=runs/small
 check "quantize" "$mulligan" quantize $run --source "$root"
-seen=$("$mulligan" ttt $run/artifact.mulligan --output $run 2>&1)
-check_equal "ttt" 0 $?
+see_all "ttt" 0 "$mulligan" ttt $run/artifact.mulligan --output $run
 # The table is the end of the output.
 for line in "before quantisation" "after quantisation" "after test-time training" "(train + calibrate)" \
   "(artifact + counted source)" "(ttt_setup + ttt_plain + ttt)"; do
   check_contains "the table has: $line" "$line" "$(sed -n '/^before quantisation/,$p' <<<"$seen")"
 done
-score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT
 check_equal "ledger.json keeps the score" "$(score $run/ttt_result.json with_ttt)" \
   "$(score $run/ledger.json 'after test-time training')"
 check_equal "ledger.json keeps training's score" "$(json $run/result.json val_bpb)" "$(score $run/ledger.json 'before quantisation')"
@@ -78,4 +70,3 @@ check_contains "ledger.json names the broken budget" "ledger.eval_seconds" "$(se
 check_refused "strict: training takes too long" 1 "refused as a record" train small.toml --set run.directory=runs/slow \
   --set train.steps=2 "${strict[@]}" --set ledger.train_seconds=0.0001
 check_equal "a refused training has no result.json" "" "$(ls runs/slow/result.json 2>/dev/null)"
-finish

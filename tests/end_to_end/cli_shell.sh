@@ -69,4 +69,3 @@ if command -v groff >/dev/null; then
 else
   echo "skipped - the manual page by groff (groff is not installed)"
 fi
-finish

@@ -93,4 +93,3 @@ steps=$(grep -c '"event":"step"' runs/mine/metrics.jsonl)
 check_true "csv: a row per reported step and validation" "$(wc -l <metrics.csv) >= $steps + 1"
 check_contains "csv: its columns" "step,elapsed_seconds,loss_nats" "$(head -n 1 metrics.csv)"
 check_equal "tensorboard: one event file" 1 "$(find board -name 'events.out.tfevents.*' | wc -l)"
-finish

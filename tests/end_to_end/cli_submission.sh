@@ -4,27 +4,18 @@
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-documents 4
-record_config "$work/data" 1.0 >small.toml # strict rules take no less
-cat >>small.toml <<'TOML'
-[ledger]
-train_seconds = 1000
-eval_seconds = 1000
-artifact_bytes = 100000000
-TOML
+{ record_config "$work/data" 1.0; wide_ledger; } >small.toml # strict rules take no less
 facts=(--author "A. Author" --github-id author --name "A small record" --source "$root")
 reference=(--reference 9.5 9.6 9.55 --reference-name "a worse one")
 record=(record small.toml --seeds "42,314,1337" --out submission --artifacts "${facts[@]}" "${reference[@]}")
 
 # Stopped in the second run, then the same command again.
-"$mulligan" "${record[@]}" >first.txt 2>first.err &
-process=$!
+begin first "${record[@]}"
 wait_until test -e runs/small_record/train_seed314.log
-end_by TERM
-check_equal "a stopped record" 4 $?
+check_code "a stopped record" 4 end_by TERM
 check_contains "says that it goes on" "the same command goes on where it was" "$(cat first.err)"
 check_equal "and leaves no half of a submission" "" "$(ls -d submission* 2>/dev/null)"
-seen=$("$mulligan" "${record[@]}" 2>&1)
-check_equal "the same command goes on" 0 $?
+see_all "the same command goes on" 0 "$mulligan" "${record[@]}"
 check_equal "without training the first seed again" 1 "$(grep -c '^== seed 42, training' runs/small_record/train_seed42.log)"
 check_equal "nor scoring it" 1 "$(grep -c '^== seed 42, test-time training' runs/small_record/train_seed42.log)"
 check_contains "the decision against the reference" "against a worse one: ACCEPT" "$seen"
@@ -32,7 +23,6 @@ check_equal "nothing temporary is left" "" "$(ls -d submission.* .submission* 2>
 check_equal "the folder" "README.md artifact_seed1337.mulligan artifact_seed314.mulligan artifact_seed42.mulligan config.toml evaluation.pack source.tar.br submission.json train_seed1337.log train_seed314.log train_seed42.log unpack.cpp.gz" \
   "$(find submission -type f -printf '%f\n' | LC_ALL=C sort | xargs)"
 
-score() { sed -n "/\"$2\": {/,/}/p" "$1" >part.json && json part.json val_bpb; } # score FILE OBJECT
 for seed in 42 314 1337; do
   check_equal "seed $seed has its run's score" "$(score runs/small_record/seed_$seed/ttt_result.json with_ttt)" "$(score submission/submission.json $seed)"
   for stage in training quantisation "test-time training"; do
@@ -52,11 +42,9 @@ check_contains "and the overlap" "Overlap: of the validation text" "$(cat submis
 check_contains "and the rule of bytes" 'data.byte_rule = "original"' "$(cat submission/README.md)"
 check_equal "as submission.json does" original "$(json submission/submission.json byte_rule)"
 check "it is found sound" "$mulligan" record --verify submission
-seen=$("$mulligan" record --verify submission --json findings.json)
-check_contains "by all checks" "12 passed, 0 warnings, 0 failed, 0 skipped" "$seen"
+check_contains "by all checks" "12 passed, 0 warnings, 0 failed, 0 skipped" "$("$mulligan" record --verify submission --json findings.json)"
 check_equal "also for programs" R01 "$(json findings.json id)"
-seen=$("$mulligan" record --verify submission --rerun --runs again 2>&1)
-check_equal "its models scored again" 0 $?
+see_all "its models scored again" 0 "$mulligan" record --verify submission --rerun --runs again
 check_contains "have the same scores to the last bit" "PASS R13" "$seen"
 check_contains "for each seed" "difference 0.0e+00; seed 314" "$seen"
 check "a submission is a reference" "$mulligan" stats accept --new 1.0 1.01 0.99 --reference submission --bytes-per-token 3
@@ -72,8 +60,7 @@ check_equal "with the bytes that are shipped" "$(json with_own/submission.json b
 check "it is found sound" "$mulligan" record --verify with_own
 
 # Every rule before the start, in one list.
-seen=$("$mulligan" record small.toml --seeds 1 --source "$root" --dry-run --runs runs/dry 2>&1)
-check_equal "a dry run of kept rules" 0 $?
+see_all "a dry run of kept rules" 0 "$mulligan" record small.toml --seeds 1 --source "$root" --dry-run --runs runs/dry
 for rule in stages budgets source "training and validation text apart" "bytes of model and code" "validation set" \
   "memory of training" "memory of test-time training"; do
   check_contains "names the rule: $rule" "$rule" "$seen"
@@ -178,9 +165,7 @@ echo "# A record" >others/README.md
 head -c 16594 /dev/zero >others/train_gpt.py
 echo '{"author": "a", "github_id": "a", "name": "n", "val_bpb": 1.08079, "seed_results": {"42": {"val_bpb": 1.08079}}}' >others/submission.json
 printf 'seed: 42\nquantized_ttt val_loss:2.79180191 val_bpb:1.08079352 eval_time:366525ms\n' >others/train_seed42.log
-seen=$("$mulligan" record --verify others)
-check_equal "one by others" 0 $?
+see "one by others" 0 "$mulligan" record --verify others
 check_contains "what could not be checked is said" "SKIP R11" "$seen"
 check_refused "whose models this program cannot score" 3 "was not made by mulligan record" record --verify others --rerun
 check_refused "no folder" 3 "is not a folder" record --verify nowhere
-finish

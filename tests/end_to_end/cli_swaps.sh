@@ -31,4 +31,3 @@ MULLIGAN_PLUGIN_PATH=$(dirname "$lion") run_variant "the out-of-tree plugin, fou
 check_refused "without a path it is not found" 2 "'lion'" train base.toml --set run.directory=runs/none \
   --set optimizer.matrices.plugin=lion --set optimizer.matrices.lr=0.001
 check_true "the example is one file of at most 150 lines" "$(wc -l <"$root/plugins/example/lion.cpp") <= 150"
-finish

@@ -32,8 +32,7 @@ refused "a tab in a note" 2 "write it in one line" better --note $'a\tb'
 refused "a line break in a note" 2 "write it in one line" better --note $'a\nb'
 check "nothing was run" test ! -e log/results.tsv
 
-seen=$(try better --note "faster embedding")
-check_equal "a better variant: exit code" 0 $?
+see "a better variant: exit code" 0 try better --note "faster embedding"
 check_contains "the difference is printed" "optimizer.embedding.lr: 0.0005 -> 0.03" "$seen"
 check_contains "the noise floor" "3 pairs show" "$seen"
 check_equal "autoresearch's lines" "--- val_bpb training_seconds total_seconds peak_vram_mb peak_memory_mb num_steps num_params_M verdict" \
@@ -44,8 +43,7 @@ id=$(sed -n '3s/\t.*//p' log/results.tsv)
 check "what is kept of it" test -s "log/tries/$id/config.toml" -a -s "log/tries/$id/diff.txt" -a -s "log/tries/$id/try.json"
 
 before=$(sha256sum log/results.tsv "log/tries/$id/try.json")
-seen=$(try better)
-check_equal "the same again: exit code" 0 $?
+see "the same again: exit code" 0 try better
 check_contains "the same again is named" "$id was tried before, and nothing was run" "$seen"
 check_contains "with its result" "verdict:          keep (-" "$seen"
 check_equal "and nothing changed" "$before" "$(sha256sum log/results.tsv "log/tries/$id/try.json")"
@@ -66,8 +64,7 @@ try nothing --pairs 6 --quiet >fourth.txt
 check_equal "there is no fourth" 10 $?
 check_contains "it is named" "was tried before" "$(cat fourth.txt)"
 
-seen=$(try crash 2>crash.err)
-check_equal "a crash: exit code" 1 $?
+see "a crash: exit code" 1 try crash 2>crash.err
 check_contains "its verdict" "verdict:          crash (step" "$seen"
 check_contains "its sentence" "lower the learning rate" "$(cat crash.err)"
 check_equal "no score that scripts would take" 0 "$(grep -c '^val_bpb' <<<"$seen")"
@@ -113,8 +110,7 @@ check "is no try" test ! -e bad/results.tsv
 begin late try better.toml --base base.toml --log late --note "faster embedding"
 wait_until compgen -G 'late/runs/*/seed_3/metrics.jsonl' >/dev/null
 check_refused "two at once" 2 "is in use by" try better.toml --base base.toml --log late
-end_by TERM
-check_equal "SIGTERM: exit code" 4 $?
+check_code "SIGTERM: exit code" 4 end_by TERM
 check_contains "SIGTERM: one sentence" "stopped by SIGTERM; the same command goes on" "$(cat late.err)"
 log=late try better --note "faster embedding" --quiet >late.txt
 check_equal "the same command goes on" 0 $?
@@ -123,8 +119,6 @@ check_equal "and ends with the same scores" "$(cut -f 1,2,4-8 log/results.tsv | 
 # Far worse than the base: not run to its end.
 sed 's/^steps = 8/steps = 120/; s/^lr = .*/lr = 0.01/; s/^name = .*/threads = 1/' base.toml >long.toml
 printf 'extends = "long.toml"\n[optimizer.matrices]\nlr = 2.0\n[optimizer.embedding]\nlr = 3.0\n' >worse.toml
-seen=$("$mulligan" try worse.toml --base long.toml --log long --quiet)
-check_equal "an early end: exit code" 10 $?
+see "an early end: exit code" 10 "$mulligan" try worse.toml --base long.toml --log long --quiet
 check_contains "says where, and by how much" "discard (ended at 25 % of the budget: training loss" "$seen"
 check "was not run to its end" test -z "$(compgen -G 'long/runs/*/seed_1/result.json' | sed -n 2p)"
-finish

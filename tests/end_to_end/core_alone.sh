@@ -66,4 +66,3 @@ check_equal "and said to be left out, with how to get it" "mulligan: there is no
   "$("$core" train tiny.toml --set backend.plugin=cuda --set run.directory=cuda 2>&1)"
 check_equal "also where it is asked for by name" "mulligan: there is no plugin 'cuda', $how" "$("$core" plugins cuda 2>&1)"
 check "the rest trains" "$core" train tiny.toml --quiet --set run.directory=without
-finish

@@ -1,5 +1,6 @@
 // Every CUDA kernel of a run compiles, for both supported generations of GPUs, without spilling a register.
 // Needs NVRTC, but no GPU and no driver: the cuda backend's device "compile".
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan::end_to_end::cuda_compile_test {
 namespace {
@@ -84,28 +86,9 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
 }
 
 // Of the shape of Qwen2.5-0.5B, one layer of it.
-constexpr const char* qwen2_config = R"([data]
-train = "none"
-validation = "none"
-tokenizer = "none"
-[model]
-family = "qwen2"
-vocabulary = 151936
-layers = 1
-width = 896
-heads = 14
-kv_heads = 2
-mlp_hidden = 4864
-[train]
-steps = 1
-tokens_per_step = 256
-[optimizer.all]
-plugin = "adamw"
-lr = 0.001
-[[parameters]]
-match = "*"
-optimizer = "all"
-)";
+const Overrides qwen2 = {"model.family=qwen2",   "model.vocabulary=151936", "model.layers=1",
+                         "model.width=896",      "model.heads=14",          "model.kv_heads=2",
+                         "model.mlp_hidden=4864"};
 
 class CudaCompile : public testing::TestWithParam<const char*> {
  protected:
@@ -123,61 +106,39 @@ class CudaCompile : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(CudaCompile, NoKernelSpills) {
-  std::vector<std::string> record = device(), tiny = device();
-  const std::vector<std::string> others = {"loss.plugin=cross_entropy", "optimizer.rest.plugin=sgd",
-                                           "optimizer.rest.lr=0.01", "ema.decay=0.9"};
-  tiny.insert(tiny.end(), others.begin(), others.end());
+  const auto record = [&](const Overrides& more, const char* name = "records/pr1886") {
+    return compile_run(
+        load_run_config(fmt::format("{}/configs/{}.toml", MULLIGAN_SOURCE_DIR, name), with(device(), more)));
+  };
+  const auto tiny = [&](const Overrides& more) {
+    return compile_run(TinyRun::config_without_data(with(device(), more)));
+  };
+  const Overrides others = {"loss.plugin=cross_entropy", "optimizer.rest.plugin=sgd",
+                            "optimizer.rest.lr=0.01", "ema.decay=0.9"};
   std::set<std::string> missing;
   try {
-    missing = compile_run(
-        load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", record));
+    missing = record({});
     // One sum over rows, which 27 launches with different constants once made as many functions.
     EXPECT_EQ(std::ranges::count(compiled, "add_column_sums", &Compiled::function), 1);
     std::printf("%zu functions for the record's training and evaluation\n", compiled.size());
-    missing.merge(compile_run(TinyRun::config_without_data(tiny)));
-    std::vector<std::string> plain = record;  // what the fused kernels stand in for
-    plain.insert(plain.end(), {"run.fused_kernels=false", "model.attention.stabilize=repeat_max"});
-    compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", plain));
-    compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/2014.toml", record));
-    std::vector<std::string> half = record;
-    half.insert(half.end(),
-                {"train.compute_dtype=fp16", "run.require_libraries=false"});  // cuDNN has bf16 alone
-    compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", half));
-    std::vector<std::string> invariant = record;
-    invariant.push_back("run.determinism=batch");
-    compile_run(
-        load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/records/pr1886.toml", invariant));
-    std::vector<std::string> rounded = device();
-    rounded.insert(
-        rounded.end(),
-        {"optimizer.rest.state_dtype=bf16", "optimizer.rest.stochastic_rounding=true", "ema.decay=0.9",
-         "model.attention.normalizer=rounded", "model.attention.output_rounding=sums"});
-    compile_run(TinyRun::config_without_data(rounded));
-    for (const std::string storage : {"bf16", "fp16"}) {
-      std::vector<std::string> cast = device();
-      cast.push_back("train.layercast=" + storage);
-      compile_run(TinyRun::config_without_data(cast));
-    }
+    missing.merge(tiny(others));
+    // What the fused kernels stand in for.
+    record({"run.fused_kernels=false", "model.attention.stabilize=repeat_max"});
+    tiny(with(others, {"run.fused_kernels=false"}));
+    record({}, "records/2014");
+    record({"train.compute_dtype=fp16", "run.require_libraries=false"});  // cuDNN has bf16 alone
+    record({"run.determinism=batch"});
+    tiny({"optimizer.rest.state_dtype=bf16", "optimizer.rest.stochastic_rounding=true", "ema.decay=0.9",
+          "model.attention.normalizer=rounded", "model.attention.output_rounding=sums"});
+    for (const char* storage : {"bf16", "fp16"}) tiny({std::string("train.layercast=") + storage});
     for (const std::string dtype : {"bf16", "fp32"}) {
-      std::vector<std::string> masked = device();  // attention to both sides
-      masked.insert(masked.end(),
-                    {"train.compute_dtype=" + dtype, "train.fp8_head=true", "model.masking.share=0.15"});
-      compile_run(TinyRun::config_without_data(masked));
-    }
-    tiny.push_back("run.fused_kernels=false");
-    compile_run(TinyRun::config_without_data(tiny));
-    // Rows that the registers of a block do not hold at once.
-    for (const std::string dtype : {"bf16", "fp32"}) {
-      std::vector<std::string> wide = device();
-      wide.insert(wide.end(), {"train.compute_dtype=" + dtype, "model.width=16384", "model.heads=128",
-                               "model.kv_heads=64"});
-      compile_run(TinyRun::config_without_data(wide));
-      std::vector<std::string> qwen2 = device();
-      qwen2.push_back("train.compute_dtype=" + dtype);
-      compile_run(parse_run_config(qwen2_config, "qwen2.toml", qwen2));
-      std::vector<std::string> arena = device();
-      arena.insert(arena.end(), {"train.compute_dtype=" + dtype, "optimizer.matrices.norm=schatten4"});
-      compile_run(load_run_config(std::string(MULLIGAN_SOURCE_DIR) + "/configs/arena/small.toml", arena));
+      const Overrides computed = {"train.compute_dtype=" + dtype};
+      // Attention to both sides.
+      tiny(with(computed, {"train.fp8_head=true", "model.masking.share=0.15"}));
+      // Rows that the registers of a block do not hold at once.
+      tiny(with(computed, {"model.width=16384", "model.heads=128", "model.kv_heads=64"}));
+      compile_run(small_config(with(with(device(), computed), qwen2)));
+      record(with(computed, {"optimizer.matrices.norm=schatten4"}), "arena/small");
     }
   } catch (const Error& error) {
     if (says_no_nvrtc(error.what())) GTEST_SKIP() << "compilation of the CUDA kernels: " << error.what();

@@ -34,4 +34,3 @@ headers python/lib/python3.12/site-packages/nvidia/cudnn/include 9 19
 check_contains "a wheel's headers are taken" "headers of 9.19.1 in $work/python/lib/python3.12/site-packages/nvidia/cudnn/include" "$(configured)"
 headers python/lib/python3.12/site-packages/nvidia/cudnn/include 10 0
 check_contains "a major version with two digits is newer" "headers of 10.0.1" "$(configured)"
-finish

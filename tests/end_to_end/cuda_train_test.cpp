@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/file.h"
-#include "framework/core/safetensors.h"
 #include "framework/run/run_plugins.h"
 #include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/long_tests.h"
@@ -40,15 +39,18 @@ class CudaRun : public testing::Test {
 };
 
 // f32 sums in another order: single steps differ by rounding, which twenty steps of training amplify.
+void expect_near_losses(const RunResult& cuda, const RunResult& cpu) {
+  ASSERT_EQ(cuda.step_loss_nats.size(), cpu.step_loss_nats.size());
+  for (std::size_t step = 0; step < cpu.step_loss_nats.size(); ++step) {
+    const double expected = cpu.step_loss_nats[step];
+    EXPECT_NEAR(cuda.step_loss_nats[step], expected, expected * (step == 0 ? 2e-6 : 2e-4)) << "step " << step;
+  }
+}
+
 TEST_F(CudaRun, TrainsLikeTheCpuBackendStepByStep) {
   ASSERT_EQ(on_cpu().step_loss_nats.size(), 20u);
-  ASSERT_EQ(on_cuda().step_loss_nats.size(), 20u);
   EXPECT_LT(on_cuda().step_loss_nats.back(), on_cuda().step_loss_nats.front());
-  for (std::size_t step = 0; step < 20; ++step) {
-    const double expected = on_cpu().step_loss_nats[step];
-    EXPECT_NEAR(on_cuda().step_loss_nats[step], expected, expected * (step == 0 ? 2e-6 : 2e-4))
-        << "step " << step;
-  }
+  expect_near_losses(on_cuda(), on_cpu());
   ASSERT_TRUE(on_cuda().validation.has_value());
   EXPECT_EQ(on_cuda().validation->tokens, on_cpu().validation->tokens);
   EXPECT_NEAR(on_cuda().validation->val_bpb, on_cpu().validation->val_bpb, 1e-3);
@@ -64,8 +66,7 @@ const std::vector<std::string> kPlain = {"run.fused_kernels=false"};
 // What a device makes, it makes before the training clock; graphs are captured when a list
 // of calls comes again.
 TEST_F(CudaRun, CountsWhatItMakesBeforeAndOnTheClock) {
-  const auto made =
-      nlohmann::json::parse(read_file(on_cuda().directory / "result.json")).at("made_on_device");
+  const auto made = result_of(on_cuda().directory).at("made_on_device");
   EXPECT_GT(made.at("kernel_modules").at("before_clock"), 20);
   EXPECT_EQ(made.at("kernel_modules").at("on_clock"), 0);
   EXPECT_EQ(made.at("attention_plans").at("on_clock"), 0);
@@ -73,8 +74,7 @@ TEST_F(CudaRun, CountsWhatItMakesBeforeAndOnTheClock) {
   EXPECT_TRUE(made.contains("products_measured"));
   EXPECT_TRUE(
       contains(read_file(on_cuda().directory / "log.txt"), "made on the device, before the training clock"));
-  const auto cpu = nlohmann::json::parse(read_file(on_cpu().directory / "result.json"));
-  EXPECT_FALSE(cpu.contains("made_on_device")) << "it counts nothing";
+  EXPECT_FALSE(result_of(on_cpu().directory).contains("made_on_device")) << "it counts nothing";
 }
 
 TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlannedForThem) {
@@ -90,16 +90,6 @@ TEST_F(CudaRun, WithPlainCallsTakesTheMemoryThatWasPlannedForThem) {
   EXPECT_NEAR(plain.final_loss_nats, fused, 2e-3);
 }
 
-// Not the file: it names the configuration as well.
-std::vector<std::pair<std::string, std::vector<std::byte>>> weights_of(const RunResult& result) {
-  const SafetensorsFile file(result.directory / "weights.safetensors");
-  std::vector<std::pair<std::string, std::vector<std::byte>>> weights;
-  for (const StoredTensor& tensor : file.tensors()) {
-    weights.emplace_back(tensor.name, std::vector<std::byte>(tensor.bytes.begin(), tensor.bytes.end()));
-  }
-  return weights;
-}
-
 TEST_F(CudaRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
   const std::vector<std::string> few =
       with(kDevice, {"train.steps=3", "train.tokens_per_step=128", "data.validation=''"});
@@ -108,9 +98,9 @@ TEST_F(CudaRun, SameRunTwiceIsTheSameToTheBitAlsoWithoutGraphs) {
   const RunResult eager = tiny().train(with(few, {"backend.graphs=false"}));
   EXPECT_EQ(first.step_loss_nats, again.step_loss_nats);
   EXPECT_EQ(first.step_loss_nats, eager.step_loss_nats);
-  EXPECT_FALSE(weights_of(first).empty());
-  EXPECT_TRUE(weights_of(first) == weights_of(again)) << "another order of threads";
-  EXPECT_TRUE(weights_of(first) == weights_of(eager)) << "without graphs";
+  const auto weights = [](const RunResult& run) { return result_of(run.directory).at("weights_sha256"); };
+  EXPECT_EQ(weights(first), weights(again)) << "another order of threads";
+  EXPECT_EQ(weights(first), weights(eager)) << "without graphs";
 }
 
 TEST_F(CudaRun, TrainsInBf16) {
@@ -125,11 +115,7 @@ TEST_F(CudaRun, TrainsWithLayerCastLikeTheCpuBackend) {
   const std::vector<std::string> keys = {"train.steps=3", "train.tokens_per_step=128", "train.layercast=bf16",
                                          "data.validation=''"};
   const RunResult cpu = tiny().train(keys), cuda = tiny().train(with(kDevice, keys));
-  ASSERT_EQ(cuda.step_loss_nats.size(), cpu.step_loss_nats.size());
-  for (std::size_t step = 0; step < cpu.step_loss_nats.size(); ++step) {
-    const double expected = cpu.step_loss_nats[step];
-    EXPECT_NEAR(cuda.step_loss_nats[step], expected, expected * (step == 0 ? 2e-6 : 2e-4)) << "step " << step;
-  }
+  expect_near_losses(cuda, cpu);
 }
 
 // An artifact quantised on one backend is scored alike on both.
@@ -143,19 +129,10 @@ TEST_F(CudaRun, QuantisesAndScoresAnArtifact) {
 
 // Windows of two chunks: a chunk is scored after one that was trained on.
 TEST_F(CudaRun, TestTimeTraining) {
-  const std::vector<std::string> keys = {
-      "train.steps=20",
-      "ttt.batch_documents=2",
-      long_tests() ? "ttt.context_tokens=64" : "ttt.context_tokens=32",
-      "ttt.chunk_tokens=16",
-      "ttt.prefix_documents=3",
-      "ttt.phases=2",
-      long_tests() ? "ttt.document_fraction=0.3" : "ttt.document_fraction=0.34",
-      "ttt.optimizer.lr=0.002",
-      "ttt.adapters.rank=4",
-      "ttt.adapters.alpha=4",
-      "ttt.base.chunk_tokens=128",
-      "ttt.base.batch_rows=2"};
+  const Overrides keys = with(
+      ttt_keys, {"train.steps=20", "ttt.batch_documents=2", "ttt.chunk_tokens=16", "ttt.prefix_documents=3",
+                 "ttt.phases=2", long_tests() ? "ttt.context_tokens=64" : "ttt.context_tokens=32",
+                 long_tests() ? "ttt.document_fraction=0.3" : "ttt.document_fraction=0.34"});
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
     return adapt(tiny().config(overrides), on_cpu().directory / "weights.safetensors",
                  tiny().folder() / name);

@@ -18,4 +18,3 @@ check_contains "or no build at all" "take the archive" "$seen"
 stub cmake 'echo "cmake version 3.31.2"'
 stub g++ 'echo 12.3.0'
 check "newer tools are enough" dependencies --check
-finish

@@ -24,4 +24,3 @@ check "what is there is kept" download --documents data 2
 sed -i '$d' data/validation_documents.jsonl
 check_contains "an incomplete file is fetched anew" "gave 0 lines instead of 50000" "$(download --documents data 2)"
 check_contains "an unknown option" "'--docs' is no option" "$(download --docs data)"
-finish

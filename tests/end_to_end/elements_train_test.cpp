@@ -14,9 +14,8 @@ const std::vector<std::string> elements = {"model.attention_gate=false", "model.
                                            "model.asymmetric_softcap.enabled=true"};
 
 // With a first row of [[parameters]] that keeps what `match` takes as it is.
-RunResult train(const std::string& match, std::vector<std::string> overrides) {
-  overrides.push_back("run.directory=" + tiny().next_directory());
-  LoadedConfig loaded = tiny().config(overrides);
+RunResult train(const std::string& match, const Overrides& overrides) {
+  LoadedConfig loaded = tiny().config(with(overrides, {"run.directory=" + tiny().next_directory()}));
   ParameterRow row = loaded.config.parameters.front();
   row.match = match;
   row.optimizer = no_optimizer;
@@ -32,9 +31,8 @@ RunResult train(const std::string& match, std::vector<std::string> overrides) {
 }
 
 TEST(ElementsTrain, LearnsAndMovesWhatHasAnOptimizer) {
-  std::vector<std::string> overrides = elements;
-  overrides.insert(overrides.end(), {"train.steps=60", "ema.decay=0.5", "train.compute_dtype=bf16"});
-  const RunResult result = train("softcap_*", overrides);
+  const RunResult result =
+      train("softcap_*", with(elements, {"train.steps=60", "ema.decay=0.5", "train.compute_dtype=bf16"}));
   EXPECT_LT(result.final_loss_nats, 0.8 * result.initial_loss_nats);
   ASSERT_TRUE(result.validation);
   EXPECT_LT(result.validation->val_loss_nats, 0.8 * result.initial_loss_nats);

@@ -221,24 +221,15 @@ TEST(EngineRanks, StateGoesFromAnyNumberOfRanksToAnyOther) {
     const Overrides overrides = with(with(base, world_mode), communication);
     Outcome saved;
     LoaderPosition position;
-    {
-      ThreadWorld world(from);
-      const auto ranks = make_ranks(world, from, overrides);
-      world.run([&](int number, Communicator&) {
-        Rank& rank = *ranks[static_cast<std::size_t>(number)];
-        rank.engine.initialise(3);
-        rank.steps(1, 2);
-        Outcome mine = outcome_of(rank.engine, number == 0, 0, 2);
-        if (number != 0) return;
-        saved = std::move(mine);
-        position = rank.rows->position();
-      });
-    }
-    ThreadWorld world(to);
-    const auto ranks = make_ranks(world, to, overrides);
+    Ranks(from, overrides).run([&](int number, Rank& rank) {
+      rank.steps(1, 2);
+      Outcome mine = outcome_of(rank.engine, number == 0, 0, 2);
+      if (number != 0) return;
+      saved = std::move(mine);
+      position = rank.rows->position();
+    });
     Outcome resumed;
-    world.run([&](int number, Communicator&) {
-      Rank& rank = *ranks[static_cast<std::size_t>(number)];
+    Ranks(to, overrides).run([&](int number, Rank& rank) {
       rank.engine.initialise(99);
       const std::vector<StateTensor> state = rank.engine.whole_state();
       for (const StateTensor& tensor : state) {
@@ -326,8 +317,7 @@ TEST(EngineRanks, OneRankDoesNotOwnWeightsThatAreScored) {
   ThreadWorld world(2);
   const std::string said =
       sentence_of([&] { Rank rank(with(with(base, owned), schedule_free), world.rank(0)); });
-  EXPECT_TRUE(contains(said, "has evaluation weights"));
-  EXPECT_TRUE(contains(said, "set communication = \"replicated\""));
+  EXPECT_TRUE(contains(said, "has evaluation weights", "set communication = \"replicated\""));
 }
 
 // Bytes that a rank holds of tensors whose names begin with one of `prefixes`.
@@ -348,20 +338,17 @@ TEST(EngineRanks, ARankHoldsItsShareOfTheState) {
   for (const bool sharded : {false, true}) {
     for (const int size : {1, 2, 4}) {
       SCOPED_TRACE(fmt::format("{} ranks, {}", size, sharded ? "sharded" : "replicated"));
-      ThreadWorld world(size);
-      const auto ranks = make_ranks(world, size, sharded ? with(muon, cut) : muon);
-      world.run([&](int number, Communicator&) {
-        Rank& rank = *ranks[static_cast<std::size_t>(number)];
-        rank.engine.initialise(3);
+      Ranks ranks(size, sharded ? with(muon, cut) : muon);
+      ranks.run([&](int, Rank& rank) {
         rank.steps(1, 1);
         rank.engine.gather_state();
         rank.engine.gather_averages();
       });
-      const TensorStore& store = ranks.back()->engine.store();
+      const TensorStore& store = ranks.all.back()->engine.store();
       const std::int64_t state = held_bytes(store, {"optimizer/matrices/", "ema"});
       const std::int64_t weights = held_bytes(store, {"master/", "gradient/", "slice"});
       std::int64_t cut_bytes = 0;  // all entries of the banks are divided evenly among 1, 2 and 4
-      for (const PlannedParameter& parameter : ranks[0]->parameters) {
+      for (const PlannedParameter& parameter : ranks.all[0]->parameters) {
         if (parameter.layout.spec.name.ends_with("_bank")) cut_bytes += parameter.layout.spec.type.bytes();
       }
       if (banks == 0) {
@@ -382,10 +369,10 @@ TEST(EngineRanks, ARankHoldsItsShareOfTheState) {
 // States of a parameter that one rank owns are on that rank alone.
 TEST(EngineRanks, OnlyOwnersHoldStates) {
   const auto held = [](int size) {
-    ThreadWorld world(size);
-    const auto ranks = make_ranks(world, size, with(base, owned));
+    const Ranks ranks(size, with(base, owned));
     std::vector<std::int64_t> bytes;
-    for (const auto& rank : ranks) bytes.push_back(held_bytes(rank->engine.store(), {"optimizer/matrices/"}));
+    for (const auto& rank : ranks.all)
+      bytes.push_back(held_bytes(rank->engine.store(), {"optimizer/matrices/"}));
     return bytes;
   };
   const std::int64_t all = held(1).front();
@@ -401,12 +388,8 @@ TEST(EngineRanks, OnlyOwnersHoldStates) {
 TEST(EngineRanks, AveragesOfSlicesAreGatheredForScores) {
   const Overrides averaged = with(with(with(base, world_mode), cut), {"ema.decay=0.9"});
   const auto average = [&](int size, bool probed) {
-    ThreadWorld world(size);
-    const auto ranks = make_ranks(world, size, averaged);
     std::vector<std::vector<float>> seen(static_cast<std::size_t>(size));
-    world.run([&](int number, Communicator&) {
-      Rank& rank = *ranks[static_cast<std::size_t>(number)];
-      rank.engine.initialise(3);
+    Ranks(size, averaged).run([&](int number, Rank& rank) {
       rank.steps(1, 2);
       rank.engine.gather_averages();
       if (probed) rank.engine.probe_loss(rank.rows->next());

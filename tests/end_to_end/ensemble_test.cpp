@@ -33,9 +33,8 @@ class EnsembleRun : public testing::Test {
       load_weights(trained().directory / "weights.safetensors", store, layouts);
     };
   }
-  static EnsembleScore score(std::vector<std::string> overrides, std::int64_t tokens = 1 << 20) {
-    overrides.insert(overrides.begin(), "ensemble.members=4");
-    LoadedConfig loaded = tiny().config(overrides);
+  static EnsembleScore score(const Overrides& overrides, std::int64_t tokens = 1 << 20) {
+    LoadedConfig loaded = tiny().config(with({"ensemble.members=4"}, overrides));
     ensemble::ScoreOptions options;
     options.console = nullptr;
     options.tokens = tokens;
@@ -142,8 +141,7 @@ TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
 TEST_F(EnsembleRun, AStrictLedgerCountsTheMembersBytes) {
   const std::vector<std::string> strict = {"ledger.rules=strict", "ledger.artifact_bytes=1000"};
   EXPECT_TRUE(contains(refusal(strict), "ensemble.count_members=true"));
-  std::vector<std::string> counted = strict;
-  counted.push_back("ensemble.count_members=true");
+  Overrides counted = with(strict, {"ensemble.count_members=true"});
   EXPECT_TRUE(contains(refusal(counted), "more than ledger.artifact_bytes = 1,000"));
   counted[1] = "ledger.artifact_bytes=16000000";
   EXPECT_EQ(refusal(counted), "");

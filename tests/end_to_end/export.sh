@@ -78,4 +78,3 @@ check "import of several files" "$mulligan" checkpoint import sharded --config q
 check "bit for bit" "$mulligan" checkpoint diff back.safetensors published/model.safetensors
 rm sharded/model-00002-of-00002.safetensors
 check_refused "a file of the index is missing" 3 "model-00002-of-00002.safetensors" checkpoint import sharded --config qwen2.toml --out b.safetensors
-finish

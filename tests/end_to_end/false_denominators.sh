@@ -80,10 +80,6 @@ cat >>mix.toml <<TOML
 [[data.mix]]
 name = "all"
 train = "$work/data/fineweb_train_*.bin"
-[ledger]
-train_seconds = 1000
-eval_seconds = 1000
-artifact_bytes = 100000000
+$(wide_ledger)
 TOML
 check "record: of a mix" "$mulligan" record mix.toml --seeds 1 --out mixed --author A --github-id a --name "A mix" --source "$root" --set train.steps=2
-finish

@@ -72,10 +72,10 @@ PYTHON
 untouched() {
   local what=$1
   shift
-  rm -f mark
+  rm -f "$MULLIGAN_MARK"
   "$mulligan" "$@" >seen.out 2>seen.err
   local code=$?
-  if [[ -e mark ]]; then
+  if [[ -e $MULLIGAN_MARK ]]; then
     flunk "$what" "a library was loaded (exit code $code): mulligan $*"
   elif ((code > 4)); then
     flunk "$what" "exit code $code: $(cat seen.err)"
@@ -106,7 +106,9 @@ for how in path both relative name dots slash; do
     # shellcheck disable=SC2086
     untouched "$how: $command" $command
   done
-  (cd foreign && untouched "$how: eval . inside of it" eval .) || not_ok=$((not_ok + 1))
+  cd foreign || exit 1
+  untouched "$how: eval . inside of it" eval .
+  cd "$work" || exit 1
   printf 'extends = "foreign/config.toml"\n' >upon.toml
   check "$how: the poisoned checkpoints are sound" "$mulligan" checkpoint verify foreign
   untouched "$how: one's own file that extends the foreign one" config check upon.toml
@@ -194,4 +196,3 @@ check "backend, adapters and their optimiser: ttt RUN" "$mulligan" ttt honest --
 check "and ttt ARTIFACT" "$mulligan" ttt honest/artifact.mulligan --output o
 check "and quantize makes the same artifact" "$mulligan" quantize honest --output q.mulligan
 check "to the byte" cmp q.mulligan honest/artifact.mulligan
-finish

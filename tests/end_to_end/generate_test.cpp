@@ -146,9 +146,7 @@ TEST_F(Generate, AdaptersOfADocumentAreUsed) {
 
 TEST_F(Generate, MissingThingsAreTold) {
   const auto refusal = [&](const std::vector<std::string>& more, const std::string& document) {
-    std::vector<std::string> all = {"train.steps=30"};
-    all.insert(all.end(), more.begin(), more.end());
-    LoadedConfig loaded = tiny().config(all);
+    LoadedConfig loaded = tiny().config(with({"train.steps=30"}, more));
     GenerateRunOptions asked = options();
     asked.document = document;
     return refusal_of(ExitCode::bad_configuration,

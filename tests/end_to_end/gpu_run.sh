@@ -53,8 +53,7 @@ exec "$build/bin/mulligan" "\$@"
 WRAPPER
 printf '#!/bin/sh\necho dying >&2\nexit 139\n' >faulty/bin/mulligan_golden_tests
 chmod +x faulty/bin/*
-gpu_run --build faulty --only golden,model,train-fp32,repeat,step-plain
-check_equal "a row that is not ok: exit code 1" 1 $?
+check_code "a row that is not ok: exit code 1" 1 gpu_run --build faulty --only golden,model,train-fp32,repeat,step-plain
 check_equal "another seed is found: against the cpu backend" "not ok" "$(outcome train-fp32)"
 check_contains "and the first step that differs is named" "loss of the first step" "$(grep train-fp32 out/table.md)"
 check_equal "and between two runs" "not ok" "$(outcome repeat)"
@@ -111,8 +110,7 @@ for number, kernel in enumerate(("rms_norm_fwd", "attention_bwd", "matmul"), 1):
 write(event="end", stopped=False, measurements=7, peak_device_memory_bytes=1, seconds=2.0)
 WRAPPER
 chmod +x planted/bin/mulligan_first_contact stuck/bin/mulligan_first_contact
-gpu_run --build planted --only first-contact
-check_equal "a device whose attention is wrong: exit code 1" 1 $?
+check_code "a device whose attention is wrong: exit code 1" 1 gpu_run --build planted --only first-contact
 check_contains "the first stage names the call" "attention_fwd of the micro step" "$(grep '^| first-contact' out/table.md)"
 check_contains "and prints what to send back" "---- send this back" "$(cat err)"
 check_contains "with the file" "out/first_contact.1.jsonl" "$(cat err)"
@@ -121,8 +119,7 @@ import json
 figures = {row["name"]: row for row in json.load(open("out/result.json"))["rows"]}["first-contact"]["figures"]
 assert 0 < figures["wrong"] <= 8 and figures["agree"] == figures["calls"] - figures["wrong"], figures
 PYTHON
-gpu_run --build stuck --only first-contact
-check_equal "a call that kills the process: exit code 1" 1 $?
+check_code "a call that kills the process: exit code 1" 1 gpu_run --build stuck --only first-contact
 check_contains "the call is named" "call 2, attention_bwd of the micro step, [8, 8]: the process ended within this call" "$(cat err)"
 check_contains "with the code it ended with" "exit code -11" "$(cat err)"
 check "and those behind it are run by a second process, which leaves it to the reference" python3 - <<'PYTHON'
@@ -177,15 +174,12 @@ except Skipped as reason:
 PYTHON
 
 refused() { # refused WHAT TEXT ARGUMENT...
-  local what=$1 text=$2 code
+  local what=$1 text=$2
   shift 2
-  gpu_run "$@"
-  code=$?
-  check_equal "refused: $what" 2 $code
+  check_code "refused: $what" 2 gpu_run "$@"
   check_contains "refused with a sentence: $what" "$text" "$(cat err)"
 }
 refused "a row that does not exist" "there is no row 'kernel'" --build "$build" --only kernel
 refused "no program" "there is no program" --build "$work/nowhere"
 echo nothing >empty.tar.xz
 refused "no archive" "cannot be unpacked" --bundle empty.tar.xz
-finish

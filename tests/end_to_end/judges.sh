@@ -12,4 +12,3 @@ for judge in safetensors sentencepiece; do
   if (($? == 0)); then pass "judge $judge: $(grep -c '^within' <<<"$seen") figures within their bounds"; else flunk "judge $judge" "$seen"; fi
 done
 check "the judges are listed" "${MULLIGAN_PYTHON:-python3}" "$root/tests/judges/run" --list
-finish

@@ -27,4 +27,3 @@ check "the same configuration gives the same file" cmp all.kernels again.kernels
 check_equal "nothing temporary is left" "" "$(ls | grep '\.tmp\.')"
 compile --out other.kernels --architecture sm_80 >other.log 2>&1
 check "another architecture gives another file" holds other.kernels sm_80
-finish

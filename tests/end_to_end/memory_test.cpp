@@ -13,10 +13,9 @@ namespace {
 // Everything that takes memory: averages, both layer orders, the momentum of a warm-up, an evaluation.
 const Overrides kTraining = {"train.steps=2", "train.tokens_per_step=128", "train.warmup.steps=1",
                              "ema.decay=0.9", "train.compute_dtype=bf16"};
-const Overrides kTtt = {"train.tokens_per_step=128", "ttt.batch_documents=3",  "ttt.context_tokens=64",
-                        "ttt.chunk_tokens=16",       "ttt.prefix_documents=3", "ttt.document_fraction=0.2",
-                        "ttt.optimizer.lr=0.002",    "ttt.adapters.rank=4",    "ttt.base.chunk_tokens=128",
-                        "ttt.base.batch_rows=2"};
+const Overrides kTtt =
+    with(ttt_keys, {"train.tokens_per_step=128", "ttt.batch_documents=3", "ttt.context_tokens=64",
+                    "ttt.chunk_tokens=16", "ttt.prefix_documents=3", "ttt.document_fraction=0.2"});
 
 TEST(PlannedMemory, OfTrainingIsWhatARunTakes) {
   LoadedConfig loaded = tiny().config(kTraining);
@@ -37,9 +36,7 @@ TEST(PlannedMemory, OfTestTimeTrainingIsWhatARunTakes) {
 }
 
 TEST(PlannedMemory, OfTestTimeTrainingWithoutDataIsThatOfTheLargestBatches) {
-  std::vector<std::string> without = kTtt;
-  without.push_back("data.validation=''");
-  LoadedConfig loaded = tiny().config(without);
+  LoadedConfig loaded = tiny().config(with(kTtt, {"data.validation=''"}));
   const TttMemory plan = plan_ttt_memory(loaded, test_plugin_host());
   EXPECT_NE(plan.documents.find("5 documents of 65 tokens"), std::string::npos) << plan.documents;
   // Two sets of adapters with two moments each and where A began: of three documents, and of two.

@@ -34,7 +34,6 @@ done
 check_true "it asks for no other file" "$(grep -cE '(src|href)="[^#]' page.html) == 0"
 before=$(sha256sum page.html)
 check_refused "a page that exists" 2 "--overwrite" report --tables runs/two --output page.html
-check_refused "no tables" 3 "holds neither" report --tables runs/none --output page.html --overwrite
 check_refused "no folder" 3 "cannot be read" report --tables nowhere --output page.html --overwrite
 check_equal "refusals leave it alone" "$before" "$(sha256sum page.html)"
 check "--overwrite" "$mulligan" report --tables runs/two --output page.html --overwrite
@@ -65,4 +64,3 @@ check "again" configs/numerics/run --quick
 check "not as a rehearsal" configs/numerics/run
 check_true "whose page has none of it" "$(grep -c 'mean nothing' runs/numerics/tables.html) == 0"
 check_equal "unknown arguments" 2 "$(configs/numerics/run --quik 2>/dev/null; echo $?)"
-finish

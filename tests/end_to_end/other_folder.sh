@@ -37,9 +37,7 @@ check "--set names paths of this folder" "$mulligan" eval ../start/runs/tiny --s
 
 # A project that was moved: the folder is named, and the current one takes its place.
 cd "$work" && mv start moved && rm -r other
-seen=$("$mulligan" eval moved/runs/tiny 2>&1)
-check_equal "the folder is gone: exit code" 3 $?
+see_all "the folder is gone: exit code" 3 "$mulligan" eval moved/runs/tiny
 check_contains "the folder is gone: it is named" "was started in '$work/start', which does not exist any more" "$seen"
 cd moved || exit 1
 check "where the project is now" "$mulligan" eval runs/tiny
-finish

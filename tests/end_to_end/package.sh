@@ -72,4 +72,3 @@ else
   dpkg --root="$root" -r mulligan >dpkg.log 2>&1
   check_equal "removed, it leaves nothing" "" "$(find root/usr/bin/mulligan root/usr/lib/mulligan root/usr/share/mulligan 2>/dev/null)"
 fi
-finish

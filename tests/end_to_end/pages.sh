@@ -82,4 +82,3 @@ run_page() {
 }
 for page in "${pages[@]}"; do run_page "$page"; done
 cd "$work" || exit 1
-finish

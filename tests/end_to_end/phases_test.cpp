@@ -79,8 +79,7 @@ TEST(TrainingPhases, PrecisionLengthAndOrderChangeAndEachPhaseResumes) {
     const int number = step.at("step");
     EXPECT_EQ(step.at("phase"), number <= 4 ? "short" : number <= 9 ? "half" : "long") << step.dump();
   }
-  const Json booked =
-      Json::parse(read_file(fs::path(whole) / "result.json"))["train_loss"]["train_loss_phase_nats"];
+  const Json booked = result_of(whole)["train_loss"]["train_loss_phase_nats"];
   EXPECT_EQ(booked.at("short").at("steps_counted"), 4);
   EXPECT_EQ(booked.at("half").at("steps_counted"), 5);
   EXPECT_EQ(booked.at("long").at("steps_counted"), 3);
@@ -93,10 +92,7 @@ TEST(TrainingPhases, PrecisionLengthAndOrderChangeAndEachPhaseResumes) {
     EXPECT_EQ(again.final_loss_nats, result.final_loss_nats);
     ASSERT_TRUE(again.validation && result.validation);
     EXPECT_EQ(again.validation->val_bpb, result.validation->val_bpb);
-    const auto weights = [](const std::string& run) {
-      return Json::parse(read_file(fs::path(run) / "result.json")).at("weights_sha256");
-    };
-    EXPECT_EQ(weights(copy), weights(whole));
+    EXPECT_EQ(result_of(copy).at("weights_sha256"), result_of(whole).at("weights_sha256"));
   }
 
   report::write_report(whole);
@@ -379,11 +375,8 @@ lr_policy = "rejoin"
     const std::string copy = stopped_at(step, rows, settings);
     const RunResult again = train(rows, settings, copy, "auto");
     EXPECT_EQ(again.first_step, step);
-    const auto found = [](const std::string& run, const char* key) {
-      return Json::parse(read_file(fs::path(run) / "result.json")).at(key);
-    };
-    EXPECT_EQ(found(copy, "weights_sha256"), found(whole, "weights_sha256"));
-    EXPECT_EQ(found(copy, "train_loss"), found(whole, "train_loss"));
+    for (const char* key : {"weights_sha256", "train_loss"})
+      EXPECT_EQ(result_of(copy).at(key), result_of(whole).at(key)) << key;
     EXPECT_EQ(again.validation->val_bpb, result.validation->val_bpb);
   }
 }

@@ -43,5 +43,3 @@ check_contains "plugins check: a flaw's line" \
 check_refused "plugins check: exit code" 2 "1 of" plugins check "$flawed/mulligan_flawed_loss.so" --set how=wrong_gradient
 check_refused "plugins check: an unknown plugin" 2 "did you mean 'adamw'?" plugins check adamv
 check_refused "plugins check: an unknown key" 2 "beta3" plugins check adamw --set beta3=1
-
-finish

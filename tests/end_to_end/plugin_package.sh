@@ -97,4 +97,3 @@ check_contains "the check of exports names what is too much" "my_helper" \
 # The SDK stands on nothing of the tree.
 check_equal "the SDK includes nothing but itself and the standard library" "" \
   "$(grep -rhE '#include *["<](framework|kernels|tools|lab|plugins|optimizers|ttt|launch|boost|fmt)' "$root/include")"
-finish

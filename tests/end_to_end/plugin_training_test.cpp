@@ -14,8 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string refusal(const Overrides& overrides) {
-  return refusal_of(ExitCode::bad_configuration,
-                    [&] { tiny().train_in(tiny().next_directory(), overrides); });
+  return refusal_of(ExitCode::bad_configuration, [&] { tiny().train(overrides); });
 }
 
 // Trains straight through and, from the checkpoint of step `at`, again: losses, weights and score are
@@ -28,17 +27,19 @@ void expect_resumes_exactly(const Overrides& overrides, std::int64_t at) {
   const RunResult b = tiny().train_in(resumed, overrides,
                                       (fs::path(straight) / "checkpoints" / checkpoint_name(at)).string());
   ASSERT_EQ(b.first_step, at);
-  ASSERT_EQ(a.step_loss_nats.size(), b.step_loss_nats.size() + static_cast<std::size_t>(at));
-  for (std::size_t i = 0; i < b.step_loss_nats.size(); ++i) {
-    EXPECT_EQ(a.step_loss_nats[i + static_cast<std::size_t>(at)], b.step_loss_nats[i]) << i;
+  expect_same_run(straight, a, resumed, b);
+}
+
+// A run's weights are the tensors of that name of its checkpoint, and others than the masters.
+void expect_scored(const std::string& directory, const std::string& prefix) {
+  const SafetensorsFile saved(fs::path(directory) / "weights.safetensors"),
+      state(find_checkpoint(directory).path / "tensors.safetensors");
+  bool any_differs = false;
+  for (const StoredTensor& tensor : saved.tensors()) {
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, state.at(prefix + tensor.name).bytes)) << tensor.name;
+    any_differs |= !std::ranges::equal(tensor.bytes, state.at("master/" + tensor.name).bytes);
   }
-  EXPECT_EQ(a.tokens, b.tokens);
-  EXPECT_EQ(a.validation->val_loss_nats, b.validation->val_loss_nats);
-  const SafetensorsFile one(fs::path(straight) / "weights.safetensors"),
-      other(fs::path(resumed) / "weights.safetensors");
-  for (const StoredTensor& tensor : one.tensors()) {
-    EXPECT_TRUE(std::ranges::equal(tensor.bytes, other.at(tensor.name).bytes)) << tensor.name;
-  }
+  EXPECT_TRUE(any_differs) << "the masters are what was scored";
 }
 
 Overrides schedule_free() {
@@ -69,9 +70,8 @@ TEST(ScheduleFree, GroupsMayDiffer) {
 }
 
 TEST(ScheduleFree, EvaluatingInBetweenChangesNothing) {
-  const RunResult plain = tiny().train_in(tiny().next_directory(), schedule_free());
-  const RunResult validated =
-      tiny().train_in(tiny().next_directory(), with(schedule_free(), {"train.validate_every=3"}));
+  const RunResult plain = tiny().train(schedule_free());
+  const RunResult validated = tiny().train(with(schedule_free(), {"train.validate_every=3"}));
   EXPECT_EQ(plain.step_loss_nats, validated.step_loss_nats);
   EXPECT_EQ(plain.validation->val_loss_nats, validated.validation->val_loss_nats);
 }
@@ -79,15 +79,7 @@ TEST(ScheduleFree, EvaluatingInBetweenChangesNothing) {
 TEST(ScheduleFree, TheCheckpointHoldsMastersAndWhatWouldBeScored) {
   const std::string directory = tiny().next_directory();
   tiny().train_in(directory, schedule_free());
-  const SafetensorsFile saved(fs::path(directory) / "weights.safetensors");
-  const Checkpoint checkpoint = find_checkpoint(directory);
-  const SafetensorsFile state(checkpoint.path / "tensors.safetensors");
-  bool any_differs = false;
-  for (const StoredTensor& tensor : saved.tensors()) {
-    EXPECT_TRUE(std::ranges::equal(tensor.bytes, state.at("evaluation/" + tensor.name).bytes)) << tensor.name;
-    any_differs |= !std::ranges::equal(tensor.bytes, state.at("master/" + tensor.name).bytes);
-  }
-  EXPECT_TRUE(any_differs) << "the masters are the average, so nothing was averaged";
+  expect_scored(directory, "evaluation/");
 }
 
 TEST(ScheduleFree, AnAverageOfAnAverageIsRefused) {
@@ -114,10 +106,9 @@ TEST(Wrapper, AResumedRunIsTheSameBitForBit) {
 
 TEST(Wrapper, OfNoLookAheadItChangesNoWeight) {
   const Overrides none = {"train.steps=12"};
-  const RunResult plain = tiny().train_in(tiny().next_directory(), none),
-                  wrapped = tiny().train_in(tiny().next_directory(),
-                                            with(none, {"wrapper.plugin=ema_nesterov", "wrapper.from_step=0",
-                                                        "wrapper.lookahead=0.0"}));
+  const RunResult plain = tiny().train(none),
+                  wrapped = tiny().train(with(
+                      none, {"wrapper.plugin=ema_nesterov", "wrapper.from_step=0", "wrapper.lookahead=0.0"}));
   EXPECT_EQ(plain.step_loss_nats, wrapped.step_loss_nats);
   EXPECT_EQ(plain.validation->val_loss_nats, wrapped.validation->val_loss_nats);
 }
@@ -127,18 +118,10 @@ TEST(Wrapper, ScoresAreOfWeightsAtRest) {
   const Overrides ahead = {"train.steps=12", "wrapper.plugin=ema_nesterov", "wrapper.from_step=0",
                            "wrapper.lookahead=2.0"};
   const RunResult plain = tiny().train_in(directory, ahead);
-  const RunResult validated =
-      tiny().train_in(tiny().next_directory(), with(ahead, {"train.validate_every=3"}));
+  const RunResult validated = tiny().train(with(ahead, {"train.validate_every=3"}));
   EXPECT_EQ(plain.step_loss_nats, validated.step_loss_nats);
   EXPECT_EQ(plain.validation->val_loss_nats, validated.validation->val_loss_nats);
-  const SafetensorsFile saved(fs::path(directory) / "weights.safetensors");
-  const SafetensorsFile state(find_checkpoint(directory).path / "tensors.safetensors");
-  bool any_differs = false;
-  for (const StoredTensor& tensor : saved.tensors()) {
-    EXPECT_TRUE(std::ranges::equal(tensor.bytes, state.at("rest/" + tensor.name).bytes)) << tensor.name;
-    any_differs |= !std::ranges::equal(tensor.bytes, state.at("master/" + tensor.name).bytes);
-  }
-  EXPECT_TRUE(any_differs);
+  expect_scored(directory, "rest/");
 }
 
 TEST(Wrapper, WhatCannotBeDoneIsRefused) {
@@ -152,26 +135,23 @@ TEST(Wrapper, WhatCannotBeDoneIsRefused) {
 // An average that has not begun leaves the weights to be scored; one that follows in an instant is the weights.
 TEST(LateAverage, IsTheWeightsUntilItBegins) {
   const Overrides steps = {"train.steps=8"};
-  const RunResult plain = tiny().train_in(tiny().next_directory(), steps);
+  const RunResult plain = tiny().train(steps);
   for (const Overrides& late :
        {Overrides{"ema.tau=4", "ema.from_step=9"}, Overrides{"ema.tau=4", "ema.from_step=8"},
         Overrides{"ema.tau=4", "ema.blend=0.0"}, Overrides{"ema.tau=4", "ema.exclude=[\"*\"]"}}) {
-    const RunResult result = tiny().train_in(tiny().next_directory(), with(steps, late));
+    const RunResult result = tiny().train(with(steps, late));
     EXPECT_EQ(result.validation->val_loss_nats, plain.validation->val_loss_nats) << late.back();
   }
-  const RunResult blended = tiny().train_in(tiny().next_directory(),
-                                            with(steps, {"ema.tau=4", "ema.from_step=3", "ema.blend=0.6"})),
-                  whole =
-                      tiny().train_in(tiny().next_directory(), with(steps, {"ema.tau=4", "ema.from_step=3"}));
+  const RunResult blended = tiny().train(with(steps, {"ema.tau=4", "ema.from_step=3", "ema.blend=0.6"})),
+                  whole = tiny().train(with(steps, {"ema.tau=4", "ema.from_step=3"}));
   EXPECT_NE(blended.validation->val_loss_nats, plain.validation->val_loss_nats);
   EXPECT_NE(blended.validation->val_loss_nats, whole.validation->val_loss_nats);
 }
 
 // What every update follows is what it was before there were other averages.
 TEST(LateAverage, OfAllUpdatesIsThePlainOne) {
-  const RunResult plain = tiny().train_in(tiny().next_directory(), {"train.steps=8", "ema.decay=0.75"}),
-                  blended = tiny().train_in(tiny().next_directory(),
-                                            {"train.steps=8", "ema.tau=4", "ema.until_step=99"});
+  const RunResult plain = tiny().train({"train.steps=8", "ema.decay=0.75"}),
+                  blended = tiny().train({"train.steps=8", "ema.tau=4", "ema.until_step=99"});
   EXPECT_NEAR(plain.validation->val_loss_nats, blended.validation->val_loss_nats, 1e-5);
 }
 
@@ -198,9 +178,9 @@ Overrides flawed_schedule(const std::string& how, const std::string& from_step, 
 }
 
 TEST(Schedules, TheBatchFactorChangesTheTokensOfAStep) {
-  const RunResult whole = tiny().train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
-  const RunResult half = tiny().train_in(tiny().next_directory(), flawed_schedule("batch", "7", "0.5"));
-  const RunResult twice = tiny().train_in(tiny().next_directory(), flawed_schedule("batch", "7", "2"));
+  const RunResult whole = tiny().train(flawed_schedule("not_at_all", "1", "1"));
+  const RunResult half = tiny().train(flawed_schedule("batch", "7", "0.5"));
+  const RunResult twice = tiny().train(flawed_schedule("batch", "7", "2"));
   EXPECT_EQ(whole.tokens, 12 * 256);
   EXPECT_EQ(half.tokens, 6 * 256 + 6 * 128);
   EXPECT_EQ(twice.tokens, 6 * 256 + 6 * 512);
@@ -229,8 +209,8 @@ TEST(Schedules, ABatchThatCannotBeIsRefused) {
 }
 
 TEST(Schedules, TheMomentumFactorReachesTheOptimisers) {
-  const RunResult plain = tiny().train_in(tiny().next_directory(), flawed_schedule("not_at_all", "1", "1"));
-  const RunResult less = tiny().train_in(tiny().next_directory(), flawed_schedule("momentum", "4", "0.5"));
+  const RunResult plain = tiny().train(flawed_schedule("not_at_all", "1", "1"));
+  const RunResult less = tiny().train(flawed_schedule("momentum", "4", "0.5"));
   EXPECT_EQ(plain.step_loss_nats[3], less.step_loss_nats[3]) << "the loss before the first changed update";
   EXPECT_NE(plain.step_loss_nats[5], less.step_loss_nats[5]);
 }

@@ -48,29 +48,20 @@ TEST(PhasePresets, TrainOnBothBackends) {
       "eval.packed_sequences=2"};
   for (const Preset& preset : kPresets) {
     SCOPED_TRACE(preset.name);
-    std::vector<std::string> overrides = small;
-    const fs::path directory = data.next_directory();
-    overrides.push_back("run.directory=" + directory.string());
+    const std::string directory = data.next_directory();
+    Overrides overrides = with(small, {"run.directory=" + directory});
     if (preset.backends.size() > 1) overrides.push_back("phase.0.until_steps=2");
     const fs::path file =
         fs::path(MULLIGAN_SOURCE_DIR) / "configs/phases" / (std::string(preset.name) + ".toml");
     LoadedConfig loaded = load_run_config(file.string(), overrides);
     ASSERT_EQ(loaded.config.phases.size(), preset.backends.size());
-    TrainOptions options;
-    options.console = nullptr;
-    const RunResult result = train(loaded, test_plugin_host(), options);
+    const RunResult result = train_loaded(loaded);
     EXPECT_EQ(result.steps, 4);
     ASSERT_TRUE(result.validation);
     EXPECT_GT(result.validation->val_loss_nats, 0);
 
-    std::vector<Json> switches;
-    std::size_t steps = 0;
-    for (const std::string& line : lines_of(directory / "metrics.jsonl")) {
-      const Json event = Json::parse(line);
-      if (event.at("event") == "phase_switch") switches.push_back(event);
-      if (event.at("event") == "step") ++steps;
-    }
-    EXPECT_EQ(steps, 4u);
+    const std::vector<Json> switches = events_of(directory, "phase_switch");
+    EXPECT_EQ(events_of(directory, "step").size(), 4u);
     ASSERT_EQ(switches.size(), preset.backends.size() - 1);
     if (!switches.empty()) {
       EXPECT_EQ(switches[0].at("step"), 2);

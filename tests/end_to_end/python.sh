@@ -20,4 +20,3 @@ sed -nE "s/^(test_\w+) \(\w+\.(\w+)\..* \.\.\. (.*)/\3 \2: \1/p" report | sed -E
   s/^(FAIL|ERROR) /not ok - /'
 check_equal "all of the module's tests passed" 0 "$code"
 ((code == 0)) || { not_ok=1; sed -n '/^=====/,$s/^/    /p' report; }
-finish

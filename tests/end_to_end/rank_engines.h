@@ -99,23 +99,29 @@ inline Outcome outcome_of(TrainingEngine& engine, bool is_first, std::int64_t fi
   return outcome;
 }
 
-// Ranks are made one after the other, for plugins are loaded while nothing else runs.
-inline std::vector<std::unique_ptr<Rank>> make_ranks(ThreadWorld& world, int size,
-                                                     const Overrides& overrides) {
-  std::vector<std::unique_ptr<Rank>> ranks;
-  for (int rank = 0; rank < size; ++rank) {
-    ranks.push_back(std::make_unique<Rank>(overrides, world.rank(rank)));
+// The ranks of a run, made one after the other, for plugins are loaded while nothing else runs.
+struct Ranks {
+  Ranks(int size, const Overrides& overrides) : world(size) {
+    for (int rank = 0; rank < size; ++rank)
+      all.push_back(std::make_unique<Rank>(overrides, world.rank(rank)));
   }
-  return ranks;
-}
+  // body(number, rank) in a thread for each of them, with its first weights.
+  template <typename Body>
+  void run(Body&& body) {
+    world.run([&](int number, Communicator&) {
+      Rank& rank = *all[static_cast<std::size_t>(number)];
+      rank.engine.initialise(3);
+      body(number, rank);
+    });
+  }
+
+  ThreadWorld world;
+  std::vector<std::unique_ptr<Rank>> all;
+};
 
 inline Outcome train(int size, const Overrides& overrides, int steps = 3) {
-  ThreadWorld world(size);
-  const auto ranks = make_ranks(world, size, overrides);
   Outcome outcome;
-  world.run([&](int number, Communicator&) {
-    Rank& rank = *ranks[static_cast<std::size_t>(number)];
-    rank.engine.initialise(3);
+  Ranks(size, overrides).run([&](int number, Rank& rank) {
     rank.steps(1, steps);
     Outcome mine = outcome_of(rank.engine, number == 0, 0, steps);
     if (number == 0) outcome = std::move(mine);

@@ -54,4 +54,3 @@ assert carried["components"][0]["hashes"][0]["content"] == hashlib.sha256(open(s
 assert "nlohmann-json3-dev" in {one["name"] for one in bill["components"]}
 assert carried["bom-ref"] in bill["dependencies"][0]["dependsOn"]
 PY
-finish

@@ -5,7 +5,6 @@
 
 #include "framework/core/file.h"
 #include "tests/end_to_end/tiny_run.h"
-#include "tests/support/plugins.h"
 #include "tests/support/xml_check.h"
 #include "tools/report_page/write_report.h"
 
@@ -112,11 +111,7 @@ TEST(Report, StartingAnewRemovesWhatWasSaidOfTheOldWeights) {
   const std::vector<std::string> derived = {"report.html", "ttt_result.json", "quantize_result.json",
                                             "evaluations.jsonl", "artifact.mulligan"};
   for (const std::string& file : derived) write_file_atomically(first.directory / file, "old");
-  LoadedConfig loaded = tiny().config({"train.steps=1", "run.directory=" + first.directory.string()});
-  TrainOptions options;
-  options.console = nullptr;
-  options.overwrite = true;
-  train(loaded, test_plugin_host(), options);
+  tiny().train_in(first.directory.string(), {"train.steps=1"}, "", true);
   for (const std::string& file : derived)
     EXPECT_FALSE(std::filesystem::exists(first.directory / file)) << file;
 }

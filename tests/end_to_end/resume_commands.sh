@@ -8,8 +8,7 @@ small_config "$work/data" >small.toml
 for signal in INT TERM; do
   begin stop train small.toml --set train.steps=100000 --set run.directory=stop_$signal
   wait_for stop_$signal/metrics.jsonl
-  end_by $signal
-  check_equal "SIG$signal: exit code 4" 4 $?
+  check_code "SIG$signal: exit code 4" 4 end_by $signal
   check_contains "SIG$signal: the sentence says how to go on" "--resume" "$(cat stop.err)"
   check_equal "SIG$signal: one sentence" 1 "$(wc -l <stop.err)"
   check "SIG$signal: the checkpoint is sound" "$mulligan" checkpoint verify stop_$signal
@@ -66,4 +65,3 @@ check "export without names" "$mulligan" checkpoint export run --out masters.saf
 check "what went out came back, bit for bit" "$mulligan" checkpoint diff masters.safetensors ours.safetensors
 printf 'x' | dd of=run/checkpoints/step_00000020/tensors.safetensors bs=1 seek=5000 conv=notrunc 2>dd.err
 check_refused "checkpoint verify: damage" 3 "sha256" checkpoint verify run
-finish

@@ -47,27 +47,6 @@ Json without_times(Json event) {
   return event;
 }
 
-void expect_same_run(const std::string& straight, const RunResult& a, const std::string& resumed,
-                     const RunResult& b) {
-  const auto first = static_cast<std::size_t>(b.first_step);
-  ASSERT_EQ(a.step_loss_nats.size(), first + b.step_loss_nats.size());
-  for (std::size_t i = 0; i < b.step_loss_nats.size(); ++i) {
-    if (a.step_loss_nats[first + i] != b.step_loss_nats[i])
-      FAIL() << "losses differ at step " << first + i + 1;
-  }
-  EXPECT_EQ(a.initial_loss_nats, b.initial_loss_nats);
-  EXPECT_EQ(a.final_loss_nats, b.final_loss_nats);
-  EXPECT_EQ(a.steps, b.steps);
-  EXPECT_EQ(a.tokens, b.tokens);
-  EXPECT_EQ(a.validation->val_loss_nats, b.validation->val_loss_nats);
-  const fs::path left = fs::path(straight) / "weights.safetensors",
-                 right = fs::path(resumed) / "weights.safetensors";
-  const SafetensorsFile one(left), other(right);
-  for (const StoredTensor& tensor : one.tensors()) {
-    EXPECT_TRUE(std::ranges::equal(tensor.bytes, other.at(tensor.name).bytes)) << tensor.name;
-  }
-}
-
 // A run whose checkpoints are all kept: after step 2, then whenever the disk is ready again, and after
 // the last step.
 class Resume : public ::testing::Test {
@@ -135,8 +114,8 @@ TEST_F(Resume, InPlaceTheMetricsAreThoseOfAnUninterruptedRun) {
   ASSERT_EQ(events_of(copy, "resume").size(), 1u);
   EXPECT_EQ(events_of(copy, "resume")[0].at("step"), step);
   EXPECT_EQ(events_of(copy, "memory").size(), 1u);  // the second process's alone
-  const Json straight = Json::parse(read_file(fs::path(directory_) / "result.json"));
-  const Json json = Json::parse(read_file(fs::path(copy) / "result.json"));
+  const Json straight = result_of(directory_);
+  const Json json = result_of(copy);
   EXPECT_EQ(json.at("train_loss"), straight.at("train_loss"));
   EXPECT_EQ(json.at("train_loss").at("steps_counted"), 24);
   EXPECT_EQ(json.at("train_loss").at("window"), Json({0, 24}));
@@ -195,8 +174,7 @@ TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeUsed) {
   EXPECT_EQ(result.first_step, entries[entries.size() - 2].step);
   expect_same_run(directory_, result_, copy, result);
   const std::string log = read_file(fs::path(copy) / "log.txt");
-  EXPECT_TRUE(contains(log, "warning: the checkpoint file"));
-  EXPECT_TRUE(contains(log, "set aside"));
+  EXPECT_TRUE(contains(log, "warning: the checkpoint file", "set aside"));
   // Named outright it is refused.
   const auto [code, sentence] = refusal(
       tiny().next_directory(), everything(),
@@ -257,8 +235,7 @@ TEST_F(Resume, AScheduleThatChangesIsToldWithBothRates) {
   const std::string at_end = (fs::path(first) / "checkpoints" / checkpoint_name(10)).string();
   tiny().train_in(longer, with(cosine, {"train.steps=20"}), at_end);
   const std::string log = read_file(fs::path(longer) / "log.txt");
-  EXPECT_TRUE(contains(log, "at step 10 and is "));
-  EXPECT_TRUE(contains(log, "(schedule.horizon_steps = 10 keeps it)"));
+  EXPECT_TRUE(contains(log, "at step 10 and is ", "(schedule.horizon_steps = 10 keeps it)"));
   const auto [code, sentence] =
       refusal(tiny().next_directory(), with(cosine, {"train.steps=20", "ledger.rules=strict"}), at_end);
   EXPECT_TRUE(contains(sentence, "(schedule.horizon_steps = 10 keeps it); under ledger.rules = \"strict\""));
@@ -320,8 +297,7 @@ TEST_F(Resume, AnotherStateVersionIsRefusedAndAnotherLibraryTold) {
   };
   const std::string other_state = rewritten([](CheckpointPlugin& plugin) { plugin.state_version += 1; });
   const auto [code, sentence] = refusal(tiny().next_directory(), everything(), other_state);
-  EXPECT_TRUE(contains(sentence, "[optimizer.matrices]"));
-  EXPECT_TRUE(contains(sentence, "state version"));
+  EXPECT_TRUE(contains(sentence, "[optimizer.matrices]", "state version"));
   EXPECT_EQ(code, ExitCode::bad_configuration);
   const std::string copy = tiny().next_directory();
   tiny().train_in(copy, everything(), rewritten([](CheckpointPlugin& plugin) { plugin.sha256 = "other"; }));
@@ -333,7 +309,7 @@ TEST_F(Resume, TheHfFigureIsGivenOnRequestOnlyAndUnderItsName) {
   const std::string copy = tiny().next_directory();
   const Overrides longer = with(everything(), {"train.steps=27", "metrics.hf_compat=true"});
   const RunResult result = tiny().train_in(copy, longer, checkpoint(24));
-  const Json loss = Json::parse(read_file(fs::path(copy) / "result.json")).at("train_loss");
+  const Json loss = result_of(copy).at("train_loss");
   double sum = 0;
   for (const double step : result.step_loss_nats) sum += step;
   EXPECT_NEAR(loss.at("train_loss_hf").get<double>(), sum / 27, 1e-12);
@@ -409,9 +385,8 @@ TEST_F(Resume, ALossThatIsNotFiniteNamesTensorAndCheckpoint) {
       directory, {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=1e6", "optimizer.rest.lr=1e6",
                   "train.clip_norm=0.0", "train.steps=40", "train.log_every=40", "checkpoint.every_steps=1"});
   EXPECT_EQ(code, ExitCode::run_failed);
-  EXPECT_TRUE(contains(sentence, "the first tensor that is not finite is '"));
-  EXPECT_TRUE(contains(sentence, "the last good checkpoint is '"));
-  EXPECT_TRUE(contains(sentence, "step "));
+  EXPECT_TRUE(contains(sentence, "the first tensor that is not finite is '", "the last good checkpoint is '",
+                       "step "));
   for (const char* name : {"result.json", "weights.safetensors"})
     EXPECT_FALSE(fs::exists(fs::path(directory) / name)) << name;
 }
@@ -442,9 +417,8 @@ TEST(Determinism, RepetitionsAndThreadCountsGiveTheSameBits) {
 // Ranks: engine_ranks_test.cpp.
 TEST(Determinism, AWorldDoesNotDependOnThreads) {
   const auto weights = [](const char* threads) {
-    const RunResult result =
-        tiny().train({"run.determinism=world", "train.micro_batches=2", "train.steps=6", threads});
-    return SafetensorsFile(result.directory / "weights.safetensors").metadata().at(tensors_sha256_key);
+    const Overrides world = {"run.determinism=world", "train.micro_batches=2", "train.steps=6", threads};
+    return result_of(tiny().train(world).directory).at("weights_sha256");
   };
   EXPECT_EQ(weights("run.threads=1"), weights("run.threads=2"));
 }

@@ -32,10 +32,8 @@ check_refused "--overwrite, a loss that is not finite" 1 "norm" train small.toml
 check_contains "the failed start's log is kept" "1000000" "$(cat run/log_failed.txt)"
 check_equal "and the earlier run is back" "$before" "$(files run)"
 # Killed before it has saved anything: the next command puts it back.
-"$mulligan" train small.toml --set run.directory=run --overwrite --set train.steps=100000 >kill.out 2>&1 &
-process=$!
-wait_for run/.replaced/result.json
-wait_for run/metrics.jsonl
+begin kill train small.toml --set run.directory=run --overwrite --set train.steps=100000
+wait_for run/.replaced/result.json run/metrics.jsonl
 end_by KILL
 check_refused "a fresh start still finds the earlier run" 2 "finished run" train small.toml --set run.directory=run
 check_equal "which is back" "$before" "$(files run)"
@@ -53,9 +51,7 @@ check_equal "it is still there" precious "$(cat run/checkpoints/step_00000099/th
 rm -r run/checkpoints/step_00000099
 
 # One process at a time.
-"$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --set train.log_every=1 \
-  --set checkpoint.every_steps=3 >busy.out 2>&1 &
-process=$!
+begin busy train small.toml --set run.directory=busy --set train.steps=100000 --set train.log_every=1 --set checkpoint.every_steps=3
 wait_until made_steps busy 7
 for arguments in "train small.toml --resume" "train small.toml --overwrite" "train small.toml"; do
   # shellcheck disable=SC2086
@@ -67,20 +63,17 @@ check_refused "a second: ttt" 2 "is in use by" ttt busy
 check_refused "a second: eval" 2 "is in use by" eval busy
 check_refused "a second with the same checkpoints" 2 "is in use by" train small.toml --set run.directory=elsewhere \
   --set checkpoint.directory=busy/checkpoints/../checkpoints --set train.steps=4 --resume
-end_by TERM
-check_equal "the first was not disturbed" 4 $?
+check_code "the first was not disturbed" 4 end_by TERM
 check "its checkpoint is sound" "$mulligan" checkpoint verify busy
 check_equal "its lock is gone" "" "$(find busy elsewhere -name .lock 2>find.err)"
-"$mulligan" eval run --set 'eval.mode="sliding"' --set eval.stride=1 >first.out 2>&1 &
-process=$!
+begin first eval run --set 'eval.mode="sliding"' --set eval.stride=1
 wait_for run/.lock
 check "two may score one run at once" "$mulligan" eval run
 check_refused "but none may replace it meanwhile" 2 "mulligan eval" train small.toml --set run.directory=run --overwrite
 end_by TERM
 
 # What killed processes leave goes with the next start.
-"$mulligan" train small.toml --set run.directory=busy --set train.steps=100000 --resume >busy.out 2>&1 &
-process=$!
+begin busy train small.toml --set run.directory=busy --set train.steps=100000 --resume
 wait_for busy/.lock
 host=$(hostname | tr -c 'A-Za-z0-9\n-' _)
 touch "busy/metrics.jsonl.tmp.999999999.0.0.$host" "busy/foreign.tmp.999999999.0.0.$host"
@@ -154,4 +147,3 @@ check "strict: an artifact" "$mulligan" quantize booked --source "$root" "${stri
 printf x >>booked/artifact.mulligan
 check_refused "strict: another artifact than the one that is booked" 1 "bytes of artifact, but 'booked/artifact.mulligan' has" \
   ttt booked/weights.safetensors "${strict[@]}"
-finish

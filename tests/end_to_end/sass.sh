@@ -29,4 +29,3 @@ else
   write=()
 fi
 "$root/tests/sass/kernel_table.py" "$work/cubins" --python "$python" "${write[@]}" --table "$table" || not_ok=$((not_ok + 1))
-finish

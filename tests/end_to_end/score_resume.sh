@@ -35,12 +35,10 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 # killed COMMAND RUN SIGNAL: runs it, with a signal at a random moment after it has begun to note them; leaves its exit code in `code`.
 killed() {
   local moment=$((RANDOM % ${milliseconds[$1]} + 1)) process
-  "$mulligan" "$1" "$2" "${saved[@]}" "${@:4}" >/dev/null 2>&1 &
-  process=$!
+  begin killed "$1" "$2" "${saved[@]}" "${@:4}"
   wait_until blocks_signals $process # before that it dies of one as any program does
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
-  kill "-$3" $process 2>/dev/null
-  wait $process 2>/dev/null
+  end_by "$3" 2>/dev/null
   code=$?
 }
 
@@ -85,8 +83,7 @@ done
 cp -r before_ttt stopped
 begin stopped ttt stopped "${saved[@]}"
 wait_until test -e stopped/ttt.state
-end_by TERM
-check_equal "stopped with exit code 4" 4 $?
+check_code "stopped with exit code 4" 4 end_by TERM
 check_contains "and told how to go on" "the state is 'stopped/ttt.state'; continue with the same command and --resume" "$(cat stopped.err)"
 check_equal "there is no score yet" 0 "$(ls stopped | grep -c ttt_result)"
 seconds=$(sed -E 's/.*"ttt_plain":([0-9.e+-]+).*/\1/' stopped/ttt.state.seconds)
@@ -95,11 +92,9 @@ check_true "its seconds are booked" "$seconds > 0"
 cp -r before_ttt kept
 begin kept ttt kept --set eval.save_seconds=3600
 wait_until grep -qs '"ttt_batch"' kept/metrics.jsonl
-end_by TERM
-check_equal "between two saves: exit code 4" 4 $?
+check_code "between two saves: exit code 4" 4 end_by TERM
 check_contains "the state is saved" "the state is 'kept/ttt.state'" "$(cat kept.err)"
-seen=$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)
-check_contains "and continued behind its batches" "continues after" "$seen"
+check_contains "and continued behind its batches" "continues after" "$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)"
 check_equal "with the uninterrupted result" "$(left_by_ttt straight)" "$(left_by_ttt kept)"
 
 mkdir -p trial
@@ -121,4 +116,3 @@ check "without --resume it begins anew" "$mulligan" ttt stopped
 check_equal "with the same result" "$(left_by_ttt straight)" "$(left_by_ttt stopped)"
 cp straight/weights.safetensors alone.safetensors
 check_refused "no run, no state" 2 "is not in a run directory" eval alone.safetensors --config small.toml --resume
-finish

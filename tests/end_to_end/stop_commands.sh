@@ -101,4 +101,3 @@ check_equal "a pipe without reader: ends by SIGPIPE, as others do" 141 "$(cat pi
 check_equal "a pipe without reader: in silence" "" "$(cat pipe.err)"
 check "a pipe without reader: the run is complete" "$mulligan" checkpoint verify pipe
 check "a pipe without reader: with its result" test -s pipe/result.json
-finish

@@ -23,31 +23,26 @@ check "plugins of one's own" "$mulligan" train strict.toml --set train.steps=2 -
   $(own optimizer.matrices muon) --set optimizer.matrices.lr=0.002 $(own backend cpu)
 
 # A run that is stopped for a while.
-"$mulligan" train strict.toml --set run.directory=stopped --set train.steps=60 >stopped.out 2>&1 &
-process=$!
+begin stopped train strict.toml --set run.directory=stopped --set train.steps=60
 wait_for stopped/metrics.jsonl
 kill -STOP $process
 sleep 2
 kill -CONT $process
-wait $process
-check_equal "a run that was stopped for a while" 0 $?
+check_code "a run that was stopped for a while" 0 wait $process
 
 # Training text that is another once it was looked at: the same file written to, and a link that leads elsewhere.
 cp -r data swapped
 ln -s "$work/data" linked
 for way in swapped linked; do
-  "$mulligan" train strict.toml --set run.directory=read_$way --set train.steps=150 --set "data.train=$work/$way/fineweb_train_*.bin" \
-    >$way.out 2>&1 &
-  process=$!
+  begin $way train strict.toml --set run.directory=read_$way --set train.steps=150 --set "data.train=$work/$way/fineweb_train_*.bin"
   wait_for read_$way/metrics.jsonl
   if [[ $way == swapped ]]; then
     dd if=data/fineweb_train_000000.bin of=swapped/fineweb_train_000000.bin conv=notrunc status=none
   else
     cp -r data elsewhere && ln -sfn "$work/elsewhere" linked
   fi
-  wait $process
-  check_equal "training text that was $way while it was read" 1 $?
-  check_contains "is named" "was changed while the run was reading it" "$(cat $way.out)"
+  check_code "training text that was $way while it was read" 1 wait $process
+  check_contains "is named" "was changed while the run was reading it" "$(cat $way.err)"
 done
 
 # Whose weights they are.
@@ -93,5 +88,3 @@ check_true "and so does a backend" "$(counted both.out) > $(counted own.out) + 1
 # shellcheck disable=SC2046
 check_refused "one that was not counted scores no record" 1 "the code next to the artifact was not counted" ttt honest/artifact.mulligan \
   --output honest $(own backend cpu) --set ledger.artifact_bytes=100000000
-
-finish

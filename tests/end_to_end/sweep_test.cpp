@@ -36,6 +36,9 @@ class SweepRun : public testing::Test {
   std::filesystem::path folder() const {
     return tiny().folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
   }
+  static SweepResult run(const Sweep& sweep, const Overrides& overrides = {}) {
+    return run_sweep(sweep, overrides, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  }
   std::string refusal(const std::string& rows) {
     return refusal_of(ExitCode::bad_configuration, [&] { read_sweep(write(rows)); });
   }
@@ -57,8 +60,7 @@ set = ["ttt.optimizer.lr=0.5"]
 
 TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
   const Sweep sweep = read_sweep(write(std::string(kWarm) + kOthers));
-  const SweepResult result =
-      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult result = run(sweep);
   ASSERT_EQ(result.cells.size(), 3u);
   for (std::size_t seed = 0; seed < 2; ++seed) {
     const SweepCell& warm = result.cells[0][seed];
@@ -78,13 +80,11 @@ TEST_F(SweepRun, RowsOfTestTimeTrainingShareATraining) {
 
   // The second time nothing is trained, and every figure is the same.
   const auto trained_at = std::filesystem::last_write_time(folder() / "shared/seed_3/result.json");
-  const SweepResult again =
-      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult again = run(sweep);
   EXPECT_EQ(std::filesystem::last_write_time(folder() / "shared/seed_3/result.json"), trained_at);
   EXPECT_EQ(sweep_table(sweep, again), table);
   // Another configuration is trained anew.
-  const SweepResult other = run_sweep(read_sweep(write(kWarm)), {"train.steps=4"}, test_plugin_host(),
-                                      sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult other = run(read_sweep(write(kWarm)), {"train.steps=4"});
   EXPECT_NE(other.cells[0][0].without.val_bpb, result.cells[0][0].without.val_bpb);
   const auto json = nlohmann::json::parse(read_file(folder() / "sweep.json"));
   EXPECT_EQ(json.at("rows").at(0).at("seeds").at(1).at("with_ttt").at("val_bpb"),
@@ -95,21 +95,16 @@ TEST_F(SweepRun, RowsMayTrainDifferently) {
   const Sweep sweep =
       read_sweep(write("[[rows]]\nname = \"a\"\nset = []\n[[rows]]\nname = \"b\"\nset = "
                        "[\"optimizer.rest.lr=0.02\"]\n"));
-  const SweepResult result =
-      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult result = run(sweep);
   EXPECT_NE(result.cells[0][0].without.val_bpb, result.cells[1][0].without.val_bpb);
   const std::string table = sweep_table(sweep, result);
-  EXPECT_TRUE(contains(table, "  no test-time training"));
-  EXPECT_TRUE(contains(table, "than 'a' of the same seed"));
+  EXPECT_TRUE(contains(table, "  no test-time training", "than 'a' of the same seed"));
 
   // What an earlier training left is read again, and a damaged file of it is reported with its name.
   const std::filesystem::path left = folder() / "shared/seed_3/result.json";
   for (const char* damage : {"{\"config_sha256\": ", "{\"config_sha256\": 5}"}) {
     write_file_atomically(left, damage);
-    const std::string sentence = sentence_of(ExitCode::bad_data, [&] {
-      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
-    });
-    EXPECT_TRUE(contains(sentence, left.string()));
+    EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { run(sweep); }), left.string()));
   }
 }
 
@@ -120,9 +115,7 @@ TEST_F(SweepRun, ABadValueIsBlamedOnTheRowThatHasIt) {
   const std::string text = read_file(file);
   const auto line = 1 + std::ranges::count(text.substr(0, text.find("set = [\"train")), '\n');
   const auto sentence = [&](const std::vector<std::string>& overrides) -> std::string {
-    return refusal_of([&] {
-      run_sweep(read_sweep(file), overrides, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
-    });
+    return refusal_of([&] { run(read_sweep(file), overrides); });
   };
   EXPECT_TRUE(contains(sentence({}), fmt::format("'train.micro_batches' ({}:{})", file, line)));
   EXPECT_FALSE(contains(sentence({}), "--set"));
@@ -137,31 +130,33 @@ SweepCell cell(double without, std::optional<double> with = {}) {
   return cell;
 }
 
-// Rows are compared with the baseline's row of the same seed, never with themselves.
-TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
+Sweep two_rates(std::vector<double> seeds) {
   Sweep sweep;
-  sweep.seeds = {1, 2, 3};
+  sweep.seeds = std::move(seeds);
   sweep.rows = {{"low rate", "", {}}, {"high rate", "", {}}};
   sweep.baseline = "high rate";
+  return sweep;
+}
+
+// Rows are compared with the baseline's row of the same seed, never with themselves.
+TEST(SweepTable, TheGainIsOverTheBaselineOfTheSameSeed) {
+  const Sweep sweep = two_rates({1, 2, 3});
   const std::string plain = sweep_table(
       sweep, SweepResult{{{cell(3.389), cell(3.4), cell(3.39)}, {cell(3.619), cell(3.61), cell(3.61)}}});
-  EXPECT_TRUE(contains(plain, "3.39300 +- 0.00608 | +0.22000 +- 0.01000 |\n"));
-  EXPECT_TRUE(contains(plain, "3.61300 +- 0.00520 | baseline            |\n"));
-  EXPECT_TRUE(contains(plain, "gain: lower bits per byte than 'high rate' of the same seed\n"));
+  EXPECT_TRUE(contains(plain, "3.39300 +- 0.00608 | +0.22000 +- 0.01000 |\n",
+                       "3.61300 +- 0.00520 | baseline            |\n",
+                       "gain: lower bits per byte than 'high rate' of the same seed\n"));
   EXPECT_FALSE(contains(plain, "TTT"));
 
   const std::string adapted =
       sweep_table(sweep, SweepResult{{{cell(3.0, 2.5), cell(3.2, 2.7), cell(3.1, 2.6)},
                                       {cell(3.1, 3.0), cell(3.2, 3.1), cell(3.3, 3.2)}}});
-  EXPECT_TRUE(contains(adapted, "+0.50000 +- 0.10000 | +0.50000 +- 0.00000 |\n"));
-  EXPECT_TRUE(contains(adapted, "| baseline            | +0.10000 +- 0.00000 |\n"));
+  EXPECT_TRUE(contains(adapted, "+0.50000 +- 0.10000 | +0.50000 +- 0.00000 |\n",
+                       "| baseline            | +0.10000 +- 0.00000 |\n"));
 }
 
 TEST(SweepTable, OfFewerThanThreeSeedsItSaysNoGain) {
-  Sweep sweep;
-  sweep.seeds = {1, 2};
-  sweep.rows = {{"low rate", "", {}}, {"high rate", "", {}}};
-  sweep.baseline = "high rate";
+  const Sweep sweep = two_rates({1, 2});
   const std::string text =
       sweep_table(sweep, SweepResult{{{cell(3.389), cell(3.4)}, {cell(3.619), cell(3.61)}}});
   EXPECT_TRUE(contains(text, "| 3.39450    | -          |\n"));
@@ -186,9 +181,7 @@ TEST(SweepTable, TheArtefactOfForgottenSumsStandsNextToTheMeanOfAllSteps) {
     result.cells[1].push_back(c);
   }
   const std::string table = training_loss_table(sweep, result);
-  EXPECT_TRUE(contains(table, "steps [0, 500)"));
-  EXPECT_TRUE(contains(table, "+0.00400 (+0.3 %)"));
-  EXPECT_TRUE(contains(table, "+0.26632 (+22.5 %)"));
+  EXPECT_TRUE(contains(table, "steps [0, 500)", "+0.00400 (+0.3 %)", "+0.26632 (+22.5 %)"));
   result.cells[1][0].training->steps = 400;
   EXPECT_TRUE(contains(training_loss_table(sweep, result), "are not compared"));
   for (auto& cells : result.cells) {
@@ -207,8 +200,7 @@ TEST_F(SweepRun, ARowMayHaveAConfigurationOfItsOwn) {
                        "[\"model.loop.start_fraction=0.0\"]\n[[rows]]\nname = \"two\"\nconfig = "
                        "\"other.toml\"\n"));
   EXPECT_EQ(sweep.rows[1].config, other);
-  const SweepResult result =
-      run_sweep(sweep, {}, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+  const SweepResult result = run(sweep);
   ASSERT_EQ(result.cells.size(), 2u);
   const stats::Study study = sweep_study(sweep, result);
   EXPECT_EQ(study.metric, "val_loss_nats");

@@ -46,4 +46,3 @@ check_equal "a number that is not finite is left out" 1 "$(grep -c '^gradient_no
 cp -r board damaged
 printf '\x7f' | dd of="$(find damaged -name 'events*')" bs=1 seek=200 conv=notrunc status=none
 check_true "a damaged record is not read" "$("$python" read.py damaged 2>/dev/null | wc -l) < $(wc -l <<<"$seen")"
-finish

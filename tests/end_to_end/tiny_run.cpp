@@ -217,6 +217,30 @@ std::vector<nlohmann::json> events_of(const std::filesystem::path& directory, co
   return found;
 }
 
+nlohmann::json result_of(const std::filesystem::path& directory) {
+  return nlohmann::json::parse(read_file(directory / "result.json"));
+}
+
+void expect_same_run(const std::string& straight, const RunResult& a, const std::string& resumed,
+                     const RunResult& b) {
+  const auto first = static_cast<std::size_t>(b.first_step);
+  ASSERT_EQ(a.step_loss_nats.size(), first + b.step_loss_nats.size());
+  for (std::size_t i = 0; i < b.step_loss_nats.size(); ++i) {
+    if (a.step_loss_nats[first + i] != b.step_loss_nats[i])
+      FAIL() << "losses differ at step " << first + i + 1;
+  }
+  EXPECT_EQ(a.initial_loss_nats, b.initial_loss_nats);
+  EXPECT_EQ(a.final_loss_nats, b.final_loss_nats);
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.validation->val_loss_nats, b.validation->val_loss_nats);
+  const SafetensorsFile one(std::filesystem::path(straight) / "weights.safetensors"),
+      other(std::filesystem::path(resumed) / "weights.safetensors");
+  for (const StoredTensor& tensor : one.tensors()) {
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, other.at(tensor.name).bytes)) << tensor.name;
+  }
+}
+
 std::vector<float> weights_of(const RunResult& result, const std::string& name) {
   return SafetensorsFile(result.directory / "weights.safetensors").at(name).copy<float>();
 }

@@ -125,6 +125,13 @@ std::string only_checkpoint(TinyRun& tiny, const std::string& directory, std::in
 // The lines of metrics.jsonl in a run directory that tell of one kind of event.
 std::vector<nlohmann::json> events_of(const std::filesystem::path& directory, const std::string& kind);
 
+// result.json of a run directory.
+nlohmann::json result_of(const std::filesystem::path& directory);
+
+// Of a run, `a`, and of one that was resumed or made again: the same losses, score, accounts and weights, to the bit.
+void expect_same_run(const std::string& straight, const RunResult& a, const std::string& resumed,
+                     const RunResult& b);
+
 // A tensor of the weights that a run has left.
 std::vector<float> weights_of(const RunResult& result, const std::string& name);
 

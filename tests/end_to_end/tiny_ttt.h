@@ -8,6 +8,10 @@
 
 namespace mulligan::end_to_end {
 
+// What most of its tests set alike.
+inline const Overrides ttt_keys = {"ttt.optimizer.lr=0.002", "ttt.adapters.rank=4", "ttt.adapters.alpha=4",
+                                   "ttt.base.chunk_tokens=128", "ttt.base.batch_rows=2"};
+
 // Without console output; its files lie in `directory`, if there is one.
 inline TttResult adapt(LoadedConfig loaded, const std::filesystem::path& weights,
                        const std::filesystem::path& directory = {}) {

@@ -70,11 +70,9 @@ TEST(Train, EveryCombinationOfPluginsTrains) {
   for (const char* loss : {"softcap_ce", "cross_entropy"}) {
     for (const auto& optimizer : optimizers) {
       for (const auto& schedule : schedules) {
-        std::vector<std::string> overrides = {"train.steps=8", std::string("loss.plugin=") + loss};
-        overrides.insert(overrides.end(), optimizer.begin(), optimizer.end());
-        overrides.insert(overrides.end(), schedule.begin(), schedule.end());
         SCOPED_TRACE(loss + optimizer[0] + schedule[0]);
-        const RunResult result = tiny().train(overrides);
+        const RunResult result = tiny().train(
+            with(with({"train.steps=8", std::string("loss.plugin=") + loss}, optimizer), schedule));
         EXPECT_LT(result.final_loss_nats, result.initial_loss_nats - 0.2);
       }
     }
@@ -82,11 +80,9 @@ TEST(Train, EveryCombinationOfPluginsTrains) {
 }
 
 TEST(Train, ClipOrderDoesNotMatterToOneRank) {
-  const std::vector<std::string> common = {"train.micro_batches=2", "train.clip_norm=0.2"};
-  auto before = common, after = common;
-  before.push_back("train.clip_order=before_reduction");
-  after.push_back("train.clip_order=after_reduction");
-  EXPECT_EQ(tiny().train(before).step_loss_nats, tiny().train(after).step_loss_nats);
+  const Overrides common = {"train.micro_batches=2", "train.clip_norm=0.2"};
+  EXPECT_EQ(tiny().train(with(common, {"train.clip_order=before_reduction"})).step_loss_nats,
+            tiny().train(with(common, {"train.clip_order=after_reduction"})).step_loss_nats);
 }
 
 // The clip is recorded before it acts, for every optimiser's parameters and for all of them together.
@@ -123,16 +119,12 @@ TEST(Train, MetricsTellTheMemoryPlan) {
 }
 
 TEST(Train, WarmUpLeavesTheRunAsItWouldBeWithout) {
-  const std::vector<std::string> common = {"ema.decay=0.8", "train.micro_batches=2"};
-  auto warm = common;
-  warm.push_back("train.warmup.steps=3");
-  const RunResult without = tiny().train(common);
-  const RunResult with = tiny().train(warm);
-  EXPECT_EQ(without.step_loss_nats, with.step_loss_nats);
-  EXPECT_EQ(without.validation->loss_sum_nats, with.validation->loss_sum_nats);
-  auto kept = warm;
-  kept.push_back("train.warmup.keep_muon_momentum=true");
-  const RunResult with_momentum = tiny().train(kept);
+  const Overrides common = {"ema.decay=0.8", "train.micro_batches=2"},
+                  warm = with(common, {"train.warmup.steps=3"});
+  const RunResult without = tiny().train(common), warmed = tiny().train(warm);
+  EXPECT_EQ(without.step_loss_nats, warmed.step_loss_nats);
+  EXPECT_EQ(without.validation->loss_sum_nats, warmed.validation->loss_sum_nats);
+  const RunResult with_momentum = tiny().train(with(warm, {"train.warmup.keep_muon_momentum=true"}));
   EXPECT_EQ(without.step_loss_nats[0], with_momentum.step_loss_nats[0]);  // the weights are restored
   EXPECT_NE(without.step_loss_nats, with_momentum.step_loss_nats);
 }
@@ -140,7 +132,7 @@ TEST(Train, WarmUpLeavesTheRunAsItWouldBeWithout) {
 // e <- d e + (1 - d) p after each step, from the initial weights.
 TEST(Train, AveragedWeightsFollowTheFormula) {
   const double decay = 0.7;
-  const std::vector<std::string> always_looped = {"model.loop.start_fraction=0.0"};
+  const std::string always_looped = "model.loop.start_fraction=0.0";
   const std::string name = "mlp_up_bank";
   const LoadedConfig loaded = tiny().config({});
   std::vector<double> average;
@@ -151,14 +143,14 @@ TEST(Train, AveragedWeightsFollowTheFormula) {
     }
   }
   for (int steps = 1; steps <= 3; ++steps) {
-    const RunResult result = tiny().train({"train.steps=" + std::to_string(steps), always_looped[0]});
+    const RunResult result = tiny().train({"train.steps=" + std::to_string(steps), always_looped});
     const std::vector<float> weights = weights_of(result, name);
     ASSERT_EQ(weights.size(), average.size());
     for (std::size_t i = 0; i < weights.size(); ++i) {
       average[i] = decay * average[i] + (1 - decay) * static_cast<double>(weights[i]);
     }
   }
-  const RunResult averaged = tiny().train({"train.steps=3", "ema.decay=0.7", always_looped[0]});
+  const RunResult averaged = tiny().train({"train.steps=3", "ema.decay=0.7", always_looped});
   const std::vector<float> theirs = weights_of(averaged, name);
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     ASSERT_NEAR(static_cast<double>(theirs[i]), average[i], 1e-6) << i;
@@ -231,7 +223,7 @@ TEST(Train, ValidationDoesNotChangeTheRun) {
 
 TEST(Train, TheRunDirectoryHoldsConfigurationLogMetricsWeightsAndResult) {
   const RunResult result = tiny().train({"ema.decay=0.9"});
-  const Json json = Json::parse(read_file(result.directory / "result.json"));
+  const Json json = result_of(result.directory);
   EXPECT_EQ(json.at("steps"), 10);
   EXPECT_EQ(json.at("tokens"), 2560);
   EXPECT_EQ(json.at("parameters"), result.parameters);

@@ -77,4 +77,3 @@ if has torch && has numpy; then
 else
   skip "the formula in Triton's interpreter: $python has no torch or numpy"
 fi
-finish

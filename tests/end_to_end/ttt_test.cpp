@@ -11,20 +11,10 @@
 namespace mulligan::end_to_end::ttt_test {
 namespace {
 
-const std::vector<std::string> kTtt = {"train.steps=5",
-                                       "ttt.batch_documents=4",
-                                       "ttt.context_tokens=64",
-                                       "ttt.chunk_tokens=8",
-                                       "ttt.prefix_documents=6",
-                                       "ttt.phases=2",
-                                       "ttt.document_fraction=0.5",
-                                       "ttt.audit='ttt_audit.jsonl'",
-                                       "ttt.optimizer.lr=0.002",
-                                       "ttt.optimizer.beta1=0.0",
-                                       "ttt.adapters.rank=4",
-                                       "ttt.adapters.alpha=4",
-                                       "ttt.base.chunk_tokens=128",
-                                       "ttt.base.batch_rows=2"};
+const Overrides kTtt =
+    with(ttt_keys, {"train.steps=5", "ttt.batch_documents=4", "ttt.context_tokens=64", "ttt.chunk_tokens=8",
+                    "ttt.prefix_documents=6", "ttt.phases=2", "ttt.document_fraction=0.5",
+                    "ttt.audit='ttt_audit.jsonl'", "ttt.optimizer.beta1=0.0"});
 
 // One trained run for all tests of this file.
 class TttEndToEnd : public testing::Test {
@@ -58,11 +48,10 @@ TEST_F(TttEndToEnd, ScoresATrainedRunReproduciblyAndGains) {
 // refuse it. The legal orders are taken, and each result says what the same scores are without.
 TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
   const auto run = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
-    std::vector<std::string> overrides = kTtt;
-    overrides.insert(overrides.end(),
-                     {"ttt.audit=''", "ttt.document_fraction=" + fraction, "ttt.transform.plugin=ngram_tilt",
-                      "ttt.transform.order=3", "ttt.transform.text_order=" + order, "ledger.rules=" + rules});
-    adapted(tiny().config(overrides), trained().directory);
+    adapted(tiny().config(with(kTtt, {"ttt.audit=''", "ttt.document_fraction=" + fraction,
+                                      "ttt.transform.plugin=ngram_tilt", "ttt.transform.order=3",
+                                      "ttt.transform.text_order=" + order, "ledger.rules=" + rules})),
+            trained().directory);
     return nlohmann::json::parse(read_file(trained().directory / "ttt_result.json"));
   };
   const auto refusal = [&](const std::string& order, const std::string& rules, const std::string& fraction) {
@@ -88,11 +77,9 @@ TEST_F(TttEndToEnd, AContestedOrderIsMarkedOrRefused) {
 // Steps of the base model that are small against a bf16 number are lost in bf16 masters, not in fp32.
 TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
   const auto score = [&](bool keep, const std::string& rate) {
-    std::vector<std::string> overrides = kTtt;
-    overrides.push_back("ttt.audit=''");
-    overrides.push_back("ttt.base.lr=" + rate);
-    overrides.push_back(std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false"));
-    LoadedConfig loaded = tiny().config(overrides);
+    LoadedConfig loaded =
+        tiny().config(with(kTtt, {"ttt.audit=''", "ttt.base.lr=" + rate,
+                                  std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false")}));
     for (ParameterRow& row : loaded.config.parameters) row.master_dtype = Precision::bf16;
     return adapted(std::move(loaded)).with.val_loss_nats;
   };
@@ -105,10 +92,8 @@ TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
 TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
   int runs = 0;
   const auto score = [&](const std::vector<std::string>& keys) {
-    std::vector<std::string> overrides = kTtt;
-    overrides.push_back("ttt.audit=''");
-    overrides.insert(overrides.end(), keys.begin(), keys.end());
-    return adapted(tiny().config(overrides), tiny().folder() / ("base" + std::to_string(runs++)))
+    return adapted(tiny().config(with(with(kTtt, {"ttt.audit=''"}), keys)),
+                   tiny().folder() / ("base" + std::to_string(runs++)))
         .with.val_bpb;
   };
   const double plain = score({});
@@ -128,22 +113,16 @@ TEST_F(TttEndToEnd, TheBaseModelsOptimizerIsChosen) {
 // metrics.jsonl, and with the fallback most of the damage is spared.
 TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   const auto run = [&](const std::string& lr, const std::string& on_collapse) {
-    std::vector<std::string> overrides = kTtt;
-    for (const char* one : {"ttt.prefix_documents=0", "ttt.batch_documents=1", "ttt.audit=''"})
-      overrides.push_back(one);
-    overrides.push_back("ttt.optimizer.lr=" + lr);
-    overrides.push_back("ttt.on_collapse=" + on_collapse);
-    return adapted(tiny().config(overrides), tiny().folder() / (on_collapse + lr));
+    return adapted(
+        tiny().config(with(kTtt, {"ttt.prefix_documents=0", "ttt.batch_documents=1", "ttt.audit=''",
+                                  "ttt.optimizer.lr=" + lr, "ttt.on_collapse=" + on_collapse})),
+        tiny().folder() / (on_collapse + lr));
   };
   const auto collapses = [&](const std::string& name) {
-    int count = 0;
-    for (const std::string& line : lines_of(tiny().folder() / name / "metrics.jsonl")) {
-      const auto event = nlohmann::json::parse(line);
-      if (event.at("event") != "ttt_collapse") continue;
-      ++count;
+    const std::vector<nlohmann::json> events = events_of(tiny().folder() / name, "ttt_collapse");
+    for (const nlohmann::json& event : events)
       EXPECT_GT(event.at("running_bpb").get<double>(), event.at("without_bpb").get<double>());
-    }
-    return count;
+    return events.size();
   };
   const TttResult warned = run("0.5", "warn"), fallen = run("0.5", "fallback"),
                   sound = run("0.002", "fallback");
@@ -155,9 +134,9 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   EXPECT_LT(fallen.with.val_bpb, warned.with.val_bpb);
   EXPECT_EQ(sound.report.collapsed_at, -1);
   EXPECT_FALSE(sound.report.fell_back);
-  EXPECT_EQ(collapses("warn0.5"), 1);
-  EXPECT_EQ(collapses("fallback0.5"), 1);
-  EXPECT_EQ(collapses("fallback0.002"), 0);
+  EXPECT_EQ(collapses("warn0.5"), 1u);
+  EXPECT_EQ(collapses("fallback0.5"), 1u);
+  EXPECT_EQ(collapses("fallback0.002"), 0u);
 
   // Nothing learned, nothing gained, whatever rows the evaluation has.
   const TttResult idle = run("0.0", "warn");
@@ -176,17 +155,12 @@ TEST_F(TttEndToEnd, ACollapseIsSeenAndFallsBack) {
   EXPECT_FALSE(contains(books, "ttt_plain"));
 }
 
-TEST_F(TttEndToEnd, IsRefusedInFp16) {
-  std::vector<std::string> keys = kTtt;
-  keys.push_back("train.compute_dtype=fp16");
-  const std::string sentence =
-      sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny().config(keys)); });
-  EXPECT_TRUE(contains(sentence, "train.compute_dtype=bf16"));
-}
-
-TEST_F(TttEndToEnd, NeedsItsSection) {
-  EXPECT_TRUE(
-      contains(sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny().config({})); }), "[ttt]"));
+TEST_F(TttEndToEnd, IsRefusedInFp16AndWithoutItsSection) {
+  const auto refusal = [](const Overrides& keys) {
+    return sentence_of(ExitCode::bad_configuration, [&] { adapted(tiny().config(keys)); });
+  };
+  EXPECT_TRUE(contains(refusal(with(kTtt, {"train.compute_dtype=fp16"})), "train.compute_dtype=bf16"));
+  EXPECT_TRUE(contains(refusal({}), "[ttt]"));
 }
 
 }  // namespace

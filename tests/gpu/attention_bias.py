@@ -20,7 +20,7 @@ def attention_bias(context, detail):
     # 48 of a segment's 64 queries count. A few segments say nothing of a mean, but that all is computed.
     segments = 4 if context.quick or context.emulated else 2200
     out = context.scratch / "attention_bias.json"
-    context.mulligan("attention", "problem", context.config(f"{FOLDER}/base.toml"), "--json", out, "--segments", segments,
+    context.mulligan("probe", "attention-bias", context.config(f"{FOLDER}/base.toml"), "--json", out, "--segments", segments,
                      "--seeds", 1, "--betas", 2, *own_attention(context))
     found = json.loads(out.read_text())
     bias = {(row["output_rounding"], row["values"], row["maxima"], row["beta"], row["normalizer"]): row["bias_ulp"] for row in found}

@@ -26,9 +26,11 @@ def the_machine(context, detail):
     return figures
 
 
-def run_tests(context, program, filter_all, filter_quick, shards=1):
-    """A GoogleTest program on the device under test, in parts side by side; how many tests passed."""
+def run_tests(context, program, filter_all, filter_quick, compiles):
+    """A GoogleTest program on the device under test; how many tests passed. If it `compiles` kernels of many shapes, which takes
+    most of the time on a GPU, in parts side by side."""
     program, chosen = context.test_program(program), filter_quick if context.quick else filter_all
+    shards = max(1, min(8, (os.cpu_count() or 1) // 2)) if compiles and not context.emulated else 1
     environment = {"MULLIGAN_TEST_DEVICE": context.options.device, "MULLIGAN_GOLDEN_DIR": str(place.ROOT / "tests/golden"),
                    "GTEST_TOTAL_SHARDS": str(shards)}
 
@@ -56,36 +58,19 @@ def run_tests(context, program, filter_all, filter_quick, shards=1):
     return figures
 
 
-def shards_of(context):
-    """On a GPU most of the time goes into compiling kernels for the tests' many shapes, on the CPU."""
-    return 1 if context.emulated else max(1, min(8, (os.cpu_count() or 1) // 2))
-
-
-@rows.row("kernels", "correctness", "every kernel against the formulas and the cpu backend (fp32 2e-5, bf16 2e-2)", 240)
-def kernels(context, detail):
-    return run_tests(context, "mulligan_emulated_tests", "*", "*norm*:*rope*:*softcap*:*adamw*:*sum_*:*embedding*:PlantedBugs*",
-                     shards_of(context))
-
-
-@rows.row("model", "correctness", "logits and gradients of the model against the cpu backend (fp32 2e-5; bf16 cosine 0.999)", 60)
-def model(context, detail):
-    return run_tests(context, "mulligan_end_to_end_tests", "CudaModel.*", "CudaModel.*")
-
-
-@rows.row("golden", "correctness", "the reference's numbers in fp32, but for test-time training", 120)
-def golden(context, detail):
-    return run_tests(context, "mulligan_golden_tests", "*-*TttGolden*", "MuonGolden*:AdamwGolden*:ClipGolden*:SoftcapCe*",
-                     shards_of(context))
-
-
-@rows.row("golden-ttt", "correctness", "the reference's test-time training in fp32, token by token", 150)
-def golden_ttt(context, detail):
-    return run_tests(context, "mulligan_golden_tests", "*TttGolden*", "TttGolden.PhaseTokens:TttGolden.ForwardAndGradients")
-
-
-@rows.row("runs", "correctness", "20 steps, artifact, test-time training and planned memory against the cpu backend", 120)
-def runs(context, detail):
-    return run_tests(context, "mulligan_end_to_end_tests", "CudaRun.*", "CudaRun.TrainsLike*:CudaRun.TakesTheMemory*")
+# Name, what it compares, limit in seconds, program, tests of all and of --quick; whether they compile kernels of many shapes.
+for name, what, limit, *tests in (
+        ("kernels", "every kernel against the formulas and the cpu backend (fp32 2e-5, bf16 2e-2)", 240,
+         "mulligan_emulated_tests", "*", "*norm*:*rope*:*softcap*:*adamw*:*sum_*:*embedding*:PlantedBugs*", True),
+        ("model", "logits and gradients of the model against the cpu backend (fp32 2e-5; bf16 cosine 0.999)", 60,
+         "mulligan_end_to_end_tests", "CudaModel.*", "CudaModel.*", False),
+        ("golden", "the reference's numbers in fp32, but for test-time training", 120,
+         "mulligan_golden_tests", "*-*TttGolden*", "MuonGolden*:AdamwGolden*:ClipGolden*:SoftcapCe*", True),
+        ("golden-ttt", "the reference's test-time training in fp32, token by token", 150,
+         "mulligan_golden_tests", "*TttGolden*", "TttGolden.PhaseTokens:TttGolden.ForwardAndGradients", False),
+        ("runs", "20 steps, artifact, test-time training and planned memory against the cpu backend", 120,
+         "mulligan_end_to_end_tests", "CudaRun.*", "CudaRun.TrainsLike*:CudaRun.TakesTheMemory*", False)):
+    rows.row(name, "correctness", what, limit)(lambda context, detail, tests=tests: run_tests(context, *tests))
 
 
 def trained(context, backend, dtype, steps):
@@ -113,14 +98,10 @@ def compare_training(context, dtype, first, every, score):
     return figures
 
 
-@rows.row("train-fp32", "correctness", "training in fp32 against the same run on the cpu backend", 120)
-def train_fp32(context, detail):
-    return compare_training(context, "fp32", 2e-6, 1e-3, 2e-3)
-
-
-@rows.row("train-bf16", "correctness", "training in bf16 against the same run on the cpu backend", 120)
-def train_bf16(context, detail):
-    return compare_training(context, "bf16", 2e-3, 2e-2, 2e-2)
+rows.row("train-fp32", "correctness", "training in fp32 against the same run on the cpu backend", 120)(
+    lambda context, detail: compare_training(context, "fp32", 2e-6, 1e-3, 2e-3))
+rows.row("train-bf16", "correctness", "training in bf16 against the same run on the cpu backend", 120)(
+    lambda context, detail: compare_training(context, "bf16", 2e-3, 2e-2, 2e-2))
 
 
 @rows.row("artifact", "correctness", "quantised on the device, scored on both", 120)
@@ -220,20 +201,13 @@ def require_equal_bits(context, ours, theirs):
     return figures
 
 
-@rows.row("repeat", "correctness", "the same bf16 run twice under determinism = run, to the bit", 90)
-def repeat(context, detail):
-    return compare_bits(context, "again")
-
-
-@rows.row("graphs", "correctness", "captured graphs against calls one by one, to the bit", 90)
-def graphs(context, detail):
-    return compare_bits(context, "eager", **{"backend.graphs": "false"})
-
-
-@rows.row("rows", "correctness", "every kernel's rows alone and among 128 sequences under batch_invariant, to the bit", 240)
-def rows_of_kernels(context, detail):
-    return run_tests(context, "mulligan_emulated_tests", "All/KernelRows.*:Determinism.*",
-                     "All/KernelRows.*rms_norm*:All/KernelRows.*matmul*:Determinism.*", shards_of(context))
+rows.row("repeat", "correctness", "the same bf16 run twice under determinism = run, to the bit", 90)(
+    lambda context, detail: compare_bits(context, "again"))
+rows.row("graphs", "correctness", "captured graphs against calls one by one, to the bit", 90)(
+    lambda context, detail: compare_bits(context, "eager", **{"backend.graphs": "false"}))
+rows.row("rows", "correctness", "every kernel's rows alone and among 128 sequences under batch_invariant, to the bit", 240)(
+    lambda context, detail: run_tests(context, "mulligan_emulated_tests", "All/KernelRows.*:Determinism.*",
+                                      "All/KernelRows.*rms_norm*:All/KernelRows.*matmul*:Determinism.*", True))
 
 
 def scored_side_by_side(context, level, windows):
@@ -286,11 +260,5 @@ def checked(context, tool):
     return {"summary": summary}
 
 
-@rows.row("memcheck", "correctness", "compute-sanitizer memcheck on a step", 120)
-def memcheck(context, detail):
-    return checked(context, "memcheck")
-
-
-@rows.row("racecheck", "correctness", "compute-sanitizer racecheck on a step", 150)
-def racecheck(context, detail):
-    return checked(context, "racecheck")
+rows.row("memcheck", "correctness", "compute-sanitizer memcheck on a step", 120)(lambda context, detail: checked(context, "memcheck"))
+rows.row("racecheck", "correctness", "compute-sanitizer racecheck on a step", 150)(lambda context, detail: checked(context, "racecheck"))

@@ -115,14 +115,10 @@ def step_row(context, detail, looped):
     return figures
 
 
-@rows.row("step-plain", "throughput", "a step of the record's shape, plain layer order, against PyTorch", 420)
-def step_plain(context, detail):
-    return step_row(context, detail, False)
-
-
-@rows.row("step-looped", "throughput", "a step of the record's shape, layers repeated, against PyTorch", 480)
-def step_looped(context, detail):
-    return step_row(context, detail, True)
+rows.row("step-plain", "throughput", "a step of the record's shape, plain layer order, against PyTorch", 420)(
+    lambda context, detail: step_row(context, detail, False))
+rows.row("step-looped", "throughput", "a step of the record's shape, layers repeated, against PyTorch", 480)(
+    lambda context, detail: step_row(context, detail, True))
 
 
 @rows.row("activation-rows", "throughput", "a plain step with the MLP's products and activations in parts that stay in the L2 cache", 240)

@@ -23,6 +23,27 @@ namespace {
 
 using namespace kernel_test;
 
+KernelCall attention(const std::vector<double>& boundaries) {
+  const auto tokens = static_cast<std::int64_t>(boundaries.back());
+  const Array q{MLG_BF16, {tokens, 1, 16}, std::vector<double>(static_cast<std::size_t>(tokens * 16), 1)},
+      cu{MLG_I32, {static_cast<std::int64_t>(boundaries.size())}, boundaries};
+  return kernel_call("attention_fwd", "q k v cu_seqlens o lse",
+                     {q, q, q, cu, {MLG_BF16, q.shape, {}}, {MLG_F32, {tokens, 1}, {}}},
+                     {{"softmax_scale", 0.25}});
+}
+
+KernelCall call() {
+  return attention({0, 40, 100});
+}
+
+// One token, then two, and so on: documents that are not equally long.
+KernelCall short_documents(std::int64_t count) {
+  std::vector<double> boundaries{0};
+  for (std::int64_t i = 0; i < count; ++i)
+    boundaries.push_back(boundaries.back() + static_cast<double>(1 + i % 2));
+  return attention(boundaries);
+}
+
 class AttentionExecution : public StubDevice {
  protected:
   static BackendUnderTest gpu(const char* fallback) {
@@ -30,18 +51,6 @@ class AttentionExecution : public StubDevice {
             "",
             {{"device", "\"gpu\""}, {"cache", "\"/dev/null/none\""}, {"attention_fallback", fallback}},
             false};
-  }
-  static KernelCall call() {
-    const Array q{MLG_BF16, {100, 1, 16}, std::vector<double>(1600, 1)};
-    return {"attention_fwd",
-            {{"q", q},
-             {"k", q},
-             {"v", q},
-             {"cu_seqlens", {MLG_I32, {3}, {0, 40, 100}}},
-             {"o", {MLG_BF16, {100, 1, 16}, {}}},
-             {"lse", {MLG_F32, {100, 1}, {}}}},
-            {{"softmax_scale", 0.25}},
-            {}};
   }
 };
 
@@ -90,24 +99,6 @@ TEST_F(AttentionExecution, APlanGetsTheWorkspaceThatItAsksFor) {
                          line.npos;
                 }),
             1);
-}
-
-// One token, then two, and so on: documents that are not equally long.
-KernelCall short_documents(std::int64_t count) {
-  std::vector<double> boundaries{0};
-  for (std::int64_t i = 0; i < count; ++i)
-    boundaries.push_back(boundaries.back() + static_cast<double>(1 + i % 2));
-  const auto tokens = static_cast<std::int64_t>(boundaries.back());
-  const Array q{MLG_BF16, {tokens, 1, 16}, std::vector<double>(tokens * 16, 1)};
-  return {"attention_fwd",
-          {{"q", q},
-           {"k", q},
-           {"v", q},
-           {"cu_seqlens", {MLG_I32, {count + 1}, boundaries}},
-           {"o", {MLG_BF16, {tokens, 1, 16}, {}}},
-           {"lse", {MLG_F32, {tokens, 1}, {}}}},
-          {{"softmax_scale", 0.25}},
-          {}};
 }
 
 // The own kernel's step is ten times as long.

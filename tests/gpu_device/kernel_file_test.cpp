@@ -3,19 +3,16 @@
 #include "plugins/backends/cuda/compile/kernel_file.h"
 
 #include <mulligan/cuda_kernel.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 
+#include "framework/core/file.h"
 #include "tests/gpu_device/stub_device.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan::cuda::kernel_file_test {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Launch : mlg_cuda_launch {
   Launch(const char* function_name, double eps, std::uint32_t shared = 0)
@@ -31,13 +28,6 @@ struct Launch : mlg_cuda_launch {
 
 class KernelFiles : public StubDevice {
  protected:
-  KernelFiles() {
-    std::string name = (fs::temp_directory_path() / "mulligan_kernels_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-  }
-  ~KernelFiles() override { fs::remove_all(folder_); }
-
   std::string path() const { return folder_ / "sm_90a.kernels"; }
   static KernelFile::Origin origin() { return {"sm_90a", "12.4", compile_context()}; }
   // With the function "norm<float>" of `text` at eps = 0.5.
@@ -46,10 +36,6 @@ class KernelFiles : public StubDevice {
     const Launch launch("norm<float>", 0.5);
     file.add(function_source(text.c_str(), launch), {"compiled ahead", "norm<float>", {}});
     file.write(path());
-  }
-  std::string bytes() const {
-    std::ifstream file(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
   void write_bytes(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
   // Compilations of a device that is given the file and asked for that function.
@@ -65,7 +51,7 @@ class KernelFiles : public StubDevice {
     return stub().compilations;
   }
 
-  fs::path folder_;
+  test_support::ScratchFolder folder_;
 };
 
 TEST_F(KernelFiles, AFunctionOfTheFileIsNotCompiled) {
@@ -105,7 +91,7 @@ TEST_F(KernelFiles, AFileOfAnotherOriginIsLeftAlone) {
 
 TEST_F(KernelFiles, ADamagedFileIsLeftAlone) {
   write(origin());
-  const std::string whole = bytes();
+  const std::string whole = read_file(path());
   for (const std::size_t length : {std::size_t{0}, std::size_t{7}, std::size_t{20}, whole.size() - 1}) {
     write_bytes(whole.substr(0, length));
     EXPECT_EQ(compilations(), 1) << length;

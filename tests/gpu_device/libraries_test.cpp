@@ -9,6 +9,7 @@
 #include "plugins/backends/cuda/compile/nvrtc.h"
 #include "plugins/backends/cuda/gpu/cudnn/functions.h"
 #include "tests/gpu_device/stub_device.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan::cuda::libraries_test {
 namespace {
@@ -18,13 +19,6 @@ using cudnn::Functions;
 
 class Libraries : public StubDevice {
  protected:
-  Libraries() {
-    std::string name = (fs::temp_directory_path() / "mulligan_libraries_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-  }
-  ~Libraries() override { fs::remove_all(folder_); }
-
   // The stub of this name, copied to a folder of the test.
   std::string put(const std::string& library, const fs::path& where) const {
     void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);
@@ -41,7 +35,8 @@ class Libraries : public StubDevice {
     return said_by([driver] { Functions({driver, {}}); });
   }
 
-  fs::path folder_;
+  test_support::ScratchFolder scratch_;
+  const fs::path folder_ = scratch_.path();
 };
 
 TEST_F(Libraries, VersionsOfCudnnWithAKnownDefectAreRefused) {

@@ -6,6 +6,7 @@
 
 #include "plugins/backends/cuda/gpu/cublaslt_gemm.h"
 #include "tests/gpu_device/stub_device.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan::cuda::measurements_test {
 namespace {
@@ -14,36 +15,15 @@ constexpr GemmShape kLarge{.m = 2048, .n = 1024, .k = 2048, .input = MLG_BF16, .
 
 class Measurements : public StubDevice {
  protected:
-  Measurements() {
-    std::string name = (std::filesystem::temp_directory_path() / "mulligan_measurements_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-  }
-  ~Measurements() override { std::filesystem::remove_all(folder_); }
-
   // Matmuls whose algorithms were timed since the start of the test.
   static int measured() { return stub().timed / static_cast<int>(stub().milliseconds.size()); }
   // The algorithm that a matmul of this shape runs with.
   static int algorithm(GpuDevice& gpu, const GemmShape& shape) {
     const std::unique_ptr<Gemm> gemm = gpu.gemm(shape);
-    return run(gpu, *gemm, shape);
+    return algorithm_of_run(gpu, *gemm, shape);
   }
-  static int run(GpuDevice& gpu, Gemm& gemm, const GemmShape& shape) {
-    DeviceArgument operands[3];
-    const std::int64_t extents[] = {shape.stride_a(), shape.stride_b(), shape.stride_c()};
-    for (int i = 0; i < 3; ++i) {
-      const auto bytes = static_cast<std::size_t>(shape.batch * extents[i]) * sizeof(float);
-      operands[i].address = gpu.allocate(bytes);
-      gpu.fill(operands[i].address, 1, bytes);
-    }
-    void* workspace = gpu.allocate(gemm.workspace_bytes());
-    gemm.run(operands[0], operands[1], operands[2], operands[2], workspace);
-    gpu.free(workspace);
-    for (const DeviceArgument& operand : operands) gpu.free(operand.address);
-    return stub().last_algorithm;
-  }
-
-  std::filesystem::path folder_;
+  test_support::ScratchFolder scratch_;
+  const std::filesystem::path folder_ = scratch_.path();
 };
 
 TEST_F(Measurements, AreMadeOnceForAClass) {
@@ -164,7 +144,7 @@ TEST_F(Measurements, ThatAnotherRankIsAtAreNotWaitedFor) {
   };
   first.gemm(kLarge);
   ASSERT_NE(meanwhile, nullptr);
-  EXPECT_EQ(run(second, *meanwhile, kLarge), 1);
+  EXPECT_EQ(algorithm_of_run(second, *meanwhile, kLarge), 1);
   EXPECT_EQ(measured(), 1);
 }
 

@@ -33,7 +33,8 @@ struct Matmul {
   long long leading_a = 64, leading_b = 16, stride_c = 64 * 32;
   int rows_b = 16, batch_b = 1, columns_d = 32;
   std::size_t workspace = 1024, allocated_workspace = 1024;
-  bool proposed = true, shifted = false;
+  bool proposed = true;
+  std::function<void(GpuDevice&, char*& a, char*& b, char*& d)> spoil = [](auto&&...) {};
 
   void run(GpuDevice& gpu) const {
     cublasLtHandle_t handle = nullptr;
@@ -66,8 +67,10 @@ struct Matmul {
       return static_cast<std::size_t>(batch * rows * columns) * sizeof(float);
     };
     char *pa = memory(gpu, bytes(m, k) + 16), *pb = memory(gpu, bytes(k, n)), *pd = memory(gpu, bytes(m, n));
-    cublasLtMatmul(handle, matmul, &one, pa + (shifted ? 4 : 0), a, pb, b, &zero, pd, d, pd, d, &algorithm,
-                   memory(gpu, allocated_workspace), workspace, nullptr);
+    void* space = allocated_workspace == 0 ? nullptr : memory(gpu, allocated_workspace);
+    spoil(gpu, pa, pb, pd);
+    cublasLtMatmul(handle, matmul, &one, pa, a, pb, b, &zero, pd, d, pd, d, &algorithm, space, workspace,
+                   nullptr);
     for (const cublasLtMatrixLayout_t made : {a, b, d}) cublasLtMatrixLayoutDestroy(made);
     cublasLtMatmulPreferenceDestroy(preference);
     cublasLtMatmulDescDestroy(matmul);
@@ -197,7 +200,19 @@ std::vector<Misuse> misuses() {
              "cublasLtMatmul: argument workspace takes 4096 bytes, 0 bytes into an allocation of 1024"),
       matmul("algorithm of another matmul", {.n = 40, .columns_d = 40, .proposed = false},
              "cublasLtMatmul: argument algo was neither proposed nor checked for this matmul"),
-      matmul("alignment", {.shifted = true}, "cublasLtMatmul: argument A is not aligned to 16 bytes"),
+      matmul("alignment", {.spoil = [](GpuDevice&, char*& a, char*&, char*&) { a += 4; }},
+             "cublasLtMatmul: argument A is not aligned to 16 bytes"),
+      matmul("short operand",
+             {.spoil = [](GpuDevice& gpu, char*&, char*& b, char*&) { b = memory(gpu, 16); }},
+             "cublasLtMatmul: argument B takes 2048 bytes, 0 bytes into an allocation of 16"),
+      matmul("freed operand", {.spoil = [](GpuDevice& gpu, char*& a, char*&, char*&) { gpu.free(a); }},
+             "cublasLtMatmul: argument A takes 4096 bytes of an allocation of 4112 that was freed"),
+      matmul("result beyond its end", {.spoil = [](GpuDevice&, char*&, char*&, char*& d) { d += 64; }},
+             "takes 8192 bytes, 64 bytes into an allocation of 8192"),
+      matmul("operand of the host", {.spoil = [](GpuDevice&, char*& a, char*&, char*&) { a = host; }},
+             "cublasLtMatmul: argument A takes 4096 bytes where nothing was allocated"),
+      matmul("no workspace", {.allocated_workspace = 0},
+             "cublasLtMatmul: argument workspace takes 1024 bytes where nothing was allocated"),
       // cuDNN
       attention(
           "freed k", [](Packed& p) { p.gpu.free(p.arguments.k.address); },
@@ -285,6 +300,8 @@ std::vector<Misuse> misuses() {
        "cuMemFree: argument address is not an allocation, or was freed"},
       {"copy beyond its source", [](GpuDevice& gpu) { gpu.copy(memory(gpu, 100), memory(gpu, 99), 100); },
        "cuMemcpyDtoDAsync: argument from takes 100 bytes, 0 bytes into an allocation of 99"},
+      {"fill beyond its end", [](GpuDevice& gpu) { gpu.fill(memory(gpu, 100) + 1, 0, 100); },
+       "cuMemsetD8Async: argument address takes 100 bytes, 1 bytes into an allocation of 100"},
       {"upload beyond its target", [](GpuDevice& gpu) { gpu.to_device(memory(gpu, 100) + 50, host, 51); },
        "cuMemcpyHtoDAsync: argument to takes 51 bytes, 50 bytes into an allocation of 100"},
   };

@@ -27,4 +27,21 @@ class StubDevice : public testing::Test {
   static GpuDevice device() { return {0, ""}; }
 };
 
+// The algorithm that a matmul of this shape runs with.
+inline int algorithm_of_run(GpuDevice& gpu, Gemm& gemm, const GemmShape& shape) {
+  DeviceArgument operands[3];
+  const std::int64_t extents[] = {shape.stride_a(), shape.stride_b(), shape.stride_c()};
+  for (int i = 0; i < 3; ++i) {
+    const auto bytes = static_cast<std::size_t>(shape.batch * extents[i]) * sizeof(float);
+    operands[i].address = gpu.allocate(bytes);
+    gpu.fill(operands[i].address, 1, bytes);
+  }
+  void* workspace = gpu.allocate(gemm.workspace_bytes());
+  stub().last_algorithm = -1;
+  gemm.run(operands[0], operands[1], operands[2], operands[2], workspace);
+  gpu.free(workspace);
+  for (const DeviceArgument& operand : operands) gpu.free(operand.address);
+  return stub().last_algorithm;
+}
+
 }  // namespace mulligan::cuda

@@ -13,7 +13,7 @@ import sys
 import types
 
 from judges.record_script_settings import ENVIRONMENT, PULLS, settings
-from judges.support import Row, fetched, read_json, shard_tokens
+from judges.support import ROOT, Row, fetched, read_json, shard_tokens
 from judges.torch_weights import convert
 
 JUDGE = "the record's script"
@@ -131,31 +131,16 @@ class Script:
             file.write(module._compress(buffer.getvalue(), h.compressor))
 
 
-def philox(seed, purpose, count):
-    """Uniform numbers in [0, 1) as framework/core/philox.h has them: Philox4x32-10, the counter is the index."""
-    import numpy
-    hashed = 0xCBF29CE484222325
-    for byte in purpose.encode():
-        hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
-    low, word = numpy.uint64(0xFFFFFFFF), numpy.uint64(32)
-    c = [numpy.arange(count, dtype="uint64"), numpy.zeros(count, "uint64"), numpy.full(count, hashed & 0xFFFFFFFF, "uint64"),
-         numpy.full(count, hashed >> 32, "uint64")]
-    key = [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
-        a, b = c[0] * numpy.uint64(0xD2511F53), c[2] * numpy.uint64(0xCD9E8D57)
-        c = [(b >> word) ^ c[1] ^ numpy.uint64(key[0]), b & low, (a >> word) ^ c[3] ^ numpy.uint64(key[1]), a & low]
-        key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
-    return (((c[1] << word) | c[0]) >> numpy.uint64(11)).astype("float64") * 2.0**-53
-
-
 def draw_adapters(lora, seed, draw):
     import torch
+    sys.path.insert(0, str(ROOT / "tests/bench"))
+    from torch_ttt_peer import philox_uniform
     named = [("head", lora.lm_head_lora)]
     for kind, loras in (("q", lora.q_loras), ("k", lora.k_loras), ("v", lora.v_loras), ("attention_output", lora.o_loras),
                         ("mlp_down", lora.mlp_loras)):
         named += [(f"{kind}/{slot}", adapter) for slot, adapter in enumerate(loras or [])]
     for name, adapter in named:
-        values = adapter._bound * (2 * philox(seed, f"ttt/{draw}/{name}/A", adapter.A.numel()) - 1)
+        values = adapter._bound * (2 * philox_uniform(seed, f"ttt/{draw}/{name}/A", adapter.A.numel()) - 1)
         adapter.A.data = torch.from_numpy(values).float().reshape(adapter.A.shape)
 
 

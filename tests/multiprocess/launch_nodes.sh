@@ -36,8 +36,7 @@ both() {
   node 0 "$@"
   node 1 "$@"
   for number in 0 1; do
-    wait "${processes[number]}"
-    check_equal "$what: exit code of node $number" "$code" $?
+    check_code "$what: exit code of node $number" "$code" wait "${processes[number]}"
   done
   sentence=$(grep -h '^mulligan: ' node_0.err)
   check_equal "$what: both say the same" "$sentence" "$(grep -h '^mulligan: ' node_1.err)"
@@ -66,8 +65,7 @@ begin() {
 begin
 kill -TERM "${processes[1]}"
 for number in 1 0; do
-  wait "${processes[number]}"
-  check_equal "SIGTERM to node 1: exit code of node $number" 4 $?
+  check_code "SIGTERM to node 1: exit code of node $number" 4 wait "${processes[number]}"
   check_contains "SIGTERM to node 1: node $number says so" "stopped by SIGTERM" "$(grep '^mulligan: ' node_$number.err)"
 done
 # A launcher that is killed ends the run on the other node, in both directions.
@@ -75,8 +73,7 @@ for killed in 1 0; do
   begin
   kill -KILL "${processes[killed]}"
   wait "${processes[killed]}" 2>/dev/null
-  wait "${processes[1 - killed]}"
-  check_equal "node $killed is killed: exit code of the other" 5 $?
+  check_code "node $killed is killed: exit code of the other" 5 wait "${processes[1 - killed]}"
   check_contains "node $killed is killed: the other names it" "rank $killed" "$(grep '^mulligan: ' node_$((1 - killed)).err)"
 done
 unset RANK_0 RANK_1 RANK_2 RANK_3
@@ -86,8 +83,7 @@ first_port=$((first_port + 20))
 node 0 --max-restarts 1
 node 1 --max-restarts 2
 for number in 0 1; do
-  wait "${processes[number]}"
-  check_equal "other options: exit code of node $number" 2 $?
+  check_code "other options: exit code of node $number" 2 wait "${processes[number]}"
   check_contains "other options: node $number says so" "give all nodes the same" "$(grep '^mulligan: ' node_$number.err)"
 done
 first_port=$((first_port + 20))
@@ -95,6 +91,4 @@ rm node_0.err  # the one before has said it, too
 node 0
 wait_until grep -qs "meets 1 other" node_0.err
 kill -INT "${processes[0]}"
-wait "${processes[0]}"
-check_equal "a signal while a node is missing: exit code" 4 $?
-finish
+check_code "a signal while a node is missing: exit code" 4 wait "${processes[0]}"

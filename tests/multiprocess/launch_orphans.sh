@@ -40,8 +40,7 @@ none_left "SIGKILL of the launcher"
 begin
 supervisor=$(pgrep -P $launcher)
 kill -KILL "$supervisor"
-wait $launcher
-check_equal "SIGKILL of its second process: exit code" 1 $?
+check_code "SIGKILL of its second process: exit code" 1 wait $launcher
 check_contains "SIGKILL of its second process: said" "was killed; all ranks were ended" "$(cat orphans.err)"
 none_left "SIGKILL of its second process"
 begin
@@ -51,13 +50,11 @@ wait $launcher
 none_left "two signals"
 ENDS=0
 begin
-wait $launcher
-check_equal "ranks that leave processes behind: exit code" 0 $?
+check_code "ranks that leave processes behind: exit code" 0 wait $launcher
 none_left "ranks that leave processes behind"
 ENDS=1
 begin --max-restarts 1
-wait $launcher
-check_equal "ranks that fail and leave processes behind: exit code" 1 $?
+check_code "ranks that fail and leave processes behind: exit code" 1 wait $launcher
 none_left "ranks that fail and leave processes behind"
 for ((number = 1; number <= $(amount 5 100); ++number)); do
   ENDS=
@@ -68,4 +65,3 @@ for ((number = 1; number <= $(amount 5 100); ++number)); do
   wait $launcher 2>/dev/null
 done
 none_left "SIGKILL at random moments of the start"
-finish

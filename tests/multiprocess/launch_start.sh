@@ -99,4 +99,3 @@ check_refused "several nodes without a meeting place" 2 "--rdzv-endpoint" launch
 check_refused "several nodes without a secret" 2 "MULLIGAN_SECRET" launch --nnodes 2 --rdzv-endpoint host -- completion man
 check_refused "a port that is none" 2 "HOST:PORT" launch --nnodes 2 --rdzv-endpoint host:99999 -- completion man
 check_refused "a number of ranks that is none" 2 "'many'" launch --nproc-per-node many -- completion man
-finish

@@ -47,8 +47,7 @@ check "one process trains" train_ranks 1 alone "${options[@]}"
 begin straight
 end
 check_equal "two nodes of two ranks train" "0 0" "${codes[*]}"
-check_equal "to the weights of one process" "$(weights alone)" "$(weights straight)"
-check_equal "and its losses" "$(losses alone)" "$(losses straight)"
+check_equal "to the losses and weights of one process" "$(trained alone)" "$(trained straight)"
 check_equal "the result counts them" "4 2 mulligan launch 0" \
   "$(for key in ranks nodes launcher restarts; do json straight/result.json $key; done | xargs)"
 check_equal "and so does metrics.jsonl" "4 2 mulligan launch 0; " "$(attempts straight)"
@@ -63,8 +62,7 @@ for rank in 3 0; do
   end
   check_equal "rank $rank is killed: both launchers end well" "0 0" "${codes[*]}"
   check_contains "rank $rank is killed: its launcher says so" "rank $rank on $(uname -n) was ended by SIGKILL" "$(cat $run.$((rank / 2)).err)"
-  check_equal "rank $rank is killed: the weights are the same" "$(weights alone)" "$(weights $run)"
-  check_equal "rank $rank is killed: and the losses" "$(losses alone)" "$(losses $run)"
+  check_equal "rank $rank is killed: losses and weights are the same" "$(trained alone)" "$(trained $run)"
   check_equal "rank $rank is killed: metrics.jsonl has both attempts" "4 2 mulligan launch 0; 4 2 mulligan launch 1; " "$(attempts $run)"
 done
 check_contains "the result counts the restart" '"restarts": 1' "$(cat killed_3/result.json)"
@@ -81,4 +79,3 @@ check_equal "a restart by torchrun is marked" "torchrun 1" "$(for key in launche
 rm torch/result.json
 check "it goes on" "$mulligan" train run.toml --set run.directory=torch --resume
 check_equal "and stays marked" 1 "$(json torch/result.json restarts)"
-finish

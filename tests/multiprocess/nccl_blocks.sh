@@ -46,4 +46,3 @@ ended_alone() { # ended_alone NAME WHAT CODE TEXT
 ended_alone behind blocks=4 1 "its communicator does not return from a call"
 ended_alone before blocks=2 1 "its communicator does not return from a call"
 ended_alone told "blocks=2, SIGTERM" 4 "SIGTERM"
-finish

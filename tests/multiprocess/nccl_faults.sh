@@ -22,4 +22,3 @@ check_contains "the library never takes what rank 1 sends: rank 0 names it" "ran
 ended broken "the connection breaks in a transfer that was joined" "5 1|1 5" "NCCL reports: remote process exited"
 check_equal "the connection breaks: what is made of that transfer is not booked" "1 2" "$(losses broken/run | cut -d' ' -f1 | xargs)"
 ended killed "rank 1 is killed" "5 137" "rank 1 ("
-finish

@@ -15,4 +15,3 @@ stuck behind "a transfer that has ended on rank 0 alone" 1
 stuck within "a transfer that ends on neither" 1 run
 # Its own process ends by force: nothing ends what its device does.
 stuck device "the device of rank 1 hangs" 1
-finish

@@ -135,6 +135,12 @@ end_ranks() {
   done
 }
 
+# ranks_end WHAT CODES: waits for all of them, which end with these exit codes.
+ranks_end() {
+  end_ranks
+  check_equal "$1" "$2" "${codes[*]}"
+}
+
 # faulty NAME LIBRARY_FAULTS DRIVER_FAULTS OPTION...: two ranks in the background in a folder of that name, with these faults in the
 # midst of training: groups of transfers, six to a step, or pieces of work go well before. Exit codes are in NAME/codes.
 faulty() {
@@ -208,6 +214,8 @@ import json, struct, sys
 data = open(sys.argv[1] + "/weights.safetensors", "rb")
 print(json.loads(data.read(struct.unpack("<Q", data.read(8))[0]))["__metadata__"]["tensors_sha256"])' "$1"; }
 score() { python3 -c 'import json, sys; print(repr(json.load(open(sys.argv[1] + "/result.json"))["val_loss_nats"]))' "$1"; }
+# trained RUN: its losses, its weights.
+trained() { losses "$1" && weights "$1"; }
 # largest_difference A B: of the losses of two runs.
 largest_difference() {
   paste <(losses "$1") <(losses "$2") | awk '{ d = $2 - $4; if (d < 0) d = -d; if (d > most) most = d } END { printf "%.9f", most }'

@@ -107,4 +107,3 @@ planted driver 300 0 1 "cuLaunchKernel of" "where nothing was allocated"
 planted cublaslt 40 0 1 "cublasLtMatmul" "was neither proposed nor checked for this matmul"
 planted cudnn 8 0 1 "cudnnBackendExecute" "is not aligned to 16 bytes"
 planted nccl 3 1 2 "nccl" "argument count"
-finish

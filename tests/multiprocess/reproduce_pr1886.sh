@@ -94,4 +94,3 @@ for text in "have one GPU" "left, and a tensor takes" "test-time training" "line
   check "a message that the page quotes is the program's: $text" grep -rqF "$text" "$root/plugins" "$root/framework" "$root/launch"
 done
 check_true "the page keeps its size" "$(wc -l <"$page") <= 140"
-finish

@@ -76,8 +76,7 @@ cp -r one kept
 spawn_ranks killed 2 ttt trained --output kept --set ttt.lanes=4 --set ttt.adapters.steps=1000
 wait_for_text killed.0 "lanes of batches on 2 ranks" 60
 kill -KILL "${processes[1]}"
-wait "${processes[0]}"
-check_equal "the other ends with 5" 5 $?
+check_code "the other ends with 5" 5 wait "${processes[0]}"
 check_contains "and names it" "rank 1" "$(tail -n 1 killed.0)"
 check_equal "the earlier result is there" "$(ttt_scores one)" "$(ttt_scores kept)"
 
@@ -85,8 +84,5 @@ check_equal "the earlier result is there" "$(ttt_scores one)" "$(ttt_scores kept
 spawn_ranks stopped 2 ttt trained --output stopped --set ttt.adapters.steps=1000
 wait_for_text stopped.0 "lanes of batches on 2 ranks" 60
 kill -TERM "${processes[1]}"
-wait "${processes[1]}"
-check_equal "a rank that is told to stop ends with 4" 4 $?
-wait "${processes[0]}"
-check_equal "and so does the other" 4 $?
-finish
+check_code "a rank that is told to stop ends with 4" 4 wait "${processes[1]}"
+check_code "and so does the other" 4 wait "${processes[0]}"

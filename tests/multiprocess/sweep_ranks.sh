@@ -62,4 +62,3 @@ if MULLIGAN=$mulligan configs/numerics/data_parallel/run --quick >experiment.md 
 else
   flunk "configs/numerics/data_parallel/run --quick" "$(cat experiment.md experiment.err)"
 fi
-finish

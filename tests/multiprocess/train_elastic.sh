@@ -32,8 +32,7 @@ expected=$(weights straight)
 attempt 0 0 lost
 lose_rank lost 20
 attempt 0 0 lost
-end_ranks
-check_equal "the same count: it goes on" "0 0" "${codes[*]}"
+ranks_end "the same count: it goes on" "0 0"
 check_equal "to the same weights" "$expected" "$(weights lost)"
 check_contains "from its checkpoint" "resumed from" "$(cat rank.0)"
 check_contains "the restart is counted" '"restarts": 1' "$(cat lost/result.json)"
@@ -41,16 +40,14 @@ check_contains "the restart is counted" '"restarts": 1' "$(cat lost/result.json)
 attempt 0 0 replaced
 lose_rank replaced 20
 attempt 0 0 replaced --overwrite
-end_ranks
-check_equal "with --overwrite: it goes on" "0 0" "${codes[*]}"
+ranks_end "with --overwrite: it goes on" "0 0"
 check_contains "its checkpoints are kept" "resumed from" "$(cat rank.0)"
 check_equal "to the same weights, too" "$expected" "$(weights replaced)"
 
 attempt 1 1 parted
 lose_rank parted 20
 attempt 2 0 parted
-end_ranks
-check_equal "counts that differ between agents: they meet" "0 0" "${codes[*]}"
+ranks_end "counts that differ between agents: they meet" "0 0"
 check_equal "and end with the same weights" "$expected" "$(weights parted)"
 check_contains "the most restarts count" '"restarts": 2' "$(cat parted/result.json)"
 
@@ -64,4 +61,3 @@ bash -c "$(declare -p long); attempt 1 1 other; end_ranks; echo \"\${codes[*]}\"
 check_equal "another job of that name is refused" "2 2" "$(sed 's/5/2/' other.codes)"
 check_contains "in a sentence" "holds checkpoints of a run" "$(cat rank.0)"
 check_equal "and nothing is changed" "$before" "$(cd other/checkpoints && find . -type f -exec sha256sum {} + | sort)"
-finish

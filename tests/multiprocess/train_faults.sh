@@ -8,25 +8,19 @@ long=(--set run.determinism=world --set train.steps=400 --set train.log_every=1 
 check "two ranks train undisturbed" train_ranks 2 undisturbed "${long[@]}"
 straight=$(weights undisturbed)
 
-begin_ranks 2 killed "${long[@]}"
-kill -KILL "${processes[1]}"
-end_ranks
-check_equal "rank 1 killed: rank 0 ends with 5" "5 137" "${codes[*]}"
-check_contains "and names it" "rank 1" "$(tail -n 1 rank.0)"
-resumes_to "rank 1 killed" killed "$straight" "${long[@]}"
-
-begin_ranks 2 first_killed "${long[@]}"
-kill -KILL "${processes[0]}"
-end_ranks
-check_equal "rank 0 killed: rank 1 ends with 5" "137 5" "${codes[*]}"
-check_contains "and names it" "rank 0" "$(tail -n 1 rank.1)"
-resumes_to "rank 0 killed" first_killed "$straight" "${long[@]}"
+for dead in 1 0; do
+  begin_ranks 2 killed_$dead "${long[@]}"
+  kill -KILL "${processes[dead]}"
+  end_ranks
+  check_equal "rank $dead killed: the other ends with 5" "5 137" "${codes[1 - dead]} ${codes[dead]}"
+  check_contains "and names it" "rank $dead" "$(tail -n 1 rank.$((1 - dead)))"
+  resumes_to "rank $dead killed" killed_$dead "$straight" "${long[@]}"
+done
 
 for who in 0 1 both; do
   begin_ranks 2 "stopped_$who" "${long[@]}"
   if [[ $who == both ]]; then kill -TERM "${processes[@]}"; else kill -TERM "${processes[$who]}"; fi
-  end_ranks
-  check_equal "SIGTERM to $who: both end with 4" "4 4" "${codes[*]}"
+  ranks_end "SIGTERM to $who: both end with 4" "4 4"
   for number in 0 1; do
     check_contains "SIGTERM to $who: rank $number names the checkpoint" "the checkpoint is 'stopped_$who/checkpoints/step_" \
       "$(tail -n 1 rank.$number)"
@@ -63,4 +57,3 @@ for command in "quantize undisturbed" "generate undisturbed"; do
   check_equal "$command by two ranks is refused" 2 "$("${rank[@]}" $command >refused 2>&1; echo $?)"
   check_contains "$command: in a sentence" "is the work of one process" "$(cat refused)"
 done
-finish

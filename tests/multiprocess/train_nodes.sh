@@ -58,8 +58,7 @@ check_true "which is scored before and after quantisation and test-time training
 for nodes in "0 1" "0 0 1 1" "0 0 1 2"; do
   run=on_${nodes// /_}
   check "ranks on nodes $nodes train" nodes_train "$run" "$nodes" "${world[@]}"
-  check_equal "ranks on nodes $nodes: the losses of one process, to the bit" "$(losses alone)" "$(losses "$run")"
-  check_equal "ranks on nodes $nodes: its weights" "$(weights alone)" "$(weights "$run")"
+  check_equal "ranks on nodes $nodes: the losses and weights of one process, to the bit" "$(trained alone)" "$(trained "$run")"
   [[ $nodes != "0 1" && $nodes != "0 0 1 2" && -z ${MULLIGAN_LONG_TESTS:-} ]] ||
     check_equal "ranks on nodes $nodes: its scores after quantisation and test-time training" "$scores" "$(after_training "$run")"
   check_equal "ranks on nodes $nodes: counted in the result" "$(wc -w <<<"$nodes") $(tr ' ' '\n' <<<"$nodes" | sort -u | wc -l)" \
@@ -87,8 +86,7 @@ check_equal "rank 0 listens at the chosen interface alone" 01004D0A:733C \
   "$(ip netns exec node0 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A" && $2 ~ /:733C$/ { print $2 }')"
 unset MULLIGAN_INTERFACE
 ip link set wire1 down
-end_ranks
-check_equal "a cable is cut: exit codes" "5 5 5 5" "${codes[*]}"
+ranks_end "a cable is cut: exit codes" "5 5 5 5"
 for number in 0 1 3; do
   check_contains "a cable is cut: rank $number names the rank on the other side" "rank 2 (" "$(tail -n 1 rank.$number)"
   check_contains "a cable is cut: rank $number says that it was lost" "was lost: it" "$(tail -n 1 rank.$number)"
@@ -123,4 +121,3 @@ full "a checkpoint does not fit the first rank's disk" 0 checkpoint_full 600 "ch
 check "a checkpoint does not fit the first rank's disk: the one before is whole" "$mulligan" checkpoint verify copied
 rm -rf copied
 full "another rank's log fills its disk" 1 log_full 64 "the log 'log_full/ranks/0001.log' cannot be written" --set checkpoint.every_steps=0
-finish

@@ -1,37 +1,9 @@
 #!/usr/bin/env bash
-# What keeps ranks of a training from becoming one run: occupied ports, another plugin file, another secret, a rank that does not come.
+# What keeps ranks of a training from becoming one run: another plugin file, another secret, a rank that does not come.
 # It ends on all that are there, by its deadline and with a sentence that says what it is, and leaves no run directory.
 source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
 
-has_or_is_gone() { [[ -e occupied || ! -e /proc/$1 ]]; }
-# occupy FIRST LAST: a process that has these ports and says nothing; $occupant.
-occupy() {
-  rm -f occupied
-  python3 -c '
-import socket, sys, time
-held = []
-for port in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
-    held.append(socket.socket())
-    held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held[-1].bind(("127.0.0.1", port))
-    held[-1].listen()
-open("occupied", "w").close()
-time.sleep(600)' "$1" "$2" 2>occupy.err &
-  occupant=$!
-  wait_until has_or_is_gone $occupant
-  [[ -e occupied ]] || { wait $occupant; return 1; }
-}
-# occupy_row COUNT: sets `port` to the first of 17 free ports, with a process of ours at COUNT of them.
-occupy_row() {
-  local number
-  for number in {1..50}; do
-    port=$((20000 + (RANDOM % 1700) * 17))
-    occupy "$port" $((port + $1 - 1)) && return
-  done
-  flunk "ports are free" "$(cat occupy.err)"
-}
-release() { kill "$occupant"; wait "$occupant" 2>/dev/null; }
 # start RANK SIZE [ARGUMENT...]: one rank, at `port`.
 start() {
   local number=$1 size=$2 rank
@@ -40,56 +12,22 @@ start() {
   "${rank[@]}" train run.toml --set run.directory=made "$@" >"rank.$number" 2>&1 &
   processes[number]=$!
 }
-# ends WHAT CODES TEXT...: the ranks end so, without being killed; the last line of each has one of the texts, in order, or the only one.
+# ends WHAT CODES TEXT: the ranks end so, without being killed; the last line of each has that text.
 ends() {
-  local what=$1 expected=$2 number
-  shift 2
-  end_ranks
-  check_equal "$what: exit codes" "$expected" "${codes[*]}"
-  for ((number = 0; number < ${#processes[@]}; ++number)); do
-    check_contains "$what: rank $number says so" "$1" "$(tail -n 1 rank.$number)"
-    [[ $# == 1 ]] || shift
-  done
-  check_equal "$what: nothing was made" "" "$(ls made 2>/dev/null)"
+  local number
+  ranks_end "$1: exit codes" "$2"
+  for number in "${!processes[@]}"; do check_contains "$1: rank $number says so" "$3" "$(tail -n 1 rank.$number)"; done
+  check_equal "$1: nothing was made" "" "$(ls made 2>/dev/null)"
   processes=()
 }
 processes=()
 
-occupy_row 3
-start 0 2
-start 1 2
-end_ranks
-release
-check_equal "some ports are others': the ranks meet behind them" "0 0" "${codes[*]}"
-check_contains "some ports are others': at the first free one" "port $((port + 3))" "$(cat rank.0)"
-rm -r made
-
 export MULLIGAN_MEET_SECONDS=10
-occupy_row 17
-processes=()
-start 0 2
-start 1 2
-ends "all ports are others'" "2 5" "rank 0 can listen at none of the ports $port to $((port + 16))" \
-  "did not find rank 0 at 127.0.0.1 ports $port to $((port + 16)) within 10 s"
-release
-
 port=$(free_port)
 start 0 3
 start 2 3
-processes=("${processes[0]}" "${processes[2]}")
-end_ranks
-check_equal "a rank does not come: exit codes" "5 5" "${codes[*]}"
-for number in 0 2; do
-  check_contains "a rank does not come: rank $number names it" "rank 1 of 3 did not come to rank 0 (" "$(tail -n 1 rank.$number)"
-done
-check_equal "a rank does not come: nothing was made" "" "$(ls made 2>/dev/null)"
-processes=()
-
+ends "a rank does not come" "5 5" "rank 1 of 3 did not come to rank 0 ("
 unset MULLIGAN_MEET_SECONDS
-port=$(free_port)
-MULLIGAN_SECRET=word start 0 2
-MULLIGAN_SECRET=other start 1 2
-ends "another secret" "2 2" "give all ranks the same MULLIGAN_SECRET"
 
 # A process of another user has another home folder, and cannot read this one's secret.
 port=$(free_port)
@@ -97,7 +35,6 @@ mkdir -p home other_home
 HOME=$PWD/home start 0 2
 HOME=$PWD/other_home start 1 2
 ends "another user's rank" "2 2" "give all ranks the same MULLIGAN_SECRET"
-check_equal "another user's rank: the secret is this user's alone" "600" "$(stat -c %a home/.mulligan/secret)"
 
 # Two names of one machine, set in the environment: rank 0 listens at the loopback alone.
 port=$(free_port)
@@ -110,8 +47,7 @@ if [[ -n $address ]]; then
       "$mulligan" train run.toml --set run.directory=made >"rank.$number" 2>&1 &
     processes[number]=$!
   done
-  end_ranks
-  check_equal "two names of one machine: they meet" "0 0" "${codes[*]}"
+  ranks_end "two names of one machine: they meet" "0 0"
   rm -r made
   processes=()
 fi
@@ -175,4 +111,3 @@ start 0 2
 start 1 2 --set schedule.path=other.so
 ends "another file of a plugin" "2 2" "sha256 of schedule 'constant'"
 check_contains "another file of a plugin: both ranks are named" "rank 1 (" "$(tail -n 1 rank.0)"
-finish

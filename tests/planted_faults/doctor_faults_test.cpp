@@ -10,12 +10,10 @@
 #include "framework/core/file.h"
 #include "framework/data/shard.h"
 #include "framework/data/tokenizer.h"
-#include "framework/run/run_plugins.h"
 #include "tests/planted_faults/planted_faults.h"
 #include "tests/planted_faults/watched_run.h"
-#include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
-#include "tools/doctor/examine.h"
+#include "tests/support/small_config.h"
 #include "tools/doctor/model_checks.h"
 
 namespace mulligan::doctor::doctor_faults_test {
@@ -29,50 +27,16 @@ Overrides with_fault(const std::string& fault, const Overrides& more = {}) {
               more);
 }
 
-std::vector<Finding> findings_of(LoadedConfig loaded, const std::vector<Stage>& stages) {
-  resolve_run_plugins(loaded, test_plugin_host());
-  Examination wanted;
-  wanted.stages = stages;
-  return examine(loaded, test_plugin_host(), wanted);
-}
-std::vector<Finding> findings_of(const Overrides& overrides, const std::vector<Stage>& stages) {
-  return findings_of(tiny().config(overrides), stages);
-}
-
 // A small model of Qwen2.5's shape on the same data.
-LoadedConfig qwen_config(Overrides overrides) {
-  overrides.insert(overrides.end(),
-                   {"data.train=" + (tiny().folder() / "data/fineweb_train_*.bin").string(),
-                    "data.validation=" + (tiny().folder() / "data/fineweb_val_*.bin").string(),
-                    "data.tokenizer=" + (tiny().folder() / "data/tokenizer.model").string()});
-  return parse_run_config(R"(
-[model]
-family = "qwen2"
-vocabulary = 320
-layers = 2
-width = 32
-heads = 4
-kv_heads = 2
-mlp_hidden = 48
-[loss]
-plugin = "cross_entropy"
-[schedule]
-plugin = "constant"
-[optimizer.all]
-plugin = "adamw"
-lr = 0.01
-[[parameters]]
-match = "*"
-optimizer = "all"
-[train]
-steps = 10
-tokens_per_step = 256
-sequence_length = 64
-[eval]
-sequence_length = 64
-packed_sequences = 4
-)",
-                          "qwen.toml", overrides);
+LoadedConfig qwen_config(const Overrides& overrides) {
+  const std::string data = (tiny().folder() / "data").string();
+  return small_config(
+      with({"model.family=qwen2", "model.vocabulary=320", "model.layers=2", "model.kv_heads=2",
+            "model.mlp_hidden=48", "loss.plugin=cross_entropy", "schedule.plugin=constant",
+            "train.sequence_length=64", "eval.sequence_length=64", "eval.packed_sequences=4",
+            "data.train=" + data + "/fineweb_train_*.bin", "data.validation=" + data + "/fineweb_val_*.bin",
+            "data.tokenizer=" + data + "/tokenizer.model"},
+           overrides));
 }
 
 bool caught(const std::vector<Finding>& findings, const std::string& id, const std::string& words) {
@@ -120,7 +84,7 @@ const std::vector<Row> at_the_start = {
 std::set<std::string> caught_of(const std::vector<Row>& rows, Stage stage, const Overrides& more) {
   std::set<std::string> named;
   for (const Row& row : rows) {
-    const std::vector<Finding> findings = findings_of(with_fault(row.fault, more), {stage});
+    const std::vector<Finding> findings = findings_of(tiny().config(with_fault(row.fault, more)), {stage});
     if (caught(findings, row.id, row.words)) named.insert(row.fault);
     EXPECT_TRUE(named.contains(row.fault)) << row.fault << "\n" << findings_text(findings);
   }
@@ -144,7 +108,7 @@ std::set<std::string> caught_at_the_start() {
 TEST(PlantedFaults, NoneIsFoundWhereThereIsNone) {
   for (const char* fused : {"true", "false"}) {
     const std::vector<Finding> findings =
-        findings_of(with_fault("none", {std::string("run.fused_kernels=") + fused}), {});
+        findings_of(tiny().config(with_fault("none", {std::string("run.fused_kernels=") + fused})));
     for (const Finding& f : findings)
       EXPECT_EQ(f.verdict, CheckOutcome::pass) << f.id << " " << f.measured << " " << f.message;
   }
@@ -158,7 +122,7 @@ const std::vector<Row> of_qwen = {
     {"transposed_o_proj", "D14", "off is o_proj of layer 0 (matmul"},
 };
 TEST(PlantedFaults, NoneIsFoundInAModelOfQwensShape) {
-  for (const Finding& f : findings_of(qwen_config({}), {}))
+  for (const Finding& f : findings_of(qwen_config({})))
     EXPECT_EQ(f.verdict, CheckOutcome::pass)
         << f.id << " " << f.title << ": " << f.measured << " " << f.message;
 }
@@ -221,7 +185,8 @@ TEST(PlantedFaults, ACorpusOfUnknownTokens) {
   tokens[20'000] = tokens[0];
   const std::filesystem::path shard = tiny().folder() / "unknown_train_000000.bin";
   write_shard(shard, tokens);
-  const std::vector<Finding> findings = findings_of(Overrides{"data.train=" + shard.string()}, {Stage::data});
+  const std::vector<Finding> findings =
+      findings_of(tiny().config({"data.train=" + shard.string()}), {Stage::data});
   EXPECT_TRUE(caught(findings, "D21", "(<unk>)")) << findings_text(findings);
   EXPECT_TRUE(caught(findings, "D22", "say next to nothing"));
   EXPECT_TRUE(caught(findings, "D23", "different tokens occur"));

@@ -4,11 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "framework/core/file.h"
-#include "framework/run/run_plugins.h"
 #include "tests/planted_faults/watched_run.h"
-#include "tests/support/plugins.h"
-#include "tools/doctor/examine.h"
 
 namespace mulligan::doctor::doctor_healthy_test {
 namespace {
@@ -41,9 +37,7 @@ const std::vector<Variant> variants = {
 
 TEST(DoctorOfHealthyRuns, NothingToSay) {
   for (const Variant& variant : variants) {
-    LoadedConfig loaded = tiny().config(variant.overrides);
-    resolve_run_plugins(loaded, test_plugin_host());
-    for (const Finding& f : examine(loaded, test_plugin_host(), {})) {
+    for (const Finding& f : findings_of(tiny().config(variant.overrides))) {
       EXPECT_EQ(f.verdict, CheckOutcome::pass)
           << variant.what << ": " << f.id << " " << f.title << ": " << f.measured << " " << f.message;
       EXPECT_FALSE(f.measured.empty()) << f.id;
@@ -53,11 +47,7 @@ TEST(DoctorOfHealthyRuns, NothingToSay) {
 
 // Every call of a forward pass of plain calls has a formula: no kernel is passed over in silence.
 TEST(DoctorOfHealthyRuns, EveryPlainCallIsCompared) {
-  LoadedConfig loaded = tiny().config({"run.fused_kernels=false"});
-  resolve_run_plugins(loaded, test_plugin_host());
-  Examination wanted;
-  wanted.stages = {Stage::forward};
-  for (const Finding& f : examine(loaded, test_plugin_host(), wanted)) {
+  for (const Finding& f : findings_of(tiny().config({"run.fused_kernels=false"}), {Stage::forward})) {
     if (f.title != "operations of the forward pass against their formulas") continue;
     int compared = 0, calls = 0;
     ASSERT_EQ(std::sscanf(f.measured.c_str(), "%d of %d calls", &compared, &calls), 2) << f.measured;
@@ -73,7 +63,7 @@ TEST(DoctorOfHealthyRuns, ARunIsTheSameWithAndWithout) {
   EXPECT_EQ(without.step_loss_nats, with.step_loss_nats);
   EXPECT_EQ(without.validation->loss_sum_nats, with.validation->loss_sum_nats);
   EXPECT_EQ(without.peak_device_memory_bytes, with.peak_device_memory_bytes);
-  const auto json = nlohmann::json::parse(read_file(with.directory / "result.json")).at("doctor");
+  const auto json = end_to_end::result_of(with.directory).at("doctor");
   EXPECT_EQ(json.at("level"), "start");
   EXPECT_EQ(json.at("verdict"), "PASS");
   EXPECT_EQ(json.at("forced"), false);
@@ -82,7 +72,7 @@ TEST(DoctorOfHealthyRuns, ARunIsTheSameWithAndWithout) {
   EXPECT_EQ(
       ids, (std::set<std::string>{"D01", "D02", "D05", "D06", "D07", "D09", "D16", "D17", "D19", "D20", "D21",
                                   "D22", "D23", "D26", "D27", "D28", "D36", "D37", "D38", "D39", "D41"}));
-  const auto off = nlohmann::json::parse(read_file(without.directory / "result.json")).at("doctor");
+  const auto off = end_to_end::result_of(without.directory).at("doctor");
   EXPECT_EQ(off.at("level"), "off");
   EXPECT_TRUE(off.at("findings").empty());
 }
@@ -90,16 +80,10 @@ TEST(DoctorOfHealthyRuns, ARunIsTheSameWithAndWithout) {
 // D09 is of weights that know nothing: a run that goes on has learned.
 TEST(DoctorOfHealthyRuns, AResumedRunIsNotHeldAgainstChance) {
   const std::string directory = tiny().next_directory();
-  const Overrides first = {"train.steps=4", "doctor.level=start", "run.directory=" + directory};
-  tiny().train(first);
-  LoadedConfig loaded = tiny().config({"train.steps=6", "doctor.level=start", "run.directory=" + directory});
-  TrainOptions options;
-  options.console = nullptr;
-  options.observers = watched();
-  options.resume = "auto";
-  const RunResult result = train(loaded, test_plugin_host(), options);
+  tiny().train_in(directory, {"train.steps=4", "doctor.level=start"});
+  const RunResult result = tiny().train_in(directory, {"train.steps=6", "doctor.level=start"}, "auto");
   EXPECT_EQ(result.first_step, 4);
-  const auto record = nlohmann::json::parse(read_file(result.directory / "result.json"));
+  const auto record = end_to_end::result_of(directory);
   ASSERT_GT(record.at("doctor").at("findings").size(), 10U);
   for (const auto& finding : record.at("doctor").at("findings")) EXPECT_NE(finding.at("id"), "D09");
 }

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "framework/core/file.h"
 #include "tests/planted_faults/watched_run.h"
 
 namespace mulligan::doctor::doctor_run_end_test {
@@ -13,10 +12,10 @@ namespace {
 using end_to_end::Overrides;
 
 // The findings that did not pass, by id.
-std::map<std::string, std::string> complaints(Overrides overrides) {
-  overrides.insert(overrides.end(), {"train.steps=30", "doctor.level=start"});
-  const RunResult result = tiny().train(overrides);
-  const auto record = nlohmann::json::parse(read_file(result.directory / "result.json"));
+std::map<std::string, std::string> complaints(const Overrides& overrides) {
+  const RunResult result =
+      tiny().train(end_to_end::with(overrides, {"train.steps=30", "doctor.level=start"}));
+  const auto record = end_to_end::result_of(result.directory);
   std::map<std::string, std::string> found;
   for (const auto& f : record.at("doctor").at("findings")) {
     if (f.at("verdict") != "PASS") found[f.at("id")] = f.at("message");

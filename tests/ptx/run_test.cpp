@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/nvrtc.h"
 #include "tests/support/plugins.h"
@@ -40,8 +39,8 @@ class PtxRun : public testing::Test {
 
 // How many steps a run has made in each phase, which are named after their order of layers.
 std::map<std::string, int> steps_by_order(const RunResult& run) {
-  const auto result = nlohmann::json::parse(read_file(run.directory / "result.json"));
   std::map<std::string, int> steps;
+  const auto result = result_of(run.directory);
   for (const auto& [phase, loss] : result.at("train_loss").at("train_loss_phase_nats").items())
     steps[phase] = loss.at("steps_counted");
   return steps;
@@ -69,18 +68,9 @@ TEST_F(PtxRun, TrainsInBf16InBothOrders) {
 }
 
 TEST_F(PtxRun, AdaptsAtTestTimeLikeTheCpuBackend) {
-  const std::vector<std::string> keys = {"train.steps=2",
-                                         "ttt.batch_documents=2",
-                                         "ttt.context_tokens=64",
-                                         "ttt.chunk_tokens=32",
-                                         "ttt.prefix_documents=1",
-                                         "ttt.phases=1",
-                                         "ttt.document_fraction=0.34",
-                                         "ttt.optimizer.lr=0.002",
-                                         "ttt.adapters.rank=4",
-                                         "ttt.adapters.alpha=4",
-                                         "ttt.base.chunk_tokens=128",
-                                         "ttt.base.batch_rows=2"};
+  const Overrides keys = with(
+      ttt_keys, {"train.steps=2", "ttt.batch_documents=2", "ttt.context_tokens=64", "ttt.chunk_tokens=32",
+                 "ttt.prefix_documents=1", "ttt.phases=1", "ttt.document_fraction=0.34"});
   const RunResult trained = tiny().train(kFew);
   const auto run = [&](const std::vector<std::string>& overrides, const std::string& name) {
     return adapt(tiny().config(overrides), trained.directory / "weights.safetensors", tiny().folder() / name);

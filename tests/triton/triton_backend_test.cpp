@@ -57,8 +57,7 @@ class TritonBackend : public ::testing::Test {
 
 TEST_F(TritonBackend, TheEmulatedDeviceSaysThatItCannotRunIt) {
   const std::string sentence = refusal(*make("device = \"emulated\""), MLG_BF16);
-  EXPECT_TRUE(contains(sentence, "run.toml:7"));
-  EXPECT_TRUE(contains(sentence, "exists as GPU code only"));
+  EXPECT_TRUE(contains(sentence, "run.toml:7", "exists as GPU code only"));
 }
 
 TEST_F(TritonBackend, TheCompileDeviceTakesItAndChecksItsCalls) {

@@ -60,6 +60,12 @@ Json description() {
       "grid": ["logits.shape[0]", "logits.shape[1] / 1000", 2]}})");
 }
 
+Json with(const char* path, const Json& value) {
+  Json json = description();
+  json[Json::json_pointer(path)] = value;
+  return json;
+}
+
 class TritonKernel : public ::testing::Test {
  protected:
   void write(const std::string& ptx, const std::string& json) {
@@ -177,17 +183,10 @@ TEST_F(TritonKernel, AWrongCountInThePtxIsNamed) {
 }
 
 TEST_F(TritonKernel, WrongThreadsAreNamed) {
-  Json json = description();
-  json["num_warps"] = 8;
-  expect_has(refusal(json), {"blocks of 128", "makes 256"});
+  expect_has(refusal(with("/num_warps", 8)), {"blocks of 128", "makes 256"});
 }
 
 TEST_F(TritonKernel, ParametersMustFitTheKernelThatIsReplaced) {
-  const auto with = [](const char* path, const Json& value) {
-    Json json = description();
-    json[Json::json_pointer(path)] = value;
-    return json;
-  };
   expect_has(
       refusal(with("/mulligan/parameters/2/name", "los")),
       {"loss.json", "los is neither an argument (logits, targets, weight, loss)", "attribute (softcap"});
@@ -247,30 +246,21 @@ TEST_F(TritonKernel, MembersOfAWrongKindAreNamed) {
   for (const char* path : {"/name", "/target/arch", "/num_warps", "/shared", "/mulligan/kernel",
                            "/mulligan/parameters", "/mulligan/parameters/0/name", "/mulligan/grid",
                            "/mulligan/when", "/global_scratch_size", "/mulligan/parameters/0/divisible_by"}) {
-    Json json = description();
-    json[Json::json_pointer(path)] = true;
     const std::string name = std::string(path).substr(std::string(path).rfind('/') + 1);
-    expect_has(refusal(json), {"loss.json", "the member '" + name + "' must be", "true"});
+    expect_has(refusal(with(path, true)), {"loss.json", "the member '" + name + "' must be", "true"});
   }
-  Json json = description();
-  json["num_warps"] = 1 << 30;
-  expect_has(refusal(json), {"num_warps", "from 1 to 32"});
+  expect_has(refusal(with("/num_warps", 1 << 30)), {"num_warps", "from 1 to 32"});
   std::string deep = replaced(description().dump(), "\"shared\":1024",
                               "\"shared\":" + std::string(200000, '[') + std::string(200000, ']'));
   expect_has(refusal(kPtx, deep), {"'shared' must be a whole number", "array"});
 }
 
 TEST_F(TritonKernel, LaunchesThatAreNotPlainAreRefused) {
-  const auto with = [](const char* name, const Json& value) {
-    Json json = description();
-    json[name] = value;
-    return json;
-  };
-  expect_has(refusal(with("num_ctas", 2)), {"clusters"});
-  expect_has(refusal(with("launch_cooperative_grid", true)), {"cooperative grid"});
-  expect_has(refusal(with("launch_pdl", true)), {"programmatic dependent launch"});
-  expect_has(refusal(with("tensordesc_meta", Json::array({1}))), {"tensor descriptors"});
-  expect_has(refusal(with("tmem_size", 256)), {"tensor memory"});
+  expect_has(refusal(with("/num_ctas", 2)), {"clusters"});
+  expect_has(refusal(with("/launch_cooperative_grid", true)), {"cooperative grid"});
+  expect_has(refusal(with("/launch_pdl", true)), {"programmatic dependent launch"});
+  expect_has(refusal(with("/tensordesc_meta", Json::array({1}))), {"tensor descriptors"});
+  expect_has(refusal(with("/tmem_size", 256)), {"tensor memory"});
 }
 
 TEST_F(TritonKernel, CallsForWhichTheCodeWasNotCompiledAreRefused) {

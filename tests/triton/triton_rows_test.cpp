@@ -4,36 +4,13 @@
 #include <filesystem>
 
 #include "framework/config/config_report.h"
-#include "framework/config/run_config.h"
 #include "tests/support/sentence.h"
+#include "tests/support/small_config.h"
 
 namespace mulligan::triton_rows_test {
 namespace {
 
-constexpr const char* kRun = R"([data]
-train = "train_*.bin"
-validation = "validation_*.bin"
-tokenizer = "tokenizer.model"
-[model]
-vocabulary = 512
-layers = 2
-width = 64
-heads = 4
-kv_heads = 2
-[train]
-steps = 1
-tokens_per_step = 512
-micro_batches = 1
-sequence_length = 256
-[optimizer.all]
-plugin = "adamw"
-lr = 0.001
-[[parameters]]
-match = "*"
-optimizer = "all"
-[backend]
-plugin = "cuda"
-)";
+const std::string kRun = kSmallConfig + "[backend]\nplugin = \"cuda\"\n";
 
 LoadedConfig parse(const std::string& rows) {
   return parse_run_config(kRun + rows, "configs/run.toml");
@@ -64,8 +41,7 @@ TEST(KernelRows, MistakesAreNamedWithTheirPlace) {
 // A configuration that came with data could otherwise have code loaded.
 TEST(KernelRows, AStoredConfigurationNamesNoCode) {
   EXPECT_NO_THROW(parse_stored_config(kRun, "artifact"));
-  const std::string sentence =
-      sentence_of([&] { parse_stored_config(std::string(kRun) + kRow, "artifact"); });
+  const std::string sentence = sentence_of([&] { parse_stored_config(kRun + kRow, "artifact"); });
   EXPECT_TRUE(contains(sentence, "may not name a library"));
 }
 

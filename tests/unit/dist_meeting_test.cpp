@@ -50,6 +50,8 @@ TEST(Meeting, NoPortIsFree) {
   const RawListener taken(group.ports[0]);
   const std::string sentence = sentence_of([&] { meet(group.environment(0), group.options); });
   EXPECT_TRUE(contains(sentence, fmt::format("none of the ports {0} to {0}", group.ports[0])));
+  group.options.meet = 1;
+  EXPECT_TRUE(contains(group.run_rank(1, nothing).sentence, "did not find rank 0 at 127.0.0.1 ports"));
 }
 
 TEST(Meeting, AnotherSecretIsRefusedOnBothSides) {
