@@ -201,7 +201,7 @@ TEST_F(Exchange, SeveralFilesByTheirIndex) {
                                   {R"({"a":"../1.safetensors"})", "no file of the folder"},
                                   {R"({"a":7})", "no file of the folder"},
                                   {"[]", "has no weight_map"}}) {
-    EXPECT_TRUE(contains(sentence_of([&, map = map] { open(map); }), said)) << map;
+    EXPECT_TRUE(refuses([&, map = map] { open(map); }, said)) << map;
   }
 }
 
@@ -260,7 +260,7 @@ TEST_F(Exchange, WhatDoesNotFitIsNamed) {
 TEST_F(Exchange, AValueThatTheFormatCannotHoldIsRefused) {
   values_["gain"][3] = 70000.0f;
   write_theirs(StoredType::f32);
-  EXPECT_TRUE(contains(sentence_of([&] { import(StoredType::f16); }), "70000"));
+  EXPECT_TRUE(refuses([&] { import(StoredType::f16); }, "70000"));
 }
 
 TEST_F(Exchange, DifferencesAreCountedAndMeasured) {

@@ -97,7 +97,7 @@ TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
   {
     const SmallDisk disk(500);
     writer.begin(sample_manifest(2), store_, state_tensors_of(names_));
-    EXPECT_TRUE(contains(sentence_of([&] { writer.finish(); }), "tensors.safetensors", std::strerror(EFBIG)));
+    EXPECT_TRUE(refuses([&] { writer.finish(); }, "tensors.safetensors", std::strerror(EFBIG)));
   }
   EXPECT_EQ(open_checkpoint(scratch_ / "step_00000001").manifest.step, 1);
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1) << "leftovers";
@@ -108,7 +108,7 @@ TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
 TEST_F(CheckpointWriterTest, AFolderThatCannotBeMadeIsNamed) {
   CheckpointWriter writer("/proc/no_such_folder", 1);
   writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
-  EXPECT_TRUE(contains(sentence_of([&] { writer.finish(); }), "/proc/no_such_folder"));
+  EXPECT_TRUE(refuses([&] { writer.finish(); }, "/proc/no_such_folder"));
 }
 
 TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUploaded) {
@@ -117,19 +117,18 @@ TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUpload
   writer.finish();
   const Checkpoint saved = open_checkpoint(scratch_ / "step_00000001");
   fill(5);
-  EXPECT_TRUE(contains(sentence_of([&] { restore_tensors(saved, store_, state_tensors_of({"master/w"})); }),
-                       "'optimizer/v'"));
-  store_.create("master/new", TensorType(MLG_F32, {1}));
   EXPECT_TRUE(
-      contains(sentence_of([&] {
-                 restore_tensors(saved, store_, state_tensors_of({"master/w", "optimizer/v", "master/new"}));
-               }),
-               "does not hold the tensor 'master/new'"));
+      refuses([&] { restore_tensors(saved, store_, state_tensors_of({"master/w"})); }, "'optimizer/v'"));
+  store_.create("master/new", TensorType(MLG_F32, {1}));
+  EXPECT_TRUE(refuses(
+      [&] {
+        restore_tensors(saved, store_, state_tensors_of({"master/w", "optimizer/v", "master/new"}));
+      },
+      "does not hold the tensor 'master/new'"));
   TensorStore other(*backend_);
   other.create("master/w", TensorType(MLG_BF16, {16, 16}));
   other.create("optimizer/v", TensorType(MLG_BF16, {7}));
-  EXPECT_TRUE(contains(sentence_of([&] { restore_tensors(saved, other, state_tensors_of(names_)); }),
-                       "as F32 [16, 16]"));
+  EXPECT_TRUE(refuses([&] { restore_tensors(saved, other, state_tensors_of(names_)); }, "as F32 [16, 16]"));
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 5.0f));
 }
 
@@ -157,13 +156,13 @@ TEST(CheckpointManifest, OtherVersionsMissingKeysAndWrongTypesAreNamed) {
       contains(changed("\"consumed_spans\"", "\"consumed_span\""), "'data.consumed_spans' is missing"));
   EXPECT_TRUE(contains(changed("\"step\": 7", "\"step\": -7"), "'step' is -7"));
   EXPECT_TRUE(contains(changed("\"phase\": \"looped\"", "\"phase\": 1"), "'progress.phase'"));
-  EXPECT_TRUE(contains(sentence_of([] { manifest_from_json("{]", "m.json"); }), "m.json"));
+  EXPECT_TRUE(refuses([] { manifest_from_json("{]", "m.json"); }, "m.json"));
 }
 
 TEST(CheckpointManifest, ALossThatIsNoNumberIsNotWritten) {
   CheckpointManifest manifest = sample_manifest(7);
   manifest.loss.run.loss_sum_nats = NAN;
-  EXPECT_TRUE(contains(sentence_of([&] { to_json(manifest); }), "loss_sum_nats"));
+  EXPECT_TRUE(refuses([&] { to_json(manifest); }, "loss_sum_nats"));
 }
 
 TEST(CheckpointFolder, WhatIsWrittenReadsBack) {
@@ -216,7 +215,7 @@ TEST(CheckpointFolder, ShortLongAndMissingFilesAreRefused) {
     fs::resize_file(file, 0);
     EXPECT_FALSE(sentence_of([&] { open_checkpoint(file.parent_path()); }).empty()) << name;
     fs::remove(file);
-    EXPECT_TRUE(contains(sentence_of([&] { open_checkpoint(file.parent_path()); }), name));
+    EXPECT_TRUE(refuses([&] { open_checkpoint(file.parent_path()); }, name));
   }
 }
 
@@ -233,8 +232,7 @@ TEST(CheckpointFolder, TheNewestSoundOneIsTaken) {
   ASSERT_EQ(damaged.size(), 2u);
   EXPECT_TRUE(contains(damaged[0], "step_00000030"));
   fs::remove_all(scratch / "step_00000010");
-  EXPECT_TRUE(
-      contains(sentence_of([&] { newest_sound_checkpoint(scratch.path(), damaged); }), "none of the 2"));
+  EXPECT_TRUE(refuses([&] { newest_sound_checkpoint(scratch.path(), damaged); }, "none of the 2"));
 }
 
 TEST(CheckpointFolder, UnfinishedFoldersAreNoCheckpoints) {
@@ -280,7 +278,7 @@ TEST(CheckpointFolder, AUserMayNameACheckpointOrARun) {
   EXPECT_EQ(find_checkpoint(scratch / "run").manifest.step, 2);
   EXPECT_EQ(find_checkpoint(scratch / "run/checkpoints").manifest.step, 2);
   EXPECT_EQ(find_checkpoint(scratch / "run/checkpoints/step_00000001").manifest.step, 1);
-  EXPECT_TRUE(contains(sentence_of([&] { find_checkpoint(scratch.path()); }), "neither"));
+  EXPECT_TRUE(refuses([&] { find_checkpoint(scratch.path()); }, "neither"));
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST(StartFolder, ANoteThatNamesNoFolderIsRefused) {
   const TemporaryFolder place;
   for (const std::string& odd : {std::string("relative"), std::string(), std::string("/a\0b", 4)}) {
     const std::string file = run_directory(place, odd, data_section);
-    EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { load_run_config(file); }), "names no folder"));
+    EXPECT_TRUE(refuses([&] { load_run_config(file); }, ExitCode::bad_data, "names no folder"));
   }
 }
 

@@ -132,11 +132,11 @@ TEST(Masking, OddRows) {
   EXPECT_EQ(starts.targets, Ints(5, -1));
   EXPECT_EQ(hide(masking, 0, {4}).chosen, 1);
   EXPECT_EQ(hide(masking, 0, {}).chosen, 0);
-  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data,
-                                   [&] {
-                                     static_cast<void>(hide(masking, 0, {1, 5, 0, 7}));
-                                   }),
-                       "model.masking.token"))
+  EXPECT_TRUE(refuses(
+      [&] {
+        static_cast<void>(hide(masking, 0, {1, 5, 0, 7}));
+      },
+      ExitCode::bad_data, "model.masking.token"))
       << "the mask token in the text was not noticed";
 }
 
@@ -211,8 +211,7 @@ TEST(Masking, LoaderRefusesRowsThatCannotHideAsManyAsSaid) {
   for (const double share : {0.8, 1.0}) {
     options.masking = options_of(share);
     Loader loader(options);
-    const std::string sentence = sentence_of(ExitCode::bad_data, [&] { loader.next(row); });
-    EXPECT_TRUE(contains(sentence, "lower model.masking.share"));
+    EXPECT_TRUE(refuses([&] { loader.next(row); }, ExitCode::bad_data, "lower model.masking.share"));
   }
 }
 

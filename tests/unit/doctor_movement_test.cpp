@@ -306,8 +306,7 @@ TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
   const test_support::ScratchFolder folder;
   RunConfig config;
   config.phases = kMain;
-  EXPECT_TRUE(
-      contains(sentence_of([&] { examine_run_directory(folder.path(), config); }), "holds no finished run"));
+  EXPECT_TRUE(refuses([&] { examine_run_directory(folder.path(), config); }, "holds no finished run"));
   const std::filesystem::path result = folder.path() / "result.json";
   write(result, R"({"doctor": {"findings": [{"id": "D26", "title": "t", "verdict": "FAIL", "measured": "m",
                     "threshold": "h", "message": "no better than guessing", "hint": "look"}]}})");

@@ -122,7 +122,7 @@ TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
 TEST_P(ReplacedRunTest, WhatIsNoRunsIsRefusedAndKept) {
   fs::create_directories(checkpoints() / "step_00000007");
   std::ofstream(checkpoints() / "step_00000007" / "thesis.txt") << "precious";
-  EXPECT_TRUE(contains(sentence_of([&] { replaced().require_only_a_run(); }), "thesis.txt"));
+  EXPECT_TRUE(refuses([&] { replaced().require_only_a_run(); }, "thesis.txt"));
   keep_newest_checkpoints(checkpoints(), 1);
   EXPECT_TRUE(fs::exists(checkpoints() / "step_00000007" / "thesis.txt"));
 }
@@ -171,7 +171,7 @@ TEST(RunDirectory, AFolderOfCheckpointsThatCannotBeReadIsNotAnEmptyOne) {
   const ScratchFolder scratch;
   EXPECT_TRUE(list_checkpoints(scratch / "absent").empty());
   fs::create_symlink("loop", scratch / "loop");
-  EXPECT_TRUE(contains(sentence_of([&] { list_checkpoints(scratch / "loop"); }), "cannot be read"));
+  EXPECT_TRUE(refuses([&] { list_checkpoints(scratch / "loop"); }, "cannot be read"));
 }
 
 }  // namespace

@@ -126,8 +126,7 @@ TEST(Study, SaysWhatBothTestsSay) {
 TEST(Study, RefusesWindowsThatDoNotMatch) {
   Observations all = two_records();
   all.values.back().window = "steps 101 to 500";
-  const std::string sentence = sentence_of(ExitCode::bad_data, [&] { make_study(all); });
-  EXPECT_TRUE(contains(sentence, "'b2' over steps 101 to 500"));
+  EXPECT_TRUE(refuses([&] { make_study(all); }, ExitCode::bad_data, "'b2' over steps 101 to 500"));
 }
 
 TEST(Study, SeedsThatAreNotSharedMakeNoPairs) {
