@@ -40,10 +40,6 @@ TEST(ConfigArena, HalfTruncatedRotationNeedsQuarters) {
   EXPECT_TRUE(contains(refusal({"model.rope.form=half_truncated", "model.rope.dims=4"}), "at least 8"));
 }
 
-TEST(ConfigArena, NoTokenizerIsAWord) {
-  EXPECT_EQ(config_of({"data.tokenizer=none"}).data.tokenizer, "");
-}
-
 TEST(ConfigArena, AStreamHasOneSizeOfStepAndAnEnd) {
   EXPECT_EQ(config_of({"data.order=stream"}).data.order, DataOrder::stream);
   EXPECT_TRUE(
@@ -186,17 +182,6 @@ TEST(ConfigFamily, HeadsMayBeWiderThanTheModelShares) {
   EXPECT_TRUE(contains(error_of([] { load({"model.head_width=7"}); }), "must be even"));
   EXPECT_TRUE(contains(error_of([] { load({"model.heads=64", "model.kv_heads=64"}); }), "has no dimensions"));
   EXPECT_TRUE(contains(error_of([] { load({"model.kv_heads=3"}); }), "does not divide"));
-}
-
-// What a run directory keeps is read again.
-TEST(ConfigFamily, ThePrintedConfigurationIsTheSame) {
-  const LoadedConfig first = load({"model.head_width=10", "model.rope.base=1e6"});
-  std::string text = print_resolved(first);
-  const RunConfig again = parse_run_config(text, "config.toml").config;
-  EXPECT_EQ(again.model.family, ModelFamily::qwen2);
-  EXPECT_EQ(again.model.head_width, 10);
-  EXPECT_EQ(again.model.rope.base, 1e6);
-  EXPECT_EQ(again.model.norm_eps, 1e-6);
 }
 
 }  // namespace

@@ -72,55 +72,6 @@ TEST(ConfigFiles, TheRecordHasThePublishedNumbers) {
   EXPECT_EQ(number(c.ttt->adapters.keys, "rank"), 128);
 }
 
-// The presets of docs/phases.md: which precision, where, for how long.
-TEST(ConfigFiles, ThePhasePresetsSayWhatTheyAreNamedFor) {
-  const auto text = [](const std::string& name) {
-    const RunConfig c = load_run_config(kConfigs + "phases/" + name + ".toml").config;
-    EXPECT_EQ(c.backend.plugin, "cuda");
-    EXPECT_EQ(c.train.steps, 500);
-    std::string phases;
-    for (const Phase& phase : c.phases) {
-      EXPECT_EQ(phase.lr_policy, LrPolicy::continued);
-      phases += fmt::format("{} {} until {}; ", phase.backend ? phase.backend->plugin : c.backend.plugin,
-                            phase.compute_dtype == Precision::bf16 ? "bf16" : "fp32", phase.until.steps);
-    }
-    return phases;
-  };
-  EXPECT_EQ(text("A"), "cuda bf16 until 0; ");
-  EXPECT_EQ(text("C"), "cpu fp32 until 100; cuda bf16 until 0; ");
-  EXPECT_EQ(text("D"), "cuda fp32 until 100; cuda bf16 until 0; ");
-  EXPECT_EQ(text("E"), "cuda bf16 until 400; cpu fp32 until 0; ");
-  EXPECT_EQ(text("G"), "cpu fp32 until 100; cuda fp32 until 0; ");
-}
-
-TEST(ConfigFiles, TheQuickstartHasEveryFeatureOn) {
-  const RunConfig c = load_run_config(kConfigs + "quickstart.toml").config;
-  const ModelConfig& m = c.model;
-  EXPECT_TRUE(m.ln_scale && m.residual_mix && m.qk_norm && m.attention_gate && m.skip_weights &&
-              m.skip_gates);
-  EXPECT_GT(m.q_gain, 0);
-  EXPECT_EQ(m.xsa_last_layers, m.layers);
-  EXPECT_GT(m.loop.extra_passes, 0);
-  EXPECT_GT(m.lanes.parallel_start, 0);
-  EXPECT_LT(m.kv_heads, m.heads);
-  EXPECT_LT(m.rope.dims, m.head_width);
-  EXPECT_GT(m.softcap, 0);
-}
-
-TEST(ConfigFiles, AVariantWithAdamWAndWarmRestartsIsAFewLines) {
-  const TemporaryFolder folder;
-  const std::string variant = folder.write(
-      "variant.toml",
-      "extends = '" + kConfigs + "quickstart.toml'\n" +
-          "[optimizer.matrices]\nplugin = 'adamw'\nlr = 0.003\n[schedule]\nplugin = 'sgdr'\nperiod = 50\n");
-  const LoadedConfig base = load_run_config(kConfigs + "quickstart.toml");
-  const LoadedConfig loaded = load_run_config(variant, std::vector<std::string>{"run.name=quickstart"});
-  EXPECT_EQ(loaded.config.optimizers[1].table.keys.members.size(), 0u);  // none of Muon's keys is left
-  for (const ConfigDifference& d : diff_configs(base, loaded)) {
-    EXPECT_TRUE(d.key.starts_with("optimizer.matrices.") || d.key.starts_with("schedule.")) << d.key;
-  }
-}
-
 TEST(ConfigFrozenKeys, TheReferenceIsThatOfTheDeclarations) {
   EXPECT_EQ(write_reference(), read_file(MULLIGAN_SOURCE_DIR "/docs/configuration.md"))
       << "When the change is meant, write it anew: mulligan config docs > docs/configuration.md";

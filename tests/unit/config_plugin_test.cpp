@@ -44,12 +44,6 @@ TEST(ConfigPlugin, ValuesDefaultsAndOriginsReachTheSdkView) {
   EXPECT_EQ(config.settings().at("steps").origin.text(), "default");
 }
 
-TEST(ConfigPlugin, TheViewSurvivesAMove) {
-  PluginConfig first = resolve("[loss]\nplugin = 'p'\nsteps = 7\n");
-  const PluginConfig second = std::move(first);
-  EXPECT_EQ(second.view()->get_int(second.view()->self, "steps"), 7);
-}
-
 TEST(ConfigPluginDeathTest, ReadingAnUndeclaredKeyAbortsWithItsName) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const PluginConfig config = resolve("[loss]\nplugin = 'p'\n");

@@ -61,12 +61,6 @@ TEST(ConfigRun, SettingsOfSeveralOriginsAreOneTable) {
   EXPECT_NE(keys.find("cache"), nullptr);
 }
 
-// eval.batch_rows is rows per pass and moves no score; the packing is eval.packed_sequences.
-TEST(ConfigRun, RowsPerPassDoNotChangeThePacking) {
-  EXPECT_EQ(load({"eval.batch_rows=64"}).config.eval.packed_sequences, 16);
-  EXPECT_EQ(load({"eval.packed_sequences=4"}).config.eval.batch_rows, 1);
-}
-
 // The adaptive coder knows rows and roles by itself; orders made for general compressors would be lost on it.
 TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
   const std::string quantize = "[quantize]\n[[quantize.tensors]]\nmatch = '*'\nformat = 'fp16'\n";
@@ -90,13 +84,6 @@ TEST(ConfigRun, KeysOfOtherTrainersAreTranslated) {
                        "unknown key 'train.learning_rate'; here it is optimizer.NAME.lr"));
   EXPECT_TRUE(contains(refusal({"model.n_layer=3"}), "here it is model.layers."));
   EXPECT_TRUE(contains(refusal({"train.stepss=3"}), "did you mean 'train.steps'?"));
-}
-
-TEST(ConfigRun, XsaCoversTheLastLayers) {
-  const ModelConfig model = load({"model.xsa_last_layers=1"}).config.model;
-  EXPECT_FALSE(layer_has_xsa(model, 2));
-  EXPECT_TRUE(layer_has_xsa(model, 3));
-  EXPECT_FALSE(layer_has_xsa(load({"model.xsa_last_layers=0"}).config.model, 3));
 }
 
 TEST(ConfigRun, PluginTablesHaveDefaultsAndOptimizersTheirOwnSchedules) {

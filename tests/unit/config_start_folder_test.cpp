@@ -106,16 +106,6 @@ TEST(StartFolder, ANoteThatNamesNoFolderIsRefused) {
   }
 }
 
-TEST(StartFolder, ItIsNotedInTheRunDirectory) {
-  const TemporaryFolder place;
-  place.write("run/x", "");
-  note_start_folder(place.path("run"));
-  std::ifstream file(place.path("run/") + kStartFolderFile);
-  std::string line;
-  std::getline(file, line);
-  EXPECT_EQ(line, fs::current_path().string());
-}
-
 TEST(RankConfig, MicroBatchesOfRanksAreNotBlamedOnTheUser) {
   const TemporaryFolder place;
   const std::string file = place.write("run.toml", kSmallConfig);

@@ -87,13 +87,6 @@ TEST(ByteCount, BothRoutesAgreeOnRandomTokens) {
   EXPECT_EQ(count_bytes_by_decoding(tokenizer(), longer, 3), table.count(longer));
 }
 
-TEST(ByteCount, AgreesWithSentencePiecesOwnTextOfWholeDocuments) {
-  const ByteTable table = ByteTable::from_tokenizer(tokenizer());
-  for (const std::string& text : plain_texts()) {
-    EXPECT_EQ(tokenizer().decode(tokenizer().encode(text)).size(), table.count(stream_of({text})));
-  }
-}
-
 TEST(ByteCount, LeadingSpacesCountOnlyBehindText) {
   const ByteTable table = ByteTable::from_tokenizer(tokenizer());
   const int bos = tokenizer().bos_id();

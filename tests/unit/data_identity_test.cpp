@@ -123,13 +123,6 @@ TEST(CheckShards, AFlippedBitIsRefused) {
   EXPECT_TRUE(contains(said, "fineweb_val_000000.bin", "sha256"));
 }
 
-TEST(CheckShards, ValidationShardsAreNeverTrainedOn) {
-  const fs::path folder = prepared("check_side");
-  const std::string said = refusal({folder / "fineweb_val_000000.bin"}, use_of(DataSplit::train));
-  EXPECT_TRUE(contains(said, "a validation shard"));
-  check_shards({folder / "fineweb_train_000000.bin"}, use_of(DataSplit::validation));
-}
-
 TEST(CheckShards, AShardThatItsManifestDoesNotListIsRefused) {
   const fs::path folder = prepared("check_unlisted");
   write_shard(folder / "fineweb_train_000002.bin", documents(9, 3));
@@ -325,18 +318,6 @@ TEST(Shard, RefusesEveryKindOfDamageNamingFileAndBytes) {
   sentence_of(ExitCode::bad_data, [&] { Shard shard(folder / "missing.bin"); });
   sentence_of(ExitCode::bad_data, [&] { Shard shard{folder}; });
   sentence_of(ExitCode::run_failed, [&] { write_shard(folder / "none.bin", {}); });
-}
-
-// A mapping would end the process by SIGBUS.
-TEST(Shard, ThatBecomesShorterWhileItIsReadIsASentence) {
-  const fs::path folder = fresh_folder("shard_shrinks");
-  write_shard(folder / "a.bin", std::vector<std::uint16_t>(100'000, 7));
-  const Shard shard(folder / "a.bin");
-  fs::resize_file(folder / "a.bin", 1024 + 1000);
-  std::vector<std::uint16_t> some(600);
-  shard.read(0, std::span(some).first(500));
-  const std::string said = sentence_of(ExitCode::bad_data, [&] { shard.read(0, some); });
-  EXPECT_TRUE(contains(said, "a.bin", "changed while it was read"));
 }
 
 TEST(Shard, APipeIsRefusedWithoutWaitingForIt) {

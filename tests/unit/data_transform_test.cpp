@@ -297,40 +297,6 @@ TEST(TransformedData, OriginalsOfOtherTextAreRefused) {
   EXPECT_TRUE(refuses([&] { load_validation(data, 340); }, "is not what its tokens say"));
 }
 
-TEST(TransformedData, ATableOfPlainTextIsRefused) {
-  PrepareOptions options = options_for("transform_plain_table");
-  options.transform.clear();
-  prepare(options);
-  DataConfig data = data_config(options.output);
-  EXPECT_EQ(unproven_bytes(load_validation(data, 340), data), "");
-  std::vector<std::uint16_t> counts = read_tokens({options.output / "fineweb_val_000000.bin"});
-  for (std::uint16_t& count : counts) count = count == 1 ? 0 : 9;
-  const fs::path tables = fresh_folder("transform_plain_tables");
-  write_shard(tables / "fineweb_val_bytes_000000.bin", counts);
-  data.validation_bytes = tables.string();
-  EXPECT_TRUE(refuses([&] { load_validation(data, 340); }, "says that its text is plain"));
-}
-
-TEST(TransformedData, AForeignTokenizerIsRefused) {
-  const fs::path folder = published("transform_foreign_tokenizer");
-  PrepareOptions options = options_for("transform_foreign_words");
-  std::string lines;
-  std::uint32_t state = 1;
-  for (int document = 0; document < 20; ++document) {
-    std::string text;
-    for (int letter = 0; letter < 2000; ++letter) {
-      state = state * 1664525u + 1013904223u;
-      text += letter % 6 == 5 ? ' ' : "bdfgklmnprstaeioaeio"[(state >> 16) % 20];
-    }
-    lines += nlohmann::json{{"text", text}}.dump() + "\n";
-  }
-  write_file_atomically(options.inputs.front(), lines);
-  prepare(options);
-  DataConfig data = data_config(folder);
-  data.tokenizer = (options.output / "tokenizer.model").string();
-  EXPECT_TRUE(refuses([&] { load_validation(data, 340); }, "did not make the validation shards"));
-}
-
 TEST(TransformedData, WhatCannotBePreparedIsRefused) {
   PrepareOptions unknown = options_for("transform_unknown");
   unknown.transform = "casefold";

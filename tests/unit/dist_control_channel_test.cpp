@@ -99,16 +99,6 @@ TEST(ControlChannel, AnEndThatOneRankComesToLateIsNoFault) {
              0);
 }
 
-TEST(ControlChannel, ManyCallsOneAfterAnother) {
-  expect_all(RankGroup(2).in_threads([](ControlChannel& channel) {
-    for (int i = 0; i < 2000; ++i) {
-      const auto all = channel.all_gather(std::to_string(i));
-      if (all != std::vector<std::string>(2, std::to_string(i))) throw run_error("call {} is wrong", i);
-    }
-  }),
-             0);
-}
-
 using test_support::SimulatedRanks;
 
 TEST(ServerSize, AConsultationIsOneSmallMessageToEachRank) {

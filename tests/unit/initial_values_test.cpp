@@ -94,15 +94,18 @@ TEST(InitialValues, AreThoseOfTheirStreams) {
   for (std::size_t i = 0; i < table.size(); ++i)
     ASSERT_EQ(table[i], static_cast<float>(0.5 * numbers.normal(i))) << i;
 
-  const std::vector<float> tall = initial_values(spec_of("tall", {3, 40, 12}, Initial::orthogonal, 0), 42);
-  for (std::size_t entry = 0; entry < 3; ++entry) {
-    const PhiloxStream stream(42, "init/tall/" + std::to_string(entry));
-    std::vector<double> columns(480);
-    for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = stream.normal(i);
-    make_orthonormal_plainly(columns, 12, 40);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::size_t column = i / 40, row = i % 40;
-      ASSERT_EQ(tall[entry * 480 + row * 12 + column], static_cast<float>(columns[i]));
+  for (const bool tall : {true, false}) {
+    const ParameterSpec spec = tall ? spec_of("tall", {3, 40, 12}, Initial::orthogonal, 0)
+                                    : spec_of("wide", {3, 12, 40}, Initial::orthogonal, 0);
+    const std::vector<float> values = initial_values(spec, 42);
+    for (std::size_t entry = 0; entry < 3; ++entry) {
+      const PhiloxStream stream(42, "init/" + spec.name + "/" + std::to_string(entry));
+      std::vector<double> vectors(480);
+      for (std::size_t i = 0; i < vectors.size(); ++i) vectors[i] = stream.normal(i);
+      make_orthonormal_plainly(vectors, 12, 40);
+      for (std::size_t i = 0; i < vectors.size(); ++i)
+        ASSERT_EQ(values[entry * 480 + (tall ? i % 40 * 12 + i / 40 : i)], static_cast<float>(vectors[i]))
+            << spec.name;
     }
   }
 }

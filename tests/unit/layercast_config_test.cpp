@@ -20,13 +20,6 @@ std::string refusal(const std::string& rest, const std::vector<std::string>& ove
   return refusal_of(ExitCode::bad_configuration, [&] { load(rest, overrides); });
 }
 
-TEST(LayerCast, IsOffUnlessItIsAskedFor) {
-  const RunConfig config = load("").config;
-  EXPECT_EQ(config.phases.back().layercast, LayerCast::off);
-  EXPECT_EQ(scored_types(config), ComputeTypes(MLG_F32));
-  EXPECT_EQ(scored_types(load("", {"train.compute_dtype=bf16"}).config), ComputeTypes(MLG_BF16));
-}
-
 TEST(LayerCast, StoresProjectionsAloneInSixteenBits) {
   for (const auto& [word, dtype] : {std::pair{"bf16", MLG_BF16}, {"fp16", MLG_F16}}) {
     const RunConfig config = load("", {std::string("train.layercast=") + word}).config;

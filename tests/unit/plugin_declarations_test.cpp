@@ -89,12 +89,6 @@ std::unique_ptr<Backend> make() {
   return make_plugin<Backend>(PluginKind::backend, "null");
 }
 
-TEST(NullBackend, SaysThatItComputesNothing) {
-  const Backend::Info info = make()->info();
-  EXPECT_FALSE(info.computes);
-  EXPECT_FALSE(info.description.empty());
-}
-
 TEST(NullBackend, HandsOutMoreThanAnyMachineHas) {
   const auto backend = make();
   constexpr std::size_t kBytes = std::size_t{80} << 30;
@@ -121,23 +115,6 @@ TEST(NullBackend, TransfersLeaveDefinedResults) {
   backend->upload(buffer.address(), values.data(), 16);
   backend->download(values.data(), buffer.address(), 16);
   EXPECT_EQ(values, (std::array<float, 4>{0, 0, 0, 0}));
-}
-
-TEST(NullBackend, PreparesBindsAndRunsAnyKernel) {
-  const auto backend = make();
-  EXPECT_EQ(backend->kernel_at(0), nullptr);
-  const mlg_tensor x{nullptr, MLG_F32, 2, {1 << 20, 1 << 14, 1, 1}};
-  const mlg_attribute scale{"scale", 2};
-  const mlg_call call{"a_kernel_of_any_name", &x, 1, &scale, 1};
-  PreparedCall prepared = backend->prepare(call);
-  EXPECT_EQ(prepared.workspace_bytes(), 0u);
-  void* handle = prepared.handle();
-  EXPECT_THROW(backend->run({&handle, 1}), Error) << "a call must be bound first";
-  DeviceBuffer buffer = backend->allocate(std::size_t{1} << 36);
-  void* address = buffer.address();
-  prepared.bind(&address, nullptr);
-  backend->run({&handle, 1});
-  backend->synchronize();
 }
 
 }  // namespace

@@ -21,11 +21,6 @@ mlg_progress at_budget(double fraction) {
   return {0, 0, fraction, 0};
 }
 
-TEST(ScheduleConstant, NeverChanges) {
-  const auto schedule = make("constant");
-  for (const double done : {0.0, 0.3, 1.0}) EXPECT_EQ(schedule->rate(at_budget(done), 0.02).lr, 0.02);
-}
-
 // Over steps: the share of the budget that they take at the pace so far, as the challenge's baseline decides it.
 TEST(ScheduleWarmdown, StepsTakeWhatThePaceSays) {
   const auto schedule = make("warmdown", "steps = 1200\nmin_factor = 0");

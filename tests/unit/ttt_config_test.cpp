@@ -65,15 +65,6 @@ TEST(TttConfig, TheRateHasAFactor) {
   EXPECT_TRUE(contains(refusal(table + "lr_multiplier = -1.0\n"), "lr_multiplier"));
 }
 
-TEST(TttConfig, IsPrintedAndCompared) {
-  const LoadedConfig a = load(std::string("[ttt]\n") + kOptimizer);
-  const LoadedConfig b = load(std::string("[ttt]\nchunk_tokens = 32\n") + kOptimizer);
-  EXPECT_TRUE(contains(print_resolved(a), "[ttt]\n"));
-  const std::vector<ConfigDifference> differences = diff_configs(a, b);
-  ASSERT_EQ(differences.size(), 1u);
-  EXPECT_EQ(differences[0].key, "ttt.chunk_tokens");
-}
-
 // The momentum of the base model's optimiser has one place, [ttt.base]: resolved keys and listings have no other.
 TEST(TttConfig, TheBaseOptimizerLeavesTheMomentumToTheBase) {
   const std::string table =
