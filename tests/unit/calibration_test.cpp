@@ -200,8 +200,7 @@ TEST(Items, TablesBySubject) {
   EXPECT_TRUE(contains(calibration_text(sets), "law"));
 }
 
-// Of six items the second run loses four that the first has right: p = 2 / 2^4; by subject 2 / 2^3 and 1,
-// Holm doubles.
+// The second run loses four of six items: p = 2 / 2^4; by subject 2 / 2^3 and 1, which Holm doubles.
 TEST(Items, RunsAgainstEachOther) {
   const auto compared = compare_items({{items_of({0, 0, 0, 0, 0, 0})}, {items_of({1, 1, 1, 0, 1, 0})}});
   ASSERT_EQ(compared.size(), 1U);

@@ -68,8 +68,7 @@ TEST(Magnitudes, FewElementsSayNothing) {
   EXPECT_EQ(test_magnitudes(std::vector<float>(100000, 0.0f)).count, 0U);
 }
 
-// Theirs: two projections per layer [in, out], an embedding and a gain. Ours: one bank [4, 64, 96],
-// and so on.
+// Theirs: two projections per layer [in, out], an embedding and a gain. Ours: one bank [4, 64, 96].
 class Exchange : public ::testing::Test {
  protected:
   static constexpr std::int64_t rows = 64, columns = 96;

@@ -1,5 +1,4 @@
-// Checkpoint folders: what is written reads back, and any damage is refused in favour of the one before. The background
-// writer copies at once, writes later, one at a time, and reports failures without harm.
+// Checkpoint folders: what is written reads back, and damage is refused in favour of the one before. Writing in the background.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -179,8 +178,7 @@ TEST(CheckpointFolder, WhatIsWrittenReadsBack) {
   EXPECT_EQ(read.manifest.files.at(0).sha256, sha256_hex_of_file(path / checkpoint_tensors_file));
 }
 
-// Every byte of every file is covered: the tensors by the manifest, the manifest by its sum, the sum by
-// itself. (Every fifth byte is tried, which meets every key, value and tensor.)
+// The manifest covers the tensors, its sum the manifest. Every fifth byte meets every key, value and tensor.
 TEST(CheckpointFolder, AnyChangedByteIsRefused) {
   const ScratchFolder scratch;
   const fs::path path = write_sample(scratch.path(), 3);

@@ -1,5 +1,4 @@
-// Every communicator plugin does what <mulligan/communicator.h> says: each collective against its definition,
-// for 1 to 4 ranks, which are threads with a backend and a store each.
+// Each collective of every communicator plugin against its definition, for 1 to 4 ranks, which are threads.
 #include <gtest/gtest.h>
 
 #include <cmath>

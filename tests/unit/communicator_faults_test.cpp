@@ -1,5 +1,4 @@
-// What gloo's ranks do when a rank does not come, stays silent, goes away or is told to stop: a sentence soon,
-// never a hang.
+// What gloo's ranks say when a rank does not come, stays silent, goes away or is told to stop.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -121,8 +120,7 @@ TEST_P(CommunicatorFaults, AbortWithNothingUnderWayEndsWhatComesLater) {
   for (const std::string& text : sentences) EXPECT_EQ(text, "");
 }
 
-// A rank goes at whatever point of a long transfer; the other one is neither left waiting nor given a wrong
-// success: what it reports is the lost rank, or a sum that was complete.
+// The other rank reports the lost rank, or a sum that was complete.
 TEST_P(CommunicatorFaults, ARankThatGoesInTheMiddleLeavesNobodyWaiting) {
   constexpr int kTurns = 16;
   for (int turn = 0; turn < kTurns; ++turn) {

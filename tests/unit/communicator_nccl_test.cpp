@@ -1,5 +1,4 @@
-// The nccl communicator on a library that is slow, fails and hangs. NCCL's stub judges, too: it refuses collectives that
-// differ between ranks and memory that does not exist, by a sentence that names call and argument.
+// The nccl communicator on a library that is slow, fails and hangs; NCCL's stub names call and argument of a misuse.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

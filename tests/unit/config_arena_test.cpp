@@ -1,6 +1,4 @@
-// model.family: what the families qwen2 and modded switch off and refuse. The keys of the optimiser benchmark: stream order,
-// joined documents, no tokenizer, sums of losses. [arena] track = "modded3": what a run of it must not change; the shipped
-// configurations keep it, and each refusal is one sentence with the way out.
+// The families qwen2 and modded, the keys of the optimiser benchmark, and what a run of [arena] track = "modded3" must not change.
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"

@@ -1,5 +1,4 @@
-// The configurations of configs/ load, the record's holds the published numbers, and a variant is a few lines. The set of core
-// keys is that of docs/configuration.md: adding, renaming or removing one is a deliberate act, seen in review.
+// The record's configuration holds the published numbers. The set of core keys is that of docs/configuration.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

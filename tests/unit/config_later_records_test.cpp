@@ -28,8 +28,7 @@ TEST(LaterRecords, HaveThePublishedNumbers) {
                                          "ema.decay=0.9965",
                                          "parameters.2.match=softcap_*",
                                          "parameters.2.optimizer=none"};
-  // Of 2014 three lengths, and looping from 35 % on as in pr1886.toml. The loop starts where its share is reached; a length
-  // holds where exactly its share is spent.
+  // Of 2014 three lengths. The loop starts where its share is reached; a length holds where exactly its share is spent.
   const std::map<std::string, std::vector<std::string>> own = {
       {"2014",
        {"model.smear_gate.document_start=1", "model.q_gain=5.25", "optimizer.matrices.lr=0.026",

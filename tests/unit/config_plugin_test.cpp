@@ -1,5 +1,4 @@
-// Plugin tables: keys declared by a plugin at run time, the SDK's view of them, and the sentences
-// about both sides.
+// Plugin tables: keys that a plugin declares at run time, the SDK's view of them, and the refusals.
 #include "framework/config/plugin_config.h"
 
 #include <gtest/gtest.h>

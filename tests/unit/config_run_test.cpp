@@ -1,5 +1,4 @@
-// RunConfig: derived values, plugin tables, the parameter table, and every rule between keys with its sentence. The resolved
-// file reads back to the same configuration; differences and origins are shown.
+// RunConfig: derived values, plugin tables, the parameter table, every rule between keys with its sentence, and the printed file.
 #include "framework/config/run_config.h"
 
 #include <gtest/gtest.h>

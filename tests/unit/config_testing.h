@@ -1,5 +1,4 @@
-// Shared by the configuration tests: the sentence and exit code of an expected error, the
-// small valid configuration, and a folder for files.
+// Shared by the configuration tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// Byte counting: the table route, the decoding route and the text itself agree on tricky text, and a
-// tokenizer whose pieces make the count ambiguous is noticed.
+// Byte counting: the table route, the decoding route and the text itself agree.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -69,8 +68,7 @@ TEST(ByteCount, BothRoutesGiveTheBytesOfTrickyTexts) {
   EXPECT_EQ(count_bytes_by_decoding(tokenizer(), stream_of(tricky_texts())), total);
 }
 
-// Any order of any tokens, as a model might emit them: lone bytes that are no UTF-8, repeated BOS, spaces
-// anywhere, streams that start inside a document.
+// Any order of any tokens, as a model might emit them.
 TEST(ByteCount, BothRoutesAgreeOnRandomTokens) {
   const ByteTable table = ByteTable::from_tokenizer(tokenizer());
   std::mt19937 random(7);
@@ -141,8 +139,7 @@ TEST(TokenizerTraining, TurnsSentencePiecesRefusalsIntoSentences) {
   sentence_of(ExitCode::bad_data, [] { model_trained_on({" \n "}, 300); });
 }
 
-// Documents longer than one of SentencePiece's sentences are cut at white space, or at a character when
-// there is none.
+// Documents longer than one of SentencePiece's sentences are cut at white space or at a character.
 TEST(TokenizerTraining, TakesLongDocuments) {
   std::string words;
   std::string unbroken;

@@ -1,5 +1,4 @@
-// Rows of evaluation: every target token is scored exactly once, whatever the sizes and the number of ranks. Document order and
-// sampling beyond the reference's fixture. RowParts: what a packed row becomes that is computed in parts.
+// Rows of evaluation score every target token exactly once. Document order, sampling, and the parts of a packed row.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -110,8 +109,7 @@ TEST(Documents, IncludeTheNextBosAndSkipWhatPrecedesTheFirst) {
   EXPECT_EQ(whole_rows_length(8, 8), 0);
 }
 
-// Expected values printed by CPython 3.11's random.Random(seed).sample(range(count), k): the branch that
-// keeps a set, and a seed of more than 32 bits.
+// Values of CPython 3.11's random.Random(seed).sample(range(count), k): the branch that keeps a set, and a seed beyond 32 bits.
 TEST(Documents, SamplingFollowsPythonForLargePopulations) {
   EXPECT_EQ(sample_documents(5000, 6.0 / 5000, 1337), (std::vector<int>{1357, 2726, 2997, 4368, 4677, 4798}));
   EXPECT_EQ(sample_documents(100000, 3.0 / 100000, (1ull << 40) + 5),

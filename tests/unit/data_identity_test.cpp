@@ -1,5 +1,4 @@
-// Shards are read as they were written, and any damage is refused. Digests of data: what is checked of shards when they are
-// opened, and what is compared afterwards.
+// Shards are read as they were written, and damage is refused. Digests of data: what is checked and what is compared.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

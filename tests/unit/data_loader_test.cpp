@@ -1,5 +1,4 @@
-// The training loader beyond the reference's fixtures (tests/golden/loader_golden_test.cpp, arena_loader_golden_test.cpp):
-// positions, resuming, errors and the prefetching thread; rows of several texts in a fixed ratio, shuffled passes, streams.
+// The training loader beyond the reference's fixtures (tests/golden/loader_golden_test.cpp, arena_loader_golden_test.cpp).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Ints = std::vector<std::int32_t>;
 
-// Shards of the given sizes. Each starts with `junk` tokens before its first BOS and has a BOS every 7 tokens after it. All
-// other tokens differ, so that a wrong cursor shows.
+// Shards with `junk` tokens before the first BOS, then a BOS every 7 tokens. All other tokens differ, so that a wrong cursor shows.
 std::vector<fs::path> make_shards(const std::string& name, const std::vector<std::size_t>& sizes,
                                   std::size_t junk = 3) {
   const fs::path folder = fresh_folder(name);

@@ -1,5 +1,4 @@
-// Which tokens of a sequence are hidden (framework/data/masking.h): the required number, none that begins a document, in
-// the requested shares, and the same for every reader.
+// Which tokens of a sequence are hidden (framework/data/masking.h).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -140,8 +139,7 @@ TEST(Masking, OddRows) {
       << "the mask token in the text was not noticed";
 }
 
-// Two ranks read the rows that one reads, hidden alike; a restored loader hides alike, too; and what is hidden of
-// a row that is read again is something else.
+// Two ranks hide what one hides, and so does a restored loader; of a row that is read again something else is hidden.
 TEST(Masking, LoaderHidesByThePlaceInTheData) {
   const fs::path folder = fresh_folder("masking_loader");
   std::vector<std::uint16_t> tokens;

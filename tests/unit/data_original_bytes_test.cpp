@@ -1,5 +1,4 @@
-// Bits per byte are per byte of the documents as they were given, whatever the tokenizer or the preparation makes of them. Strict
-// rules ask for a text next to the shards.
+// Bits per byte are per byte of the documents as they were given, whatever tokenizer or preparation makes of them.
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,4 @@
-// Preparing data: text kept or cleaned, reading folders, files and JSONL, the split, the written files,
-// and every refusal.
+// Preparing data: text kept or cleaned, inputs, the split, the written files, and every refusal.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
@@ -154,8 +153,7 @@ std::string changes_of(const fs::path& folder) {
   return read_file(folder / "changes.jsonl");
 }
 
-// Everything that was once dropped or rewritten without a word is there to the byte; what is left
-// out is named.
+// Every document is there to the byte; what is left out is named.
 TEST(Prepare, KeepsEveryByteAndNamesWhatItLeavesOut) {
   const fs::path folder = folder_of_documents("prepare_bytes", 30);
   const std::vector<std::string> strange{" \n", "  def f():\r\n\treturn 1   \r\n\r\n\r\n",

@@ -22,8 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Documents with capitals, text that the normalisation changes for good, white space at the ends, control
-// characters of the transform, and a byte that vanishes.
+// Capitals, text that the normalisation changes, white space at the ends, control characters, and a byte that vanishes.
 std::vector<std::string> documents() {
   std::vector<std::string> all = {
       "A\xCC\x81 BC and \xEF\xAC\x81ne \xC2\xBD",  // A with a combining accent, a ligature, a half
@@ -188,8 +187,7 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
   }
 }
 
-// Published tables leave out what the tokenizer reads nothing of at a document's ends. They are the contest's count; by
-// the original's the ends are counted, too, where the documents are there.
+// Published tables leave out what the tokenizer does not read at a document's ends; the original's count does not.
 TEST(TransformedData, PublishedTablesLeaveOutEnds) {
   const fs::path folder = published("transform_ends");
   const Tokenizer tokenizer = Tokenizer::load(folder / "tokenizer.model");

@@ -1,5 +1,4 @@
-// Messages between ranks. Ranks that differ do not go on together. What many ranks cost rank 0: bytes grow with their number,
-// not with its square; these ranks are links without sockets that answer as ranks do.
+// Messages between ranks; ranks that differ; and what many ranks cost rank 0, by links without sockets.
 #include "framework/ranks/control_channel.h"
 
 #include <gtest/gtest.h>

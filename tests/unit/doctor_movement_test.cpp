@@ -1,5 +1,4 @@
-// What the doctor says of a run's weights at its end (D38 to D40), of the order of its tokens (D37), and of a finished run: what
-// result.json recorded, and the learning rates of metrics.jsonl (D29).
+// A run's weights at its end (D38 to D40), the order of its tokens (D37), its recorded findings and learning rates (D29).
 #include <gtest/gtest.h>
 
 #include <algorithm>

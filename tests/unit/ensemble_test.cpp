@@ -43,9 +43,7 @@ std::unique_ptr<Ensemble> rounding_plugin(const std::string& keys = "") {
   return make_plugin<Ensemble>(PluginKind::ensemble, "stochastic_rounding", keys);
 }
 
-// E[w^] = w: over 4,000 members the mean of each element lies within 4 standard errors, which are known: the
-// upper of two neighbours has the probability of the fraction. 330 elements at five widths: a fair plugin
-// fails this at about 1 in 10 by chance over all seeds; the seed is fixed.
+// Over 4,000 members the mean of each element lies within 4 standard errors. A fair plugin fails this for 1 seed in 10; the seed is fixed.
 TEST(StochasticRounding, TheMeanOverMembersIsTheWeight) {
   constexpr std::int64_t columns = 33, members = 4000;
   std::vector<float> centre = normal_values(5 * columns, 0.02, 1);

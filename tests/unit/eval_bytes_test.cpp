@@ -41,8 +41,7 @@ class EvalBytes : public testing::Test {
     return *evaluator_;
   }
 
-  // The sum of the losses, from tensors of its own: shapes may be others than before. No weight is zero, so
-  // that every loss depends on the tokens before it.
+  // The sum of the losses, from tensors of its own. No weight is zero, so every loss depends on the tokens before it.
   double loss_alone(const EvalConfig& eval) {
     TensorStore store(*backend_);
     EvaluatorOptions options;
@@ -136,8 +135,7 @@ TEST_F(EvalBytes, NothingToScoreIsAnError) {
   EXPECT_TRUE(contains(refusal(eval, ExitCode::bad_data), "drop_remainder"));
 }
 
-// What a tokenizer without byte fallback makes of foreign text; it once scored as if there were no tokenizer. And a token
-// outside of the vocabulary.
+// What a tokenizer without byte fallback makes of foreign text, and a token outside of the vocabulary.
 TEST_F(EvalBytes, TokensThatStandForNoTextAreRefused) {
   const auto refused = [&](const char* name, const std::vector<std::uint16_t>& tokens) {
     DataConfig data = loaded_.config.data;

@@ -1,5 +1,4 @@
-// The pass that joins what stands between two blocks: which calls it joins and which not, and that the model
-// computes the same with it.
+// The pass that joins what stands between two blocks: which calls it joins, and that the model computes the same with it.
 #include "framework/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -334,8 +333,7 @@ TEST(FuseResiduals, AWeightedSumOfLanesKeepsItsTwoGradients) {
   EXPECT_EQ(sum.kernels(), before);
 }
 
-// An addition without a scale passes its gradient on as it is: one call less where what is added is a
-// parameter's, none backward where both terms are.
+// An addition without a scale passes its gradient on: one call less where a parameter's is added, none backward where both are.
 TEST(FuseResiduals, AnUnscaledAdditionIsJoinedWhereItsSumIsNotThereToRead) {
   for (const Joined joined : {Joined::nothing, Joined::skip, Joined::itself}) {
     for (const bool sum_is_read_later : {false, true}) {

@@ -149,8 +149,7 @@ TEST(Tape, AValueUsedTwiceIsWrittenThenAddedTo) {
   EXPECT_EQ(accumulations[0], 1.0);
 }
 
-// Weights packed once and used twice, as in depth recurrence: matmuls write and then add to one f32 gradient, and
-// each leaf gets its rows of it.
+// Packed once and used twice: matmuls write and then add to one f32 gradient, and each leaf gets its rows of it.
 TEST(Tape, APackedWeightHasOneGradientInF32) {
   Graph graph;
   Tape tape(graph, true);

@@ -1,5 +1,4 @@
-// Small files that would cost a reader its stack or gigabytes of memory: found by fuzzing or made like
-// what it found.
+// Small files that would cost a reader its stack or gigabytes of memory.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -131,8 +130,7 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
   EXPECT_TRUE(refuses([&] { parse_artifact(artifact_of(blank), "x.mulligan"); }, "manifest"));
 }
 
-// What the caller finds wrong with the declaration is said before the numbers are unpacked: these
-// could not be.
+// What the caller finds wrong is said before the numbers are unpacked: these could not be.
 TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
   const std::string text =
       R"({"configuration": "", "data": {}, "streams": [{"content": "fp32", "layout": "bytes",)"

@@ -1,5 +1,4 @@
-// train.layercast and its place in [[phase]] rows: what it is refused with, what it makes of the dtypes that
-// kernels read, and the bytes of the weights.
+// train.layercast and its place in [[phase]] rows: refusals, and the dtypes that kernels read.
 #include <gtest/gtest.h>
 
 #include "framework/config/config_report.h"

@@ -270,8 +270,7 @@ class MicroStep {
     return all;
   }
 
-  // How far the gradient of the parameter is from the slope along it, relative to it; absent where it is so
-  // small that the differences are noise.
+  // How far the gradient of the parameter is from the slope along it, relative to it; absent where differences are noise.
   std::optional<double> error_of(const std::string& name) {
     const std::vector<float> gradient = gradients().at(name);
     double square = 0;

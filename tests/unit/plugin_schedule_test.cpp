@@ -46,8 +46,7 @@ TEST(ScheduleWarmdown, StepsTakeWhatThePaceSays) {
   EXPECT_NEAR(by_step->rate(at_step(0, 10), 1.0).lr, 0.5, 1e-12);
 }
 
-// By steps the factor of step k (from 1) is k / warmup_steps; no step learns nothing. Every schedule has the
-// keys.
+// By steps the factor of step k (from 1) is k / warmup_steps.
 TEST(ScheduleWarmup, TheFirstStepLearns) {
   for (const std::string name : {"constant", "cosine", "warmdown", "sgdr", "powercool"}) {
     const std::string own = name == "sgdr"        ? "\nperiod = 1000"

@@ -1,5 +1,4 @@
-// submission.json and logs of runs, of this program and of the challenge's publications. What mulligan record --verify refuses: a
-// folder is sound, then one thing in it is changed, and the right check reports it.
+// submission.json and logs of runs. A sound folder passes; after one change the right check reports it.
 #include "tools/record/verify.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// Progress lines: when they come, what they say, how wide they are, and that they go. metrics.jsonl of a run that goes on: what
-// its checkpoint knows of it, and its event file.
+// Progress lines, the log of a run, and metrics.jsonl of a run that goes on.
 #include "framework/report/progress.h"
 
 #include <gtest/gtest.h>

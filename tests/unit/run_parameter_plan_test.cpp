@@ -1,5 +1,4 @@
-// The parameter table applied to the model: every parameter in exactly one group, with its precision
-// and its slice.
+// The parameter table applied to the model: every parameter in exactly one group, with its precision and its slice.
 #include "framework/run/parameter_plan.h"
 
 #include <gtest/gtest.h>

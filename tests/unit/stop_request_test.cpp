@@ -1,5 +1,4 @@
-// Signals that ask for an end, programs that are watched, and what happens where the system has no more memory or threads. All in
-// processes of their own.
+// Signals that ask for an end, programs that are watched, and a system without more memory or threads.
 #include "framework/core/stop_request.h"
 
 #include <gtest/gtest.h>
@@ -31,8 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Exit code of a process that does `body` and then ends with code 0; 128 and the number of the signal that ended it. If the
-// tests were started with ignored signals (nohup), such a process would inherit that.
+// Exit code of a process that does `body`; 128 and the number of the signal that ended it. It inherits no ignored signals (nohup).
 int exit_code_of(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,6 +1,4 @@
-// Test-time training is legal: scores depend on the strict past only, come from a full distribution,
-// stand before any update, and are given once. And these tests can fail: a host that breaks its order on
-// purpose is caught.
+// Test-time training is legal, and these tests can fail: a host that breaks its order on purpose is caught.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,8 +40,7 @@ std::vector<float> losses_of(const std::vector<std::uint16_t>& tokens, const Ttt
   return losses;
 }
 
-// Which scores that must stay the same moved, when the tokens of `document` from its position `from` on (>=
-// 1) were replaced.
+// Scores that must stay the same and moved when the tokens of `document` from position `from` on (>= 1) were replaced.
 template <typename Run>
 std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from,
                                                const TttConfig& config = tiny_config(),
@@ -129,8 +126,7 @@ class Fallbacks : public TttListener {
   bool fell_back = false;
 };
 
-// The fallback is decided between two batches by booked losses, so it is as legal as the rest: later tokens
-// move no earlier score, each token is booked once (losses_of), and no adapter is touched afterwards.
+// Later tokens move no earlier score, each token is booked once (losses_of), and no adapter is touched after the fallback.
 TEST(TttLegality, AFallbackDependsOnThePastOnly) {
   TttConfig config = tiny_config();
   config.on_collapse = OnCollapse::fallback;
@@ -225,8 +221,7 @@ TEST(TttLegality, ProbabilitiesSumToOne) {
   for (const double sum : sums) EXPECT_NEAR(sum, 1.0, 1e-5);
 }
 
-// With adapters that stay zero, every score is that of the same window without adapters, bit for bit. Fused kernels are off:
-// if no adapter changes q, k and v, they are one matmul, and a library may sum a wider matmul in another order.
+// Bit for bit. Fused kernels are off: they make one matmul of q, k and v, which a library may sum in another order.
 TEST(TttLegality, ZeroAdaptersScoreLikeThePlainModel) {
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   TttConfig config = tiny_config();

@@ -1,5 +1,4 @@
-// A rule's choices (plan()) do what they say, are the same for all lanes and after an interruption, and impossible
-// ones are refused.
+// A rule's choices (plan()) do what they say, also after an interruption, and impossible ones are refused.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
-// Score transforms in test-time training: the order in which they learn, and what they change. A peeking one is refused, and an
-// interrupted run continues with the same bits.
+// Score transforms in test-time training: the order in which they learn, what they change, refusals and resuming.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -158,8 +157,7 @@ Outcome run(const TttRunner::Options& options, const std::vector<std::uint16_t>&
   return outcome;
 }
 
-// Scores move where something was proposed, and nowhere else; adapters and base model train on the plain
-// loss, so that without the transform the same scores come out.
+// Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss.
 TEST(TttTransform, ChangesScoresAndNothingElse) {
   const std::vector<std::uint16_t> tokens = repeating_stream();
   const Outcome plain = run(tiny_options(), tokens);
@@ -242,8 +240,7 @@ TEST(TttTransform, APeekingTransformIsRefused) {
   EXPECT_TRUE(refuses([&] { run(flawed("outside"), tokens); }, "the vocabulary has 24"));
 }
 
-// The probe finds a host that tells a token before it asks for the proposal, as it would find one that tells
-// later ones; and it has something to find it by.
+// The probe finds a host that tells a token before it asks for the proposal.
 TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
   const auto transform =
       make_plugin<Transform>(PluginKind::transform, "ngram_tilt", "order = 16\nthreshold = 0.8");

@@ -1,5 +1,4 @@
-// A wrapper plugin with a chosen flaw. Without a flaw, the master goes on from halfway between the weights at rest
-// before and after the update.
+// A wrapper with a chosen flaw. Sound, the master goes on from halfway between the weights at rest before and after the update.
 #include <mulligan/wrapper.hpp>
 
 #include <string>
