@@ -337,26 +337,17 @@ TEST(ConfigParameterTable, TheFirstMatchingRowTakesAParameter) {
   EXPECT_EQ(resolve_parameter_table(kNames, rows({"[qk]?_bank", "*"})), (std::vector<size_t>{1, 0, 0, 1, 1}));
 }
 
-TEST(ConfigParameterTable, ARowThatMatchesNothingIsRefused) {
-  EXPECT_EQ(error_of([] {
-              resolve_parameter_table(kNames, rows({"tok_embedding", "*"}));
-            }),
+TEST(ConfigParameterTable, RowsThatTakeNothingAndParametersWithoutARowAreRefused) {
+  const auto refused = [](const std::vector<std::string>& patterns) {
+    return error_of([&] { resolve_parameter_table(kNames, rows(patterns)); });
+  };
+  EXPECT_EQ(refused({"tok_embedding", "*"}),
             "x.toml:1: the parameter row with match = \"tok_embedding\" "
             "matches no parameter; 'mulligan train --dry-run' lists their names.");
-}
-
-TEST(ConfigParameterTable, ARowThatComesTooLateIsRefused) {
-  EXPECT_EQ(error_of([] {
-              resolve_parameter_table(kNames, rows({"*", "*_bank"}));
-            }),
+  EXPECT_EQ(refused({"*", "*_bank"}),
             "x.toml:2: the parameter row with match = \"*_bank\" takes no parameter, since "
             "the row \"*\" (x.toml:1) before it takes 'qo_bank'; move it up or remove it.");
-}
-
-TEST(ConfigParameterTable, AParameterWithoutARowIsRefused) {
-  EXPECT_EQ(error_of([] {
-              resolve_parameter_table(kNames, rows({"tok_emb*", "*_bank"}));
-            }),
+  EXPECT_EQ(refused({"tok_emb*", "*_bank"}),
             "x.toml:2: the parameter 'blocks.0.attn_scale' is matched by no row of [[parameters]]; add a row "
             "for it, or a last row with match = \"*\".");
 }
