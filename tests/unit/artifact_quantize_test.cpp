@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <mulligan/half.hpp>
 #include <numeric>
 #include <set>
@@ -15,12 +14,12 @@
 #include "framework/artifact/size_report.h"
 #include "framework/artifact/tensor_map.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
 #include "framework/model/parameters.h"
 #include "framework/plugin/quantizer.h"
 #include "tests/support/plugins.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/support/small_config.h"
 
@@ -270,18 +269,15 @@ TEST(ArtifactModel, OnlyTheTensorsOfTheModelAreTaken) {
 class CalibrationRowsTest : public testing::Test {
  protected:
   CalibrationRowsTest() {
-    folder_ = fs::temp_directory_path() / fmt::format("mulligan_rows_{}", ::getpid());
     // Token values encode shard and place.
     for (int shard = 0; shard < 2; ++shard) {
       std::vector<std::uint16_t> tokens(static_cast<std::size_t>(100 + 50 * shard));
       std::iota(tokens.begin(), tokens.end(), static_cast<std::uint16_t>(1000 * shard));
-      paths_.push_back(folder_ / fmt::format("shard{}.bin", shard));
+      paths_.push_back(folder_.path() / fmt::format("shard{}.bin", shard));
       write_shard(paths_.back(), tokens);
     }
   }
-  ~CalibrationRowsTest() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  test_support::ScratchFolder folder_;
   std::vector<fs::path> paths_;
 };
 

@@ -257,24 +257,17 @@ TEST(LaunchEnvironment, AnIncompleteSetIsRefused) {
 }
 
 TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
-  const std::vector<Variables> wrong{{{"RANK", "x"}},
-                                     {{"RANK", "-1"}},
-                                     {{"RANK", "1.0"}},
-                                     {{"RANK", "2"}},
-                                     {{"RANK", "99999999999"}},
-                                     {{"WORLD_SIZE", "0"}},
-                                     {{"WORLD_SIZE", " 2"}},
-                                     {{"LOCAL_RANK", "2"}},
-                                     {{"LOCAL_WORLD_SIZE", "3"}},
-                                     {{"RANK", "0"}},
-                                     {{"MASTER_PORT", "65536"}},
-                                     {{"MASTER_PORT", "0"}},
-                                     {{"MULLIGAN_RESTART_COUNT", "-1"}},
-                                     {{"MULLIGAN_RUN_ID", std::string(256, 'a')}}};
-  for (const Variables& change : wrong) {
-    const auto& [name, value] = *change.begin();
-    const std::string sentence = sentence_of([&] { find(with(environment, change)); });
-    EXPECT_TRUE(contains(sentence, name)) << name << "=" << value << ": " << sentence;
+  const std::pair<std::string, std::vector<std::string>> wrong[] = {
+      {"RANK", {"x", "-1", "1.0", "2", "99999999999", "0"}},
+      {"WORLD_SIZE", {"0", " 2"}},
+      {"LOCAL_RANK", {"2"}},
+      {"LOCAL_WORLD_SIZE", {"3"}},
+      {"MASTER_PORT", {"65536", "0"}},
+      {"MULLIGAN_RESTART_COUNT", {"-1"}},
+      {"MULLIGAN_RUN_ID", {std::string(256, 'a')}}};
+  for (const auto& [name, values] : wrong) {
+    for (const std::string& value : values)
+      EXPECT_TRUE(refuses([&, &name = name] { find(with(environment, {{name, value}})); }, name)) << value;
   }
   EXPECT_EQ(sentence_of([] {
               find(with(environment, {{"RANK", "2"}}));
