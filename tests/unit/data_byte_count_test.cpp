@@ -85,22 +85,6 @@ TEST(ByteCount, BothRoutesAgreeOnRandomTokens) {
   EXPECT_EQ(count_bytes_by_decoding(tokenizer(), longer, 3), table.count(longer));
 }
 
-TEST(ByteCount, LeadingSpacesCountOnlyBehindText) {
-  const ByteTable table = ByteTable::from_tokenizer(tokenizer());
-  const int bos = tokenizer().bos_id();
-  const int space = tokenizer().find(kSpaceMark);
-  const int the = tokenizer().find(std::string(kSpaceMark) + "the");
-  const int byte = tokenizer().find("<0xFF>");
-  ASSERT_TRUE(space >= 0 && the >= 0 && byte >= 0);
-  EXPECT_EQ(table.bytes(bos, the), 3);
-  EXPECT_EQ(table.bytes(space, the), 4);
-  EXPECT_EQ(table.bytes(byte, the), 4);
-  EXPECT_EQ(table.bytes(bos, space), 0);
-  EXPECT_EQ(table.bytes(the, space), 1);
-  EXPECT_EQ(table.bytes(the, byte), 1);
-  EXPECT_EQ(table.bytes(the, bos), 0);
-}
-
 TEST(ByteCount, PaddedVocabulariesCountNothingForIdsWithoutPiece) {
   const int pieces = tokenizer().vocab_size();
   const ByteTable table = ByteTable::from_tokenizer(tokenizer(), pieces + 6);

@@ -1,8 +1,6 @@
 // Shards are read as they were written, and damage is refused. Digests of data: what is checked and what is compared.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"

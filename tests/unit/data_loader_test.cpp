@@ -499,26 +499,6 @@ LoaderOptions stream_of(const std::string& name, const std::vector<std::size_t>&
   return options;
 }
 
-TEST(StreamLoader, RowsShareOneTokenWithTheNext) {
-  Loader loader(stream_of("stream_rows", {100}));
-  Batch first, second;
-  loader.next(first);
-  loader.next(second);
-  EXPECT_EQ(first.targets.back(), second.tokens.front());
-  EXPECT_EQ(first.segment_count, 3) << "documents at 0 and 5, cut after 4 tokens: 0, 4, 5";
-}
-
-TEST(StreamLoader, JoinedDocumentsAreCutByLengthAlone) {
-  LoaderOptions options = stream_of("stream_joined", {100});
-  options.bos_id = kNoDocuments;
-  Loader loader(options);
-  Batch batch;
-  loader.next(batch);
-  EXPECT_EQ(batch.segment_count, 2);
-  EXPECT_EQ(batch.cu_seqlens[1], 4);
-  EXPECT_EQ(batch.longest_segment, 4);
-}
-
 TEST(StreamLoader, AnotherWorldSizeResumesAtTheSameToken) {
   LoaderOptions options = stream_of("stream_world", {100, 33, 70});
   Loader one(options);

@@ -16,7 +16,7 @@
 #include "framework/data/text_source.h"
 #include "framework/report/metrics_file.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/unit/checkpoint_support.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::hostile_input_test {
 namespace {

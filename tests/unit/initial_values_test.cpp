@@ -113,8 +113,9 @@ TEST(InitialValues, AreThoseOfTheirStreams) {
 const std::vector<std::string> modded = {"model.family=modded", "model.layers=4", "model.width=64",
                                          "model.heads=2"};
 
-std::vector<float> drawn(const std::string& rows, const std::string& parameter) {
-  const RunConfig config = small_config(modded, rows).config;
+std::vector<float> drawn(const std::string& rows, const std::string& parameter,
+                         const std::vector<std::string>& model = modded) {
+  const RunConfig config = small_config(model, rows).config;
   std::vector<ParameterLayout> layouts = parameter_layouts(config.model, MLG_F32);
   apply_initial_rows(config.model, config.init.values, layouts);
   for (const ParameterLayout& layout : layouts) {
@@ -166,12 +167,7 @@ TEST(InitialRows, ScalesByTheInputsOfTheMatrix) {
 TEST(InitialRows, ReachTheMatricesOfABank) {
   const std::vector<std::string> record = {"model.layers=4", "model.width=64", "model.heads=2"};
   const auto bank = [&](const std::string& rows, const std::string& name) {
-    const RunConfig config = small_config(record, rows).config;
-    std::vector<ParameterLayout> layouts = parameter_layouts(config.model, MLG_F32);
-    apply_initial_rows(config.model, config.init.values, layouts);
-    const auto found = std::ranges::find_if(
-        layouts, [&](const ParameterLayout& layout) { return layout.spec.name == name; });
-    return initial_values(found->spec, 7);
+    return drawn(rows, name, record);
   };
   const std::string rows = row("blocks.*.attn.c_[qkv].weight", "uniform_by_inputs", 1) +
                            row("blocks.2.attn.proj.weight", "constant", 3);

@@ -35,21 +35,12 @@ TEST(LayerCast, StoresProjectionsAloneInSixteenBits) {
 }
 
 TEST(LayerCast, OfQwen2StoresEveryProjectionOfABlock) {
-  ModelConfig model;
-  model.family = ModelFamily::qwen2;
-  model.vocabulary = 64;
-  model.layers = 2;
-  model.width = 16;
-  model.heads = 4;
-  model.kv_heads = 2;
-  model.head_width = 4;
-  model.mlp_hidden = 24;
   int projections = 0;
-  for (const ParameterSpec& spec : model_parameters(model)) {
+  for (const ParameterSpec& spec : model_parameters(load("", {"model.family=qwen2"}).config.model)) {
     EXPECT_EQ(spec.projection, spec.name.ends_with("_proj.weight")) << spec.name;
     projections += spec.projection ? 1 : 0;
   }
-  EXPECT_EQ(projections, 2 * 7);
+  EXPECT_EQ(projections, 3 * 7);
 }
 
 TEST(LayerCast, IsRefusedWithAnotherComputeDtype) {

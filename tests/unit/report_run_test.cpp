@@ -117,17 +117,6 @@ class MadeUpRuns : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(MadeUpRuns, AreRead) {
-  const RunRecord run = read_run(make("one", 3, 1.25));
-  EXPECT_EQ(run.name, "one");
-  EXPECT_EQ(run.setting("run.seed"), "3");
-  EXPECT_EQ(run.number("train.steps"), 5);
-  EXPECT_EQ(run.number("train.nothing"), 0);
-  EXPECT_EQ(run.settings[1].origin, "--set");
-  EXPECT_EQ(run.result.number("val_bpb"), 1.25);
-  EXPECT_FALSE(run.quantize || run.ttt);
-}
-
 TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
   const fs::path directory = make("one", 3, 1.25);
   write(

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <mutex>
 #include <set>
 
 #include "framework/run/parameter_store.h"
 #include "framework/ttt/document_plan.h"
-#include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_scorer.h"
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
