@@ -1,4 +1,5 @@
 // The training loader beyond the reference's fixtures (tests/golden/loader_golden_test.cpp, arena_loader_golden_test.cpp).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,32 +88,10 @@ TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   EXPECT_TRUE(contains(message, "33"));         // 36 less 3 before the first BOS
 }
 
-// A step of four micro-batches has the same rows for any number of ranks: rank r reads the r-th share.
-TEST(Loader, AGroupIsDealtToAnyNumberOfRanks) {
-  const auto shards = make_shards("loader_groups", {200, 20, 150});
-  const auto steps_of = [&](int world_size) {
-    std::vector<std::vector<Ints>> steps(9);
-    for (int rank = 0; rank < world_size; ++rank) {
-      LoaderOptions options = options_for(shards, world_size, rank);
-      options.group_spans = 4;
-      Loader loader(options);
-      for (auto& step : steps) {
-        const LoaderPosition before = loader.position();
-        for (int row = 0; row < 4 / world_size; ++row) {
-          EXPECT_EQ(loader.position().consumed_spans, before.consumed_spans) << "within a group";
-          step.push_back(next_tokens(loader));
-        }
-        EXPECT_EQ(loader.position().consumed_spans, before.consumed_spans + 4);
-      }
-    }
-    return steps;
-  };
-  const auto alone = steps_of(1);
-  EXPECT_EQ(steps_of(2), alone);
-  EXPECT_EQ(steps_of(4), alone);
-  // (200 - 3) / 17 = 11 spans: two groups and a tail; 20 tokens hold none; 150 hold 8 spans.
-  LoaderOptions options = options_for(shards);
+TEST(Loader, APassIsWholeGroupsOfEveryShard) {
+  LoaderOptions options = options_for(make_shards("loader_groups", {200, 20, 150}));
   options.group_spans = 4;
+  // (200 - 3) / 17 = 11 spans: two groups and a tail; 20 tokens hold none; 150 hold 8 spans.
   EXPECT_EQ(Loader(options).spans_per_epoch(), 16);
 }
 
@@ -281,37 +260,6 @@ TEST(LoaderMix, TheRatioHoldsAtEveryMoment) {
   EXPECT_GT(position.parts[1].shard_visits, 0) << "the small part has been read several times";
 }
 
-TEST(LoaderMix, RanksDivideTheSameGroups) {
-  Loader alone(three_parts("mix_ranks", 4));
-  std::vector<Ints> rows;
-  for (int i = 0; i < 80; ++i) rows.push_back(next_tokens(alone));
-  for (int rank = 0; rank < 2; ++rank) {
-    LoaderOptions options = alone.options();
-    options.world_size = 2;
-    options.rank = rank;
-    Loader half(options);
-    for (std::size_t group = 0; group < 20; ++group) {
-      for (std::size_t row = 0; row < 2; ++row)
-        ASSERT_EQ(next_tokens(half), rows[4 * group + 2 * static_cast<std::size_t>(rank) + row]);
-    }
-  }
-}
-
-TEST(LoaderMix, ASavedPositionContinuesTheStream) {
-  Loader whole(three_parts("mix_resume", 2));
-  std::vector<Ints> rows;
-  std::vector<LoaderPosition> positions;
-  for (int i = 0; i < 120; ++i) {
-    if (i % 2 == 0) positions.push_back(whole.position());
-    rows.push_back(next_tokens(whole));
-  }
-  for (std::size_t start = 0; start < positions.size(); start += 7) {
-    Loader resumed(whole.options());
-    resumed.restore(positions[start]);
-    for (std::size_t i = 2 * start; i < rows.size(); ++i) ASSERT_EQ(next_tokens(resumed), rows[i]) << start;
-  }
-}
-
 TEST(LoaderMix, NewWeightsCountFromWhereTheyBegin) {
   Loader before(three_parts("mix_weights"));
   for (int i = 0; i < 60; ++i) next_tokens(before);
@@ -438,23 +386,13 @@ TEST(ShuffledLoader, TheSeedDecidesAndTheSizeOfStepsDoesNot) {
   EXPECT_NE(numbers(reseeded, 48), read);
 }
 
-TEST(ShuffledLoader, RanksDivideTheSameStepsAndResumeUnderOthers) {
-  Loader one(shuffled("shuffled_one"));
-  LoaderOptions options = shuffled("shuffled_two");
-  options.world_size = 2;
-  Loader first(options);
-  options.rank = 1;
-  Loader second(options);
-  for (int step = 0; step < 6; ++step) {
-    const std::vector<int> rows = numbers(one, 4), mine = numbers(first, 2), others = numbers(second, 2);
-    EXPECT_EQ(std::vector<int>(rows.begin(), rows.begin() + 2), mine);
-    EXPECT_EQ(std::vector<int>(rows.begin() + 2, rows.end()), others);
-  }
-  EXPECT_EQ(one.position(), second.position());
-  Loader resumed(shuffled("shuffled_resumed", 8));
-  resumed.restore(second.position());
-  EXPECT_EQ(numbers(resumed, 8), numbers(one, 8));
-  EXPECT_EQ(resumed.position_after(8 * 4), one.position());
+TEST(ShuffledLoader, StepsMayChangeOnTheWay) {
+  Loader fours(shuffled("shuffled_before"));
+  numbers(fours, 24);
+  Loader eights(shuffled("shuffled_after", 8));
+  eights.restore(fours.position());
+  EXPECT_EQ(numbers(eights, 8), numbers(fours, 8));
+  EXPECT_EQ(eights.position_after(8 * 4), fours.position());
 }
 
 TEST(ShuffledLoader, PartsAreShuffledEachByItself) {
@@ -499,19 +437,43 @@ LoaderOptions stream_of(const std::string& name, const std::vector<std::size_t>&
   return options;
 }
 
-TEST(StreamLoader, AnotherWorldSizeResumesAtTheSameToken) {
-  LoaderOptions options = stream_of("stream_world", {100, 33, 70});
-  Loader one(options);
-  for (int row = 0; row < 12; ++row) next_tokens(one);
-  options.world_size = 2;
-  options.rank = 1;
-  Loader second(options);
-  second.restore(one.position());
-  next_tokens(one);
-  next_tokens(one);
-  EXPECT_EQ(next_tokens(second), next_tokens(one));
-  EXPECT_EQ(next_tokens(second), next_tokens(one));
-  EXPECT_EQ(second.position(), one.position());
+// A step of four rows has the same ones for any number of ranks, each of which reads its share of them.
+TEST(EveryLoader, AnyNumberOfRanksGoesOnFromAnySavedPosition) {
+  LoaderOptions plain = options_for(make_shards("every_plain", {200, 20, 150}));
+  plain.group_spans = 4;
+  const std::vector<std::pair<std::string, LoaderOptions>> streams = {
+      {"plain", plain},
+      {"mix", three_parts("every_mix", 4)},
+      {"shuffled", shuffled("every_shuffled")},
+      {"stream", stream_of("every_stream", {100, 33, 70, 700})}};
+  constexpr std::size_t steps = 20;
+  for (const auto& [name, options] : streams) {
+    Loader alone(options);
+    std::vector<Ints> rows;
+    std::vector<LoaderPosition> before;
+    for (std::size_t row = 0; row < 4 * steps; ++row) {
+      if (row % 4 == 0) before.push_back(alone.position());
+      rows.push_back(next_tokens(alone));
+    }
+    for (const std::size_t ranks : {1, 2, 4}) {
+      for (std::size_t at = 0; at < ranks * steps; at += 3) {
+        const std::size_t rank = at % ranks, first = at / ranks, share = 4 / ranks;
+        SCOPED_TRACE(fmt::format("{}: rank {} of {} from step {} on", name, rank, ranks, first));
+        LoaderOptions own = options;
+        own.world_size = static_cast<int>(ranks);
+        own.rank = static_cast<int>(rank);
+        Loader loader(own);
+        if (first > 0) loader.restore(before[first]);
+        for (std::size_t step = first; step < steps; ++step) {
+          for (std::size_t row = 0; row < share; ++row) {
+            ASSERT_EQ(loader.position(), before[step]) << "within step " << step;
+            ASSERT_EQ(next_tokens(loader), rows[4 * step + rank * share + row]) << "step " << step;
+          }
+        }
+        EXPECT_EQ(loader.position(), alone.position());
+      }
+    }
+  }
 }
 
 // 100 tokens hold three batches of 32 and the token that follows; 33 exactly one, because the shard is entered; 70 two.
