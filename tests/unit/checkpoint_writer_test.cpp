@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using test_support::sample_manifest;
 using test_support::ScratchFolder;
+using test_support::write_sample;
 
 // Files of this process cannot grow beyond `bytes` while it lives: to a writer, the disk is full.
 class SmallDisk {
@@ -54,7 +55,7 @@ class CheckpointWriterTest : public ::testing::Test {
   }
   void fill(float value) { store_.upload("master/w", std::vector<float>(256, value)); }
 
-  const std::vector<std::string> names_{"master/w", "optimizer/v"};
+  const std::vector<StateTensor> state_ = state_tensors_of({"master/w", "optimizer/v"});
   ScratchFolder scratch_;
   std::unique_ptr<Backend> backend_;
   TensorStore store_;
@@ -64,18 +65,18 @@ TEST_F(CheckpointWriterTest, TheCopyIsTakenAtOnceAndRestoredBitForBit) {
   CheckpointWriter writer(scratch_.path(), 2);
   EXPECT_FALSE(writer.completed());
   EXPECT_FALSE(writer.finish());
-  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
+  writer.begin(sample_manifest(1), store_, state_);
   fill(9);  // training goes on while the disk is written
   EXPECT_EQ(*writer.finish(), scratch_ / "step_00000001");
   EXPECT_FALSE(writer.busy());
-  restore_tensors(open_checkpoint(scratch_ / "step_00000001"), store_, state_tensors_of(names_));
+  restore_tensors(open_checkpoint(scratch_ / "step_00000001"), store_, state_);
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 1.0f));
 }
 
 TEST_F(CheckpointWriterTest, OnlyTheNewestStay) {
   CheckpointWriter writer(scratch_.path(), 2);
   for (const std::int64_t step : {1, 2, 3}) {
-    writer.begin(sample_manifest(step), store_, state_tensors_of(names_));
+    writer.begin(sample_manifest(step), store_, state_);
     writer.finish();
   }
   EXPECT_EQ(list_checkpoints(scratch_.path()).size(), 2u);
@@ -84,35 +85,35 @@ TEST_F(CheckpointWriterTest, OnlyTheNewestStay) {
 
 TEST_F(CheckpointWriterTest, ASecondOneIsNotBegunBeforeTheFirstWasAskedFor) {
   CheckpointWriter writer(scratch_.path(), 2);
-  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
-  EXPECT_THROW(writer.begin(sample_manifest(2), store_, state_tensors_of(names_)), std::logic_error);
+  writer.begin(sample_manifest(1), store_, state_);
+  EXPECT_THROW(writer.begin(sample_manifest(2), store_, state_), std::logic_error);
   writer.finish();
 }
 
 TEST_F(CheckpointWriterTest, AFullDiskIsToldAndHarmsNoEarlierCheckpoint) {
   CheckpointWriter writer(scratch_.path(), 1);
-  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
+  writer.begin(sample_manifest(1), store_, state_);
   writer.finish();
   {
     const SmallDisk disk(500);
-    writer.begin(sample_manifest(2), store_, state_tensors_of(names_));
+    writer.begin(sample_manifest(2), store_, state_);
     EXPECT_TRUE(refuses([&] { writer.finish(); }, "tensors.safetensors", std::strerror(EFBIG)));
   }
   EXPECT_EQ(open_checkpoint(scratch_ / "step_00000001").manifest.step, 1);
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1) << "leftovers";
-  writer.begin(sample_manifest(3), store_, state_tensors_of(names_));  // there is space again
+  writer.begin(sample_manifest(3), store_, state_);  // there is space again
   EXPECT_TRUE(writer.finish());
 }
 
 TEST_F(CheckpointWriterTest, AFolderThatCannotBeMadeIsNamed) {
   CheckpointWriter writer("/proc/no_such_folder", 1);
-  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
+  writer.begin(sample_manifest(1), store_, state_);
   EXPECT_TRUE(refuses([&] { writer.finish(); }, "/proc/no_such_folder"));
 }
 
 TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUploaded) {
   CheckpointWriter writer(scratch_.path(), 1);
-  writer.begin(sample_manifest(1), store_, state_tensors_of(names_));
+  writer.begin(sample_manifest(1), store_, state_);
   writer.finish();
   const Checkpoint saved = open_checkpoint(scratch_ / "step_00000001");
   fill(5);
@@ -127,14 +128,9 @@ TEST_F(CheckpointWriterTest, TensorsOfAnotherRunAreRefusedBeforeAnythingIsUpload
   TensorStore other(*backend_);
   other.create("master/w", TensorType(MLG_BF16, {16, 16}));
   other.create("optimizer/v", TensorType(MLG_BF16, {7}));
-  EXPECT_TRUE(refuses([&] { restore_tensors(saved, other, state_tensors_of(names_)); }, "as F32 [16, 16]"));
+  EXPECT_TRUE(refuses([&] { restore_tensors(saved, other, state_); }, "as F32 [16, 16]"));
   EXPECT_EQ(store_.download_as<float>("master/w"), std::vector<float>(256, 5.0f));
 }
-
-namespace fs = std::filesystem;
-using test_support::sample_manifest;
-using test_support::ScratchFolder;
-using test_support::write_sample;
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -164,8 +160,12 @@ TEST(CheckpointManifest, ALossThatIsNoNumberIsNotWritten) {
   EXPECT_TRUE(refuses([&] { to_json(manifest); }, "loss_sum_nats"));
 }
 
-TEST(CheckpointFolder, WhatIsWrittenReadsBack) {
+class CheckpointFolder : public ::testing::Test {
+ protected:
   const ScratchFolder scratch;
+};
+
+TEST_F(CheckpointFolder, WhatIsWrittenReadsBack) {
   const fs::path path = write_sample(scratch.path(), 12);
   EXPECT_EQ(path.filename(), "step_00000012");
   EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{"step_00000012"});
@@ -179,8 +179,7 @@ TEST(CheckpointFolder, WhatIsWrittenReadsBack) {
 }
 
 // The manifest covers the tensors, its sum the manifest. Every fifth byte meets every key, value and tensor.
-TEST(CheckpointFolder, AnyChangedByteIsRefused) {
-  const ScratchFolder scratch;
+TEST_F(CheckpointFolder, AnyChangedByteIsRefused) {
   const fs::path path = write_sample(scratch.path(), 3);
   std::size_t positions = 0;
   for (const std::string& name : names_in(path)) {
@@ -201,8 +200,7 @@ TEST(CheckpointFolder, AnyChangedByteIsRefused) {
   open_checkpoint(path);  // restored
 }
 
-TEST(CheckpointFolder, ShortLongAndMissingFilesAreRefused) {
-  const ScratchFolder scratch;
+TEST_F(CheckpointFolder, ShortLongAndMissingFilesAreRefused) {
   for (const char* name : {"manifest.json", "manifest.json.sha256", "tensors.safetensors"}) {
     const fs::path file = write_sample(scratch.path(), 3) / name;
     const auto size = fs::file_size(file);
@@ -217,8 +215,7 @@ TEST(CheckpointFolder, ShortLongAndMissingFilesAreRefused) {
   }
 }
 
-TEST(CheckpointFolder, TheNewestSoundOneIsTaken) {
-  const ScratchFolder scratch;
+TEST_F(CheckpointFolder, TheNewestSoundOneIsTaken) {
   std::vector<std::string> damaged;
   EXPECT_FALSE(newest_sound_checkpoint(scratch / "nothing", damaged));
   for (const std::int64_t step : {10, 20, 30}) write_sample(scratch.path(), step);
@@ -233,8 +230,7 @@ TEST(CheckpointFolder, TheNewestSoundOneIsTaken) {
   EXPECT_TRUE(refuses([&] { newest_sound_checkpoint(scratch.path(), damaged); }, "none of the 2"));
 }
 
-TEST(CheckpointFolder, UnfinishedFoldersAreNoCheckpoints) {
-  const ScratchFolder scratch;
+TEST_F(CheckpointFolder, UnfinishedFoldersAreNoCheckpoints) {
   fs::create_directories(scratch / ".writing_step_00000040");
   fs::create_directories(scratch / "step_40");
   fs::create_directories(scratch / "step_0000004x");
@@ -246,8 +242,7 @@ TEST(CheckpointFolder, UnfinishedFoldersAreNoCheckpoints) {
   EXPECT_TRUE(fs::exists(scratch / "step_40"));
 }
 
-TEST(CheckpointFolder, TheSameStepAgainReplacesTheOldFolder) {
-  const ScratchFolder scratch;
+TEST_F(CheckpointFolder, TheSameStepAgainReplacesTheOldFolder) {
   write_sample(scratch.path(), 5);
   fs::resize_file(scratch / "step_00000005/tensors.safetensors", 10);
   write_sample(scratch.path(), 5);
@@ -255,8 +250,7 @@ TEST(CheckpointFolder, TheSameStepAgainReplacesTheOldFolder) {
   EXPECT_EQ(names_in(scratch.path()).size(), 1u);
 }
 
-TEST(CheckpointFolder, OldOnesGoAndLaterOnesAreSetAside) {
-  const ScratchFolder scratch;
+TEST_F(CheckpointFolder, OldOnesGoAndLaterOnesAreSetAside) {
   for (const std::int64_t step : {1, 2, 3, 4}) write_sample(scratch.path(), step);
   keep_newest_checkpoints(scratch.path(), 3);
   EXPECT_EQ(names_in(scratch.path()),
@@ -269,8 +263,7 @@ TEST(CheckpointFolder, OldOnesGoAndLaterOnesAreSetAside) {
                                       "step_00000003"}));
 }
 
-TEST(CheckpointFolder, AUserMayNameACheckpointOrARun) {
-  const ScratchFolder scratch;
+TEST_F(CheckpointFolder, AUserMayNameACheckpointOrARun) {
   write_sample(scratch / "run/checkpoints", 1);
   write_sample(scratch / "run/checkpoints", 2);
   EXPECT_EQ(find_checkpoint(scratch / "run").manifest.step, 2);

@@ -264,8 +264,6 @@ TEST(DataIdentity, OneShardOnBothSidesIsRefusedUnderAnyName) {
   EXPECT_TRUE(refuses([&] { require_apart(run.train, run.validation); }, ExitCode::bad_data, "renamed.bin"));
 }
 
-namespace fs = std::filesystem;
-
 TEST(Shard, RoundTripsTheExtremeTokensInThePublishedLayout) {
   const fs::path folder = fresh_folder("shard_round_trip");
   const std::vector<std::uint16_t> tokens{1, 0, 65535, 258, 1};
