@@ -37,7 +37,7 @@ inline std::vector<CommunicatorWorld> communicator_worlds() {
   return worlds;
 }
 
-// Ranks of which none throws.
+// Ranks must not throw.
 inline void expect_ranks(int size, const std::function<void(HostGroup&)>& body) {
   for (const std::string& sentence : run_ranks(size, body)) EXPECT_EQ(sentence, "") << size << " ranks";
 }

@@ -437,7 +437,7 @@ LoaderOptions stream_of(const std::string& name, const std::vector<std::size_t>&
   return options;
 }
 
-// A step of four rows has the same ones for any number of ranks, each of which reads its share of them.
+// A step has the same four rows for any number of ranks. Each rank reads its share.
 TEST(EveryLoader, AnyNumberOfRanksGoesOnFromAnySavedPosition) {
   LoaderOptions plain = options_for(make_shards("every_plain", {200, 20, 150}));
   plain.group_spans = 4;
