@@ -441,19 +441,22 @@ LoaderOptions stream_of(const std::string& name, const std::vector<std::size_t>&
 TEST(EveryLoader, AnyNumberOfRanksGoesOnFromAnySavedPosition) {
   LoaderOptions plain = options_for(make_shards("every_plain", {200, 20, 150}));
   plain.group_spans = 4;
+  LoaderOptions masked = plain;
+  masked.masking = MaskingOptions{.share = 0.3, .token = 0, .vocabulary = 1000, .bos_id = 1, .seed = 7};
   const std::vector<std::pair<std::string, LoaderOptions>> streams = {
       {"plain", plain},
+      {"masked", masked},
       {"mix", three_parts("every_mix", 4)},
       {"shuffled", shuffled("every_shuffled")},
       {"stream", stream_of("every_stream", {100, 33, 70, 700})}};
   constexpr std::size_t steps = 20;
   for (const auto& [name, options] : streams) {
     Loader alone(options);
-    std::vector<Ints> rows;
+    std::vector<Batch> rows(4 * steps);
     std::vector<LoaderPosition> before;
-    for (std::size_t row = 0; row < 4 * steps; ++row) {
-      if (row % 4 == 0) before.push_back(alone.position());
-      rows.push_back(next_tokens(alone));
+    for (Batch& row : rows) {
+      before.push_back(alone.position());
+      alone.next(row);
     }
     for (const std::size_t ranks : {1, 2, 4}) {
       for (std::size_t at = 0; at < ranks * steps; at += 3) {
@@ -463,11 +466,16 @@ TEST(EveryLoader, AnyNumberOfRanksGoesOnFromAnySavedPosition) {
         own.world_size = static_cast<int>(ranks);
         own.rank = static_cast<int>(rank);
         Loader loader(own);
-        if (first > 0) loader.restore(before[first]);
+        if (first > 0) loader.restore(before[4 * first]);
         for (std::size_t step = first; step < steps; ++step) {
-          for (std::size_t row = 0; row < share; ++row) {
-            ASSERT_EQ(loader.position(), before[step]) << "within step " << step;
-            ASSERT_EQ(next_tokens(loader), rows[4 * step + rank * share + row]) << "step " << step;
+          for (std::size_t i = 0; i < share; ++i) {
+            ASSERT_EQ(loader.position(), before[4 * step]) << "within step " << step;
+            Batch row;
+            loader.next(row);
+            const Batch& expected = rows[4 * step + rank * share + i];
+            ASSERT_EQ(row.tokens, expected.tokens) << "step " << step;
+            ASSERT_EQ(row.targets, expected.targets) << "step " << step;
+            ASSERT_EQ(row.cu_seqlens, expected.cu_seqlens) << "step " << step;
           }
         }
         EXPECT_EQ(loader.position(), alone.position());
