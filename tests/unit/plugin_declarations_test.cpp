@@ -117,5 +117,13 @@ TEST(NullBackend, TransfersLeaveDefinedResults) {
   EXPECT_EQ(values, (std::array<float, 4>{0, 0, 0, 0}));
 }
 
+TEST(NullBackend, ACallMustBeBoundBeforeItRuns) {
+  const auto backend = make();
+  const mlg_tensor x{nullptr, MLG_F32, 1, {4, 1, 1, 1}};
+  PreparedCall prepared = backend->prepare({"a_kernel_of_any_name", &x, 1, nullptr, 0});
+  void* handle = prepared.handle();
+  EXPECT_THROW(backend->run({&handle, 1}), Error);
+}
+
 }  // namespace
 }  // namespace mulligan::plugin_declarations_test
