@@ -18,6 +18,7 @@
 namespace mulligan::file_test {
 namespace {
 
+namespace fs = std::filesystem;
 using test_support::ScratchFolder;
 
 // FIPS 180-4 example: the digest of "abc".
@@ -36,7 +37,7 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNoTemporaryBehind) {
 
 TEST(WriteFileAtomically, NamesThePathWhenTheFolderCannotBeMade) {
   const ScratchFolder folder;
-  const std::filesystem::path file = folder / "plain_file";
+  const fs::path file = folder / "plain_file";
   write_file_atomically(file, "x");
   EXPECT_TRUE(
       refuses([&] { write_file_atomically(file / "child", "y"); }, ExitCode::run_failed, "plain_file"));
@@ -50,7 +51,7 @@ TEST(ReadFile, RefusesAFolderAndAMissingFile) {
 // Each of these once never came back: a pipe waits for a writer, the device never ends.
 TEST(ReadFile, RefusesPipesAndDevicesAtOnce) {
   const ScratchFolder folder;
-  const std::filesystem::path pipe = folder / "pipe";
+  const fs::path pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   for (const std::filesystem::path& path : {pipe, std::filesystem::path("/dev/zero")}) {
     for (const std::string& sentence : {sentence_of(ExitCode::bad_data, [&] { read_file(path); }),
@@ -63,7 +64,7 @@ TEST(ReadFile, RefusesPipesAndDevicesAtOnce) {
 
 TEST(ReadFile, RefusesMoreThanItsReaderTakes) {
   const ScratchFolder folder;
-  const std::filesystem::path file = folder / "large";
+  const fs::path file = folder / "large";
   write_file_atomically(file, "12345678");
   EXPECT_EQ(read_file(file, 8), "12345678");
   EXPECT_TRUE(refuses([&] { read_file(file, 7); }, ExitCode::bad_data, "7 bytes"));
@@ -81,7 +82,7 @@ TEST(Sha256, OfAFileNamesAReadError) {
 TEST(ReadFile, ReadsFilesOfUnknownSizeAndNamesCircularLinks) {
   EXPECT_TRUE(contains(read_file("/proc/self/status"), "Name:"));
   const ScratchFolder folder;
-  const std::filesystem::path link = folder / "read_file_link";
+  const fs::path link = folder / "read_file_link";
   std::filesystem::create_symlink(link, link);
   EXPECT_TRUE(refuses([&] { read_file(link); }, ExitCode::bad_data, "read_file_link"));
 }

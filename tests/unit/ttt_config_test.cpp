@@ -35,7 +35,7 @@ TEST(TttConfig, TablesHaveDefaultsAndComeAfterTheOptimizers) {
   EXPECT_EQ(ttt.base->plugin, "global_sgd");
   EXPECT_EQ(ttt.base_optimizer->plugin, "sgd");
   std::vector<std::string> sections;
-  for (const PluginTableRef& ref : plugin_tables(loaded.config)) sections.push_back(ref.kTable->section);
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) sections.push_back(ref.table->section);
   EXPECT_EQ(sections,
             (std::vector<std::string>{"backend", "loss", "schedule", "optimizer.all", "ttt.adapters",
                                       "ttt.optimizer", "ttt.base", "ttt.base.optimizer"}));
@@ -47,7 +47,7 @@ TEST(TttConfig, AScoreTransformHasAnOrder) {
   EXPECT_EQ(plain.config.ttt->transform->plugin, "ngram_tilt");
   EXPECT_EQ(plain.config.ttt->transform_order, TransformOrder::queue);
   std::vector<std::string> sections;
-  for (const PluginTableRef& ref : plugin_tables(plain.config)) sections.push_back(ref.kTable->section);
+  for (const PluginTableRef& ref : plugin_tables(plain.config)) sections.push_back(ref.table->section);
   EXPECT_NE(std::ranges::find(sections, "ttt.transform"), sections.end());
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     const std::string word = word_of(order);
