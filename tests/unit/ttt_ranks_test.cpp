@@ -8,6 +8,7 @@
 
 #include "framework/run/parameter_store.h"
 #include "framework/ttt/document_plan.h"
+#include "framework/ttt/ttt_json.h"
 #include "framework/ttt/ttt_scorer.h"
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
